@@ -4,23 +4,23 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_lab::host::agent::{Answer, Frames, Request, framed};
+use plimsoll_lab::host::agent::{AgentResponse, AgentFrameParser, AgentRequest, framed};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&piece, stream)) = input.split_first() else {
         return;
     };
     // Also as a whole message, which random bytes seldom are.
-    let _ = (Request::read(stream), Answer::read(stream));
+    let _ = (AgentRequest::read(stream), AgentResponse::read(stream));
     let whole = framed(stream).unwrap_or_default();
     for bytes in [stream, &whole] {
-        let mut frames = Frames::default();
+        let mut frames = AgentFrameParser::default();
         'stream: for part in bytes.chunks(usize::from(piece) + 1) {
             frames.push(part);
             loop {
                 match frames.next_message() {
                     Ok(Some(message)) => {
-                        let _ = (Request::read(&message), Answer::read(&message));
+                        let _ = (AgentRequest::read(&message), AgentResponse::read(&message));
                     }
                     Ok(None) => break,
                     Err(_) => break 'stream,

@@ -9,8 +9,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_trace::Counters;
-use plimsoll_trace::pcp::Archive;
+use plimsoll_trace::CounterSource;
+use plimsoll_trace::pcp::PcpArchive;
 
 fuzz_target!(|input: &[u8]| {
     let Some((how, rest)) = input.split_first() else {
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     if !second.is_empty() {
         volumes.push(second);
     }
-    let Ok(archive) = Archive::from_bytes("fuzzed", meta, volumes) else {
+    let Ok(archive) = PcpArchive::from_bytes("fuzzed", meta, volumes) else {
         return;
     };
     let _ = archive.times().window(Some("11:00"), Some("12:00"));
@@ -38,7 +38,7 @@ fuzz_target!(|input: &[u8]| {
     for column in all.iter().flat_map(|series| &series.columns) {
         let _ = column.averages();
         let ordered =
-            |pair: &[plimsoll_trace::Interval]| pair[0].to_unix_ns <= pair[1].from_unix_ns;
+            |pair: &[plimsoll_trace::CounterInterval]| pair[0].to_unix_ns <= pair[1].from_unix_ns;
         assert!(column.intervals.windows(2).all(ordered));
     }
 });

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_trace::Counters;
+use plimsoll_trace::CounterSource;
 use plimsoll_trace::counters::CounterFile;
 
 fuzz_target!(|input: &[u8]| {

@@ -4,34 +4,34 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_core::crc32c::crc32c;
-use plimsoll_core::ledger::{Campaign, Decoded, Probes, decode, encode, entries};
-use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::ledger::{LedgerHeader, LedgerDecodeResult, LedgerProbes, decode, encode, entries};
+use plimsoll_core::outage::{OutageResult, OutageProbeWindow};
 use plimsoll_core::units::Nanos;
 
 fuzz_target!(|input: &[u8]| {
-    let mut probes = Probes::default();
+    let mut probes = LedgerProbes::default();
     for (entry, _) in entries(input) {
-        let _ = Campaign::first(Some(&entry));
+        let _ = LedgerHeader::first(Some(&entry));
         probes.take(&entry);
     }
     probes.finish();
-    let window = Window {
+    let window = OutageProbeWindow {
         from: Nanos(0),
         until: probes.length,
         fault_at: None,
     };
     // The bins of a long window are many; their number is bounded, their cost is not what is sought.
     if probes.length < Nanos(60_000_000_000) {
-        let _ = Outage::of(&probes.sessions, &probes.probes, window).to_string();
+        let _ = OutageResult::of(&probes.sessions, &probes.probes, window).to_string();
     }
     // Random bytes seldom have a checksum that holds: the same with one.
     if let Ok(len) = u16::try_from(input.len()) {
         let mut framed = [&len.to_le_bytes()[..], input].concat();
         framed.extend_from_slice(&crc32c(&framed).to_le_bytes());
-        if let Decoded::Entry(entry, whole) = decode(&framed) {
+        if let LedgerDecodeResult::Entry(entry, whole) = decode(&framed) {
             let mut again = Vec::new();
             encode(&entry, &mut again);
-            assert_eq!(decode(&again), Decoded::Entry(entry, again.len()));
+            assert_eq!(decode(&again), LedgerDecodeResult::Entry(entry, again.len()));
             assert_eq!(whole, framed.len());
         }
     }

@@ -3,12 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_classics::originals::{Format, read};
+use plimsoll_classics::originals::{ProgramOutputFormat, read};
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
-    let _ = Format::guess(&text);
-    for format in Format::ALL {
+    let _ = ProgramOutputFormat::guess(&text);
+    for format in ProgramOutputFormat::ALL {
         if let Ok(readings) = read(format, &text) {
             assert!(readings.iter().all(|reading| !reading.phases.is_empty()));
         }

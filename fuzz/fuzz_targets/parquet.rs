@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_trace::requests::{self, Request, Spool, parquet};
+use plimsoll_trace::requests::{self, TraceRequest, TraceSpool, parquet};
 
 const ROWS: u64 = 8;
 
@@ -27,16 +27,16 @@ static TABLE: LazyLock<(Vec<u8>, PathBuf)> = LazyLock::new(|| {
     };
     let path = folder.join(format!("plimsoll-fuzz-{}", std::process::id()));
     let spool_path = path.with_extension("spool");
-    let mut spool = Spool::create(&spool_path, 1, &["sda".into(), "sdb".into()]).expect("a spool");
-    let request = |n: u64| Request {
+    let mut spool = TraceSpool::create(&spool_path, 1, &["sda".into(), "sdb".into()]).expect("a spool");
+    let request = |n: u64| TraceRequest {
         at: Nanos(n * 1_000_003),
         took: (n != 3).then_some(Nanos(n * 50)),
-        kind: if n % 3 == 0 { Kind::Write } else { Kind::Read },
+        kind: if n % 3 == 0 { OpKind::Write } else { OpKind::Read },
         target: (n % 2) as u16,
         bytes: 4096,
         offset: (n * 7919) << 12,
     };
-    let rows: Vec<Request> = (0..ROWS).map(request).collect();
+    let rows: Vec<TraceRequest> = (0..ROWS).map(request).collect();
     spool.append(&rows, 1).expect("rows");
     let mut recording = requests::open(&spool_path).expect("the spool");
     parquet::write(&mut *recording, &path).expect("a table");

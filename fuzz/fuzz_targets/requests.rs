@@ -4,18 +4,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_trace::requests::{self, Sorted};
-use plimsoll_trace::{Input, Requests};
+use plimsoll_trace::requests::{self, TraceSorter};
+use plimsoll_trace::{RecordingInput, TraceSource};
 
 fuzz_target!(|input: &[u8]| {
     let bytes = std::io::Cursor::new(input.to_vec());
-    let Ok(file) = Input::new("fuzzed".into(), Box::new(bytes)) else {
+    let Ok(file) = RecordingInput::new("fuzzed".into(), Box::new(bytes)) else {
         return;
     };
     let Ok(reader) = requests::read(file) else {
         return;
     };
-    let mut sorted = Sorted::new(reader);
+    let mut sorted = TraceSorter::new(reader);
     let mut found = Vec::new();
     while sorted.read(&mut found).unwrap_or(false) {
         assert!(found.len() <= input.len());

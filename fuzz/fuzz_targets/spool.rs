@@ -6,8 +6,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_trace::requests::{self, Sorted};
-use plimsoll_trace::{Input, Requests};
+use plimsoll_trace::requests::{self, TraceSorter};
+use plimsoll_trace::{RecordingInput, TraceSource};
 
 const RECORD_BYTES: usize = 32;
 
@@ -32,13 +32,13 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     let records = rest.len() / RECORD_BYTES;
-    let Ok(file) = Input::new("fuzzed".into(), Box::new(std::io::Cursor::new(bytes))) else {
+    let Ok(file) = RecordingInput::new("fuzzed".into(), Box::new(std::io::Cursor::new(bytes))) else {
         return;
     };
     let Ok(reader) = requests::read(file) else {
         return;
     };
-    let mut sorted = Sorted::new(reader);
+    let mut sorted = TraceSorter::new(reader);
     let mut found = Vec::new();
     while sorted.read(&mut found).unwrap_or(false) {}
     assert!(found.len() <= records);

@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_trace::requests::{Capture, recorded_events};
+use plimsoll_trace::requests::{FtraceParser, recorded_events};
 
 const HEADER: &str = "field: u64 timestamp; offset:0; size:8; signed:0;
 field: local_t commit; offset:8; size:8; signed:1;
@@ -29,14 +29,14 @@ fuzz_target!(|input: &[u8]| {
             "events/header_page" => Ok(HEADER.to_owned()),
             _ => Ok(text.clone().into_owned()),
         };
-        if let Ok(mut capture) = Capture::new(&mut { told }, &[(DEVICE, 0)], 0) {
+        if let Ok(mut capture) = FtraceParser::new(&mut { told }, &[(DEVICE, 0)], 0) {
             capture.page(&page(&[0xa5; 64]));
             capture.finish(&mut Vec::new());
         }
         return;
     }
     let mut told = |file: &str| Ok(description(file));
-    let Ok(mut capture) = Capture::new(&mut told, &[(DEVICE, 0)], 1_000) else {
+    let Ok(mut capture) = FtraceParser::new(&mut told, &[(DEVICE, 0)], 1_000) else {
         panic!("the description is one");
     };
     let mut found = Vec::new();

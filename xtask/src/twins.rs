@@ -9,7 +9,9 @@
 //! Every block runs the native twin, the original and the native twin again in a random order; the
 //! second run of the native twin is the control. The verdicts are those of `plimsoll compare`.
 
-use plimsoll_core::comparison::{Comparison, Metric, Policy, Verdict};
+use plimsoll_core::comparison::{
+    ArmComparison, ComparisonMetric, ComparisonVerdict, VerdictPolicy,
+};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_stats::{ArmValues, compare};
 use serde_json::Value;
@@ -78,7 +80,7 @@ fn fio_twin(file: &Path) -> Result<Twin, String> {
 }
 
 /// What one run gave: metric and value by phase.
-type Values = BTreeMap<String, (Metric, f64)>;
+type Values = BTreeMap<String, (ComparisonMetric, f64)>;
 
 /// The three entries of a block.
 const ENTRIES: [&str; 3] = ["native", "original", "native (again)"];
@@ -143,7 +145,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<Vec<String>, String> {
         let rows = judge(&twin.name, options.blocks, &found);
         for row in &rows {
             super::note(&line(row));
-            if !row.is_control && row.verdict == Verdict::Different {
+            if !row.is_control && row.verdict == ComparisonVerdict::Different {
                 faults.push(format!("{} differs: {}", row.workload, row.reason));
             }
         }
@@ -254,10 +256,10 @@ fn values(trial: &Value) -> Values {
 }
 
 /// From the counts of a phase, where there are any: those of an original have none.
-fn ops_per_s(phase: &Value) -> Option<(Metric, f64)> {
+fn ops_per_s(phase: &Value) -> Option<(ComparisonMetric, f64)> {
     let count = |name: &str| phase[name].as_f64().filter(|count| *count > 0.0);
     Some((
-        Metric::OpsPerSecond,
+        ComparisonMetric::OpsPerSecond,
         count("operations")? / (count("wall_ns")? / 1e9),
     ))
 }
@@ -269,7 +271,7 @@ fn together(values: Values) -> Values {
         matches!(direction, "read" | "write" | "trim").then(|| job.to_owned())
     };
     let jobs: BTreeSet<Option<String>> = values.keys().map(|name| job(name)).collect();
-    let metrics: Vec<Metric> = values.values().map(|(metric, _)| *metric).collect();
+    let metrics: Vec<ComparisonMetric> = values.values().map(|(metric, _)| *metric).collect();
     let is_one_job = jobs.len() == 1 && !jobs.contains(&None);
     match metrics[..] {
         [first, ..] if is_one_job && metrics.iter().all(|metric| *metric == first) => {
@@ -280,7 +282,7 @@ fn together(values: Values) -> Values {
     }
 }
 
-fn judge(name: &str, blocks: u32, found: &Found) -> Vec<Comparison> {
+fn judge(name: &str, blocks: u32, found: &Found) -> Vec<ArmComparison> {
     let first = found.get("native").and_then(|runs| runs.first());
     let mut rows = Vec::new();
     for (phase, (metric, _)) in first.into_iter().flatten() {
@@ -302,12 +304,12 @@ fn judge(name: &str, blocks: u32, found: &Found) -> Vec<Comparison> {
             arm("native (again)", Some("native")),
         ];
         let label = format!("{name}: {phase}");
-        rows.extend(compare(&label, *metric, &arms, &Policy::default()));
+        rows.extend(compare(&label, *metric, &arms, &VerdictPolicy::default()));
     }
     rows
 }
 
-fn line(row: &Comparison) -> String {
+fn line(row: &ArmComparison) -> String {
     let ratio = row.ratio.as_ref().map_or_else(
         || "no ratio".into(),
         |r| format!("{:.3} ({:.3} to {:.3})", r.estimate, r.low, r.high),
@@ -322,10 +324,10 @@ fn line(row: &Comparison) -> String {
 }
 
 /// Puts the rows of one twin in the place of those that an earlier measurement of it left.
-fn record(root: &Path, which: &str, name: &str, rows: Vec<Comparison>) -> Result<(), String> {
+fn record(root: &Path, which: &str, name: &str, rows: Vec<ArmComparison>) -> Result<(), String> {
     let path = root.join(format!("bench/twins-{which}.json"));
     let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let mut all: Vec<Comparison> = match std::fs::read_to_string(&path) {
+    let mut all: Vec<ArmComparison> = match std::fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text).map_err(|e| fault(&e))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(fault(&error)),
@@ -345,8 +347,9 @@ mod tests {
     #[test]
     fn the_directions_of_one_job_count_together() {
         let of = |phases: &[(&str, f64)]| -> Values {
-            let value =
-                |(name, rate): &(&str, f64)| (String::from(*name), (Metric::OpsPerSecond, *rate));
+            let value = |(name, rate): &(&str, f64)| {
+                (String::from(*name), (ComparisonMetric::OpsPerSecond, *rate))
+            };
             phases.iter().map(value).collect()
         };
         for (given, expect) in [
@@ -378,8 +381,8 @@ mod tests {
             "name": "a", "metric": "bytes_per_second", "value": 8192.0
         })));
         let expect = |metric, rate| Values::from([("all".into(), (metric, rate))]);
-        assert_eq!(native, expect(Metric::OpsPerSecond, 2.0));
-        assert_eq!(original, expect(Metric::BytesPerSecond, 8192.0));
+        assert_eq!(native, expect(ComparisonMetric::OpsPerSecond, 2.0));
+        assert_eq!(original, expect(ComparisonMetric::BytesPerSecond, 8192.0));
         let found = Found::from([
             (ENTRIES[0].into(), vec![native]),
             (ENTRIES[1].into(), vec![original]),
@@ -391,7 +394,7 @@ mod tests {
     fn twins_that_do_the_same_are_equivalent_and_others_differ() {
         let runs = |factor: f64| -> Vec<Values> {
             let wobble = [1.0, 1.01, 0.99, 1.005, 0.995, 1.0, 1.01, 0.99, 1.0, 1.0];
-            let value = |w: &f64| (Metric::OpsPerSecond, 100.0 * w * factor);
+            let value = |w: &f64| (ComparisonMetric::OpsPerSecond, 100.0 * w * factor);
             wobble
                 .iter()
                 .map(|w| BTreeMap::from([("seeks".into(), value(w))]))
@@ -407,7 +410,13 @@ mod tests {
             let row = rows.into_iter().find(|row| row.arm == "original");
             row.map(|row| (row.workload, row.verdict)).unwrap()
         };
-        assert_eq!(verdict(1.002), ("b: seeks".into(), Verdict::Equivalent));
-        assert_eq!(verdict(1.3), ("b: seeks".into(), Verdict::Different));
+        assert_eq!(
+            verdict(1.002),
+            ("b: seeks".into(), ComparisonVerdict::Equivalent)
+        );
+        assert_eq!(
+            verdict(1.3),
+            ("b: seeks".into(), ComparisonVerdict::Different)
+        );
     }
 }

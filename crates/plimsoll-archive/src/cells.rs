@@ -5,7 +5,7 @@
 //! FOLDER/cells.jsonl   first what was asked for, then a cell per line, appended as each is done
 //! ```
 
-use plimsoll_core::failover::Failover;
+use plimsoll_core::failover::FailoverResult;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,19 +17,19 @@ const CELLS: &str = "cells.jsonl";
 
 /// What a folder holds of them.
 #[derive(Debug)]
-pub struct Cells {
+pub struct FailoverCheckpoint {
     path: PathBuf,
     file: File,
-    kept: Vec<Failover>,
+    kept: Vec<FailoverResult>,
 }
 
-impl Cells {
+impl FailoverCheckpoint {
     /// Opens a folder, which is made when it is not there. `asked` is what all cells have in common.
     ///
     /// # Errors
     /// When the folder cannot be written or read, its cells were made with something else than
     /// `asked`, or it holds something else.
-    pub fn open(folder: &Path, asked: &Value) -> Result<Cells, ArchiveError> {
+    pub fn open(folder: &Path, asked: &Value) -> Result<FailoverCheckpoint, ArchiveError> {
         fs::create_dir_all(folder).map_err(io_error("create", folder))?;
         let path = folder.join(CELLS);
         if path.is_symlink() {
@@ -63,8 +63,10 @@ impl Cells {
             }
         }
         let cell = |line| serde_json::from_str(line).map_err(|error| damaged(error.to_string()));
-        let kept = lines.map(cell).collect::<Result<Vec<Failover>, _>>()?;
-        let mut cells = Cells {
+        let kept = lines
+            .map(cell)
+            .collect::<Result<Vec<FailoverResult>, _>>()?;
+        let mut cells = FailoverCheckpoint {
             kept,
             file,
             path: path.clone(),
@@ -80,7 +82,7 @@ impl Cells {
 
     /// The cells that are done.
     #[must_use]
-    pub fn kept(&self) -> &[Failover] {
+    pub fn kept(&self) -> &[FailoverResult] {
         &self.kept
     }
 
@@ -88,7 +90,7 @@ impl Cells {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep(&mut self, cell: Failover) -> Result<(), ArchiveError> {
+    pub fn keep(&mut self, cell: FailoverResult) -> Result<(), ArchiveError> {
         let line = serde_json::to_string(&cell).map_err(|error| ArchiveError::Damaged {
             path: self.path.clone(),
             reason: error.to_string(),
@@ -111,8 +113,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn cell(name: &str) -> Failover {
-        Failover {
+    fn cell(name: &str) -> FailoverResult {
+        FailoverResult {
             name: name.into(),
             description: "two disks".into(),
             sessions: 2,
@@ -129,20 +131,20 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("cells");
         let asked = json!({ "repeat": 2 });
-        let mut cells = Cells::open(&folder, &asked).unwrap();
+        let mut cells = FailoverCheckpoint::open(&folder, &asked).unwrap();
         cells.keep(cell("raid1")).unwrap();
         drop(cells);
         let path = folder.join(CELLS);
         let whole = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{whole}{{\"name\": \"rai")).unwrap();
-        let mut cells = Cells::open(&folder, &asked).unwrap();
+        let mut cells = FailoverCheckpoint::open(&folder, &asked).unwrap();
         assert_eq!(cells.kept(), [cell("raid1")]);
         cells.keep(cell("raid5")).unwrap();
-        let cells = Cells::open(&folder, &asked).unwrap();
+        let cells = FailoverCheckpoint::open(&folder, &asked).unwrap();
         assert_eq!(cells.kept(), [cell("raid1"), cell("raid5")]);
-        let error = Cells::open(&folder, &json!({ "repeat": 3 })).unwrap_err();
+        let error = FailoverCheckpoint::open(&folder, &json!({ "repeat": 3 })).unwrap_err();
         assert!(error.to_string().contains("name another folder"), "{error}");
         fs::write(&path, "something else\n").unwrap();
-        assert!(Cells::open(&folder, &asked).is_err());
+        assert!(FailoverCheckpoint::open(&folder, &asked).is_err());
     }
 }

@@ -25,9 +25,9 @@ mod sealed;
 mod strip;
 mod write;
 
-pub use cells::Cells;
+pub use cells::FailoverCheckpoint;
 pub use error::ArchiveError;
 pub use layout::REPORT;
 pub use read::open;
 pub use result_file::{ResultFile, write_result};
-pub use write::{Writer, check_free, write_report};
+pub use write::{RunFolderWriter, check_free, write_report};

@@ -3,9 +3,9 @@
 
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
-use crate::sealed::{CHECKSUM, Unsealed, unseal};
-use crate::strip::Strips;
-use plimsoll_core::event::{Manifest, PHASES_MAX, Results, RunEvent, Warning};
+use crate::sealed::{CHECKSUM, UnsealResult, unseal};
+use crate::strip::TrialDownsampler;
+use plimsoll_core::event::{PHASES_MAX, RunEvent, RunFolderContents, RunManifest, RunWarning};
 use plimsoll_core::format::FormatVersion;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,11 +26,11 @@ const DAMAGED_SHOWN: u64 = 3;
 ///
 /// # Errors
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
-pub fn open(folder: &Path) -> Result<Results, ArchiveError> {
+pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
     let manifest = manifest(folder)?;
     let is_sealed = manifest.format >= FormatVersion::RUN_WITH_CHECKSUMS;
-    let mut strips = Strips::new();
-    let mut results = Results {
+    let mut strips = TrialDownsampler::new();
+    let mut results = RunFolderContents {
         manifest,
         trials: Vec::new(),
         intervals: BTreeMap::new(),
@@ -85,10 +85,10 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
 fn event(line: &[u8], is_sealed: bool) -> Result<RunEvent, String> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     let object = match unseal(text) {
-        Unsealed::Intact(object) => object,
-        Unsealed::Bare if !is_sealed => text.to_vec(),
-        Unsealed::Bare => return Err("it has no checksum".into()),
-        Unsealed::Damaged => return Err("its checksum does not match".into()),
+        UnsealResult::Intact(object) => object,
+        UnsealResult::Bare if !is_sealed => text.to_vec(),
+        UnsealResult::Bare => return Err("it has no checksum".into()),
+        UnsealResult::Damaged => return Err("its checksum does not match".into()),
     };
     let event = serde_json::from_slice(&object).map_err(|error| error.to_string())?;
     if let RunEvent::TrialEnded(result) = &event
@@ -99,20 +99,20 @@ fn event(line: &[u8], is_sealed: bool) -> Result<RunEvent, String> {
     Ok(event)
 }
 
-fn left_out(number: u64, reason: &str) -> Warning {
+fn left_out(number: u64, reason: &str) -> RunWarning {
     whole_run(format!(
         "{EVENTS} is damaged at line {number} ({reason}); what this line held is lost"
     ))
 }
 
-fn whole_run(text: String) -> Warning {
-    Warning {
+fn whole_run(text: String) -> RunWarning {
+    RunWarning {
         about: String::new(),
         text,
     }
 }
 
-fn add(results: &mut Results, strips: &mut Strips, event: RunEvent) {
+fn add(results: &mut RunFolderContents, strips: &mut TrialDownsampler, event: RunEvent) {
     match event {
         RunEvent::TrialBegan(trial) => strips.begin(trial.place),
         RunEvent::Prepared { .. } => {}
@@ -129,7 +129,7 @@ fn add(results: &mut Results, strips: &mut Strips, event: RunEvent) {
     }
 }
 
-fn manifest(folder: &Path) -> Result<Manifest, ArchiveError> {
+fn manifest(folder: &Path) -> Result<RunManifest, ArchiveError> {
     let path = folder.join(MANIFEST);
     let size = match fs::metadata(&path) {
         Ok(facts) => facts.len(),
@@ -164,10 +164,10 @@ fn manifest(folder: &Path) -> Result<Manifest, ArchiveError> {
     }
     let must_be = found >= FormatVersion::RUN_WITH_CHECKSUMS;
     match unsealed {
-        Unsealed::Intact(_) => {}
-        Unsealed::Bare if !must_be => {}
-        Unsealed::Bare => return Err(damaged("it is damaged: it has no checksum".into())),
-        Unsealed::Damaged => {
+        UnsealResult::Intact(_) => {}
+        UnsealResult::Bare if !must_be => {}
+        UnsealResult::Bare => return Err(damaged("it is damaged: it has no checksum".into())),
+        UnsealResult::Damaged => {
             return Err(damaged("it is damaged: its checksum does not match".into()));
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn seal(object: &[u8]) -> Vec<u8> {
 
 /// What became of a text that may be sealed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unsealed {
+pub(crate) enum UnsealResult {
     /// The object as it was before it was sealed.
     Intact(Vec<u8>),
     /// It does not have its checksum.
@@ -32,18 +32,18 @@ pub(crate) enum Unsealed {
 }
 
 /// Takes the checksum off, if there is one, and says whether it holds.
-pub(crate) fn unseal(text: &[u8]) -> Unsealed {
+pub(crate) fn unseal(text: &[u8]) -> UnsealResult {
     let Some(found) = text.strip_prefix(BEGIN) else {
-        return Unsealed::Bare;
+        return UnsealResult::Bare;
     };
     let parts = found.split_at_checked(QUOTED);
     let Some((quoted, [b',', rest @ ..])) = parts else {
-        return Unsealed::Damaged;
+        return UnsealResult::Damaged;
     };
     if quoted != format!("\"{:08x}\"", crc32c(rest)).as_bytes() {
-        return Unsealed::Damaged;
+        return UnsealResult::Damaged;
     }
-    Unsealed::Intact([b"{", rest].concat())
+    UnsealResult::Intact([b"{", rest].concat())
 }
 
 #[cfg(test)]
@@ -54,20 +54,20 @@ mod tests {
     fn every_flipped_bit_is_seen() {
         let object = br#"{"a":1,"b":"two"}"#;
         let sealed = seal(object);
-        assert_eq!(unseal(&sealed), Unsealed::Intact(object.to_vec()));
+        assert_eq!(unseal(&sealed), UnsealResult::Intact(object.to_vec()));
         assert!(serde_json::from_slice::<serde_json::Value>(&sealed).is_ok());
-        assert_eq!(unseal(object), Unsealed::Bare);
+        assert_eq!(unseal(object), UnsealResult::Bare);
         for bit in 0..sealed.len() * 8 {
             let mut flipped = sealed.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let found = unseal(&flipped);
             assert!(
-                !matches!(found, Unsealed::Intact(_)),
+                !matches!(found, UnsealResult::Intact(_)),
                 "bit {bit}: {found:?}"
             );
         }
         for cut in 1..sealed.len() {
-            assert!(!matches!(unseal(&sealed[..cut]), Unsealed::Intact(_)));
+            assert!(!matches!(unseal(&sealed[..cut]), UnsealResult::Intact(_)));
         }
     }
 }

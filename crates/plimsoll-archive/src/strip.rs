@@ -4,7 +4,7 @@
 //! Invariant: at most [`STEPS_MAX`] steps of a trial and, while trials have more than one, at most
 //! [`TOTAL_MAX`] of all trials are held.
 
-use plimsoll_core::event::{Interval, TrialStep};
+use plimsoll_core::event::{TrialInterval, TrialTimeBin};
 use std::collections::BTreeMap;
 
 /// Most steps that are held of one trial: more than a chart draws.
@@ -19,12 +19,12 @@ struct Strip {
     each: u64,
     /// Intervals in the last step.
     held: u64,
-    steps: Vec<TrialStep>,
+    steps: Vec<TrialTimeBin>,
 }
 
 impl Strip {
     /// Takes an interval; returns the number of steps that are held more than before.
-    fn push(&mut self, next: &TrialStep) -> usize {
+    fn push(&mut self, next: &TrialTimeBin) -> usize {
         if self.held < self.each
             && let Some(last) = self.steps.last_mut()
         {
@@ -53,16 +53,16 @@ impl Strip {
 
 /// The steps of all trials, by place.
 #[derive(Debug)]
-pub(crate) struct Strips {
+pub(crate) struct TrialDownsampler {
     /// Intervals that make a step of a trial that begins.
     each: u64,
     total: usize,
     trials: BTreeMap<u32, Strip>,
 }
 
-impl Strips {
+impl TrialDownsampler {
     pub(crate) fn new() -> Self {
-        Strips {
+        TrialDownsampler {
             each: 1,
             total: 0,
             trials: BTreeMap::new(),
@@ -84,9 +84,9 @@ impl Strips {
     }
 
     /// Takes an interval of a trial.
-    pub(crate) fn push(&mut self, place: u32, interval: &Interval) {
+    pub(crate) fn push(&mut self, place: u32, interval: &TrialInterval) {
         let strip = self.strip(place);
-        let more = strip.push(&TrialStep::from(interval));
+        let more = strip.push(&TrialTimeBin::from(interval));
         if strip.steps.len() > STEPS_MAX {
             strip.halve();
         }
@@ -106,7 +106,7 @@ impl Strips {
     }
 
     /// The steps by place of their trial.
-    pub(crate) fn into_steps(self) -> BTreeMap<u32, Vec<TrialStep>> {
+    pub(crate) fn into_steps(self) -> BTreeMap<u32, Vec<TrialTimeBin>> {
         let trials = self.trials.into_iter();
         trials.map(|(place, strip)| (place, strip.steps)).collect()
     }
@@ -116,15 +116,15 @@ impl Strips {
 mod tests {
     use super::*;
     use plimsoll_core::event::OpStats;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
     use plimsoll_core::units::Nanos;
 
-    fn interval(second: u64) -> Interval {
+    fn interval(second: u64) -> TrialInterval {
         let mut stats = OpStats::default();
-        let kind = stats.0.entry(Kind::Read).or_default();
+        let kind = stats.0.entry(OpKind::Read).or_default();
         kind.response.record(Nanos(1000 + second));
         kind.service.record(Nanos(1000));
-        Interval {
+        TrialInterval {
             start: Nanos(second * Nanos::SECOND.0),
             length: Nanos::SECOND,
             stats,
@@ -133,14 +133,14 @@ mod tests {
 
     #[test]
     fn a_long_trial_is_joined_and_nothing_of_it_is_lost() {
-        let mut strips = Strips::new();
+        let mut strips = TrialDownsampler::new();
         (0..10_000).for_each(|second| strips.push(0, &interval(second)));
         let steps = &strips.into_steps()[&0];
         assert!((STEPS_MAX / 2..=STEPS_MAX).contains(&steps.len()));
         let length: u64 = steps.iter().map(|step| step.length.0).sum();
         let ops: u64 = steps.iter().map(|step| step.response.count()).sum();
         assert_eq!((length, ops), (10_000 * Nanos::SECOND.0, 10_000));
-        let ends = |step: &TrialStep| step.start + step.length;
+        let ends = |step: &TrialTimeBin| step.start + step.length;
         assert!(steps.windows(2).all(|two| ends(&two[0]) == two[1].start));
         let (last, whole) = steps.split_last().unwrap();
         assert!(whole.iter().all(|step| step.length == steps[0].length));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn many_trials_share_what_is_held() {
-        let mut strips = Strips::new();
+        let mut strips = TrialDownsampler::new();
         for place in 0..4000 {
             strips.begin(place);
             (0..8).for_each(|second| strips.push(place, &interval(second)));

@@ -5,7 +5,7 @@ use crate::error::{ArchiveError, io_error};
 use crate::layout::{DISKS, EVENTS, MANIFEST, REPORT};
 use crate::result_file::write_result;
 use crate::sealed::seal;
-use plimsoll_core::event::{Listener, Manifest, RunEvent};
+use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Appends events to a run folder.
 #[derive(Debug)]
-pub struct Writer {
+pub struct RunFolderWriter {
     folder: PathBuf,
     events: File,
     /// Bytes of the events that are there whole.
@@ -21,12 +21,12 @@ pub struct Writer {
     failure: Option<ArchiveError>,
 }
 
-impl Writer {
+impl RunFolderWriter {
     /// Creates the folder (it may exist when empty) and writes the manifest to disk.
     ///
     /// # Errors
     /// When the folder holds something already or cannot be written.
-    pub fn create(folder: &Path, manifest: &Manifest) -> Result<Writer, ArchiveError> {
+    pub fn create(folder: &Path, manifest: &RunManifest) -> Result<RunFolderWriter, ArchiveError> {
         check_free(folder)?;
         fs::DirBuilder::new()
             .recursive(true)
@@ -46,7 +46,7 @@ impl Writer {
                 .open(folder.join(EVENTS))
         };
         let events = write().map_err(io_error("write", &path))?;
-        Ok(Writer {
+        Ok(RunFolderWriter {
             folder: folder.into(),
             events,
             whole: 0,
@@ -132,7 +132,7 @@ pub fn write_report(folder: &Path, html: &str) -> Result<PathBuf, ArchiveError> 
     Ok(path)
 }
 
-impl Listener for Writer {
+impl RunListener for RunFolderWriter {
     fn event(&mut self, event: &RunEvent) {
         if self.failure.is_none()
             && let Err(source) = self.append(event)
@@ -145,20 +145,20 @@ impl Listener for Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::event::Warning;
+    use plimsoll_core::event::RunWarning;
 
     #[test]
     fn what_does_not_fit_is_a_failure_and_leaves_what_was_there() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join(EVENTS);
         let warning = |text: &str| {
-            RunEvent::Warning(Warning {
+            RunEvent::Warning(RunWarning {
                 about: "x".into(),
                 text: text.into(),
             })
         };
         let open = OpenOptions::new().create_new(true).append(true).open(&path);
-        let mut writer = Writer {
+        let mut writer = RunFolderWriter {
             folder: place.path().into(),
             events: open.unwrap(),
             whole: 0,

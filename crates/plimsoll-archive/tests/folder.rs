@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run folder is read back as it was written, and as far as it got when it was cut off.
 
-use plimsoll_archive::{ArchiveError, Writer, open};
-use plimsoll_core::comparison::Policy;
+use plimsoll_archive::{ArchiveError, RunFolderWriter, open};
+use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
-    Generator, Interval, Listener, Manifest, OpStats, RunEvent, TrialId, TrialResult, Warning,
+    GeneratorStats, OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId,
+    TrialInterval, TrialResult,
 };
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::MachineFacts;
 use plimsoll_core::units::Nanos;
 use std::fs;
 use std::path::Path;
 
-fn manifest() -> Manifest {
-    Manifest {
+fn manifest() -> RunManifest {
+    RunManifest {
         format: FormatVersion::RUN,
         program: "0.1.0".into(),
         id: "t1".into(),
@@ -23,7 +24,7 @@ fn manifest() -> Manifest {
         command: vec!["plimsoll".into(), "run".into()],
         seed: Seed(1),
         generator: plimsoll_core::rng::GENERATOR.into(),
-        policy: Policy::default(),
+        policy: VerdictPolicy::default(),
         machine: MachineFacts {
             host: "h".into(),
             kernel: "k".into(),
@@ -44,14 +45,14 @@ fn manifest() -> Manifest {
 fn stats() -> OpStats {
     let mut stats = OpStats::default();
     for ns in [1_000, 2_000, 70_000] {
-        let request = Request {
-            kind: Kind::Read,
+        let request = OpRequest {
+            kind: OpKind::Read,
             file: 0,
             offset: 0,
             len: 4096,
             intended_at: Nanos(0),
         };
-        stats.0.entry(Kind::Read).or_default().record(&Sample {
+        stats.0.entry(OpKind::Read).or_default().record(&OpSample {
             request,
             submitted_at: Nanos(10),
             completed_at: Nanos(ns),
@@ -71,7 +72,7 @@ fn trial() -> TrialId {
 }
 
 fn events() -> Vec<RunEvent> {
-    let interval = Interval {
+    let interval = TrialInterval {
         start: Nanos(0),
         length: Nanos::SECOND,
         stats: stats(),
@@ -89,7 +90,7 @@ fn events() -> Vec<RunEvent> {
         device: None,
         others: None,
         nodes: Vec::new(),
-        generator: Generator::default(),
+        generator: GeneratorStats::default(),
         fidelity: Vec::new(),
         interrupted: false,
     };
@@ -97,7 +98,7 @@ fn events() -> Vec<RunEvent> {
         RunEvent::TrialBegan(trial()),
         RunEvent::Interval { place: 0, interval },
         RunEvent::TrialEnded(Box::new(result)),
-        RunEvent::Warning(Warning {
+        RunEvent::Warning(RunWarning {
             about: "a".into(),
             text: "mind".into(),
         }),
@@ -109,7 +110,7 @@ fn events() -> Vec<RunEvent> {
 }
 
 fn written(folder: &Path, events: &[RunEvent]) {
-    let mut writer = Writer::create(folder, &manifest()).expect("an empty folder");
+    let mut writer = RunFolderWriter::create(folder, &manifest()).expect("an empty folder");
     events.iter().for_each(|e| writer.event(e));
     assert!(writer.take_failure().is_none());
 }
@@ -194,7 +195,7 @@ fn no_flipped_bit_changes_a_number_silently() {
                 continue;
             };
             assert_eq!(found.manifest, whole.manifest, "{name}, bit {bit}");
-            let is_told = |warning: &Warning| warning.text.contains("damaged");
+            let is_told = |warning: &RunWarning| warning.text.contains("damaged");
             let told = found.warnings.iter().any(is_told) || !found.complete;
             let same = found.trials == whole.trials && found.intervals == whole.intervals;
             assert!(told || same, "{name}, bit {bit}");
@@ -232,7 +233,7 @@ fn other_folders_newer_formats_and_occupied_folders_are_refused() {
     assert!(matches!(open(folder.path()), Err(ArchiveError::NotARun(_))));
     written(folder.path(), &[]);
     assert!(matches!(
-        Writer::create(folder.path(), &manifest()),
+        RunFolderWriter::create(folder.path(), &manifest()),
         Err(ArchiveError::Occupied(_))
     ));
     let path = folder.path().join("manifest.json");

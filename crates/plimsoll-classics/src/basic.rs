@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plain block I/O by name: random and sequential reads and writes.
 
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Blocks, Extent, Group, Turn, TurnKind};
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind, BlockIoWorkload,
+};
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::setting;
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Deepest queue of one worker.
 const DEPTH_MAX: u32 = 4096;
@@ -17,71 +19,102 @@ const WORKERS_MAX: u32 = 4096;
 /// Largest block.
 const BLOCK_MAX: u64 = 256 << 20;
 
-const SETTINGS: &[Setting] = &[
-    setting("bs", Unit::Size(1), "4KiB", "bytes per operation"),
+const SETTINGS: &[SettingDefinition] = &[
+    setting("bs", SettingUnit::Size(1), "4KiB", "bytes per operation"),
     setting(
         "depth",
-        Unit::Count,
+        SettingUnit::Count,
         "32",
         "operations in flight per worker",
     ),
-    setting("workers", Unit::Count, "1", "workers, each a thread"),
+    setting("workers", SettingUnit::Count, "1", "workers, each a thread"),
     setting(
         "size",
-        Unit::Size(1),
+        SettingUnit::Size(1),
         "1GiB",
         "size of the file, which all workers share",
     ),
-    setting("direct", Unit::Flag, "on", "bypass the page cache"),
+    setting("direct", SettingUnit::Flag, "on", "bypass the page cache"),
 ];
 
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[
+    WorkloadDefinition {
         name: "randread",
         about: "reads of one size at random offsets of one file",
         settings: SETTINGS,
-        build: |settings| build("randread", TurnKind::Read, Offsets::Uniform, settings),
+        build: |settings| {
+            build(
+                "randread",
+                BlockIoOpKind::Read,
+                OffsetPattern::Uniform,
+                settings,
+            )
+        },
     },
-    Known {
+    WorkloadDefinition {
         name: "randwrite",
         about: "writes of one size at random offsets of one file",
         settings: SETTINGS,
-        build: |settings| build("randwrite", TurnKind::Write, Offsets::Uniform, settings),
+        build: |settings| {
+            build(
+                "randwrite",
+                BlockIoOpKind::Write,
+                OffsetPattern::Uniform,
+                settings,
+            )
+        },
     },
-    Known {
+    WorkloadDefinition {
         name: "seqread",
         about: "reads of one size from start to end of one file",
         settings: SETTINGS,
-        build: |settings| build("seqread", TurnKind::Read, Offsets::Sequential, settings),
+        build: |settings| {
+            build(
+                "seqread",
+                BlockIoOpKind::Read,
+                OffsetPattern::Sequential,
+                settings,
+            )
+        },
     },
-    Known {
+    WorkloadDefinition {
         name: "seqwrite",
         about: "writes of one size from start to end of one file",
         settings: SETTINGS,
-        build: |settings| build("seqwrite", TurnKind::Write, Offsets::Sequential, settings),
+        build: |settings| {
+            build(
+                "seqwrite",
+                BlockIoOpKind::Write,
+                OffsetPattern::Sequential,
+                settings,
+            )
+        },
     },
 ];
 
 fn build(
     name: &str,
-    kind: TurnKind,
-    offsets: Offsets,
-    settings: &Settings,
-) -> Result<Workload, Error> {
+    kind: BlockIoOpKind,
+    offsets: OffsetPattern,
+    settings: &SettingValues,
+) -> Result<Workload, ClassicsError> {
     let bytes = settings.bytes_within("bs", 1, BLOCK_MAX)?;
-    let group = Group {
+    let group = BlockIoGroup {
         workers: settings.count_within("workers", 1, WORKERS_MAX)?,
         depth: settings.count_within("depth", 1, DEPTH_MAX)?,
-        extent: Extent {
+        extent: BlockIoExtent {
             bytes: settings.bytes_within("size", bytes, 1 << 62)?,
-            ..Extent::default()
+            ..BlockIoExtent::default()
         },
-        mix: vec![Turn::of(kind, plimsoll_core::num::saturating_u32(bytes))],
+        mix: vec![BlockIoMixEntry::of(
+            kind,
+            plimsoll_core::num::saturating_u32(bytes),
+        )],
         offsets,
         direct: settings.flag("direct"),
-        ..Group::default()
+        ..BlockIoGroup::default()
     };
-    Ok(Workload::Blocks(Blocks {
+    Ok(Workload::Blocks(BlockIoWorkload {
         name: name.into(),
         groups: vec![group],
     }))

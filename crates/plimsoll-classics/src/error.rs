@@ -6,7 +6,7 @@ use plimsoll_core::settings::{SettingError, hint};
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ClassicsError {
     /// No workload has this name.
     #[error("find workload '{name}'{}: known are {known}", hint(nearest.as_deref()))]
     UnknownWorkload {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A workload that is known by name.
 
-use plimsoll_core::settings::{Setting, Settings};
+use plimsoll_core::settings::{SettingDefinition, SettingValues};
 use plimsoll_core::workload::Workload;
 
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// A workload that is known by name.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
+pub struct WorkloadDefinition {
     /// Its name on the command line.
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
     /// What can be set.
-    pub settings: &'static [Setting],
+    pub settings: &'static [SettingDefinition],
     /// Makes it.
-    pub build: fn(&Settings) -> Result<Workload, Error>,
+    pub build: fn(&SettingValues) -> Result<Workload, ClassicsError>,
 }

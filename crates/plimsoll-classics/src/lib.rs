@@ -27,17 +27,17 @@ mod surveys;
 mod sysbench;
 mod words;
 
-pub use error::Error;
-pub use known::Known;
+pub use error::ClassicsError;
+pub use known::WorkloadDefinition;
 pub use plimsoll_core::nearest::nearest;
-pub use plimsoll_core::settings::{Setting, Settings, Unit};
+pub use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 pub use registry::{find, known};
-pub use words::Words;
+pub use words::ClassicSpec;
 
 use plimsoll_core::event::{PhaseResult, TrialResult};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::files::Over;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::workload::files::FileLoopSelection;
+use plimsoll_core::workload::series::ClassicProgram;
 
 /// Settings that are the memory of the machine in MiB.
 const MEMORY_SETTINGS: [(&str, &str); 2] = [(bonnie::NAME, "r"), (sgpdd::NAME, "ram")];
@@ -47,16 +47,16 @@ const MEMORY_SETTINGS: [(&str, &str); 2] = [(bonnie::NAME, "r"), (sgpdd::NAME, "
 /// # Errors
 /// When nothing is known by that name (the nearest that is comes with the error), or a setting is
 /// unknown or wrong.
-pub fn workload(name: &str, given: &[(String, String)]) -> Result<Workload, Error> {
+pub fn workload(name: &str, given: &[(String, String)]) -> Result<Workload, ClassicsError> {
     let known = find(name)?;
-    (known.build)(&Settings::new(name, known.settings, given)?)
+    (known.build)(&SettingValues::new(name, known.settings, given)?)
 }
 
-/// The workload that these words mean (see [`Words::parse`]), named after all that was set.
+/// The workload that these words mean (see [`ClassicSpec::parse`]), named after all that was set.
 ///
 /// # Errors
 /// As for [`workload`], and when the words cannot be taken apart.
-pub fn parse(text: &str) -> Result<Workload, Error> {
+pub fn parse(text: &str) -> Result<Workload, ClassicsError> {
     parse_on(text, None)
 }
 
@@ -64,8 +64,8 @@ pub fn parse(text: &str) -> Result<Workload, Error> {
 ///
 /// # Errors
 /// As for [`parse`].
-pub fn parse_on(text: &str, memory_bytes: Option<u64>) -> Result<Workload, Error> {
-    let words = Words::parse(text)?;
+pub fn parse_on(text: &str, memory_bytes: Option<u64>) -> Result<Workload, ClassicsError> {
+    let words = ClassicSpec::parse(text)?;
     let label = words.label();
     let mut given = words.given;
     for (program, setting) in MEMORY_SETTINGS {
@@ -84,7 +84,7 @@ pub fn parse_on(text: &str, memory_bytes: Option<u64>) -> Result<Workload, Error
 #[must_use]
 pub fn notes(workload: &Workload) -> Vec<String> {
     match workload {
-        Workload::Files(files) if files.over == Over::Rotor => {
+        Workload::Files(files) if files.over == FileLoopSelection::Rotor => {
             let name = files.name.split_whitespace().next().unwrap_or_default();
             filebench::notes::of_personality(name, files)
         }
@@ -103,7 +103,7 @@ pub fn notes(workload: &Workload) -> Vec<String> {
 pub fn tell(workload: &Workload, trial: &TrialResult) -> Option<String> {
     match workload {
         Workload::Series(series) => text(series.classic.as_ref()?, &trial.phases),
-        Workload::Files(files) if files.over == Over::Rotor => {
+        Workload::Files(files) if files.over == FileLoopSelection::Rotor => {
             Some(filebench::summary(&trial.stats, trial.length))
         }
         _ => None,
@@ -113,7 +113,7 @@ pub fn tell(workload: &Workload, trial: &TrialResult) -> Option<String> {
 /// The results of a trial in the form of the program it does the work of; `None` when that program
 /// is not known or the results are not whole.
 #[must_use]
-pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
+pub fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     match classic.program.as_str() {
         bonnie::NAME => bonnie::text(classic, phases),
         iozone::NAME => iozone::text(classic, phases),

@@ -2,18 +2,18 @@
 //! What the rooms of the classic programs share: phases and settings said in few words, and the
 //! figures that their texts take from results.
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{OpStats, PhaseResult, WorkerResult};
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{Blocks, Group};
+use plimsoll_core::workload::blocks::{BlockIoGroup, BlockIoWorkload};
 use plimsoll_core::workload::files::FileLoop;
-use plimsoll_core::workload::series::{Body, Classic, Phase};
-use plimsoll_core::workload::{Series, Workload};
+use plimsoll_core::workload::series::{ClassicProgram, PhaseSpec, PhaseWorkload};
+use plimsoll_core::workload::{PhaseSeries, Workload};
 
-use crate::error::Error;
-use plimsoll_core::settings::Settings;
+use crate::error::ClassicsError;
+use plimsoll_core::settings::SettingValues;
 pub(crate) use plimsoll_core::settings::setting;
 
 /// Bytes of a KiB, as a divisor of rates.
@@ -22,10 +22,10 @@ pub(crate) const KIB: f64 = 1024.0;
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 /// A series that does the work of `program`, with its settings on record.
-pub(crate) fn series(program: &str, settings: &Settings, phases: Vec<Phase>) -> Workload {
-    Workload::Series(Series {
+pub(crate) fn series(program: &str, settings: &SettingValues, phases: Vec<PhaseSpec>) -> Workload {
+    Workload::Series(PhaseSeries {
         name: program.into(),
-        classic: Some(Classic {
+        classic: Some(ClassicProgram {
             program: program.into(),
             settings: settings.resolved(),
         }),
@@ -34,21 +34,25 @@ pub(crate) fn series(program: &str, settings: &Settings, phases: Vec<Phase>) -> 
 }
 
 /// A phase of block I/O, compared on bytes per second.
-pub(crate) fn block_phase(name: &str, groups: Vec<Group>) -> Phase {
-    let body = Body::Blocks(Blocks {
+pub(crate) fn block_phase(name: &str, groups: Vec<BlockIoGroup>) -> PhaseSpec {
+    let body = PhaseWorkload::Blocks(BlockIoWorkload {
         name: name.into(),
         groups,
     });
-    phase(name, body, Metric::BytesPerSecond)
+    phase(name, body, ComparisonMetric::BytesPerSecond)
 }
 
 /// A phase of file operations, compared on operations per second.
-pub(crate) fn file_phase(name: &str, files: FileLoop) -> Phase {
-    phase(name, Body::Files(files), Metric::OpsPerSecond)
+pub(crate) fn file_phase(name: &str, files: FileLoop) -> PhaseSpec {
+    phase(
+        name,
+        PhaseWorkload::Files(files),
+        ComparisonMetric::OpsPerSecond,
+    )
 }
 
-fn phase(name: &str, body: Body, metric: Metric) -> Phase {
-    Phase {
+fn phase(name: &str, body: PhaseWorkload, metric: ComparisonMetric) -> PhaseSpec {
+    PhaseSpec {
         name: name.into(),
         body,
         metric,
@@ -68,7 +72,10 @@ pub(crate) fn doubling(low: u32, high: u32) -> impl Iterator<Item = u32> {
 ///
 /// # Errors
 /// When there are none.
-pub(crate) fn words<'a>(settings: &'a Settings, name: &str) -> Result<Vec<&'a str>, Error> {
+pub(crate) fn words<'a>(
+    settings: &'a SettingValues,
+    name: &str,
+) -> Result<Vec<&'a str>, ClassicsError> {
     let texts = settings.texts(name).into_iter();
     let words = texts.flat_map(|text| text.split(|c: char| c == '+' || c.is_whitespace()));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -95,12 +102,12 @@ pub(crate) fn per_second(amount: f64, time: Nanos) -> f64 {
 }
 
 /// Bytes that operations of this kind moved.
-pub(crate) fn bytes(stats: &OpStats, kind: Kind) -> f64 {
+pub(crate) fn bytes(stats: &OpStats, kind: OpKind) -> f64 {
     stats.0.get(&kind).map_or(0.0, |kind| kind.bytes as f64)
 }
 
 /// Operations of this kind that succeeded.
-pub(crate) fn done(stats: &OpStats, kind: Kind) -> f64 {
+pub(crate) fn done(stats: &OpStats, kind: OpKind) -> f64 {
     let done = |kind: &plimsoll_core::event::KindStats| kind.ops() - kind.errors;
     stats.0.get(&kind).map_or(0.0, |kind| done(kind) as f64)
 }
@@ -129,7 +136,7 @@ pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use plimsoll_core::op::{Request, Sample};
+    use plimsoll_core::op::{OpRequest, OpSample};
 
     use super::*;
 
@@ -152,17 +159,17 @@ pub(crate) mod tests {
 
     /// Statistics of operations: kind, how many, bytes of each, service time of each in
     /// microseconds.
-    pub(crate) fn stats(list: &[(Kind, u64, u32, u64)]) -> OpStats {
+    pub(crate) fn stats(list: &[(OpKind, u64, u32, u64)]) -> OpStats {
         let mut stats = OpStats::default();
         for &(kind, count, len, service_us) in list {
-            let request = Request {
+            let request = OpRequest {
                 kind,
                 file: 0,
                 offset: 0,
                 len,
                 intended_at: Nanos(0),
             };
-            let sample = Sample {
+            let sample = OpSample {
                 request,
                 submitted_at: Nanos(0),
                 completed_at: Nanos(service_us * 1000),
@@ -176,10 +183,14 @@ pub(crate) mod tests {
     }
 
     /// The result of a phase that took so long.
-    pub(crate) fn result(name: &str, seconds: f64, list: &[(Kind, u64, u32, u64)]) -> PhaseResult {
+    pub(crate) fn result(
+        name: &str,
+        seconds: f64,
+        list: &[(OpKind, u64, u32, u64)],
+    ) -> PhaseResult {
         PhaseResult {
             name: name.into(),
-            metric: Metric::OpsPerSecond,
+            metric: ComparisonMetric::OpsPerSecond,
             value: 0.0,
             wall: Nanos::from_secs_f64(seconds),
             stats: stats(list),
@@ -200,7 +211,7 @@ pub(crate) mod tests {
     }
 
     /// The built series of `name` with these settings.
-    pub(crate) fn built(name: &str, given: &[(&str, &str)]) -> Series {
+    pub(crate) fn built(name: &str, given: &[(&str, &str)]) -> PhaseSeries {
         match crate::workload(name, &pairs(given)) {
             Ok(Workload::Series(series)) => series,
             other => panic!("{name} {given:?}: {other:?}"),
@@ -215,25 +226,25 @@ pub(crate) mod tests {
     }
 
     /// The groups of a phase of block I/O.
-    pub(crate) fn groups<'a>(series: &'a Series, phase: &str) -> &'a [Group] {
+    pub(crate) fn groups<'a>(series: &'a PhaseSeries, phase: &str) -> &'a [BlockIoGroup] {
         let found = series.phases.iter().find(|p| p.name == phase);
         match found.map(|phase| &phase.body) {
-            Some(Body::Blocks(blocks)) => &blocks.groups,
+            Some(PhaseWorkload::Blocks(blocks)) => &blocks.groups,
             other => panic!("{phase}: {other:?}"),
         }
     }
 
     /// The file loop of a phase.
-    pub(crate) fn file_loop<'a>(series: &'a Series, phase: &str) -> &'a FileLoop {
+    pub(crate) fn file_loop<'a>(series: &'a PhaseSeries, phase: &str) -> &'a FileLoop {
         let found = series.phases.iter().find(|p| p.name == phase);
         match found.map(|phase| &phase.body) {
-            Some(Body::Files(files)) => files,
+            Some(PhaseWorkload::Files(files)) => files,
             other => panic!("{phase}: {other:?}"),
         }
     }
 
     /// Names of the phases, in order.
-    pub(crate) fn names(series: &Series) -> Vec<&str> {
+    pub(crate) fn names(series: &PhaseSeries) -> Vec<&str> {
         series.phases.iter().map(|p| p.name.as_str()).collect()
     }
 

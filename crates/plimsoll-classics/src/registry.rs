@@ -3,15 +3,15 @@
 
 use plimsoll_core::nearest::nearest;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::{
     basic, bonnie, boot, build, copy, filebench, ior, iozone, mdtest, sgpdd, stamp, surveys,
     sysbench,
 };
 
 /// Rooms of known workloads, in the order of lists.
-const ROOMS: &[&[Known]] = &[
+const ROOMS: &[&[WorkloadDefinition]] = &[
     basic::KNOWN,
     bonnie::KNOWN,
     iozone::KNOWN,
@@ -28,7 +28,7 @@ const ROOMS: &[&[Known]] = &[
 ];
 
 /// Every workload that is known by name.
-pub fn known() -> impl Iterator<Item = &'static Known> {
+pub fn known() -> impl Iterator<Item = &'static WorkloadDefinition> {
     ROOMS.iter().copied().flatten()
 }
 
@@ -36,11 +36,11 @@ pub fn known() -> impl Iterator<Item = &'static Known> {
 ///
 /// # Errors
 /// When nothing is; the nearest name that is known comes with the error.
-pub fn find(name: &str) -> Result<&'static Known, Error> {
+pub fn find(name: &str) -> Result<&'static WorkloadDefinition, ClassicsError> {
     let names = || known().map(|known| known.name);
     known()
         .find(|known| known.name == name)
-        .ok_or_else(|| Error::UnknownWorkload {
+        .ok_or_else(|| ClassicsError::UnknownWorkload {
             name: name.into(),
             nearest: nearest(name, names()).map(Into::into),
             known: names().collect::<Vec<_>>().join(", "),

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A workload in words: `varmail,nfiles=50000` or, as its users type it, `iozone -i 0 1 -t 4 -e`.
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::registry::find;
-use plimsoll_core::settings::Unit;
+use plimsoll_core::settings::SettingUnit;
 
 /// A name and what was set, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct ClassicSpec {
     /// Name of the workload.
     pub name: String,
     /// Settings and their values.
     pub given: Vec<(String, String)>,
 }
 
-impl Words {
+impl ClassicSpec {
     /// Takes the text apart. After the name come, behind commas, `setting=value` or the name of a
     /// flag; or, behind spaces, options as on the command line of the original: `-x value`,
     /// `-x=value`, `--name=value`, flags alone, and further values of the option before.
     ///
     /// # Errors
     /// When the name is not known, a setting has no value, or a value has no setting.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, ClassicsError> {
         let text = text.trim();
         let end = text
             .find(|c: char| c == ',' || c.is_whitespace())
@@ -34,7 +34,7 @@ impl Words {
             Some(list) => listed(known, list)?,
             None => options(known, rest)?,
         };
-        Ok(Words {
+        Ok(ClassicSpec {
             name: name.into(),
             given,
         })
@@ -56,8 +56,8 @@ impl Words {
     }
 }
 
-fn shape(known: &Known, reason: String) -> Error {
-    Error::Shape {
+fn shape(known: &WorkloadDefinition, reason: String) -> ClassicsError {
+    ClassicsError::Shape {
         workload: known.name.into(),
         reason,
     }
@@ -65,16 +65,16 @@ fn shape(known: &Known, reason: String) -> Error {
 
 /// The value of a setting that is named without one: of flags, of options that have such a value,
 /// and of settings that nobody knows, which are told as such later.
-fn alone<'a>(known: &Known, name: &str) -> Option<&'a str> {
+fn alone<'a>(known: &WorkloadDefinition, name: &str) -> Option<&'a str> {
     let found = known.settings.iter().find(|setting| setting.name == name);
     match found.map(|setting| setting.unit) {
-        None | Some(Unit::Flag) => Some("on"),
-        Some(Unit::CountOr(value)) => Some(value),
+        None | Some(SettingUnit::Flag) => Some("on"),
+        Some(SettingUnit::CountOr(value)) => Some(value),
         Some(_) => None,
     }
 }
 
-fn listed(known: &Known, list: &str) -> Result<Vec<(String, String)>, Error> {
+fn listed(known: &WorkloadDefinition, list: &str) -> Result<Vec<(String, String)>, ClassicsError> {
     let mut given = Vec::new();
     for item in list.split(',') {
         let item = item.trim();
@@ -94,12 +94,12 @@ fn listed(known: &Known, list: &str) -> Result<Vec<(String, String)>, Error> {
     Ok(given)
 }
 
-fn is_known(known: &Known, name: &str) -> bool {
+fn is_known(known: &WorkloadDefinition, name: &str) -> bool {
     known.settings.iter().any(|setting| setting.name == name)
 }
 
 /// The option that values belong to.
-enum Open {
+enum OptionParseState {
     /// It must still get one.
     Empty(String),
     /// It has the one that stands for none; a value replaces it.
@@ -108,11 +108,13 @@ enum Open {
     Filled(String),
 }
 
-fn options(known: &Known, rest: &str) -> Result<Vec<(String, String)>, Error> {
+fn options(known: &WorkloadDefinition, rest: &str) -> Result<Vec<(String, String)>, ClassicsError> {
     let mut given: Vec<(String, String)> = Vec::new();
-    let mut open: Option<Open> = None;
-    let closed = |open: Option<Open>| match open {
-        Some(Open::Empty(name)) => Err(shape(known, format!("option -{name} needs a value"))),
+    let mut open: Option<OptionParseState> = None;
+    let closed = |open: Option<OptionParseState>| match open {
+        Some(OptionParseState::Empty(name)) => {
+            Err(shape(known, format!("option -{name} needs a value")))
+        }
         _ => Ok(()),
     };
     for word in rest.split_whitespace() {
@@ -125,10 +127,10 @@ fn options(known: &Known, rest: &str) -> Result<Vec<(String, String)>, Error> {
         } else if is_option {
             closed(open.take())?;
             open = Some(match alone(known, option) {
-                None => Open::Empty(option.into()),
+                None => OptionParseState::Empty(option.into()),
                 Some(value) => {
                     given.push((option.into(), value.into()));
-                    Open::Alone(option.into())
+                    OptionParseState::Alone(option.into())
                 }
             });
         } else {
@@ -140,21 +142,21 @@ fn options(known: &Known, rest: &str) -> Result<Vec<(String, String)>, Error> {
 }
 
 fn take_value(
-    known: &Known,
+    known: &WorkloadDefinition,
     given: &mut Vec<(String, String)>,
-    open: Option<Open>,
+    open: Option<OptionParseState>,
     word: &str,
-) -> Result<Open, Error> {
+) -> Result<OptionParseState, ClassicsError> {
     let name = match open {
-        Some(Open::Empty(name) | Open::Filled(name)) => name,
-        Some(Open::Alone(name)) if alone(known, &name) != Some("on") => {
+        Some(OptionParseState::Empty(name) | OptionParseState::Filled(name)) => name,
+        Some(OptionParseState::Alone(name)) if alone(known, &name) != Some("on") => {
             given.pop();
             name
         }
         _ => return Err(shape(known, format!("'{word}' belongs to no option"))),
     };
     given.push((name.clone(), word.into()));
-    Ok(Open::Filled(name))
+    Ok(OptionParseState::Filled(name))
 }
 
 #[cfg(test)]
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     fn given(text: &str) -> Vec<(String, String)> {
-        Words::parse(text).unwrap().given
+        ClassicSpec::parse(text).unwrap().given
     }
 
     fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -182,7 +184,7 @@ mod tests {
             assert_eq!(given(text), expect, "{text}");
         }
         assert!(given("randread").is_empty());
-        let label = Words::parse("randread,bs=8k,direct").unwrap().label();
+        let label = ClassicSpec::parse("randread,bs=8k,direct").unwrap().label();
         assert_eq!(label, "randread bs=8k direct");
     }
 
@@ -213,7 +215,7 @@ mod tests {
             ("randread 7", "'7' belongs to no option"),
             ("randread -direct 7", "'7' belongs to no option"),
         ] {
-            let error = Words::parse(text).unwrap_err().to_string();
+            let error = ClassicSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(expect), "{text}: {error}");
         }
         let error = crate::parse("randread,bsize=8k").unwrap_err().to_string();

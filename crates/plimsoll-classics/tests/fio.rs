@@ -5,14 +5,17 @@ use std::io::Write;
 use std::path::Path;
 
 use plimsoll_classics::fio;
-use plimsoll_core::model::{Cell, Envelope, Facts, Load, Model, Provenance};
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::model::{
+    DirectionLoad, ModelEnvelope, ModelFacts, ModelInterval, ModelProvenance, WorkloadModel,
+};
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Extent, Group, Made, Pace, Turn, TurnKind, Work,
+    ArrivalProcess, BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoPacing, BlockIoStopCondition, BlockIoWorkload,
 };
 
 #[expect(
@@ -40,8 +43,8 @@ fn run(directory: &Path, text: &str, extra: &[&str]) -> Option<serde_json::Value
     Some(serde_json::from_str(&out[start..]).expect("fio prints JSON"))
 }
 
-fn exported(group: Group, length: Nanos) -> String {
-    let blocks = Blocks {
+fn exported(group: BlockIoGroup, length: Nanos) -> String {
+    let blocks = BlockIoWorkload {
         name: "w".into(),
         groups: vec![group],
     };
@@ -49,19 +52,19 @@ fn exported(group: Group, length: Nanos) -> String {
     file.expect("fio can do it").text
 }
 
-fn small() -> Group {
-    Group {
+fn small() -> BlockIoGroup {
+    BlockIoGroup {
         direct: false,
-        extent: Extent {
+        extent: BlockIoExtent {
             bytes: 4 << 20,
-            ..Extent::default()
+            ..BlockIoExtent::default()
         },
-        ..Group::default()
+        ..BlockIoGroup::default()
     }
 }
 
-fn turn(kind: TurnKind, bytes: u32, weight: f64) -> Turn {
-    Turn {
+fn turn(kind: BlockIoOpKind, bytes: u32, weight: f64) -> BlockIoMixEntry {
+    BlockIoMixEntry {
         kind,
         bytes,
         weight,
@@ -92,13 +95,13 @@ fn near(what: &str, got: f64, want: f64, share: f64) {
 #[test]
 fn closed_loops_keep_their_mix_and_sizes() {
     let directory = tempfile::tempdir().unwrap();
-    let group = Group {
+    let group = BlockIoGroup {
         mix: vec![
-            turn(TurnKind::Read, 4096, 45.0),
-            turn(TurnKind::Read, 16_384, 15.0),
-            turn(TurnKind::Write, 8192, 40.0),
+            turn(BlockIoOpKind::Read, 4096, 45.0),
+            turn(BlockIoOpKind::Read, 16_384, 15.0),
+            turn(BlockIoOpKind::Write, 8192, 40.0),
         ],
-        work: Work::Time,
+        work: BlockIoStopCondition::Time,
         ..small()
     };
     let mut length = Nanos(500_000_000);
@@ -141,17 +144,17 @@ fn open_loops_keep_their_rates() {
 fn open_loops(slower_max: f64) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for pace in [
-        Arrival::Paced { per_s: 4_000.0 },
-        Arrival::Poisson { per_s: 4_000.0 },
+        ArrivalProcess::Paced { per_s: 4_000.0 },
+        ArrivalProcess::Poisson { per_s: 4_000.0 },
     ] {
-        let group = Group {
+        let group = BlockIoGroup {
             mix: vec![
-                turn(TurnKind::Read, 4096, 0.5),
-                turn(TurnKind::Read, 16_384, 0.25),
-                turn(TurnKind::Write, 8192, 0.25),
+                turn(BlockIoOpKind::Read, 4096, 0.5),
+                turn(BlockIoOpKind::Read, 16_384, 0.25),
+                turn(BlockIoOpKind::Write, 8192, 0.25),
             ],
-            pace: Pace::Open(pace.clone()),
-            work: Work::Each(12_000),
+            pace: BlockIoPacing::Open(pace.clone()),
+            work: BlockIoStopCondition::Each(12_000),
             depth: 4,
             ..small()
         };
@@ -168,7 +171,7 @@ fn open_loops(slower_max: f64) {
             })
             .sum();
         // 12 000 Poisson arrivals scatter by 1 %; three standard deviations, and fio's own error.
-        let scatter = if matches!(pace, Arrival::Poisson { .. }) {
+        let scatter = if matches!(pace, ArrivalProcess::Poisson { .. }) {
             0.03
         } else {
             0.0
@@ -199,18 +202,18 @@ fn a_model_keeps_its_mean_rate() {
 /// Runs a model of two levels; its rate may be lower than their mean by `slower_max` of that.
 fn model(slower_max: f64) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let load = |ops: u64, bytes: u64| Load {
+    let load = |ops: u64, bytes: u64| DirectionLoad {
         ops,
         bytes: ops * bytes,
     };
-    let cell = |factor: u64| Cell {
+    let cell = |factor: u64| ModelInterval {
         length: Nanos(10_000_000_000),
         read: load(20_000 * factor, 6_000),
         write: load(10_000 * factor, 16_384),
     };
-    let model = Model {
+    let model = WorkloadModel {
         name: "m".into(),
-        source: Provenance {
+        source: ModelProvenance {
             recording: "made up".into(),
             format: "test".into(),
             host: String::new(),
@@ -221,14 +224,14 @@ fn model(slower_max: f64) {
             left_out: Vec::new(),
             changes: Vec::new(),
         },
-        facts: Facts::assumed(4 << 20),
+        facts: ModelFacts::assumed(4 << 20),
         bursts: Vec::new(),
         phases: Vec::new(),
         fidelity: Vec::new(),
         verified: None,
         requests: None,
         parametric: None,
-        envelope: Envelope::new(vec![cell(1), cell(3)]).expect("two cells"),
+        envelope: ModelEnvelope::new(vec![cell(1), cell(3)]).expect("two cells"),
     };
     let file = fio::export(&Workload::Model(Box::new(model)), Nanos(1_500_000_000))
         .expect("fio can do it");
@@ -250,21 +253,21 @@ fn model(slower_max: f64) {
 #[test]
 fn offsets_go_where_they_should() {
     let directory = tempfile::tempdir().unwrap();
-    let cases: [(Offsets, u64, &[u64]); 3] = [
-        (Offsets::Sequential, 1, &[0, 4096, 8192]),
+    let cases: [(OffsetPattern, u64, &[u64]); 3] = [
+        (OffsetPattern::Sequential, 1, &[0, 4096, 8192]),
         (
-            Offsets::Strided {
+            OffsetPattern::Strided {
                 stride_bytes: 12_288,
             },
             3,
             &[0, 12_288, 24_576],
         ),
-        (Offsets::Runs { blocks: 4 }, 1, &[]),
+        (OffsetPattern::Runs { blocks: 4 }, 1, &[]),
     ];
     for (offsets, step, first) in cases {
-        let group = Group {
+        let group = BlockIoGroup {
             offsets: offsets.clone(),
-            work: Work::Each(64),
+            work: BlockIoStopCondition::Each(64),
             ..small()
         };
         let text = exported(group, Nanos::SECOND);
@@ -284,7 +287,7 @@ fn offsets_go_where_they_should() {
         else {
             panic!("a log is block I/O");
         };
-        let Pace::Open(Arrival::Trace(trace)) = &blocks.groups[0].pace else {
+        let BlockIoPacing::Open(ArrivalProcess::Trace(trace)) = &blocks.groups[0].pace else {
             panic!("a log is a trace");
         };
         let places: Vec<u64> = trace.iter().map(|op| op.offset).collect();
@@ -303,16 +306,16 @@ fn offsets_go_where_they_should() {
 #[test]
 fn a_log_that_is_written_is_replayed() {
     let directory = tempfile::tempdir().unwrap();
-    let op = |at, kind, offset, bytes| Traced {
+    let op = |at, kind, offset, bytes| TraceAccess {
         at: Nanos(at),
         kind,
         offset,
         bytes,
     };
     let trace = [
-        op(0, Kind::Read, 0, 4096),
-        op(2_000_000, Kind::Write, 8192, 8192),
-        op(3_000_000, Kind::Read, 65_536, 16_384),
+        op(0, OpKind::Read, 0, 4096),
+        op(2_000_000, OpKind::Write, 8192, 8192),
+        op(3_000_000, OpKind::Read, 65_536, 16_384),
     ];
     let log = fio::write_log(&trace).unwrap();
     std::fs::write(directory.path().join("data"), vec![7; 1 << 20]).unwrap();
@@ -328,16 +331,16 @@ fn a_log_that_is_written_is_replayed() {
 #[test]
 fn a_file_that_grows_is_made_by_the_job() {
     let directory = tempfile::tempdir().unwrap();
-    let group = Group {
-        mix: vec![Turn::of(TurnKind::Write, 65_536)],
-        offsets: Offsets::Sequential,
-        work: Work::Pass,
+    let group = BlockIoGroup {
+        mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, 65_536)],
+        offsets: OffsetPattern::Sequential,
+        work: BlockIoStopCondition::Pass,
         workers: 2,
-        extent: Extent {
+        extent: BlockIoExtent {
             bytes: 1 << 20,
             shared: false,
-            made: Made::During,
-            ..Extent::default()
+            made: BlockIoFileCreation::During,
+            ..BlockIoExtent::default()
         },
         ..small()
     };

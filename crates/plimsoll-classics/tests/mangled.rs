@@ -3,7 +3,7 @@
 //! numbers replaced by extreme ones. They must give a result or an error; a panic fails the test.
 
 use plimsoll_classics::fio;
-use plimsoll_classics::originals::{Format, read};
+use plimsoll_classics::originals::{ProgramOutputFormat, read};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
@@ -104,8 +104,8 @@ fn jobs_and_logs_give_workloads_or_errors() {
 
 #[test]
 fn outputs_give_results_or_errors() {
-    for (text, format) in OUTPUTS.iter().zip(Format::ALL) {
-        assert_eq!(Format::guess(text), Some(format));
+    for (text, format) in OUTPUTS.iter().zip(ProgramOutputFormat::ALL) {
+        assert_eq!(ProgramOutputFormat::guess(text), Some(format));
         assert!(read(format, text).is_ok(), "{text}");
         each(text, |text| {
             for reading in read(format, text).into_iter().flatten() {

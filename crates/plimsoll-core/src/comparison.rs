@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A metric that arms are compared on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metric {
+pub enum ComparisonMetric {
     /// Mean response time of all operations; less is better.
     MeanResponse,
     /// Operations per second; more is better.
@@ -17,33 +17,36 @@ pub enum Metric {
     WallTime,
 }
 
-impl Metric {
+impl ComparisonMetric {
     /// As people read it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Metric::MeanResponse => "mean response time",
-            Metric::OpsPerSecond => "operations per second",
-            Metric::BytesPerSecond => "throughput",
-            Metric::WallTime => "wall time",
+            ComparisonMetric::MeanResponse => "mean response time",
+            ComparisonMetric::OpsPerSecond => "operations per second",
+            ComparisonMetric::BytesPerSecond => "throughput",
+            ComparisonMetric::WallTime => "wall time",
         }
     }
 
     /// Whether a larger value is the better one.
     #[must_use]
     pub fn more_is_better(self) -> bool {
-        matches!(self, Metric::OpsPerSecond | Metric::BytesPerSecond)
+        matches!(
+            self,
+            ComparisonMetric::OpsPerSecond | ComparisonMetric::BytesPerSecond
+        )
     }
 
     /// A value with its unit; times are in nanoseconds.
     #[must_use]
     pub fn show(self, value: f64) -> String {
         match self {
-            Metric::MeanResponse | Metric::WallTime => {
+            ComparisonMetric::MeanResponse | ComparisonMetric::WallTime => {
                 crate::units::duration(crate::units::Nanos(crate::num::round_u64(value)))
             }
-            Metric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),
-            Metric::BytesPerSecond => crate::units::throughput(value),
+            ComparisonMetric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),
+            ComparisonMetric::BytesPerSecond => crate::units::throughput(value),
         }
     }
 }
@@ -51,16 +54,16 @@ impl Metric {
 /// How decisions are made; fixed before the first block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
+pub struct VerdictPolicy {
     /// Confidence of the intervals, such as 0.95.
     pub confidence: f64,
     /// Two arms within this fraction of each other are equivalent, such as 0.05.
     pub margin: f64,
 }
 
-impl Default for Policy {
+impl Default for VerdictPolicy {
     fn default() -> Self {
-        Policy {
+        VerdictPolicy {
             confidence: 0.95,
             margin: 0.05,
         }
@@ -70,7 +73,7 @@ impl Default for Policy {
 /// What can be said of two arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// The interval excludes equality and the effect exceeds the noise floor.
     Different,
     /// The ratio is inside the margin, with confidence.
@@ -82,15 +85,15 @@ pub enum Verdict {
     CannotCarry,
 }
 
-impl Verdict {
+impl ComparisonVerdict {
     /// As people read it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Different => "different",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::CannotCarry => "cannot carry",
+            ComparisonVerdict::Different => "different",
+            ComparisonVerdict::Equivalent => "equivalent",
+            ComparisonVerdict::Inconclusive => "inconclusive",
+            ComparisonVerdict::CannotCarry => "cannot carry",
         }
     }
 }
@@ -98,7 +101,7 @@ impl Verdict {
 /// A ratio with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ratio {
+pub struct RatioEstimate {
     /// Geometric mean of the within-block ratios.
     pub estimate: f64,
     /// Lower end of the confidence interval.
@@ -110,7 +113,7 @@ pub struct Ratio {
 /// What a system served of a load whose instants it cannot delay, over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Carried {
+pub struct OverloadStats {
     /// Requests a second that were due.
     pub offered_per_s: f64,
     /// Requests a second that ended before the planned end.
@@ -127,7 +130,7 @@ pub struct Carried {
     pub unfinished: u64,
 }
 
-impl Carried {
+impl OverloadStats {
     /// Whether the load was too much in most blocks.
     #[must_use]
     pub fn is_overloaded(&self) -> bool {
@@ -144,7 +147,7 @@ impl Carried {
 /// One arm held against the base arm under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Comparison {
+pub struct ArmComparison {
     /// Workload label.
     pub workload: String,
     /// The arm held against the base.
@@ -154,7 +157,7 @@ pub struct Comparison {
     /// Whether `arm` is the base's own second entry (the A/A control).
     pub is_control: bool,
     /// The metric.
-    pub metric: Metric,
+    pub metric: ComparisonMetric,
     /// Geometric mean of the base's values.
     pub base_value: f64,
     /// Geometric mean of the arm's values.
@@ -162,9 +165,9 @@ pub struct Comparison {
     /// Blocks in which both arms have a value.
     pub blocks: u32,
     /// Arm ÷ base, with the policy's confidence; `None` below two blocks.
-    pub ratio: Option<Ratio>,
+    pub ratio: Option<RatioEstimate>,
     /// What can be said.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Why the verdict is not a plainer one, or what would settle it; empty when nothing is to be
     /// added.
     pub reason: String,
@@ -177,13 +180,13 @@ pub struct Comparison {
     pub blocks_needed: Option<u32>,
     /// What the base served of an open loop, when one of both was overloaded in some block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_carried: Option<Carried>,
+    pub base_carried: Option<OverloadStats>,
     /// What the arm served of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arm_carried: Option<Carried>,
+    pub arm_carried: Option<OverloadStats>,
 }
 
-impl Comparison {
+impl ArmComparison {
     /// Whether the base cannot carry the load.
     #[must_use]
     pub fn base_is_overloaded(&self) -> bool {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// What is wrong with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Flaw {
+pub enum DataFlaw {
     /// A read of it, while all was well, gave the contents before the acknowledged write: zeros or an
     /// older version.
     Stale,
@@ -44,46 +44,46 @@ pub enum Flaw {
     Plaintext,
 }
 
-impl Flaw {
+impl DataFlaw {
     /// One of each kind, in the order of reports.
-    pub const EVERY: [Flaw; 11] = [
-        Flaw::Wrong,
-        Flaw::Torn,
-        Flaw::Misplaced { belongs_at: 0 },
-        Flaw::Stale,
-        Flaw::Unreadable,
-        Flaw::Lost,
-        Flaw::Hole,
-        Flaw::Foreign,
-        Flaw::Zombie,
-        Flaw::Diverged,
-        Flaw::Plaintext,
+    pub const EVERY: [DataFlaw; 11] = [
+        DataFlaw::Wrong,
+        DataFlaw::Torn,
+        DataFlaw::Misplaced { belongs_at: 0 },
+        DataFlaw::Stale,
+        DataFlaw::Unreadable,
+        DataFlaw::Lost,
+        DataFlaw::Hole,
+        DataFlaw::Foreign,
+        DataFlaw::Zombie,
+        DataFlaw::Diverged,
+        DataFlaw::Plaintext,
     ];
 
     /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Flaw::Stale => "stale",
-            Flaw::Torn => "torn",
-            Flaw::Misplaced { .. } => "misplaced",
-            Flaw::Wrong => "wrong",
-            Flaw::Unreadable => "unreadable",
-            Flaw::Lost => "lost",
-            Flaw::Hole => "hole",
-            Flaw::Foreign => "foreign",
-            Flaw::Zombie => "zombie",
-            Flaw::Diverged => "diverged",
-            Flaw::Plaintext => "plaintext",
+            DataFlaw::Stale => "stale",
+            DataFlaw::Torn => "torn",
+            DataFlaw::Misplaced { .. } => "misplaced",
+            DataFlaw::Wrong => "wrong",
+            DataFlaw::Unreadable => "unreadable",
+            DataFlaw::Lost => "lost",
+            DataFlaw::Hole => "hole",
+            DataFlaw::Foreign => "foreign",
+            DataFlaw::Zombie => "zombie",
+            DataFlaw::Diverged => "diverged",
+            DataFlaw::Plaintext => "plaintext",
         }
     }
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for DataFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
-            Flaw::Misplaced { belongs_at } => write!(f, " (belongs at {belongs_at})"),
+            DataFlaw::Misplaced { belongs_at } => write!(f, " (belongs at {belongs_at})"),
             _ => Ok(()),
         }
     }
@@ -136,42 +136,42 @@ impl BadBlocks {
     /// Of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
-        Flaw::EVERY.iter().map(|flaw| self.of(*flaw)).sum()
+        DataFlaw::EVERY.iter().map(|flaw| self.of(*flaw)).sum()
     }
 
     /// Of one kind.
     #[must_use]
-    pub fn of(&self, flaw: Flaw) -> u64 {
+    pub fn of(&self, flaw: DataFlaw) -> u64 {
         // The one list of places is that of counting.
         let mut copy = *self;
         *copy.place(flaw)
     }
 
     /// Counts one.
-    pub fn count(&mut self, flaw: Flaw) {
+    pub fn count(&mut self, flaw: DataFlaw) {
         *self.place(flaw) += 1;
     }
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &BadBlocks) {
-        for flaw in Flaw::EVERY {
+        for flaw in DataFlaw::EVERY {
             *self.place(flaw) += other.of(flaw);
         }
     }
 
-    fn place(&mut self, flaw: Flaw) -> &mut u64 {
+    fn place(&mut self, flaw: DataFlaw) -> &mut u64 {
         match flaw {
-            Flaw::Wrong => &mut self.wrong,
-            Flaw::Torn => &mut self.torn,
-            Flaw::Misplaced { .. } => &mut self.misplaced,
-            Flaw::Stale => &mut self.stale,
-            Flaw::Unreadable => &mut self.unreadable,
-            Flaw::Lost => &mut self.lost,
-            Flaw::Hole => &mut self.hole,
-            Flaw::Foreign => &mut self.foreign,
-            Flaw::Zombie => &mut self.zombie,
-            Flaw::Diverged => &mut self.diverged,
-            Flaw::Plaintext => &mut self.plaintext,
+            DataFlaw::Wrong => &mut self.wrong,
+            DataFlaw::Torn => &mut self.torn,
+            DataFlaw::Misplaced { .. } => &mut self.misplaced,
+            DataFlaw::Stale => &mut self.stale,
+            DataFlaw::Unreadable => &mut self.unreadable,
+            DataFlaw::Lost => &mut self.lost,
+            DataFlaw::Hole => &mut self.hole,
+            DataFlaw::Foreign => &mut self.foreign,
+            DataFlaw::Zombie => &mut self.zombie,
+            DataFlaw::Diverged => &mut self.diverged,
+            DataFlaw::Plaintext => &mut self.plaintext,
         }
     }
 }
@@ -180,7 +180,7 @@ impl fmt::Display for BadBlocks {
     /// `3 bad (1 wrong, 2 stale)`; kinds that did not occur are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bad", self.total())?;
-        let words: Vec<String> = Flaw::EVERY
+        let words: Vec<String> = DataFlaw::EVERY
             .into_iter()
             .map(|flaw| (self.of(flaw), flaw.name()))
             .filter(|(count, _)| *count > 0)
@@ -203,7 +203,7 @@ pub struct BadBlock {
     pub offset: u64,
     /// What is wrong with it; called `fault` in run folders since the first of them.
     #[serde(rename = "fault")]
-    pub flaw: Flaw,
+    pub flaw: DataFlaw,
 }
 
 /// What the verification of the data of a trial gave.
@@ -276,18 +276,18 @@ mod tests {
         assert_eq!(whole.to_string(), "5 blocks written, 4 read back, 0 bad");
         let mut bad = BadBlocks::default();
         for flaw in [
-            Flaw::Wrong,
-            Flaw::Stale,
-            Flaw::Unreadable,
-            Flaw::Stale,
-            Flaw::Misplaced { belongs_at: 7 },
+            DataFlaw::Wrong,
+            DataFlaw::Stale,
+            DataFlaw::Unreadable,
+            DataFlaw::Stale,
+            DataFlaw::Misplaced { belongs_at: 7 },
         ] {
             bad.count(flaw);
         }
         let finding = BadBlock {
             file: "data".into(),
             offset: 512,
-            flaw: Flaw::Misplaced { belongs_at: 7 },
+            flaw: DataFlaw::Misplaced { belongs_at: 7 },
         };
         whole.merge(DataCheckResult {
             written: 1,

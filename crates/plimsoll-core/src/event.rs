@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::clock_offset::ClockOffset;
-use crate::comparison::{Comparison, Metric, Policy};
+use crate::comparison::{ArmComparison, ComparisonMetric, VerdictPolicy};
 use crate::data_check::DataCheckResult;
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
 
-use crate::model::Fidelity;
+use crate::model::FidelityCheck;
 use crate::num::ratio;
-use crate::op::{Alike, Kind, Sample};
+use crate::op::{OpKind, OpSample, OpSampleBatch};
 use crate::open_load::OpenLoad;
-use crate::others::OthersUse;
+use crate::others::NeighbourUse;
 use crate::rng::Seed;
 use crate::target::{MachineFacts, TargetFacts};
 use crate::units::Nanos;
@@ -39,13 +39,13 @@ pub struct KindStats {
 impl KindStats {
     /// Counts one operation.
     #[inline]
-    pub fn record(&mut self, sample: &Sample) {
-        self.record_alike(&Alike::only(sample));
+    pub fn record(&mut self, sample: &OpSample) {
+        self.record_alike(&OpSampleBatch::only(sample));
     }
 
     /// Counts every one of `alike`.
     #[inline]
-    pub fn record_alike(&mut self, alike: &Alike) {
+    pub fn record_alike(&mut self, alike: &OpSampleBatch) {
         self.bytes += alike.bytes;
         self.errors += alike.errors;
         let (intended_at, ended_at) = (alike.intended_at, alike.completed_at);
@@ -85,7 +85,7 @@ impl KindStats {
 /// Statistics by kind; kinds without operations are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct OpStats(pub BTreeMap<Kind, KindStats>);
+pub struct OpStats(pub BTreeMap<OpKind, KindStats>);
 
 impl OpStats {
     /// Adds all of `other`.
@@ -159,7 +159,7 @@ pub struct TrialId {
 /// About one second of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Interval {
+pub struct TrialInterval {
     /// Start, on the trial's clock.
     pub start: Nanos,
     /// Length.
@@ -170,7 +170,7 @@ pub struct Interval {
 
 /// A stretch of a trial as a report draws it: one interval, or several that were joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrialStep {
+pub struct TrialTimeBin {
     /// Start, on the trial's clock.
     pub start: Nanos,
     /// Length.
@@ -179,17 +179,17 @@ pub struct TrialStep {
     pub response: Histogram,
 }
 
-impl TrialStep {
+impl TrialTimeBin {
     /// Adds the stretch that follows.
-    pub fn join(&mut self, next: &TrialStep) {
+    pub fn join(&mut self, next: &TrialTimeBin) {
         self.length = self.length + next.length;
         self.response.merge(&next.response);
     }
 }
 
-impl From<&Interval> for TrialStep {
-    fn from(interval: &Interval) -> Self {
-        TrialStep {
+impl From<&TrialInterval> for TrialTimeBin {
+    fn from(interval: &TrialInterval) -> Self {
+        TrialTimeBin {
             start: interval.start,
             length: interval.length,
             response: interval.stats.response(),
@@ -200,7 +200,7 @@ impl From<&Interval> for TrialStep {
 /// What the generator itself cost and whether it kept up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Generator {
+pub struct GeneratorStats {
     /// Which engine ran, such as `io_uring`, with what it could not use.
     pub engine: String,
     /// CPU time of the measured part in user space, all workers.
@@ -236,7 +236,7 @@ pub struct Generator {
     pub open: Vec<OpenLoad>,
 }
 
-impl Generator {
+impl GeneratorStats {
     /// Adds what others did of the same open loop in the same time.
     pub fn add_open(&mut self, other: &OpenLoad) {
         match self.open.iter_mut().find(|mine| mine.phase == other.phase) {
@@ -253,7 +253,7 @@ impl Generator {
     }
 
     /// Adds another's account.
-    pub fn add(&mut self, other: &Generator) {
+    pub fn add(&mut self, other: &GeneratorStats) {
         self.user_cpu_ns += other.user_cpu_ns;
         self.system_cpu_ns += other.system_cpu_ns;
         self.not_submitted += other.not_submitted;
@@ -301,7 +301,7 @@ pub struct PhaseResult {
     /// Name of the phase.
     pub name: String,
     /// What it is compared on.
-    pub metric: Metric,
+    pub metric: ComparisonMetric,
     /// The value of that metric.
     pub value: f64,
     /// From the start of the workers to the end of the last one.
@@ -335,9 +335,9 @@ pub struct TrialResult {
     #[serde(default)]
     pub workers: Vec<WorkerResult>,
     /// The generator's own account.
-    pub generator: Generator,
+    pub generator: GeneratorStats,
     /// Load submitted, held against the model (empty for closed loops).
-    pub fidelity: Vec<Fidelity>,
+    pub fidelity: Vec<FidelityCheck>,
     /// Whether the trial was cut short by the user: then it is kept but not compared.
     pub interrupted: bool,
     /// When and on what the storage ended it: then it is kept but not compared.
@@ -355,11 +355,11 @@ pub struct TrialResult {
     pub device: Option<DeviceUse>,
     /// What others did on the machine of the load meanwhile; of several machines, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others: Option<OthersUse>,
+    pub others: Option<NeighbourUse>,
     /// The account of each machine, where the load came from others than this one; all the rest is
     /// of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<NodeResult>,
+    pub nodes: Vec<ClientLoadNodeResult>,
 }
 
 /// What a block device did while operations were counted, and what these asked for in that time.
@@ -371,11 +371,11 @@ pub struct DeviceUse {
     /// Length of the intervals that are held against each other.
     pub length: Nanos,
     /// Reads and writes that ended on the device.
-    pub served: Transfers,
+    pub served: TransferTotals,
     /// Reads and writes that were merged into others before they reached it.
     pub merged: [u64; 2],
     /// Reads and writes of the workload.
-    pub asked: Transfers,
+    pub asked: TransferTotals,
     /// Time with something in flight on the device; none in runs of before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<Nanos>,
@@ -384,7 +384,7 @@ pub struct DeviceUse {
 /// Reads and writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Transfers {
+pub struct TransferTotals {
     /// Number of reads.
     pub reads: u64,
     /// Bytes read.
@@ -395,14 +395,14 @@ pub struct Transfers {
     pub written_bytes: u64,
 }
 
-impl Transfers {
+impl TransferTotals {
     /// Adds what these operations asked for.
     pub fn add(&mut self, stats: &OpStats) {
-        if let Some(read) = stats.0.get(&Kind::Read) {
+        if let Some(read) = stats.0.get(&OpKind::Read) {
             self.reads += read.ops();
             self.read_bytes += read.bytes;
         }
-        if let Some(write) = stats.0.get(&Kind::Write) {
+        if let Some(write) = stats.0.get(&OpKind::Write) {
             self.writes += write.ops();
             self.written_bytes += write.bytes;
         }
@@ -410,8 +410,8 @@ impl Transfers {
 
     /// Both together.
     #[must_use]
-    pub fn and(self, other: Transfers) -> Transfers {
-        Transfers {
+    pub fn and(self, other: TransferTotals) -> TransferTotals {
+        TransferTotals {
             reads: self.reads + other.reads,
             read_bytes: self.read_bytes + other.read_bytes,
             writes: self.writes + other.writes,
@@ -455,7 +455,7 @@ impl TrialResult {
 
     /// The first machine that was lost, with when and how.
     #[must_use]
-    pub fn lost_node(&self) -> Option<(&str, &Lost)> {
+    pub fn lost_node(&self) -> Option<(&str, &ClientLoadNodeLoss)> {
         let mut nodes = self.nodes.iter();
         nodes.find_map(|node| Some((&*node.node, node.lost.as_ref()?)))
     }
@@ -487,13 +487,15 @@ impl TrialResult {
 
     /// The value of `metric` for this trial.
     #[must_use]
-    pub fn value(&self, metric: Metric) -> f64 {
+    pub fn value(&self, metric: ComparisonMetric) -> f64 {
         match metric {
-            Metric::MeanResponse => self.stats.response().mean_ns(),
+            ComparisonMetric::MeanResponse => self.stats.response().mean_ns(),
             // A failed operation is no work done.
-            Metric::OpsPerSecond => ratio(self.done() as f64, self.length.as_secs_f64()),
-            Metric::BytesPerSecond => ratio(self.stats.bytes() as f64, self.length.as_secs_f64()),
-            Metric::WallTime => self.length.0 as f64,
+            ComparisonMetric::OpsPerSecond => ratio(self.done() as f64, self.length.as_secs_f64()),
+            ComparisonMetric::BytesPerSecond => {
+                ratio(self.stats.bytes() as f64, self.length.as_secs_f64())
+            }
+            ComparisonMetric::WallTime => self.length.0 as f64,
         }
     }
 }
@@ -501,7 +503,7 @@ impl TrialResult {
 /// One arm of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Arm {
+pub struct ArmEntry {
     /// Label in reports.
     pub name: String,
     /// What was given on the command line.
@@ -517,7 +519,7 @@ pub struct Arm {
 /// One workload of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct WorkloadEntry {
     /// Label in reports, such as `nas ×12`.
     pub label: String,
     /// Factor on the rates of a model; 1 for closed loops.
@@ -532,7 +534,7 @@ pub struct Entry {
     pub corner_of: Option<String>,
 }
 
-impl Entry {
+impl WorkloadEntry {
     /// Most blocks in which a corner is played. A band needs no narrow interval, and corners are to
     /// cost less than what was asked for.
     pub const CORNER_BLOCKS_MAX: u32 = 3;
@@ -550,7 +552,7 @@ impl Entry {
 /// What is being done, where, with what: written before the first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
+pub struct RunManifest {
     /// [`FormatVersion::RUN`] of the program that wrote it.
     pub format: FormatVersion,
     /// Version of the program.
@@ -566,15 +568,15 @@ pub struct Manifest {
     /// Name of the random number generator.
     pub generator: String,
     /// How verdicts are reached.
-    pub policy: Policy,
+    pub policy: VerdictPolicy,
     /// The machine.
     pub machine: MachineFacts,
     /// Versions of the programs and packages involved.
     pub versions: BTreeMap<String, String>,
     /// The systems.
-    pub arms: Vec<Arm>,
+    pub arms: Vec<ArmEntry>,
     /// The workloads.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<WorkloadEntry>,
     /// Blocks planned.
     pub blocks: u32,
     /// What each system adds to the one before it, in the order of the systems (without controls);
@@ -583,10 +585,10 @@ pub struct Manifest {
     pub ladder: Vec<String>,
     /// The machines that the load comes from; empty when it is this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub load_nodes: Vec<LoadNode>,
+    pub load_nodes: Vec<ClientLoadNode>,
 }
 
-impl Manifest {
+impl RunManifest {
     /// Whether comparisons and trials under this label are of a corner.
     #[must_use]
     pub fn is_corner(&self, label: &str) -> bool {
@@ -597,7 +599,7 @@ impl Manifest {
     /// How many trials are planned.
     #[must_use]
     pub fn planned_trials(&self) -> u64 {
-        let turns = |entry: &Entry| u64::from(entry.blocks(self.blocks));
+        let turns = |entry: &WorkloadEntry| u64::from(entry.blocks(self.blocks));
         self.arms.len() as u64 * self.entries.iter().map(turns).sum::<u64>()
     }
 }
@@ -605,7 +607,7 @@ impl Manifest {
 /// Something a reader of the results should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Warning {
+pub struct RunWarning {
     /// What it is about: an arm, a workload or a trial; empty for the whole run.
     pub about: String,
     /// The sentence.
@@ -630,41 +632,41 @@ pub enum RunEvent {
         /// Place of the trial in the order.
         place: u32,
         /// What happened in it.
-        interval: Interval,
+        interval: TrialInterval,
     },
     /// A trial has ended.
     TrialEnded(Box<TrialResult>),
     /// A reader should know.
-    Warning(Warning),
+    Warning(RunWarning),
     /// All trials are done, or the user stopped.
     Finished {
         /// Whether the plan was cut short.
         interrupted: bool,
         /// What can be said.
-        comparisons: Vec<Comparison>,
+        comparisons: Vec<ArmComparison>,
     },
 }
 
 /// Hears events.
-pub trait Listener {
+pub trait RunListener {
     /// Something happened. Must not fail the run: a listener that cannot record says so itself.
     fn event(&mut self, event: &RunEvent);
 }
 
 /// Everything a run folder holds, in memory: the input of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Results {
+pub struct RunFolderContents {
     /// What was planned.
-    pub manifest: Manifest,
+    pub manifest: RunManifest,
     /// Trials that ended, in the order they ran.
     pub trials: Vec<TrialResult>,
     /// The seconds of every trial that began, by place in the order; a trial that was cut off has
     /// seconds but no result. Those of long trials and of long runs are joined to fewer steps.
-    pub intervals: BTreeMap<u32, Vec<TrialStep>>,
+    pub intervals: BTreeMap<u32, Vec<TrialTimeBin>>,
     /// What a reader should know.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<RunWarning>,
     /// What can be said.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<ArmComparison>,
     /// Whether the plan was carried out to its end.
     pub complete: bool,
 }
@@ -672,7 +674,7 @@ pub struct Results {
 /// A machine that load comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LoadNode {
+pub struct ClientLoadNode {
     /// Its name.
     pub name: String,
     /// Facts found on it.
@@ -682,7 +684,7 @@ pub struct LoadNode {
 /// When a node was lost, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lost {
+pub struct ClientLoadNodeLoss {
     /// Time since the common start.
     pub after: Nanos,
     /// What was seen of it.
@@ -692,7 +694,7 @@ pub struct Lost {
 /// The account of one node in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NodeResult {
+pub struct ClientLoadNodeResult {
     /// Its name.
     pub node: String,
     /// Its clock, looked at just before the start.
@@ -705,13 +707,13 @@ pub struct NodeResult {
     /// Its operations.
     pub stats: OpStats,
     /// Its generator's own account.
-    pub generator: Generator,
+    pub generator: GeneratorStats,
     /// When and how it was lost, if it was: then this is what it had told until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<Lost>,
+    pub lost: Option<ClientLoadNodeLoss>,
 }
 
-impl NodeResult {
+impl ClientLoadNodeResult {
     /// Operations per second.
     #[must_use]
     pub fn ops_per_s(&self) -> f64 {

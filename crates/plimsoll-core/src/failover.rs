@@ -3,17 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
+use crate::fault::FaultKind;
 use crate::ledger::LedgerCheck;
-use crate::outage::Outage;
+use crate::outage::OutageResult;
 use crate::units::Nanos;
 
 /// One fault, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Strike {
+pub struct FaultResult {
     /// What was done.
-    pub fault: Fault,
+    pub fault: FaultKind,
     /// To which server.
     pub victim: String,
     /// From the order until it was done: so exactly is the beginning of the outage known.
@@ -29,12 +29,12 @@ pub struct Strike {
     pub crashed: u32,
     /// What used the storage beside the sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Company>,
+    pub beside: Vec<BackgroundLoadResult>,
     /// What the servers' cluster did about it, from the fault on, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ClusterEvent>,
     /// What the sessions felt.
-    pub outage: Outage,
+    pub outage: OutageResult,
     /// What everything that was written was found to be afterwards.
     pub check: LedgerCheck,
 }
@@ -51,7 +51,7 @@ pub struct ClusterEvent {
     pub what: String,
 }
 
-impl Strike {
+impl FaultResult {
     /// When something happened first.
     #[must_use]
     pub fn first(&self, what: &str) -> Option<Nanos> {
@@ -79,7 +79,7 @@ impl Strike {
 /// What one workload, or a witness, did beside the sessions from before a fault until after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Company {
+pub struct BackgroundLoadResult {
     /// The workload; `stamp` is the witness that writes a line a second, `scp` the one that copies a file.
     pub name: String,
     /// Operations that ended well.
@@ -98,7 +98,7 @@ pub struct Company {
 /// All faults of one storage system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failover {
+pub struct FailoverResult {
     /// The storage system.
     pub name: String,
     /// What it is made of.
@@ -116,43 +116,43 @@ pub struct Failover {
     /// Where the moments of the faults come from.
     pub seed: u64,
     /// The faults, in the order in which they were done.
-    pub strikes: Vec<Strike>,
+    pub strikes: Vec<FaultResult>,
 }
 
-impl Failover {
+impl FailoverResult {
     /// Whether every block was there in every check.
     #[must_use]
     pub fn kept_its_data(&self) -> bool {
-        self.strikes.iter().all(Strike::kept_its_data)
+        self.strikes.iter().all(FaultResult::kept_its_data)
     }
 }
 
 /// Faults of several storage systems: a cell for each system and kind of fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Matrix {
+pub struct FailoverMatrix {
     /// The cells, those of one system after those of the one before.
-    pub cells: Vec<MatrixCell>,
+    pub cells: Vec<FailoverMatrixCell>,
 }
 
 /// One kind of fault of one storage system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MatrixCell {
+pub struct FailoverMatrixCell {
     /// The storage system.
     pub stack: String,
     /// The fault.
-    pub fault: Fault,
+    pub fault: FaultKind,
     /// What came of it.
-    pub outcome: CellOutcome,
+    pub outcome: FailoverCellResult,
 }
 
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CellOutcome {
+pub enum FailoverCellResult {
     /// Every fault was done.
-    Done(Failover),
+    Done(FailoverResult),
     /// It cannot be done there, and why.
     Refused(String),
     /// It could not be carried out to its end, and why.
@@ -161,12 +161,12 @@ pub enum CellOutcome {
     NotTried,
 }
 
-impl Matrix {
+impl FailoverMatrix {
     /// Whether every block was there in every check of every cell that was done.
     #[must_use]
     pub fn kept_its_data(&self) -> bool {
         self.cells.iter().all(|cell| match &cell.outcome {
-            CellOutcome::Done(done) => done.kept_its_data(),
+            FailoverCellResult::Done(done) => done.kept_its_data(),
             _ => true,
         })
     }

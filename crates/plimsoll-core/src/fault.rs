@@ -10,7 +10,7 @@ use std::fmt;
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum FaultKind {
     /// Every process of the server ends at once (SIGKILL); the machine it ran on goes on.
     Kill,
     /// Every process of the server is asked to end (SIGTERM) and does so in its own way, or is killed when
@@ -62,7 +62,7 @@ pub const LOSS_PERCENT: u32 = 5;
 /// What a machine is told to do with a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum FaultCommand {
     /// Say whether it could be done; nothing is different afterwards.
     Try,
     /// Do it.
@@ -71,63 +71,63 @@ pub enum Word {
     Off,
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for FaultCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Word::Try => "try",
-            Word::On => "on",
-            Word::Off => "off",
+            FaultCommand::Try => "try",
+            FaultCommand::On => "on",
+            FaultCommand::Off => "off",
         })
     }
 }
 
-impl Fault {
+impl FaultKind {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Fault; 19] = [
-        Fault::Kill,
-        Fault::Stop,
-        Fault::PowerCut,
-        Fault::Pause,
-        Fault::Slow,
-        Fault::LinkDown,
-        Fault::OneWay,
-        Fault::Flap,
-        Fault::Partition,
-        Fault::Delay,
-        Fault::Loss,
-        Fault::DiskSlow,
-        Fault::DiskHung,
-        Fault::DiskErrors,
-        Fault::DiskFull,
-        Fault::ClockStep,
-        Fault::Malformed,
-        Fault::Double,
-        Fault::FailBack,
+    pub const ALL: [FaultKind; 19] = [
+        FaultKind::Kill,
+        FaultKind::Stop,
+        FaultKind::PowerCut,
+        FaultKind::Pause,
+        FaultKind::Slow,
+        FaultKind::LinkDown,
+        FaultKind::OneWay,
+        FaultKind::Flap,
+        FaultKind::Partition,
+        FaultKind::Delay,
+        FaultKind::Loss,
+        FaultKind::DiskSlow,
+        FaultKind::DiskHung,
+        FaultKind::DiskErrors,
+        FaultKind::DiskFull,
+        FaultKind::ClockStep,
+        FaultKind::Malformed,
+        FaultKind::Double,
+        FaultKind::FailBack,
     ];
 
     /// Its name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Fault::Kill => "kill",
-            Fault::Stop => "stop",
-            Fault::PowerCut => "power-cut",
-            Fault::Pause => "pause",
-            Fault::Slow => "slow",
-            Fault::LinkDown => "link-down",
-            Fault::OneWay => "one-way",
-            Fault::Flap => "flap",
-            Fault::Partition => "partition",
-            Fault::Delay => "delay",
-            Fault::Loss => "loss",
-            Fault::DiskSlow => "disk-slow",
-            Fault::DiskHung => "disk-hung",
-            Fault::DiskErrors => "disk-errors",
-            Fault::DiskFull => "disk-full",
-            Fault::ClockStep => "clock-step",
-            Fault::Malformed => "malformed",
-            Fault::Double => "double",
-            Fault::FailBack => "fail-back",
+            FaultKind::Kill => "kill",
+            FaultKind::Stop => "stop",
+            FaultKind::PowerCut => "power-cut",
+            FaultKind::Pause => "pause",
+            FaultKind::Slow => "slow",
+            FaultKind::LinkDown => "link-down",
+            FaultKind::OneWay => "one-way",
+            FaultKind::Flap => "flap",
+            FaultKind::Partition => "partition",
+            FaultKind::Delay => "delay",
+            FaultKind::Loss => "loss",
+            FaultKind::DiskSlow => "disk-slow",
+            FaultKind::DiskHung => "disk-hung",
+            FaultKind::DiskErrors => "disk-errors",
+            FaultKind::DiskFull => "disk-full",
+            FaultKind::ClockStep => "clock-step",
+            FaultKind::Malformed => "malformed",
+            FaultKind::Double => "double",
+            FaultKind::FailBack => "fail-back",
         }
     }
 
@@ -135,44 +135,50 @@ impl Fault {
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
-            Fault::Kill => "kill -9 every process of the server",
-            Fault::Stop => "ask every process of the server to end",
-            Fault::PowerCut => "cut the power of the server's machine",
-            Fault::Pause => "let every process of the server stand still",
-            Fault::Slow => "let the server stand still nine tenths of the time",
-            Fault::LinkDown => "take the link of the server down",
-            Fault::OneWay => "throw away everything the server sends",
-            Fault::Flap => "take the link of the server down and up again every second",
-            Fault::Partition => "cut the server off from the other servers, not from the client",
-            Fault::Delay => "let what the server sends arrive 50 ms later",
-            Fault::Loss => "throw 5 % of what the server sends away",
-            Fault::DiskSlow => {
+            FaultKind::Kill => "kill -9 every process of the server",
+            FaultKind::Stop => "ask every process of the server to end",
+            FaultKind::PowerCut => "cut the power of the server's machine",
+            FaultKind::Pause => "let every process of the server stand still",
+            FaultKind::Slow => "let the server stand still nine tenths of the time",
+            FaultKind::LinkDown => "take the link of the server down",
+            FaultKind::OneWay => "throw away everything the server sends",
+            FaultKind::Flap => "take the link of the server down and up again every second",
+            FaultKind::Partition => {
+                "cut the server off from the other servers, not from the client"
+            }
+            FaultKind::Delay => "let what the server sends arrive 50 ms later",
+            FaultKind::Loss => "throw 5 % of what the server sends away",
+            FaultKind::DiskSlow => {
                 "let the disks of the server's machine carry out ten requests a second"
             }
-            Fault::DiskHung => "let the disks of the server's machine stand still",
-            Fault::DiskErrors => "let every request to the disks of the server's machine fail",
-            Fault::DiskFull => "fill the disk that the server keeps its data on",
-            Fault::ClockStep => "set the clock of the server's machine an hour ahead, and back",
-            Fault::Malformed => "send garbage and broken headers to the ports of the server",
-            Fault::Double => "lose another server while this one is being rebuilt",
-            Fault::FailBack => "move what the server does to another one in good order, and back",
+            FaultKind::DiskHung => "let the disks of the server's machine stand still",
+            FaultKind::DiskErrors => "let every request to the disks of the server's machine fail",
+            FaultKind::DiskFull => "fill the disk that the server keeps its data on",
+            FaultKind::ClockStep => "set the clock of the server's machine an hour ahead, and back",
+            FaultKind::Malformed => "send garbage and broken headers to the ports of the server",
+            FaultKind::Double => "lose another server while this one is being rebuilt",
+            FaultKind::FailBack => {
+                "move what the server does to another one in good order, and back"
+            }
         }
     }
 
     /// The fault of this name.
     #[must_use]
-    pub fn find(name: &str) -> Option<Fault> {
-        Fault::ALL.into_iter().find(|fault| fault.name() == name)
+    pub fn find(name: &str) -> Option<FaultKind> {
+        FaultKind::ALL
+            .into_iter()
+            .find(|fault| fault.name() == name)
     }
 
     /// All names in one line.
     #[must_use]
     pub fn names() -> String {
-        Fault::ALL.map(Fault::name).join(", ")
+        FaultKind::ALL.map(FaultKind::name).join(", ")
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -184,11 +190,11 @@ mod tests {
 
     #[test]
     fn each_is_found_by_its_name() {
-        for fault in Fault::ALL {
-            assert_eq!(Fault::find(fault.name()), Some(fault));
+        for fault in FaultKind::ALL {
+            assert_eq!(FaultKind::find(fault.name()), Some(fault));
             let stored = serde_json::to_string(&fault).unwrap();
             assert_eq!(stored, format!("\"{fault}\""));
         }
-        assert_eq!(Fault::find("rain"), None);
+        assert_eq!(FaultKind::find("rain"), None);
     }
 }

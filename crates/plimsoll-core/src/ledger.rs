@@ -7,22 +7,22 @@
 
 mod codec;
 
-pub use codec::{Decoded, ENTRY_BYTES_MAX, NotALedger, decode, encode, entries};
+pub use codec::{ENTRY_BYTES_MAX, LedgerDecodeResult, LedgerFormatError, decode, encode, entries};
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data_check::{BadBlocks, DataCheckResult, Flaw};
+use crate::data_check::{BadBlocks, DataCheckResult, DataFlaw};
 use crate::format::FormatVersion;
-use crate::op::Kind;
-use crate::outage::{Probe, Session as ProbeSession};
+use crate::op::OpKind;
+use crate::outage::{OutageProbe, OutageProbeSession};
 use crate::units::Nanos;
 
 /// When an acknowledged write must survive whatever befalls the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Durability {
+pub enum LedgerDurability {
     /// At once (`O_DSYNC`).
     EachWrite,
     /// When an fsync that began after it was acknowledged has been acknowledged, too; there is one
@@ -32,7 +32,7 @@ pub enum Durability {
     None,
 }
 
-impl Durability {
+impl LedgerDurability {
     /// Reads `dsync`, `fsync:N` or `none`.
     ///
     /// # Errors
@@ -40,10 +40,10 @@ impl Durability {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is not dsync, fsync:N or none");
         match (text, text.strip_prefix("fsync:")) {
-            ("dsync", _) => Ok(Durability::EachWrite),
-            ("none", _) => Ok(Durability::None),
+            ("dsync", _) => Ok(LedgerDurability::EachWrite),
+            ("none", _) => Ok(LedgerDurability::None),
             (_, Some(count)) => match count.parse() {
-                Ok(count) if count > 0 => Ok(Durability::Fsync(count)),
+                Ok(count) if count > 0 => Ok(LedgerDurability::Fsync(count)),
                 _ => Err(wrong()),
             },
             _ => Err(wrong()),
@@ -51,19 +51,19 @@ impl Durability {
     }
 }
 
-impl fmt::Display for Durability {
+impl fmt::Display for LedgerDurability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Durability::EachWrite => f.write_str("dsync"),
-            Durability::Fsync(count) => write!(f, "fsync:{count}"),
-            Durability::None => f.write_str("none"),
+            LedgerDurability::EachWrite => f.write_str("dsync"),
+            LedgerDurability::Fsync(count) => write!(f, "fsync:{count}"),
+            LedgerDurability::None => f.write_str("none"),
         }
     }
 }
 
 /// What a ledger is about: its first entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Campaign {
+pub struct LedgerHeader {
     /// Of the file.
     pub format: FormatVersion,
     /// In every stamp: what has another is not of this campaign.
@@ -73,12 +73,12 @@ pub struct Campaign {
     /// Bytes of a block: what is written and read at once.
     pub block_bytes: u32,
     /// When a write counts as durable.
-    pub durability: Durability,
+    pub durability: LedgerDurability,
 }
 
 /// A storage system that is written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct LedgerTarget {
     /// Its number in stamps.
     pub number: u32,
     /// What the user calls it.
@@ -87,7 +87,7 @@ pub struct Target {
 
 /// A client that writes and reads, and the blocks that are its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct LedgerSession {
     /// Its number; sessions are entered in this order, from 0.
     pub number: u32,
     /// The target it writes to.
@@ -108,7 +108,7 @@ pub struct Session {
 
 /// A write that is about to be handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Issued {
+pub struct LedgerWriteIntent {
     /// Who writes.
     pub session: u32,
     /// Number of the operation in its session.
@@ -125,7 +125,7 @@ pub struct Issued {
 
 /// What became of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LedgerCompletionStatus {
     /// Acknowledged.
     Ok,
     /// Failed, with this number of the system. A write may be there nevertheless.
@@ -136,13 +136,13 @@ pub enum Outcome {
 
 /// The end of a read, a write or a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct LedgerCompletion {
     /// Whose.
     pub session: u32,
     /// Number of the operation in its session.
     pub op: u64,
     /// A read, a write or an fsync.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// First byte of a read or a write.
     pub offset: u64,
     /// Of a write, its version.
@@ -154,23 +154,23 @@ pub struct Ended {
     /// When its end was seen.
     pub ended_at: Nanos,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: LedgerCompletionStatus,
 }
 
 /// A bad block that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct LedgerBadBlock {
     /// Whose block it is.
     pub session: u32,
     /// Its first bad sector.
     pub offset: u64,
     /// What is wrong.
-    pub flaw: Flaw,
+    pub flaw: DataFlaw,
 }
 
 /// What a check read, so that the next one knows when an older version is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct LedgerObservation {
     /// Whose block it is.
     pub session: u32,
     /// First byte of the block.
@@ -181,13 +181,13 @@ pub struct Seen {
 
 /// A line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum LedgerEntry {
     /// What it is about.
-    Campaign(Campaign),
+    Campaign(LedgerHeader),
     /// A target.
-    Target(Target),
+    Target(LedgerTarget),
     /// A session.
-    Session(Session),
+    Session(LedgerSession),
     /// The probes are meant to start from the first time on, before the second.
     Probing(Nanos, Nanos),
     /// A session has opened its file or device; 0 is the first time.
@@ -200,13 +200,13 @@ pub enum Entry {
         at: Nanos,
     },
     /// A write is about to be handed over.
-    Issued(Issued),
+    Issued(LedgerWriteIntent),
     /// An operation has ended.
-    Ended(Ended),
+    Ended(LedgerCompletion),
     /// A bad block was found.
-    Found(Found),
+    Found(LedgerBadBlock),
     /// A check has read a block.
-    Seen(Seen),
+    Seen(LedgerObservation),
     /// The writer ended in good order.
     Closed {
         /// When.
@@ -330,14 +330,14 @@ impl fmt::Display for LedgerCheck {
 /// A writer that was stopped by its user ends within this time.
 const STOPPING: Nanos = Nanos(500_000_000);
 
-/// The probes of a ledger, for [`crate::outage::Outage::of`]: once finished, with times that count
+/// The probes of a ledger, for [`crate::outage::OutageResult::of`]: once finished, with times that count
 /// from the intended start of the first.
 #[derive(Debug, Default)]
-pub struct Probes {
+pub struct LedgerProbes {
     /// Who probed.
-    pub sessions: Vec<ProbeSession>,
+    pub sessions: Vec<OutageProbeSession>,
     /// What became of each probe that was handed over.
-    pub probes: Vec<Probe>,
+    pub probes: Vec<OutageProbe>,
     /// Intended start of the first probe, on the clock of the ledger.
     pub first_at: Nanos,
     /// Time in which probes were meant to start; 0 where the writer never got so far.
@@ -349,46 +349,49 @@ pub struct Probes {
     closed_at: Option<Nanos>,
 }
 
-impl Probes {
+impl LedgerProbes {
     /// Takes the next entry of the ledger.
-    pub fn take(&mut self, entry: &Entry) {
+    pub fn take(&mut self, entry: &LedgerEntry) {
         match entry {
-            Entry::Session(session) => self.sessions.push(ProbeSession {
+            LedgerEntry::Session(session) => self.sessions.push(OutageProbeSession {
                 name: format!("session {}", session.number),
                 write_period: Some(session.write_period).filter(|period| period.0 > 0),
                 read_period: Some(session.read_period).filter(|period| period.0 > 0),
                 reopened: 0,
             }),
-            Entry::Probing(from, until) => {
+            LedgerEntry::Probing(from, until) => {
                 // What was written before filled the blocks, and was no probe.
                 (self.first_at, self.length) = (*from, until.since(*from));
                 self.probes.clear();
                 self.open.clear();
             }
-            Entry::Opened { session, epoch, .. } => {
+            LedgerEntry::Opened { session, epoch, .. } => {
                 if let Some(session) = self.sessions.get_mut(*session as usize) {
                     session.reopened = u64::from(*epoch);
                 }
             }
-            Entry::Issued(issued) => {
+            LedgerEntry::Issued(issued) => {
                 let key = (issued.session, issued.op);
                 self.open.insert(key, issued.intended_at);
             }
-            Entry::Ended(ended) => self.ended(ended),
-            Entry::Closed { at } => self.closed_at = Some(*at),
-            Entry::Campaign(_) | Entry::Target(_) | Entry::Found(_) | Entry::Seen(_) => {}
+            LedgerEntry::Ended(ended) => self.ended(ended),
+            LedgerEntry::Closed { at } => self.closed_at = Some(*at),
+            LedgerEntry::Campaign(_)
+            | LedgerEntry::Target(_)
+            | LedgerEntry::Found(_)
+            | LedgerEntry::Seen(_) => {}
         }
     }
 
-    fn ended(&mut self, ended: &Ended) {
+    fn ended(&mut self, ended: &LedgerCompletion) {
         self.open.remove(&(ended.session, ended.op));
         self.last_at = self.last_at.max(ended.ended_at);
         let result = match ended.outcome {
-            Outcome::Ok => Some((ended.ended_at, Ok(()))),
-            Outcome::Error(errno) => Some((ended.ended_at, Err(errno))),
-            Outcome::GivenUp => None,
+            LedgerCompletionStatus::Ok => Some((ended.ended_at, Ok(()))),
+            LedgerCompletionStatus::Error(errno) => Some((ended.ended_at, Err(errno))),
+            LedgerCompletionStatus::GivenUp => None,
         };
-        self.probes.push(Probe {
+        self.probes.push(OutageProbe {
             session: ended.session,
             kind: ended.kind,
             intended_at: ended.intended_at,
@@ -413,9 +416,9 @@ impl Probes {
             if self.closed_at.is_some_and(|at| intended_at > at) {
                 continue;
             }
-            self.probes.push(Probe {
+            self.probes.push(OutageProbe {
                 session,
-                kind: Kind::Write,
+                kind: OpKind::Write,
                 intended_at,
                 ended: None,
             });

@@ -6,19 +6,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::Metric;
+use crate::comparison::ComparisonMetric;
 use crate::event::{
-    Entry, Generator, Interval, NodeResult, OpStats, PhaseResult, TrialId, TrialResult,
+    ClientLoadNodeResult, GeneratorStats, OpStats, PhaseResult, TrialId, TrialInterval,
+    TrialResult, WorkloadEntry,
 };
 use crate::num::ratio;
-use crate::recording::{RecordHead, RecordTask, Recorded, Tally};
+use crate::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use crate::rng::Seed;
 use crate::units::Nanos;
 
 /// Where a node works, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum LoadPlace {
+pub enum ClientLoadTarget {
     /// Nowhere: operations end at once.
     Null,
     /// Nowhere, by way of the kernel.
@@ -44,32 +45,32 @@ pub enum LoadPlace {
 /// Something a node does with its data plane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Task {
+pub enum AgentTask {
     /// See whether a place keeps what is written to it.
     Prove {
         /// What it is called when it does not.
         name: String,
         /// The place.
-        place: LoadPlace,
+        place: ClientLoadTarget,
         /// What is written.
         seed: Seed,
     },
     /// Play one trial.
-    Play(Box<PlayTask>),
+    Play(Box<AgentTrialTask>),
     /// Record what disks do.
-    Record(RecordTask),
+    Record(CaptureTask),
 }
 
 /// One trial, for one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlayTask {
+pub struct AgentTrialTask {
     /// Which trial.
     pub trial: TrialId,
     /// What is played.
-    pub entry: Entry,
+    pub entry: WorkloadEntry,
     /// Where.
-    pub place: LoadPlace,
+    pub place: ClientLoadTarget,
     /// Seed of all randomness of this node.
     pub seed: Seed,
     /// Marks what it writes, where that is verified.
@@ -88,7 +89,7 @@ pub struct PlayTask {
 /// [`Told::Proved`], [`Told::Ended`] or [`Told::Failed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Told {
+pub enum AgentEvent {
     /// It is at work, and has nothing else to tell.
     Alive,
     /// Everything is laid out; it waits for the instant at which all start.
@@ -97,28 +98,31 @@ pub enum Told {
         took: Nanos,
     },
     /// A second of the measured part has passed.
-    Second(Interval),
+    Second(TrialInterval),
     /// The trial is over.
-    Played(Box<Played>),
+    Played(Box<AgentTrialResult>),
     /// What is wrong with the place, if anything is.
     Proved(Option<String>),
     /// A recording begins.
-    Recording(Box<RecordHead>),
+    Recording(Box<CaptureHeader>),
     /// What was recorded, and what the recording has come to.
-    Recorded(Box<Recorded>, Box<Tally>),
+    Recorded(Box<CaptureBatch>, Box<CaptureStats>),
     /// The recording is over.
-    Ended(Box<Tally>),
+    Ended(Box<CaptureStats>),
     /// It could not be done, and why.
     Failed(String),
 }
 
-impl Told {
+impl AgentEvent {
     /// Whether nothing more comes of the task.
     #[must_use]
     pub fn is_last(&self) -> bool {
         matches!(
             self,
-            Told::Played(_) | Told::Proved(_) | Told::Ended(_) | Told::Failed(_)
+            AgentEvent::Played(_)
+                | AgentEvent::Proved(_)
+                | AgentEvent::Ended(_)
+                | AgentEvent::Failed(_)
         )
     }
 }
@@ -126,7 +130,7 @@ impl Told {
 /// What a node did in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Played {
+pub struct AgentTrialResult {
     /// Its own result.
     pub result: TrialResult,
     /// When it began, on the clock of its machine; unknown in virtual time.
@@ -135,7 +139,7 @@ pub struct Played {
 
 /// From the first node that began to the last one; `None` when fewer than two are known.
 #[must_use]
-pub fn start_spread(nodes: &[NodeResult]) -> Option<Nanos> {
+pub fn start_spread(nodes: &[ClientLoadNodeResult]) -> Option<Nanos> {
     let began: Vec<i64> = nodes.iter().filter_map(|node| node.began_ns).collect();
     let (first, last) = (began.iter().min()?, began.iter().max()?);
     (began.len() > 1).then(|| Nanos(last.abs_diff(*first)))
@@ -155,7 +159,10 @@ pub fn evenness(shares: &[f64]) -> Option<f64> {
 /// longest measured part. `parts` has the account of every node, with its own result unless it was
 /// lost.
 #[must_use]
-pub fn pool(trial: &TrialId, parts: Vec<(NodeResult, Option<TrialResult>)>) -> TrialResult {
+pub fn pool(
+    trial: &TrialId,
+    parts: Vec<(ClientLoadNodeResult, Option<TrialResult>)>,
+) -> TrialResult {
     let mut pooled = TrialResult {
         trial: trial.clone(),
         length: Nanos(0),
@@ -163,7 +170,7 @@ pub fn pool(trial: &TrialId, parts: Vec<(NodeResult, Option<TrialResult>)>) -> T
         stats: OpStats::default(),
         phases: Vec::new(),
         workers: Vec::new(),
-        generator: Generator::default(),
+        generator: GeneratorStats::default(),
         fidelity: Vec::new(),
         interrupted: false,
         failed: None,
@@ -229,9 +236,11 @@ fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
     let both = counted(sum) + counted(&phase);
     sum.stats.merge(&phase.stats);
     sum.value = match sum.metric {
-        Metric::OpsPerSecond | Metric::BytesPerSecond => ratio(both, wall.as_secs_f64()),
-        Metric::WallTime => wall.0 as f64,
-        Metric::MeanResponse => sum.stats.response().mean_ns(),
+        ComparisonMetric::OpsPerSecond | ComparisonMetric::BytesPerSecond => {
+            ratio(both, wall.as_secs_f64())
+        }
+        ComparisonMetric::WallTime => wall.0 as f64,
+        ComparisonMetric::MeanResponse => sum.stats.response().mean_ns(),
     };
     sum.wall = wall;
     sum.user_cpu_ns += phase.user_cpu_ns;
@@ -243,30 +252,34 @@ fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
 mod tests {
     use super::*;
     use crate::clock_offset::ClockOffset;
-    use crate::event::Lost;
-    use crate::op::Kind;
+    use crate::event::ClientLoadNodeLoss;
+    use crate::op::OpKind;
 
     fn stats(times: &[u64]) -> OpStats {
         let mut stats = OpStats::default();
         for ns in times {
-            let kind = stats.0.entry(Kind::Read).or_default();
+            let kind = stats.0.entry(OpKind::Read).or_default();
             kind.service.record(Nanos(*ns));
             kind.response.record(Nanos(*ns));
         }
         stats
     }
 
-    fn account(node: &str, times: &[u64], lost: Option<Lost>) -> NodeResult {
-        NodeResult {
+    fn account(
+        node: &str,
+        times: &[u64],
+        lost: Option<ClientLoadNodeLoss>,
+    ) -> ClientLoadNodeResult {
+        ClientLoadNodeResult {
             node: node.into(),
             clock: ClockOffset::default(),
             began_ns: Some(times.len() as i64),
             length: Nanos::SECOND,
             stats: stats(times),
-            generator: Generator {
+            generator: GeneratorStats {
                 engine: "sync".into(),
                 ops: times.len() as u64,
-                ..Generator::default()
+                ..GeneratorStats::default()
             },
             lost,
         }
@@ -275,7 +288,7 @@ mod tests {
     fn phase(ops_per_s: f64, seconds: u64) -> PhaseResult {
         PhaseResult {
             name: "write".into(),
-            metric: Metric::OpsPerSecond,
+            metric: ComparisonMetric::OpsPerSecond,
             value: ops_per_s,
             wall: Nanos(seconds * Nanos::SECOND.0),
             stats: OpStats::default(),
@@ -297,7 +310,7 @@ mod tests {
     #[test]
     fn tails_are_pooled_exactly_and_the_books_kept() {
         let (a, b) = (vec![10, 20, 30], vec![40, 1_000_000]);
-        let own = |node: &NodeResult| {
+        let own = |node: &ClientLoadNodeResult| {
             let mut own = pool(&trial(), vec![(node.clone(), None)]);
             own.nodes.clear();
             own.phases = vec![phase(100.0, node.stats.ops())];
@@ -322,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_trial_that_lost_a_node_keeps_the_others_and_is_not_compared() {
-        let lost = Lost {
+        let lost = ClientLoadNodeLoss {
             after: Nanos(3 * Nanos::SECOND.0),
             why: "the connection broke".into(),
         };

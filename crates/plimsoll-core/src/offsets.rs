@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the offsets of block operations are chosen: the kinds, and [`Draw`], which chooses.
+//! How the offsets of block operations are chosen: the kinds, and [`OffsetGenerator`], which chooses.
 
 mod draw;
 mod map;
 mod permutation;
 mod zipf;
 
-pub use draw::{Draw, Region};
+pub use draw::{OffsetGenerator, OffsetRegion};
 pub use map::MAP_BLOCKS_MAX;
-pub use permutation::Permutation;
+pub use permutation::SeededPermutation;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// or device that a worker may touch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Offsets {
+pub enum OffsetPattern {
     /// Every block of the region equally likely, with replacement.
     Uniform,
     /// Every block once in random order, then again in another order (without replacement).
@@ -52,13 +52,13 @@ pub enum Offsets {
     },
     /// Consecutive zones, each with its share of the accesses and of the region; uniform inside.
     /// Two zones make a hot spot.
-    Zones(Vec<Zone>),
+    Zones(Vec<OffsetZone>),
 }
 
 /// A part of a region and how much of the load it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Zone {
+pub struct OffsetZone {
     /// Share of the accesses, relative to the other zones.
     pub access: f64,
     /// Share of the region, relative to the other zones.

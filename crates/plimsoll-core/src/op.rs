@@ -9,7 +9,7 @@ use crate::units::Nanos;
 /// What an operation does. The names are those of reports and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum OpKind {
     /// Read `len` bytes at `offset`.
     Read,
     /// Write `len` bytes at `offset`.
@@ -43,24 +43,24 @@ pub enum Kind {
     SyncAll,
 }
 
-impl Kind {
+impl OpKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Kind; 15] = [
-        Kind::Read,
-        Kind::Write,
-        Kind::Append,
-        Kind::Fsync,
-        Kind::Open,
-        Kind::Create,
-        Kind::Close,
-        Kind::ReadWhole,
-        Kind::Delete,
-        Kind::Stat,
-        Kind::WriteWhole,
-        Kind::Fdatasync,
-        Kind::SyncRange,
-        Kind::Discard,
-        Kind::SyncAll,
+    pub const ALL: [OpKind; 15] = [
+        OpKind::Read,
+        OpKind::Write,
+        OpKind::Append,
+        OpKind::Fsync,
+        OpKind::Open,
+        OpKind::Create,
+        OpKind::Close,
+        OpKind::ReadWhole,
+        OpKind::Delete,
+        OpKind::Stat,
+        OpKind::WriteWhole,
+        OpKind::Fdatasync,
+        OpKind::SyncRange,
+        OpKind::Discard,
+        OpKind::SyncAll,
     ];
 
     /// Position in [`Kind::ALL`], for tables indexed by kind.
@@ -73,38 +73,38 @@ impl Kind {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Append => "append",
-            Kind::Fsync => "fsync",
-            Kind::Open => "open",
-            Kind::Create => "create",
-            Kind::Close => "close",
-            Kind::ReadWhole => "read_whole",
-            Kind::Delete => "delete",
-            Kind::Stat => "stat",
-            Kind::WriteWhole => "write_whole",
-            Kind::Fdatasync => "fdatasync",
-            Kind::SyncRange => "sync_range",
-            Kind::Discard => "discard",
-            Kind::SyncAll => "sync_all",
+            OpKind::Read => "read",
+            OpKind::Write => "write",
+            OpKind::Append => "append",
+            OpKind::Fsync => "fsync",
+            OpKind::Open => "open",
+            OpKind::Create => "create",
+            OpKind::Close => "close",
+            OpKind::ReadWhole => "read_whole",
+            OpKind::Delete => "delete",
+            OpKind::Stat => "stat",
+            OpKind::WriteWhole => "write_whole",
+            OpKind::Fdatasync => "fdatasync",
+            OpKind::SyncRange => "sync_range",
+            OpKind::Discard => "discard",
+            OpKind::SyncAll => "sync_all",
         }
     }
 
     /// Whether bytes move from the target.
     #[must_use]
     pub fn is_read(self) -> bool {
-        matches!(self, Kind::Read | Kind::ReadWhole)
+        matches!(self, OpKind::Read | OpKind::ReadWhole)
     }
 
     /// Whether bytes move to the target.
     #[must_use]
     pub fn is_write(self) -> bool {
-        matches!(self, Kind::Write | Kind::Append | Kind::WriteWhole)
+        matches!(self, OpKind::Write | OpKind::Append | OpKind::WriteWhole)
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for OpKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -112,9 +112,9 @@ impl fmt::Display for Kind {
 
 /// What a workload asks for: pure data, no buffers, no file descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct OpRequest {
     /// What to do.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// Which file of the target: 0 where there is one, else its number there.
     pub file: u32,
     /// Byte offset, for [`Kind::Read`] and [`Kind::Write`].
@@ -128,9 +128,9 @@ pub struct Request {
 
 /// One finished operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub struct OpSample {
     /// What was asked.
-    pub request: Request,
+    pub request: OpRequest,
     /// When it was handed to the engine.
     pub submitted_at: Nanos,
     /// When the program could see that it had ended.
@@ -139,7 +139,7 @@ pub struct Sample {
     pub result: Result<u64, i32>,
 }
 
-impl Sample {
+impl OpSample {
     /// Service time: handed over → seen to have ended.
     #[inline]
     #[must_use]
@@ -165,9 +165,9 @@ impl Sample {
 /// Operations of one kind that have the same three times, as those have that were handed over
 /// together and seen to have ended together: each counts as if it were alone, at the cost of one.
 #[derive(Debug, Clone, Copy)]
-pub struct Alike {
+pub struct OpSampleBatch {
     /// What was done.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// When they were meant to start.
     pub intended_at: Nanos,
     /// When they were handed over.
@@ -182,10 +182,10 @@ pub struct Alike {
     pub errors: u64,
 }
 
-impl Alike {
+impl OpSampleBatch {
     /// None, yet.
-    pub const NONE: Alike = Alike {
-        kind: Kind::Read,
+    pub const NONE: OpSampleBatch = OpSampleBatch {
+        kind: OpKind::Read,
         intended_at: Nanos(0),
         submitted_at: Nanos(0),
         completed_at: Nanos(0),
@@ -197,13 +197,13 @@ impl Alike {
     /// Only `sample`.
     #[inline]
     #[must_use]
-    pub fn only(sample: &Sample) -> Self {
-        let mut alike = Alike {
+    pub fn only(sample: &OpSample) -> Self {
+        let mut alike = OpSampleBatch {
             kind: sample.request.kind,
             intended_at: sample.request.intended_at,
             submitted_at: sample.submitted_at,
             completed_at: sample.completed_at,
-            ..Alike::NONE
+            ..OpSampleBatch::NONE
         };
         alike.count(sample.result);
         alike
@@ -211,7 +211,7 @@ impl Alike {
 
     /// Takes `sample` in, if it is like the others; whether it was.
     #[inline]
-    pub fn take_in(&mut self, sample: &Sample) -> bool {
+    pub fn take_in(&mut self, sample: &OpSample) -> bool {
         let like = self.ops > 0
             && self.intended_at == sample.request.intended_at
             && self.submitted_at == sample.submitted_at
@@ -236,11 +236,11 @@ impl Alike {
 /// One operation of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Traced {
+pub struct TraceAccess {
     /// When it began, from the start of the trace.
     pub at: Nanos,
     /// What it was.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// Where.
     pub offset: u64,
     /// How long.
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn kinds_know_their_place_and_their_name() {
-        for (index, kind) in Kind::ALL.into_iter().enumerate() {
+        for (index, kind) in OpKind::ALL.into_iter().enumerate() {
             assert_eq!(kind.index(), index);
             assert_eq!(
                 serde_json::to_string(&kind).unwrap(),

@@ -16,7 +16,7 @@ const DISK_SHARE: f64 = 0.1;
 /// What others did in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OthersUse {
+pub struct NeighbourUse {
     /// How long it was.
     pub length: Nanos,
     /// Processors of the machine.
@@ -28,18 +28,18 @@ pub struct OthersUse {
     /// Time in which some program waited for a processor, for storage, for memory (pressure stall
     /// information): the load's own waiting is in it. Absent where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waited: Option<Waited>,
+    pub waited: Option<PressureStallTimes>,
     /// Programs that wanted to run, on average over the last minute.
     pub load: f64,
     /// The busiest disk before the stretch began, while nothing was asked of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk: Option<DiskBefore>,
+    pub disk: Option<NeighbourDiskUse>,
 }
 
 /// Time in which some program waited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Waited {
+pub struct PressureStallTimes {
     /// For a processor.
     pub cpu: Nanos,
     /// For storage.
@@ -51,7 +51,7 @@ pub struct Waited {
 /// A disk that nothing was asked of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DiskBefore {
+pub struct NeighbourDiskUse {
     /// The kernel's name of it.
     pub disk: String,
     /// How long it was watched.
@@ -60,7 +60,7 @@ pub struct DiskBefore {
     pub busy: Nanos,
 }
 
-impl DiskBefore {
+impl NeighbourDiskUse {
     /// The share of the time in which it worked.
     #[must_use]
     pub fn share(&self) -> f64 {
@@ -68,7 +68,7 @@ impl DiskBefore {
     }
 }
 
-impl OthersUse {
+impl NeighbourUse {
     /// The share of all processor time that other programs took.
     #[must_use]
     pub fn cpu_share(&self) -> f64 {
@@ -88,18 +88,22 @@ impl OthersUse {
 
     /// Several stretches as one; the disk is that of the one in which it was busiest.
     #[must_use]
-    pub fn and(mut self, other: &OthersUse) -> OthersUse {
+    pub fn and(mut self, other: &NeighbourUse) -> NeighbourUse {
         self.length = self.length + other.length;
         self.cpus = self.cpus.max(other.cpus);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.steal_ns = self.steal_ns.saturating_add(other.steal_ns);
         self.load = self.load.max(other.load);
-        self.waited = self.waited.zip(other.waited).map(|(a, b)| Waited {
-            cpu: a.cpu + b.cpu,
-            io: a.io + b.io,
-            memory: a.memory + b.memory,
-        });
-        let share = |disk: &Option<DiskBefore>| disk.as_ref().map_or(0.0, DiskBefore::share);
+        self.waited = self
+            .waited
+            .zip(other.waited)
+            .map(|(a, b)| PressureStallTimes {
+                cpu: a.cpu + b.cpu,
+                io: a.io + b.io,
+                memory: a.memory + b.memory,
+            });
+        let share =
+            |disk: &Option<NeighbourDiskUse>| disk.as_ref().map_or(0.0, NeighbourDiskUse::share);
         if share(&other.disk) > share(&self.disk) {
             self.disk.clone_from(&other.disk);
         }
@@ -159,16 +163,16 @@ mod tests {
 
     #[test]
     fn what_disturbs_is_named_with_its_shares() {
-        let quiet = OthersUse {
+        let quiet = NeighbourUse {
             length: Nanos(10 * Nanos::SECOND.0),
             cpus: 4,
             cpu_ns: Nanos::SECOND.0,
-            ..OthersUse::default()
+            ..NeighbourUse::default()
         };
         assert_eq!(quiet.disturbance(), None);
-        let busy = OthersUse {
+        let busy = NeighbourUse {
             cpu_ns: 28_400_000_000,
-            disk: Some(DiskBefore {
+            disk: Some(NeighbourDiskUse {
                 disk: "vda".into(),
                 length: Nanos(1000),
                 busy: Nanos(400),
@@ -180,12 +184,12 @@ mod tests {
         let both = quiet.clone().and(&busy);
         let text = "other processes used 37 % of the CPUs and 40 % of vda";
         assert_eq!(both.disturbance().as_deref(), Some(text));
-        let stolen = OthersUse {
+        let stolen = NeighbourUse {
             steal_ns: 8 * Nanos::SECOND.0,
             ..quiet
         };
         let text = "the hypervisor gave 20 % of the CPUs to other machines";
         assert_eq!(stolen.disturbance().as_deref(), Some(text));
-        assert_eq!(OthersUse::default().disturbance(), None);
+        assert_eq!(NeighbourUse::default().disturbance(), None);
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::num::{floor_u64, to_usize};
-use crate::op::Kind;
+use crate::op::OpKind;
 use crate::units::Nanos;
 
 /// Time is cut into pieces of this length to find those in which nothing ended.
@@ -41,7 +41,7 @@ const BINS_MAX: u64 = 1_000_000;
 /// One who probed: a client with one open file or device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub struct OutageProbeSession {
     /// What it is called in reports.
     pub name: String,
     /// Time between the intended starts of its writes; `None`: it does not write.
@@ -54,11 +54,11 @@ pub struct Session {
 
 /// One probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Probe {
+pub struct OutageProbe {
     /// Whose, by its place among the sessions.
     pub session: u32,
     /// A read or a write; errors of other kinds are counted, their ends are not.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// When it was meant to start.
     pub intended_at: Nanos,
     /// When its end was seen, and the system's error number if it failed. `None`: it never ended.
@@ -67,7 +67,7 @@ pub struct Probe {
 
 /// When was probed, and when the fault was done. All times are on one clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct OutageProbeWindow {
     /// The first probe was meant to start then.
     pub from: Nanos,
     /// The last one before then.
@@ -80,7 +80,7 @@ pub struct Window {
 /// A time in which no probe of a kind succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stall {
+pub struct OutageStall {
     /// The last success before it.
     pub from: Nanos,
     /// From there to the next success, less the period of the probes.
@@ -96,9 +96,9 @@ pub struct SessionOutage {
     /// Its name.
     pub session: String,
     /// Longest stall of its writes; `None`: it did not write.
-    pub write_stall: Option<Stall>,
+    pub write_stall: Option<OutageStall>,
     /// Longest stall of its reads; `None`: it did not read.
-    pub read_stall: Option<Stall>,
+    pub read_stall: Option<OutageStall>,
     /// Operations of any kind that failed.
     pub errors: u64,
     /// Those that never ended.
@@ -129,7 +129,7 @@ pub enum BrownOut {
 /// What all sessions felt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outage {
+pub struct OutageResult {
     /// When the fault was done, or the longest stall began that stands for it.
     pub fault_at: Option<Nanos>,
     /// Whether that time was given, and not concluded.
@@ -148,10 +148,14 @@ pub struct Outage {
     pub resolution: Nanos,
 }
 
-impl Outage {
+impl OutageResult {
     /// Concludes what was felt from the probes, in any order.
     #[must_use]
-    pub fn of(sessions: &[Session], probes: &[Probe], window: Window) -> Outage {
+    pub fn of(
+        sessions: &[OutageProbeSession],
+        probes: &[OutageProbe],
+        window: OutageProbeWindow,
+    ) -> OutageResult {
         let mut felt: Vec<Felt<'_>> = sessions.iter().map(Felt::new).collect();
         for probe in probes {
             if let Some(session) = felt.get_mut(probe.session as usize) {
@@ -167,7 +171,7 @@ impl Outage {
             outage.first_error_after = fault_at.and_then(|at| session.first_error_after(at));
         }
         let bins = Bins::of(probes, window);
-        Outage {
+        OutageResult {
             fault_at,
             fault_is_known: window.fault_at.is_some(),
             sessions: of_sessions,
@@ -180,13 +184,13 @@ impl Outage {
 
     /// The longest stall of any session, of writes or of reads.
     #[must_use]
-    pub fn worst(&self, kind: Kind) -> Option<Stall> {
+    pub fn worst(&self, kind: OpKind) -> Option<OutageStall> {
         self.stalls(kind).into_iter().next_back()
     }
 
     /// The stall of the middle session; of an even number the longer of the two.
     #[must_use]
-    pub fn median(&self, kind: Kind) -> Option<Stall> {
+    pub fn median(&self, kind: OpKind) -> Option<OutageStall> {
         let stalls = self.stalls(kind);
         stalls.get(stalls.len() / 2).copied()
     }
@@ -203,20 +207,20 @@ impl Outage {
         self.sessions.iter().all(|session| session.survived)
     }
 
-    fn stalls(&self, kind: Kind) -> Vec<Stall> {
+    fn stalls(&self, kind: OpKind) -> Vec<OutageStall> {
         let of = |session: &SessionOutage| match kind {
-            Kind::Read => session.read_stall,
-            Kind::Write => session.write_stall,
+            OpKind::Read => session.read_stall,
+            OpKind::Write => session.write_stall,
             _ => None,
         };
-        let mut stalls: Vec<Stall> = self.sessions.iter().filter_map(of).collect();
+        let mut stalls: Vec<OutageStall> = self.sessions.iter().filter_map(of).collect();
         stalls.sort_by_key(|stall| stall.length);
         stalls
     }
 }
 
 /// Probes of all sessions per second.
-fn rate(sessions: &[Session]) -> f64 {
+fn rate(sessions: &[OutageProbeSession]) -> f64 {
     let periods = sessions
         .iter()
         .flat_map(|session| [session.write_period, session.read_period]);
@@ -224,7 +228,7 @@ fn rate(sessions: &[Session]) -> f64 {
     rates.map(|period| 1.0 / period.as_secs_f64()).sum()
 }
 
-fn resolution(sessions: &[Session]) -> Nanos {
+fn resolution(sessions: &[OutageProbeSession]) -> Nanos {
     let periods = sessions
         .iter()
         .flat_map(|session| [session.write_period, session.read_period]);
@@ -244,7 +248,7 @@ fn longest(sessions: &[SessionOutage]) -> Option<Nanos> {
 
 /// What is gathered of a session.
 struct Felt<'a> {
-    session: &'a Session,
+    session: &'a OutageProbeSession,
     writes: Vec<Nanos>,
     reads: Vec<Nanos>,
     /// When failures were seen.
@@ -255,7 +259,7 @@ struct Felt<'a> {
 }
 
 impl<'a> Felt<'a> {
-    fn new(session: &'a Session) -> Self {
+    fn new(session: &'a OutageProbeSession) -> Self {
         Felt {
             session,
             writes: Vec::new(),
@@ -266,7 +270,7 @@ impl<'a> Felt<'a> {
         }
     }
 
-    fn take(&mut self, probe: &Probe) {
+    fn take(&mut self, probe: &OutageProbe) {
         let Some((at, result)) = probe.ended else {
             self.unended += 1;
             return;
@@ -275,14 +279,14 @@ impl<'a> Felt<'a> {
         self.last = self.last.max((at, result.is_ok()));
         match (result, probe.kind) {
             (Err(_), _) => self.errors.push(at),
-            (Ok(()), Kind::Write) => self.writes.push(at),
-            (Ok(()), Kind::Read) => self.reads.push(at),
+            (Ok(()), OpKind::Write) => self.writes.push(at),
+            (Ok(()), OpKind::Read) => self.reads.push(at),
             _ => {}
         }
     }
 
-    fn told(&mut self, window: Window) -> SessionOutage {
-        let Session {
+    fn told(&mut self, window: OutageProbeWindow) -> SessionOutage {
+        let OutageProbeSession {
             write_period,
             read_period,
             reopened,
@@ -315,7 +319,7 @@ impl<'a> Felt<'a> {
 }
 
 /// Whether there was no success for so long before the end that it did not come back.
-fn is_gone(ends: &[Nanos], period: Option<Nanos>, window: Window) -> bool {
+fn is_gone(ends: &[Nanos], period: Option<Nanos>, window: OutageProbeWindow) -> bool {
     period.is_some_and(|period| {
         let last = ends.last().copied().unwrap_or(window.from);
         window.until.since(last) > GONE_AFTER + period + period
@@ -324,9 +328,9 @@ fn is_gone(ends: &[Nanos], period: Option<Nanos>, window: Window) -> bool {
 
 /// The longest time between two successes, with the beginning and the end as if there had been one.
 /// Those that were over when the fault was done are not of it.
-fn longest_stall(ends: &mut [Nanos], period: Nanos, window: Window) -> Stall {
+fn longest_stall(ends: &mut [Nanos], period: Nanos, window: OutageProbeWindow) -> OutageStall {
     ends.sort_unstable();
-    let mut worst = Stall {
+    let mut worst = OutageStall {
         from: window.from,
         length: Nanos(0),
         is_open: false,
@@ -336,7 +340,7 @@ fn longest_stall(ends: &mut [Nanos], period: Nanos, window: Window) -> Stall {
     for (at, is_open) in inside.chain([(window.until, true)]) {
         let length = at.since(before).since(period);
         if length > worst.length && window.fault_at.is_none_or(|fault_at| at > fault_at) {
-            worst = Stall {
+            worst = OutageStall {
                 from: before,
                 length,
                 is_open,
@@ -354,12 +358,12 @@ struct Bins {
 }
 
 impl Bins {
-    fn of(probes: &[Probe], window: Window) -> Bins {
+    fn of(probes: &[OutageProbe], window: OutageProbeWindow) -> Bins {
         // Only whole bins: the rest of one would be empty for no fault of the storage.
         let count = (window.until.since(window.from).0 / BIN.0).min(BINS_MAX);
         let mut counts = vec![0u32; to_usize(count)];
         for probe in probes {
-            let is_probe = matches!(probe.kind, Kind::Read | Kind::Write);
+            let is_probe = matches!(probe.kind, OpKind::Read | OpKind::Write);
             let Some((at, Ok(()))) = probe.ended.filter(|_| is_probe) else {
                 continue;
             };
@@ -417,10 +421,10 @@ impl Bins {
     }
 }
 
-fn backlog(probes: &[Probe], fault_at: Nanos, until: Nanos) -> Option<Nanos> {
+fn backlog(probes: &[OutageProbe], fault_at: Nanos, until: Nanos) -> Option<Nanos> {
     let mut responses: Vec<Nanos> = Vec::new();
     for probe in probes {
-        let is_probe = matches!(probe.kind, Kind::Read | Kind::Write);
+        let is_probe = matches!(probe.kind, OpKind::Read | OpKind::Write);
         let is_after = probe.intended_at >= fault_at && probe.intended_at < fault_at + BACKLOG;
         if !is_probe || !is_after {
             continue;
@@ -436,7 +440,7 @@ fn backlog(probes: &[Probe], fault_at: Nanos, until: Nanos) -> Option<Nanos> {
     responses.get(to_usize(rank)).or(responses.last()).copied()
 }
 
-impl fmt::Display for Stall {
+impl fmt::Display for OutageStall {
     /// `6.24 s`, or `at least 6.24 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let least = if self.is_open { "at least " } else { "" };
@@ -478,7 +482,7 @@ impl fmt::Display for SessionOutage {
     }
 }
 
-impl fmt::Display for Outage {
+impl fmt::Display for OutageResult {
     /// A line for each session, then of all together.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for session in &self.sessions {

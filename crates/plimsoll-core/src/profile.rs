@@ -2,27 +2,30 @@
 //! What is found in a recording, as it is printed and kept: averages, spread, bursts, its devices
 //! side by side, and what only recorded requests tell.
 //!
-//! Data only. A profile describes; it is not played (that is [`crate::model::Model`]).
+//! Data only. A profile describes; it is not played (that is [`crate::model::WorkloadModel`]).
 
 mod devices;
 mod intervals;
 mod requests;
 
-pub use devices::{DeviceLoad, Devices, Layer, Made, RankedBy, Side};
-pub use intervals::{IntervalRow, Point, Points};
+pub use devices::{
+    DeviceClassification, DeviceComposition, DeviceKind, DeviceLoad, DeviceRanking,
+    DeviceRankingKey,
+};
+pub use intervals::{IntervalRow, ProfileDownsampler, ProfilePoint};
 pub use requests::{
-    Dispersion, InFlight, KindProfile, MissRatio, RequestsProfile, SizeCount, Skew, Streams, Times,
-    WorkingSet,
+    AccessSkew, ArrivalDispersion, InFlightStats, KindProfile, MissRatio, RequestsProfile,
+    SequentialRunStats, SizeCount, TimeDistribution, WorkingSet,
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Bursts, Direction, Phase};
+use crate::model::{BurstPattern, IoDirection, ModelPhase};
 
 /// The two averages of a figure. They differ where the recorded intervals differ in length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Average {
+pub struct ProfileAverage {
     /// Mean of the intervals' values, each interval counting the same: what spreadsheets of
     /// recordings usually hold.
     pub stochastic: f64,
@@ -47,13 +50,13 @@ pub struct IntervalRates {
 #[serde(deny_unknown_fields)]
 pub struct DirectionProfile {
     /// Which.
-    pub direction: Direction,
+    pub direction: IoDirection,
     /// Operations per second; `None` where only bytes were recorded.
-    pub ops_per_s: Option<Average>,
+    pub ops_per_s: Option<ProfileAverage>,
     /// Bytes per second; `None` where only operations were recorded.
-    pub bytes_per_s: Option<Average>,
+    pub bytes_per_s: Option<ProfileAverage>,
     /// Bytes per operation, from the averages above; `None` without operations.
-    pub mean_size_bytes: Option<Average>,
+    pub mean_size_bytes: Option<ProfileAverage>,
     /// Share of all operations, 0..=1, from the stochastic averages.
     pub share: Option<f64>,
     /// Spread of the intervals' rates.
@@ -70,7 +73,7 @@ pub struct OtherProfile {
     /// What: `flushes`, `discards`, `discarded bytes`, `merged reads`, `merged writes`.
     pub what: String,
     /// How many per second.
-    pub per_s: Average,
+    pub per_s: ProfileAverage,
     /// Whether these are bytes.
     pub is_bytes: bool,
 }
@@ -89,9 +92,9 @@ pub enum QueueSource {
 /// Mean number of operations waiting or being served.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Queue {
+pub struct QueueDepthProfile {
     /// The averages.
-    pub average: Average,
+    pub average: ProfileAverage,
     /// How it was seen.
     pub source: QueueSource,
     /// Standard error of the mean of the samples, for [`QueueSource::Sampled`].
@@ -101,7 +104,7 @@ pub struct Queue {
 /// What is found in one disk of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub struct DiskProfile {
     /// The disk.
     pub disk: String,
     /// First instant, with its offset from UTC.
@@ -115,27 +118,27 @@ pub struct Profile {
     /// Median length of the intervals in seconds.
     pub interval_s: f64,
     /// Operations per second, read and written; `None` where they were not recorded.
-    pub ops_per_s: Option<Average>,
+    pub ops_per_s: Option<ProfileAverage>,
     /// Bytes per second, read and written; `None` where they were not recorded.
-    pub bytes_per_s: Option<Average>,
+    pub bytes_per_s: Option<ProfileAverage>,
     /// Reads, then writes; those of which operations or bytes were recorded.
     pub directions: Vec<DirectionProfile>,
     /// What else was counted and is part of no load that is played: flushes, discards, merges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherProfile>,
     /// Share of the time with something in flight, 0..=1.
-    pub utilisation: Option<Average>,
+    pub utilisation: Option<ProfileAverage>,
     /// Mean queue.
-    pub queue: Option<Queue>,
+    pub queue: Option<QueueDepthProfile>,
     /// Milliseconds of busy time per operation, from the time averages.
     pub busy_ms_per_op: Option<f64>,
     /// Bursts found, at most one pattern per direction.
-    pub bursts: Vec<Bursts>,
+    pub bursts: Vec<BurstPattern>,
     /// Phases found, the base first; none where the load was alike throughout.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<ModelPhase>,
     /// The figures over time in at most [`Profile::POINTS_MAX`] steps, those with a gap as two points or
     /// more; from the first of `from`.
-    pub points: Vec<Point>,
+    pub points: Vec<ProfilePoint>,
     /// What only recorded requests tell.
     pub requests: Option<RequestsProfile>,
 }
@@ -143,7 +146,7 @@ pub struct Profile {
 /// A recording described: its devices side by side, and one of them in full.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Description {
+pub struct RecordingProfile {
     /// The recording, as it was named on the command line.
     pub recording: String,
     /// What kind of recording it is, such as `PCP archive, version 2`.
@@ -151,20 +154,20 @@ pub struct Description {
     /// The host that was recorded; empty when the recording does not say.
     pub host: String,
     /// All its devices.
-    pub devices: Devices,
+    pub devices: DeviceRanking,
     /// One of them.
-    pub profile: Profile,
+    pub profile: DiskProfile,
     /// What the reader should know, as sentences.
     pub warnings: Vec<String>,
 }
 
-impl Profile {
+impl DiskProfile {
     /// Most points over time: enough for a wide chart.
     pub const POINTS_MAX: usize = 500;
 
     /// One direction.
     #[must_use]
-    pub fn direction(&self, direction: Direction) -> Option<&DirectionProfile> {
+    pub fn direction(&self, direction: IoDirection) -> Option<&DirectionProfile> {
         self.directions.iter().find(|d| d.direction == direction)
     }
 }
@@ -175,11 +178,11 @@ mod tests {
 
     #[test]
     fn profiles_round_trip() {
-        let average = Average {
+        let average = ProfileAverage {
             stochastic: 1.5,
             time: 1.25,
         };
-        let profile = Profile {
+        let profile = DiskProfile {
             disk: "sda".into(),
             from: "2026-01-01T00:00:00+00:00".into(),
             to: "2026-01-01T01:00:00+00:00".into(),
@@ -194,7 +197,7 @@ mod tests {
                 is_bytes: false,
             }],
             directions: vec![DirectionProfile {
-                direction: Direction::Read,
+                direction: IoDirection::Read,
                 ops_per_s: Some(average),
                 bytes_per_s: Some(average),
                 mean_size_bytes: None,
@@ -207,7 +210,7 @@ mod tests {
                 idc: Some(4.0),
             }],
             utilisation: None,
-            queue: Some(Queue {
+            queue: Some(QueueDepthProfile {
                 average,
                 source: QueueSource::Sampled,
                 standard_error: Some(0.5),
@@ -219,7 +222,11 @@ mod tests {
             requests: None,
         };
         let text = toml::to_string(&profile).unwrap();
-        assert_eq!(toml::from_str::<Profile>(&text).unwrap(), profile, "{text}");
-        assert!(profile.direction(Direction::Write).is_none());
+        assert_eq!(
+            toml::from_str::<DiskProfile>(&text).unwrap(),
+            profile,
+            "{text}"
+        );
+        assert!(profile.direction(IoDirection::Write).is_none());
     }
 }

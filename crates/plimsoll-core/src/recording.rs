@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::op::Kind;
-use crate::op::Traced;
-use crate::profile::{Layer, Made};
+use crate::op::OpKind;
+use crate::op::TraceAccess;
+use crate::profile::{DeviceComposition, DeviceKind};
 use crate::units::Nanos;
 
 /// Figures of one disk since it appeared, as a Linux host counts them (`/proc/diskstats`).
@@ -35,15 +35,15 @@ pub struct DiskCounters {
     /// Requests in flight times time, milliseconds.
     pub queue_ms: u64,
     /// Discards; `None` where the kernel (before 4.18) does not count them.
-    pub discards: Option<Discards>,
+    pub discards: Option<DiscardCounters>,
     /// Flushes; `None` where the kernel (before 5.5) does not count them.
-    pub flushes: Option<Flushes>,
+    pub flushes: Option<FlushCounters>,
 }
 
 /// Discards of a disk since it appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Discards {
+pub struct DiscardCounters {
     /// Discards that ended.
     pub discards: u64,
     /// Discards that were merged into others.
@@ -57,7 +57,7 @@ pub struct Discards {
 /// Flushes of a disk since it appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Flushes {
+pub struct FlushCounters {
     /// Flushes that ended.
     pub flushes: u64,
     /// Times of all flushes together, milliseconds.
@@ -80,13 +80,13 @@ impl DiskCounters {
             in_flight: self.in_flight.wrapping_add(other.in_flight),
             active_ms: self.active_ms.wrapping_add(other.active_ms),
             queue_ms: self.queue_ms.wrapping_add(other.queue_ms),
-            discards: both(self.discards, other.discards, |a, b| Discards {
+            discards: both(self.discards, other.discards, |a, b| DiscardCounters {
                 discards: a.discards.wrapping_add(b.discards),
                 merges: a.merges.wrapping_add(b.merges),
                 sectors: a.sectors.wrapping_add(b.sectors),
                 ms: a.ms.wrapping_add(b.ms),
             }),
-            flushes: both(self.flushes, other.flushes, |a, b| Flushes {
+            flushes: both(self.flushes, other.flushes, |a, b| FlushCounters {
                 flushes: a.flushes.wrapping_add(b.flushes),
                 ms: a.ms.wrapping_add(b.ms),
             }),
@@ -101,23 +101,23 @@ fn both<T>(a: Option<T>, b: Option<T>, plus: impl FnOnce(T, T) -> T) -> Option<T
 /// A device, and what it had counted at a look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Found {
+pub struct DeviceCounterSample {
     /// Its name: the kernel's, or of a volume or an array its user's; of a disk that is reached on
     /// several ways its world-wide name.
     pub name: String,
     /// What it is made of.
-    pub made: Made,
+    pub made: DeviceComposition,
     /// What it had counted.
     pub counted: DiskCounters,
 }
 
-impl Found {
+impl DeviceCounterSample {
     /// A whole disk.
     #[must_use]
-    pub fn disk(name: &str, counted: DiskCounters) -> Found {
-        Found {
+    pub fn disk(name: &str, counted: DiskCounters) -> DeviceCounterSample {
+        DeviceCounterSample {
             name: name.into(),
-            made: Made::of(Layer::Disk),
+            made: DeviceComposition::of(DeviceKind::Disk),
             counted,
         }
     }
@@ -126,7 +126,7 @@ impl Found {
 /// What a machine is to record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordTask {
+pub struct CaptureTask {
     /// The disks as the user named them; none: all whole disks.
     pub disks: Vec<String>,
     /// How long, at most.
@@ -138,7 +138,7 @@ pub struct RecordTask {
 /// What is known of a recording when it begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordHead {
+pub struct CaptureHeader {
     /// Name of the machine that is recorded.
     pub host: String,
     /// Its time zone as POSIX writes it, such as `AEST-10`.
@@ -154,23 +154,23 @@ pub struct RecordHead {
 /// What was recorded since the last time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Recorded {
+pub enum CaptureBatch {
     /// What the disks had counted at an instant, nanoseconds since 1970.
-    Counters(u64, Vec<Found>),
+    Counters(u64, Vec<DeviceCounterSample>),
     /// Requests that are known by now.
-    Requests(Vec<Request>),
+    Requests(Vec<TraceRequest>),
 }
 
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Row", into = "Row")]
-pub struct Request {
+#[serde(from = "TraceRequestTuple", into = "TraceRequestTuple")]
+pub struct TraceRequest {
     /// When it started, from the recording's origin.
     pub at: Nanos,
     /// From its start to its end, where the source tells.
     pub took: Option<Nanos>,
     /// Read, write, discard or flush (`Kind::Fsync`).
-    pub kind: Kind,
+    pub kind: OpKind,
     /// On which device: a place in a list of devices.
     pub target: u16,
     /// How many bytes; 0 for a flush.
@@ -179,11 +179,11 @@ pub struct Request {
     pub offset: u64,
 }
 
-impl Request {
+impl TraceRequest {
     /// The request as a play asks for it.
     #[must_use]
-    pub fn traced(&self) -> Traced {
-        Traced {
+    pub fn traced(&self) -> TraceAccess {
+        TraceAccess {
             at: self.at,
             kind: self.kind,
             offset: self.offset,
@@ -194,11 +194,11 @@ impl Request {
 
 /// A request as it is told: start, time taken, kind, place of the device, bytes, first byte. There
 /// may be many, so a row has no names.
-type Row = (Nanos, Option<Nanos>, Kind, u16, u32, u64);
+type TraceRequestTuple = (Nanos, Option<Nanos>, OpKind, u16, u32, u64);
 
-impl From<Row> for Request {
-    fn from((at, took, kind, target, bytes, offset): Row) -> Request {
-        Request {
+impl From<TraceRequestTuple> for TraceRequest {
+    fn from((at, took, kind, target, bytes, offset): TraceRequestTuple) -> TraceRequest {
+        TraceRequest {
             at,
             took,
             kind,
@@ -209,9 +209,9 @@ impl From<Row> for Request {
     }
 }
 
-impl From<Request> for Row {
-    fn from(request: Request) -> Row {
-        let Request {
+impl From<TraceRequest> for TraceRequestTuple {
+    fn from(request: TraceRequest) -> TraceRequestTuple {
+        let TraceRequest {
             at,
             took,
             kind,
@@ -226,7 +226,7 @@ impl From<Request> for Row {
 /// What recording has come to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tally {
+pub struct CaptureStats {
     /// Samples that were taken.
     pub samples: u64,
     /// Looks that were not taken, because an earlier one was late, the time of day went back, or
@@ -248,7 +248,7 @@ pub struct Tally {
     pub cpu: Nanos,
 }
 
-impl Tally {
+impl CaptureStats {
     /// Share of one processor that it used.
     #[must_use]
     pub fn cpu_share(&self) -> f64 {
@@ -264,34 +264,34 @@ mod tests {
     fn what_is_told_arrives_whole() {
         let counted = DiskCounters {
             reads: u64::MAX,
-            flushes: Some(Flushes { flushes: 1, ms: 2 }),
+            flushes: Some(FlushCounters { flushes: 1, ms: 2 }),
             ..DiskCounters::default()
         };
-        let both = Made {
-            layer: Layer::Multipath,
+        let both = DeviceComposition {
+            layer: DeviceKind::Multipath,
             paths: ["sda", "sdb"].map(Into::into).to_vec(),
         };
         let found = vec![
-            Found::disk("sda", counted),
-            Found {
+            DeviceCounterSample::disk("sda", counted),
+            DeviceCounterSample {
                 made: both,
-                ..Found::disk("36001", counted)
+                ..DeviceCounterSample::disk("36001", counted)
             },
         ];
-        let requests = [None, Some(Nanos(7))].map(|took| Request {
+        let requests = [None, Some(Nanos(7))].map(|took| TraceRequest {
             at: Nanos(u64::MAX),
             took,
-            kind: Kind::Discard,
+            kind: OpKind::Discard,
             target: 3,
             bytes: u32::MAX,
             offset: 1 << 60,
         });
         for told in [
-            Recorded::Counters(5, found),
-            Recorded::Requests(requests.to_vec()),
+            CaptureBatch::Counters(5, found),
+            CaptureBatch::Requests(requests.to_vec()),
         ] {
             let text = serde_json::to_string(&told).unwrap();
-            assert_eq!(serde_json::from_str::<Recorded>(&text).unwrap(), told);
+            assert_eq!(serde_json::from_str::<CaptureBatch>(&text).unwrap(), told);
         }
         // A row of requests has no names.
         let text = serde_json::to_string(&requests[1]).unwrap();

@@ -45,11 +45,11 @@ pub fn hint(nearest: Option<&str>) -> String {
 
 /// A setting that something has.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting {
+pub struct SettingDefinition {
     /// Its name: that of the original program's option or variable, without dashes.
     pub name: &'static str,
     /// What values mean.
-    pub unit: Unit,
+    pub unit: SettingUnit,
     /// Its value when none is given, as a user would write it; empty: none.
     pub default: &'static str,
     /// What it does, in a few words.
@@ -60,11 +60,11 @@ pub struct Setting {
 #[must_use]
 pub const fn setting(
     name: &'static str,
-    unit: Unit,
+    unit: SettingUnit,
     default: &'static str,
     help: &'static str,
-) -> Setting {
-    Setting {
+) -> SettingDefinition {
+    SettingDefinition {
         name,
         unit,
         default,
@@ -74,7 +74,7 @@ pub const fn setting(
 
 /// What the values of a setting are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum SettingUnit {
     /// Bytes; a number without a unit counts multiples of this many.
     Size(u64),
     /// A whole number.
@@ -97,13 +97,13 @@ pub enum Unit {
 
 /// The settings of one workload, stack or layer, resolved: what was given, else the defaults.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct SettingValues {
     owner: String,
-    declared: &'static [Setting],
+    declared: &'static [SettingDefinition],
     given: Vec<(String, String)>,
 }
 
-impl Settings {
+impl SettingValues {
     /// Checks what was given for `owner` against what is declared.
     ///
     /// # Errors
@@ -111,10 +111,10 @@ impl Settings {
     /// one of several for a setting that is no list.
     pub fn new(
         owner: &str,
-        declared: &'static [Setting],
+        declared: &'static [SettingDefinition],
         given: &[(String, String)],
     ) -> Result<Self, SettingError> {
-        let settings = Settings {
+        let settings = SettingValues {
             owner: owner.into(),
             declared,
             given: given.to_vec(),
@@ -134,7 +134,7 @@ impl Settings {
             };
             settings.check(setting, value)?;
             let times = given.iter().filter(|(other, _)| other == name).count();
-            if times > 1 && setting.unit != Unit::List {
+            if times > 1 && setting.unit != SettingUnit::List {
                 let reason =
                     "it is given more than once; for several values give several workloads";
                 return Err(settings.wrong(name, value, reason));
@@ -143,26 +143,26 @@ impl Settings {
         Ok(settings)
     }
 
-    fn check(&self, setting: &Setting, value: &str) -> Result<(), SettingError> {
+    fn check(&self, setting: &SettingDefinition, value: &str) -> Result<(), SettingError> {
         let wrong = |reason: String| Err(self.wrong(setting.name, value, &reason));
         match setting.unit {
-            Unit::Size(each) => parse_size(value, each).map_or_else(wrong, |_| Ok(())),
-            Unit::Count | Unit::CountOr(_) => match value.parse::<u64>() {
+            SettingUnit::Size(each) => parse_size(value, each).map_or_else(wrong, |_| Ok(())),
+            SettingUnit::Count | SettingUnit::CountOr(_) => match value.parse::<u64>() {
                 Ok(_) => Ok(()),
                 Err(_) => wrong("it is a whole number".into()),
             },
-            Unit::Number => match value.parse::<f64>() {
+            SettingUnit::Number => match value.parse::<f64>() {
                 Ok(number) if number.is_finite() => Ok(()),
                 _ => wrong("it is a number".into()),
             },
-            Unit::Time => parse_time(value).map_or_else(wrong, |_| Ok(())),
-            Unit::Flag => match parse_flag(value) {
+            SettingUnit::Time => parse_time(value).map_or_else(wrong, |_| Ok(())),
+            SettingUnit::Flag => match parse_flag(value) {
                 Some(_) => Ok(()),
                 None => wrong("it is on or off".into()),
             },
-            Unit::Choice(words) if words.contains(&value) => Ok(()),
-            Unit::Choice(words) => wrong(format!("it is one of {}", words.join(", "))),
-            Unit::Text | Unit::List => Ok(()),
+            SettingUnit::Choice(words) if words.contains(&value) => Ok(()),
+            SettingUnit::Choice(words) => wrong(format!("it is one of {}", words.join(", "))),
+            SettingUnit::Text | SettingUnit::List => Ok(()),
         }
     }
 
@@ -205,7 +205,7 @@ impl Settings {
     /// Bytes; 0 when there is neither a value nor a default.
     #[must_use]
     pub fn bytes(&self, name: &str) -> u64 {
-        let Unit::Size(each) = self.declared(name).unit else {
+        let SettingUnit::Size(each) = self.declared(name).unit else {
             unreachable!("'{name}' is declared as a size");
         };
         parse_size(self.text(name), each).unwrap_or(0)
@@ -280,7 +280,7 @@ impl Settings {
         all
     }
 
-    fn declared(&self, name: &str) -> &'static Setting {
+    fn declared(&self, name: &str) -> &'static SettingDefinition {
         let found = self.declared.iter().find(|setting| setting.name == name);
         found.expect("a setting is declared before it is asked for")
     }
@@ -315,42 +315,42 @@ fn parse_flag(text: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    const DECLARED: &[Setting] = &[
-        Setting {
+    const DECLARED: &[SettingDefinition] = &[
+        SettingDefinition {
             name: "s",
-            unit: Unit::Size(1 << 20),
+            unit: SettingUnit::Size(1 << 20),
             default: "300",
             help: "file size",
         },
-        Setting {
+        SettingDefinition {
             name: "threads",
-            unit: Unit::Count,
+            unit: SettingUnit::Count,
             default: "16",
             help: "threads",
         },
-        Setting {
+        SettingDefinition {
             name: "i",
-            unit: Unit::List,
+            unit: SettingUnit::List,
             default: "",
             help: "tests",
         },
-        Setting {
+        SettingDefinition {
             name: "time",
-            unit: Unit::Time,
+            unit: SettingUnit::Time,
             default: "",
             help: "time",
         },
-        Setting {
+        SettingDefinition {
             name: "D",
-            unit: Unit::Flag,
+            unit: SettingUnit::Flag,
             default: "",
             help: "direct",
         },
     ];
 
-    fn given(pairs: &[(&str, &str)]) -> Result<Settings, SettingError> {
+    fn given(pairs: &[(&str, &str)]) -> Result<SettingValues, SettingError> {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        Settings::new("demo", DECLARED, &pairs.iter().map(own).collect::<Vec<_>>())
+        SettingValues::new("demo", DECLARED, &pairs.iter().map(own).collect::<Vec<_>>())
     }
 
     #[test]

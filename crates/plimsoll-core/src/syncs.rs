@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What makes writes durable on the way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Syncs {
+pub struct SyncPolicy {
     /// After every so many writes of a worker one sync of its file follows; 0: none.
     pub every: u32,
     /// With what.

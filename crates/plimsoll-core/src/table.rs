@@ -9,7 +9,7 @@ use crate::num::to_usize;
 
 /// Values by number.
 #[derive(Debug, Clone)]
-pub struct Table<V> {
+pub struct IntHashMap<V> {
     /// Numbers and their values, or [`EMPTY`]: a tag beside each would cost half as much memory
     /// again, and waiting for memory is what a look into a large table costs.
     slots: Vec<(u64, V)>,
@@ -21,16 +21,16 @@ const EMPTY: u64 = u64::MAX;
 /// Slots of an empty table, a power of two.
 const SLOTS_MIN: usize = 64;
 
-impl<V: Copy + Default> Default for Table<V> {
-    fn default() -> Table<V> {
-        Table {
+impl<V: Copy + Default> Default for IntHashMap<V> {
+    fn default() -> IntHashMap<V> {
+        IntHashMap {
             slots: vec![(EMPTY, V::default()); SLOTS_MIN],
             filled: 0,
         }
     }
 }
 
-impl<V: Copy + Default> Table<V> {
+impl<V: Copy + Default> IntHashMap<V> {
     /// The value of a number (below 2^64 - 1), which is its default when the number is met for the
     /// first time.
     #[inline]
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_values_however_many_there_are() {
-        let mut table = Table::default();
+        let mut table = IntHashMap::default();
         for round in 1..=3u64 {
             for number in (0..5_000u64).map(|n| n * n * 4096) {
                 *table.at(number) += round;

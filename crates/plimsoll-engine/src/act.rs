@@ -10,87 +10,90 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::thread::{Builder, ScopedJoinHandle};
 
-use plimsoll_core::event::Interval;
-use plimsoll_core::model::{Excerpt, Model, Played, Space};
+use plimsoll_core::event::TrialInterval;
+use plimsoll_core::model::{ModelExcerpt, ModelReplay, ReplayAddressSpace, WorkloadModel};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::{Blocks, FileLoop};
+use plimsoll_core::workload::{BlockIoWorkload, FileLoop};
 
-use crate::blocks::{self, BlockSource, CachedPart, Common, Merged, Passes, Post};
+use crate::blocks::{
+    self, BlockIoColdPasses, BlockIoSharedState, BlockIoSource, BlockIoSourceMux,
+    BlockIoWorkerContext, CachedPart,
+};
 use crate::choice::EngineChoice;
-use crate::clock::{Clock, SimClock};
-use crate::controller::{Controller, Count, Plan};
-use crate::drive::{GaveUpCause, Limits, drive};
-use crate::engine::Engine;
-use crate::error::{Error, Shortage};
-use crate::file_loop::Play;
-use crate::file_sets::Where;
-use crate::gate::Gate;
-use crate::ground::Ground;
-use crate::layout::{self, Opening};
-use crate::linked::Linked;
-use crate::null::Null;
-use crate::outcome::{Outcome, RunOptions};
-use crate::recorder::Recorder;
-use crate::source::{OpenLoop, Source};
-use crate::sync::Sync;
-use crate::sys::uring::Uring;
-use crate::verify::{Checked, Registers};
-use crate::watch::Watched;
-use crate::worker::{Desk, Ended, Report};
+use crate::clock::{RunClock, SimClock};
+use crate::controller::{RunController, RunSchedule, ThroughputWindow};
+use crate::drive::{DriverAbortCause, DriverLimits, drive};
+use crate::engine::IoEngine;
+use crate::error::{EngineError, FileShortage};
+use crate::file_loop::FileLoopRun;
+use crate::file_sets::FileSetLocation;
+use crate::gate::StartBarrier;
+use crate::ground::OpenTarget;
+use crate::layout::{self, DataFileOpenOptions};
+use crate::linked::DependencyReplaySource;
+use crate::null::NullEngine;
+use crate::outcome::{RunOptions, RunResult};
+use crate::recorder::SampleRecorder;
+use crate::source::{OpenLoopSource, RequestSource};
+use crate::sync::SyncEngine;
+use crate::sys::uring::UringEngine;
+use crate::verify::{DataCheckRegisterSet, DataCheckSource};
+use crate::watch::WorkerStatsSource;
+use crate::worker::{WorkerReport, WorkerReportChannel, WorkerRunResult};
 
 /// Reports a worker may have under way: as many seconds may pass while the controller is busy.
 const REPORTS_MAX: usize = 8;
 
 /// What is played.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Body<'a> {
-    Model(&'a Model, &'a Excerpt, &'a Space),
-    Blocks(&'a Blocks),
-    Files(&'a FileLoop, &'a Arc<Play>),
+pub(crate) enum PhaseRunWorkload<'a> {
+    Model(&'a WorkloadModel, &'a ModelExcerpt, &'a ReplayAddressSpace),
+    Blocks(&'a BlockIoWorkload),
+    Files(&'a FileLoop, &'a Arc<FileLoopRun>),
 }
 
 /// An act.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Act<'a> {
-    pub(crate) ground: &'a Ground,
-    pub(crate) body: Body<'a>,
+pub(crate) struct PhaseRun<'a> {
+    pub(crate) ground: &'a OpenTarget,
+    pub(crate) body: PhaseRunWorkload<'a>,
     pub(crate) choice: EngineChoice,
     pub(crate) options: &'a RunOptions,
     /// Whether the first worker that has done its work stops the counting of the others.
     pub(crate) stonewall: bool,
     /// What is written where, if that is to be verified.
-    pub(crate) registers: Option<&'a Registers>,
+    pub(crate) registers: Option<&'a DataCheckRegisterSet>,
 }
 
 /// What one worker is.
-enum Role<'a> {
+enum WorkerRole<'a> {
     Model,
-    Blocks(Post<'a>),
+    Blocks(BlockIoWorkerContext<'a>),
     /// All workers of all groups, in virtual time.
-    AllBlocks(Vec<Post<'a>>),
+    AllBlocks(Vec<BlockIoWorkerContext<'a>>),
     /// So many threads of a file loop from this number on.
     Threads(u32, u32),
 }
 
-impl Act<'_> {
-    /// Plays it. See [`crate::Prepared::run`].
+impl PhaseRun<'_> {
+    /// Plays it. See [`crate::PreparedWorkload::run`].
     pub(crate) fn run(
         &self,
         stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Outcome, Error> {
+        on_interval: &mut dyn FnMut(TrialInterval),
+    ) -> Result<RunResult, EngineError> {
         let roles = self.roles();
         let workers = saturating_u32(roles.len() as u64);
         let shared = Shared {
-            gate: Gate::new(workers, self.options.start_at),
+            gate: StartBarrier::new(workers, self.options.start_at),
             halt: AtomicBool::new(false),
         };
         let (sender, reports) = sync_channel(REPORTS_MAX * roles.len());
-        let mut controller = Controller::new(self.plan(), workers, on_interval);
-        let results: Vec<Result<Ended, Error>> = std::thread::scope(|scope| {
-            let mut spawned: Vec<Result<_, Error>> = Vec::new();
+        let mut controller = RunController::new(self.plan(), workers, on_interval);
+        let results: Vec<Result<WorkerRunResult, EngineError>> = std::thread::scope(|scope| {
+            let mut spawned: Vec<Result<_, EngineError>> = Vec::new();
             for (number, role) in (0..).zip(&roles) {
                 let (spare, spares) = channel();
                 controller.spares.push(spare);
@@ -102,7 +105,7 @@ impl Act<'_> {
                 spawned.push(last.map_err(|source| {
                     shared.fail();
                     let doing = format!("start thread {} of {workers}", number + 1);
-                    Error::Io { doing, source }
+                    EngineError::Io { doing, source }
                 }));
                 if failed {
                     break;
@@ -120,10 +123,10 @@ impl Act<'_> {
         });
         let ended = first_error(results)?;
         if let Some(shortage) = nothing_done(&ended) {
-            return Err(Error::NoFile(shortage));
+            return Err(EngineError::NoFile(shortage));
         }
         let outcome = controller.outcome(ended, stop.load(Ordering::Relaxed));
-        Ok(Outcome {
+        Ok(RunResult {
             began_at: shared.gate.started_at(),
             ..outcome
         })
@@ -132,15 +135,15 @@ impl Act<'_> {
     fn desk(
         &self,
         number: u32,
-        reports: SyncSender<Report>,
-        spares: std::sync::mpsc::Receiver<crate::recorder::Tally>,
-    ) -> Desk {
+        reports: SyncSender<WorkerReport>,
+        spares: std::sync::mpsc::Receiver<crate::recorder::IntervalStats>,
+    ) -> WorkerReportChannel {
         let length = Some(self.options.length).filter(|length| *length < Nanos::MAX);
-        Desk {
+        WorkerReportChannel {
             number,
             reports,
             spares,
-            virtual_time: matches!(self.ground, Ground::Sim(_)),
+            virtual_time: matches!(self.ground, OpenTarget::Sim(_)),
             warmup: self.options.warmup,
             open: self.is_open_loop().then_some(length),
         }
@@ -149,9 +152,11 @@ impl Act<'_> {
     /// Whether instants, not ends, say when the next request is due.
     fn is_open_loop(&self) -> bool {
         match self.body {
-            Body::Model(model, ..) => !model.requests.as_ref().is_some_and(|r| r.is_closed()),
-            Body::Blocks(blocks) => blocks.is_open_loop(),
-            Body::Files(..) => false,
+            PhaseRunWorkload::Model(model, ..) => {
+                !model.requests.as_ref().is_some_and(|r| r.is_closed())
+            }
+            PhaseRunWorkload::Blocks(blocks) => blocks.is_open_loop(),
+            PhaseRunWorkload::Files(..) => false,
         }
     }
 
@@ -159,22 +164,28 @@ impl Act<'_> {
         self.options.warmup + self.options.length
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> RunSchedule {
         let count = match self.body {
-            Body::Model(..) => Count::ToLastEnd,
+            PhaseRunWorkload::Model(..) => ThroughputWindow::ToLastEnd,
             // What ends the work of a closed loop belongs to its time.
-            Body::Blocks(blocks) if blocks.groups.iter().any(|g| !g.finish.is_empty()) => {
-                Count::ToLastEnd
+            PhaseRunWorkload::Blocks(blocks)
+                if blocks.groups.iter().any(|g| !g.finish.is_empty()) =>
+            {
+                ThroughputWindow::ToLastEnd
             }
-            Body::Blocks(blocks) if blocks.is_open_loop() => Count::ToLastEnd,
-            Body::Blocks(_) | Body::Files(..) => Count::AsPlanned,
+            PhaseRunWorkload::Blocks(blocks) if blocks.is_open_loop() => {
+                ThroughputWindow::ToLastEnd
+            }
+            PhaseRunWorkload::Blocks(_) | PhaseRunWorkload::Files(..) => {
+                ThroughputWindow::AsPlanned
+            }
         };
         let may_end_early = match self.body {
-            Body::Model(..) => false,
-            Body::Blocks(blocks) => blocks.groups.iter().all(blocks::ends_by_itself),
-            Body::Files(files, _) => files.ends_by_itself(),
+            PhaseRunWorkload::Model(..) => false,
+            PhaseRunWorkload::Blocks(blocks) => blocks.groups.iter().all(blocks::ends_by_itself),
+            PhaseRunWorkload::Files(files, _) => files.ends_by_itself(),
         };
-        Plan {
+        RunSchedule {
             warmup: self.options.warmup,
             length: self.options.length,
             count,
@@ -182,28 +193,38 @@ impl Act<'_> {
         }
     }
 
-    fn roles(&self) -> Vec<Role<'_>> {
+    fn roles(&self) -> Vec<WorkerRole<'_>> {
         match (self.body, self.ground) {
-            (Body::Model(..), _) => vec![Role::Model],
-            (Body::Files(files, _), Ground::Storage { .. } | Ground::Nfs(_)) => {
+            (PhaseRunWorkload::Model(..), _) => vec![WorkerRole::Model],
+            (
+                PhaseRunWorkload::Files(files, _),
+                OpenTarget::Storage { .. } | OpenTarget::Nfs(_),
+            ) => {
                 let threads = 0..files.threads();
-                threads.map(|thread| Role::Threads(thread, 1)).collect()
+                threads
+                    .map(|thread| WorkerRole::Threads(thread, 1))
+                    .collect()
             }
-            (Body::Files(files, _), _) => vec![Role::Threads(0, files.threads())],
-            (Body::Blocks(blocks), ground) => {
-                let common = Common::new(blocks, self.stonewall);
+            (PhaseRunWorkload::Files(files, _), _) => vec![WorkerRole::Threads(0, files.threads())],
+            (PhaseRunWorkload::Blocks(blocks), ground) => {
+                let common = BlockIoSharedState::new(blocks, self.stonewall);
                 let span = (self.options.warmup, self.end());
                 let posts = blocks::posts(blocks, span, self.options.seed, &common);
                 match ground {
-                    Ground::Sim(_) => vec![Role::AllBlocks(posts)],
-                    _ => posts.into_iter().map(Role::Blocks).collect(),
+                    OpenTarget::Sim(_) => vec![WorkerRole::AllBlocks(posts)],
+                    _ => posts.into_iter().map(WorkerRole::Blocks).collect(),
                 }
             }
         }
     }
 
     /// One worker, from its engine to its account.
-    fn work(&self, role: &Role<'_>, desk: Desk, shared: &Shared) -> Result<Ended, Error> {
+    fn work(
+        &self,
+        role: &WorkerRole<'_>,
+        desk: WorkerReportChannel,
+        shared: &Shared,
+    ) -> Result<WorkerRunResult, EngineError> {
         let panics = OnPanic(shared);
         let outcome = self.open_and_play(role, desk, shared);
         drop(panics);
@@ -213,58 +234,66 @@ impl Act<'_> {
             Ok(ended) if ended.end.gave_up.is_some() => shared.halt.store(true, Ordering::Relaxed),
             Ok(_) => {}
         }
-        if let Body::Files(_, play) = self.body {
+        if let PhaseRunWorkload::Files(_, play) = self.body {
             play.wake_all();
         }
         outcome
     }
 
-    fn open_and_play(&self, role: &Role<'_>, desk: Desk, shared: &Shared) -> Result<Ended, Error> {
+    fn open_and_play(
+        &self,
+        role: &WorkerRole<'_>,
+        desk: WorkerReportChannel,
+        shared: &Shared,
+    ) -> Result<WorkerRunResult, EngineError> {
         let end = self.end();
         match self.ground {
-            Ground::Sim(disk) => {
+            OpenTarget::Sim(disk) => {
                 let clock = SimClock::new();
                 let mut engine = disk.engine(self.depth(role), clock.clone(), self.options.seed);
-                let stage = Stage {
+                let stage = WorkerSetup {
                     name: engine.describe(),
                     engine: &mut engine,
-                    limits: Limits::simulated(end),
+                    limits: DriverLimits::simulated(end),
                 };
                 self.play(role, stage, desk, shared, || Some(clock))
             }
-            Ground::Null => {
-                let mut engine = Null::new(self.depth(role));
-                let stage = Stage {
+            OpenTarget::Null => {
+                let mut engine = NullEngine::new(self.depth(role));
+                let stage = WorkerSetup {
                     name: engine.describe(),
                     engine: &mut engine,
-                    limits: Limits::real(end),
+                    limits: DriverLimits::real(end),
                 };
                 self.play(role, stage, desk, shared, || shared.gate.wait())
             }
-            Ground::Nop => {
-                let mut engine = Uring::nop(self.depth(role)).map_err(|source| Error::Io {
-                    doing: "set up io_uring for requests that do nothing".into(),
-                    source,
-                })?;
-                let stage = Stage {
+            OpenTarget::Nop => {
+                let mut engine =
+                    UringEngine::nop(self.depth(role)).map_err(|source| EngineError::Io {
+                        doing: "set up io_uring for requests that do nothing".into(),
+                        source,
+                    })?;
+                let stage = WorkerSetup {
                     name: engine.describe(),
                     engine: &mut engine,
-                    limits: Limits::real(end),
+                    limits: DriverLimits::real(end),
                 };
                 self.play(role, stage, desk, shared, || shared.gate.wait())
             }
-            Ground::Storage { .. } | Ground::Nfs(_) => {
+            OpenTarget::Storage { .. } | OpenTarget::Nfs(_) => {
                 let (mut engine, name) = self.open(role)?;
                 let batch = match role {
-                    Role::Blocks(post) if post.group.batch > 0 => Some(post.group.batch as usize),
+                    WorkerRole::Blocks(post) if post.group.batch > 0 => {
+                        Some(post.group.batch as usize)
+                    }
                     _ => None,
                 };
-                let stage = Stage {
+                let stage = WorkerSetup {
                     engine: engine.as_mut(),
                     name,
-                    limits: Limits {
+                    limits: DriverLimits {
                         batch,
-                        ..Limits::real(end)
+                        ..DriverLimits::real(end)
                     },
                 };
                 self.play(role, stage, desk, shared, || shared.gate.wait())
@@ -273,41 +302,41 @@ impl Act<'_> {
     }
 
     /// Slots wanted for a worker.
-    fn depth(&self, role: &Role<'_>) -> u32 {
+    fn depth(&self, role: &WorkerRole<'_>) -> u32 {
         match role {
-            Role::Model => self.options.depth_max.max(1),
-            Role::Blocks(post) => post.group.depth,
-            Role::AllBlocks(posts) => {
+            WorkerRole::Model => self.options.depth_max.max(1),
+            WorkerRole::Blocks(post) => post.group.depth,
+            WorkerRole::AllBlocks(posts) => {
                 let depths = posts.iter().map(|post| u64::from(post.group.depth));
                 saturating_u32(depths.sum())
             }
-            Role::Threads(_, threads) => *threads,
+            WorkerRole::Threads(_, threads) => *threads,
         }
     }
 
     /// Opens the engine of a worker on what it works on.
-    fn open(&self, role: &Role<'_>) -> Result<(Box<dyn Engine>, String), Error> {
+    fn open(&self, role: &WorkerRole<'_>) -> Result<(Box<dyn IoEngine>, String), EngineError> {
         let Some(data) = self.ground.data() else {
-            return Err(Error::Workload("there is no storage to open".into()));
+            return Err(EngineError::Workload("there is no storage to open".into()));
         };
         let seed = self.options.seed;
         match (role, self.body) {
-            (Role::Threads(thread, _), Body::Files(_, play)) => {
-                let nowhere = || Error::Workload("there is no directory for files".into());
+            (WorkerRole::Threads(thread, _), PhaseRunWorkload::Files(_, play)) => {
+                let nowhere = || EngineError::Workload("there is no directory for files".into());
                 let place = self.ground.sets().ok_or_else(nowhere)?;
                 let align = self.ground.align();
                 let align = self.ground.can_bypass_cache().then_some(align);
                 let target = play.target(*thread, place, align)?;
                 let seed = seed.derive("worker", u64::from(*thread));
-                let engine = Sync::new(target, play.len_max(*thread), seed);
+                let engine = SyncEngine::new(target, play.len_max(*thread), seed);
                 let how = match place {
-                    Where::Directory(_) => engine.describe(),
-                    Where::Export(_) => "NFSv3 in this program, no cache".into(),
+                    FileSetLocation::Directory(_) => engine.describe(),
+                    FileSetLocation::Export(_) => "NFSv3 in this program, no cache".into(),
                 };
                 let name = format!("{how}, one thread per loop");
                 Ok((Box::new(engine), name))
             }
-            (Role::Blocks(post), _) => {
+            (WorkerRole::Blocks(post), _) => {
                 let path = self.ground.file_of(post.group, post.worker);
                 let path = path.as_ref().unwrap_or(&data);
                 let wants = (post.group.direct, post.group.syncs.each_write);
@@ -320,12 +349,14 @@ impl Act<'_> {
                 };
                 self.open_file(path, wants, (post.group.depth, len), seed)
             }
-            (_, Body::Model(model, excerpt, space)) => {
+            (_, PhaseRunWorkload::Model(model, excerpt, space)) => {
                 let len = self.requests(model, excerpt, space).len_max();
                 let wants = (true, model.facts.syncs().each_write);
                 self.open_file(&data, wants, (self.depth(role), len), seed)
             }
-            _ => Err(Error::Workload("the role is none of this workload".into())),
+            _ => Err(EngineError::Workload(
+                "the role is none of this workload".into(),
+            )),
         }
     }
 
@@ -335,49 +366,56 @@ impl Act<'_> {
         (direct, durable): (bool, bool),
         (depth, len): (u32, u32),
         seed: Seed,
-    ) -> Result<(Box<dyn Engine>, String), Error> {
+    ) -> Result<(Box<dyn IoEngine>, String), EngineError> {
         let wants = (direct, durable, self.choice);
         self.ground.open_file(path, wants, (depth, len), seed)
     }
 
-    fn requests(&self, model: &Model, excerpt: &Excerpt, space: &Space) -> Played {
+    fn requests(
+        &self,
+        model: &WorkloadModel,
+        excerpt: &ModelExcerpt,
+        space: &ReplayAddressSpace,
+    ) -> ModelReplay {
         model.play(excerpt, space, self.ground.align(), self.options.seed)
     }
 
-    fn play<C: Clock>(
+    fn play<C: RunClock>(
         &self,
-        role: &Role<'_>,
-        stage: Stage<'_>,
-        desk: Desk,
+        role: &WorkerRole<'_>,
+        stage: WorkerSetup<'_>,
+        desk: WorkerReportChannel,
         shared: &Shared,
         start: impl FnOnce() -> Option<C>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<WorkerRunResult, EngineError> {
         let (end, slots, warmup) = (self.end(), stage.engine.slots(), desk.warmup);
         match (role, self.body) {
-            (_, Body::Model(model, excerpt, space)) => match self.requests(model, excerpt, space) {
-                Played::Recorded(requests) if model.waits() => {
-                    let source = Linked::new(*requests, excerpt, end);
-                    let mut source = Watched::new(source, 1, warmup);
-                    let mut ended = stage.act(&mut source, desk, shared, start)?;
-                    ended.submitted = source.into_inner().into_submitted();
-                    Ok(ended)
+            (_, PhaseRunWorkload::Model(model, excerpt, space)) => {
+                match self.requests(model, excerpt, space) {
+                    ModelReplay::Recorded(requests) if model.waits() => {
+                        let source = DependencyReplaySource::new(*requests, excerpt, end);
+                        let mut source = WorkerStatsSource::new(source, 1, warmup);
+                        let mut ended = stage.act(&mut source, desk, shared, start)?;
+                        ended.submitted = source.into_inner().into_submitted();
+                        Ok(ended)
+                    }
+                    requests => {
+                        let source = OpenLoopSource::new(requests, excerpt, end);
+                        let mut source = WorkerStatsSource::new(source, 1, warmup);
+                        let mut ended = stage.act(&mut source, desk, shared, start)?;
+                        ended.submitted = source.into_inner().into_submitted();
+                        Ok(ended)
+                    }
                 }
-                requests => {
-                    let source = OpenLoop::new(requests, excerpt, end);
-                    let mut source = Watched::new(source, 1, warmup);
-                    let mut ended = stage.act(&mut source, desk, shared, start)?;
-                    ended.submitted = source.into_inner().into_submitted();
-                    Ok(ended)
-                }
-            },
-            (Role::Threads(first, _), Body::Files(_, play)) => {
+            }
+            (WorkerRole::Threads(first, _), PhaseRunWorkload::Files(_, play)) => {
                 let (threads, place) = ((*first, slots), self.ground.sets());
                 let source = play.source(threads, end, place, self.options.seed)?;
-                let mut source = Watched::new(source, slots, warmup);
+                let mut source = WorkerStatsSource::new(source, slots, warmup);
                 stage.act(&mut source, desk, shared, start)
             }
-            (Role::Blocks(post), _) => {
-                let source = BlockSource::new(post, slots);
+            (WorkerRole::Blocks(post), _) => {
+                let source = BlockIoSource::new(post, slots);
                 let mut source = source.with_passes(self.passes(post)?);
                 let path = self.ground.file_of(post.group, post.worker);
                 let watch = self.registers.zip(path);
@@ -385,41 +423,43 @@ impl Act<'_> {
                 else {
                     return stage.act(&mut source, desk, shared, start);
                 };
-                let mut source = Checked::new(source, register, slots, check_reads);
+                let mut source = DataCheckSource::new(source, register, slots, check_reads);
                 stage.act(&mut source, desk, shared, start)
             }
-            (Role::AllBlocks(posts), _) => {
-                let worker = |post: &Post<'_>| {
+            (WorkerRole::AllBlocks(posts), _) => {
+                let worker = |post: &BlockIoWorkerContext<'_>| {
                     let depth = post.group.depth;
-                    (BlockSource::new(post, depth), depth)
+                    (BlockIoSource::new(post, depth), depth)
                 };
-                let mut source = Merged::new(posts.iter().map(worker).collect());
+                let mut source = BlockIoSourceMux::new(posts.iter().map(worker).collect());
                 stage.act(&mut source, desk, shared, start)
             }
-            _ => Err(Error::Workload("the role is none of this workload".into())),
+            _ => Err(EngineError::Workload(
+                "the role is none of this workload".into(),
+            )),
         }
     }
 }
 
-impl Act<'_> {
+impl PhaseRun<'_> {
     /// The passes of a worker through its file, where each is to find the page cache empty.
-    fn passes(&self, post: &Post<'_>) -> Result<Passes, Error> {
+    fn passes(&self, post: &BlockIoWorkerContext<'_>) -> Result<BlockIoColdPasses, EngineError> {
         let group = post.group;
         let path = match self.ground {
-            Ground::Storage { .. } => self.ground.file_of(group, post.worker),
+            OpenTarget::Storage { .. } => self.ground.file_of(group, post.worker),
             _ => None,
         };
         let Some(path) = path.filter(|_| group.cold_every_bytes > 0) else {
-            return Ok(Passes::new(u64::MAX, None));
+            return Ok(BlockIoColdPasses::new(u64::MAX, None));
         };
         let bounds = blocks::bounds(group, post.worker);
         let part = CachedPart {
-            file: layout::open_data(self.ground.held()?, &path, Opening::default())?,
+            file: layout::open_data(self.ground.held()?, &path, DataFileOpenOptions::default())?,
             start: bounds.start,
             bytes: bounds.bytes,
             is_device: self.ground.device().is_some(),
         };
-        Ok(Passes::new(group.cold_every_bytes, Some(part)))
+        Ok(BlockIoColdPasses::new(group.cold_every_bytes, Some(part)))
     }
 }
 
@@ -435,32 +475,32 @@ impl Drop for OnPanic<'_> {
 }
 
 /// What a worker plays on.
-struct Stage<'a> {
-    engine: &'a mut dyn Engine,
+struct WorkerSetup<'a> {
+    engine: &'a mut dyn IoEngine,
     name: String,
-    limits: Limits,
+    limits: DriverLimits,
 }
 
-impl Stage<'_> {
-    fn act<C: Clock, S: Source>(
+impl WorkerSetup<'_> {
+    fn act<C: RunClock, S: RequestSource>(
         self,
         source: &mut S,
-        desk: Desk,
+        desk: WorkerReportChannel,
         shared: &Shared,
         start: impl FnOnce() -> Option<C>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<WorkerRunResult, EngineError> {
         let warmup = desk.warmup;
         let (virtual_time, open) = (desk.virtual_time, desk.open);
         let helpers = self.engine.helper_threads();
         let in_kernel = self.engine.has_kernel_threads();
-        let mut recorder = Recorder::new(warmup, desk.messenger(helpers, in_kernel));
+        let mut recorder = SampleRecorder::new(warmup, desk.messenger(helpers, in_kernel));
         if let Some(length) = open {
             recorder = recorder.of_open_loop(length);
         }
         if !virtual_time {
             wake_in_time();
         }
-        let clock = start().ok_or_else(|| Error::Stopped("start the run".into()))?;
+        let clock = start().ok_or_else(|| EngineError::Stopped("start the run".into()))?;
         let end = drive(
             self.engine,
             &clock,
@@ -481,20 +521,20 @@ pub(crate) fn wake_in_time() {
 }
 
 /// What was missing from the start, where it kept all workers from doing anything.
-fn nothing_done(ended: &[Ended]) -> Option<Shortage> {
+fn nothing_done(ended: &[WorkerRunResult]) -> Option<FileShortage> {
     if ended.iter().any(|worker| worker.end.done > 0) {
         return None;
     }
     let mut gave_up = ended.iter().filter_map(|worker| worker.end.gave_up);
     gave_up.find_map(|gave_up| match gave_up.cause {
-        GaveUpCause::File(shortage) => Some(shortage),
-        GaveUpCause::Operation { .. } => None,
+        DriverAbortCause::File(shortage) => Some(shortage),
+        DriverAbortCause::Operation { .. } => None,
     })
 }
 
 /// What workers share: how they start together and stop together.
 struct Shared {
-    gate: Gate,
+    gate: StartBarrier,
     halt: AtomicBool,
 }
 
@@ -507,13 +547,15 @@ impl Shared {
 }
 
 /// The error that began it all: the others were stopped because of it.
-fn first_error(results: Vec<Result<Ended, Error>>) -> Result<Vec<Ended>, Error> {
+fn first_error(
+    results: Vec<Result<WorkerRunResult, EngineError>>,
+) -> Result<Vec<WorkerRunResult>, EngineError> {
     let mut ended = Vec::new();
     let mut worst = None;
     for result in results {
         match result {
             Ok(one) => ended.push(one),
-            Err(error) if worst.is_none() || matches!(worst, Some(Error::Stopped(_))) => {
+            Err(error) if worst.is_none() || matches!(worst, Some(EngineError::Stopped(_))) => {
                 worst = Some(error);
             }
             Err(_) => {}

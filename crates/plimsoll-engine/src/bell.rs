@@ -12,13 +12,13 @@ use rustix::thread::{Timespec, futex};
 
 /// A place to sleep, and the bell that wakes whoever is there.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct WakeNotifier {
     /// How often it was rung while somebody listened; wraps.
     rings: AtomicU32,
     listeners: AtomicU32,
 }
 
-impl Bell {
+impl WakeNotifier {
     /// Sleeps until the bell is rung, for `at_most`, unless `is_over` says that there is nothing to
     /// wait for any more. May end early.
     pub(crate) fn wait(&self, at_most: Nanos, is_over: impl FnOnce() -> bool) {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_for_what_has_come_and_a_sleep_ends_in_time() {
-        let bell = Bell::default();
+        let bell = WakeNotifier::default();
         bell.wait(LONG, || true);
         bell.ring();
         bell.wait(Nanos(1_000), || false);
@@ -80,7 +80,7 @@ mod tests {
     fn no_ring_is_missed_and_none_is_needed_twice() {
         const TURNS: u64 = 1_000;
         let (turn, looks) = (AtomicU64::new(0), AtomicU64::new(0));
-        let bells = [Bell::default(), Bell::default()];
+        let bells = [WakeNotifier::default(), WakeNotifier::default()];
         let play = |me: u64| {
             let is_mine = || turn.load(Ordering::Acquire) % 2 == me;
             let own = &bells[usize::from(me == 1)];

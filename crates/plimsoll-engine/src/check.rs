@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a workload can be carried out in a place, before anything is done.
 
-use plimsoll_core::model::{Direction, Model};
-use plimsoll_core::offsets::{MAP_BLOCKS_MAX, Offsets};
-use plimsoll_core::op::Kind;
+use plimsoll_core::model::{IoDirection, WorkloadModel};
+use plimsoll_core::offsets::{MAP_BLOCKS_MAX, OffsetPattern};
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::{Nanos, size};
 use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Group, Made, Pace, Segment, TurnKind, Work,
+    ArrivalProcess, ArrivalRateSegment, BlockIoFileCreation, BlockIoGroup, BlockIoOpKind,
+    BlockIoPacing, BlockIoStopCondition, BlockIoWorkload,
 };
-use plimsoll_core::workload::series::{Body, Series};
+use plimsoll_core::workload::series::{PhaseSeries, PhaseWorkload};
 use plimsoll_core::workload::{FileLoop, Workload};
 
 use crate::blocks;
 use crate::engine::POOL_BYTES_MAX;
-use crate::error::Error;
+use crate::error::EngineError;
 use crate::file_loop;
-use crate::ground::Ground;
+use crate::ground::OpenTarget;
 use crate::memory;
 use crate::nfs;
 
@@ -28,63 +29,63 @@ const GROUPS_MAX: usize = 1 << 10;
 const PER_S_MAX: f64 = 1e9;
 
 /// Whether `workload` can be carried out there.
-pub(crate) fn check_workload(ground: &Ground, workload: &Workload) -> Result<(), Error> {
+pub(crate) fn check_workload(ground: &OpenTarget, workload: &Workload) -> Result<(), EngineError> {
     let align = ground.align();
-    Checks { ground, align }.workload(workload)
+    WorkloadChecker { ground, align }.workload(workload)
 }
 
 /// What is asked of a place.
-pub(crate) struct Checks<'a> {
-    pub(crate) ground: &'a Ground,
+pub(crate) struct WorkloadChecker<'a> {
+    pub(crate) ground: &'a OpenTarget,
     pub(crate) align: u32,
 }
 
-impl Checks<'_> {
-    pub(crate) fn workload(&self, workload: &Workload) -> Result<(), Error> {
+impl WorkloadChecker<'_> {
+    pub(crate) fn workload(&self, workload: &Workload) -> Result<(), EngineError> {
         if !self.align.is_power_of_two() {
             let text = format!("the alignment {} is not a power of two", self.align);
-            return Err(Error::Workload(text));
+            return Err(EngineError::Workload(text));
         }
         match workload {
             Workload::Model(model) => self.model(model),
             Workload::Blocks(blocks) => self.blocks(blocks),
             Workload::Files(files) => self.files(files),
             Workload::Series(series) => self.series(series),
-            Workload::Commands(commands) => Err(Error::Workload(format!(
+            Workload::Commands(commands) => Err(EngineError::Workload(format!(
                 "'{}': programs are not run by this engine",
                 commands.name
             ))),
         }
     }
 
-    fn series(&self, series: &Series) -> Result<(), Error> {
+    fn series(&self, series: &PhaseSeries) -> Result<(), EngineError> {
         if series.phases.is_empty() {
             let text = format!("'{}' has no phase", series.name);
-            return Err(Error::Workload(text));
+            return Err(EngineError::Workload(text));
         }
         for phase in &series.phases {
             match &phase.body {
-                Body::Blocks(blocks) => {
+                PhaseWorkload::Blocks(blocks) => {
                     self.blocks(blocks)?;
                     if let Some(limit) = phase.limit {
                         check_delays(blocks, limit).map_err(|e| e.in_phase(&phase.name))?;
                     }
                 }
-                Body::Files(files) => self.files(files)?,
+                PhaseWorkload::Files(files) => self.files(files)?,
             }
         }
         Ok(())
     }
 
-    fn files(&self, files: &FileLoop) -> Result<(), Error> {
-        if let Ground::Storage {
+    fn files(&self, files: &FileLoop) -> Result<(), EngineError> {
+        if let OpenTarget::Storage {
             directory: None,
             data,
             ..
         } = self.ground
         {
             let text = format!("'{}' needs a directory, not {}", files.name, data.display());
-            return Err(Error::Workload(text));
+            return Err(EngineError::Workload(text));
         }
         file_loop::check(files, self.align)?;
         let threads = u64::from(files.threads());
@@ -92,16 +93,16 @@ impl Checks<'_> {
         memory::check_space(&files.name, threads, threads << 20)
     }
 
-    fn model(&self, model: &Model) -> Result<(), Error> {
+    fn model(&self, model: &WorkloadModel) -> Result<(), EngineError> {
         let set = model.facts.working_set_bytes.value;
-        let fault = |text: String| Err(Error::Workload(format!("'{}': {text}", model.name)));
+        let fault = |text: String| Err(EngineError::Workload(format!("'{}': {text}", model.name)));
         if set < u64::from(self.align) {
             return fault(format!(
                 "its working set of {set} bytes is smaller than one block of {} bytes",
                 self.align
             ));
         }
-        for direction in Direction::BOTH {
+        for direction in IoDirection::BOTH {
             if let Some(text) = fault_of_offsets(model.facts.offsets_of(direction)) {
                 return fault(text);
             }
@@ -121,22 +122,22 @@ impl Checks<'_> {
         self.fits(&model.name, set)
     }
 
-    fn blocks(&self, blocks: &Blocks) -> Result<(), Error> {
+    fn blocks(&self, blocks: &BlockIoWorkload) -> Result<(), EngineError> {
         if blocks.groups.is_empty() || blocks.groups.len() > GROUPS_MAX {
             let text = format!("'{}' needs 1 to {GROUPS_MAX} groups", blocks.name);
-            return Err(Error::Workload(text));
+            return Err(EngineError::Workload(text));
         }
         let (mut threads, mut buffer_bytes) = (0u64, 0u64);
         for (index, group) in blocks.groups.iter().enumerate() {
             if blocks.groups[..index].iter().any(|g| g.name == group.name) {
                 let (name, group) = (&blocks.name, &group.name);
                 let text = format!("'{name}': two groups are called '{group}'");
-                return Err(Error::Workload(text));
+                return Err(EngineError::Workload(text));
             }
             let fault = self.fault_of_place(group).or_else(|| self.fault_of(group));
             if let Some(text) = fault {
                 let (name, group) = (&blocks.name, &group.name);
-                return Err(Error::Workload(format!(
+                return Err(EngineError::Workload(format!(
                     "'{name}', group '{group}': {text}"
                 )));
             }
@@ -149,35 +150,37 @@ impl Checks<'_> {
         }
         self.fits(&blocks.name, blocks.data_set_bytes())?;
         match self.ground {
-            Ground::Storage { .. } => {
+            OpenTarget::Storage { .. } => {
                 memory::check_space(&blocks.name, threads, buffer_bytes)?;
                 memory::check(&blocks.name, threads, buffer_bytes)
             }
-            Ground::Nfs(_) => {
+            OpenTarget::Nfs(_) => {
                 let bytes = buffer_bytes.saturating_mul(nfs::COPIES);
                 let kept = threads.saturating_mul(nfs::KEPT_BYTES_ALL);
                 memory::check(&blocks.name, threads, bytes.saturating_add(kept))
             }
-            Ground::Null | Ground::Nop | Ground::Sim(_) => memory::check(&blocks.name, threads, 0),
+            OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => {
+                memory::check(&blocks.name, threads, 0)
+            }
         }
     }
 
     /// No offset beyond what the system can name, nor beyond the end of a device.
-    fn fits(&self, name: &str, bytes: u64) -> Result<(), Error> {
+    fn fits(&self, name: &str, bytes: u64) -> Result<(), EngineError> {
         let whole = bytes.checked_next_multiple_of(4096);
         if whole.is_none_or(|bytes| i64::try_from(bytes).is_err()) {
             let text = format!("'{name}': {bytes} bytes of data are too many");
-            return Err(Error::Workload(text));
+            return Err(EngineError::Workload(text));
         }
         match self.ground {
-            Ground::Storage {
+            OpenTarget::Storage {
                 device: Some(device),
                 data,
                 ..
             } if bytes > device.bytes => {
                 let (wants, has) = (size(bytes as f64), size(device.bytes as f64));
                 let path = data.display();
-                Err(Error::Workload(format!(
+                Err(EngineError::Workload(format!(
                     "'{name}' works on {wants}, and '{path}' has {has}; give it a smaller size"
                 )))
             }
@@ -185,8 +188,11 @@ impl Checks<'_> {
         }
     }
 
-    fn fault_of_place(&self, group: &Group) -> Option<String> {
-        if matches!(self.ground, Ground::Null | Ground::Nop | Ground::Sim(_)) {
+    fn fault_of_place(&self, group: &BlockIoGroup) -> Option<String> {
+        if matches!(
+            self.ground,
+            OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_)
+        ) {
             return None;
         }
         let name = &group.extent.file;
@@ -196,7 +202,7 @@ impl Checks<'_> {
                 "'{name}' is no name of a file here: use letters, digits, '.', '_' and '-'"
             ));
         }
-        if let Ground::Storage {
+        if let OpenTarget::Storage {
             directory: None,
             data,
             ..
@@ -212,10 +218,10 @@ impl Checks<'_> {
         None
     }
 
-    fn fault_of(&self, group: &Group) -> Option<String> {
+    fn fault_of(&self, group: &BlockIoGroup) -> Option<String> {
         let extent = &group.extent;
         let traced = match &group.pace {
-            Pace::Open(Arrival::Trace(traced)) => &traced[..],
+            BlockIoPacing::Open(ArrivalProcess::Trace(traced)) => &traced[..],
             _ => &[],
         };
         let block = blocks::len_max(group);
@@ -262,7 +268,7 @@ impl Checks<'_> {
             .or_else(|| fault_of_work(group.work))
     }
 
-    fn fault_of_alignment(&self, group: &Group) -> Option<String> {
+    fn fault_of_alignment(&self, group: &BlockIoGroup) -> Option<String> {
         if !(group.direct && self.ground.can_bypass_cache()) {
             return None;
         }
@@ -274,7 +280,7 @@ impl Checks<'_> {
                 turn.bytes
             ));
         }
-        if let Pace::Open(Arrival::Trace(traced)) = &group.pace
+        if let BlockIoPacing::Open(ArrivalProcess::Trace(traced)) = &group.pace
             && let Some(op) = traced
                 .iter()
                 .find(|op| odd(op.offset) || odd(op.bytes.into()))
@@ -285,7 +291,7 @@ impl Checks<'_> {
             ));
         }
         match group.offsets {
-            Offsets::Strided { stride_bytes } if odd(stride_bytes) => Some(format!(
+            OffsetPattern::Strided { stride_bytes } if odd(stride_bytes) => Some(format!(
                 "direct I/O here needs a stride of a multiple of {align} bytes, not {stride_bytes}"
             )),
             _ => None,
@@ -293,25 +299,25 @@ impl Checks<'_> {
     }
 }
 
-fn end_of(op: &plimsoll_core::op::Traced) -> u64 {
+fn end_of(op: &plimsoll_core::op::TraceAccess) -> u64 {
     op.offset.saturating_add(op.bytes.into())
 }
 
-fn is_of_blocks(kind: Kind) -> bool {
+fn is_of_blocks(kind: OpKind) -> bool {
     matches!(
         kind,
-        Kind::Read
-            | Kind::Write
-            | Kind::Append
-            | Kind::Fsync
-            | Kind::Fdatasync
-            | Kind::SyncRange
-            | Kind::Discard
+        OpKind::Read
+            | OpKind::Write
+            | OpKind::Append
+            | OpKind::Fsync
+            | OpKind::Fdatasync
+            | OpKind::SyncRange
+            | OpKind::Discard
     )
 }
 
 /// Weights and shares. Comparisons with NaN are false, so it is in no range.
-fn fault_of_shares(group: &Group) -> Option<String> {
+fn fault_of_shares(group: &BlockIoGroup) -> Option<String> {
     let weight_ok = |weight: f64| weight.is_finite() && weight >= 0.0;
     let weights: f64 = group.mix.iter().map(|turn| turn.weight).sum();
     let each_ok = group.mix.iter().all(|turn| weight_ok(turn.weight));
@@ -327,18 +333,21 @@ fn fault_of_shares(group: &Group) -> Option<String> {
     if !share.contains(&content.compressible) || !share.contains(&content.duplicate) {
         return Some("shares of its contents must be within 0 and 1".into());
     }
-    let appends = group.mix.iter().any(|turn| turn.kind == TurnKind::Append);
-    (appends && group.extent.made == Made::Before).then(|| {
+    let appends = group
+        .mix
+        .iter()
+        .any(|turn| turn.kind == BlockIoOpKind::Append);
+    (appends && group.extent.made == BlockIoFileCreation::Before).then(|| {
         "it appends to a file that is laid out before: let the file be made during the run".into()
     })
 }
 
-fn fault_of_offsets(offsets: &Offsets) -> Option<String> {
+fn fault_of_offsets(offsets: &OffsetPattern) -> Option<String> {
     match offsets {
-        Offsets::Zipf { exponent } if !(0.0..=10.0).contains(exponent) => {
+        OffsetPattern::Zipf { exponent } if !(0.0..=10.0).contains(exponent) => {
             Some("the exponent of a Zipf law must be within 0 and 10".into())
         }
-        Offsets::Zones(zones) => {
+        OffsetPattern::Zones(zones) => {
             let access: f64 = zones.iter().map(|zone| zone.access).sum();
             let size: f64 = zones.iter().map(|zone| zone.size).sum();
             let is_ok = |share: f64| share.is_finite() && share >= 0.0;
@@ -347,26 +356,31 @@ fn fault_of_offsets(offsets: &Offsets) -> Option<String> {
             (!all_ok || !sums_ok)
                 .then(|| "shares of zones must be 0 or more, and not all 0".to_string())
         }
-        Offsets::Runs { blocks: 0 } | Offsets::Strided { stride_bytes: 0 } => {
+        OffsetPattern::Runs { blocks: 0 } | OffsetPattern::Strided { stride_bytes: 0 } => {
             Some("runs and strides must be longer than 0".into())
         }
         _ => None,
     }
 }
 
-fn fault_of_work(work: Work) -> Option<String> {
-    matches!(work, Work::Each(0) | Work::Together(0) | Work::Bytes(0))
-        .then(|| "its work is 0 turns or bytes: give at least 1, or a time".into())
+fn fault_of_work(work: BlockIoStopCondition) -> Option<String> {
+    matches!(
+        work,
+        BlockIoStopCondition::Each(0)
+            | BlockIoStopCondition::Together(0)
+            | BlockIoStopCondition::Bytes(0)
+    )
+    .then(|| "its work is 0 turns or bytes: give at least 1, or a time".into())
 }
 
 /// What has begun only when everything is over would be missing without a word.
 ///
 /// # Errors
 /// Names the first group whose delay is not shorter than `length`.
-pub(crate) fn check_delays(blocks: &Blocks, length: Nanos) -> Result<(), Error> {
+pub(crate) fn check_delays(blocks: &BlockIoWorkload, length: Nanos) -> Result<(), EngineError> {
     match blocks.groups.iter().find(|group| group.delay >= length) {
         None => Ok(()),
-        Some(group) => Err(Error::Workload(format!(
+        Some(group) => Err(EngineError::Workload(format!(
             "'{}', group '{}': it begins after {}, and all ends after {length}; give more time or a \
              shorter delay",
             blocks.name, group.name, group.delay
@@ -374,19 +388,21 @@ pub(crate) fn check_delays(blocks: &Blocks, length: Nanos) -> Result<(), Error> 
     }
 }
 
-fn fault_of_pace(pace: &Pace) -> Option<String> {
+fn fault_of_pace(pace: &BlockIoPacing) -> Option<String> {
     let rate_ok = |per_s: f64| per_s > 0.0 && per_s <= PER_S_MAX;
-    let segment_ok = |s: &Segment| {
+    let segment_ok = |s: &ArrivalRateSegment| {
         let is_ok = |per_s: f64| (0.0..=PER_S_MAX).contains(&per_s);
         is_ok(s.from_per_s) && is_ok(s.to_per_s)
     };
-    let has_mass = |s: &Segment| s.length.0 > 0 && s.from_per_s + s.to_per_s > 0.0;
+    let has_mass = |s: &ArrivalRateSegment| s.length.0 > 0 && s.from_per_s + s.to_per_s > 0.0;
     let is_ok = match pace {
-        Pace::Closed { .. } | Pace::Open(Arrival::Trace(_)) => true,
-        Pace::Open(Arrival::Paced { per_s } | Arrival::Poisson { per_s }) => rate_ok(*per_s),
-        Pace::Open(Arrival::Batch { per_s, size }) => rate_ok(*per_s) && *size > 0,
-        Pace::Open(Arrival::OnOff { per_s, on, .. }) => rate_ok(*per_s) && on.0 > 0,
-        Pace::Open(Arrival::Envelope(segments)) => {
+        BlockIoPacing::Closed { .. } | BlockIoPacing::Open(ArrivalProcess::Trace(_)) => true,
+        BlockIoPacing::Open(
+            ArrivalProcess::Paced { per_s } | ArrivalProcess::Poisson { per_s },
+        ) => rate_ok(*per_s),
+        BlockIoPacing::Open(ArrivalProcess::Batch { per_s, size }) => rate_ok(*per_s) && *size > 0,
+        BlockIoPacing::Open(ArrivalProcess::OnOff { per_s, on, .. }) => rate_ok(*per_s) && on.0 > 0,
+        BlockIoPacing::Open(ArrivalProcess::Envelope(segments)) => {
             segments.iter().all(segment_ok) && segments.iter().any(has_mass)
         }
     };

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use plimsoll_core::rng::Seed;
 
-use crate::engine::{Engine, POOL_BYTES_MAX, affordable_slots};
-use crate::error::Error;
-use crate::pool::{Pool, THREADS_MAX};
-use crate::sync::Sync;
-use crate::sys::uring::{SLOTS_MAX, Uring};
-use crate::target::Target;
+use crate::engine::{IoEngine, POOL_BYTES_MAX, affordable_slots};
+use crate::error::EngineError;
+use crate::pool::{THREADS_MAX, ThreadPoolEngine};
+use crate::sync::SyncEngine;
+use crate::sys::uring::{SLOTS_MAX, UringEngine};
+use crate::target::RequestTarget;
 
 /// Which engine to use on the data file of a model or a random workload. File loops always use
 /// plain system calls, one thread per loop.
@@ -47,7 +47,7 @@ pub(crate) fn open_engine(
     depth: u32,
     len_max: u32,
     seed: Seed,
-) -> Result<(Box<dyn Engine>, String), Error> {
+) -> Result<(Box<dyn IoEngine>, String), EngineError> {
     let mut notes = Vec::new();
     let affordable = affordable_slots(depth, len_max);
     if affordable < depth {
@@ -61,12 +61,12 @@ pub(crate) fn open_engine(
         notes.push(format!("depth {slots} instead of {affordable} (ring)"));
     }
     if choice != EngineChoice::Sync {
-        match Uring::new(Arc::clone(file), slots, len_max, seed) {
+        match UringEngine::new(Arc::clone(file), slots, len_max, seed) {
             Ok(engine) => return Ok(described(Box::new(engine), &notes)),
             Err(source) if choice == EngineChoice::Uring => {
                 let doing = "set up io_uring; choose engine sync, or allow it \
                              (kernel.io_uring_disabled, seccomp)";
-                return Err(Error::Io {
+                return Err(EngineError::Io {
                     doing: doing.into(),
                     source,
                 });
@@ -75,9 +75,9 @@ pub(crate) fn open_engine(
         }
     }
     if slots == 1 {
-        let target = Target::File(Arc::clone(file));
+        let target = RequestTarget::File(Arc::clone(file));
         return Ok(described(
-            Box::new(Sync::new(target, len_max, seed)),
+            Box::new(SyncEngine::new(target, len_max, seed)),
             &notes,
         ));
     }
@@ -85,11 +85,11 @@ pub(crate) fn open_engine(
         notes.push(format!("depth {THREADS_MAX} instead of {slots} (threads)"));
         slots = THREADS_MAX;
     }
-    let engine = Pool::new(Arc::clone(file), slots, len_max, seed)?;
+    let engine = ThreadPoolEngine::new(Arc::clone(file), slots, len_max, seed)?;
     Ok(described(Box::new(engine), &notes))
 }
 
-fn described(engine: Box<dyn Engine>, notes: &[String]) -> (Box<dyn Engine>, String) {
+fn described(engine: Box<dyn IoEngine>, notes: &[String]) -> (Box<dyn IoEngine>, String) {
     let mut parts = vec![engine.describe()];
     parts.extend_from_slice(notes);
     (engine, parts.join("; "))

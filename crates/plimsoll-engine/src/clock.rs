@@ -9,7 +9,7 @@ use std::rc::Rc;
 use plimsoll_core::units::Nanos;
 
 /// Tells the time of a run. Never goes backwards.
-pub trait Clock {
+pub trait RunClock {
     /// Time since the start of the run.
     fn now(&self) -> Nanos;
 }
@@ -31,7 +31,7 @@ impl SimClock {
     }
 }
 
-impl Clock for SimClock {
+impl RunClock for SimClock {
     #[inline]
     fn now(&self) -> Nanos {
         Nanos(self.0.get())

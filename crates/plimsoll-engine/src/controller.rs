@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use plimsoll_core::event::{Generator, Interval, OpStats};
+use plimsoll_core::event::{GeneratorStats, OpStats, TrialInterval};
 use plimsoll_core::units::Nanos;
 
-use crate::heartbeat::Heartbeat;
-use crate::outcome::Outcome;
-use crate::recorder::{RequestMarks, Tally};
-use crate::worker::{Ended, Report};
+use crate::heartbeat::FreezeDetector;
+use crate::outcome::RunResult;
+use crate::recorder::{IntervalStats, RequestMarks};
+use crate::worker::{WorkerReport, WorkerRunResult};
 
 /// How often the controller looks at `stop` when nothing else happens.
 const POLL: Duration = Duration::from_millis(20);
@@ -32,7 +32,7 @@ const SLIVER: Nanos = Nanos(50_000_000);
 
 /// Up to when operations per second are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum ThroughputWindow {
     /// The planned end: of closed loops.
     AsPlanned,
     /// The planned end or the end of the last operation, whichever is later.
@@ -41,20 +41,20 @@ pub(crate) enum Count {
 
 /// What was planned.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct RunSchedule {
     pub(crate) warmup: Nanos,
     pub(crate) length: Nanos,
-    pub(crate) count: Count,
+    pub(crate) count: ThroughputWindow,
     /// Whether the work may be done before the planned end; then it counts up to its own.
     pub(crate) may_end_early: bool,
 }
 
 /// Merges what the workers report.
-pub(crate) struct Controller<'a> {
-    plan: Plan,
-    on_interval: &'a mut dyn FnMut(Interval),
+pub(crate) struct RunController<'a> {
+    plan: RunSchedule,
+    on_interval: &'a mut dyn FnMut(TrialInterval),
     /// By worker, where cleared tallies go.
-    pub(crate) spares: Vec<Sender<Tally>>,
+    pub(crate) spares: Vec<Sender<IntervalStats>>,
     total: OpStats,
     /// Seconds not yet passed on.
     seconds: BTreeMap<u64, OpStats>,
@@ -66,9 +66,13 @@ pub(crate) struct Controller<'a> {
     held_up: Nanos,
 }
 
-impl<'a> Controller<'a> {
-    pub(crate) fn new(plan: Plan, workers: u32, on_interval: &'a mut dyn FnMut(Interval)) -> Self {
-        Controller {
+impl<'a> RunController<'a> {
+    pub(crate) fn new(
+        plan: RunSchedule,
+        workers: u32,
+        on_interval: &'a mut dyn FnMut(TrialInterval),
+    ) -> Self {
+        RunController {
             plan,
             on_interval,
             spares: Vec::new(),
@@ -84,12 +88,12 @@ impl<'a> Controller<'a> {
     /// one and has started; `halt` stops the workers.
     pub(crate) fn attend(
         &mut self,
-        reports: &Receiver<Report>,
+        reports: &Receiver<WorkerReport>,
         now: impl Fn() -> Option<Nanos>,
         stop: &AtomicBool,
         halt: &AtomicBool,
     ) {
-        let mut heart: Option<Heartbeat> = None;
+        let mut heart: Option<FreezeDetector> = None;
         loop {
             let wait = || reports.recv_timeout(POLL);
             let poll = Nanos::from_secs_f64(POLL.as_secs_f64());
@@ -103,7 +107,7 @@ impl<'a> Controller<'a> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if heart.is_none() && now().is_some() {
-                heart = Some(Heartbeat::begin());
+                heart = Some(FreezeDetector::begin());
             }
             if stop.load(Ordering::Relaxed) {
                 halt.store(true, Ordering::Relaxed);
@@ -113,7 +117,7 @@ impl<'a> Controller<'a> {
         self.held_up = heart.map_or(Nanos(0), |heart| heart.held_up());
     }
 
-    fn take(&mut self, mut report: Report) {
+    fn take(&mut self, mut report: WorkerReport) {
         let second = report.index.max(self.next);
         report
             .tally
@@ -148,7 +152,7 @@ impl<'a> Controller<'a> {
 
     fn emit_second(&mut self) {
         let stats = self.seconds.remove(&self.next).unwrap_or_default();
-        (self.on_interval)(Interval {
+        (self.on_interval)(TrialInterval {
             start: Nanos(self.next * Nanos::SECOND.0),
             length: Nanos::SECOND,
             stats,
@@ -168,7 +172,7 @@ impl<'a> Controller<'a> {
         }
         let left = left(self.next);
         if left >= SLIVER || stats.ops() > 0 {
-            (self.on_interval)(Interval {
+            (self.on_interval)(TrialInterval {
                 start: Nanos(self.next * Nanos::SECOND.0),
                 // What ended in a second that was passed on without it is reported later.
                 length: left.max(Nanos(1)),
@@ -178,8 +182,8 @@ impl<'a> Controller<'a> {
     }
 
     /// What the run gave, given the workers' accounts and whether it was asked to stop.
-    pub(crate) fn outcome(mut self, ended: Vec<Ended>, stopped: bool) -> Outcome {
-        let Plan {
+    pub(crate) fn outcome(mut self, ended: Vec<WorkerRunResult>, stopped: bool) -> RunResult {
+        let RunSchedule {
             warmup,
             length,
             count,
@@ -201,16 +205,16 @@ impl<'a> Controller<'a> {
         };
         let whole = planned.max(last_end);
         let counted = match count {
-            Count::AsPlanned => planned.min(warmup + length),
-            Count::ToLastEnd => whole,
+            ThroughputWindow::AsPlanned => planned.min(warmup + length),
+            ThroughputWindow::ToLastEnd => whole,
         };
         self.emit_rest(whole.max(finished_at).since(warmup));
-        let mut outcome = Outcome {
+        let mut outcome = RunResult {
             stats: self.total,
             length: counted.since(warmup),
             interrupted,
             failed: failed.map(|gave_up| gave_up.to_string()),
-            ..Outcome::default()
+            ..RunResult::default()
         };
         outcome.generator.held_up = self.held_up;
         let mut engines: Vec<String> = Vec::new();
@@ -235,7 +239,7 @@ impl<'a> Controller<'a> {
 }
 
 /// Adds what one worker knows of its operations beside their times.
-fn add_marks(generator: &mut Generator, marks: RequestMarks) {
+fn add_marks(generator: &mut GeneratorStats, marks: RequestMarks) {
     generator.unfinished += marks.unfinished;
     for (errno, operations) in marks.errnos {
         *generator.errnos.entry(errno).or_default() += operations;

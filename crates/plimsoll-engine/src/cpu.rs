@@ -22,12 +22,12 @@ struct CpuTime {
 
 /// Processor time by thread id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CpuTimes(BTreeMap<u32, CpuTime>);
+pub(crate) struct ThreadCpuTimes(BTreeMap<u32, CpuTime>);
 
 /// What `threads` (ids) of this process have used so far. Threads that have ended are left out.
-pub(crate) fn of_threads(threads: &[u32]) -> CpuTimes {
+pub(crate) fn of_threads(threads: &[u32]) -> ThreadCpuTimes {
     let time = |thread: &u32| Some((*thread, of_thread(*thread)?));
-    CpuTimes(threads.iter().filter_map(time).collect())
+    ThreadCpuTimes(threads.iter().filter_map(time).collect())
 }
 
 /// `threads` and the `io_uring` workers that the kernel runs for them at this moment.
@@ -75,10 +75,10 @@ fn ns_per_tick() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
-impl CpuTimes {
+impl ThreadCpuTimes {
     /// Nanoseconds in user space and in the kernel since `earlier`; all of those threads that have
     /// begun since.
-    pub(crate) fn since(&self, earlier: &CpuTimes) -> (u64, u64) {
+    pub(crate) fn since(&self, earlier: &ThreadCpuTimes) -> (u64, u64) {
         let (mut user, mut system, mut total) = (0, 0, 0);
         for (thread, now) in &self.0 {
             let before = earlier.0.get(thread).copied().unwrap_or_default();
@@ -96,7 +96,7 @@ impl CpuTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use crate::clock::RunClock;
     use crate::sys::clock::HostClock;
     use plimsoll_core::units::Nanos;
 
@@ -139,8 +139,8 @@ mod tests {
             total_ns,
             ..CpuTime::default()
         };
-        let before = CpuTimes(BTreeMap::from([(1, time(500)), (2, time(900))]));
-        let after = CpuTimes(BTreeMap::from([(1, time(600)), (3, time(70))]));
+        let before = ThreadCpuTimes(BTreeMap::from([(1, time(500)), (2, time(900))]));
+        let after = ThreadCpuTimes(BTreeMap::from([(1, time(600)), (3, time(70))]));
         assert_eq!(after.since(&before), (170, 0));
     }
 }

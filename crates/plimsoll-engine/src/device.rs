@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::rng::{Rng, Seed};
 use rustix::fs::OFlags;
 
-use crate::error::Error;
-use crate::held::Held;
+use crate::error::EngineError;
+use crate::held::TargetHandle;
 use crate::layout::write_random;
 
 /// Places that are looked at for whether a device has been filled. With so many, a part of 1 % that
@@ -25,26 +25,26 @@ const SAMPLE_BYTES: usize = 4096;
 /// The claim on a device, held as long as anything works on it: nobody can mount it meanwhile, and
 /// no other program that asks can use it.
 #[derive(Debug, Clone)]
-pub(crate) struct Claim {
+pub(crate) struct DeviceClaim {
     _device: Arc<File>,
 }
 
 /// Opens the device at `path` and holds it, `exclusive` against others (`O_EXCL`), for direct I/O if
 /// it is wanted.
 pub(crate) fn claim(
-    held: &Held,
+    held: &TargetHandle,
     path: &Path,
     direct: bool,
     exclusive: bool,
-) -> Result<Claim, Error> {
+) -> Result<DeviceClaim, EngineError> {
     let mut flags = OFlags::RDWR;
     flags.set(OFlags::EXCL, exclusive);
     flags.set(OFlags::DIRECT, direct);
     let verb = "claim the device (is it mounted or in use?)";
     let device = held
         .open(path, flags)
-        .map_err(|e| Error::at(verb, path, e))?;
-    Ok(Claim {
+        .map_err(|e| EngineError::at(verb, path, e))?;
+    Ok(DeviceClaim {
         _device: Arc::new(device),
     })
 }
@@ -52,29 +52,29 @@ pub(crate) fn claim(
 /// Writes random bytes over the first `bytes` of the device, unless samples of all of it hold data
 /// already: reads of blocks that were never written, or were discarded, do not reach the medium.
 pub(crate) fn fill(
-    held: &Held,
+    held: &TargetHandle,
     path: &Path,
     bytes: u64,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     let mut file = held
         .open(path, OFlags::RDWR)
-        .map_err(|e| Error::at("open", path, e))?;
+        .map_err(|e| EngineError::at("open", path, e))?;
     if holds_data(&file, path, bytes, seed)? {
         return Ok(());
     }
     file.seek(SeekFrom::Start(0))
-        .map_err(|e| Error::at("go to the start of", path, e))?;
+        .map_err(|e| EngineError::at("go to the start of", path, e))?;
     let mut rng = Rng::new(seed.derive("contents", 0));
     write_random(&mut file, path, bytes, &mut rng, stop)?;
     file.sync_all()
-        .map_err(|e| Error::at("make durable", path, e))?;
+        .map_err(|e| EngineError::at("make durable", path, e))?;
     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     Ok(())
 }
 
-fn holds_data(file: &File, path: &Path, bytes: u64, seed: Seed) -> Result<bool, Error> {
+fn holds_data(file: &File, path: &Path, bytes: u64, seed: Seed) -> Result<bool, EngineError> {
     // What was read before must not answer for the device.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     let blocks = (bytes / SAMPLE_BYTES as u64).max(1);
@@ -88,7 +88,7 @@ fn holds_data(file: &File, path: &Path, bytes: u64, seed: Seed) -> Result<bool, 
         };
         let moved = file
             .read_at(&mut sample, block * SAMPLE_BYTES as u64)
-            .map_err(|e| Error::at("read", path, e))?;
+            .map_err(|e| EngineError::at("read", path, e))?;
         if sample[..moved].iter().all(|byte| *byte == 0) {
             return Ok(false);
         }

@@ -11,7 +11,7 @@
 //! * slots are used first-in first-out, or a batch limit would starve some of them;
 //! * a transfer that came out shorter than asked is a failed operation.
 //!
-//! The generator's own cost is the time from the stamp at the return of one [`Engine::enter`] to
+//! The generator's own cost is the time from the stamp at the return of one [`IoEngine::enter`] to
 //! the stamp at the next call. Both are taken anyway, for the operations, so counting it is free;
 //! processor time that the kernel splits by sampling could not show it.
 
@@ -20,15 +20,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::{Alike, Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample, OpSampleBatch};
 use plimsoll_core::units::Nanos;
 
-use crate::clock::Clock;
-use crate::engine::{Completion, Engine};
-use crate::error::{Error, Shortage};
-use crate::occupancy::Occupancy;
-use crate::recorder::{Boundary, Recorder};
-use crate::source::{Next, Source};
+use crate::clock::RunClock;
+use crate::engine::{IoCompletion, IoEngine};
+use crate::error::{EngineError, FileShortage};
+use crate::occupancy::QueueOccupancy;
+use crate::recorder::{IntervalListener, SampleRecorder};
+use crate::source::{NextRequest, RequestSource};
 
 /// Most operations per hand-over. 8 to 16 cost the same per operation; more would show in the
 /// service time of the last ones.
@@ -71,7 +71,7 @@ const EDQUOT: i32 = rustix::io::Errno::DQUOT.raw_os_error();
 
 /// Bounds of a drive.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct DriverLimits {
     /// Nothing is handed over, and nothing in flight is waited for, after this time.
     pub deadline: Nanos,
     /// Whether the last part of a wait for a due request is spent spinning, because sleeps end
@@ -82,14 +82,14 @@ pub struct Limits {
     pub batch: Option<usize>,
 }
 
-impl Limits {
+impl DriverLimits {
     /// How long late requests and those in flight may take after the end of a run.
     pub const DRAIN: Nanos = Nanos(10_000_000_000);
 
     /// Limits of a run that ends at `end` on a real clock.
     #[must_use]
     pub fn real(end: Nanos) -> Self {
-        Limits {
+        DriverLimits {
             deadline: end + Self::DRAIN,
             spin: true,
             batch: None,
@@ -99,7 +99,7 @@ impl Limits {
     /// Limits of a run that ends at `end` in virtual time.
     #[must_use]
     pub fn simulated(end: Nanos) -> Self {
-        Limits {
+        DriverLimits {
             deadline: end + Self::DRAIN,
             spin: false,
             batch: None,
@@ -109,20 +109,20 @@ impl Limits {
 
 /// The failure on which a drive ended before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GaveUp {
+pub struct DriverAbort {
     /// When it was seen.
     pub at: Nanos,
     /// What failed.
-    pub cause: GaveUpCause,
+    pub cause: DriverAbortCause,
 }
 
 /// What a drive was given up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GaveUpCause {
+pub enum DriverAbortCause {
     /// Operations that failed.
     Operation {
         /// What was being done.
-        kind: Kind,
+        kind: OpKind,
         /// Where.
         offset: u64,
         /// The system's error number.
@@ -131,27 +131,27 @@ pub enum GaveUpCause {
         in_a_row: u64,
     },
     /// The source found no file that it could go on with.
-    File(Shortage),
+    File(FileShortage),
 }
 
-impl std::fmt::Display for GaveUp {
+impl std::fmt::Display for DriverAbort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let at = self.at;
         let (kind, offset, errno, in_a_row) = match self.cause {
-            GaveUpCause::Operation {
+            DriverAbortCause::Operation {
                 kind,
                 offset,
                 errno,
                 in_a_row,
             } => (kind, offset, errno, in_a_row),
-            GaveUpCause::File(shortage) => {
+            DriverAbortCause::File(shortage) => {
                 return write!(f, "ended after {at}: could not find {shortage}");
             }
         };
         let cause = io::Error::from_raw_os_error(errno);
         write!(f, "ended after {at} by {kind}")?;
         // Other kinds name a file, not a place in one.
-        if matches!(kind, Kind::Read | Kind::Write | Kind::Discard) {
+        if matches!(kind, OpKind::Read | OpKind::Write | OpKind::Discard) {
             write!(f, " at offset {offset}")?;
         }
         write!(f, ": {cause}")?;
@@ -164,13 +164,13 @@ impl std::fmt::Display for GaveUp {
 
 /// How a drive ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DriveEnd {
+pub struct DriverResult {
     /// When.
     pub at: Nanos,
     /// Whether `stop` was set, or the drive given up, before the source had ended.
     pub interrupted: bool,
     /// Why it was given up, if it was.
-    pub gave_up: Option<GaveUp>,
+    pub gave_up: Option<DriverAbort>,
     /// Requests due before the end that were never handed over.
     pub not_submitted: u64,
     /// Operations that have ended, those of the warm-up included.
@@ -178,8 +178,8 @@ pub struct DriveEnd {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Flight {
-    request: Request,
+struct InFlightRequest {
+    request: OpRequest,
     submitted_at: Nanos,
 }
 
@@ -197,21 +197,21 @@ enum Gathered {
 }
 
 struct Driver<'a, C, S, B> {
-    engine: &'a mut dyn Engine,
+    engine: &'a mut dyn IoEngine,
     clock: &'a C,
     source: &'a mut S,
-    recorder: &'a mut Recorder<B>,
+    recorder: &'a mut SampleRecorder<B>,
     moves_data: bool,
     /// Most operations of a hand-over.
     batch_max: usize,
-    flights: Vec<Option<Flight>>,
+    flights: Vec<Option<InFlightRequest>>,
     free: VecDeque<u32>,
-    occupancy: Occupancy,
+    occupancy: QueueOccupancy,
     batch: Vec<u32>,
-    done: Vec<Completion>,
+    done: Vec<IoCompletion>,
     in_flight: usize,
     /// Drawn from the source, not yet due.
-    pending: Option<(u32, Request)>,
+    pending: Option<(u32, OpRequest)>,
     /// The due time that is waited for, and when to stop sleeping for it.
     waking: (Nanos, Nanos),
     /// Everything due by then for which there was a slot has been queued.
@@ -221,7 +221,7 @@ struct Driver<'a, C, S, B> {
     n_failed: u64,
     /// `n_done` when the last operation failed, and how many had failed in a row by then.
     last_failure: (u64, u64),
-    gave_up: Option<GaveUp>,
+    gave_up: Option<DriverAbort>,
 }
 
 /// Runs `source` on `engine` until it ends, `stop` is set, the deadline has passed or the target is
@@ -230,14 +230,14 @@ struct Driver<'a, C, S, B> {
 /// # Errors
 /// When the source cannot go on, the engine is broken or lacks an operation, or the first 100
 /// operations all fail.
-pub fn drive<C: Clock, S: Source, B: Boundary>(
-    engine: &mut dyn Engine,
+pub fn drive<C: RunClock, S: RequestSource, B: IntervalListener>(
+    engine: &mut dyn IoEngine,
     clock: &C,
     source: &mut S,
-    recorder: &mut Recorder<B>,
-    limits: Limits,
+    recorder: &mut SampleRecorder<B>,
+    limits: DriverLimits,
     stop: &AtomicBool,
-) -> Result<DriveEnd, Error> {
+) -> Result<DriverResult, EngineError> {
     let slots = engine.slots();
     let mut driver = Driver {
         moves_data: engine.moves_data(),
@@ -252,7 +252,7 @@ pub fn drive<C: Clock, S: Source, B: Boundary>(
         recorder,
         flights: vec![None; slots as usize],
         free: (0..slots).collect(),
-        occupancy: Occupancy::default(),
+        occupancy: QueueOccupancy::default(),
         batch: Vec::with_capacity(BATCH),
         done: Vec::with_capacity(slots as usize),
         in_flight: 0,
@@ -269,9 +269,9 @@ pub fn drive<C: Clock, S: Source, B: Boundary>(
     Ok(driver.finish(interrupted))
 }
 
-impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
+impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
     /// Returns whether it was interrupted. Operations may be left in flight.
-    fn run(&mut self, limits: Limits, stop: &AtomicBool) -> Result<bool, Error> {
+    fn run(&mut self, limits: DriverLimits, stop: &AtomicBool) -> Result<bool, EngineError> {
         let mut now = self.clock.now();
         // Ends with the source, the stop or the deadline.
         loop {
@@ -344,7 +344,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
     }
 
     #[inline]
-    fn gather(&mut self, now: &mut Nanos) -> Result<Gathered, Error> {
+    fn gather(&mut self, now: &mut Nanos) -> Result<Gathered, EngineError> {
         while self.batch.len() < self.batch_max {
             if self.pending.is_some() {
                 if let Some(gathered) = self.offer_pending(now)? {
@@ -359,12 +359,12 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 return Ok(Gathered::Blocked);
             };
             match self.source.next(*now, slot) {
-                Ok(Next::Request(request)) => {
+                Ok(NextRequest::Request(request)) => {
                     if let Some(gathered) = self.offer(slot, request, now)? {
                         return Ok(gathered);
                     }
                 }
-                Ok(Next::Until(time)) => {
+                Ok(NextRequest::Until(time)) => {
                     self.free.push_front(slot);
                     *now = self.clock.now();
                     if time > *now {
@@ -375,10 +375,10 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                     self.free.push_front(slot);
                     return Ok(self.no_request(answer));
                 }
-                Err(Error::NoFile(shortage)) => {
+                Err(EngineError::NoFile(shortage)) => {
                     self.free.push_front(slot);
-                    let (at, cause) = (*now, GaveUpCause::File(shortage));
-                    self.gave_up = self.gave_up.or(Some(GaveUp { at, cause }));
+                    let (at, cause) = (*now, DriverAbortCause::File(shortage));
+                    self.gave_up = self.gave_up.or(Some(DriverAbort { at, cause }));
                     return Ok(Gathered::More);
                 }
                 Err(error) => return Err(error),
@@ -396,9 +396,9 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
     fn offer(
         &mut self,
         slot: u32,
-        request: Request,
+        request: OpRequest,
         now: &mut Nanos,
-    ) -> Result<Option<Gathered>, Error> {
+    ) -> Result<Option<Gathered>, EngineError> {
         let due = request.intended_at;
         if due > *now {
             *now = self.clock.now();
@@ -411,21 +411,21 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         Ok(None)
     }
 
-    fn offer_pending(&mut self, now: &mut Nanos) -> Result<Option<Gathered>, Error> {
+    fn offer_pending(&mut self, now: &mut Nanos) -> Result<Option<Gathered>, EngineError> {
         match self.pending.take() {
             Some((slot, request)) => self.offer(slot, request, now),
             None => Ok(None),
         }
     }
 
-    fn no_request(&mut self, answer: Next) -> Gathered {
+    fn no_request(&mut self, answer: NextRequest) -> Gathered {
         match answer {
-            Next::End => {
+            NextRequest::End => {
                 self.ended = true;
                 Gathered::Ended
             }
-            Next::Again => Gathered::InTheWay,
-            Next::Wait | Next::Until(_) | Next::Request(_) => {
+            NextRequest::Again => Gathered::InTheWay,
+            NextRequest::Wait | NextRequest::Until(_) | NextRequest::Request(_) => {
                 assert!(
                     self.in_flight + self.batch.len() > 0,
                     "a source waits only for an operation in flight"
@@ -438,8 +438,8 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
     /// Puts the request together where it stays until it ends: copying one that has just been put
     /// together stalls the processor for longer than all else takes here.
     #[inline(always)]
-    fn queue(&mut self, slot: u32, request: Request) -> Result<(), Error> {
-        let flight = self.flights[slot as usize].insert(Flight {
+    fn queue(&mut self, slot: u32, request: OpRequest) -> Result<(), EngineError> {
+        let flight = self.flights[slot as usize].insert(InFlightRequest {
             request,
             submitted_at: Nanos(0),
         });
@@ -448,13 +448,13 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             let bytes = &mut self.engine.buffer(slot)[..request.len as usize];
             self.source.fill(slot, request, bytes);
         }
-        if S::CHECKS && self.moves_data && request.kind == Kind::Read {
+        if S::CHECKS && self.moves_data && request.kind == OpKind::Read {
             // Or a read that moves nothing could find the right answer of an earlier operation.
             self.engine.buffer(slot)[..request.len as usize].fill(UNREAD);
         }
         if let Err(unsupported) = self.engine.queue(slot, request) {
             self.flights[slot as usize] = None;
-            return Err(Error::Unsupported {
+            return Err(EngineError::Unsupported {
                 kind: unsupported.0,
                 engine: self.engine.describe(),
             });
@@ -490,7 +490,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
 
     /// Records what has ended and returns the time at which that could be seen.
     #[inline]
-    fn collect(&mut self) -> Result<Nanos, Error> {
+    fn collect(&mut self) -> Result<Nanos, EngineError> {
         self.done.clear();
         let now = self.clock.now();
         self.engine.reap(&mut self.done);
@@ -500,12 +500,12 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         if !self.done.is_empty() {
             self.occupancy.has_room(now);
         }
-        let mut alike = Alike::NONE;
+        let mut alike = OpSampleBatch::NONE;
         for index in 0..self.done.len() {
-            let Completion { slot, result } = self.done[index];
+            let IoCompletion { slot, result } = self.done[index];
             let flight = self.flights[slot as usize].take();
             let flight = flight.expect("what ends has been queued");
-            let sample = Sample {
+            let sample = OpSample {
                 request: flight.request,
                 submitted_at: flight.submitted_at,
                 completed_at: now,
@@ -537,11 +537,11 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
     }
 
     #[cold]
-    fn failed(&mut self, request: Request, at: Nanos, errno: i32) -> Result<(), Error> {
+    fn failed(&mut self, request: OpRequest, at: Nanos, errno: i32) -> Result<(), EngineError> {
         self.n_failed += 1;
-        let Request { kind, offset, .. } = request;
+        let OpRequest { kind, offset, .. } = request;
         if self.n_failed == HOPELESS && self.n_done == HOPELESS {
-            return Err(Error::AllFailed {
+            return Err(EngineError::AllFailed {
                 count: HOPELESS,
                 kind,
                 source: io::Error::from_raw_os_error(errno),
@@ -559,19 +559,19 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         // While nothing has succeeded the run may yet turn out to be hopeless.
         let is_lost = in_a_row >= HOPELESS && self.n_failed < self.n_done;
         if (is_full || is_lost) && self.gave_up.is_none() {
-            let cause = GaveUpCause::Operation {
+            let cause = DriverAbortCause::Operation {
                 kind,
                 offset,
                 errno,
                 in_a_row,
             };
-            self.gave_up = Some(GaveUp { at, cause });
+            self.gave_up = Some(DriverAbort { at, cause });
         }
         Ok(())
     }
 
     /// Waits for what is in flight, until `limit` at most.
-    fn drain(&mut self, from: Nanos, limit: Nanos) -> Result<(), Error> {
+    fn drain(&mut self, from: Nanos, limit: Nanos) -> Result<(), EngineError> {
         let mut now = from;
         while self.in_flight > 0 && now < limit {
             self.engine.enter(Some(limit.since(now).min(WAIT_MAX)))?;
@@ -580,7 +580,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         Ok(())
     }
 
-    fn finish(mut self, interrupted: bool) -> DriveEnd {
+    fn finish(mut self, interrupted: bool) -> DriverResult {
         let at = self.clock.now();
         // After a stop only what had hung before it is a failure; the rest was given no time.
         let patience = if interrupted { HUNG } else { Nanos(0) };
@@ -594,7 +594,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         pending_due.iter().for_each(|at| due(*at));
         let left = self.source.left_before(due_before, &mut due);
         let not_submitted = u64::from(pending_due.is_some()) + left;
-        DriveEnd {
+        DriverResult {
             at,
             interrupted: interrupted && !(self.ended && self.in_flight == 0),
             gave_up: self.gave_up,
@@ -610,7 +610,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             let Some(flight) = flight.take_if(|f| at.since(f.submitted_at) >= patience) else {
                 continue;
             };
-            let sample = Sample {
+            let sample = OpSample {
                 request: flight.request,
                 submitted_at: flight.submitted_at,
                 completed_at: at,
@@ -626,8 +626,8 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
 
 /// The result, with a transfer cut short turned into a failure.
 #[inline]
-fn whole(request: &Request, result: Result<u64, i32>) -> Result<u64, i32> {
-    let transfer = matches!(request.kind, Kind::Read | Kind::Write | Kind::Append);
+fn whole(request: &OpRequest, result: Result<u64, i32>) -> Result<u64, i32> {
+    let transfer = matches!(request.kind, OpKind::Read | OpKind::Write | OpKind::Append);
     match result {
         Ok(bytes) if transfer && to_usize(bytes) != request.len as usize => Err(EIO),
         other => other,
@@ -641,18 +641,18 @@ mod tests {
     #[test]
     fn only_kinds_that_have_a_place_are_told_with_one() {
         for (kind, expect) in [
-            (Kind::Write, "by write at offset 4096: "),
-            (Kind::Append, "by append: "),
-            (Kind::Fsync, "by fsync: "),
+            (OpKind::Write, "by write at offset 4096: "),
+            (OpKind::Append, "by append: "),
+            (OpKind::Fsync, "by fsync: "),
         ] {
-            let cause = GaveUpCause::Operation {
+            let cause = DriverAbortCause::Operation {
                 kind,
                 offset: 4096,
                 errno: rustix::io::Errno::NOSPC.raw_os_error(),
                 in_a_row: 1,
             };
             let at = Nanos::SECOND;
-            let end = GaveUp { at, cause };
+            let end = DriverAbort { at, cause };
             let text = end.to_string();
             assert!(text.contains(expect), "{text}");
         }

@@ -2,19 +2,19 @@
 //! How operations reach a target: the contract of all engines, and the buffers they own.
 //!
 //! An engine has a fixed number of slots. A slot is free, or holds exactly one operation from
-//! [`Engine::queue`] until [`Engine::reap`] gives it back; its buffer belongs to the engine all
+//! [`IoEngine::queue`] until [`IoEngine::reap`] gives it back; its buffer belongs to the engine all
 //! the time and may be touched from outside only while the slot is free. Engines of real targets
 //! know no clock and draw no random numbers; those of tests and simulations do.
 
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use crate::error::Error;
+use crate::error::EngineError;
 
 /// One operation has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
+pub struct IoCompletion {
     /// Where it was queued.
     pub slot: u32,
     /// Bytes moved (0 for kinds that move none), or the system's error number.
@@ -23,10 +23,10 @@ pub struct Completion {
 
 /// The engine cannot do this kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unsupported(pub Kind);
+pub struct UnsupportedOp(pub OpKind);
 
 /// Carries out operations.
-pub trait Engine {
+pub trait IoEngine {
     /// Name for reports, with what could not be used.
     fn describe(&self) -> String;
 
@@ -55,25 +55,25 @@ pub trait Engine {
     /// When the slot holds an operation, or does not exist.
     fn buffer(&mut self, slot: u32) -> &mut [u8];
 
-    /// Puts `request` into a free slot, to be carried out at the next [`Engine::enter`]. Never
+    /// Puts `request` into a free slot, to be carried out at the next [`IoEngine::enter`]. Never
     /// blocks.
     ///
     /// # Errors
-    /// [`Unsupported`] when the engine has no such operation; the slot stays free.
+    /// [`UnsupportedOp`] when the engine has no such operation; the slot stays free.
     ///
     /// # Panics
     /// When the slot is not free or the request is longer than its buffer.
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported>;
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp>;
 
     /// Hands over what is queued. With `wait`, returns when an operation has ended or that much
     /// time has passed, whichever is first; without, at once. May return early at any time.
     ///
     /// # Errors
-    /// When the engine itself is broken; single operations fail in their [`Completion`].
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error>;
+    /// When the engine itself is broken; single operations fail in their [`IoCompletion`].
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError>;
 
     /// Appends the operations that have ended to `done` and frees their slots.
-    fn reap(&mut self, done: &mut Vec<Completion>);
+    fn reap(&mut self, done: &mut Vec<IoCompletion>);
 }
 
 /// Alignment of all buffers: a page, which satisfies direct I/O on every known device.
@@ -86,17 +86,17 @@ pub const POOL_BYTES_MAX: u64 = 256 << 20;
 /// Memory of one slot, aligned to [`BUFFER_ALIGN`], filled with random bytes so that no layer
 /// below can compress or deduplicate it.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct IoBuffer {
     memory: Vec<u8>,
     start: usize,
     len: usize,
 }
 
-impl Buffer {
+impl IoBuffer {
     /// `len` bytes of the random sequence of `seed`.
     #[must_use]
     pub fn random(len: usize, seed: Seed) -> Self {
-        let mut buffer = Buffer::zeroed(len);
+        let mut buffer = IoBuffer::zeroed(len);
         fill_random(buffer.bytes_mut(), &mut Rng::new(seed));
         buffer
     }
@@ -106,7 +106,7 @@ impl Buffer {
         let memory = vec![0u8; len + BUFFER_ALIGN];
         let start = memory.as_ptr().align_offset(BUFFER_ALIGN);
         assert!(start <= BUFFER_ALIGN, "a byte pointer can be aligned");
-        Buffer { memory, start, len }
+        IoBuffer { memory, start, len }
     }
 
     /// The bytes.
@@ -123,8 +123,8 @@ impl Buffer {
 
 /// One buffer of `len` bytes per slot.
 #[must_use]
-pub fn buffers(slots: u32, len: u32, seed: Seed) -> Vec<Buffer> {
-    let buffer = |slot| Buffer::random(len as usize, seed.derive("buffer", u64::from(slot)));
+pub fn buffers(slots: u32, len: u32, seed: Seed) -> Vec<IoBuffer> {
+    let buffer = |slot| IoBuffer::random(len as usize, seed.derive("buffer", u64::from(slot)));
     (0..slots).map(buffer).collect()
 }
 
@@ -139,7 +139,7 @@ pub fn fill_random(bytes: &mut [u8], rng: &mut Rng) {
 /// Whether the bytes that `request` moves fit into a buffer of `room` bytes. Those that move none
 /// may name any length.
 #[inline]
-pub(crate) fn fits(request: &Request, room: usize) -> bool {
+pub(crate) fn fits(request: &OpRequest, room: usize) -> bool {
     let moves = request.kind.is_read() || request.kind.is_write();
     !moves || request.len as usize <= room
 }
@@ -154,7 +154,7 @@ pub fn affordable_slots(wanted: u32, len: u32) -> u32 {
 }
 
 /// Bytes an operation claims to have moved where nothing moves.
-pub(crate) fn pretended_bytes(request: &Request) -> u64 {
+pub(crate) fn pretended_bytes(request: &OpRequest) -> u64 {
     if request.kind.is_read() || request.kind.is_write() {
         u64::from(request.len)
     } else {

@@ -6,12 +6,12 @@
 use std::io;
 use std::path::Path;
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 /// Why the data plane gave up.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum EngineError {
     /// A system call outside the measured operations failed.
     #[error("{doing}: {source}")]
     Io {
@@ -35,13 +35,13 @@ pub enum Error {
     )]
     Unsupported {
         /// The operation.
-        kind: Kind,
+        kind: OpKind,
         /// What the engine calls itself.
         engine: String,
     },
     /// A file set has no file that the next operation could use.
     #[error("find {0}")]
-    NoFile(Shortage),
+    NoFile(FileShortage),
     /// The first operations of a run all failed: nothing would be measured.
     #[error(
         "run the workload: the first {count} operations all failed, the last ({kind}): {source}"
@@ -50,7 +50,7 @@ pub enum Error {
         /// How many.
         count: u64,
         /// The last one's kind.
-        kind: Kind,
+        kind: OpKind,
         /// The last one's error.
         source: io::Error,
     },
@@ -60,7 +60,7 @@ pub enum Error {
         /// Its name.
         phase: String,
         /// Why.
-        source: Box<Error>,
+        source: Box<EngineError>,
     },
     /// The user stopped the program before anything was measured.
     #[error("{0}: stopped by the user")]
@@ -69,7 +69,7 @@ pub enum Error {
 
 /// What a file set could not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shortage {
+pub struct FileShortage {
     /// What was looked for.
     pub(crate) wanted: &'static str,
     /// Size of the file set.
@@ -78,9 +78,9 @@ pub struct Shortage {
     pub(crate) busy_for: Option<Nanos>,
 }
 
-impl std::fmt::Display for Shortage {
+impl std::fmt::Display for FileShortage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Shortage {
+        let FileShortage {
             wanted, entries, ..
         } = self;
         write!(f, "{wanted} in the file set of {entries} entries: ")?;
@@ -98,12 +98,12 @@ impl std::fmt::Display for Shortage {
     }
 }
 
-impl Error {
+impl EngineError {
     /// The same, said of a phase. A stop by the user is nobody's fault, and stays what it is.
-    pub(crate) fn in_phase(self, phase: &str) -> Error {
+    pub(crate) fn in_phase(self, phase: &str) -> EngineError {
         match self {
-            Error::Stopped(_) => self,
-            error => Error::Phase {
+            EngineError::Stopped(_) => self,
+            error => EngineError::Phase {
                 phase: phase.into(),
                 source: Box::new(error),
             },
@@ -112,15 +112,15 @@ impl Error {
 
     /// Whether a file, or the directory it was in, is not there any more.
     pub(crate) fn is_of_what_is_gone(&self) -> bool {
-        matches!(self, Error::Io { source, .. } if matches!(
+        matches!(self, EngineError::Io { source, .. } if matches!(
             source.kind(),
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle
         ))
     }
 
     /// An [`Error::Io`] about `path`.
-    pub(crate) fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> Error {
-        Error::Io {
+    pub(crate) fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> EngineError {
+        EngineError::Io {
             doing: format!("{verb} '{}'", path.display()),
             source: source.into(),
         }

@@ -8,23 +8,23 @@
 
 pub mod disk;
 
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use rustix::io::Errno;
 
-use crate::clock::Clock;
+use crate::clock::RunClock;
 use crate::engine::pretended_bytes;
-use crate::engine::{Completion, Engine, Unsupported};
-use crate::error::Error;
+use crate::engine::{IoCompletion, IoEngine, UnsupportedOp};
+use crate::error::EngineError;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Plan {
+pub struct FaultySchedule {
     /// Times at which nothing ends.
-    pub stalls: Vec<Stall>,
+    pub stalls: Vec<FaultyStall>,
     /// Operations that go wrong; the first rule that fits decides.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<FaultyRule>,
     /// Share of the calls that return at once with nothing handed over, as after a signal
     /// (`EINTR`) or a shortage in the kernel (`EAGAIN`), 0..1.
     pub interrupted: f64,
@@ -34,7 +34,7 @@ pub struct Plan {
 
 /// A time in which nothing ends. What would have ended ends behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stall {
+pub struct FaultyStall {
     /// When it begins, on the run's clock.
     pub from: Nanos,
     /// How long it lasts.
@@ -43,18 +43,18 @@ pub struct Stall {
 
 /// Which operations go wrong, and how.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rule {
+pub struct FaultyRule {
     /// Their kind.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// Which of that kind.
-    pub when: When,
+    pub when: FaultyTrigger,
     /// What happens to them.
-    pub harm: Harm,
+    pub harm: FaultyEffect,
 }
 
 /// Which operations of a kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum When {
+pub enum FaultyTrigger {
     /// The n-th, from 1.
     Nth(u64),
     /// Every n-th.
@@ -65,7 +65,7 @@ pub enum When {
 
 /// What happens to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Harm {
+pub enum FaultyEffect {
     /// It fails with this number of the system, and nothing moves.
     Errno(i32),
     /// It is done, and fails with this number of the system all the same.
@@ -86,39 +86,39 @@ pub enum Harm {
 }
 
 /// Passes on what the plan does not harm.
-pub struct Faulty<C> {
-    inner: Box<dyn Engine>,
+pub struct FaultyEngine<C> {
+    inner: Box<dyn IoEngine>,
     clock: C,
-    plan: Plan,
+    plan: FaultySchedule,
     rng: Rng,
     /// Operations so far, by kind.
-    seen: [u64; Kind::ALL.len()],
+    seen: [u64; OpKind::ALL.len()],
     written_bytes: u64,
     n_harmed: u64,
     /// What to say of the operation in a slot that was done, instead of what came of it.
     claims: Vec<Option<Result<u64, i32>>>,
     /// Ended, and not yet given back.
-    held: Vec<Completion>,
+    held: Vec<IoCompletion>,
 }
 
-impl<C> std::fmt::Debug for Faulty<C> {
+impl<C> std::fmt::Debug for FaultyEngine<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (plan, n_harmed) = (&self.plan, self.n_harmed);
         write!(f, "Faulty({plan:?}, {n_harmed} harmed)")
     }
 }
 
-impl<C: Clock> Faulty<C> {
+impl<C: RunClock> FaultyEngine<C> {
     /// `inner` with the faults of `plan`, at times of `clock`.
     #[must_use]
-    pub fn new(inner: Box<dyn Engine>, clock: C, plan: Plan, seed: Seed) -> Self {
+    pub fn new(inner: Box<dyn IoEngine>, clock: C, plan: FaultySchedule, seed: Seed) -> Self {
         let slots = inner.slots() as usize;
-        Faulty {
+        FaultyEngine {
             inner,
             clock,
             plan,
             rng: Rng::new(seed.derive("faults", 0)),
-            seen: [0; Kind::ALL.len()],
+            seen: [0; OpKind::ALL.len()],
             written_bytes: 0,
             n_harmed: 0,
             claims: vec![None; slots],
@@ -134,20 +134,20 @@ impl<C: Clock> Faulty<C> {
 
     /// The end of the stall that `now` lies in.
     fn stalled_until(&self, now: Nanos) -> Option<Nanos> {
-        let stall = |stall: &&Stall| stall.from <= now && now < stall.from + stall.length;
+        let stall = |stall: &&FaultyStall| stall.from <= now && now < stall.from + stall.length;
         let found = self.plan.stalls.iter().find(stall);
         found.map(|stall| stall.from + stall.length)
     }
 
-    fn harm_of(&mut self, request: &Request) -> Option<Harm> {
+    fn harm_of(&mut self, request: &OpRequest) -> Option<FaultyEffect> {
         let seen = &mut self.seen[request.kind.index()];
         *seen += 1;
         let seen = *seen;
         for rule in self.plan.rules.iter().filter(|r| r.kind == request.kind) {
             let hit = match rule.when {
-                When::Nth(n) => seen == n,
-                When::Every(n) => seen.is_multiple_of(n.max(1)),
-                When::Share(share) => self.rng.unit() < share,
+                FaultyTrigger::Nth(n) => seen == n,
+                FaultyTrigger::Every(n) => seen.is_multiple_of(n.max(1)),
+                FaultyTrigger::Share(share) => self.rng.unit() < share,
             };
             if hit {
                 return Some(rule.harm);
@@ -156,15 +156,15 @@ impl<C: Clock> Faulty<C> {
         let room = self.plan.space_bytes.filter(|_| request.kind.is_write())?;
         self.written_bytes += u64::from(request.len);
         let full = self.written_bytes > room;
-        full.then_some(Harm::Errno(Errno::NOSPC.raw_os_error()))
+        full.then_some(FaultyEffect::Errno(Errno::NOSPC.raw_os_error()))
     }
 
     fn end(&mut self, slot: u32, result: Result<u64, i32>) {
-        self.held.push(Completion { slot, result });
+        self.held.push(IoCompletion { slot, result });
     }
 }
 
-impl<C: Clock> Engine for Faulty<C> {
+impl<C: RunClock> IoEngine for FaultyEngine<C> {
     fn describe(&self) -> String {
         format!("{}, faulty by plan", self.inner.describe())
     }
@@ -189,7 +189,7 @@ impl<C: Clock> Engine for Faulty<C> {
         self.inner.buffer(slot)
     }
 
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
         let Some(harm) = self.harm_of(request) else {
             return self.inner.queue(slot, request);
         };
@@ -197,24 +197,24 @@ impl<C: Clock> Engine for Faulty<C> {
         let whole = pretended_bytes(request);
         let mut changed = *request;
         match harm {
-            Harm::Errno(errno) => {
+            FaultyEffect::Errno(errno) => {
                 self.end(slot, Err(errno));
                 return Ok(());
             }
-            Harm::Lost => {
+            FaultyEffect::Lost => {
                 self.end(slot, Ok(whole));
                 return Ok(());
             }
-            Harm::Short => changed.len /= 2,
-            Harm::Torn => {
+            FaultyEffect::Short => changed.len /= 2,
+            FaultyEffect::Torn => {
                 changed.len /= 2;
                 self.claims[slot as usize] = Some(Ok(whole));
             }
-            Harm::ErrnoAfter(errno) => self.claims[slot as usize] = Some(Err(errno)),
-            Harm::Misplaced { within_bytes } => {
+            FaultyEffect::ErrnoAfter(errno) => self.claims[slot as usize] = Some(Err(errno)),
+            FaultyEffect::Misplaced { within_bytes } => {
                 changed.offset = (request.offset + whole) % within_bytes.max(1);
             }
-            Harm::Corrupt => {
+            FaultyEffect::Corrupt => {
                 let bytes = self.inner.buffer(slot);
                 // Somewhere in the middle, so that neither end is special.
                 if let Some(byte) = bytes.get_mut(request.len as usize / 2 + 188) {
@@ -225,7 +225,7 @@ impl<C: Clock> Engine for Faulty<C> {
         self.inner.queue(slot, &changed)
     }
 
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         if self.plan.interrupted > 0.0 && self.rng.unit() < self.plan.interrupted {
             return Ok(());
         }
@@ -238,7 +238,7 @@ impl<C: Clock> Engine for Faulty<C> {
         self.inner.enter(wait)
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         let before = self.held.len();
         self.inner.reap(&mut self.held);
         for completion in &mut self.held[before..] {

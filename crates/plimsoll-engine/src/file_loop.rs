@@ -17,20 +17,20 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use plimsoll_core::num::{saturating_u32, to_usize};
-use plimsoll_core::op::{Request, Sample};
+use plimsoll_core::op::{OpRequest, OpSample};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::files::WithoutFile;
+use plimsoll_core::workload::files::FileLoopNoFilePolicy;
 
 use crate::engine::fill_random;
-use crate::error::{Error, Shortage};
-use crate::fileset::Pick;
-use crate::source::{Next, Source};
-use each::Share;
-use thread::{Obstacle, Thread, Turn};
+use crate::error::{EngineError, FileShortage};
+use crate::fileset::FilePickKind;
+use crate::source::{NextRequest, RequestSource};
+use each::FileLoopShare;
+use thread::{FileLoopBlocker, FileLoopNext, FileLoopThread};
 
 pub use check::check;
-pub use play::Play;
+pub use play::FileLoopRun;
 
 /// When all files that a thread could use have been busy for so long, the target hangs.
 const BUSY_MAX: Nanos = Nanos(5_000_000_000);
@@ -43,8 +43,8 @@ const SLEEP_MAX: Nanos = Nanos(250_000_000);
 /// [`FileLoop`](plimsoll_core::workload::FileLoop).
 #[derive(Debug)]
 pub struct FileLoopSource {
-    play: Arc<Play>,
-    threads: Vec<Thread>,
+    play: Arc<FileLoopRun>,
+    threads: Vec<FileLoopThread>,
     /// Threads that can go on, when, and in which order they came.
     ready: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     /// Threads that can go on when another one has.
@@ -54,7 +54,7 @@ pub struct FileLoopSource {
     in_flight: u32,
     n_queued: u64,
     /// Who waits for threads of other sources, and for what.
-    obstacle: Option<(u32, Obstacle)>,
+    obstacle: Option<(u32, FileLoopBlocker)>,
     end: Nanos,
     /// Whether there are no files behind the sets, so that sizes must come from them.
     imagined: bool,
@@ -63,16 +63,16 @@ pub struct FileLoopSource {
 impl FileLoopSource {
     /// Threads from `first` on, one for each of `shares`, until `end`.
     fn new(
-        play: Arc<Play>,
+        play: Arc<FileLoopRun>,
         first: u32,
-        shares: Vec<Option<Share>>,
+        shares: Vec<Option<FileLoopShare>>,
         end: Nanos,
         imagined: bool,
         seed: Seed,
     ) -> Self {
-        let threads: Vec<Thread> = (first..)
+        let threads: Vec<FileLoopThread> = (first..)
             .zip(shares)
-            .map(|(number, share)| Thread::new(&play, number, share, seed))
+            .map(|(number, share)| FileLoopThread::new(&play, number, share, seed))
             .collect();
         let mut source = FileLoopSource {
             play,
@@ -109,10 +109,10 @@ impl FileLoopSource {
         self.blocked.clear();
     }
 
-    fn give(&mut self, slot: u32, thread: u32, request: Request) -> Next {
+    fn give(&mut self, slot: u32, thread: u32, request: OpRequest) -> NextRequest {
         self.holders[slot as usize] = Some(thread);
         self.in_flight += 1;
-        Next::Request(request)
+        NextRequest::Request(request)
     }
 
     /// What `turn` of `thread` means; `None` when another thread is to be asked.
@@ -120,27 +120,27 @@ impl FileLoopSource {
         &mut self,
         now: Nanos,
         (slot, thread): (u32, u32),
-        turn: Turn,
-    ) -> Result<Option<Next>, Error> {
+        turn: FileLoopNext,
+    ) -> Result<Option<NextRequest>, EngineError> {
         match turn {
-            Turn::Request(request) => return Ok(Some(self.give(slot, thread, request))),
-            Turn::Later(at) => self.is_ready(thread, at),
-            Turn::Signalled => {
+            FileLoopNext::Request(request) => return Ok(Some(self.give(slot, thread, request))),
+            FileLoopNext::Later(at) => self.is_ready(thread, at),
+            FileLoopNext::Signalled => {
                 self.unblock(now);
                 self.is_ready(thread, now);
             }
             // Whoever is in the way is a thread of this source.
-            Turn::Blocked(_) if self.imagined => self.blocked.push(thread),
-            Turn::Blocked(obstacle) => {
+            FileLoopNext::Blocked(_) if self.imagined => self.blocked.push(thread),
+            FileLoopNext::Blocked(obstacle) => {
                 self.is_ready(thread, now);
-                if let Obstacle::File { pick, .. } = obstacle {
+                if let FileLoopBlocker::File { pick, .. } = obstacle {
                     self.busy(thread, now, pick)?;
                 }
                 self.obstacle = Some((thread, obstacle));
-                return Ok(Some(Next::Again));
+                return Ok(Some(NextRequest::Again));
             }
-            Turn::Done => return Ok(self.leave(slot, thread)),
-            Turn::EndRun => {
+            FileLoopNext::Done => return Ok(self.leave(slot, thread)),
+            FileLoopNext::EndRun => {
                 self.play.end();
                 return Ok(Some(self.end(slot)));
             }
@@ -149,7 +149,7 @@ impl FileLoopSource {
     }
 
     /// A thread has done its work.
-    fn leave(&mut self, slot: u32, thread: u32) -> Option<Next> {
+    fn leave(&mut self, slot: u32, thread: u32) -> Option<NextRequest> {
         let leaving = &mut self.threads[thread as usize];
         if std::mem::replace(&mut leaving.has_left, true) {
             return None;
@@ -160,26 +160,26 @@ impl FileLoopSource {
     }
 
     /// The time is up. What is made durable at the end is what has been done by then.
-    fn end(&mut self, slot: u32) -> Next {
+    fn end(&mut self, slot: u32) -> NextRequest {
         if self.in_flight > 0 {
-            return Next::Wait;
+            return NextRequest::Wait;
         }
         for thread in 0..saturating_u32(self.threads.len() as u64) {
             if let Some(next) = self.leave(slot, thread) {
                 return next;
             }
         }
-        Next::End
+        NextRequest::End
     }
 
     /// Every file that `pick` could give is in use: that must end some time.
-    fn busy(&mut self, thread: u32, now: Nanos, pick: Pick) -> Result<(), Error> {
+    fn busy(&mut self, thread: u32, now: Nanos, pick: FilePickKind) -> Result<(), EngineError> {
         let since = *self.threads[thread as usize]
             .blocked_since
             .get_or_insert(now);
         let waited = now.since(since);
         if waited > BUSY_MAX {
-            return Err(Error::NoFile(Shortage {
+            return Err(EngineError::NoFile(FileShortage {
                 wanted: pick.name(),
                 entries: self.play.trees.entries(),
                 busy_for: Some(waited),
@@ -189,21 +189,21 @@ impl FileLoopSource {
     }
 
     /// No thread can go on.
-    fn idle(&self) -> Result<Next, Error> {
+    fn idle(&self) -> Result<NextRequest, EngineError> {
         if self.in_flight > 0 {
-            return Ok(Next::Wait);
+            return Ok(NextRequest::Wait);
         }
         if self.blocked.is_empty() {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         let name = &self.play.files.name;
         let text = format!("'{name}': its threads wait for each other without end");
-        Err(Error::Workload(text))
+        Err(EngineError::Workload(text))
     }
 }
 
-impl Source for FileLoopSource {
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+impl RequestSource for FileLoopSource {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         if now >= self.end || self.play.is_over() {
             return Ok(self.end(slot));
         }
@@ -213,13 +213,15 @@ impl Source for FileLoopSource {
                 return self.idle();
             };
             if at > now {
-                return Ok(Next::Until(at.min(self.end)));
+                return Ok(NextRequest::Until(at.min(self.end)));
             }
             self.ready.pop();
             let turn = self.threads[thread as usize].next(&self.play, self.imagined, now);
             let turn = match (turn, self.play.files.without_file) {
-                (Err(Error::NoFile(_)), WithoutFile::EndRun) => Turn::EndRun,
-                (Err(Error::NoFile(_)), WithoutFile::EndThread) => Turn::Done,
+                (Err(EngineError::NoFile(_)), FileLoopNoFilePolicy::EndRun) => FileLoopNext::EndRun,
+                (Err(EngineError::NoFile(_)), FileLoopNoFilePolicy::EndThread) => {
+                    FileLoopNext::Done
+                }
                 (turn, _) => turn?,
             };
             if let Some(next) = self.take_turn(now, (slot, thread), turn)? {
@@ -238,7 +240,7 @@ impl Source for FileLoopSource {
 
     /// The buffer may hold what was just read: writing that would be a gift to storage that
     /// compresses or deduplicates.
-    fn fill(&mut self, slot: u32, _request: &Request, bytes: &mut [u8]) {
+    fn fill(&mut self, slot: u32, _request: &OpRequest, bytes: &mut [u8]) {
         let thread = self.holder(slot).map_or(0, u64::from);
         fill_random(bytes, &mut self.threads[to_usize(thread)].contents);
     }
@@ -247,7 +249,7 @@ impl Source for FileLoopSource {
         self.holder(slot).unwrap_or(0)
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         let Some(thread) = self.holders[slot as usize].take() else {
             return;
         };

@@ -5,42 +5,47 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::rng::Seed;
 
-use crate::error::Error;
-use crate::held::Held;
-use crate::nfs::{self, Export};
-use crate::trees::{Grove, Known, layout};
+use crate::error::EngineError;
+use crate::held::TargetHandle;
+use crate::nfs::{self, NfsExportDir};
+use crate::trees::{FileSetState, FileSetsByName, layout};
 
 /// Where the sets of a loop lie.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Where<'a> {
+pub(crate) enum FileSetLocation<'a> {
     /// In a directory.
-    Directory(&'a Held),
+    Directory(&'a TargetHandle),
     /// On an export that this program speaks with itself.
-    Export(&'a Export),
+    Export(&'a NfsExportDir),
 }
 
-impl Where<'_> {
+impl FileSetLocation<'_> {
     /// Makes the directories and the existing files of `sets`.
-    pub(crate) fn lay_out(self, sets: &Known, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
+    pub(crate) fn lay_out(
+        self,
+        sets: &FileSetsByName,
+        seed: Seed,
+        stop: &AtomicBool,
+    ) -> Result<(), EngineError> {
         match self {
-            Where::Directory(directory) => layout::lay_out(directory, sets, seed, stop),
-            Where::Export(export) => nfs::trees::lay_out(export, sets, seed, stop),
+            FileSetLocation::Directory(directory) => layout::lay_out(directory, sets, seed, stop),
+            FileSetLocation::Export(export) => nfs::trees::lay_out(export, sets, seed, stop),
         }
     }
 
     /// Removes all that the layout of `sets` or a run may have made.
-    pub(crate) fn remove(self, sets: &Known) -> Result<(), Error> {
+    pub(crate) fn remove(self, sets: &FileSetsByName) -> Result<(), EngineError> {
         match self {
-            Where::Directory(directory) => layout::remove(directory, sets),
-            Where::Export(export) => nfs::trees::remove(export, sets),
+            FileSetLocation::Directory(directory) => layout::remove(directory, sets),
+            FileSetLocation::Export(export) => nfs::trees::remove(export, sets),
         }
     }
 
     /// The files of a set in the order in which its directories list them.
-    pub(crate) fn listing(self, grove: &Grove) -> Result<Vec<u32>, Error> {
+    pub(crate) fn listing(self, grove: &FileSetState) -> Result<Vec<u32>, EngineError> {
         match self {
-            Where::Directory(directory) => layout::listing(directory, grove),
-            Where::Export(export) => nfs::trees::listing(export, grove),
+            FileSetLocation::Directory(directory) => layout::listing(directory, grove),
+            FileSetLocation::Export(export) => nfs::trees::listing(export, grove),
         }
     }
 }

@@ -18,79 +18,79 @@ mod index;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use index::Index;
+use index::FileSlotIndex;
 use plimsoll_core::num::{floor_u64, saturating_u32};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::files::{FileSet, Sizes};
+use plimsoll_core::workload::files::{FileSet, FileSizeDistribution};
 
-use crate::bell::Bell;
-use crate::error::{Error, Shortage};
+use crate::bell::WakeNotifier;
+use crate::error::{EngineError, FileShortage};
 
 const EXISTS: u32 = 1 << 31;
 const BUSY: u32 = 1 << 30;
 
 /// What to pick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick {
+pub enum FilePickKind {
     /// A file that exists.
     Existing,
     /// A file that does not exist.
     Missing,
 }
 
-impl Pick {
+impl FilePickKind {
     fn wanted(self) -> u32 {
         match self {
-            Pick::Existing => EXISTS,
-            Pick::Missing => 0,
+            FilePickKind::Existing => EXISTS,
+            FilePickKind::Missing => 0,
         }
     }
 
     /// Where those who want it wait.
     fn place(self) -> usize {
         match self {
-            Pick::Existing => 0,
-            Pick::Missing => 1,
+            FilePickKind::Existing => 0,
+            FilePickKind::Missing => 1,
         }
     }
 
     /// What error messages call it.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Pick::Existing => "an existing file",
-            Pick::Missing => "a file to create",
+            FilePickKind::Existing => "an existing file",
+            FilePickKind::Missing => "a file to create",
         }
     }
 }
 
 /// The slots of a file set.
 #[derive(Debug)]
-pub struct Fileset {
+pub struct FileSlotTable {
     slots: Vec<AtomicU32>,
     /// Current size of each file, as far as its writers know.
     sizes: Vec<AtomicU64>,
-    existing: Index,
-    missing: Index,
+    existing: FileSlotIndex,
+    missing: FileSlotIndex,
     existing_rotor: AtomicU32,
     missing_rotor: AtomicU32,
     /// Rung for each file of the kind that is not busy any more.
-    freed: [Bell; 2],
+    freed: [WakeNotifier; 2],
     mean_bytes: u64,
-    spread: Sizes,
+    spread: FileSizeDistribution,
     seed: Seed,
 }
 
-impl Fileset {
+impl FileSlotTable {
     /// Draws sizes and existence for every slot of `set`. The same seed gives the same set.
     #[must_use]
     pub fn new(set: &FileSet, seed: Seed) -> Self {
         let mut existence = Rng::new(seed.derive("file existence", 0));
-        let mut fileset = Fileset {
+        let mut fileset = FileSlotTable {
             slots: Vec::with_capacity(set.entries as usize),
             sizes: Vec::with_capacity(set.entries as usize),
-            existing: Index::new(set.entries),
-            missing: Index::new(set.entries),
+            existing: FileSlotIndex::new(set.entries),
+            missing: FileSlotIndex::new(set.entries),
             existing_rotor: AtomicU32::new(0),
             missing_rotor: AtomicU32::new(0),
             freed: Default::default(),
@@ -138,9 +138,9 @@ impl Fileset {
         let mean = self.mean_bytes;
         let rng = || Rng::new(self.seed.derive("slot", u64::from(file)));
         match self.spread {
-            Sizes::Constant => mean,
-            Sizes::Gamma(shape) => floor_u64(rng().gamma(shape, mean as f64)),
-            Sizes::UniformFrom(least) => {
+            FileSizeDistribution::Constant => mean,
+            FileSizeDistribution::Gamma(shape) => floor_u64(rng().gamma(shape, mean as f64)),
+            FileSizeDistribution::UniformFrom(least) => {
                 let least = least.min(mean);
                 least + rng().below((mean - least).saturating_mul(2).saturating_add(1))
             }
@@ -172,10 +172,10 @@ impl Fileset {
     ///
     /// # Errors
     /// [`Error::NoFile`] when no slot qualifies, busy or not.
-    pub fn pick(&self, pick: Pick) -> Result<Option<u32>, Error> {
+    pub fn pick(&self, pick: FilePickKind) -> Result<Option<u32>, EngineError> {
         let (rotor, index) = match pick {
-            Pick::Existing => (&self.existing_rotor, &self.existing),
-            Pick::Missing => (&self.missing_rotor, &self.missing),
+            FilePickKind::Existing => (&self.existing_rotor, &self.existing),
+            FilePickKind::Missing => (&self.missing_rotor, &self.missing),
         };
         let start = rotor.load(Ordering::Relaxed);
         for (mut from, to) in [(start, self.entries()), (0, start)] {
@@ -192,7 +192,7 @@ impl Fileset {
         if all.any(|file| self.state(file) & EXISTS == pick.wanted()) {
             return Ok(None);
         }
-        Err(Error::NoFile(Shortage {
+        Err(EngineError::NoFile(FileShortage {
             wanted: pick.name(),
             entries: self.entries(),
             busy_for: None,
@@ -201,7 +201,7 @@ impl Fileset {
 
     /// Marks this file busy, if it qualifies and is not busy. To be released like one that was
     /// picked.
-    pub fn take(&self, file: u32, pick: Pick) -> bool {
+    pub fn take(&self, file: u32, pick: FilePickKind) -> bool {
         let state = self.state(file);
         if state & EXISTS != pick.wanted() || state & BUSY != 0 {
             return false;
@@ -212,11 +212,11 @@ impl Fileset {
     }
 
     /// Sleeps until a file that qualifies is not busy any more, for `at_most`. May end early.
-    pub(crate) fn wait_for(&self, pick: Pick, at_most: Nanos) {
+    pub(crate) fn wait_for(&self, pick: FilePickKind, at_most: Nanos) {
         let is_idle = |file: &u32| self.state(*file) & (EXISTS | BUSY) == pick.wanted();
         let index = match pick {
-            Pick::Existing => &self.existing,
-            Pick::Missing => &self.missing,
+            FilePickKind::Existing => &self.existing,
+            FilePickKind::Missing => &self.missing,
         };
         let first = index.at_or_after(0);
         let mut all = std::iter::successors(first, |file| index.at_or_after(file + 1));
@@ -231,7 +231,7 @@ impl Fileset {
     }
 
     /// A file of this kind is free: somebody may be waiting for one.
-    fn ring(&self, pick: Pick) {
+    fn ring(&self, pick: FilePickKind) {
         self.freed[pick.place()].ring();
     }
 
@@ -247,8 +247,8 @@ impl Fileset {
         let before = self.change(file, |state| state & !BUSY);
         debug_assert!(before & BUSY != 0, "only picked files are released");
         self.ring(match before & EXISTS {
-            0 => Pick::Missing,
-            _ => Pick::Existing,
+            0 => FilePickKind::Missing,
+            _ => FilePickKind::Existing,
         });
     }
 
@@ -260,7 +260,7 @@ impl Fileset {
         }
         let before = self.change(file, |state| ((state & !BUSY) | EXISTS) + 1);
         debug_assert!(before & BUSY != 0, "only picked files are opened");
-        self.ring(Pick::Existing);
+        self.ring(FilePickKind::Existing);
     }
 
     /// An open file was closed.
@@ -276,7 +276,7 @@ impl Fileset {
         self.missing.insert(file);
         let before = self.change(file, |state| state & !(BUSY | EXISTS));
         debug_assert!(before & BUSY != 0, "only picked files are deleted");
-        self.ring(Pick::Missing);
+        self.ring(FilePickKind::Missing);
     }
 }
 
@@ -284,12 +284,12 @@ impl Fileset {
 mod tests {
     use super::*;
 
-    fn set(entries: u32, prealloc: f64) -> Fileset {
+    fn set(entries: u32, prealloc: f64) -> FileSlotTable {
         let files = FileSet {
             prealloc,
-            ..FileSet::flat("set", entries, 16_384, Sizes::Gamma(1.5))
+            ..FileSet::flat("set", entries, 16_384, FileSizeDistribution::Gamma(1.5))
         };
-        Fileset::new(&files, Seed(1))
+        FileSlotTable::new(&files, Seed(1))
     }
 
     #[test]
@@ -306,11 +306,11 @@ mod tests {
     #[test]
     fn designated_sizes_stay_and_keep_to_their_spread() {
         for (sizes, range) in [
-            (Sizes::Constant, 1_000..=1_000),
-            (Sizes::UniformFrom(500), 500..=1_500),
-            (Sizes::UniformFrom(0), 0..=2_000),
+            (FileSizeDistribution::Constant, 1_000..=1_000),
+            (FileSizeDistribution::UniformFrom(500), 500..=1_500),
+            (FileSizeDistribution::UniformFrom(0), 0..=2_000),
         ] {
-            let set = Fileset::new(&FileSet::flat("set", 20_000, 1_000, sizes), Seed(1));
+            let set = FileSlotTable::new(&FileSet::flat("set", 20_000, 1_000, sizes), Seed(1));
             let all: Vec<u64> = (0..20_000).map(|f| set.designated_bytes(f)).collect();
             assert!(all.iter().all(|size| range.contains(size)), "{sizes:?}");
             let mean = all.iter().sum::<u64>() as f64 / 20_000.0;
@@ -323,21 +323,23 @@ mod tests {
     fn the_only_file_that_qualifies_is_found_without_looking_at_the_others() {
         let set = set(1_000_000, 1.0);
         for _ in 0..50_000 {
-            let file = set.pick(Pick::Existing).unwrap().unwrap();
+            let file = set.pick(FilePickKind::Existing).unwrap().unwrap();
             set.deleted(file);
-            assert_eq!(set.pick(Pick::Missing).unwrap(), Some(file));
+            assert_eq!(set.pick(FilePickKind::Missing).unwrap(), Some(file));
             set.release(file);
-            assert!(set.take(file, Pick::Missing) && !set.take(file, Pick::Missing));
+            assert!(
+                set.take(file, FilePickKind::Missing) && !set.take(file, FilePickKind::Missing)
+            );
             set.opened(file);
             set.closed(file);
         }
-        assert!(set.pick(Pick::Missing).is_err());
+        assert!(set.pick(FilePickKind::Missing).is_err());
     }
 
     #[test]
     fn picks_go_round_in_order_and_skip_busy_ones() {
         let set = set(4, 1.0);
-        let pick = || set.pick(Pick::Existing).unwrap();
+        let pick = || set.pick(FilePickKind::Existing).unwrap();
         let picked: Vec<_> = (0..3).filter_map(|_| pick()).collect();
         assert_eq!(picked, [0, 1, 2]);
         set.release(1);
@@ -346,7 +348,10 @@ mod tests {
 
     #[test]
     fn no_file_is_a_clear_error() {
-        let error = set(3, 1.0).pick(Pick::Missing).unwrap_err().to_string();
+        let error = set(3, 1.0)
+            .pick(FilePickKind::Missing)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("a file to create"), "{error}");
         assert!(error.contains("3 entries"), "{error}");
     }
@@ -366,18 +371,18 @@ mod tests {
             }
         };
         let turn = || {
-            let file = pick(Pick::Existing);
+            let file = pick(FilePickKind::Existing);
             hold(file);
             if set.open_count(file) > 0 {
                 set.release(file);
             } else {
                 set.deleted(file);
-                let file = pick(Pick::Missing);
+                let file = pick(FilePickKind::Missing);
                 hold(file);
                 set.opened(file);
                 set.closed(file);
             }
-            let file = pick(Pick::Existing);
+            let file = pick(FilePickKind::Existing);
             hold(file);
             set.opened(file);
             set.closed(file);

@@ -9,34 +9,34 @@ use crate::sys::clock::{self, HostClock};
 
 /// A barrier that one failure opens for all.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct StartBarrier {
     workers: u32,
-    state: Mutex<State>,
+    state: Mutex<StartBarrierState>,
     changed: Condvar,
     /// When the clock is to start, on the machine's clock; at once when that is past.
     start_at: Nanos,
-    origin: OnceLock<Origin>,
+    origin: OnceLock<StartBarrierOrigin>,
 }
 
 /// The start of a run.
 #[derive(Debug, Clone, Copy)]
-struct Origin {
+struct StartBarrierOrigin {
     clock: HostClock,
     /// On the machine's clock.
     at: Nanos,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StartBarrierState {
     ready: u32,
     failed: bool,
 }
 
-impl Gate {
+impl StartBarrier {
     /// A gate for so many workers, that opens at `start_at` on the machine's clock, or as soon as
     /// all are there if that is later.
     pub(crate) fn new(workers: u32, start_at: Nanos) -> Self {
-        Gate {
+        StartBarrier {
             workers,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -61,7 +61,7 @@ impl Gate {
         let origin = || {
             let at = clock::wait_until(self.start_at);
             let clock = HostClock::start();
-            Origin { clock, at }
+            StartBarrierOrigin { clock, at }
         };
         (!failed).then(|| self.origin.get_or_init(origin).clock)
     }
@@ -82,7 +82,7 @@ impl Gate {
         self.origin.get().map(|origin| origin.at)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StartBarrierState> {
         // Nobody panics with the lock held, and the state is right at every moment.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn started(n: u32, fails: bool) -> Vec<bool> {
-        let gate = Gate::new(n, Nanos(0));
+        let gate = StartBarrier::new(n, Nanos(0));
         std::thread::scope(|scope| {
             let comes = if fails { n - 1 } else { n };
             let workers: Vec<_> = (0..comes)
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn no_clock_starts_before_its_instant_and_the_start_is_known() {
         let start_at = clock::monotonic() + Nanos(20_000_000);
-        let gate = Gate::new(1, start_at);
+        let gate = StartBarrier::new(1, start_at);
         assert_eq!(gate.started_at(), None);
         gate.wait().unwrap();
         let started_at = gate.started_at().unwrap();

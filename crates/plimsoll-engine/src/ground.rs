@@ -6,32 +6,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::Space;
-use plimsoll_core::op::Kind;
+use plimsoll_core::model::ReplayAddressSpace;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
-use plimsoll_core::workload::blocks::{Blocks, Group, Made};
+use plimsoll_core::workload::blocks::{BlockIoFileCreation, BlockIoGroup, BlockIoWorkload};
 use plimsoll_core::workload::files::FileSet;
-use plimsoll_core::workload::series::Body;
+use plimsoll_core::workload::series::PhaseWorkload;
 use plimsoll_core::workload::{FileLoop, Workload};
-use plimsoll_nfs::Address;
+use plimsoll_nfs::NfsAddress;
 
 use crate::choice::{EngineChoice, open_engine};
-use crate::device::{self, Claim};
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::file_sets::Where;
-use crate::held::{DeviceIdentity, Held};
-use crate::layout::{self, DATA_FILE, Opening, data_file_name};
-use crate::nfs::Export;
-use crate::sim::SimDevice;
-use crate::trees::{Known, Trees};
+use crate::device::{self, DeviceClaim};
+use crate::engine::IoEngine;
+use crate::error::EngineError;
+use crate::file_sets::FileSetLocation;
+use crate::held::{DeviceIdentity, TargetHandle};
+use crate::layout::{self, DATA_FILE, DataFileOpenOptions, data_file_name};
+use crate::nfs::NfsExportDir;
+use crate::sim::SimDeviceSpec;
+use crate::trees::{FileLoopSets, FileSetsByName};
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.
 const ALIGN_MIN: u32 = 512;
 
 /// Where a workload runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Place<'a> {
+pub enum TargetLocation<'a> {
     /// An existing directory that belongs to this program. Files are created in it and nowhere
     /// else.
     Directory {
@@ -63,7 +63,7 @@ pub enum Place<'a> {
     /// server itself: nothing is mounted.
     Nfs {
         /// The export.
-        address: &'a Address,
+        address: &'a NfsAddress,
         /// The directory, below the export.
         directory: &'a Path,
     },
@@ -72,11 +72,11 @@ pub enum Place<'a> {
     /// Nowhere, by way of the kernel: requests that do nothing, on a ring. Real time.
     Nop,
     /// A simulated device. Virtual time.
-    Sim(SimDevice),
+    Sim(SimDeviceSpec),
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Ground {
+pub(crate) enum OpenTarget {
     Storage {
         /// Where files live; `None` when only the data file may be touched.
         directory: Option<PathBuf>,
@@ -84,27 +84,27 @@ pub(crate) enum Ground {
         data: PathBuf,
         direct_align: u32,
         /// Whether the data file is a device.
-        device: Option<Device>,
+        device: Option<OpenDevice>,
         /// Through what all that is reached.
-        held: Held,
+        held: TargetHandle,
     },
-    Nfs(Export),
+    Nfs(NfsExportDir),
     Null,
     Nop,
-    Sim(SimDevice),
+    Sim(SimDeviceSpec),
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Device {
+pub(crate) struct OpenDevice {
     pub(crate) bytes: u64,
-    _claim: Claim,
+    _claim: DeviceClaim,
 }
 
-impl Ground {
-    pub(crate) fn of(place: Place<'_>) -> Result<Self, Error> {
+impl OpenTarget {
+    pub(crate) fn of(place: TargetLocation<'_>) -> Result<Self, EngineError> {
         let storage = |directory: Option<&Path>, data, direct_align, (device, held)| {
             let directory = directory.map(Path::to_path_buf);
-            Ground::Storage {
+            OpenTarget::Storage {
                 directory,
                 data,
                 direct_align,
@@ -113,45 +113,49 @@ impl Ground {
             }
         };
         Ok(match place {
-            Place::Directory { path, direct_align } => {
+            TargetLocation::Directory { path, direct_align } => {
                 let data = path.join(data_file_name(DATA_FILE, None));
-                let held = Held::directory(path)?;
+                let held = TargetHandle::directory(path)?;
                 storage(Some(path), data, direct_align, (None, held))
             }
-            Place::File { path, direct_align } => {
-                let held = Held::directory_of(path)?;
+            TargetLocation::File { path, direct_align } => {
+                let held = TargetHandle::directory_of(path)?;
                 storage(None, path.to_path_buf(), direct_align, (None, held))
             }
-            Place::Device {
+            TargetLocation::Device {
                 path,
                 direct_align,
                 identity,
                 exclusive,
             } => {
-                let held = Held::device(path, identity);
-                let device = Device {
+                let held = TargetHandle::device(path, identity);
+                let device = OpenDevice {
                     bytes: identity.bytes(),
                     _claim: device::claim(&held, path, direct_align > 0, exclusive)?,
                 };
                 storage(None, path.to_path_buf(), direct_align, (Some(device), held))
             }
-            Place::Nfs { address, directory } => Ground::Nfs(Export::mount(address, directory)?),
-            Place::Null => Ground::Null,
-            Place::Nop => Ground::Nop,
-            Place::Sim(disk) => Ground::Sim(disk),
+            TargetLocation::Nfs { address, directory } => {
+                OpenTarget::Nfs(NfsExportDir::mount(address, directory)?)
+            }
+            TargetLocation::Null => OpenTarget::Null,
+            TargetLocation::Nop => OpenTarget::Nop,
+            TargetLocation::Sim(disk) => OpenTarget::Sim(disk),
         })
     }
 
     /// Whether the page cache can be bypassed.
     pub(crate) fn can_bypass_cache(&self) -> bool {
-        matches!(self, Ground::Storage { direct_align, .. } if *direct_align > 0)
+        matches!(self, OpenTarget::Storage { direct_align, .. } if *direct_align > 0)
     }
 
     /// Alignment of offsets and sizes, in bytes.
     pub(crate) fn align(&self) -> u32 {
         match self {
-            Ground::Storage { direct_align, .. } => (*direct_align).max(ALIGN_MIN),
-            Ground::Nfs(_) | Ground::Null | Ground::Nop | Ground::Sim(_) => ALIGN_MIN,
+            OpenTarget::Storage { direct_align, .. } => (*direct_align).max(ALIGN_MIN),
+            OpenTarget::Nfs(_) | OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => {
+                ALIGN_MIN
+            }
         }
     }
 
@@ -163,14 +167,14 @@ impl Ground {
         (direct, durable, choice): (bool, bool, EngineChoice),
         (depth, len): (u32, u32),
         seed: Seed,
-    ) -> Result<(Box<dyn Engine>, String), Error> {
+    ) -> Result<(Box<dyn IoEngine>, String), EngineError> {
         let held = match self {
-            Ground::Storage { held, .. } => held,
-            Ground::Nfs(export) => return export.open(path, durable, (depth, len), seed),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => return Err(nothing_held()),
+            OpenTarget::Storage { held, .. } => held,
+            OpenTarget::Nfs(export) => return export.open(path, durable, (depth, len), seed),
+            OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => return Err(nothing_held()),
         };
         let can = self.can_bypass_cache();
-        let opening = Opening {
+        let opening = DataFileOpenOptions {
             direct: direct && can,
             durable,
         };
@@ -184,62 +188,66 @@ impl Ground {
     }
 
     /// Through what files are reached, where there are any on this machine.
-    pub(crate) fn held(&self) -> Result<&Held, Error> {
+    pub(crate) fn held(&self) -> Result<&TargetHandle, EngineError> {
         match self {
-            Ground::Storage { held, .. } => Ok(held),
+            OpenTarget::Storage { held, .. } => Ok(held),
             _ => Err(nothing_held()),
         }
     }
 
     /// The device that everything is on.
-    pub(crate) fn device(&self) -> Option<&Device> {
+    pub(crate) fn device(&self) -> Option<&OpenDevice> {
         match self {
-            Ground::Storage { device, .. } => device.as_ref(),
-            Ground::Nfs(_) | Ground::Null | Ground::Nop | Ground::Sim(_) => None,
+            OpenTarget::Storage { device, .. } => device.as_ref(),
+            OpenTarget::Nfs(_) | OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => None,
         }
     }
 
     /// Where file sets live.
-    pub(crate) fn sets(&self) -> Option<Where<'_>> {
+    pub(crate) fn sets(&self) -> Option<FileSetLocation<'_>> {
         match self {
-            Ground::Storage {
+            OpenTarget::Storage {
                 directory, held, ..
-            } => directory.is_some().then_some(Where::Directory(held)),
-            Ground::Nfs(export) => Some(Where::Export(export)),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => None,
+            } => directory
+                .is_some()
+                .then_some(FileSetLocation::Directory(held)),
+            OpenTarget::Nfs(export) => Some(FileSetLocation::Export(export)),
+            OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => None,
         }
     }
 
     /// The one file of models, or the device; `None` where there are no files.
     pub(crate) fn data(&self) -> Option<PathBuf> {
         match self {
-            Ground::Storage { data, .. } => Some(data.clone()),
-            Ground::Nfs(export) => Some(export.directory().join(data_file_name(DATA_FILE, None))),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => None,
+            OpenTarget::Storage { data, .. } => Some(data.clone()),
+            OpenTarget::Nfs(export) => {
+                Some(export.directory().join(data_file_name(DATA_FILE, None)))
+            }
+            OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => None,
         }
     }
 
     /// The file of `worker` of `group`; `None` where there are no files.
-    pub(crate) fn file_of(&self, group: &Group, worker: u32) -> Option<PathBuf> {
+    pub(crate) fn file_of(&self, group: &BlockIoGroup, worker: u32) -> Option<PathBuf> {
         let directory = match self {
-            Ground::Storage {
+            OpenTarget::Storage {
                 directory: None,
                 data,
                 ..
             } => return Some(data.clone()),
-            Ground::Storage {
+            OpenTarget::Storage {
                 directory: Some(directory),
                 ..
             } => directory,
-            Ground::Nfs(export) => export.directory(),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => return None,
+            OpenTarget::Nfs(export) => export.directory(),
+            OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => return None,
         };
         let worker = (!group.extent.shared).then_some(worker);
         Some(directory.join(data_file_name(&group.extent.file, worker)))
     }
 
     /// The files of `blocks`, each once: those that groups share are made for all of them.
-    pub(crate) fn files_of(&self, blocks: &Blocks) -> BTreeMap<PathBuf, DataFile> {
+    pub(crate) fn files_of(&self, blocks: &BlockIoWorkload) -> BTreeMap<PathBuf, DataFile> {
         let mut files: BTreeMap<PathBuf, DataFile> = BTreeMap::new();
         for group in &blocks.groups {
             let own = if group.extent.shared {
@@ -254,9 +262,13 @@ impl Ground {
                 file.is_read |= wanted.is_read;
                 // One group's wish for contents is enough; so is one that begins empty.
                 file.made = match (file.made, wanted.made) {
-                    (Made::Before, _) | (_, Made::Before) => Made::Before,
-                    (Made::During, _) | (_, Made::During) => Made::During,
-                    _ => Made::Earlier,
+                    (BlockIoFileCreation::Before, _) | (_, BlockIoFileCreation::Before) => {
+                        BlockIoFileCreation::Before
+                    }
+                    (BlockIoFileCreation::During, _) | (_, BlockIoFileCreation::During) => {
+                        BlockIoFileCreation::During
+                    }
+                    _ => BlockIoFileCreation::Earlier,
                 };
             }
         }
@@ -265,8 +277,8 @@ impl Ground {
 }
 
 /// Nothing on this machine is worked on.
-fn nothing_held() -> Error {
-    Error::Workload("there is no storage to open".into())
+fn nothing_held() -> EngineError {
+    EngineError::Workload("there is no storage to open".into())
 }
 
 /// What a data file is to be.
@@ -274,35 +286,35 @@ fn nothing_held() -> Error {
 pub(crate) struct DataFile {
     /// Whole pages.
     pub(crate) bytes: u64,
-    made: Made,
+    made: BlockIoFileCreation,
     is_read: bool,
 }
 
 impl DataFile {
-    fn of(group: &Group) -> Self {
+    fn of(group: &BlockIoGroup) -> Self {
         let mut kinds = group.mix.iter().flat_map(|turn| turn.kind.operations());
         DataFile {
             // Whole pages, so that direct I/O of any size ends inside.
             bytes: group.extent.bytes.next_multiple_of(4096),
             made: group.extent.made,
-            is_read: group.mix.is_empty() || kinds.any(|kind| *kind == Kind::Read),
+            is_read: group.mix.is_empty() || kinds.any(|kind| *kind == OpKind::Read),
         }
     }
 }
 
 /// What is done to files, wherever they are.
-impl Ground {
+impl OpenTarget {
     /// Where recorded requests go: where they went, on a device that is large enough and where
     /// nothing is stored; else moved together. Drawn ones are as far apart as they may be where
     /// nothing is stored.
-    pub(crate) fn space(&self, workload: &Workload) -> Space {
+    pub(crate) fn space(&self, workload: &Workload) -> ReplayAddressSpace {
         let Workload::Model(model) = workload else {
-            return Space::AsRecorded;
+            return ReplayAddressSpace::AsRecorded;
         };
         let Some(packed) = &model.requests else {
             return match self.data() {
-                None => Space::AsRecorded,
-                Some(_) => Space::Compact(Vec::new().into()),
+                None => ReplayAddressSpace::AsRecorded,
+                Some(_) => ReplayAddressSpace::Compact(Vec::new().into()),
             };
         };
         let has_room = match (self.data(), self.device()) {
@@ -311,9 +323,9 @@ impl Ground {
             (Some(_), None) => false,
         };
         if has_room {
-            Space::AsRecorded
+            ReplayAddressSpace::AsRecorded
         } else {
-            Space::compact(packed)
+            ReplayAddressSpace::compact(packed)
         }
     }
 
@@ -323,29 +335,29 @@ impl Ground {
         bytes: u64,
         seed: Seed,
         stop: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), EngineError> {
         match self {
-            Ground::Nfs(export) => export.data_file(path, bytes, seed, stop),
+            OpenTarget::Nfs(export) => export.data_file(path, bytes, seed, stop),
             _ => layout::data_file(self.held()?, path, bytes, seed, stop),
         }
     }
 
-    pub(crate) fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
+    pub(crate) fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), EngineError> {
         match self {
-            Ground::Nfs(export) => export.remove(paths),
+            OpenTarget::Nfs(export) => export.remove(paths),
             _ => layout::remove(self.held()?, paths),
         }
     }
 }
 
-impl Ground {
+impl OpenTarget {
     /// Lays out what `blocks` wants to find.
     pub(crate) fn lay_out(
         &self,
-        blocks: &Blocks,
+        blocks: &BlockIoWorkload,
         seed: Seed,
         stop: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), EngineError> {
         for (number, (path, file)) in (0..).zip(self.files_of(blocks)) {
             // Or all files would hold the same.
             let seed = match number {
@@ -353,11 +365,13 @@ impl Ground {
                 _ => seed.derive("file", number),
             };
             match (file.made, self.device()) {
-                (Made::Before, Some(device)) if file.is_read => {
+                (BlockIoFileCreation::Before, Some(device)) if file.is_read => {
                     let bytes = file.bytes.min(device.bytes);
                     device::fill(self.held()?, &path, bytes, seed, stop)?;
                 }
-                (Made::Before, None) => self.data_file(&path, file.bytes, seed, stop)?,
+                (BlockIoFileCreation::Before, None) => {
+                    self.data_file(&path, file.bytes, seed, stop)?;
+                }
                 _ => {}
             }
         }
@@ -368,18 +382,18 @@ impl Ground {
     pub(crate) fn lay_out_sets(
         &self,
         files: &FileLoop,
-        sets: &mut Known,
+        sets: &mut FileSetsByName,
         seed: Seed,
         stop: &AtomicBool,
-    ) -> Result<Arc<Trees>, Error> {
+    ) -> Result<Arc<FileLoopSets>, EngineError> {
         let is_missing = |set: &&FileSet| set.made_earlier && !sets.contains_key(&set.name);
         if let Some(set) = files.sets.iter().find(is_missing) {
             let (name, set) = (&files.name, &set.name);
             let text = format!("'{name}': no earlier phase left the files '{set}'");
-            return Err(Error::Workload(text));
+            return Err(EngineError::Workload(text));
         }
         let before: Vec<String> = sets.keys().cloned().collect();
-        let trees = Arc::new(Trees::new(files, seed, sets));
+        let trees = Arc::new(FileLoopSets::new(files, seed, sets));
         if let Some(place) = self.sets() {
             let mut fresh = sets.clone();
             fresh.retain(|name, _| !before.contains(name));
@@ -390,33 +404,39 @@ impl Ground {
 
     /// Makes the files that a run fills itself, empty, and looks for those that an earlier phase
     /// left.
-    pub(crate) fn begin(&self, blocks: &Blocks) -> Result<(), Error> {
+    pub(crate) fn begin(&self, blocks: &BlockIoWorkload) -> Result<(), EngineError> {
         if self.device().is_some() {
             return Ok(());
         }
         for (path, file) in self.files_of(blocks) {
             match (file.made, self) {
-                (Made::Before, _) => {}
-                (Made::During, Ground::Nfs(export)) => export.empty_file(&path, 0)?,
-                (Made::Earlier, Ground::Nfs(export)) => export.expect_file(&path)?,
-                (Made::During, _) => layout::empty_file(self.held()?, &path)?,
-                (Made::Earlier, _) => layout::expect_file(self.held()?, &path)?,
+                (BlockIoFileCreation::Before, _) => {}
+                (BlockIoFileCreation::During, OpenTarget::Nfs(export)) => {
+                    export.empty_file(&path, 0)?;
+                }
+                (BlockIoFileCreation::Earlier, OpenTarget::Nfs(export)) => {
+                    export.expect_file(&path)?;
+                }
+                (BlockIoFileCreation::During, _) => layout::empty_file(self.held()?, &path)?,
+                (BlockIoFileCreation::Earlier, _) => layout::expect_file(self.held()?, &path)?,
             }
         }
         Ok(())
     }
 
     /// Drops the clean pages of everything that `body` works on.
-    pub(crate) fn go_cold(&self, body: &Body) -> Result<(), Error> {
+    pub(crate) fn go_cold(&self, body: &PhaseWorkload) -> Result<(), EngineError> {
         match (body, self.sets()) {
             // Nothing is kept on this machine.
-            (_, Some(Where::Export(_))) => Ok(()),
-            (Body::Blocks(blocks), _) => {
+            (_, Some(FileSetLocation::Export(_))) => Ok(()),
+            (PhaseWorkload::Blocks(blocks), _) => {
                 let mut paths = self.files_of(blocks).into_keys();
                 paths.try_for_each(|path| layout::go_cold(self.held()?, &path))
             }
-            (Body::Files(_), Some(Where::Directory(directory))) => layout::go_cold_below(directory),
-            (Body::Files(_), None) => Ok(()),
+            (PhaseWorkload::Files(_), Some(FileSetLocation::Directory(directory))) => {
+                layout::go_cold_below(directory)
+            }
+            (PhaseWorkload::Files(_), None) => Ok(()),
         }
     }
 }

@@ -15,16 +15,16 @@ pub(crate) const HELD_UP_MIN: Nanos = Nanos(300_000_000);
 
 /// Times in which this program was not let run.
 #[derive(Debug)]
-pub(crate) struct Heartbeat {
+pub(crate) struct FreezeDetector {
     held_up: Nanos,
     /// What the machine had slept when this began.
     slept: Nanos,
 }
 
-impl Heartbeat {
+impl FreezeDetector {
     /// Begins to watch.
-    pub(crate) fn begin() -> Heartbeat {
-        Heartbeat {
+    pub(crate) fn begin() -> FreezeDetector {
+        FreezeDetector {
             held_up: Nanos(0),
             slept: asleep(),
         }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn only_waits_that_are_much_too_long_count() {
-        let mut heart = Heartbeat::begin();
+        let mut heart = FreezeDetector::begin();
         heart.took(Nanos(20_000_000), Nanos(20_000_000));
         heart.took(Nanos(250_000_000), Nanos(20_000_000));
         assert_eq!(heart.held_up, Nanos(0));

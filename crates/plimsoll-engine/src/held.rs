@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, major, minor};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::EngineError;
 
 /// Mode of files and directories that are made: what a run writes is for its owner alone.
 const FILE_MODE: u32 = 0o600;
@@ -24,35 +24,35 @@ const DIRECTORY_MODE: u32 = 0o700;
 
 /// A directory or a device.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct TargetHandle {
     /// By what name it was found; files are called by paths below it.
     path: PathBuf,
-    what: What,
+    what: TargetHandleInner,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum TargetHandleInner {
     Directory(Arc<OwnedFd>),
     Device(DeviceIdentity),
 }
 
-impl Held {
+impl TargetHandle {
     /// Holds a directory.
-    pub(crate) fn directory(path: &Path) -> Result<Held, Error> {
+    pub(crate) fn directory(path: &Path) -> Result<TargetHandle, EngineError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = rustix::fs::open(path, flags, Mode::empty());
-        let open = open.map_err(|e| Error::at("open the directory", path, e))?;
-        Ok(Held {
+        let open = open.map_err(|e| EngineError::at("open the directory", path, e))?;
+        Ok(TargetHandle {
             path: path.into(),
-            what: What::Directory(Arc::new(open)),
+            what: TargetHandleInner::Directory(Arc::new(open)),
         })
     }
 
     /// Holds the directory that a file is in.
-    pub(crate) fn directory_of(file: &Path) -> Result<Held, Error> {
+    pub(crate) fn directory_of(file: &Path) -> Result<TargetHandle, EngineError> {
         match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => Self::directory(parent),
-            _ => Ok(Held {
+            _ => Ok(TargetHandle {
                 path: PathBuf::new(),
                 ..Self::directory(Path::new("."))?
             }),
@@ -60,16 +60,16 @@ impl Held {
     }
 
     /// Names the device that is meant.
-    pub(crate) fn device(path: &Path, identity: &DeviceIdentity) -> Held {
-        Held {
+    pub(crate) fn device(path: &Path, identity: &DeviceIdentity) -> TargetHandle {
+        TargetHandle {
             path: path.into(),
-            what: What::Device(identity.clone()),
+            what: TargetHandleInner::Device(identity.clone()),
         }
     }
 
     /// The directory, and the name in it that a path below means.
     fn below<'a>(&self, path: &'a Path) -> io::Result<(&OwnedFd, &'a Path)> {
-        let What::Directory(open) = &self.what else {
+        let TargetHandleInner::Directory(open) = &self.what else {
             return Err(io::ErrorKind::NotADirectory.into());
         };
         let outside = |_| io::Error::from(io::ErrorKind::InvalidInput);
@@ -83,8 +83,8 @@ impl Held {
     /// Opens a file below the directory, or the device.
     pub(crate) fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         match &self.what {
-            What::Device(identity) => identity.open(&self.path, flags),
-            What::Directory(_) => {
+            TargetHandleInner::Device(identity) => identity.open(&self.path, flags),
+            TargetHandleInner::Directory(_) => {
                 let (open, name) = self.below(path)?;
                 match open_beneath(open, name, flags) {
                     // A network file system that was mounted again: by its name it is there.
@@ -170,17 +170,17 @@ impl Held {
     }
 
     /// Makes the names in the directory durable.
-    pub(crate) fn sync_names(&self) -> Result<(), Error> {
+    pub(crate) fn sync_names(&self) -> Result<(), EngineError> {
         self.again()
             .and_then(|open| Ok(rustix::fs::fsync(&open)?))
-            .map_err(|e| Error::at("make durable", &self.path, e))
+            .map_err(|e| EngineError::at("make durable", &self.path, e))
     }
 
     /// Makes everything on its file system durable.
-    pub(crate) fn sync_all(&self) -> Result<(), Error> {
+    pub(crate) fn sync_all(&self) -> Result<(), EngineError> {
         self.again()
             .and_then(|open| Ok(rustix::fs::syncfs(&open)?))
-            .map_err(|e| Error::at("make durable", &self.path, e))
+            .map_err(|e| EngineError::at("make durable", &self.path, e))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -229,8 +229,8 @@ impl DeviceIdentity {
     ///
     /// # Errors
     /// When it is no block device, or cannot be opened.
-    pub fn of(path: &Path) -> Result<DeviceIdentity, Error> {
-        let at = |error| Error::at("look at the device", path, error);
+    pub fn of(path: &Path) -> Result<DeviceIdentity, EngineError> {
+        let at = |error| EngineError::at("look at the device", path, error);
         let open = open_path(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(at)?;
         Self::of_open(&open).map_err(at)
     }
@@ -306,7 +306,7 @@ mod tests {
         let victim = base.path().join("victim");
         fs::write(&victim, "precious").unwrap();
         fs::create_dir(&path).unwrap();
-        let held = Held::directory(&path).unwrap();
+        let held = TargetHandle::directory(&path).unwrap();
         fs::rename(&path, &aside).unwrap();
         fs::create_dir(&path).unwrap();
         let file = path.join("plimsoll.data");
@@ -330,7 +330,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         symlink(&victim, path.join("link")).unwrap();
         symlink("..", path.join("up")).unwrap();
-        let held = Held::directory(&path).unwrap();
+        let held = TargetHandle::directory(&path).unwrap();
         for name in ["link", "up/victim", "../victim"] {
             assert!(held.create(&path.join(name)).is_err(), "{name}");
             assert!(!held.is_file(&path.join("link")));

@@ -4,25 +4,25 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::op::{Request, Sample};
+use plimsoll_core::op::{OpRequest, OpSample};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 
 use crate::act::wake_in_time;
-use crate::blocks::{self, BlockSource, Common};
-use crate::check::Checks;
-use crate::drive::{Limits, drive};
-use crate::error::Error;
-use crate::ground::Ground;
-use crate::null::Null;
-use crate::recorder::Recorder;
-use crate::source::{Next, Source};
+use crate::blocks::{self, BlockIoSharedState, BlockIoSource};
+use crate::check::WorkloadChecker;
+use crate::drive::{DriverLimits, drive};
+use crate::error::EngineError;
+use crate::ground::OpenTarget;
+use crate::null::NullEngine;
+use crate::recorder::SampleRecorder;
+use crate::source::{NextRequest, RequestSource};
 use crate::sys::clock::HostClock;
 
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Issue {
+pub struct SubmissionTime {
     /// When it was meant to start, after the start of the run.
     pub intended_at: Nanos,
     /// When it was handed over, on the same clock.
@@ -35,31 +35,35 @@ pub struct Issue {
 ///
 /// # Errors
 /// When the workload does not make sense or is not block I/O.
-pub fn trace_issues(workload: &Workload, seed: Seed, count: usize) -> Result<Vec<Issue>, Error> {
-    let ground = &Ground::Null;
-    Checks { ground, align: 1 }.workload(workload)?;
+pub fn trace_issues(
+    workload: &Workload,
+    seed: Seed,
+    count: usize,
+) -> Result<Vec<SubmissionTime>, EngineError> {
+    let ground = &OpenTarget::Null;
+    WorkloadChecker { ground, align: 1 }.workload(workload)?;
     let Workload::Blocks(blocks) = workload else {
-        return Err(Error::Workload(format!(
+        return Err(EngineError::Workload(format!(
             "the issue times of '{}' cannot be traced: only those of block I/O are",
             workload.name()
         )));
     };
-    let common = Common::new(blocks, false);
+    let common = BlockIoSharedState::new(blocks, false);
     let posts = blocks::posts(blocks, (Nanos(0), Nanos::MAX), seed, &common);
     let Some(post) = posts.first() else {
         return Ok(Vec::new());
     };
-    let mut engine = Null::new(post.group.depth);
-    let mut source = Issues {
-        inner: BlockSource::new(post, post.group.depth),
+    let mut engine = NullEngine::new(post.group.depth);
+    let mut source = SubmissionTimeSource {
+        inner: BlockIoSource::new(post, post.group.depth),
         left: count,
         // Written once, so that no page is missing when it counts.
         issues: vec![NOT_YET; count],
         issued: 0,
     };
-    let mut recorder = Recorder::new(Nanos(0), ());
+    let mut recorder = SampleRecorder::new(Nanos(0), ());
     let go_on = AtomicBool::new(false);
-    let limits = Limits::real(Nanos::MAX);
+    let limits = DriverLimits::real(Nanos::MAX);
     wake_in_time();
     let clock = HostClock::start();
     drive(
@@ -75,32 +79,32 @@ pub fn trace_issues(workload: &Workload, seed: Seed, count: usize) -> Result<Vec
 }
 
 /// What the memory holds before; not 0, or the system would not have to have the page.
-const NOT_YET: Issue = Issue {
+const NOT_YET: SubmissionTime = SubmissionTime {
     intended_at: Nanos::MAX,
     issued_at: Nanos::MAX,
 };
 
 /// A worker whose issues are kept.
-struct Issues {
-    inner: BlockSource,
+struct SubmissionTimeSource {
+    inner: BlockIoSource,
     left: usize,
-    issues: Vec<Issue>,
+    issues: Vec<SubmissionTime>,
     issued: usize,
 }
 
-impl Source for Issues {
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+impl RequestSource for SubmissionTimeSource {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         if self.left == 0 {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         let next = self.inner.next(now, slot)?;
-        self.left -= usize::from(matches!(next, Next::Request(_)));
+        self.left -= usize::from(matches!(next, NextRequest::Request(_)));
         Ok(next)
     }
 
-    fn handed_over(&mut self, request: &Request, at: Nanos) {
+    fn handed_over(&mut self, request: &OpRequest, at: Nanos) {
         if let Some(issue) = self.issues.get_mut(self.issued) {
-            *issue = Issue {
+            *issue = SubmissionTime {
                 intended_at: request.intended_at,
                 issued_at: at,
             };
@@ -112,7 +116,7 @@ impl Source for Issues {
         self.inner.goes_on(slot)
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         self.inner.completed(slot, sample);
     }
 }
@@ -121,17 +125,19 @@ impl Source for Issues {
 mod tests {
     use super::*;
     use plimsoll_core::workload::FileLoop;
-    use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Pace};
-    use plimsoll_core::workload::files::{FileOp, FileSet, LoopOp, Sizes};
+    use plimsoll_core::workload::blocks::{
+        ArrivalProcess, BlockIoGroup, BlockIoPacing, BlockIoWorkload,
+    };
+    use plimsoll_core::workload::files::{FileLoopOp, FileOp, FileSet, FileSizeDistribution};
 
     #[test]
     fn every_operation_is_issued_in_order_and_never_early() {
-        let workload = Workload::Blocks(Blocks {
+        let workload = Workload::Blocks(BlockIoWorkload {
             name: "arrivals".into(),
-            groups: vec![Group {
+            groups: vec![BlockIoGroup {
                 depth: 256,
-                pace: Pace::Open(Arrival::Poisson { per_s: 50_000.0 }),
-                ..Group::default()
+                pace: BlockIoPacing::Open(ArrivalProcess::Poisson { per_s: 50_000.0 }),
+                ..BlockIoGroup::default()
             }],
         });
         let issues = trace_issues(&workload, Seed(1), 2_000).unwrap();
@@ -143,8 +149,8 @@ mod tests {
 
     #[test]
     fn what_is_not_block_io_is_refused() {
-        let set = FileSet::flat("files", 10, 4096, Sizes::Constant);
-        let files = FileLoop::of("files", set, 1, vec![LoopOp::from(FileOp::Stat)]);
+        let set = FileSet::flat("files", 10, 4096, FileSizeDistribution::Constant);
+        let files = FileLoop::of("files", set, 1, vec![FileLoopOp::from(FileOp::Stat)]);
         let refused = trace_issues(&Workload::Files(files), Seed(1), 1).unwrap_err();
         assert!(refused.to_string().contains("block I/O"), "{refused}");
     }

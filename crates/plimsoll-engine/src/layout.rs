@@ -18,8 +18,8 @@ use plimsoll_core::rng::{Rng, Seed};
 use rustix::fs::{Advice, FileType, OFlags, Stat};
 
 use crate::engine::fill_random;
-use crate::error::Error;
-use crate::held::Held;
+use crate::error::EngineError;
+use crate::held::TargetHandle;
 
 /// Name of a data file in a directory: of all workers, or of one.
 pub(crate) fn data_file_name(base: &str, worker: Option<u32>) -> String {
@@ -41,15 +41,15 @@ const PIECES_PER_SYNC: u64 = 64;
 /// has no holes: reads of holes, which discards leave, never reach the medium. One that could not
 /// be finished is removed: its size would make it look whole.
 pub(crate) fn data_file(
-    held: &Held,
+    held: &TargetHandle,
     path: &Path,
     bytes: u64,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     if held.look(path).is_ok_and(|found| is_whole(&found, bytes)) {
         let file = held.open(path, OFlags::RDONLY);
-        let file = file.map_err(|e| Error::at("open", path, e))?;
+        let file = file.map_err(|e| EngineError::at("open", path, e))?;
         return sync(&file, path);
     }
     let laid_out = new_data_file(held, path, bytes, seed, stop);
@@ -69,15 +69,15 @@ fn is_whole(found: &Stat, bytes: u64) -> bool {
 }
 
 fn new_data_file(
-    held: &Held,
+    held: &TargetHandle,
     path: &Path,
     bytes: u64,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     let mut file = held
         .create(path)
-        .map_err(|e| Error::at("create the data file", path, e))?;
+        .map_err(|e| EngineError::at("create the data file", path, e))?;
     let mut rng = Rng::new(seed.derive("contents", 0));
     write_random(&mut file, path, bytes, &mut rng, stop)?;
     sync(&file, path)?;
@@ -91,17 +91,20 @@ pub(crate) fn write_random(
     bytes: u64,
     rng: &mut Rng,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     let mut piece = vec![0; PIECE_BYTES.min(to_usize(bytes))];
     let (mut left, mut n_pieces) = (bytes, 0u64);
     while left > 0 {
         if stop.load(Ordering::Relaxed) {
-            return Err(Error::Stopped(format!("lay out '{}'", path.display())));
+            return Err(EngineError::Stopped(format!(
+                "lay out '{}'",
+                path.display()
+            )));
         }
         let len = piece.len().min(to_usize(left));
         fill_random(&mut piece[..len], rng);
         file.write_all(&piece[..len])
-            .map_err(|e| Error::at("write the contents of", path, e))?;
+            .map_err(|e| EngineError::at("write the contents of", path, e))?;
         left -= len as u64;
         n_pieces += 1;
         if n_pieces.is_multiple_of(PIECES_PER_SYNC) {
@@ -111,9 +114,9 @@ pub(crate) fn write_random(
     Ok(())
 }
 
-fn sync(file: &File, path: &Path) -> Result<(), Error> {
+fn sync(file: &File, path: &Path) -> Result<(), EngineError> {
     file.sync_all()
-        .map_err(|e| Error::at("make durable", path, e))?;
+        .map_err(|e| EngineError::at("make durable", path, e))?;
     // Clean pages of the layout must not serve the reads of the run. Advice only: where it is not
     // taken, a buffered workload begins with a warm cache.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
@@ -121,13 +124,15 @@ fn sync(file: &File, path: &Path) -> Result<(), Error> {
 }
 
 /// Makes an empty file, for a run that fills it.
-pub(crate) fn empty_file(held: &Held, path: &Path) -> Result<(), Error> {
-    let made = held.create(path).map_err(|e| Error::at("create", path, e));
+pub(crate) fn empty_file(held: &TargetHandle, path: &Path) -> Result<(), EngineError> {
+    let made = held
+        .create(path)
+        .map_err(|e| EngineError::at("create", path, e));
     made.map(drop)
 }
 
 /// Makes sure that an earlier phase left a file here.
-pub(crate) fn expect_file(held: &Held, path: &Path) -> Result<(), Error> {
+pub(crate) fn expect_file(held: &TargetHandle, path: &Path) -> Result<(), EngineError> {
     if held.is_file(path) {
         return Ok(());
     }
@@ -135,35 +140,35 @@ pub(crate) fn expect_file(held: &Held, path: &Path) -> Result<(), Error> {
 }
 
 /// An earlier phase was to leave a file, and has not.
-pub(crate) fn missing(path: &Path) -> Error {
+pub(crate) fn missing(path: &Path) -> EngineError {
     let text = format!(
         "'{}' was to be left by an earlier phase, and is not there; run the phase that writes it first",
         path.display()
     );
-    Error::Workload(text)
+    EngineError::Workload(text)
 }
 
 /// Makes a file durable and drops its clean pages from the page cache, where the system takes that
 /// advice.
-pub(crate) fn go_cold(held: &Held, path: &Path) -> Result<(), Error> {
+pub(crate) fn go_cold(held: &TargetHandle, path: &Path) -> Result<(), EngineError> {
     let file = held.open(path, OFlags::RDONLY);
-    sync(&file.map_err(|e| Error::at("open", path, e))?, path)
+    sync(&file.map_err(|e| EngineError::at("open", path, e))?, path)
 }
 
 /// As [`go_cold`] for every file in the directory.
-pub(crate) fn go_cold_below(held: &Held) -> Result<(), Error> {
+pub(crate) fn go_cold_below(held: &TargetHandle) -> Result<(), EngineError> {
     // One for all: many files would each wait for the journal.
     held.sync_all()?;
     let mut left = vec![held.path().to_path_buf()];
     while let Some(directory) = left.pop() {
         let listed = held.list(&directory);
-        for (name, kind) in listed.map_err(|e| Error::at("list", &directory, e))? {
+        for (name, kind) in listed.map_err(|e| EngineError::at("list", &directory, e))? {
             let path = directory.join(name);
             if kind == FileType::Directory {
                 left.push(path);
             } else if kind == FileType::RegularFile {
                 let file = held.open(&path, OFlags::RDONLY);
-                let file = file.map_err(|e| Error::at("open", &path, e))?;
+                let file = file.map_err(|e| EngineError::at("open", &path, e))?;
                 let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
             }
         }
@@ -173,7 +178,7 @@ pub(crate) fn go_cold_below(held: &Held) -> Result<(), Error> {
 
 /// How a data file is opened for a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Opening {
+pub(crate) struct DataFileOpenOptions {
     /// Around the page cache.
     pub(crate) direct: bool,
     /// Every write is durable when it ends.
@@ -181,8 +186,12 @@ pub(crate) struct Opening {
 }
 
 /// Opens the data file for the run.
-pub(crate) fn open_data(held: &Held, path: &Path, opening: Opening) -> Result<OwnedFd, Error> {
-    let Opening { direct, durable } = opening;
+pub(crate) fn open_data(
+    held: &TargetHandle,
+    path: &Path,
+    opening: DataFileOpenOptions,
+) -> Result<OwnedFd, EngineError> {
+    let DataFileOpenOptions { direct, durable } = opening;
     let mut flags = OFlags::RDWR;
     flags.set(OFlags::DIRECT, direct);
     flags.set(OFlags::DSYNC, durable);
@@ -193,15 +202,18 @@ pub(crate) fn open_data(held: &Held, path: &Path, opening: Opening) -> Result<Ow
     };
     let file = held
         .open(path, flags)
-        .map_err(|e| Error::at(verb, path, e))?;
+        .map_err(|e| EngineError::at(verb, path, e))?;
     Ok(file.into())
 }
 
 /// Removes the files this module or a run may have made; those that are gone already are fine.
-pub(crate) fn remove(held: &Held, paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
+pub(crate) fn remove(
+    held: &TargetHandle,
+    paths: impl Iterator<Item = PathBuf>,
+) -> Result<(), EngineError> {
     for path in paths {
         held.remove_file(&path)
-            .map_err(|e| Error::at("remove", &path, e))?;
+            .map_err(|e| EngineError::at("remove", &path, e))?;
     }
     Ok(())
 }
@@ -214,7 +226,7 @@ mod tests {
     fn a_layout_that_fails_leaves_no_file_behind() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(data_file_name(DATA_FILE, None));
-        let held = Held::directory(directory.path()).unwrap();
+        let held = TargetHandle::directory(directory.path()).unwrap();
         let lay_out = |stop| data_file(&held, &path, 1 << 20, Seed(1), &AtomicBool::new(stop));
         assert!(lay_out(true).is_err() && !path.exists());
         lay_out(false).unwrap();

@@ -61,18 +61,18 @@ mod watch;
 mod worker;
 
 pub use choice::{DataCheck, EngineChoice};
-pub use error::{Error, Shortage};
-pub use ground::Place;
+pub use error::{EngineError, FileShortage};
+pub use ground::TargetLocation;
 pub use held::DeviceIdentity;
-pub use issues::{Issue, trace_issues};
-pub use linked::Linked;
-pub use outcome::{Outcome, RunOptions};
-pub use plimsoll_nfs::{Address, AddressError};
-pub use prepare::{Prepared, prepare};
+pub use issues::{SubmissionTime, trace_issues};
+pub use linked::DependencyReplaySource;
+pub use outcome::{RunOptions, RunResult};
+pub use plimsoll_nfs::{NfsAddress, NfsAddressError};
+pub use prepare::{PreparedWorkload, prepare};
 pub use run::check;
-pub use sim::{Law, SimDevice, SimDisk};
-pub use trace::{TracedOp, Who, trace_ops, trace_worker};
+pub use sim::{SimDeviceSpec, SimQueueSpec, SimServiceDistribution};
+pub use trace::{TracedOp, WorkerId, trace_ops, trace_worker};
 pub use verify::{
-    Checked, Finding, Flaw, Register, VerifyOptions, VerifyReport, can_check_data, read_back,
-    verify, verify_engine, verify_export,
+    DataCheckRegister, DataCheckSource, DataFlaw, VerifyFinding, VerifyOptions, VerifyReport,
+    can_check_data, read_back, verify, verify_engine, verify_export,
 };

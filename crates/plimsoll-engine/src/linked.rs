@@ -5,40 +5,46 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use plimsoll_core::model::{Cell, Excerpt, Link, Recorded, Step};
-use plimsoll_core::op::{Request, Sample};
+use plimsoll_core::model::{
+    ModelExcerpt, ModelInterval, PackedDependency, PackedReplay, PackedReplayRequest,
+};
+use plimsoll_core::op::{OpRequest, OpSample};
 use plimsoll_core::units::Nanos;
 
-use crate::error::Error;
-use crate::source::{Next, Source, Submitted};
+use crate::error::EngineError;
+use crate::source::{NextRequest, RequestSource, SubmissionCounts};
 
 /// Recorded requests with what waits for what.
 ///
 /// Of the recording as much is read ahead as the clock has come to, and as far as ends ask for: of
 /// requests that wait, those are held whose turn has not come.
 #[derive(Debug)]
-pub struct Linked {
-    requests: Recorded,
+pub struct DependencyReplaySource {
+    requests: PackedReplay,
     end: Nanos,
     /// When the last one that was read was recorded; those behind were not recorded before.
     read_until: Nanos,
     all_read: bool,
     /// Which requests of those not read yet wait.
     waiting: BTreeSet<u64>,
-    held: BTreeMap<u64, Step>,
+    held: BTreeMap<u64, PackedReplayRequest>,
     /// What may start, by when it is to.
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
-    steps: BTreeMap<u64, Step>,
+    steps: BTreeMap<u64, PackedReplayRequest>,
     /// What is in flight in each slot.
-    in_flight: BTreeMap<u32, (u64, Option<Link>)>,
-    submitted: Submitted,
+    in_flight: BTreeMap<u32, (u64, Option<PackedDependency>)>,
+    submitted: SubmissionCounts,
 }
 
-impl Linked {
+impl DependencyReplaySource {
     /// Plays the requests of `excerpt` until `end`.
     #[must_use]
-    pub fn new(requests: Recorded, excerpt: &Excerpt, end: Nanos) -> Linked {
-        Linked {
+    pub fn new(
+        requests: PackedReplay,
+        excerpt: &ModelExcerpt,
+        end: Nanos,
+    ) -> DependencyReplaySource {
+        DependencyReplaySource {
             requests,
             end,
             read_until: Nanos(0),
@@ -48,13 +54,13 @@ impl Linked {
             due: BinaryHeap::new(),
             steps: BTreeMap::new(),
             in_flight: BTreeMap::new(),
-            submitted: Submitted::new(excerpt),
+            submitted: SubmissionCounts::new(excerpt),
         }
     }
 
     /// The load handed over, by the cells of the play in which it was handed over.
     #[must_use]
-    pub fn into_submitted(self) -> Vec<Cell> {
+    pub fn into_submitted(self) -> Vec<ModelInterval> {
         self.submitted.into_cells()
     }
 
@@ -74,17 +80,18 @@ impl Linked {
         }
     }
 
-    fn start_at(&mut self, step: Step, at: Nanos) {
+    fn start_at(&mut self, step: PackedReplayRequest, at: Nanos) {
         self.due.push(Reverse((at, step.number)));
-        let request = Request {
+        let request = OpRequest {
             intended_at: at,
             ..step.request
         };
-        self.steps.insert(step.number, Step { request, ..step });
+        self.steps
+            .insert(step.number, PackedReplayRequest { request, ..step });
     }
 
     /// Lets start what waited for a request that ended at `at`.
-    fn follow(&mut self, number: u64, link: Link, at: Nanos) {
+    fn follow(&mut self, number: u64, link: PackedDependency, at: Nanos) {
         let next = number + u64::from(link.distance);
         while !self.held.contains_key(&next) && !self.all_read {
             self.read();
@@ -94,7 +101,7 @@ impl Linked {
         }
     }
 
-    fn take(&mut self, slot: u32) -> Option<Request> {
+    fn take(&mut self, slot: u32) -> Option<OpRequest> {
         let Reverse((_, number)) = self.due.pop()?;
         let step = self.steps.remove(&number)?;
         self.in_flight.insert(slot, (number, step.link));
@@ -106,10 +113,10 @@ impl Linked {
     }
 }
 
-impl Source for Linked {
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+impl RequestSource for DependencyReplaySource {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         if now >= self.end {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         let idle = self.in_flight.is_empty();
         // Bounded by the recording. Where nothing is in flight only a request behind can go on.
@@ -118,24 +125,26 @@ impl Source for Linked {
         }
         let first = self.first_due();
         if first.is_some_and(|at| at <= now) {
-            return Ok(self.take(slot).map_or(Next::End, Next::Request));
+            return Ok(self
+                .take(slot)
+                .map_or(NextRequest::End, NextRequest::Request));
         }
         let behind = (!self.all_read).then_some(self.read_until);
         Ok(match first.into_iter().chain(behind).min() {
             Some(at) if idle && first.is_none_or(|first| first >= self.end) && at >= self.end => {
-                Next::End
+                NextRequest::End
             }
-            Some(at) => Next::Until(at.min(self.end)),
-            None if idle => Next::End,
-            None => Next::Wait,
+            Some(at) => NextRequest::Until(at.min(self.end)),
+            None if idle => NextRequest::End,
+            None => NextRequest::Wait,
         })
     }
 
-    fn handed_over(&mut self, request: &Request, at: Nanos) {
+    fn handed_over(&mut self, request: &OpRequest, at: Nanos) {
         self.submitted.count(request, at);
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         if let Some((number, Some(link))) = self.in_flight.remove(&slot) {
             self.follow(number, link, sample.completed_at);
         }

@@ -3,7 +3,7 @@
 
 use plimsoll_core::units::size;
 
-use crate::error::Error;
+use crate::error::EngineError;
 
 /// What a thread costs besides its buffers: the part of its stack that is touched, its ring, its
 /// histograms.
@@ -21,14 +21,14 @@ const LEDGER_BYTES: u64 = 32;
 pub(crate) const THREADS_MAX: u64 = 16_384;
 
 /// Refuses what would not fit: the kernel would end some program of this machine instead.
-pub(crate) fn check(name: &str, threads: u64, buffer_bytes: u64) -> Result<(), Error> {
+pub(crate) fn check(name: &str, threads: u64, buffer_bytes: u64) -> Result<(), EngineError> {
     let found = std::fs::read_to_string("/proc/meminfo").ok();
     check_within(name, threads, buffer_bytes, found.as_deref())
 }
 
 /// Refuses what a limit of this process's address space would end in the middle: an allocation beyond
 /// it is no error but the end of the process.
-pub(crate) fn check_space(name: &str, threads: u64, buffer_bytes: u64) -> Result<(), Error> {
+pub(crate) fn check_space(name: &str, threads: u64, buffer_bytes: u64) -> Result<(), EngineError> {
     check_limit(name, threads, buffer_bytes, address_space_left())
 }
 
@@ -48,14 +48,14 @@ fn check_limit(
     threads: u64,
     buffer_bytes: u64,
     left: Option<u64>,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     let of_threads = threads.saturating_mul(THREAD_SPACE_BYTES + THREAD_BYTES);
     let needed = buffer_bytes.saturating_add(of_threads);
     let Some(left) = left.filter(|left| needed > *left) else {
         return Ok(());
     };
     let (needed, left) = (size(needed as f64), size(left as f64));
-    Err(Error::Workload(format!(
+    Err(EngineError::Workload(format!(
         "'{name}': its {threads} threads and their buffers need {needed} of address space, and \
          {left} are left of this process's limit (ulimit -v); raise the limit, or use fewer workers, \
          less depth or smaller blocks"
@@ -67,11 +67,11 @@ fn check_within(
     threads: u64,
     buffer_bytes: u64,
     meminfo: Option<&str>,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     if threads > THREADS_MAX {
         let text =
             format!("'{name}': {threads} threads; at most {THREADS_MAX} are possible: use fewer");
-        return Err(Error::Workload(text));
+        return Err(EngineError::Workload(text));
     }
     let Some(available) = meminfo.and_then(available_bytes) else {
         return Ok(());
@@ -81,14 +81,14 @@ fn check_within(
         return Ok(());
     }
     let (needed, available) = (size(needed as f64), size(available as f64));
-    Err(Error::Workload(format!(
+    Err(EngineError::Workload(format!(
         "'{name}': its {threads} threads and their buffers need {needed} of memory, and {available} \
          are available (MemAvailable); use fewer workers, less depth or smaller blocks"
     )))
 }
 
 /// Refuses what the registers of so many blocks would not fit into.
-pub(crate) fn check_registers(name: &str, blocks: u64) -> Result<(), Error> {
+pub(crate) fn check_registers(name: &str, blocks: u64) -> Result<(), EngineError> {
     let found = std::fs::read_to_string("/proc/meminfo").ok();
     let Some(available) = found.as_deref().and_then(available_bytes) else {
         return Ok(());
@@ -98,7 +98,7 @@ pub(crate) fn check_registers(name: &str, blocks: u64) -> Result<(), Error> {
         return Ok(());
     }
     let (needed, available) = (size(needed as f64), size(available as f64));
-    Err(Error::Workload(format!(
+    Err(EngineError::Workload(format!(
         "'{name}': to verify its {blocks} blocks takes {needed} of memory, and {available} are \
          available (MemAvailable); use larger blocks or less data"
     )))

@@ -3,32 +3,32 @@
 //!
 //! Every kind succeeds at once; reads and writes report their length, no byte moves.
 
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::units::Nanos;
 
-use crate::engine::{Completion, Engine, Unsupported, pretended_bytes};
-use crate::error::Error;
+use crate::engine::{IoCompletion, IoEngine, UnsupportedOp, pretended_bytes};
+use crate::error::EngineError;
 use crate::sys::clock::nap;
 
 /// Completes everything at once.
 #[derive(Debug)]
-pub struct Null {
+pub struct NullEngine {
     slots: u32,
-    done: Vec<Completion>,
+    done: Vec<IoCompletion>,
 }
 
-impl Null {
+impl NullEngine {
     /// An engine of `slots` slots.
     #[must_use]
     pub fn new(slots: u32) -> Self {
-        Null {
+        NullEngine {
             slots,
             done: Vec::with_capacity(slots as usize),
         }
     }
 }
 
-impl Engine for Null {
+impl IoEngine for NullEngine {
     fn describe(&self) -> String {
         "null".into()
     }
@@ -46,8 +46,8 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
-        self.done.push(Completion {
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
+        self.done.push(IoCompletion {
             slot,
             result: Ok(pretended_bytes(request)),
         });
@@ -55,7 +55,7 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         match wait {
             Some(time) if self.done.is_empty() => nap(time),
             _ => {}
@@ -64,7 +64,7 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         done.append(&mut self.done);
     }
 }

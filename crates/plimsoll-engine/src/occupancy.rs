@@ -15,14 +15,14 @@ const TIMES_MAX: usize = 64;
 
 /// When the queue of one driver was full.
 #[derive(Debug, Default)]
-pub(crate) struct Occupancy {
+pub(crate) struct QueueOccupancy {
     /// Since when it is full, if it is.
     full_since: Option<Nanos>,
     /// When it was before, from and to, oldest first.
     full: VecDeque<(Nanos, Nanos)>,
 }
 
-impl Occupancy {
+impl QueueOccupancy {
     /// No slot is free from `at` on.
     #[inline]
     pub(crate) fn fills(&mut self, at: Nanos) {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn only_the_time_without_room_counts() {
-        let mut queue = Occupancy::default();
+        let mut queue = QueueOccupancy::default();
         assert_eq!(queue.full_between(at(0), at(5)), at(0));
         queue.fills(at(10));
         queue.has_room(at(20));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_full_again_at_once_was_full_all_the_time() {
-        let mut queue = Occupancy::default();
+        let mut queue = QueueOccupancy::default();
         for n in 0..1_000 {
             queue.fills(Nanos(n * MS));
             queue.has_room(Nanos((n + 1) * MS - 50_000));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut queue = Occupancy::default();
+        let mut queue = QueueOccupancy::default();
         for n in 0..1_000 {
             queue.fills(at(2 * n));
             queue.has_room(at(2 * n + 1));

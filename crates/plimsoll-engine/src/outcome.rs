@@ -2,8 +2,8 @@
 //! How a workload is to be run, and what came of it.
 
 use plimsoll_core::data_check::DataCheckResult;
-use plimsoll_core::event::{Generator, OpStats, PhaseResult, WorkerResult};
-use plimsoll_core::model::Cell;
+use plimsoll_core::event::{GeneratorStats, OpStats, PhaseResult, WorkerResult};
+use plimsoll_core::model::ModelInterval;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
@@ -50,7 +50,7 @@ impl Default for RunOptions {
 
 /// What a run gave.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
+pub struct RunResult {
     /// The measured operations: all whose intended start lies in the measured part.
     pub stats: OpStats,
     /// What operations per second are to be counted over. For open loops, from the end of the
@@ -61,10 +61,10 @@ pub struct Outcome {
     /// phases together. The intervals cover everything either way.
     pub length: Nanos,
     /// The generator's own account.
-    pub generator: Generator,
+    pub generator: GeneratorStats,
     /// For models, the load handed over by cell of the play, warm-up included; what was handed
     /// over after the last cell is in the last. Empty for other workloads.
-    pub submitted: Vec<Cell>,
+    pub submitted: Vec<ModelInterval>,
     /// By worker, groups in order, on the clock of the run. Empty for a series.
     pub workers: Vec<WorkerResult>,
     /// The phases of a series.

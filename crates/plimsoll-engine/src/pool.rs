@@ -11,59 +11,64 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
-use crate::error::Error;
+use crate::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, buffers, fits};
+use crate::error::EngineError;
 use crate::sys::clock::nap;
-use crate::target::Target;
+use crate::target::RequestTarget;
 
 /// Most helper threads. A deeper workload is lowered to this depth, and the description says so.
 pub const THREADS_MAX: u32 = 64;
 
-struct Errand {
+struct PoolJob {
     slot: u32,
-    request: Request,
-    buffer: Buffer,
+    request: OpRequest,
+    buffer: IoBuffer,
 }
 
-type Return = (Completion, Buffer);
+type PoolJobResult = (IoCompletion, IoBuffer);
 
 /// One thread per slot, fed through one queue.
 #[derive(Debug)]
-pub struct Pool {
-    target: Target,
+pub struct ThreadPoolEngine {
+    target: RequestTarget,
     /// `None` while the slot holds an operation.
-    buffers: Vec<Option<Buffer>>,
+    buffers: Vec<Option<IoBuffer>>,
     len_max: u32,
-    queued: Vec<(u32, Request)>,
+    queued: Vec<(u32, OpRequest)>,
     in_flight: usize,
-    arrived: Vec<Return>,
+    arrived: Vec<PoolJobResult>,
     /// `None` only while the pool is dropped: that is how the threads learn to end.
-    errands: Option<Sender<Errand>>,
-    returns: Receiver<Return>,
+    errands: Option<Sender<PoolJob>>,
+    returns: Receiver<PoolJobResult>,
     threads: Vec<JoinHandle<()>>,
     thread_ids: Vec<u32>,
 }
 
-impl std::fmt::Debug for Errand {
+impl std::fmt::Debug for PoolJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Errand({}, {:?})", self.slot, self.request)
     }
 }
 
-impl Pool {
+impl ThreadPoolEngine {
     /// An engine of `slots` (at most [`THREADS_MAX`]) threads on `file`, for requests of at most
     /// `len_max` bytes.
     ///
     /// # Errors
     /// When a thread cannot be started.
-    pub fn new(file: Arc<OwnedFd>, slots: u32, len_max: u32, seed: Seed) -> Result<Self, Error> {
+    pub fn new(
+        file: Arc<OwnedFd>,
+        slots: u32,
+        len_max: u32,
+        seed: Seed,
+    ) -> Result<Self, EngineError> {
         let slots = slots.clamp(1, THREADS_MAX);
-        let target = Target::File(file);
-        let (errands, inbox) = channel::<Errand>();
+        let target = RequestTarget::File(file);
+        let (errands, inbox) = channel::<PoolJob>();
         let (outbox, returns) = channel();
         let (id_sender, ids) = channel();
         let inbox = Arc::new(Mutex::new(inbox));
@@ -77,12 +82,12 @@ impl Pool {
                 help(&inbox, &outbox, &mut target);
             };
             let thread = std::thread::Builder::new().name("plimsoll-io".into());
-            threads.push(thread.spawn(work).map_err(|source| Error::Io {
+            threads.push(thread.spawn(work).map_err(|source| EngineError::Io {
                 doing: "start a helper thread".into(),
                 source,
             })?);
         }
-        Ok(Pool {
+        Ok(ThreadPoolEngine {
             target,
             buffers: buffers(slots, len_max, seed)
                 .into_iter()
@@ -108,7 +113,11 @@ pub(crate) fn thread_id() -> u32 {
         .unsigned_abs()
 }
 
-fn help(inbox: &Mutex<Receiver<Errand>>, outbox: &Sender<Return>, target: &mut Target) {
+fn help(
+    inbox: &Mutex<Receiver<PoolJob>>,
+    outbox: &Sender<PoolJobResult>,
+    target: &mut RequestTarget,
+) {
     // Ends when the pool drops its sender.
     loop {
         let errand = match inbox.lock() {
@@ -117,7 +126,7 @@ fn help(inbox: &Mutex<Receiver<Errand>>, outbox: &Sender<Return>, target: &mut T
         };
         let Ok(mut errand) = errand else { return };
         let result = target.perform(&errand.request, errand.buffer.bytes_mut());
-        let completion = Completion {
+        let completion = IoCompletion {
             slot: errand.slot,
             result,
         };
@@ -127,7 +136,7 @@ fn help(inbox: &Mutex<Receiver<Errand>>, outbox: &Sender<Return>, target: &mut T
     }
 }
 
-impl Engine for Pool {
+impl IoEngine for ThreadPoolEngine {
     fn describe(&self) -> String {
         format!("sync on {} threads", self.threads.len())
     }
@@ -145,9 +154,9 @@ impl Engine for Pool {
         buffer.expect("the slot is free").bytes_mut()
     }
 
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
         if !self.target.supports(request.kind) {
-            return Err(Unsupported(request.kind));
+            return Err(UnsupportedOp(request.kind));
         }
         assert!(
             fits(request, self.len_max as usize),
@@ -160,10 +169,10 @@ impl Engine for Pool {
         Ok(())
     }
 
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         for (slot, request) in self.queued.drain(..) {
             let buffer = self.buffers[slot as usize].take();
-            let errand = Errand {
+            let errand = PoolJob {
                 slot,
                 request,
                 buffer: buffer.expect("the slot was free when it was queued"),
@@ -185,7 +194,7 @@ impl Engine for Pool {
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         self.arrived.extend(self.returns.try_iter());
         for (completion, buffer) in self.arrived.drain(..) {
             self.buffers[completion.slot as usize] = Some(buffer);
@@ -195,14 +204,14 @@ impl Engine for Pool {
     }
 }
 
-fn broken() -> Error {
-    Error::Io {
+fn broken() -> EngineError {
+    EngineError::Io {
         doing: "hand an operation to a helper thread".into(),
         source: std::io::Error::other("the thread has ended"),
     }
 }
 
-impl Drop for Pool {
+impl Drop for ThreadPoolEngine {
     fn drop(&mut self) {
         self.errands = None;
         // A thread that hangs in a call on a dead server must not hang the program: it owns its

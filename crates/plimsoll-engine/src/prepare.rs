@@ -4,31 +4,31 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::{Excerpt, Space};
+use plimsoll_core::model::{ModelExcerpt, ReplayAddressSpace};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::Blocks;
-use plimsoll_core::workload::series::Body;
+use plimsoll_core::workload::blocks::BlockIoWorkload;
+use plimsoll_core::workload::series::PhaseWorkload;
 
 use crate::check::check_workload;
 use crate::choice::EngineChoice;
 use crate::device;
-use crate::error::Error;
-use crate::ground::{Ground, Place};
-use crate::trees::{Known, Trees};
+use crate::error::EngineError;
+use crate::ground::{OpenTarget, TargetLocation};
+use crate::trees::{FileLoopSets, FileSetsByName};
 
 /// A workload with its files laid out. May be run more than once.
 #[derive(Debug)]
-pub struct Prepared {
-    pub(crate) ground: Ground,
+pub struct PreparedWorkload {
+    pub(crate) ground: OpenTarget,
     pub(crate) workload: Workload,
     /// What of a model is played; empty for others.
-    pub(crate) excerpt: Excerpt,
+    pub(crate) excerpt: ModelExcerpt,
     /// Where the recorded requests of a model go.
-    pub(crate) space: Space,
+    pub(crate) space: ReplayAddressSpace,
     /// The file sets by name, and those of a file loop.
-    pub(crate) sets: Known,
-    pub(crate) trees: Option<Arc<Trees>>,
+    pub(crate) sets: FileSetsByName,
+    pub(crate) trees: Option<Arc<FileLoopSets>>,
     pub(crate) choice: EngineChoice,
 }
 
@@ -43,27 +43,27 @@ pub struct Prepared {
 /// set. A data file that was not finished is removed; files of a set are left to the owner of the
 /// directory.
 pub fn prepare(
-    place: Place<'_>,
+    place: TargetLocation<'_>,
     workload: &Workload,
-    excerpt: Option<&Excerpt>,
+    excerpt: Option<&ModelExcerpt>,
     seed: Seed,
     choice: EngineChoice,
     stop: &AtomicBool,
-) -> Result<Prepared, Error> {
-    let ground = Ground::of(place)?;
+) -> Result<PreparedWorkload, EngineError> {
+    let ground = OpenTarget::of(place)?;
     check_workload(&ground, workload)?;
     let excerpt = match (workload, excerpt) {
         (Workload::Model(_), Some(excerpt)) => excerpt.clone(),
         (Workload::Model(model), None) => model.whole(1.0),
-        _ => Excerpt::cells(Vec::new()),
+        _ => ModelExcerpt::cells(Vec::new()),
     };
     let space = ground.space(workload);
-    let mut prepared = Prepared {
+    let mut prepared = PreparedWorkload {
         ground,
         workload: workload.clone(),
         excerpt,
         space,
-        sets: Known::new(),
+        sets: FileSetsByName::new(),
         trees: None,
         choice,
     };
@@ -71,8 +71,8 @@ pub fn prepare(
     Ok(prepared)
 }
 
-impl Prepared {
-    fn lay_out(&mut self, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
+impl PreparedWorkload {
+    fn lay_out(&mut self, seed: Seed, stop: &AtomicBool) -> Result<(), EngineError> {
         match &self.workload {
             Workload::Files(files) => {
                 let trees = self
@@ -87,8 +87,8 @@ impl Prepared {
                     return Ok(());
                 };
                 let bytes = match (&model.requests, &self.space) {
-                    (Some(packed), Space::AsRecorded) => packed.span_bytes(),
-                    (Some(packed), Space::Compact(_)) => packed.footprint_bytes(),
+                    (Some(packed), ReplayAddressSpace::AsRecorded) => packed.span_bytes(),
+                    (Some(packed), ReplayAddressSpace::Compact(_)) => packed.footprint_bytes(),
                     (None, _) => model.facts.working_set_bytes.value,
                 };
                 let bytes = bytes.next_multiple_of(4096);
@@ -108,20 +108,20 @@ impl Prepared {
     ///
     /// # Errors
     /// When a file cannot be removed; the others may or may not be gone.
-    pub fn remove(self) -> Result<(), Error> {
+    pub fn remove(self) -> Result<(), EngineError> {
         let (Some(data), None) = (self.ground.data(), self.ground.device()) else {
             return Ok(());
         };
         if let Some(place) = self.ground.sets() {
             place.remove(&self.sets)?;
         }
-        let of_blocks = |blocks: &Blocks| self.ground.files_of(blocks).into_keys();
+        let of_blocks = |blocks: &BlockIoWorkload| self.ground.files_of(blocks).into_keys();
         match &self.workload {
             Workload::Model(_) => self.ground.remove(std::iter::once(data)),
             Workload::Blocks(blocks) => self.ground.remove(of_blocks(blocks)),
             Workload::Series(series) => {
                 for phase in &series.phases {
-                    if let Body::Blocks(blocks) = &phase.body {
+                    if let PhaseWorkload::Blocks(blocks) = &phase.body {
                         self.ground.remove(of_blocks(blocks))?;
                     }
                 }

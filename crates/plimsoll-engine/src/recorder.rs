@@ -11,21 +11,21 @@
 use std::collections::BTreeMap;
 
 use plimsoll_core::event::{KindStats, OpStats};
-use plimsoll_core::op::{Alike, Kind, Sample};
+use plimsoll_core::op::{OpKind, OpSample, OpSampleBatch};
 use plimsoll_core::open_load::OpenLoad;
 use plimsoll_core::units::Nanos;
 
 /// Statistics by kind with constant-time access; kinds never seen cost nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
-    place: [Option<u8>; Kind::ALL.len()],
-    kinds: Vec<(Kind, KindStats)>,
+pub struct IntervalStats {
+    place: [Option<u8>; OpKind::ALL.len()],
+    kinds: Vec<(OpKind, KindStats)>,
 }
 
-impl Tally {
+impl IntervalStats {
     /// Counts every one of `alike`.
     #[inline]
-    pub fn record(&mut self, alike: &Alike) {
+    pub fn record(&mut self, alike: &OpSampleBatch) {
         let place = match self.place[alike.kind.index()] {
             Some(place) => place,
             None => self.add(alike.kind),
@@ -34,7 +34,7 @@ impl Tally {
     }
 
     #[cold]
-    fn add(&mut self, kind: Kind) -> u8 {
+    fn add(&mut self, kind: OpKind) -> u8 {
         let place = u8::try_from(self.kinds.len()).expect("there are ten kinds");
         self.place[kind.index()] = Some(place);
         self.kinds.push((kind, KindStats::default()));
@@ -55,24 +55,24 @@ impl Tally {
 }
 
 /// Hears when a worker's measured part begins and when a second of it is over.
-pub trait Boundary {
+pub trait IntervalListener {
     /// The warm-up is over.
     fn measured_part_began(&mut self);
 
     /// The worker has gone from second `index` of the measured part to second `next`; `tally`
     /// holds what has ended since the call before and is to be left cleared. When it cannot be
     /// taken now, it is left as it is and grows on.
-    fn passed(&mut self, index: u64, next: u64, tally: &mut Tally);
+    fn passed(&mut self, index: u64, next: u64, tally: &mut IntervalStats);
 }
 
-impl Boundary for () {
+impl IntervalListener for () {
     fn measured_part_began(&mut self) {}
-    fn passed(&mut self, _: u64, _: u64, _: &mut Tally) {}
+    fn passed(&mut self, _: u64, _: u64, _: &mut IntervalStats) {}
 }
 
 /// What the generator itself took in the measured part of one worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Own {
+pub struct WorkerOverhead {
     /// Time outside the engine, pacing left out.
     pub outside: Nanos,
     /// Time spent spinning until a request was due.
@@ -95,9 +95,9 @@ pub struct RequestMarks {
 
 /// Records samples and watches for the seconds to pass.
 #[derive(Debug)]
-pub struct Recorder<B> {
+pub struct SampleRecorder<B> {
     /// What has ended since it was last passed on.
-    pub tally: Tally,
+    pub tally: IntervalStats,
     /// Who is told.
     pub boundary: B,
     warmup: Nanos,
@@ -105,23 +105,23 @@ pub struct Recorder<B> {
     second: Option<u64>,
     next_at: Nanos,
     last_end: Nanos,
-    own: Own,
+    own: WorkerOverhead,
     /// The rest that is known of the operations.
     pub marks: RequestMarks,
 }
 
-impl<B: Boundary> Recorder<B> {
+impl<B: IntervalListener> SampleRecorder<B> {
     /// A recorder for a run whose first `warmup` is not measured.
     #[must_use]
     pub fn new(warmup: Nanos, boundary: B) -> Self {
-        Recorder {
-            tally: Tally::default(),
+        SampleRecorder {
+            tally: IntervalStats::default(),
             boundary,
             warmup,
             second: None,
             next_at: warmup,
             last_end: Nanos(0),
-            own: Own::default(),
+            own: WorkerOverhead::default(),
             marks: RequestMarks::default(),
         }
     }
@@ -137,7 +137,7 @@ impl<B: Boundary> Recorder<B> {
     /// that were like the one before it and are not recorded yet, or takes their place: what was
     /// handed over together and has ended together costs as much as one.
     #[inline(always)]
-    pub fn record(&mut self, sample: &Sample, alike: &mut Alike) {
+    pub fn record(&mut self, sample: &OpSample, alike: &mut OpSampleBatch) {
         if sample.request.intended_at < self.warmup {
             return;
         }
@@ -148,12 +148,12 @@ impl<B: Boundary> Recorder<B> {
             return;
         }
         self.flush(alike);
-        *alike = Alike::only(sample);
+        *alike = OpSampleBatch::only(sample);
     }
 
     /// Records `alike`, of which none are left then. To be called before time passes.
     #[inline]
-    pub fn flush(&mut self, alike: &mut Alike) {
+    pub fn flush(&mut self, alike: &mut OpSampleBatch) {
         if alike.ops > 0 {
             self.tally.record(alike);
             self.last_end = alike.completed_at;
@@ -172,15 +172,15 @@ impl<B: Boundary> Recorder<B> {
 
     /// Counts an operation that nobody waits for any longer: its time until now, and that it has
     /// not ended.
-    pub fn unfinished(&mut self, sample: &Sample) {
+    pub fn unfinished(&mut self, sample: &OpSample) {
         if sample.request.intended_at < self.warmup {
             return;
         }
-        let so_far = Sample {
+        let so_far = OpSample {
             result: Ok(0),
             ..*sample
         };
-        self.tally.record(&Alike::only(&so_far));
+        self.tally.record(&OpSampleBatch::only(&so_far));
         self.last_end = sample.completed_at;
         self.marks.unfinished += 1;
         self.due(sample.request.intended_at);
@@ -238,7 +238,7 @@ impl<B: Boundary> Recorder<B> {
 
     /// The generator's account of the measured part so far.
     #[must_use]
-    pub fn own(&self) -> Own {
+    pub fn own(&self) -> WorkerOverhead {
         self.own
     }
 
@@ -277,12 +277,12 @@ impl<B: Boundary> Recorder<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::op::Request;
+    use plimsoll_core::op::OpRequest;
 
-    fn sample(kind: Kind, times: [u64; 3], result: Result<u64, i32>) -> Sample {
+    fn sample(kind: OpKind, times: [u64; 3], result: Result<u64, i32>) -> OpSample {
         let [intended, submitted, completed] = times.map(Nanos);
-        Sample {
-            request: Request {
+        OpSample {
+            request: OpRequest {
                 kind,
                 file: 0,
                 offset: 0,
@@ -299,14 +299,14 @@ mod tests {
     fn operations_that_are_alike_count_as_if_each_were_alone() {
         let (early, late) = ([100, 150, 900], [100, 160, 900]);
         let samples = [
-            sample(Kind::Read, [50, 150, 900], Ok(4096)),
-            sample(Kind::Read, early, Ok(4096)),
-            sample(Kind::Read, early, Ok(512)),
-            sample(Kind::Write, early, Ok(4096)),
-            sample(Kind::Read, early, Err(5)),
-            sample(Kind::Read, early, Ok(4096)),
-            sample(Kind::Read, late, Ok(4096)),
-            sample(Kind::Read, [150, 160, 900], Ok(4096)),
+            sample(OpKind::Read, [50, 150, 900], Ok(4096)),
+            sample(OpKind::Read, early, Ok(4096)),
+            sample(OpKind::Read, early, Ok(512)),
+            sample(OpKind::Write, early, Ok(4096)),
+            sample(OpKind::Read, early, Err(5)),
+            sample(OpKind::Read, early, Ok(4096)),
+            sample(OpKind::Read, late, Ok(4096)),
+            sample(OpKind::Read, [150, 160, 900], Ok(4096)),
         ];
         let (mut expected, mut found) = (OpStats::default(), OpStats::default());
         for sample in &samples[1..] {
@@ -314,8 +314,8 @@ mod tests {
             expected.0.entry(kind).or_default().record(sample);
         }
         // The first one belongs to the warm-up.
-        let mut recorder = Recorder::new(Nanos(100), ());
-        let mut alike = Alike::NONE;
+        let mut recorder = SampleRecorder::new(Nanos(100), ());
+        let mut alike = OpSampleBatch::NONE;
         for sample in &samples {
             recorder.record(sample, &mut alike);
         }

@@ -4,21 +4,21 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::event::Interval;
+use plimsoll_core::event::TrialInterval;
 use plimsoll_core::workload::Workload;
 
-use crate::act::{Act, Body};
+use crate::act::{PhaseRun, PhaseRunWorkload};
 use crate::check::{check_delays, check_workload};
 use crate::choice::DataCheck;
-use crate::error::Error;
-use crate::file_loop::Play;
-use crate::ground::{Ground, Place};
-use crate::outcome::{Outcome, RunOptions};
-use crate::prepare::Prepared;
+use crate::error::EngineError;
+use crate::file_loop::FileLoopRun;
+use crate::ground::{OpenTarget, TargetLocation};
+use crate::outcome::{RunOptions, RunResult};
+use crate::prepare::PreparedWorkload;
 use crate::verify::can_check_data;
 
 /// Whether everything that is to begin begins in the time there is.
-fn check_length(workload: &Workload, options: &RunOptions) -> Result<(), Error> {
+fn check_length(workload: &Workload, options: &RunOptions) -> Result<(), EngineError> {
     match workload {
         // The limits of phases were checked with them.
         Workload::Blocks(blocks) => check_delays(blocks, options.warmup + options.length),
@@ -27,33 +27,41 @@ fn check_length(workload: &Workload, options: &RunOptions) -> Result<(), Error> 
 }
 
 /// Says whether `workload` can be run in `place` as `options` want it, without doing anything: what
-/// [`prepare`](crate::prepare) and [`Prepared::run`] would refuse. A device is claimed for a moment.
+/// [`prepare`](crate::prepare) and [`PreparedWorkload::run`] would refuse. A device is claimed for a moment.
 ///
 /// # Errors
 /// The first thing that does not fit, or that the device cannot be claimed.
-pub fn check(place: Place<'_>, workload: &Workload, options: &RunOptions) -> Result<(), Error> {
-    let ground = Ground::of(place)?;
+pub fn check(
+    place: TargetLocation<'_>,
+    workload: &Workload,
+    options: &RunOptions,
+) -> Result<(), EngineError> {
+    let ground = OpenTarget::of(place)?;
     check_workload(&ground, workload)?;
     check_options(&ground, workload, options)?;
     check_length(workload, options)
 }
 
-fn check_options(ground: &Ground, workload: &Workload, options: &RunOptions) -> Result<(), Error> {
+fn check_options(
+    ground: &OpenTarget,
+    workload: &Workload,
+    options: &RunOptions,
+) -> Result<(), EngineError> {
     if options.data_check == DataCheck::Off {
         return Ok(());
     }
     can_check_data(workload)?;
-    if matches!(ground, Ground::Storage { .. } | Ground::Nfs(_)) {
+    if matches!(ground, OpenTarget::Storage { .. } | OpenTarget::Nfs(_)) {
         return Ok(());
     }
     let name = workload.name();
-    Err(Error::Workload(format!(
+    Err(EngineError::Workload(format!(
         "'{name}': there is nothing to verify where no data are kept; use a directory, a file or a \
          device"
     )))
 }
 
-impl Prepared {
+impl PreparedWorkload {
     /// Runs the workload. `on_interval` hears of every second of the measured part about when it
     /// ends, from the calling thread, and of the last ones when everything has ended; they add up
     /// to the outcome. The phases of a series follow each other without a gap on the clock of the
@@ -69,28 +77,30 @@ impl Prepared {
         &mut self,
         options: &RunOptions,
         stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Outcome, Error> {
+        on_interval: &mut dyn FnMut(TrialInterval),
+    ) -> Result<RunResult, EngineError> {
         check_options(&self.ground, &self.workload, options)?;
         check_length(&self.workload, options)?;
         let play;
         let body = match (&self.workload, &self.trees) {
             (Workload::Series(_), _) => return self.run_series(options, stop, on_interval),
-            (Workload::Model(model), _) => Body::Model(model, &self.excerpt, &self.space),
+            (Workload::Model(model), _) => {
+                PhaseRunWorkload::Model(model, &self.excerpt, &self.space)
+            }
             (Workload::Blocks(blocks), _) => {
                 self.ground.begin(blocks)?;
-                Body::Blocks(blocks)
+                PhaseRunWorkload::Blocks(blocks)
             }
             (Workload::Files(files), Some(trees)) => {
-                play = Arc::new(Play::new(files, Arc::clone(trees)));
-                Body::Files(files, &play)
+                play = Arc::new(FileLoopRun::new(files, Arc::clone(trees)));
+                PhaseRunWorkload::Files(files, &play)
             }
             (workload, _) => {
                 let text = format!("'{}' was not prepared", workload.name());
-                return Err(Error::Workload(text));
+                return Err(EngineError::Workload(text));
             }
         };
-        let act = Act {
+        let act = PhaseRun {
             ground: &self.ground,
             body,
             choice: self.choice,

@@ -6,31 +6,31 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::comparison::Metric;
-use plimsoll_core::event::{Interval, PhaseResult};
+use plimsoll_core::comparison::ComparisonMetric;
+use plimsoll_core::event::{PhaseResult, TrialInterval};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::files::{FileOp, Over};
-use plimsoll_core::workload::series::{Body as PhaseBody, Phase};
+use plimsoll_core::workload::files::{FileLoopSelection, FileOp};
+use plimsoll_core::workload::series::{PhaseSpec, PhaseWorkload};
 
-use crate::act::{Act, Body};
-use crate::error::Error;
-use crate::file_loop::Play;
-use crate::outcome::{Outcome, RunOptions};
-use crate::prepare::Prepared;
+use crate::act::{PhaseRun, PhaseRunWorkload};
+use crate::error::EngineError;
+use crate::file_loop::FileLoopRun;
+use crate::outcome::{RunOptions, RunResult};
+use crate::prepare::PreparedWorkload;
 
-impl Prepared {
+impl PreparedWorkload {
     pub(crate) fn run_series(
         &mut self,
         options: &RunOptions,
         stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Outcome, Error> {
+        on_interval: &mut dyn FnMut(TrialInterval),
+    ) -> Result<RunResult, EngineError> {
         let Workload::Series(series) = self.workload.clone() else {
-            return Err(Error::Workload("only a series has phases".into()));
+            return Err(EngineError::Workload("only a series has phases".into()));
         };
-        let mut whole = Outcome::default();
+        let mut whole = RunResult::default();
         // Where the phase begins on the clock of the intervals.
         let mut origin = Nanos(0);
         for (number, phase) in (0..).zip(&series.phases) {
@@ -42,16 +42,16 @@ impl Prepared {
                 ..*options
             };
             let mut covered = Nanos(0);
-            let mut shifted = |interval: Interval| {
+            let mut shifted = |interval: TrialInterval| {
                 covered = covered.max(interval.start + interval.length);
-                on_interval(Interval {
+                on_interval(TrialInterval {
                     start: origin + interval.start,
                     ..interval
                 });
             };
             let outcome = match self.play_phase(phase, &options, stop, &mut shifted) {
                 // Between two phases, or while the next was laid out: what was measured is kept.
-                Err(Error::Stopped(_)) if !whole.phases.is_empty() => {
+                Err(EngineError::Stopped(_)) if !whole.phases.is_empty() => {
                     whole.interrupted = true;
                     break;
                 }
@@ -74,38 +74,41 @@ impl Prepared {
     /// Lays out what the phase needs and plays it.
     fn play_phase(
         &mut self,
-        phase: &Phase,
+        phase: &PhaseSpec,
         options: &RunOptions,
         stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Outcome, Error> {
+        on_interval: &mut dyn FnMut(TrialInterval),
+    ) -> Result<RunResult, EngineError> {
         if stop.load(Ordering::Relaxed) {
-            return Err(Error::Stopped(format!("play the phase '{}'", phase.name)));
+            return Err(EngineError::Stopped(format!(
+                "play the phase '{}'",
+                phase.name
+            )));
         }
         let seed = options.seed;
         let play = match &phase.body {
-            PhaseBody::Blocks(blocks) => {
+            PhaseWorkload::Blocks(blocks) => {
                 self.ground.lay_out(blocks, seed, stop)?;
                 self.ground.begin(blocks)?;
                 None
             }
-            PhaseBody::Files(files) => {
+            PhaseWorkload::Files(files) => {
                 let trees = (self.ground).lay_out_sets(files, &mut self.sets, seed, stop)?;
-                Some(Arc::new(Play::new(files, trees)))
+                Some(Arc::new(FileLoopRun::new(files, trees)))
             }
         };
         if phase.cold {
             self.ground.go_cold(&phase.body)?;
         }
         let body = match (&phase.body, &play) {
-            (PhaseBody::Files(files), Some(play)) => Body::Files(files, play),
-            (PhaseBody::Blocks(blocks), _) => Body::Blocks(blocks),
-            (PhaseBody::Files(files), None) => {
+            (PhaseWorkload::Files(files), Some(play)) => PhaseRunWorkload::Files(files, play),
+            (PhaseWorkload::Blocks(blocks), _) => PhaseRunWorkload::Blocks(blocks),
+            (PhaseWorkload::Files(files), None) => {
                 let text = format!("'{}' was not prepared", files.name);
-                return Err(Error::Workload(text));
+                return Err(EngineError::Workload(text));
             }
         };
-        let act = Act {
+        let act = PhaseRun {
             ground: &self.ground,
             body,
             choice: self.choice,
@@ -118,16 +121,16 @@ impl Prepared {
 }
 
 /// How long the phase may take: its own limit, or, where its work has no end, the run's length.
-fn limit(phase: &Phase, length: Nanos) -> Nanos {
+fn limit(phase: &PhaseSpec, length: Nanos) -> Nanos {
     let ends = match &phase.body {
-        PhaseBody::Blocks(blocks) => blocks.groups.iter().all(crate::blocks::ends_by_itself),
-        PhaseBody::Files(files) => files.ends_by_itself(),
+        PhaseWorkload::Blocks(blocks) => blocks.groups.iter().all(crate::blocks::ends_by_itself),
+        PhaseWorkload::Files(files) => files.ends_by_itself(),
     };
     let otherwise = if ends { Nanos::MAX } else { length };
     phase.limit.unwrap_or(otherwise)
 }
 
-fn add(whole: &mut Outcome, phase: &Phase, mut outcome: Outcome) {
+fn add(whole: &mut RunResult, phase: &PhaseSpec, mut outcome: RunResult) {
     let result = phase_result(phase, &outcome);
     // Each phase has a time of its own.
     for open in &mut outcome.generator.open {
@@ -149,7 +152,7 @@ fn add(whole: &mut Outcome, phase: &Phase, mut outcome: Outcome) {
     whole.phases.push(result);
 }
 
-fn phase_result(phase: &Phase, outcome: &Outcome) -> PhaseResult {
+fn phase_result(phase: &PhaseSpec, outcome: &RunResult) -> PhaseResult {
     let ends = outcome.workers.iter().map(|worker| worker.ended);
     let wall = ends.max().unwrap_or(outcome.length);
     let seconds = wall.as_secs_f64();
@@ -159,10 +162,10 @@ fn phase_result(phase: &Phase, outcome: &Outcome) -> PhaseResult {
         name: phase.name.clone(),
         metric: phase.metric,
         value: match phase.metric {
-            Metric::BytesPerSecond => ratio(bytes as f64, seconds),
-            Metric::OpsPerSecond => ratio(ops as f64 / per_turn(&phase.body), seconds),
-            Metric::WallTime => wall.0 as f64,
-            Metric::MeanResponse => outcome.stats.response().mean_ns(),
+            ComparisonMetric::BytesPerSecond => ratio(bytes as f64, seconds),
+            ComparisonMetric::OpsPerSecond => ratio(ops as f64 / per_turn(&phase.body), seconds),
+            ComparisonMetric::WallTime => wall.0 as f64,
+            ComparisonMetric::MeanResponse => outcome.stats.response().mean_ns(),
         },
         wall,
         stats: outcome.stats.clone(),
@@ -174,11 +177,11 @@ fn phase_result(phase: &Phase, outcome: &Outcome) -> PhaseResult {
 
 /// Operations that workers count for one turn of a phase. A list that is carried out once for each
 /// file is one turn, whatever is in it: its rate is files per second.
-fn per_turn(body: &PhaseBody) -> f64 {
-    let PhaseBody::Files(files) = body else {
+fn per_turn(body: &PhaseWorkload) -> f64 {
+    let PhaseWorkload::Files(files) = body else {
         return 1.0;
     };
-    let (Over::Each(_), Some(group)) = (files.over, files.groups.first()) else {
+    let (FileLoopSelection::Each(_), Some(group)) = (files.over, files.groups.first()) else {
         return 1.0;
     };
     let counted = group.ops.iter().filter(|op| {
@@ -193,18 +196,20 @@ fn per_turn(body: &PhaseBody) -> f64 {
 mod tests {
     use super::*;
     use plimsoll_core::workload::FileLoop;
-    use plimsoll_core::workload::files::{FileSet, LoopOp, Order, Sizes};
+    use plimsoll_core::workload::files::{
+        FileLoopOp, FileLoopOrder, FileSet, FileSizeDistribution,
+    };
 
     #[test]
     fn the_operations_of_a_turn_are_more_than_32_bits_count() {
-        let often = LoopOp {
+        let often = FileLoopOp {
             repeat: 1_000_000,
-            ..LoopOp::from(FileOp::Stat)
+            ..FileLoopOp::from(FileOp::Stat)
         };
-        let set = FileSet::flat("set", 1, 0, Sizes::Constant);
+        let set = FileSet::flat("set", 1, 0, FileSizeDistribution::Constant);
         let mut files = FileLoop::of("f", set, 1, vec![often; 5_000]);
-        files.over = Over::Each(Order::Numbered);
-        let turns = per_turn(&PhaseBody::Files(files));
+        files.over = FileLoopSelection::Each(FileLoopOrder::Numbered);
+        let turns = per_turn(&PhaseWorkload::Files(files));
         assert!((turns - 5e9).abs() < 1.0, "{turns}");
     }
 }

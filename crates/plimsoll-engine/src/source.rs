@@ -6,42 +6,42 @@
 //! The closed loop of files is in [`crate::file_loop`]; block I/O is private.
 
 use plimsoll_core::event::WorkerResult;
-use plimsoll_core::model::{Cell, Excerpt, Load, Played};
-use plimsoll_core::op::{Request, Sample};
+use plimsoll_core::model::{DirectionLoad, ModelExcerpt, ModelInterval, ModelReplay};
+use plimsoll_core::op::{OpRequest, OpSample};
 use plimsoll_core::units::Nanos;
 
-use crate::error::Error;
+use crate::error::EngineError;
 
 /// Answer of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextRequest {
     /// Do this, at its intended time or, when that has passed, at once.
-    Request(Request),
+    Request(OpRequest),
     /// Nothing to do, for any slot, before this time or before another operation has ended.
     Until(Nanos),
     /// Nothing to do before another operation has ended. Only while one is in flight.
     Wait,
     /// Nothing to do before another worker has got on: to be asked again after
-    /// [`Source::wait_for_others`].
+    /// [`RequestSource::wait_for_others`].
     Again,
     /// Nothing more, for any slot.
     End,
 }
 
 /// Says what to do next.
-pub trait Source {
-    /// Whether [`Source::check`] wants to see what was read.
+pub trait RequestSource {
+    /// Whether [`RequestSource::check`] wants to see what was read.
     const CHECKS: bool = false;
 
     /// The next request, to be carried out in `slot`.
     ///
     /// # Errors
     /// When the workload cannot go on.
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error>;
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError>;
 
     /// Fills the bytes of a write before it is handed over.
     #[inline]
-    fn fill(&mut self, _slot: u32, _request: &Request, bytes: &mut [u8]) {
+    fn fill(&mut self, _slot: u32, _request: &OpRequest, bytes: &mut [u8]) {
         scramble(bytes);
     }
 
@@ -51,10 +51,10 @@ pub trait Source {
 
     /// The request was handed to the engine.
     #[inline]
-    fn handed_over(&mut self, _request: &Request, _at: Nanos) {}
+    fn handed_over(&mut self, _request: &OpRequest, _at: Nanos) {}
 
     /// The operation in `slot` has ended.
-    fn completed(&mut self, slot: u32, sample: &Sample);
+    fn completed(&mut self, slot: u32, sample: &OpSample);
 
     /// Whether the slot whose operation has just ended is to be asked before all others, because
     /// what it does next belongs to that operation.
@@ -64,14 +64,14 @@ pub trait Source {
     }
 
     /// Whether the operation in `slot`, which has ended, belongs to the results. Asked before
-    /// [`Source::completed`].
+    /// [`RequestSource::completed`].
     #[inline]
     fn is_counted(&self, _slot: u32) -> bool {
         true
     }
 
     /// Which of its workers has its operation in `slot`, where it plays several. Asked before
-    /// [`Source::completed`].
+    /// [`RequestSource::completed`].
     #[inline]
     fn worker_of(&self, _slot: u32) -> u32 {
         0
@@ -83,11 +83,11 @@ pub trait Source {
     }
 
     /// Looks at the buffer of an operation that has ended, if [`Source::CHECKS`].
-    fn check(&mut self, _slot: u32, _sample: &Sample, _buffer: &[u8]) {}
+    fn check(&mut self, _slot: u32, _sample: &OpSample, _buffer: &[u8]) {}
 
     /// The operation in `slot` has not come back and is waited for no longer: the time it took
     /// until now is known, its end is not.
-    fn given_up(&mut self, _slot: u32, _sample: &Sample) {}
+    fn given_up(&mut self, _slot: u32, _sample: &OpSample) {}
 
     /// How many requests intended to start before `time` were never given out; `due` hears when
     /// each was. May use them up.
@@ -112,26 +112,26 @@ pub fn scramble(bytes: &mut [u8]) {
 /// The load handed over, by the cells of an excerpt; what was handed over after the last cell is in the
 /// last.
 #[derive(Debug)]
-pub(crate) struct Submitted {
+pub(crate) struct SubmissionCounts {
     /// Starts of the cells, then the end of the last.
     edges: Vec<Nanos>,
-    cells: Vec<Cell>,
+    cells: Vec<ModelInterval>,
     cell: usize,
 }
 
-impl Submitted {
-    pub(crate) fn new(excerpt: &Excerpt) -> Submitted {
+impl SubmissionCounts {
+    pub(crate) fn new(excerpt: &ModelExcerpt) -> SubmissionCounts {
         let mut edges = vec![Nanos(0)];
         for cell in &excerpt.cells {
             let start = edges.last().copied().unwrap_or_default();
             edges.push(start + cell.length);
         }
-        let empty = |cell: &Cell| Cell {
+        let empty = |cell: &ModelInterval| ModelInterval {
             length: cell.length,
-            read: Load::default(),
-            write: Load::default(),
+            read: DirectionLoad::default(),
+            write: DirectionLoad::default(),
         };
-        Submitted {
+        SubmissionCounts {
             edges,
             cells: excerpt.cells.iter().map(empty).collect(),
             cell: 0,
@@ -139,7 +139,7 @@ impl Submitted {
     }
 
     #[inline]
-    pub(crate) fn count(&mut self, request: &Request, at: Nanos) {
+    pub(crate) fn count(&mut self, request: &OpRequest, at: Nanos) {
         // Hand-overs come in order, so the cell only moves on.
         while self.cell + 1 < self.cells.len() && at >= self.edges[self.cell + 1] {
             self.cell += 1;
@@ -149,28 +149,28 @@ impl Submitted {
         }
     }
 
-    pub(crate) fn into_cells(self) -> Vec<Cell> {
+    pub(crate) fn into_cells(self) -> Vec<ModelInterval> {
         self.cells
     }
 }
 
 /// A model's requests: they come when they come, whatever the target does.
 #[derive(Debug)]
-pub struct OpenLoop {
-    requests: Played,
+pub struct OpenLoopSource {
+    requests: ModelReplay,
     end: Nanos,
-    submitted: Submitted,
+    submitted: SubmissionCounts,
     ended: bool,
 }
 
-impl OpenLoop {
+impl OpenLoopSource {
     /// Plays the requests of `excerpt` until `end`.
     #[must_use]
-    pub fn new(requests: Played, excerpt: &Excerpt, end: Nanos) -> Self {
-        OpenLoop {
+    pub fn new(requests: ModelReplay, excerpt: &ModelExcerpt, end: Nanos) -> Self {
+        OpenLoopSource {
             requests,
             end,
-            submitted: Submitted::new(excerpt),
+            submitted: SubmissionCounts::new(excerpt),
             ended: false,
         }
     }
@@ -178,11 +178,11 @@ impl OpenLoop {
     /// The load handed over, by the cells of the play in which it was handed over; what was
     /// handed over after the last cell is in the last.
     #[must_use]
-    pub fn into_submitted(self) -> Vec<Cell> {
+    pub fn into_submitted(self) -> Vec<ModelInterval> {
         self.submitted.into_cells()
     }
 
-    fn draw(&mut self) -> Option<Request> {
+    fn draw(&mut self) -> Option<OpRequest> {
         if self.ended {
             return None;
         }
@@ -192,18 +192,18 @@ impl OpenLoop {
     }
 }
 
-impl Source for OpenLoop {
+impl RequestSource for OpenLoopSource {
     #[inline]
-    fn next(&mut self, _now: Nanos, _slot: u32) -> Result<Next, Error> {
-        Ok(self.draw().map_or(Next::End, Next::Request))
+    fn next(&mut self, _now: Nanos, _slot: u32) -> Result<NextRequest, EngineError> {
+        Ok(self.draw().map_or(NextRequest::End, NextRequest::Request))
     }
 
     #[inline]
-    fn handed_over(&mut self, request: &Request, at: Nanos) {
+    fn handed_over(&mut self, request: &OpRequest, at: Nanos) {
         self.submitted.count(request, at);
     }
 
-    fn completed(&mut self, _slot: u32, _sample: &Sample) {}
+    fn completed(&mut self, _slot: u32, _sample: &OpSample) {}
 
     fn left_before(&mut self, time: Nanos, due: &mut dyn FnMut(Nanos)) -> u64 {
         let mut left = 0;

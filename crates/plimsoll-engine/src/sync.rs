@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plain system calls on the driver's own thread: one operation at a time, every kind.
 //!
-//! The call runs inside [`Engine::enter`], so that the hand-over stamp lies before it.
+//! The call runs inside [`IoEngine::enter`], so that the hand-over stamp lies before it.
 
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use crate::engine::{Buffer, Completion, Engine, Unsupported, fits};
-use crate::error::Error;
+use crate::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, fits};
+use crate::error::EngineError;
 use crate::sys::clock::nap;
-use crate::target::Target;
+use crate::target::RequestTarget;
 
 /// One slot, one call at a time.
 #[derive(Debug)]
-pub struct Sync {
-    target: Target,
-    buffer: Buffer,
-    queued: Option<Request>,
-    done: Option<Completion>,
+pub struct SyncEngine {
+    target: RequestTarget,
+    buffer: IoBuffer,
+    queued: Option<OpRequest>,
+    done: Option<IoCompletion>,
 }
 
-impl Sync {
+impl SyncEngine {
     /// An engine on `target` for requests of at most `len_max` bytes.
     #[must_use]
-    pub fn new(target: Target, len_max: u32, seed: Seed) -> Self {
-        Sync {
+    pub fn new(target: RequestTarget, len_max: u32, seed: Seed) -> Self {
+        SyncEngine {
             target,
-            buffer: Buffer::random(len_max as usize, seed.derive("buffer", 0)),
+            buffer: IoBuffer::random(len_max as usize, seed.derive("buffer", 0)),
             queued: None,
             done: None,
         }
@@ -42,7 +42,7 @@ impl Sync {
     }
 }
 
-impl Engine for Sync {
+impl IoEngine for SyncEngine {
     fn describe(&self) -> String {
         "sync".into()
     }
@@ -56,10 +56,10 @@ impl Engine for Sync {
         self.buffer.bytes_mut()
     }
 
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
         self.assert_free(slot);
         if !self.target.supports(request.kind) {
-            return Err(Unsupported(request.kind));
+            return Err(UnsupportedOp(request.kind));
         }
         let room = self.buffer.bytes().len();
         assert!(fits(request, room), "the request fits its buffer");
@@ -67,17 +67,17 @@ impl Engine for Sync {
         Ok(())
     }
 
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         if let Some(request) = self.queued.take() {
             let result = self.target.perform(&request, self.buffer.bytes_mut());
-            self.done = Some(Completion { slot: 0, result });
+            self.done = Some(IoCompletion { slot: 0, result });
         } else if let (Some(time), None) = (wait, &self.done) {
             nap(time);
         }
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         done.extend(self.done.take());
     }
 }

@@ -6,35 +6,35 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::data_file;
-use crate::error::Error;
-use crate::held::{Held, open_beneath};
+use crate::error::EngineError;
+use crate::held::{TargetHandle, open_beneath};
 use crate::nfs;
 use crate::source::scramble;
 use crate::sys::sync_range::sync_file_range;
-use crate::trees::Trees;
+use crate::trees::FileLoopSets;
 
 /// What requests act on.
 #[derive(Debug)]
-pub enum Target {
+pub enum RequestTarget {
     /// One open file; requests name their offset.
     File(Arc<OwnedFd>),
     /// The files of a loop.
-    Tree(Tree),
+    Tree(FileLoopLocalFiles),
     /// The files of a loop on an export that this program speaks with itself.
-    Export(Box<nfs::Tree>),
+    Export(Box<nfs::NfsFileLoopFiles>),
 }
 
 /// The files of a loop, for one of its threads.
 #[derive(Debug)]
-pub struct Tree {
+pub struct FileLoopLocalFiles {
     /// Where the sets lie.
     directory: OwnedFd,
-    trees: Arc<Trees>,
+    trees: Arc<FileLoopSets>,
     /// What the thread has open, by number of the file. A file that is open twice is here twice,
     /// and which of the two is used makes no difference.
     open: Vec<(u32, OwnedFd)>,
@@ -46,24 +46,24 @@ pub struct Tree {
     path: String,
 }
 
-impl Target {
+impl RequestTarget {
     /// The files of `trees` in a directory, opened with `O_DIRECT` when
     /// `direct_align` says what that needs, in bytes, and with `O_SYNC` when `sync`.
     ///
     /// # Errors
     /// When the directory cannot be opened.
     pub(crate) fn tree(
-        directory: &Held,
-        trees: Arc<Trees>,
+        directory: &TargetHandle,
+        trees: Arc<FileLoopSets>,
         (direct_align, sync): (Option<u32>, bool),
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EngineError> {
         let mut flags = OFlags::CLOEXEC;
         flags.set(OFlags::DIRECT, direct_align.is_some());
         flags.set(OFlags::SYNC, sync);
-        Ok(Target::Tree(Tree {
+        Ok(RequestTarget::Tree(FileLoopLocalFiles {
             directory: directory
                 .again()
-                .map_err(|e| Error::at("open the directory", directory.path(), e))?,
+                .map_err(|e| EngineError::at("open the directory", directory.path(), e))?,
             trees,
             open: Vec::new(),
             flags,
@@ -74,31 +74,33 @@ impl Target {
 
     /// A second handle on the same target, for another thread; `None` where state is per thread.
     #[must_use]
-    pub fn share(&self) -> Option<Target> {
+    pub fn share(&self) -> Option<RequestTarget> {
         match self {
-            Target::File(file) => Some(Target::File(Arc::clone(file))),
-            Target::Tree(_) | Target::Export(_) => None,
+            RequestTarget::File(file) => Some(RequestTarget::File(Arc::clone(file))),
+            RequestTarget::Tree(_) | RequestTarget::Export(_) => None,
         }
     }
 
     /// Whether `kind` means something here.
     #[must_use]
-    pub fn supports(&self, kind: Kind) -> bool {
+    pub fn supports(&self, kind: OpKind) -> bool {
         match self {
-            Target::File(_) => matches!(
+            RequestTarget::File(_) => matches!(
                 kind,
-                Kind::Read
-                    | Kind::Write
-                    | Kind::Append
-                    | Kind::Fsync
-                    | Kind::ReadWhole
-                    | Kind::Fdatasync
-                    | Kind::SyncRange
-                    | Kind::Discard
-                    | Kind::SyncAll
-                    | Kind::Close
+                OpKind::Read
+                    | OpKind::Write
+                    | OpKind::Append
+                    | OpKind::Fsync
+                    | OpKind::ReadWhole
+                    | OpKind::Fdatasync
+                    | OpKind::SyncRange
+                    | OpKind::Discard
+                    | OpKind::SyncAll
+                    | OpKind::Close
             ),
-            Target::Tree(_) | Target::Export(_) => !matches!(kind, Kind::SyncRange | Kind::Discard),
+            RequestTarget::Tree(_) | RequestTarget::Export(_) => {
+                !matches!(kind, OpKind::SyncRange | OpKind::Discard)
+            }
         }
     }
 
@@ -107,42 +109,42 @@ impl Target {
     ///
     /// # Errors
     /// What the system said; `EBADF` when a file should be open and none is.
-    pub fn perform(&mut self, request: &Request, buffer: &mut [u8]) -> Result<u64, i32> {
+    pub fn perform(&mut self, request: &OpRequest, buffer: &mut [u8]) -> Result<u64, i32> {
         let moved = match self {
-            Target::Export(tree) => return tree.perform(request, buffer),
-            Target::File(file) => match request.kind {
-                Kind::Append => data_file::append(file, &buffer[..request.len as usize]),
-                Kind::Close => data_file::close(file),
+            RequestTarget::Export(tree) => return tree.perform(request, buffer),
+            RequestTarget::File(file) => match request.kind {
+                OpKind::Append => data_file::append(file, &buffer[..request.len as usize]),
+                OpKind::Close => data_file::close(file),
                 _ => on_file(file, request, buffer),
             },
-            Target::Tree(tree) => tree.perform(request, buffer),
+            RequestTarget::Tree(tree) => tree.perform(request, buffer),
         };
         moved.map_err(Errno::raw_os_error)
     }
 }
 
-fn on_file(file: &OwnedFd, request: &Request, buffer: &mut [u8]) -> Result<u64, Errno> {
+fn on_file(file: &OwnedFd, request: &OpRequest, buffer: &mut [u8]) -> Result<u64, Errno> {
     let len = request.len as usize;
     match request.kind {
-        Kind::Read => Ok(rustix::io::pread(file, &mut buffer[..len], request.offset)? as u64),
-        Kind::Write => Ok(rustix::io::pwrite(file, &buffer[..len], request.offset)? as u64),
-        Kind::Append => {
+        OpKind::Read => Ok(rustix::io::pread(file, &mut buffer[..len], request.offset)? as u64),
+        OpKind::Write => Ok(rustix::io::pwrite(file, &buffer[..len], request.offset)? as u64),
+        OpKind::Append => {
             rustix::fs::seek(file, SeekFrom::End(0))?;
             Ok(rustix::io::write(file, &buffer[..len])? as u64)
         }
-        Kind::Fsync => rustix::fs::fsync(file).map(|()| 0),
-        Kind::ReadWhole => read_whole(file, buffer, len, None),
-        Kind::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0),
-        Kind::SyncRange => {
+        OpKind::Fsync => rustix::fs::fsync(file).map(|()| 0),
+        OpKind::ReadWhole => read_whole(file, buffer, len, None),
+        OpKind::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0),
+        OpKind::SyncRange => {
             sync_file_range(file, request.offset, u64::from(request.len)).map(|()| 0)
         }
-        Kind::Discard => {
+        OpKind::Discard => {
             // Block devices take it too, as a discard.
             let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             let len = u64::from(request.len);
             rustix::fs::fallocate(file, mode, request.offset, len).map(|()| 0)
         }
-        Kind::SyncAll => {
+        OpKind::SyncAll => {
             rustix::fs::sync();
             Ok(0)
         }
@@ -173,36 +175,36 @@ fn read_whole(
     }
 }
 
-impl Tree {
-    fn perform(&mut self, request: &Request, buffer: &mut [u8]) -> Result<u64, Errno> {
+impl FileLoopLocalFiles {
+    fn perform(&mut self, request: &OpRequest, buffer: &mut [u8]) -> Result<u64, Errno> {
         match request.kind {
-            Kind::Open if self.trees.is_read_only(request.file) => {
+            OpKind::Open if self.trees.is_read_only(request.file) => {
                 self.open(request.file, OFlags::RDONLY)
             }
-            Kind::Open => self.open(request.file, OFlags::RDWR),
-            Kind::Create => {
+            OpKind::Open => self.open(request.file, OFlags::RDWR),
+            OpKind::Create => {
                 if self.trees.looks_at_parents() {
                     self.look_at_parent(request.file)?;
                 }
                 self.open(request.file, OFlags::RDWR | OFlags::CREATE)
             }
-            Kind::Close => {
+            OpKind::Close => {
                 let place = self.place(request.file)?;
                 // What close itself reports is not seen; a failed write-back shows at the fsync.
                 drop(self.open.swap_remove(place));
                 Ok(0)
             }
-            Kind::Delete => {
+            OpKind::Delete => {
                 self.trees.write_path(request.file, &mut self.path);
                 let flags = AtFlags::empty();
                 rustix::fs::unlinkat(&self.directory, self.path.as_str(), flags).map(|()| 0)
             }
-            Kind::Stat => {
+            OpKind::Stat => {
                 self.trees.write_path(request.file, &mut self.path);
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
                 rustix::fs::statat(&self.directory, self.path.as_str(), flags).map(|_| 0)
             }
-            Kind::SyncAll => {
+            OpKind::SyncAll => {
                 rustix::fs::sync();
                 Ok(0)
             }
@@ -229,21 +231,21 @@ impl Tree {
         found.ok_or(Errno::BADF)
     }
 
-    fn on_open_file(&self, request: &Request, buffer: &mut [u8]) -> Result<u64, Errno> {
+    fn on_open_file(&self, request: &OpRequest, buffer: &mut [u8]) -> Result<u64, Errno> {
         let file = &self.open[self.place(request.file)?].1;
         match (request.kind, self.direct_align) {
-            (Kind::WriteWhole, _) => {
+            (OpKind::WriteWhole, _) => {
                 let size_bytes = self.trees.designated_bytes(request.file);
                 write_whole(file, &mut buffer[..request.len as usize], size_bytes)
             }
-            (Kind::Read, Some(align)) => {
+            (OpKind::Read, Some(align)) => {
                 // Up to the end of a file that does not end on a block.
                 let len = (request.len as usize).next_multiple_of(align as usize);
                 let room = len.min(buffer.len());
                 let moved = rustix::io::pread(file, &mut buffer[..room], request.offset)? as u64;
                 Ok(moved.min(u64::from(request.len)))
             }
-            (Kind::ReadWhole, align) => read_whole(file, buffer, request.len as usize, align),
+            (OpKind::ReadWhole, align) => read_whole(file, buffer, request.len as usize, align),
             _ => on_file(file, request, buffer),
         }
     }

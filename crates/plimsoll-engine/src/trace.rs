@@ -9,29 +9,29 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::{Model, Space};
+use plimsoll_core::model::{ReplayAddressSpace, WorkloadModel};
 use plimsoll_core::num::{saturating_u32, to_usize};
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{Extent, Work};
-use plimsoll_core::workload::files::Over;
-use plimsoll_core::workload::series::Body;
-use plimsoll_core::workload::{Blocks, FileLoop, Workload};
+use plimsoll_core::workload::blocks::{BlockIoExtent, BlockIoStopCondition};
+use plimsoll_core::workload::files::FileLoopSelection;
+use plimsoll_core::workload::series::PhaseWorkload;
+use plimsoll_core::workload::{BlockIoWorkload, FileLoop, Workload};
 
-use crate::blocks::{self, BlockSource, Common, Merged};
-use crate::check::Checks;
+use crate::blocks::{self, BlockIoSharedState, BlockIoSource, BlockIoSourceMux};
+use crate::check::WorkloadChecker;
 use crate::clock::SimClock;
-use crate::drive::{Limits, drive};
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::file_loop::{FileLoopSource, Play};
-use crate::ground::Ground;
+use crate::drive::{DriverLimits, drive};
+use crate::engine::IoEngine;
+use crate::error::EngineError;
+use crate::file_loop::{FileLoopRun, FileLoopSource};
+use crate::ground::OpenTarget;
 use crate::layout::data_file_name;
-use crate::recorder::Recorder;
-use crate::sim::{Law, SimDisk};
-use crate::source::{Next, Source};
-use crate::trees::{Known, Trees};
+use crate::recorder::SampleRecorder;
+use crate::sim::{SimQueueSpec, SimServiceDistribution};
+use crate::source::{NextRequest, RequestSource};
+use crate::trees::{FileLoopSets, FileSetsByName};
 
 /// Operations of all threads after which a thread is given up that does not get on.
 const OPS_MAX: u64 = 20_000_000;
@@ -42,7 +42,7 @@ pub struct TracedOp {
     /// Which phase of a series, from 0; 0 for other workloads.
     pub phase: u32,
     /// What is done.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// Path of the file below the directory of the workload; empty for [`Kind::SyncAll`].
     pub file: String,
     /// Byte offset, where the kind has one.
@@ -53,7 +53,7 @@ pub struct TracedOp {
 }
 
 /// Whose operations are traced, from 0: the group, and the worker or thread in it.
-pub type Who = (u32, u32);
+pub type WorkerId = (u32, u32);
 
 /// The operations of the first worker of a group: [`trace_worker`].
 ///
@@ -64,7 +64,7 @@ pub fn trace_ops(
     group: u32,
     seed: Seed,
     count: usize,
-) -> Result<Vec<TracedOp>, Error> {
+) -> Result<Vec<TracedOp>, EngineError> {
     trace_worker(workload, (group, 0), seed, count)
 }
 
@@ -80,14 +80,14 @@ pub fn trace_ops(
 /// drawn from `seed`.
 pub fn trace_worker(
     workload: &Workload,
-    who: Who,
+    who: WorkerId,
     seed: Seed,
     count: usize,
-) -> Result<Vec<TracedOp>, Error> {
+) -> Result<Vec<TracedOp>, EngineError> {
     check_who(workload, who)?;
-    let ground = &Ground::Sim(disk(1).into());
-    Checks { ground, align: 1 }.workload(workload)?;
-    let mut known = Known::new();
+    let ground = &OpenTarget::Sim(disk(1).into());
+    WorkloadChecker { ground, align: 1 }.workload(workload)?;
+    let mut known = FileSetsByName::new();
     match workload {
         Workload::Blocks(blocks) => trace_blocks(blocks, who, seed, count),
         Workload::Files(files) => trace_loop(files, who, seed, count, &mut known),
@@ -96,8 +96,8 @@ pub fn trace_worker(
             for (number, phase) in (0..).zip(&series.phases) {
                 let seed = seed.derive("phase", number.into());
                 let of_phase = match &phase.body {
-                    Body::Blocks(blocks) => trace_blocks(blocks, who, seed, count)?,
-                    Body::Files(files) => trace_loop(files, who, seed, count, &mut known)?,
+                    PhaseWorkload::Blocks(blocks) => trace_blocks(blocks, who, seed, count)?,
+                    PhaseWorkload::Files(files) => trace_loop(files, who, seed, count, &mut known)?,
                 };
                 let in_phase = |op| TracedOp {
                     phase: number,
@@ -113,35 +113,40 @@ pub fn trace_worker(
 }
 
 /// The requests of a whole play, where they were recorded exactly as they were.
-fn trace_model(model: &Model, seed: Seed, count: usize) -> Vec<TracedOp> {
+fn trace_model(model: &WorkloadModel, seed: Seed, count: usize) -> Vec<TracedOp> {
     const DRAWN_ALIGN_BYTES: u32 = 512;
     let align = model.requests.as_ref().map_or(DRAWN_ALIGN_BYTES, |_| 1);
-    let played = model.play(&model.whole(1.0), &Space::AsRecorded, align, seed);
-    let op = |request: Request| TracedOp {
+    let played = model.play(
+        &model.whole(1.0),
+        &ReplayAddressSpace::AsRecorded,
+        align,
+        seed,
+    );
+    let op = |request: OpRequest| TracedOp {
         phase: 0,
         kind: request.kind,
-        file: data_file_name(&Extent::default().file, None),
+        file: data_file_name(&BlockIoExtent::default().file, None),
         offset: request.offset,
         len: u64::from(request.len),
     };
     played.take(count).map(op).collect()
 }
 
-fn no_trace(workload: &Workload) -> Error {
-    Error::Workload(format!(
+fn no_trace(workload: &Workload) -> EngineError {
+    EngineError::Workload(format!(
         "the operations of '{}' are not traced: only those of models, block I/O and file loops are",
         workload.name()
     ))
 }
 
 /// Whether the workload, or one of its phases, has this worker.
-fn check_who(workload: &Workload, who: Who) -> Result<(), Error> {
+fn check_who(workload: &Workload, who: WorkerId) -> Result<(), EngineError> {
     let has = match workload {
         Workload::Blocks(blocks) => blocks_have(blocks, who),
         Workload::Files(files) => files_have(files, who),
         Workload::Series(series) => series.phases.iter().any(|phase| match &phase.body {
-            Body::Blocks(blocks) => blocks_have(blocks, who),
-            Body::Files(files) => files_have(files, who),
+            PhaseWorkload::Blocks(blocks) => blocks_have(blocks, who),
+            PhaseWorkload::Files(files) => files_have(files, who),
         }),
         Workload::Model(_) => who == (0, 0),
         Workload::Commands(_) => return Err(no_trace(workload)),
@@ -150,37 +155,37 @@ fn check_who(workload: &Workload, who: Who) -> Result<(), Error> {
         return Ok(());
     }
     let (name, (group, worker)) = (workload.name(), who);
-    Err(Error::Workload(format!(
+    Err(EngineError::Workload(format!(
         "'{name}' has no worker {worker} in a group {group}; both are counted from 0"
     )))
 }
 
-fn blocks_have(blocks: &Blocks, (group, worker): Who) -> bool {
+fn blocks_have(blocks: &BlockIoWorkload, (group, worker): WorkerId) -> bool {
     let group = blocks.groups.get(to_usize(group.into()));
     group.is_some_and(|group| worker < group.workers)
 }
 
-fn files_have(files: &FileLoop, (group, worker): Who) -> bool {
+fn files_have(files: &FileLoop, (group, worker): WorkerId) -> bool {
     let group = files.groups.get(to_usize(group.into()));
     group.is_some_and(|group| worker < group.threads)
 }
 
 /// The simulated disk: everything takes a microsecond, nothing waits for anything else.
-fn disk(slots: u32) -> SimDisk {
-    SimDisk {
+fn disk(slots: u32) -> SimQueueSpec {
+    SimQueueSpec {
         service: Nanos(1_000),
         ns_per_byte: 0.0,
         servers: slots,
-        law: Law::Constant,
+        law: SimServiceDistribution::Constant,
     }
 }
 
 /// Plays a source in virtual time until it ends.
-fn play<S: Source>(source: &mut S, slots: u32, seed: Seed) -> Result<(), Error> {
+fn play<S: RequestSource>(source: &mut S, slots: u32, seed: Seed) -> Result<(), EngineError> {
     let clock = SimClock::new();
-    let mut engine: Box<dyn Engine> = Box::new(disk(slots).engine(slots, clock.clone(), seed));
-    let mut recorder = Recorder::new(Nanos(0), ());
-    let limits = Limits::simulated(Nanos::MAX);
+    let mut engine: Box<dyn IoEngine> = Box::new(disk(slots).engine(slots, clock.clone(), seed));
+    let mut recorder = SampleRecorder::new(Nanos(0), ());
+    let limits = DriverLimits::simulated(Nanos::MAX);
     let go_on = AtomicBool::new(false);
     let engine = engine.as_mut();
     drive(engine, &clock, source, &mut recorder, limits, &go_on)?;
@@ -188,27 +193,27 @@ fn play<S: Source>(source: &mut S, slots: u32, seed: Seed) -> Result<(), Error> 
 }
 
 fn trace_blocks(
-    blocks: &Blocks,
-    (group, worker): Who,
+    blocks: &BlockIoWorkload,
+    (group, worker): WorkerId,
     seed: Seed,
     count: usize,
-) -> Result<Vec<TracedOp>, Error> {
+) -> Result<Vec<TracedOp>, EngineError> {
     let number = to_usize(group.into());
     let asked = blocks.groups.get(number);
     let Some(asked) = asked.filter(|group| worker < group.workers) else {
         return Ok(Vec::new());
     };
-    let common = Common::new(blocks, false);
+    let common = BlockIoSharedState::new(blocks, false);
     let mut posts = blocks::posts(blocks, (Nanos(0), Nanos::MAX), seed, &common);
     // Only workers that share their work have a part in what the others do.
-    let shares_work = matches!(asked.work, Work::Together(_));
+    let shares_work = matches!(asked.work, BlockIoStopCondition::Together(_));
     posts.retain(|post| post.group_number == number && (post.worker == worker || shares_work));
     let members = posts.iter().map(|post| {
         let depth = post.group.depth;
-        (BlockSource::new(post, depth), depth)
+        (BlockIoSource::new(post, depth), depth)
     });
-    let mut source = WatchedBlocks {
-        inner: Merged::new(members.collect()),
+    let mut source = BlockIoTraceSource {
+        inner: BlockIoSourceMux::new(members.collect()),
         place: if shares_work {
             to_usize(worker.into())
         } else {
@@ -223,7 +228,7 @@ fn trace_blocks(
     Ok(source.traced)
 }
 
-fn traced(request: &Request, file: String) -> TracedOp {
+fn traced(request: &OpRequest, file: String) -> TracedOp {
     TracedOp {
         phase: 0,
         kind: request.kind,
@@ -234,8 +239,8 @@ fn traced(request: &Request, file: String) -> TracedOp {
 }
 
 /// Workers of a group of which one is watched.
-struct WatchedBlocks {
-    inner: Merged,
+struct BlockIoTraceSource {
+    inner: BlockIoSourceMux,
     /// Of the watched one among them.
     place: usize,
     /// What it works on.
@@ -244,13 +249,13 @@ struct WatchedBlocks {
     traced: Vec<TracedOp>,
 }
 
-impl Source for WatchedBlocks {
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+impl RequestSource for BlockIoTraceSource {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         if self.traced.len() >= self.count {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         let next = self.inner.next(now, slot)?;
-        if let Next::Request(request) = &next
+        if let NextRequest::Request(request) = &next
             && self.inner.holder(slot) == self.place
         {
             self.traced.push(traced(request, self.file.clone()));
@@ -258,32 +263,32 @@ impl Source for WatchedBlocks {
         Ok(next)
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         self.inner.completed(slot, sample);
     }
 }
 
 fn trace_loop(
     files: &FileLoop,
-    (group, worker): Who,
+    (group, worker): WorkerId,
     seed: Seed,
     count: usize,
-    known: &mut Known,
-) -> Result<Vec<TracedOp>, Error> {
+    known: &mut FileSetsByName,
+) -> Result<Vec<TracedOp>, EngineError> {
     let threads = files.threads();
     let before = files.groups.iter().take(to_usize(group.into()));
     let before: u32 = before.map(|group| group.threads).sum();
     // A phase without such a worker is played all the same: later ones need its files.
     let thread = files_have(files, (group, worker)).then_some(before + worker);
-    let trees = Arc::new(Trees::new(files, seed, known));
-    let loops = Arc::new(Play::new(files, Arc::clone(&trees)));
-    let mut source = Watched {
+    let trees = Arc::new(FileLoopSets::new(files, seed, known));
+    let loops = Arc::new(FileLoopRun::new(files, Arc::clone(&trees)));
+    let mut source = FileLoopTraceSource {
         inner: loops.source((0, threads), Nanos::MAX, None, seed)?,
         trees,
         thread,
         count,
         // Later phases need the files of one that goes over them.
-        to_the_end: files.over != Over::Rotor,
+        to_the_end: files.over != FileLoopSelection::Rotor,
         ops_left: OPS_MAX,
         traced: Vec::new(),
     };
@@ -292,9 +297,9 @@ fn trace_loop(
 }
 
 /// A source of which one thread is watched.
-struct Watched {
+struct FileLoopTraceSource {
     inner: FileLoopSource,
-    trees: Arc<Trees>,
+    trees: Arc<FileLoopSets>,
     thread: Option<u32>,
     count: usize,
     to_the_end: bool,
@@ -302,18 +307,18 @@ struct Watched {
     traced: Vec<TracedOp>,
 }
 
-impl Watched {
-    fn write_down(&mut self, request: &Request) {
+impl FileLoopTraceSource {
+    fn write_down(&mut self, request: &OpRequest) {
         let file = match request.kind {
-            Kind::SyncAll => String::new(),
+            OpKind::SyncAll => String::new(),
             _ => self.trees.path(request.file),
         };
         let mut op = traced(request, file);
         if request.len == u32::MAX {
             // Longer than a request can say: what was meant is the set's to tell.
             op.len = match request.kind {
-                Kind::WriteWhole => self.trees.designated_bytes(request.file),
-                Kind::ReadWhole => self.trees.size_bytes(request.file),
+                OpKind::WriteWhole => self.trees.designated_bytes(request.file),
+                OpKind::ReadWhole => self.trees.size_bytes(request.file),
                 _ => op.len,
             };
         }
@@ -321,17 +326,17 @@ impl Watched {
     }
 }
 
-impl Source for Watched {
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+impl RequestSource for FileLoopTraceSource {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         let enough = self.thread.is_none() || self.traced.len() >= self.count;
         let enough = enough && !self.to_the_end;
         if enough || self.ops_left == 0 {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         self.inner.next(now, slot)
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         self.ops_left = self.ops_left.saturating_sub(1);
         let is_watched = self.thread.is_some() && self.inner.holder(slot) == self.thread;
         if is_watched && self.traced.len() < self.count {
@@ -344,42 +349,45 @@ impl Source for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::comparison::Metric;
-    use plimsoll_core::offsets::Offsets;
-    use plimsoll_core::workload::Commands;
-    use plimsoll_core::workload::blocks::{Finish, Group, Turn, TurnKind};
-    use plimsoll_core::workload::files::{
-        FileOp, FileSet, LoopGroup, LoopOp, Order, Sizes, Tree, WithoutFile,
+    use plimsoll_core::comparison::ComparisonMetric;
+    use plimsoll_core::offsets::OffsetPattern;
+    use plimsoll_core::workload::CommandWorkload;
+    use plimsoll_core::workload::blocks::{
+        BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
     };
-    use plimsoll_core::workload::series::{Phase, Series};
+    use plimsoll_core::workload::files::{
+        FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOrder, FileOp, FileSet,
+        FileSizeDistribution, FileTreeLayout,
+    };
+    use plimsoll_core::workload::series::{PhaseSeries, PhaseSpec};
 
     /// A phase over eight files of two threads, each with a directory of its own.
-    fn phase(name: &str, ops: &[FileOp], made_earlier: bool) -> Phase {
+    fn phase(name: &str, ops: &[FileOp], made_earlier: bool) -> PhaseSpec {
         let set = FileSet {
             prealloc: 0.0,
-            tree: Tree::Even(2),
+            tree: FileTreeLayout::Even(2),
             made_earlier,
-            ..FileSet::flat("set", 8, 100, Sizes::Constant)
+            ..FileSet::flat("set", 8, 100, FileSizeDistribution::Constant)
         };
-        let group = LoopGroup {
+        let group = FileLoopGroup {
             name: "group".into(),
             threads: 2,
-            ops: ops.iter().copied().map(LoopOp::from).collect(),
+            ops: ops.iter().copied().map(FileLoopOp::from).collect(),
             direct: false,
             sync: false,
         };
-        Phase {
+        PhaseSpec {
             name: name.into(),
-            body: Body::Files(FileLoop {
+            body: PhaseWorkload::Files(FileLoop {
                 name: name.into(),
                 sets: vec![set],
                 groups: vec![group],
-                over: Over::Each(Order::Numbered),
+                over: FileLoopSelection::Each(FileLoopOrder::Numbered),
                 events_per_s: None,
                 sync_at_end: false,
-                without_file: WithoutFile::Fail,
+                without_file: FileLoopNoFilePolicy::Fail,
             }),
-            metric: Metric::OpsPerSecond,
+            metric: ComparisonMetric::OpsPerSecond,
             stonewall: false,
             limit: None,
             cold: false,
@@ -390,7 +398,7 @@ mod tests {
     fn a_series_is_traced_phase_by_phase_on_the_same_files() {
         let whole = FileOp::WriteWhole { piece_bytes: 64 };
         let create = [FileOp::Create, whole, FileOp::Close];
-        let series = Workload::Series(Series {
+        let series = Workload::Series(PhaseSeries {
             name: "series".into(),
             classic: None,
             phases: vec![
@@ -419,10 +427,10 @@ mod tests {
             FileOp::Close,
         ];
         let mut huge_files = phase("huge", &ops, false);
-        if let Body::Files(files) = &mut huge_files.body {
+        if let PhaseWorkload::Files(files) = &mut huge_files.body {
             files.sets[0].mean_bytes = huge;
         }
-        let series = Workload::Series(Series {
+        let series = Workload::Series(PhaseSeries {
             name: "series".into(),
             classic: None,
             phases: vec![huge_files],
@@ -432,15 +440,15 @@ mod tests {
         assert_eq!(bytes, [0, huge, huge, 0]);
     }
 
-    fn blocks(change: impl FnOnce(&mut Group)) -> Blocks {
-        let mut group = Group {
-            mix: vec![Turn::of(TurnKind::Update, 4096)],
-            offsets: Offsets::Sequential,
-            ..Group::default()
+    fn blocks(change: impl FnOnce(&mut BlockIoGroup)) -> BlockIoWorkload {
+        let mut group = BlockIoGroup {
+            mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Update, 4096)],
+            offsets: OffsetPattern::Sequential,
+            ..BlockIoGroup::default()
         };
         group.extent.bytes = 3 * 4096;
         change(&mut group);
-        Blocks {
+        BlockIoWorkload {
             name: "blocks".into(),
             groups: vec![group],
         }
@@ -454,12 +462,12 @@ mod tests {
 
     #[test]
     fn blocks_are_traced_with_syncs_and_what_comes_last() {
-        let syncs = |group: &mut Group| {
+        let syncs = |group: &mut BlockIoGroup| {
             group.workers = 2;
-            group.work = Work::Pass;
+            group.work = BlockIoStopCondition::Pass;
             group.extent.shared = false;
             group.syncs.every = 2;
-            group.finish = vec![Finish::Fsync, Finish::Close];
+            group.finish = vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close];
         };
         let expect = [
             "read plimsoll.data.0 0 4096",
@@ -480,13 +488,13 @@ mod tests {
 
     #[test]
     fn the_asked_group_is_traced_and_those_who_share_its_work_take_theirs() {
-        let mut two = blocks(|group| group.work = Work::Each(1));
+        let mut two = blocks(|group| group.work = BlockIoStopCondition::Each(1));
         two.groups
             .extend(blocks(|group| group.name = "others".into()).groups);
         for (work, workers, ops) in [
-            (Work::Together(12), 3, 8),
-            (Work::Each(4), 3, 8),
-            (Work::Time, 1, 50),
+            (BlockIoStopCondition::Together(12), 3, 8),
+            (BlockIoStopCondition::Each(4), 3, 8),
+            (BlockIoStopCondition::Time, 1, 50),
         ] {
             two.groups[1].work = work;
             two.groups[1].workers = workers;
@@ -502,11 +510,11 @@ mod tests {
 
     #[test]
     fn a_series_may_have_phases_of_both_kinds() {
-        let of_blocks = Phase {
-            body: Body::Blocks(blocks(|group| group.work = Work::Pass)),
+        let of_blocks = PhaseSpec {
+            body: PhaseWorkload::Blocks(blocks(|group| group.work = BlockIoStopCondition::Pass)),
             ..phase("blocks", &[], false)
         };
-        let series = Workload::Series(Series {
+        let series = Workload::Series(PhaseSeries {
             name: "series".into(),
             classic: None,
             phases: vec![
@@ -525,7 +533,7 @@ mod tests {
         let fine = Workload::Blocks(blocks(|_| ()));
         let idle = Workload::Blocks(blocks(|group| group.workers = 0));
         let empty = Workload::Blocks(blocks(|group| group.extent.bytes = 1));
-        let programs = Workload::Commands(Commands {
+        let programs = Workload::Commands(CommandWorkload {
             name: "programs".into(),
             prepare: Vec::new(),
             phases: Vec::new(),

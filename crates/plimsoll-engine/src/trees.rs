@@ -14,28 +14,28 @@ use std::sync::Arc;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::workload::FileLoop;
-use plimsoll_core::workload::files::{FileSet, Names, Over};
+use plimsoll_core::workload::files::{FileLoopSelection, FileNameScheme, FileSet};
 
-use crate::fileset::Fileset;
-use shape::Shape;
+use crate::fileset::FileSlotTable;
+use shape::FileSetDirTree;
 
 /// A set of files and where they lie.
 #[derive(Debug)]
-pub(crate) struct Grove {
+pub(crate) struct FileSetState {
     pub(crate) name: String,
-    pub(crate) slots: Fileset,
-    pub(crate) shape: Shape,
-    names: Names,
+    pub(crate) slots: FileSlotTable,
+    pub(crate) shape: FileSetDirTree,
+    names: FileNameScheme,
     seed: Seed,
 }
 
 /// Sets by name: those of a series that have the same name are the same files.
-pub(crate) type Known = BTreeMap<String, Arc<Grove>>;
+pub(crate) type FileSetsByName = BTreeMap<String, Arc<FileSetState>>;
 
 /// The sets of one loop.
 #[derive(Debug)]
-pub struct Trees {
-    groves: Vec<Arc<Grove>>,
+pub struct FileLoopSets {
+    groves: Vec<Arc<FileSetState>>,
     /// Number of the first file of each set, and behind the last one.
     first: Vec<u32>,
     read_only: Vec<bool>,
@@ -43,22 +43,22 @@ pub struct Trees {
     looks_at_parents: bool,
 }
 
-impl Trees {
+impl FileLoopSets {
     /// The sets of `files`; those that are in `known` by name are shared, the others are drawn from
     /// `seed` and added to it. The loop must have been checked.
-    pub(crate) fn new(files: &FileLoop, seed: Seed, known: &mut Known) -> Self {
-        let mut trees = Trees {
+    pub(crate) fn new(files: &FileLoop, seed: Seed, known: &mut FileSetsByName) -> Self {
+        let mut trees = FileLoopSets {
             groves: Vec::new(),
             first: vec![0],
             read_only: files.sets.iter().map(|set| set.read_only).collect(),
-            looks_at_parents: files.over == Over::Rotor,
+            looks_at_parents: files.over == FileLoopSelection::Rotor,
         };
         let mut end = 0u32;
         for (index, set) in files.sets.iter().enumerate() {
             let seed = seed.derive("file set", index as u64);
             let grove = known
                 .entry(set.name.clone())
-                .or_insert_with(|| Arc::new(Grove::new(set, seed)));
+                .or_insert_with(|| Arc::new(FileSetState::new(set, seed)));
             end += grove.slots.entries();
             trees.groves.push(Arc::clone(grove));
             trees.first.push(end);
@@ -72,7 +72,7 @@ impl Trees {
     }
 
     /// The slots of a set.
-    pub(crate) fn set(&self, set: u32) -> &Fileset {
+    pub(crate) fn set(&self, set: u32) -> &FileSlotTable {
         &self.groves[set as usize].slots
     }
 
@@ -124,17 +124,17 @@ impl Trees {
     }
 
     /// A set by its number.
-    pub(crate) fn grove(&self, set: u32) -> &Grove {
+    pub(crate) fn grove(&self, set: u32) -> &FileSetState {
         &self.groves[set as usize]
     }
 }
 
-impl Grove {
+impl FileSetState {
     fn new(set: &FileSet, seed: Seed) -> Self {
-        Grove {
+        FileSetState {
             name: set.name.clone(),
-            slots: Fileset::new(set, seed),
-            shape: Shape::new(set.tree, set.entries, seed),
+            slots: FileSlotTable::new(set, seed),
+            shape: FileSetDirTree::new(set.tree, set.entries, seed),
             names: set.names,
             seed: seed.derive("file names", 0),
         }
@@ -149,13 +149,13 @@ impl Grove {
 
     fn push_name(&self, file: u32, path: &mut String) {
         let written = match self.names {
-            Names::Digits => write!(path, "{file:08}"),
-            Names::NumberFirst => {
+            FileNameScheme::Digits => write!(path, "{file:08}"),
+            FileNameScheme::NumberFirst => {
                 let number = write!(path, "{file:010x}");
                 self.push_random(file, path);
                 number
             }
-            Names::NumberLast => {
+            FileNameScheme::NumberLast => {
                 self.push_random(file, path);
                 write!(path, "{file:010x}")
             }
@@ -174,12 +174,12 @@ impl Grove {
         }
     }
 
-    /// The number in a name that [`Grove::push_name`] made; `None` for other names.
+    /// The number in a name that [`FileSetState::push_name`] made; `None` for other names.
     pub(crate) fn number_of(&self, name: &str) -> Option<u32> {
         let number = match self.names {
-            Names::Digits => name.parse().ok()?,
-            Names::NumberFirst => u32::from_str_radix(name.get(..10)?, 16).ok()?,
-            Names::NumberLast => {
+            FileNameScheme::Digits => name.parse().ok()?,
+            FileNameScheme::NumberFirst => u32::from_str_radix(name.get(..10)?, 16).ok()?,
+            FileNameScheme::NumberLast => {
                 let start = name.len().checked_sub(10)?;
                 u32::from_str_radix(name.get(start..)?, 16).ok()?
             }
@@ -191,24 +191,27 @@ impl Grove {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::workload::files::{Sizes, Tree, WithoutFile};
+    use plimsoll_core::workload::files::{
+        FileLoopNoFilePolicy, FileSizeDistribution, FileTreeLayout,
+    };
 
-    fn trees(sets: Vec<FileSet>) -> Trees {
+    fn trees(sets: Vec<FileSet>) -> FileLoopSets {
         let files = FileLoop {
             name: "test".into(),
             sets,
             groups: Vec::new(),
-            over: plimsoll_core::workload::files::Over::Rotor,
+            over: plimsoll_core::workload::files::FileLoopSelection::Rotor,
             events_per_s: None,
             sync_at_end: false,
-            without_file: WithoutFile::Fail,
+            without_file: FileLoopNoFilePolicy::Fail,
         };
-        Trees::new(&files, Seed(1), &mut Known::new())
+        FileLoopSets::new(&files, Seed(1), &mut FileSetsByName::new())
     }
 
     #[test]
     fn numbers_run_through_all_sets() {
-        let set = |name: &str, entries| FileSet::flat(name, entries, 0, Sizes::Constant);
+        let set =
+            |name: &str, entries| FileSet::flat(name, entries, 0, FileSizeDistribution::Constant);
         let trees = trees(vec![set("a", 3), set("log", 1), set("b", 2)]);
         for (place, number, path) in [
             ((0, 2), 2, "a/00000002"),
@@ -223,11 +226,15 @@ mod tests {
 
     #[test]
     fn names_hold_their_number_and_are_all_different() {
-        for names in [Names::Digits, Names::NumberFirst, Names::NumberLast] {
+        for names in [
+            FileNameScheme::Digits,
+            FileNameScheme::NumberFirst,
+            FileNameScheme::NumberLast,
+        ] {
             let set = FileSet {
                 names,
-                tree: Tree::Even(3),
-                ..FileSet::flat("set", 1_000, 0, Sizes::Constant)
+                tree: FileTreeLayout::Even(3),
+                ..FileSet::flat("set", 1_000, 0, FileSizeDistribution::Constant)
             };
             let trees = trees(vec![set]);
             let grove = &trees.groves[0];
@@ -240,7 +247,7 @@ mod tests {
                 lengths.insert(name.len());
             }
             let expect: Vec<usize> = match names {
-                Names::Digits => vec![8],
+                FileNameScheme::Digits => vec![8],
                 _ => (10..=22).collect(),
             };
             assert!(lengths.into_iter().eq(expect), "{names:?}");

@@ -5,30 +5,30 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::data_check::{BadBlock, DataCheckResult};
-use plimsoll_core::event::Interval;
+use plimsoll_core::event::TrialInterval;
 
-use crate::act::{Act, Body};
+use crate::act::{PhaseRun, PhaseRunWorkload};
 use crate::choice::DataCheck;
-use crate::error::Error;
-use crate::outcome::Outcome;
-use crate::verify::{Registers, VerifyReport, read_back};
+use crate::error::EngineError;
+use crate::outcome::RunResult;
+use crate::verify::{DataCheckRegisterSet, VerifyReport, read_back};
 
 /// Blocks read back at the same time.
 const DEPTH: u32 = 32;
 
-impl Act<'_> {
+impl PhaseRun<'_> {
     /// Plays it; where its data are to be verified, they are, and are read back afterwards.
     pub(crate) fn run_verified(
         &self,
         stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Outcome, Error> {
+        on_interval: &mut dyn FnMut(TrialInterval),
+    ) -> Result<RunResult, EngineError> {
         let blocks = match self.body {
-            Body::Blocks(blocks) if self.options.data_check != DataCheck::Off => blocks,
+            PhaseRunWorkload::Blocks(blocks) if self.options.data_check != DataCheck::Off => blocks,
             _ => return self.run(stop, on_interval),
         };
-        let registers = Registers::new(self.ground, blocks, self.options)?;
-        let act = Act {
+        let registers = DataCheckRegisterSet::new(self.ground, blocks, self.options)?;
+        let act = PhaseRun {
             registers: Some(&registers),
             ..*self
         };
@@ -39,9 +39,9 @@ impl Act<'_> {
 
     fn read_back(
         &self,
-        registers: &Registers,
+        registers: &DataCheckRegisterSet,
         stop: &AtomicBool,
-    ) -> Result<DataCheckResult, Error> {
+    ) -> Result<DataCheckResult, EngineError> {
         let mut whole = DataCheckResult::default();
         for (path, register) in &registers.by_path {
             // Around the page cache where possible, whatever the workload does: what it holds says

@@ -2,25 +2,25 @@
 //! Keeps the account of workers whose source keeps none itself.
 
 use plimsoll_core::event::WorkerResult;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::units::Nanos;
 
-use crate::error::Error;
-use crate::source::{Next, Source};
+use crate::error::EngineError;
+use crate::source::{NextRequest, RequestSource};
 
 /// A source, and what was done for it.
 #[derive(Debug)]
-pub(crate) struct Watched<S> {
+pub(crate) struct WorkerStatsSource<S> {
     source: S,
     warmup: Nanos,
     /// By the worker that the source says a slot is.
     workers: Vec<Option<WorkerResult>>,
 }
 
-impl<S: Source> Watched<S> {
+impl<S: RequestSource> WorkerStatsSource<S> {
     /// Watches a source of so many workers.
     pub(crate) fn new(source: S, workers: u32, warmup: Nanos) -> Self {
-        Watched {
+        WorkerStatsSource {
             source,
             warmup,
             workers: vec![None; workers.max(1) as usize],
@@ -32,7 +32,7 @@ impl<S: Source> Watched<S> {
     }
 
     #[inline]
-    fn count(&mut self, slot: u32, sample: &Sample) {
+    fn count(&mut self, slot: u32, sample: &OpSample) {
         let began = sample.request.intended_at;
         if began < self.warmup {
             return;
@@ -45,7 +45,7 @@ impl<S: Source> Watched<S> {
         worker.ended = worker.ended.max(sample.completed_at);
         let is_work = !matches!(
             sample.request.kind,
-            Kind::Fsync | Kind::Fdatasync | Kind::SyncRange | Kind::SyncAll | Kind::Close
+            OpKind::Fsync | OpKind::Fdatasync | OpKind::SyncRange | OpKind::SyncAll | OpKind::Close
         );
         if let (Ok(bytes), true) = (sample.result, is_work) {
             worker.ops += 1;
@@ -54,16 +54,16 @@ impl<S: Source> Watched<S> {
     }
 }
 
-impl<S: Source> Source for Watched<S> {
+impl<S: RequestSource> RequestSource for WorkerStatsSource<S> {
     const CHECKS: bool = S::CHECKS;
 
     #[inline]
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         self.source.next(now, slot)
     }
 
     #[inline]
-    fn fill(&mut self, slot: u32, request: &Request, bytes: &mut [u8]) {
+    fn fill(&mut self, slot: u32, request: &OpRequest, bytes: &mut [u8]) {
         self.source.fill(slot, request, bytes);
     }
 
@@ -72,12 +72,12 @@ impl<S: Source> Source for Watched<S> {
     }
 
     #[inline]
-    fn handed_over(&mut self, request: &Request, at: Nanos) {
+    fn handed_over(&mut self, request: &OpRequest, at: Nanos) {
         self.source.handed_over(request, at);
     }
 
     #[inline]
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         if self.source.is_counted(slot) {
             self.count(slot, sample);
         }
@@ -94,7 +94,7 @@ impl<S: Source> Source for Watched<S> {
         self.source.is_counted(slot)
     }
 
-    fn check(&mut self, slot: u32, sample: &Sample, buffer: &[u8]) {
+    fn check(&mut self, slot: u32, sample: &OpSample, buffer: &[u8]) {
         self.source.check(slot, sample, buffer);
     }
 
@@ -103,7 +103,7 @@ impl<S: Source> Source for Watched<S> {
         Some((self.source.workers()).unwrap_or_else(|| counted.collect()))
     }
 
-    fn given_up(&mut self, slot: u32, sample: &Sample) {
+    fn given_up(&mut self, slot: u32, sample: &OpSample) {
         if self.source.is_counted(slot) {
             self.count(slot, sample);
         }

@@ -4,17 +4,19 @@
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use plimsoll_core::event::WorkerResult;
-use plimsoll_core::model::Cell;
+use plimsoll_core::model::ModelInterval;
 use plimsoll_core::units::Nanos;
 
-use crate::cpu::{self, CpuTimes};
-use crate::drive::DriveEnd;
+use crate::cpu::{self, ThreadCpuTimes};
+use crate::drive::DriverResult;
 use crate::pool::thread_id;
-use crate::recorder::{Boundary, Own, Recorder, RequestMarks, Tally};
+use crate::recorder::{
+    IntervalListener, IntervalStats, RequestMarks, SampleRecorder, WorkerOverhead,
+};
 
 /// What has ended in a worker since its report before.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct WorkerReport {
     /// Which worker.
     pub(crate) worker: u32,
     /// The second of the measured part it belongs to.
@@ -22,18 +24,18 @@ pub(crate) struct Report {
     /// The second the worker is in now; `u64::MAX` when it has ended.
     pub(crate) next: u64,
     /// The operations.
-    pub(crate) tally: Tally,
+    pub(crate) tally: IntervalStats,
 }
 
 /// A worker's means to report.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct WorkerReportChannel {
     /// Number of the worker, from 0.
     pub(crate) number: u32,
     /// To the controller.
-    pub(crate) reports: SyncSender<Report>,
+    pub(crate) reports: SyncSender<WorkerReport>,
     /// Tallies that come back cleared, so that none is allocated once the run goes.
-    pub(crate) spares: Receiver<Tally>,
+    pub(crate) spares: Receiver<IntervalStats>,
     /// Whether waiting for the controller costs nothing.
     pub(crate) virtual_time: bool,
     /// Length of the warm-up.
@@ -42,12 +44,12 @@ pub(crate) struct Desk {
     pub(crate) open: Option<Option<Nanos>>,
 }
 
-impl Desk {
+impl WorkerReportChannel {
     /// The messenger of this worker, whose engine has `helpers` threads and, when `in_kernel`,
     /// threads that the kernel makes and ends as it likes.
-    pub(crate) fn messenger(self, mut helpers: Vec<u32>, in_kernel: bool) -> Messenger {
+    pub(crate) fn messenger(self, mut helpers: Vec<u32>, in_kernel: bool) -> WorkerReportSender {
         helpers.push(thread_id());
-        Messenger {
+        WorkerReportSender {
             desk: self,
             threads: helpers,
             in_kernel,
@@ -58,15 +60,15 @@ impl Desk {
 
 /// Carries reports to the controller.
 #[derive(Debug)]
-pub(crate) struct Messenger {
-    desk: Desk,
+pub(crate) struct WorkerReportSender {
+    desk: WorkerReportChannel,
     threads: Vec<u32>,
     in_kernel: bool,
-    cpu_before: Option<CpuTimes>,
+    cpu_before: Option<ThreadCpuTimes>,
 }
 
-impl Messenger {
-    fn cpu_times(&self) -> CpuTimes {
+impl WorkerReportSender {
+    fn cpu_times(&self) -> ThreadCpuTimes {
         if self.in_kernel {
             cpu::of_threads(&cpu::with_kernel_threads(&self.threads))
         } else {
@@ -75,14 +77,14 @@ impl Messenger {
     }
 }
 
-impl Boundary for Messenger {
+impl IntervalListener for WorkerReportSender {
     fn measured_part_began(&mut self) {
         self.cpu_before = Some(self.cpu_times());
     }
 
-    fn passed(&mut self, index: u64, next: u64, tally: &mut Tally) {
+    fn passed(&mut self, index: u64, next: u64, tally: &mut IntervalStats) {
         let spare = self.desk.spares.try_recv().unwrap_or_default();
-        let report = Report {
+        let report = WorkerReport {
             worker: self.desk.number,
             index,
             next,
@@ -101,42 +103,42 @@ impl Boundary for Messenger {
 
 /// A worker's account.
 #[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) end: DriveEnd,
+pub(crate) struct WorkerRunResult {
+    pub(crate) end: DriverResult,
     pub(crate) engine: String,
     /// User and system time of the measured part; that of kernel threads that ended in it is
     /// missed.
     pub(crate) cpu_ns: (u64, u64),
     /// What the generator took outside the engine.
-    pub(crate) own: Own,
+    pub(crate) own: WorkerOverhead,
     /// What is known of its operations beside their times.
     pub(crate) marks: RequestMarks,
     /// When the last recorded operation ended.
     pub(crate) last_end: Nanos,
-    pub(crate) submitted: Vec<Cell>,
+    pub(crate) submitted: Vec<ModelInterval>,
     /// The workers it played: one, or all in virtual time.
     pub(crate) workers: Vec<WorkerResult>,
 }
 
 /// Sends what is left and closes the account.
 pub(crate) fn finish(
-    mut recorder: Recorder<Messenger>,
-    end: DriveEnd,
+    mut recorder: SampleRecorder<WorkerReportSender>,
+    end: DriverResult,
     engine: String,
     workers: Vec<WorkerResult>,
-) -> Ended {
+) -> WorkerRunResult {
     let (index, last_end, own) = (recorder.second(), recorder.last_end(), recorder.own());
     let marks = std::mem::take(&mut recorder.marks);
     let messenger = &mut recorder.boundary;
     let now = messenger.cpu_times();
-    let report = Report {
+    let report = WorkerReport {
         worker: messenger.desk.number,
         index,
         next: u64::MAX,
         tally: std::mem::take(&mut recorder.tally),
     };
     let _ = messenger.desk.reports.send(report);
-    Ended {
+    WorkerRunResult {
         end,
         engine,
         cpu_ns: messenger

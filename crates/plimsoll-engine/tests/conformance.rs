@@ -8,14 +8,14 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::engine::{Completion, Engine, Unsupported};
-use plimsoll_engine::pool::Pool;
-use plimsoll_engine::sync::Sync;
-use plimsoll_engine::sys::uring::Uring;
-use plimsoll_engine::target::Target;
+use plimsoll_engine::engine::{IoCompletion, IoEngine, UnsupportedOp};
+use plimsoll_engine::pool::ThreadPoolEngine;
+use plimsoll_engine::sync::SyncEngine;
+use plimsoll_engine::sys::uring::UringEngine;
+use plimsoll_engine::target::RequestTarget;
 
 const LEN: u32 = 4096;
 
@@ -26,13 +26,13 @@ fn open(path: &Path, write: bool) -> Arc<OwnedFd> {
 }
 
 /// Every engine that works here, on `file`; what does not work says so.
-fn engines(file: &Arc<OwnedFd>) -> Vec<Box<dyn Engine>> {
-    let target = Target::File(Arc::clone(file));
-    let mut engines: Vec<Box<dyn Engine>> = vec![
-        Box::new(Sync::new(target, LEN, Seed(1))),
-        Box::new(Pool::new(Arc::clone(file), 4, LEN, Seed(1)).unwrap()),
+fn engines(file: &Arc<OwnedFd>) -> Vec<Box<dyn IoEngine>> {
+    let target = RequestTarget::File(Arc::clone(file));
+    let mut engines: Vec<Box<dyn IoEngine>> = vec![
+        Box::new(SyncEngine::new(target, LEN, Seed(1))),
+        Box::new(ThreadPoolEngine::new(Arc::clone(file), 4, LEN, Seed(1)).unwrap()),
     ];
-    match Uring::new(Arc::clone(file), 8, LEN, Seed(1)) {
+    match UringEngine::new(Arc::clone(file), 8, LEN, Seed(1)) {
         Ok(engine) => engines.push(Box::new(engine)),
         Err(error) => eprintln!("\n*** SKIPPED: io_uring is not available here: {error} ***\n"),
     }
@@ -47,8 +47,8 @@ fn zeros(len: usize) -> (tempfile::TempDir, std::path::PathBuf) {
     (directory, path)
 }
 
-fn request(kind: Kind, offset: u64, len: u32) -> Request {
-    Request {
+fn request(kind: OpKind, offset: u64, len: u32) -> OpRequest {
+    OpRequest {
         kind,
         file: 0,
         offset,
@@ -58,7 +58,7 @@ fn request(kind: Kind, offset: u64, len: u32) -> Request {
 }
 
 /// Waits until `n` operations have ended.
-fn reap(engine: &mut dyn Engine, n: usize) -> Vec<Completion> {
+fn reap(engine: &mut dyn IoEngine, n: usize) -> Vec<IoCompletion> {
     let mut done = Vec::new();
     for _ in 0..1_000 {
         if done.len() >= n {
@@ -71,7 +71,7 @@ fn reap(engine: &mut dyn Engine, n: usize) -> Vec<Completion> {
     done
 }
 
-fn one(engine: &mut dyn Engine, request: Request) -> Result<u64, i32> {
+fn one(engine: &mut dyn IoEngine, request: OpRequest) -> Result<u64, i32> {
     engine.queue(0, &request).unwrap();
     reap(engine, 1)[0].result
 }
@@ -86,7 +86,7 @@ fn what_was_written_reads_back_in_every_slot() {
             engine.buffer(slot).fill(byte);
             let offset = u64::from(slot) * 8192;
             engine
-                .queue(slot, &request(Kind::Write, offset, LEN))
+                .queue(slot, &request(OpKind::Write, offset, LEN))
                 .unwrap();
         }
         let done = reap(engine.as_mut(), slots as usize);
@@ -94,14 +94,14 @@ fn what_was_written_reads_back_in_every_slot() {
         let mut freed: Vec<u32> = done.iter().map(|c| c.slot).collect();
         freed.sort_unstable();
         assert!(freed.into_iter().eq(0..slots), "each slot comes back once");
-        assert_eq!(one(engine.as_mut(), request(Kind::Fsync, 0, 0)), Ok(0));
+        assert_eq!(one(engine.as_mut(), request(OpKind::Fsync, 0, 0)), Ok(0));
         for slot in 0..slots {
             // Read through another slot than wrote it.
             let through = slots - 1 - slot;
             engine.buffer(through).fill(0);
             let offset = u64::from(slot) * 8192;
             engine
-                .queue(through, &request(Kind::Read, offset, LEN))
+                .queue(through, &request(OpKind::Read, offset, LEN))
                 .unwrap();
             assert_eq!(reap(engine.as_mut(), 1)[0].result, Ok(u64::from(LEN)));
             let byte = u8::try_from(slot).unwrap() + 1;
@@ -119,8 +119,8 @@ fn the_end_of_the_file_is_a_short_read_and_behind_it_is_nothing() {
     let (_directory, path) = zeros(1000);
     for mut engine in engines(&open(&path, false)) {
         let engine = engine.as_mut();
-        assert_eq!(one(engine, request(Kind::Read, 0, LEN)), Ok(1000));
-        assert_eq!(one(engine, request(Kind::Read, 4096, LEN)), Ok(0));
+        assert_eq!(one(engine, request(OpKind::Read, 0, LEN)), Ok(1000));
+        assert_eq!(one(engine, request(OpKind::Read, 4096, LEN)), Ok(0));
     }
 }
 
@@ -131,11 +131,11 @@ fn errors_are_the_systems_own_numbers() {
     let einval = rustix::io::Errno::INVAL.raw_os_error();
     for mut engine in engines(&open(&path, false)) {
         let engine = engine.as_mut();
-        assert_eq!(one(engine, request(Kind::Write, 0, LEN)), Err(ebadf));
-        let too_far = request(Kind::Read, u64::MAX / 2 + 1, LEN);
+        assert_eq!(one(engine, request(OpKind::Write, 0, LEN)), Err(ebadf));
+        let too_far = request(OpKind::Read, u64::MAX / 2 + 1, LEN);
         assert_eq!(one(engine, too_far), Err(einval), "{}", engine.describe());
         // A failure is not the end of the engine.
-        assert_eq!(one(engine, request(Kind::Read, 0, LEN)), Ok(4096));
+        assert_eq!(one(engine, request(OpKind::Read, 0, LEN)), Ok(4096));
     }
 }
 
@@ -150,14 +150,14 @@ fn syncs_and_discards_do_what_they_say() {
         let engine = engine.as_mut();
         let name = engine.describe();
         for (kind, len) in [
-            (Kind::Fsync, 0),
-            (Kind::Fdatasync, 0),
-            (Kind::SyncRange, 0),
-            (Kind::SyncRange, LEN),
+            (OpKind::Fsync, 0),
+            (OpKind::Fdatasync, 0),
+            (OpKind::SyncRange, 0),
+            (OpKind::SyncRange, LEN),
         ] {
             assert_eq!(one(engine, request(kind, 0, len)), Ok(0), "{name} {kind}");
         }
-        let discarded = one(engine, request(Kind::Discard, 8192, 16384));
+        let discarded = one(engine, request(OpKind::Discard, 8192, 16384));
         if discarded == Err(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
             eprintln!("SKIPPED: discard: this file system has no holes");
             continue;
@@ -175,9 +175,9 @@ fn syncs_and_discards_do_what_they_say() {
 fn a_sync_of_everything_is_done_by_plain_calls_only() {
     let (_directory, path) = zeros(4096);
     for mut engine in engines(&open(&path, true)) {
-        let queued = engine.queue(0, &request(Kind::SyncAll, 0, 0));
+        let queued = engine.queue(0, &request(OpKind::SyncAll, 0, 0));
         if engine.describe().starts_with("io_uring") {
-            assert_eq!(queued, Err(Unsupported(Kind::SyncAll)));
+            assert_eq!(queued, Err(UnsupportedOp(OpKind::SyncAll)));
         } else {
             queued.unwrap();
             assert_eq!(reap(engine.as_mut(), 1)[0].result, Ok(0));
@@ -187,16 +187,16 @@ fn a_sync_of_everything_is_done_by_plain_calls_only() {
 
 #[test]
 fn requests_that_do_nothing_come_back_with_their_length() {
-    let mut engine = match Uring::nop(8) {
+    let mut engine = match UringEngine::nop(8) {
         Ok(engine) => engine,
         Err(error) => return eprintln!("SKIPPED: io_uring is not available here: {error}"),
     };
     assert!(!engine.moves_data() && engine.describe().contains("do nothing"));
     for slot in 0..8 {
         let kind = if slot % 2 == 0 {
-            Kind::Read
+            OpKind::Read
         } else {
-            Kind::Fsync
+            OpKind::Fsync
         };
         engine.queue(slot, &request(kind, 0, 1 << 20)).unwrap();
     }
@@ -212,15 +212,18 @@ fn requests_that_do_nothing_come_back_with_their_length() {
 fn kinds_an_engine_lacks_are_refused_and_leave_the_slot_free() {
     let (_directory, path) = zeros(4096);
     for mut engine in engines(&open(&path, true)) {
-        let refused = engine.queue(0, &request(Kind::Delete, 0, 0));
-        assert_eq!(refused, Err(Unsupported(Kind::Delete)));
-        assert_eq!(one(engine.as_mut(), request(Kind::Read, 0, LEN)), Ok(4096));
+        let refused = engine.queue(0, &request(OpKind::Delete, 0, 0));
+        assert_eq!(refused, Err(UnsupportedOp(OpKind::Delete)));
+        assert_eq!(
+            one(engine.as_mut(), request(OpKind::Read, 0, LEN)),
+            Ok(4096)
+        );
     }
 }
 
 #[test]
 fn a_wait_with_nothing_to_wait_for_ends_in_time() {
-    use plimsoll_engine::clock::Clock;
+    use plimsoll_engine::clock::RunClock;
     let (_directory, path) = zeros(4096);
     let clock = plimsoll_engine::sys::clock::HostClock::start();
     for mut engine in engines(&open(&path, true)) {
@@ -240,9 +243,9 @@ fn a_busy_slot_cannot_be_used_twice() {
     let n = engines(&open(&path, true)).len();
     for index in 0..n {
         let mut engine = engines(&open(&path, true)).swap_remove(index);
-        engine.queue(0, &request(Kind::Read, 0, LEN)).unwrap();
+        engine.queue(0, &request(OpKind::Read, 0, LEN)).unwrap();
         let again = std::panic::AssertUnwindSafe(|| {
-            let _ = engine.queue(0, &request(Kind::Read, 0, LEN));
+            let _ = engine.queue(0, &request(OpKind::Read, 0, LEN));
         });
         assert!(std::panic::catch_unwind(again).is_err());
     }
@@ -253,7 +256,7 @@ fn an_engine_dropped_with_operations_in_flight_ends() {
     let (_directory, path) = zeros(1 << 20);
     for mut engine in engines(&open(&path, true)) {
         for slot in 0..engine.slots() {
-            engine.queue(slot, &request(Kind::Write, 0, LEN)).unwrap();
+            engine.queue(slot, &request(OpKind::Write, 0, LEN)).unwrap();
         }
         engine.enter(None).unwrap();
         drop(engine);

@@ -7,43 +7,49 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::data_check::{BadBlocks, DataCheckResult};
-use plimsoll_core::event::Interval;
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::event::TrialInterval;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{Extent, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::{Body, Phase};
-use plimsoll_core::workload::{Blocks, Series, Workload};
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
+    BlockIoRegion, BlockIoStopCondition,
+};
+use plimsoll_core::workload::series::{PhaseSpec, PhaseWorkload};
+use plimsoll_core::workload::{BlockIoWorkload, PhaseSeries, Workload};
 use plimsoll_engine::DataCheck;
-use plimsoll_engine::Place;
+use plimsoll_engine::TargetLocation;
 use plimsoll_engine::{EngineChoice, prepare};
-use plimsoll_engine::{Outcome, RunOptions};
+use plimsoll_engine::{RunOptions, RunResult};
 
 const BYTES: u64 = 1 << 20;
 const BLOCKS: u64 = BYTES / 4096;
 
-fn group(turns: &[TurnKind]) -> Group {
-    Group {
+fn group(turns: &[BlockIoOpKind]) -> BlockIoGroup {
+    BlockIoGroup {
         workers: 2,
         depth: 4,
-        extent: Extent {
+        extent: BlockIoExtent {
             bytes: BYTES,
-            region: Region::Part,
-            made: Made::During,
-            ..Extent::default()
+            region: BlockIoRegion::Part,
+            made: BlockIoFileCreation::During,
+            ..BlockIoExtent::default()
         },
-        mix: turns.iter().map(|kind| Turn::of(*kind, 4096)).collect(),
-        offsets: Offsets::Sequential,
+        mix: turns
+            .iter()
+            .map(|kind| BlockIoMixEntry::of(*kind, 4096))
+            .collect(),
+        offsets: OffsetPattern::Sequential,
         direct: false,
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     }
 }
 
-fn workload(group: Group) -> Workload {
-    Workload::Blocks(Blocks {
+fn workload(group: BlockIoGroup) -> Workload {
+    Workload::Blocks(BlockIoWorkload {
         name: "w".into(),
         groups: vec![group],
     })
@@ -53,9 +59,9 @@ fn run(
     path: &Path,
     workload: &Workload,
     data_check: DataCheck,
-    on_interval: &mut dyn FnMut(Interval),
-) -> Outcome {
-    let place = Place::Directory {
+    on_interval: &mut dyn FnMut(TrialInterval),
+) -> RunResult {
+    let place = TargetLocation::Directory {
         path,
         direct_align: 0,
     };
@@ -79,15 +85,15 @@ fn only_file(directory: &Path) -> PathBuf {
 #[test]
 fn what_a_directory_keeps_is_read_back_whole() {
     for (turns, data_check, checked) in [
-        (&[TurnKind::Write][..], DataCheck::End, BLOCKS),
-        (&[TurnKind::Write][..], DataCheck::Always, BLOCKS),
+        (&[BlockIoOpKind::Write][..], DataCheck::End, BLOCKS),
+        (&[BlockIoOpKind::Write][..], DataCheck::Always, BLOCKS),
         // Only with `Always` are the reads of the run itself looked at.
-        (&[TurnKind::Update][..], DataCheck::End, BLOCKS),
-        (&[TurnKind::Update][..], DataCheck::Always, 2 * BLOCKS),
+        (&[BlockIoOpKind::Update][..], DataCheck::End, BLOCKS),
+        (&[BlockIoOpKind::Update][..], DataCheck::Always, 2 * BLOCKS),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let mut group = group(turns);
-        group.extent.made = Made::Before;
+        group.extent.made = BlockIoFileCreation::Before;
         let outcome = run(directory.path(), &workload(group), data_check, &mut |_| ());
         let expect = DataCheckResult {
             written: BLOCKS,
@@ -101,7 +107,7 @@ fn what_a_directory_keeps_is_read_back_whole() {
 #[test]
 fn a_run_that_is_not_verified_says_nothing_of_its_data() {
     let directory = tempfile::tempdir().unwrap();
-    let plain = workload(group(&[TurnKind::Write]));
+    let plain = workload(group(&[BlockIoOpKind::Write]));
     let outcome = run(directory.path(), &plain, DataCheck::Off, &mut |_| ());
     assert_eq!(outcome.data_check, None);
 }
@@ -133,7 +139,7 @@ fn damage_between_write_and_read_back_is_found_and_named() {
         ),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let plain = workload(group(&[TurnKind::Write]));
+        let plain = workload(group(&[BlockIoOpKind::Write]));
         // The last interval comes when the workers have ended, before anything is read back.
         let mut on_interval = |_| {
             let path = only_file(directory.path());
@@ -153,25 +159,29 @@ fn every_phase_of_a_series_is_verified_on_its_own() {
     let phase = |name: &str, made, kind| {
         let mut group = group(&[kind]);
         group.extent.made = made;
-        Phase {
+        PhaseSpec {
             name: name.into(),
-            body: Body::Blocks(Blocks {
+            body: PhaseWorkload::Blocks(BlockIoWorkload {
                 name: name.into(),
                 groups: vec![group],
             }),
-            metric: Metric::BytesPerSecond,
+            metric: ComparisonMetric::BytesPerSecond,
             stonewall: false,
             limit: None,
             cold: false,
         }
     };
-    let series = Workload::Series(Series {
+    let series = Workload::Series(PhaseSeries {
         name: "s".into(),
         classic: None,
         phases: vec![
-            phase("write", Made::During, TurnKind::Write),
-            phase("rewrite", Made::Earlier, TurnKind::Update),
-            phase("read", Made::Earlier, TurnKind::Read),
+            phase("write", BlockIoFileCreation::During, BlockIoOpKind::Write),
+            phase(
+                "rewrite",
+                BlockIoFileCreation::Earlier,
+                BlockIoOpKind::Update,
+            ),
+            phase("read", BlockIoFileCreation::Earlier, BlockIoOpKind::Read),
         ],
     });
     let directory = tempfile::tempdir().unwrap();
@@ -188,9 +198,9 @@ fn every_phase_of_a_series_is_verified_on_its_own() {
 #[test]
 fn nothing_can_be_verified_where_nothing_is_kept() {
     let stop = AtomicBool::new(false);
-    let plain = workload(group(&[TurnKind::Write]));
+    let plain = workload(group(&[BlockIoOpKind::Write]));
     let choice = EngineChoice::Auto;
-    let mut prepared = prepare(Place::Null, &plain, None, Seed(1), choice, &stop).unwrap();
+    let mut prepared = prepare(TargetLocation::Null, &plain, None, Seed(1), choice, &stop).unwrap();
     let options = RunOptions {
         data_check: DataCheck::End,
         ..RunOptions::default()

@@ -3,23 +3,23 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use plimsoll_core::num::{round_u64, saturating_u32};
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::SimDevice;
-use plimsoll_engine::sim::{Device, parts};
+use plimsoll_engine::SimDeviceSpec;
+use plimsoll_engine::sim::{SimDeviceModel, parts};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-fn device(text: &str) -> Box<dyn Device> {
-    text.parse::<SimDevice>().unwrap().device(Seed(1))
+fn device(text: &str) -> Box<dyn SimDeviceModel> {
+    text.parse::<SimDeviceSpec>().unwrap().device(Seed(1))
 }
 
-fn request(kind: Kind, offset: u64, bytes: u64) -> Request {
-    Request {
+fn request(kind: OpKind, offset: u64, bytes: u64) -> OpRequest {
+    OpRequest {
         kind,
         file: 0,
         offset,
@@ -29,7 +29,11 @@ fn request(kind: Kind, offset: u64, bytes: u64) -> Request {
 }
 
 /// Mean time that `n` requests take one after the other, ns.
-fn mean_alone(device: &mut dyn Device, n: u64, mut next: impl FnMut(u64) -> Request) -> f64 {
+fn mean_alone(
+    device: &mut dyn SimDeviceModel,
+    n: u64,
+    mut next: impl FnMut(u64) -> OpRequest,
+) -> f64 {
     let mut now = Nanos(0);
     for i in 0..n {
         now = device.serve(now, &next(i));
@@ -39,9 +43,9 @@ fn mean_alone(device: &mut dyn Device, n: u64, mut next: impl FnMut(u64) -> Requ
 
 /// Mean response of `n` Poisson arrivals, ns.
 fn mean_open(
-    device: &mut dyn Device,
+    device: &mut dyn SimDeviceModel,
     (n, gap_ns): (u64, f64),
-    mut next: impl FnMut(&mut Rng) -> Request,
+    mut next: impl FnMut(&mut Rng) -> OpRequest,
 ) -> f64 {
     let mut rng = Rng::new(Seed(7));
     let (mut at, mut sum) = (0.0, 0.0);
@@ -60,8 +64,8 @@ fn near(found: f64, expect: f64, share: f64) {
 
 const SIZE: u64 = 1 << 40;
 
-fn anywhere(rng: &mut Rng) -> Request {
-    request(Kind::Read, rng.below(SIZE / 4096) * 4096, 4096)
+fn anywhere(rng: &mut Rng) -> OpRequest {
+    request(OpKind::Read, rng.below(SIZE / 4096) * 4096, 4096)
 }
 
 /// Mean and mean square of the time of a random read on the disk by default, ns.
@@ -97,10 +101,10 @@ fn a_disk_is_a_queue_of_general_service() {
 #[test]
 fn a_disk_reads_on_at_the_rate_of_its_medium() {
     let mut disk = device("sim(disk,rate=100M)");
-    disk.serve(Nanos(0), &request(Kind::Read, 0, 64 * KIB));
+    disk.serve(Nanos(0), &request(OpKind::Read, 0, 64 * KIB));
     let before = disk.free_at();
     for i in 1..=1600 {
-        disk.serve(before, &request(Kind::Read, i * 64 * KIB, 64 * KIB));
+        disk.serve(before, &request(OpKind::Read, i * 64 * KIB, 64 * KIB));
     }
     near(disk.free_at().since(before).as_secs_f64(), 1.0, 1e-6);
 }
@@ -108,8 +112,8 @@ fn a_disk_reads_on_at_the_rate_of_its_medium() {
 #[test]
 fn a_rewrite_in_place_waits_for_a_whole_turn() {
     let mut disk = device("sim(disk,rpm=6000)");
-    let read = disk.serve(Nanos(0), &request(Kind::Read, MIB, 4096));
-    let write = disk.serve(read, &request(Kind::Write, MIB, 4096));
+    let read = disk.serve(Nanos(0), &request(OpKind::Read, MIB, 4096));
+    let write = disk.serve(read, &request(OpKind::Write, MIB, 4096));
     let turn = Nanos(10 * MS);
     assert!(
         write.since(read).0.abs_diff(turn.0) < 10,
@@ -125,12 +129,12 @@ fn units_of_flash_are_queues_of_their_own() {
     for load in [0.5, 0.8] {
         let service = 100.0 * US as f64;
         let every = service / (8.0 * load);
-        let next = |rng: &mut Rng| request(Kind::Read, rng.below(1 << 20) * 4096, 4096);
+        let next = |rng: &mut Rng| request(OpKind::Read, rng.below(1 << 20) * 4096, 4096);
         let found = mean_open(&mut *device(text), (2_000_000, every), next);
         let expect = service + load * service / (2.0 * (1.0 - load));
         near(found, expect, 0.02);
         // A stride of their count meets one unit only, which then cannot keep up.
-        let stride = |rng: &mut Rng| request(Kind::Read, rng.below(1 << 17) * 8 * 4096, 4096);
+        let stride = |rng: &mut Rng| request(OpKind::Read, rng.below(1 << 17) * 8 * 4096, 4096);
         let found = mean_open(&mut *device(text), (20_000, every), stride);
         assert!(found > 100.0 * expect, "{found}");
     }
@@ -143,13 +147,13 @@ fn flash_takes_its_times_and_spreads_them() {
     // 4 KiB are a quarter of a millisecond at 16 MiB/s.
     let moved = 4.0 * KIB as f64 / (16.0 * MIB as f64) * 1e9;
     for spread in ["0", "0.5"] {
-        let next = |i| request(Kind::Read, i * 16 * KIB, 4 * KIB);
+        let next = |i| request(OpKind::Read, i * 16 * KIB, 4 * KIB);
         let found = mean_alone(&mut *device(&text(spread)), 20_000, next);
         near(found, 50.0 * US as f64 + moved, 0.01);
     }
     // A transfer of four pages uses four units at once.
     let mut flash = device(&text("0"));
-    let end = flash.serve(Nanos(0), &request(Kind::Read, 0, 64 * KIB));
+    let end = flash.serve(Nanos(0), &request(OpKind::Read, 0, 64 * KIB));
     near(end.0 as f64, 50.0 * US as f64 + 4.0 * moved, 1e-6);
 }
 
@@ -160,7 +164,7 @@ fn erases_take_their_share_of_the_time() {
     // 64 pages of 200 µs, then 4 ms: 4 units that are all kept busy.
     let pages = 40_000;
     for page in 0..pages {
-        flash.serve(Nanos(0), &request(Kind::Write, page * 16 * KIB, 16 * KIB));
+        flash.serve(Nanos(0), &request(OpKind::Write, page * 16 * KIB, 16 * KIB));
     }
     let expect = pages as f64 / 4.0 * (200.0 + 4_000.0 / 64.0) * US as f64;
     near(flash.free_at().0 as f64, expect, 0.005);
@@ -170,13 +174,13 @@ fn erases_take_their_share_of_the_time() {
 fn a_small_write_with_parity_reads_before_it_writes_and_a_whole_row_does_not() {
     let flash = "flash,read=50us,write=300us,rate=0,spread=0";
     let mut raid = device(&format!("sim({flash}+raid5,disks=5,chunk=64K)"));
-    let small = raid.serve(Nanos(0), &request(Kind::Write, 0, 4096));
+    let small = raid.serve(Nanos(0), &request(OpKind::Write, 0, 4096));
     assert_eq!(small, Nanos(350 * US));
     let at = Nanos(MS);
-    let row = raid.serve(at, &request(Kind::Write, 0, 256 * KIB));
+    let row = raid.serve(at, &request(OpKind::Write, 0, 256 * KIB));
     assert_eq!(row.since(at), Nanos(300 * US));
     let at = Nanos(2 * MS);
-    let read = raid.serve(at, &request(Kind::Read, 0, 256 * KIB));
+    let read = raid.serve(at, &request(OpKind::Read, 0, 256 * KIB));
     assert_eq!(read.since(at), Nanos(50 * US));
     // Four accesses for one: five members of which each does 1000/s do 1250 small writes.
     let queue = "queue,servers=1,service=1ms,rate=0";
@@ -185,7 +189,7 @@ fn a_small_write_with_parity_reads_before_it_writes_and_a_whole_row_does_not() {
     let n = 20_000;
     for _ in 0..n {
         let place = rng.below(1 << 20) * 4096;
-        raid.serve(Nanos(0), &request(Kind::Write, place, 4096));
+        raid.serve(Nanos(0), &request(OpKind::Write, place, 4096));
     }
     // Parities that wait for the other member's read cost some of it.
     let per_s = n as f64 / raid.free_at().as_secs_f64();
@@ -204,9 +208,9 @@ fn stripes_share_the_load_and_mirrors_the_reads() {
         }
         array.free_at().as_secs_f64()
     };
-    near(ends("stripe,disks=4", Kind::Write), 2.5, 0.05);
-    near(ends("mirror,disks=4", Kind::Read), 2.5, 0.01);
-    near(ends("mirror,disks=4", Kind::Write), 10.0, 0.01);
+    near(ends("stripe,disks=4", OpKind::Write), 2.5, 0.05);
+    near(ends("mirror,disks=4", OpKind::Read), 2.5, 0.01);
+    near(ends("mirror,disks=4", OpKind::Write), 10.0, 0.01);
 }
 
 #[test]
@@ -214,7 +218,7 @@ fn a_cache_takes_bursts_and_keeps_the_pace_of_its_device() {
     let text = "sim(queue,servers=1,service=1ms,rate=0+cache,size=8M,hit=50us)";
     let mut cache = device(text);
     // Writes far from each other: nothing is written back together.
-    let write = |i: u64| request(Kind::Write, i * MIB, 4096);
+    let write = |i: u64| request(OpKind::Write, i * MIB, 4096);
     let half = 8 * MIB / 4096 / 2;
     for i in 0..half {
         assert_eq!(cache.serve(Nanos(0), &write(i)), Nanos(50 * US), "{i}");
@@ -226,9 +230,9 @@ fn a_cache_takes_bursts_and_keeps_the_pace_of_its_device() {
     near(now.as_secs_f64(), 5.0, 0.01);
     // Left alone, it empties; what was written last is still there to be read.
     let later = now + Nanos(60 * Nanos::SECOND.0);
-    let hit = cache.serve(later, &request(Kind::Read, (half + 4_999) * MIB, 4096));
+    let hit = cache.serve(later, &request(OpKind::Read, (half + 4_999) * MIB, 4096));
     assert_eq!(hit.since(later), Nanos(50 * US));
-    let miss = cache.serve(later, &request(Kind::Read, 50_000 * MIB, 4096));
+    let miss = cache.serve(later, &request(OpKind::Read, 50_000 * MIB, 4096));
     assert_eq!(miss.since(later), Nanos(1_050 * US));
     assert_eq!(cache.free_at().since(later), Nanos(MS));
 }
@@ -237,10 +241,10 @@ fn a_cache_takes_bursts_and_keeps_the_pace_of_its_device() {
 fn neighbours_leave_a_cache_together() {
     let mut cache = device("sim(queue,servers=1,service=1ms,rate=0+cache,size=8M)");
     for i in 0..1024 {
-        cache.serve(Nanos(0), &request(Kind::Write, i * 4096, 4096));
+        cache.serve(Nanos(0), &request(OpKind::Write, i * 4096, 4096));
     }
     // Four runs of 1 MiB.
-    cache.serve(Nanos(Nanos::SECOND.0), &request(Kind::Fsync, 0, 0));
+    cache.serve(Nanos(Nanos::SECOND.0), &request(OpKind::Fsync, 0, 0));
     assert_eq!(cache.free_at(), Nanos(4 * MS));
 }
 
@@ -248,12 +252,12 @@ fn neighbours_leave_a_cache_together() {
 fn a_network_has_a_delay_and_a_rate_each_way() {
     let text = "sim(queue,servers=64,service=100us,rate=0+network,rtt=1ms,rate=104857600)";
     let mut network = device(text);
-    let read = network.serve(Nanos(0), &request(Kind::Read, 0, MIB));
+    let read = network.serve(Nanos(0), &request(OpKind::Read, 0, MIB));
     assert_eq!(read, Nanos(11_100 * US));
     // The other way is free meanwhile.
-    let write = network.serve(Nanos(0), &request(Kind::Write, 0, MIB));
+    let write = network.serve(Nanos(0), &request(OpKind::Write, 0, MIB));
     assert_eq!(write, Nanos(11_100 * US));
-    for kind in [Kind::Read, Kind::Write] {
+    for kind in [OpKind::Read, OpKind::Write] {
         let mut network = device(text);
         let ends = (0..100).map(|_| network.serve(Nanos(0), &request(kind, 0, MIB)));
         near(ends.max().unwrap().as_secs_f64(), 1.0011, 1e-6);
@@ -265,7 +269,7 @@ fn a_throttle_lets_pass_what_it_says() {
     let free = "queue,servers=64,service=0,rate=0";
     let ends = |limit: &str, bytes| {
         let mut throttle = device(&format!("sim({free}+throttle,{limit})"));
-        let ends = (0..10_000).map(|_| throttle.serve(Nanos(0), &request(Kind::Read, 0, bytes)));
+        let ends = (0..10_000).map(|_| throttle.serve(Nanos(0), &request(OpKind::Read, 0, bytes)));
         ends.max().unwrap().as_secs_f64()
     };
     near(ends("iops=1000,burst=0", 4096), 10.0, 1e-3);
@@ -281,12 +285,12 @@ fn texts_of_devices_are_read_and_mistakes_named() {
         "sim(queue)",
         "sim(disk, rpm=15000 + raid5, disks=6 + cache + network,rtt=1ms)",
     ] {
-        assert!(SimDevice::is_meant(text));
-        text.parse::<SimDevice>().unwrap();
+        assert!(SimDeviceSpec::is_meant(text));
+        text.parse::<SimDeviceSpec>().unwrap();
     }
     assert_eq!(
-        "sim".parse::<SimDevice>(),
-        "sim(queue)".parse::<SimDevice>()
+        "sim".parse::<SimDeviceSpec>(),
+        "sim(queue)".parse::<SimDeviceSpec>()
     );
     for (text, expect) in [
         ("sim(flahs)", "did you mean 'flash'"),
@@ -307,10 +311,10 @@ fn texts_of_devices_are_read_and_mistakes_named() {
         ("sim()", "find ''"),
         ("simdisk", "write sim"),
     ] {
-        let error = text.parse::<SimDevice>().unwrap_err().to_string();
+        let error = text.parse::<SimDeviceSpec>().unwrap_err().to_string();
         assert!(error.contains(expect), "{text}: {error}");
     }
-    assert!(!SimDevice::is_meant("simdisk"));
+    assert!(!SimDeviceSpec::is_meant("simdisk"));
 }
 
 #[test]
@@ -320,8 +324,8 @@ fn every_part_is_described_and_made_by_its_defaults() {
             true => format!("sim(flash+{})", part.name),
             false => format!("sim({})", part.name),
         };
-        let mut device = text.parse::<SimDevice>().unwrap().device(Seed(1));
-        let end = device.serve(Nanos(5), &request(Kind::Write, 0, 4096));
+        let mut device = text.parse::<SimDeviceSpec>().unwrap().device(Seed(1));
+        let end = device.serve(Nanos(5), &request(OpKind::Write, 0, 4096));
         assert!(end > Nanos(5), "{text}");
         assert!(!part.about.is_empty() && part.settings.iter().all(|s| !s.help.is_empty()));
     }
@@ -330,16 +334,16 @@ fn every_part_is_described_and_made_by_its_defaults() {
 #[test]
 fn the_same_seed_gives_the_same_device() {
     let play = |seed| {
-        let device: SimDevice = "sim(flash,erase_every=1M+mirror+cache,size=1M)"
+        let device: SimDeviceSpec = "sim(flash,erase_every=1M+mirror+cache,size=1M)"
             .parse()
             .unwrap();
         let mut device = device.device(Seed(seed));
         let mut rng = Rng::new(Seed(9));
         let serve = |i: u64| {
             let kind = if i.is_multiple_of(3) {
-                Kind::Read
+                OpKind::Read
             } else {
-                Kind::Write
+                OpKind::Write
             };
             device.serve(
                 Nanos(i * 20 * US),

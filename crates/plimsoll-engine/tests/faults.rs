@@ -9,21 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::event::OpStats;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::SimDisk;
-use plimsoll_engine::clock::{Clock, SimClock};
-use plimsoll_engine::drive::{DriveEnd, Limits, drive};
-use plimsoll_engine::engine::Engine;
-use plimsoll_engine::faulty::{Faulty, Harm, Plan, Rule, Stall, When};
-use plimsoll_engine::pool::Pool;
-use plimsoll_engine::recorder::Recorder;
-use plimsoll_engine::source::{Next, Source};
-use plimsoll_engine::sync::Sync;
+use plimsoll_engine::SimQueueSpec;
+use plimsoll_engine::clock::{RunClock, SimClock};
+use plimsoll_engine::drive::{DriverLimits, DriverResult, drive};
+use plimsoll_engine::engine::IoEngine;
+use plimsoll_engine::faulty::{
+    FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger,
+};
+use plimsoll_engine::pool::ThreadPoolEngine;
+use plimsoll_engine::recorder::SampleRecorder;
+use plimsoll_engine::source::{NextRequest, RequestSource};
+use plimsoll_engine::sync::SyncEngine;
 use plimsoll_engine::sys::clock::HostClock;
-use plimsoll_engine::sys::uring::Uring;
-use plimsoll_engine::target::Target;
+use plimsoll_engine::sys::uring::UringEngine;
+use plimsoll_engine::target::RequestTarget;
 
 const MS: u64 = 1_000_000;
 const LEN: u32 = 4096;
@@ -53,18 +55,18 @@ impl Counted {
     }
 }
 
-impl Source for Counted {
-    fn next(&mut self, now: Nanos, _: u32) -> Result<Next, plimsoll_engine::Error> {
+impl RequestSource for Counted {
+    fn next(&mut self, now: Nanos, _: u32) -> Result<NextRequest, plimsoll_engine::EngineError> {
         if self.left == 0 {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         self.left -= 1;
         let paced = self.gap > Nanos(0);
         let intended_at = if paced { self.due } else { now };
         self.due = self.due + self.gap;
         let is_read = self.rng.unit() < 0.5;
-        Ok(Next::Request(Request {
-            kind: if is_read { Kind::Read } else { Kind::Write },
+        Ok(NextRequest::Request(OpRequest {
+            kind: if is_read { OpKind::Read } else { OpKind::Write },
             file: 0,
             offset: self.rng.below(BLOCKS) * u64::from(LEN),
             len: LEN,
@@ -72,11 +74,11 @@ impl Source for Counted {
         }))
     }
 
-    fn handed_over(&mut self, _: &Request, _: Nanos) {
+    fn handed_over(&mut self, _: &OpRequest, _: Nanos) {
         self.handed_over += 1;
     }
 
-    fn completed(&mut self, _: u32, _: &Sample) {
+    fn completed(&mut self, _: u32, _: &OpSample) {
         self.completed += 1;
     }
 
@@ -86,61 +88,77 @@ impl Source for Counted {
     }
 }
 
-fn rules(list: &[(Kind, When, Harm)]) -> Plan {
-    let rule = |(kind, when, harm): &(Kind, When, Harm)| Rule {
+fn rules(list: &[(OpKind, FaultyTrigger, FaultyEffect)]) -> FaultySchedule {
+    let rule = |(kind, when, harm): &(OpKind, FaultyTrigger, FaultyEffect)| FaultyRule {
         kind: *kind,
         when: *when,
         harm: *harm,
     };
-    Plan {
+    FaultySchedule {
         rules: list.iter().map(rule).collect(),
-        ..Plan::default()
+        ..FaultySchedule::default()
     }
 }
 
 /// Every fault that an engine can show, and whether it shows as failed operations.
-fn plans() -> Vec<(&'static str, Plan, bool)> {
-    let stall = |from, length| Stall {
+fn plans() -> Vec<(&'static str, FaultySchedule, bool)> {
+    let stall = |from, length| FaultyStall {
         from: Nanos(from * MS),
         length: Nanos(length * MS),
     };
-    let both = |when, harm| rules(&[(Kind::Read, when, harm), (Kind::Write, when, harm)]);
+    let both = |when, harm| rules(&[(OpKind::Read, when, harm), (OpKind::Write, when, harm)]);
     vec![
-        ("nothing", Plan::default(), false),
+        ("nothing", FaultySchedule::default(), false),
         (
             "stalls",
-            Plan {
+            FaultySchedule {
                 stalls: vec![stall(1, 30), stall(40, 5)],
-                ..Plan::default()
+                ..FaultySchedule::default()
             },
             false,
         ),
         (
             "interrupted calls",
-            Plan {
+            FaultySchedule {
                 interrupted: 0.4,
-                ..Plan::default()
+                ..FaultySchedule::default()
             },
             false,
         ),
-        ("an error", both(When::Nth(7), Harm::Errno(EIO)), true),
-        ("errors", both(When::Share(0.2), Harm::Errno(EIO)), true),
-        ("short transfers", both(When::Every(5), Harm::Short), true),
-        ("lost operations", both(When::Every(5), Harm::Lost), false),
+        (
+            "an error",
+            both(FaultyTrigger::Nth(7), FaultyEffect::Errno(EIO)),
+            true,
+        ),
+        (
+            "errors",
+            both(FaultyTrigger::Share(0.2), FaultyEffect::Errno(EIO)),
+            true,
+        ),
+        (
+            "short transfers",
+            both(FaultyTrigger::Every(5), FaultyEffect::Short),
+            true,
+        ),
+        (
+            "lost operations",
+            both(FaultyTrigger::Every(5), FaultyEffect::Lost),
+            false,
+        ),
         (
             "everything at once",
-            Plan {
+            FaultySchedule {
                 stalls: vec![stall(2, 20)],
                 interrupted: 0.3,
-                ..both(When::Share(0.3), Harm::Errno(EIO))
+                ..both(FaultyTrigger::Share(0.3), FaultyEffect::Errno(EIO))
             },
             true,
         ),
         (
             "a full disk",
-            Plan {
+            FaultySchedule {
                 space_bytes: Some(100 * u64::from(LEN)),
-                ..Plan::default()
+                ..FaultySchedule::default()
             },
             true,
         ),
@@ -150,22 +168,22 @@ fn plans() -> Vec<(&'static str, Plan, bool)> {
 struct Books {
     source: Counted,
     stats: OpStats,
-    end: DriveEnd,
+    end: DriverResult,
     unfinished: u64,
     errnos: BTreeMap<i32, u64>,
     n_harmed: u64,
 }
 
-fn run<C: Clock + Clone>(
-    inner: Box<dyn Engine>,
+fn run<C: RunClock + Clone>(
+    inner: Box<dyn IoEngine>,
     clock: &C,
-    plan: &Plan,
+    plan: &FaultySchedule,
     mut source: Counted,
     deadline: Nanos,
 ) -> Books {
-    let mut engine = Faulty::new(inner, clock.clone(), plan.clone(), Seed(4));
-    let mut recorder = Recorder::new(Nanos(0), ());
-    let limits = Limits {
+    let mut engine = FaultyEngine::new(inner, clock.clone(), plan.clone(), Seed(4));
+    let mut recorder = SampleRecorder::new(Nanos(0), ());
+    let limits = DriverLimits {
         deadline,
         spin: false,
         batch: None,
@@ -216,7 +234,7 @@ fn the_books_are_right_with_every_fault_in_virtual_time() {
     for (name, plan, fails) in plans() {
         for (slots, gap) in [(1, Nanos(0)), (16, Nanos(0)), (16, Nanos(50_000))] {
             let clock = SimClock::new();
-            let inner = SimDisk::default().engine(slots, clock.clone(), Seed(1));
+            let inner = SimQueueSpec::default().engine(slots, clock.clone(), Seed(1));
             let source = Counted::new(1_000, gap);
             let books = run(Box::new(inner), &clock, &plan, source, Nanos::MAX);
             check(name, 1_000, fails, &books);
@@ -238,14 +256,14 @@ fn the_books_are_right_with_every_fault_on_real_engines() {
     let mut options = std::fs::OpenOptions::new();
     let file = options.read(true).write(true).open(&path).unwrap();
     let file = Arc::new(std::os::fd::OwnedFd::from(file));
-    let engine = |which: u32| -> Option<Box<dyn Engine>> {
-        let target = Target::File(Arc::clone(&file));
+    let engine = |which: u32| -> Option<Box<dyn IoEngine>> {
+        let target = RequestTarget::File(Arc::clone(&file));
         match which {
-            0 => Some(Box::new(Sync::new(target, LEN, Seed(1)))),
+            0 => Some(Box::new(SyncEngine::new(target, LEN, Seed(1)))),
             1 => Some(Box::new(
-                Pool::new(Arc::clone(&file), 4, LEN, Seed(1)).unwrap(),
+                ThreadPoolEngine::new(Arc::clone(&file), 4, LEN, Seed(1)).unwrap(),
             )),
-            _ => match Uring::new(Arc::clone(&file), 16, LEN, Seed(1)) {
+            _ => match UringEngine::new(Arc::clone(&file), 16, LEN, Seed(1)) {
                 Ok(engine) => Some(Box::new(engine)),
                 Err(error) => {
                     let mut screen = std::io::stderr();
@@ -268,13 +286,13 @@ fn the_books_are_right_with_every_fault_on_real_engines() {
 #[test]
 fn what_never_comes_back_is_unfinished_and_no_error() {
     let clock = SimClock::new();
-    let inner = SimDisk::default().engine(8, clock.clone(), Seed(1));
-    let plan = Plan {
-        stalls: vec![Stall {
+    let inner = SimQueueSpec::default().engine(8, clock.clone(), Seed(1));
+    let plan = FaultySchedule {
+        stalls: vec![FaultyStall {
             from: Nanos(50 * MS),
             length: Nanos::MAX,
         }],
-        ..Plan::default()
+        ..FaultySchedule::default()
     };
     let source = Counted::new(1_000, Nanos(MS));
     let books = run(Box::new(inner), &clock, &plan, source, Nanos(2_000 * MS));
@@ -290,16 +308,16 @@ fn what_never_comes_back_is_unfinished_and_no_error() {
 fn a_frozen_target_shows_in_the_99th_percentile_of_the_response() {
     // 1,000 a second for 10 s, nothing ends from 4 s to 6 s: of 10,000 operations 2,000 wait, those
     // that came first 2 s. The hundredth longest waits 2 s - 100 ms.
-    let plan = Plan {
-        stalls: vec![Stall {
+    let plan = FaultySchedule {
+        stalls: vec![FaultyStall {
             from: Nanos(4_000 * MS),
             length: Nanos(2_000 * MS),
         }],
-        ..Plan::default()
+        ..FaultySchedule::default()
     };
     for slots in [1, 32, 4096] {
         let clock = SimClock::new();
-        let inner = SimDisk::default().engine(slots, clock.clone(), Seed(1));
+        let inner = SimQueueSpec::default().engine(slots, clock.clone(), Seed(1));
         let source = Counted::new(10_000, Nanos(MS));
         let books = run(Box::new(inner), &clock, &plan, source, Nanos::MAX);
         let response = books.stats.response();

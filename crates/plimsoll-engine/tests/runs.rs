@@ -10,34 +10,36 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{cell, model, ops, random, varmail};
-use plimsoll_core::event::Interval;
-use plimsoll_core::op::Kind;
+use plimsoll_core::event::TrialInterval;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::Group;
-use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Sizes, WithoutFile};
-use plimsoll_engine::Place;
+use plimsoll_core::workload::blocks::BlockIoGroup;
+use plimsoll_core::workload::files::{
+    FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileOp, FileSet, FileSizeDistribution,
+};
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::clock::Clock;
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::sys::clock::HostClock;
-use plimsoll_engine::{EngineChoice, Error, Prepared, prepare};
+use plimsoll_engine::{EngineChoice, EngineError, PreparedWorkload, prepare};
 
 const MS: u64 = 1_000_000;
 static GO: AtomicBool = AtomicBool::new(false);
 
-fn buffered(path: &Path) -> Place<'_> {
-    Place::Directory {
+fn buffered(path: &Path) -> TargetLocation<'_> {
+    TargetLocation::Directory {
         path,
         direct_align: 0,
     }
 }
 
-fn ready(path: &Path, workload: &Workload, choice: EngineChoice) -> Prepared {
+fn ready(path: &Path, workload: &Workload, choice: EngineChoice) -> PreparedWorkload {
     prepare(buffered(path), workload, None, Seed(1), choice, &GO).unwrap()
 }
 
-fn small(change: impl FnOnce(&mut Group)) -> Workload {
+fn small(change: impl FnOnce(&mut BlockIoGroup)) -> Workload {
     random("small", 0.5, |group| {
         group.depth = 8;
         group.extent.bytes = 4 << 20;
@@ -72,15 +74,15 @@ fn varmail_does_its_thirteen_operations_in_proportion() {
     let outcome = prepared.run(&for_ms(2_000), &GO, &mut |_| {}).unwrap();
     assert_eq!(outcome.stats.errors(), 0);
     let ops = |kind| outcome.stats.0.get(&kind).map_or(0, |s| s.ops());
-    let loops = ops(Kind::Create);
+    let loops = ops(OpKind::Create);
     assert!(loops > 0, "{loops}");
     for (kind, per_loop) in [
-        (Kind::Delete, 1),
-        (Kind::Append, 2),
-        (Kind::Fsync, 2),
-        (Kind::Close, 3),
-        (Kind::Open, 2),
-        (Kind::ReadWhole, 2),
+        (OpKind::Delete, 1),
+        (OpKind::Append, 2),
+        (OpKind::Fsync, 2),
+        (OpKind::Close, 3),
+        (OpKind::Open, 2),
+        (OpKind::ReadWhole, 2),
     ] {
         // A thread may be anywhere in its list at the end; deletes of open files are left out.
         let (found, slack) = (
@@ -93,9 +95,9 @@ fn varmail_does_its_thirteen_operations_in_proportion() {
         );
     }
     // What was done is what the directory holds.
-    let expect = laid_out as u64 + loops - ops(Kind::Delete);
+    let expect = laid_out as u64 + loops - ops(OpKind::Delete);
     assert_eq!(entries(&set) as u64, expect);
-    let appended = outcome.stats.0[&Kind::Append].bytes / ops(Kind::Append);
+    let appended = outcome.stats.0[&OpKind::Append].bytes / ops(OpKind::Append);
     assert!((1..16_384).contains(&appended), "{appended}");
     // A second run goes on with the same set.
     let again = prepared.run(&for_ms(200), &GO, &mut |_| {}).unwrap();
@@ -139,7 +141,7 @@ fn a_set_without_room_is_a_clear_error() {
         EngineChoice::Auto,
     );
     let error = prepared.run(&for_ms(500), &GO, &mut |_| {}).unwrap_err();
-    assert!(matches!(error, Error::NoFile(_)), "{error}");
+    assert!(matches!(error, EngineError::NoFile(_)), "{error}");
 }
 
 #[test]
@@ -156,14 +158,17 @@ fn a_loop_that_runs_out_of_names_ends_with_what_was_measured() {
     for part in ["ended after", "a file to create", "60 entries"] {
         assert!(failed.contains(part), "{failed}");
     }
-    assert_eq!(outcome.stats.0[&Kind::Create].ops(), 60);
+    assert_eq!(outcome.stats.0[&OpKind::Create].ops(), 60);
     assert!(outcome.length < Nanos(60_000 * MS), "{}", outcome.length);
     prepared.remove().unwrap();
 }
 
 #[test]
 fn a_loop_that_is_to_end_without_a_file_has_not_failed() {
-    for (without_file, threads) in [(WithoutFile::EndRun, 3), (WithoutFile::EndThread, 3)] {
+    for (without_file, threads) in [
+        (FileLoopNoFilePolicy::EndRun, 3),
+        (FileLoopNoFilePolicy::EndThread, 3),
+    ] {
         let directory = tempfile::tempdir().unwrap();
         let mut files = varmail(|set, group| {
             (set.entries, set.prealloc, group.threads) = (60, 0.0, threads);
@@ -175,7 +180,7 @@ fn a_loop_that_is_to_end_without_a_file_has_not_failed() {
         let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
         let outcome = prepared.run(&for_ms(60_000), &GO, &mut |_| {}).unwrap();
         assert_eq!(outcome.failed, None);
-        assert_eq!(outcome.stats.0[&Kind::Create].ops(), 60);
+        assert_eq!(outcome.stats.0[&OpKind::Create].ops(), 60);
         assert!(outcome.length < Nanos(60_000 * MS), "{}", outcome.length);
         prepared.remove().unwrap();
     }
@@ -239,7 +244,7 @@ fn a_stop_ends_every_workload_soon_with_what_was_measured() {
         let mut stopped_at = Nanos(0);
         // The first second that is passed on sets the flag, as a signal handler would.
         let mut n_passed_on = 0;
-        let mut first_second = |interval: Interval| {
+        let mut first_second = |interval: TrialInterval| {
             n_passed_on += interval.stats.ops();
             if !stop.swap(true, Ordering::Relaxed) {
                 stopped_at = clock.now();
@@ -285,8 +290,8 @@ fn when_nothing_works_the_run_is_given_up_with_the_error() {
     assert!(
         matches!(
             error,
-            Error::AllFailed {
-                kind: Kind::Read,
+            EngineError::AllFailed {
+                kind: OpKind::Read,
                 ..
             }
         ),
@@ -298,7 +303,8 @@ fn when_nothing_works_the_run_is_given_up_with_the_error() {
 fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
     let workload = small_random();
     let choice = EngineChoice::Auto;
-    let mut prepared = prepare(Place::Null, &workload, None, Seed(1), choice, &GO).unwrap();
+    let mut prepared =
+        prepare(TargetLocation::Null, &workload, None, Seed(1), choice, &GO).unwrap();
     let options = RunOptions {
         length: Nanos(1_200 * MS),
         warmup: Nanos(300 * MS),
@@ -320,7 +326,7 @@ fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
 #[test]
 fn workloads_that_do_not_fit_are_refused_with_the_reason() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::Directory {
+    let place = TargetLocation::Directory {
         path: directory.path(),
         direct_align: 4096,
     };
@@ -333,25 +339,28 @@ fn workloads_that_do_not_fit_are_refused_with_the_reason() {
 
 #[test]
 fn workload_files_that_would_hang_or_panic_are_refused() {
-    let files = |change: &dyn Fn(&mut FileSet, &mut LoopGroup)| {
+    let files = |change: &dyn Fn(&mut FileSet, &mut FileLoopGroup)| {
         Workload::Files(varmail(|s, g| change(s, g)))
     };
-    let random = |change: &dyn Fn(&mut Group)| small(|group| change(group));
+    let random = |change: &dyn Fn(&mut BlockIoGroup)| small(|group| change(group));
     let mut huge = model(vec![cell(1, 1, 0)]);
     huge.facts.working_set_bytes.value = u64::MAX;
     for (workload, expect) in [
         (
-            files(&|s, _| s.sizes = Sizes::Gamma(f64::NAN)),
+            files(&|s, _| s.sizes = FileSizeDistribution::Gamma(f64::NAN)),
             "gamma shape",
         ),
-        (files(&|s, _| s.sizes = Sizes::Gamma(0.5)), "gamma shape"),
+        (
+            files(&|s, _| s.sizes = FileSizeDistribution::Gamma(0.5)),
+            "gamma shape",
+        ),
         (files(&|s, _| s.prealloc = 1.5), "within 0 and 1"),
         (files(&|s, _| s.prealloc = f64::NAN), "within 0 and 1"),
         (files(&|_, g| g.threads = 1_025), "at most 1024 threads"),
         (files(&|s, _| s.entries = 10_000_001), "10000000 files"),
         (
             files(&|_, g| {
-                g.ops[6] = LoopOp::from(FileOp::ReadWhole {
+                g.ops[6] = FileLoopOp::from(FileOp::ReadWhole {
                     piece_bytes: 1 << 27,
                 });
             }),
@@ -363,8 +372,9 @@ fn workload_files_that_would_hang_or_panic_are_refused() {
         (Workload::Model(Box::new(huge)), "too many"),
     ] {
         let choice = EngineChoice::Auto;
-        let error = prepare(Place::Null, &workload, None, Seed(1), choice, &GO).unwrap_err();
-        let is_workload = matches!(error, Error::Workload(_));
+        let error =
+            prepare(TargetLocation::Null, &workload, None, Seed(1), choice, &GO).unwrap_err();
+        let is_workload = matches!(error, EngineError::Workload(_));
         let error = error.to_string();
         assert!(is_workload && error.contains(expect), "{expect}: {error}");
     }

@@ -10,14 +10,14 @@
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::event::OpStats;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::clock::SimClock;
-use plimsoll_engine::drive::{Limits, drive};
-use plimsoll_engine::recorder::Recorder;
-use plimsoll_engine::source::{Next, Source};
-use plimsoll_engine::{Law, SimDisk};
+use plimsoll_engine::drive::{DriverLimits, drive};
+use plimsoll_engine::recorder::SampleRecorder;
+use plimsoll_engine::source::{NextRequest, RequestSource};
+use plimsoll_engine::{SimQueueSpec, SimServiceDistribution};
 
 const SERVICE_NS: f64 = 100_000.0;
 
@@ -29,15 +29,15 @@ struct Poisson {
     left: u64,
 }
 
-impl Source for Poisson {
-    fn next(&mut self, _: Nanos, _: u32) -> Result<Next, plimsoll_engine::Error> {
+impl RequestSource for Poisson {
+    fn next(&mut self, _: Nanos, _: u32) -> Result<NextRequest, plimsoll_engine::EngineError> {
         if self.left == 0 {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         self.left -= 1;
         self.at_ns += self.rng.exponential(self.gap_ns);
-        Ok(Next::Request(Request {
-            kind: Kind::Read,
+        Ok(NextRequest::Request(OpRequest {
+            kind: OpKind::Read,
             file: 0,
             offset: 0,
             len: 512,
@@ -45,11 +45,11 @@ impl Source for Poisson {
         }))
     }
 
-    fn completed(&mut self, _: u32, _: &Sample) {}
+    fn completed(&mut self, _: u32, _: &OpSample) {}
 }
 
-fn simulate(law: Law, load: f64, arrivals: u64, servers: u32) -> OpStats {
-    let disk = SimDisk {
+fn simulate(law: SimServiceDistribution, load: f64, arrivals: u64, servers: u32) -> OpStats {
+    let disk = SimQueueSpec {
         service: Nanos(100_000),
         ns_per_byte: 0.0,
         servers,
@@ -63,8 +63,8 @@ fn simulate(law: Law, load: f64, arrivals: u64, servers: u32) -> OpStats {
     };
     let clock = SimClock::new();
     let mut engine = disk.engine(4096, clock.clone(), Seed(1));
-    let mut recorder = Recorder::new(Nanos(0), ());
-    let limits = Limits::simulated(Nanos::MAX);
+    let mut recorder = SampleRecorder::new(Nanos(0), ());
+    let limits = DriverLimits::simulated(Nanos::MAX);
     let stop = AtomicBool::new(false);
     let ended = drive(
         &mut engine,
@@ -100,7 +100,7 @@ fn arrivals(load: f64) -> u64 {
 #[test]
 fn responses_are_those_of_m_m_1() {
     for load in [0.5, 0.8] {
-        let stats = simulate(Law::Exponential, load, arrivals(load), 1);
+        let stats = simulate(SimServiceDistribution::Exponential, load, arrivals(load), 1);
         // The time in the system is exponential with the rate of service less that of arrivals
         // (Kleinrock, Queueing Systems 1, 3.2 and 5.7), here in service times.
         compare("M/M/1", &stats, |q| -(1.0 - q).ln() / (1.0 - load));
@@ -110,7 +110,7 @@ fn responses_are_those_of_m_m_1() {
 #[test]
 fn responses_are_those_of_m_d_1() {
     for load in [0.5, 0.8] {
-        let stats = simulate(Law::Constant, load, arrivals(load), 1);
+        let stats = simulate(SimServiceDistribution::Constant, load, arrivals(load), 1);
         compare("M/D/1", &stats, |q| 1.0 + m_d_1_wait(load, q));
     }
 }
@@ -118,7 +118,7 @@ fn responses_are_those_of_m_d_1() {
 #[test]
 fn mean_responses_are_those_of_m_m_2() {
     for load in [0.5, 0.8] {
-        let stats = simulate(Law::Exponential, load, 1_000_000, 2);
+        let stats = simulate(SimServiceDistribution::Exponential, load, 1_000_000, 2);
         // Erlang's C formula for two servers: mean time in the system 1 / (1 - load^2).
         let theory = SERVICE_NS / (1.0 - load * load);
         let off = stats.response().mean_ns() / theory - 1.0;

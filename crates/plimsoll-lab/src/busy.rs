@@ -6,13 +6,13 @@
 //! their mark, of whatever run) and threads of the kernel, which mostly work for the load. What
 //! ends between the looks counts as others'.
 
-use plimsoll_core::others::{DiskBefore, OthersUse, Waited};
+use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse, PressureStallTimes};
 use plimsoll_core::units::Nanos;
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use crate::host::{Clock, MARK_VARIABLE, SystemClock, all_processes};
+use crate::host::{HostTimeSource, MARK_VARIABLE, SystemClock, all_processes};
 
 /// A thread of the kernel (`PF_KTHREAD`), in the flags of a process.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -36,7 +36,7 @@ impl BusyWatch {
 
     /// What others did since it began.
     #[must_use]
-    pub fn others(&self) -> OthersUse {
+    pub fn others(&self) -> NeighbourUse {
         BusyLook::now(&self.clock).since(&self.first)
     }
 }
@@ -45,16 +45,16 @@ impl BusyWatch {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct BusyLook {
     at: Duration,
-    cpus: CpuTimes,
+    cpus: BusyCpuTimes,
     /// Ticks of those that are no others, by process.
     ours: BTreeMap<u32, u64>,
-    waited: Option<Waited>,
+    waited: Option<PressureStallTimes>,
     load: f64,
 }
 
 /// Ticks of all processors together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct CpuTimes {
+struct BusyCpuTimes {
     cpus: u32,
     /// Of programs, in user space and in the kernel.
     programs: u64,
@@ -62,7 +62,7 @@ struct CpuTimes {
 }
 
 impl BusyLook {
-    fn now(clock: &dyn Clock) -> BusyLook {
+    fn now(clock: &dyn HostTimeSource) -> BusyLook {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let pressure = |what: &str| waited(&read(&format!("/proc/pressure/{what}")));
         let all = pressure("cpu").zip(pressure("io")).zip(pressure("memory"));
@@ -70,13 +70,13 @@ impl BusyLook {
             at: clock.now(),
             cpus: cpu_times(&read("/proc/stat")),
             ours: ours(),
-            waited: all.map(|((cpu, io), memory)| Waited { cpu, io, memory }),
+            waited: all.map(|((cpu, io), memory)| PressureStallTimes { cpu, io, memory }),
             load: load(&read("/proc/loadavg")),
         }
     }
 
     /// What others did since an earlier look by the same clock.
-    fn since(&self, first: &BusyLook) -> OthersUse {
+    fn since(&self, first: &BusyLook) -> NeighbourUse {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let ours = self.ours.iter().map(|(process, ticks)| {
             let before = first.ours.get(process).copied().unwrap_or(0);
@@ -86,12 +86,15 @@ impl BusyLook {
         let others = programs.saturating_sub(ours.sum());
         let steal = self.cpus.steal.saturating_sub(first.cpus.steal);
         let length = self.at.saturating_sub(first.at).as_nanos();
-        let waited = self.waited.zip(first.waited).map(|(last, first)| Waited {
-            cpu: last.cpu.since(first.cpu),
-            io: last.io.since(first.io),
-            memory: last.memory.since(first.memory),
-        });
-        OthersUse {
+        let waited = self
+            .waited
+            .zip(first.waited)
+            .map(|(last, first)| PressureStallTimes {
+                cpu: last.cpu.since(first.cpu),
+                io: last.io.since(first.io),
+                memory: last.memory.since(first.memory),
+            });
+        NeighbourUse {
             length: Nanos(u64::try_from(length).unwrap_or(u64::MAX)),
             cpus: self.cpus.cpus,
             cpu_ns: others.saturating_mul(tick_ns),
@@ -105,7 +108,7 @@ impl BusyLook {
 
 /// What others do in so long a time.
 #[must_use]
-pub fn during(length: Duration, clock: &dyn Clock) -> OthersUse {
+pub fn during(length: Duration, clock: &dyn HostTimeSource) -> NeighbourUse {
     let first = BusyLook::now(clock);
     clock.pause(length);
     BusyLook::now(clock).since(&first)
@@ -113,17 +116,24 @@ pub fn during(length: Duration, clock: &dyn Clock) -> OthersUse {
 
 /// The busiest of these disks (`major:minor`) between two looks at them.
 #[must_use]
-pub fn busiest(first: &[DiskLook], last: &[DiskLook], length: Duration) -> Option<DiskBefore> {
+pub fn busiest(
+    first: &[DiskLook],
+    last: &[DiskLook],
+    length: Duration,
+) -> Option<NeighbourDiskUse> {
     let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-    let used = first.iter().zip(last).map(|(first, last)| DiskBefore {
-        disk: last.name.clone(),
-        length: Nanos(length),
-        busy: Nanos(
-            last.active_ms
-                .saturating_sub(first.active_ms)
-                .saturating_mul(1_000_000),
-        ),
-    });
+    let used = first
+        .iter()
+        .zip(last)
+        .map(|(first, last)| NeighbourDiskUse {
+            disk: last.name.clone(),
+            length: Nanos(length),
+            busy: Nanos(
+                last.active_ms
+                    .saturating_sub(first.active_ms)
+                    .saturating_mul(1_000_000),
+            ),
+        });
     used.max_by_key(|disk| disk.busy)
         .filter(|disk| disk.busy.0 > 0)
 }
@@ -150,8 +160,8 @@ pub fn look_at_disks(numbers: &[String]) -> Vec<DiskLook> {
 }
 
 /// Ticks from `/proc/stat`.
-fn cpu_times(text: &str) -> CpuTimes {
-    let mut times = CpuTimes::default();
+fn cpu_times(text: &str) -> BusyCpuTimes {
+    let mut times = BusyCpuTimes::default();
     for line in text.lines() {
         let mut words = line.split_whitespace();
         match words.next() {
@@ -236,13 +246,13 @@ mod tests {
     fn what_the_kernel_prints_is_understood() {
         let stat = "cpu  100 20 30 900 5 6 7 40 10 0\ncpu0 50 10 15 450 2 3 3 20 5 0\n\
             cpu1 50 10 15 450 3 3 4 20 5 0\nintr 1 2 3\nctxt 9\n";
-        let expect = CpuTimes {
+        let expect = BusyCpuTimes {
             cpus: 2,
             programs: 150,
             steal: 40,
         };
         assert_eq!(cpu_times(stat), expect);
-        assert_eq!(cpu_times(""), CpuTimes::default());
+        assert_eq!(cpu_times(""), BusyCpuTimes::default());
         let pressure = "some avg10=1.00 avg60=2.00 avg300=0.50 total=1234\n\
             full avg10=0.00 avg60=0.00 avg300=0.00 total=99\n";
         assert_eq!(waited(pressure), Some(Nanos(1_234_000)));
@@ -261,15 +271,15 @@ mod tests {
         let look =
             |seconds: u64, programs: u64, steal: u64, ours: &[(u32, u64)], cpu: u64| BusyLook {
                 at: Duration::from_secs(seconds),
-                cpus: CpuTimes {
+                cpus: BusyCpuTimes {
                     cpus: 2,
                     programs,
                     steal,
                 },
                 ours: ours.iter().copied().collect(),
-                waited: Some(Waited {
+                waited: Some(PressureStallTimes {
                     cpu: Nanos(cpu),
-                    ..Waited::default()
+                    ..PressureStallTimes::default()
                 }),
                 load: 3.5,
             };

@@ -15,7 +15,7 @@ use crate::journal::holder;
 
 /// Whether something could be claimed.
 #[derive(Debug)]
-pub enum Claim {
+pub enum ClaimOutcome {
     /// It is ours as long as the file is open.
     Ours(File),
     /// Another process has it; its number where the kernel tells.
@@ -26,25 +26,25 @@ pub enum Claim {
 
 /// Claims a directory.
 #[must_use]
-pub fn directory(path: &Path) -> Claim {
+pub fn directory(path: &Path) -> ClaimOutcome {
     claim(path)
 }
 
 /// Claims a disk by the kernel's name of it.
 #[must_use]
-pub fn disk(name: &str) -> Claim {
+pub fn disk(name: &str) -> ClaimOutcome {
     let folder = PathBuf::from("/sys/class/block").join(name.replace('/', "!"));
     claim(&folder.join("stat"))
 }
 
-fn claim(path: &Path) -> Claim {
+fn claim(path: &Path) -> ClaimOutcome {
     let Ok(file) = File::open(path) else {
-        return Claim::Unknown;
+        return ClaimOutcome::Unknown;
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Claim::Ours(file),
-        Err(Errno::WOULDBLOCK) => Claim::Others(holder(path).or_else(|| listed(&file))),
-        Err(_) => Claim::Unknown,
+        Ok(()) => ClaimOutcome::Ours(file),
+        Err(Errno::WOULDBLOCK) => ClaimOutcome::Others(holder(path).or_else(|| listed(&file))),
+        Err(_) => ClaimOutcome::Unknown,
     }
 }
 
@@ -76,17 +76,17 @@ mod tests {
     fn what_one_has_another_sees_until_it_is_let_go() {
         let dir = tempfile::tempdir().unwrap();
         let first = directory(dir.path());
-        assert!(matches!(first, Claim::Ours(_)));
+        assert!(matches!(first, ClaimOutcome::Ours(_)));
         // A lock belongs to an open file, so that the same process stands for another one.
-        let Claim::Others(pid) = directory(dir.path()) else {
+        let ClaimOutcome::Others(pid) = directory(dir.path()) else {
             panic!("it was claimed twice")
         };
         assert_eq!(pid, Some(std::process::id()));
         drop(first);
-        assert!(matches!(directory(dir.path()), Claim::Ours(_)));
+        assert!(matches!(directory(dir.path()), ClaimOutcome::Ours(_)));
         assert!(matches!(
             directory(&dir.path().join("absent")),
-            Claim::Unknown
+            ClaimOutcome::Unknown
         ));
     }
 
@@ -99,8 +99,8 @@ mod tests {
         let name = entry.file_name().to_string_lossy().into_owned();
         // Another run on this machine may have it.
         let first = disk(&name);
-        assert!(!matches!(first, Claim::Unknown), "{first:?}");
-        assert!(matches!(disk(&name), Claim::Others(_)));
+        assert!(!matches!(first, ClaimOutcome::Unknown), "{first:?}");
+        assert!(matches!(disk(&name), ClaimOutcome::Others(_)));
     }
 
     #[test]

@@ -5,10 +5,10 @@ use plimsoll_core::plan::HERE;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::host::Hosts;
+use crate::host::HostResolver;
 use crate::journal::{Journal, JournalError, StateDir};
 use crate::orphans;
-use crate::raise::{Razed, raze};
+use crate::raise::{RazeReport, raze};
 
 /// What became of one journal.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct RazedJournal {
     /// Its file.
     pub path: PathBuf,
     /// What undoing came to, or why it was not begun.
-    pub result: Result<Razed, JournalError>,
+    pub result: Result<RazeReport, JournalError>,
 }
 
 /// Undoes everything whose owner is gone, and every standing stack. What its owner is at work on,
@@ -25,7 +25,7 @@ pub struct RazedJournal {
 ///
 /// # Errors
 /// When the state directory cannot be read.
-pub fn raze_all(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<RazedJournal>> {
+pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<RazedJournal>> {
     state.remove_abandoned()?;
     let mut all = Vec::new();
     for path in state.journal_files()? {
@@ -36,14 +36,14 @@ pub fn raze_all(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Razed
     Ok(all)
 }
 
-fn raze_one(path: &Path, hosts: &mut dyn Hosts) -> Result<Razed, JournalError> {
+fn raze_one(path: &Path, hosts: &mut dyn HostResolver) -> Result<RazeReport, JournalError> {
     Journal::open(path, hosts.here().clock()).map(|journal| raze(journal, hosts))
 }
 
 /// The last look: what carries marks that no journal explains, or whose journal could not undo it.
 fn raze_orphans(
     state: &StateDir,
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
     all: &mut Vec<RazedJournal>,
 ) -> io::Result<()> {
     // What is on nodes is not found by marks here.
@@ -63,7 +63,7 @@ fn raze_orphans(
     for orphan in &orphans {
         let path = PathBuf::from(&orphan.name);
         let result = hosts.on(HERE).map_or_else(
-            |_| Ok(Razed::default()),
+            |_| Ok(RazeReport::default()),
             |host| Ok(orphans::remove(orphan, host)),
         );
         all.push(RazedJournal { path, result });

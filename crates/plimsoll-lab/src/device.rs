@@ -123,7 +123,7 @@ fn signatures(path: &Path, host: &LocalHost) -> Vec<String> {
 
 /// Who uses devices on this machine now.
 struct Around {
-    mounts: Vec<mounts::Mount>,
+    mounts: Vec<mounts::HostMountInfo>,
     /// The kernel's table of swap spaces, as it is.
     swaps: String,
 }
@@ -140,7 +140,7 @@ impl Around {
     /// devices made of it. `system` is its folder in sysfs.
     fn users(&self, it: &str, path: &Path, number: &str, system: &Path) -> Vec<String> {
         let mut users = Vec::new();
-        let is_it = |mount: &&mounts::Mount| {
+        let is_it = |mount: &&mounts::HostMountInfo| {
             mount.device == number
                 || Path::new(&mount.source)
                     .canonicalize()
@@ -279,8 +279,8 @@ mod tests {
         }
     }
 
-    fn mount_of(number: &str) -> Vec<mounts::Mount> {
-        let mount = mounts::Mount {
+    fn mount_of(number: &str) -> Vec<mounts::HostMountInfo> {
+        let mount = mounts::HostMountInfo {
             device: number.into(),
             point: "/m".into(),
             options: "rw".into(),

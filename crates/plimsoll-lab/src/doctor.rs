@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::busy;
 use crate::host::facts;
 use crate::host::{Host, remedy_of};
-use crate::stacks::{self, Choice, Needs};
-use plimsoll_core::settings::Settings;
+use crate::stacks::{self, StackConfig, StackRequirements};
+use plimsoll_core::settings::SettingValues;
 
 /// Memory below which page cache and load compete on a machine with all stacks up.
 const ENOUGH_RAM_BYTES: u64 = 2 << 30;
@@ -22,7 +22,7 @@ const ENOUGH_ROOM_BYTES: u64 = 8 << 30;
 
 /// One thing looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct DoctorCheck {
     /// What was looked at.
     pub name: String,
     /// Whether it is as it should be.
@@ -37,7 +37,7 @@ pub struct Check {
 
 /// Looks at everything; `dir` is where data would lie.
 #[must_use]
-pub fn checks(host: &dyn Host, dir: &Path) -> Vec<Check> {
+pub fn checks(host: &dyn Host, dir: &Path) -> Vec<DoctorCheck> {
     let mut checks = vec![uring(), root(host)];
     checks.extend(room(dir));
     checks.push(ram());
@@ -59,8 +59,14 @@ pub fn checks(host: &dyn Host, dir: &Path) -> Vec<Check> {
     checks
 }
 
-fn check(name: &str, ok: bool, found: impl Into<String>, needed_for: &str, remedy: &str) -> Check {
-    Check {
+fn check(
+    name: &str,
+    ok: bool,
+    found: impl Into<String>,
+    needed_for: &str,
+    remedy: &str,
+) -> DoctorCheck {
+    DoctorCheck {
         name: name.into(),
         ok,
         found: found.into(),
@@ -73,7 +79,7 @@ fn present(ok: bool) -> &'static str {
     if ok { "present" } else { "absent" }
 }
 
-fn uring() -> Check {
+fn uring() -> DoctorCheck {
     // Absent before Linux 6.6, where it could only be forbidden otherwise.
     let setting = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     let setting = setting.map(|text| text.trim().to_string());
@@ -96,13 +102,13 @@ fn uring() -> Check {
     )
 }
 
-fn root(host: &dyn Host) -> Check {
+fn root(host: &dyn Host) -> DoctorCheck {
     let found = if host.is_root() { "root" } else { "not root" };
     let needed_for = "loop devices, mounts and FUSE of the stacks of network disks";
     check("root", host.is_root(), found, needed_for, "sudo plimsoll …")
 }
 
-fn room(dir: &Path) -> Vec<Check> {
+fn room(dir: &Path) -> Vec<DoctorCheck> {
     // What does not exist yet will be made on the same file system as its nearest ancestor.
     let existing = dir.ancestors().find(|part| part.exists()).unwrap_or(dir);
     let facts = match facts::target(existing) {
@@ -123,7 +129,7 @@ fn room(dir: &Path) -> Vec<Check> {
         0 => format!("does not work in {} ({})", facts.path, facts.file_system),
         bytes => format!("works in {} in units of {bytes} bytes", facts.path),
     };
-    let direct = Check {
+    let direct = DoctorCheck {
         name: "direct I/O".into(),
         ok: align > 0,
         found: direct,
@@ -140,7 +146,7 @@ fn room(dir: &Path) -> Vec<Check> {
     ]
 }
 
-fn ram() -> Check {
+fn ram() -> DoctorCheck {
     let bytes = facts::machine().ram_bytes;
     let found = format!("{} MiB", bytes >> 20);
     check(
@@ -155,7 +161,7 @@ fn ram() -> Check {
 /// Time in which it is seen what others do.
 const BUSY_LOOK: Duration = Duration::from_millis(500);
 
-fn quiet(host: &dyn Host) -> Check {
+fn quiet(host: &dyn Host) -> DoctorCheck {
     let others = busy::during(BUSY_LOOK, host.clock());
     check(
         "quiet machine",
@@ -167,15 +173,15 @@ fn quiet(host: &dyn Host) -> Check {
 }
 
 /// What every stack and every layer needs as it comes, by its name.
-fn needs_of_all() -> Vec<(String, Needs)> {
-    let of_stack = |stack: &&'static dyn stacks::Stack| {
-        let choice = Choice::parse(stack.name()).ok()?;
+fn needs_of_all() -> Vec<(String, StackRequirements)> {
+    let of_stack = |stack: &&'static dyn stacks::StackRecipe| {
+        let choice = StackConfig::parse(stack.name()).ok()?;
         let shape = stack.shape(&choice).ok()?;
         let needs = stacks::manage::needs(&choice, &shape.place);
         Some((stack.name().to_owned(), needs))
     };
-    let of_layer = |layer: &&'static dyn stacks::Layer| {
-        let settings = Settings::new(layer.name(), layer.settings(), &[]).ok()?;
+    let of_layer = |layer: &&'static dyn stacks::LayerRecipe| {
+        let settings = SettingValues::new(layer.name(), layer.settings(), &[]).ok()?;
         Some((format!("+{}", layer.name()), layer.needs(&settings)))
     };
     let stacks = stacks::ALL.iter().filter_map(of_stack);
@@ -186,9 +192,9 @@ fn needs_of_all() -> Vec<(String, Needs)> {
 
 /// Everything that packages bring: what `needed` chooses of the needs of all stacks.
 fn installed(
-    needed: impl Fn(&Needs) -> &[&'static str],
+    needed: impl Fn(&StackRequirements) -> &[&'static str],
     find: impl Fn(&str) -> Option<PathBuf>,
-) -> Vec<Check> {
+) -> Vec<DoctorCheck> {
     let all = needs_of_all();
     let mut names: Vec<&str> = Vec::new();
     for name in all.iter().flat_map(|(_, needs)| needed(needs)) {

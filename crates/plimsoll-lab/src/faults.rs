@@ -5,16 +5,19 @@
 //! cannot do is refused then. A fault stands in no journal: whatever it leaves behind goes with the
 //! stack, so taking the stack down undoes it, whoever was killed when.
 
-use plimsoll_core::fault::{DELAY_MS, Fault, LOSS_PERCENT, Word};
-use plimsoll_core::plan::{Action, HERE, Hurt, Made, Node, Proof, Question, Reach, Server, Site};
+use plimsoll_core::fault::{DELAY_MS, FaultCommand, FaultKind, LOSS_PERCENT};
+use plimsoll_core::plan::{
+    FaultAction, HERE, NodeTransport, PlanAction, PlanNode, ServerQuery, StackNodes, StackOutputs,
+    StackSelfTest, StackServer,
+};
 use std::time::Duration;
 
-use crate::host::{HostError, Hosts};
-use crate::stacks::{Unmet, link_of};
+use crate::host::{HostError, HostResolver};
+use crate::stacks::{PreconditionError, link_of};
 
 /// The two times of a fault that comes and goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beat {
+pub struct FaultDutyCycle {
     /// How long it is there.
     pub on: Duration,
     /// How long it is not.
@@ -22,18 +25,18 @@ pub struct Beat {
 }
 
 /// Nine tenths of the time, in turns that a request feels and a heartbeat does not.
-const SLOW: Beat = Beat {
+const SLOW: FaultDutyCycle = FaultDutyCycle {
     on: Duration::from_millis(90),
     off: Duration::from_millis(10),
 };
 
-const FLAP: Beat = Beat {
+const FLAP: FaultDutyCycle = FaultDutyCycle {
     on: Duration::from_secs(1),
     off: Duration::from_secs(1),
 };
 
 /// Times between two rounds of malformed messages, and how many each port is sent in one.
-const ROUNDS: Beat = Beat {
+const ROUNDS: FaultDutyCycle = FaultDutyCycle {
     on: Duration::from_millis(800),
     off: Duration::from_millis(200),
 };
@@ -44,33 +47,33 @@ const SWITCH_LIMIT_S: u32 = 300;
 
 /// A fault, planned: what is done on which node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Blow {
+pub struct FaultPlan {
     /// What tells whether it can be done, and changes nothing that lasts: one that fails says why not.
-    pub trial: Vec<(String, Action)>,
+    pub trial: Vec<(String, PlanAction)>,
     /// What is done some time before it, and is part of it.
-    pub first: Vec<(String, Action)>,
+    pub first: Vec<(String, PlanAction)>,
     /// What brings it about.
-    pub strike: Vec<(String, Action)>,
+    pub strike: Vec<(String, PlanAction)>,
     /// What ends it and brings back what it took.
-    pub heal: Vec<(String, Action)>,
+    pub heal: Vec<(String, PlanAction)>,
     /// What does that where it was not brought about whole, when that is something else.
-    pub halfway: Vec<(String, Action)>,
+    pub halfway: Vec<(String, PlanAction)>,
     /// What is done once, after it was healed for the last time; where servers cut each other's power, all of
     /// the healing, since the victim may have been off by then.
-    pub after: Vec<(String, Action)>,
+    pub after: Vec<(String, PlanAction)>,
     /// For one that comes and goes while it lasts: both lists are done in turn.
-    pub beat: Option<Beat>,
+    pub beat: Option<FaultDutyCycle>,
     /// Whether processes of its victim end by it. Where they do not, each that ends has failed.
     pub takes_processes: bool,
     /// Whether it is felt while it is being brought about, not only once that is done.
     pub is_felt_at_once: bool,
 }
 
-impl Blow {
+impl FaultPlan {
     /// The blow as it is done the next time while it lasts: malformed messages are others each time.
     pub fn vary(&mut self) {
         for (_, action) in &mut self.strike {
-            if let Action::Hurt(Hurt::Malform { seed, .. }) = action {
+            if let PlanAction::Hurt(FaultAction::Malform { seed, .. }) = action {
                 *seed = seed.wrapping_add(1);
             }
         }
@@ -89,57 +92,62 @@ impl Blow {
 
     /// Whether healing takes the mount away from who uses it, so that no session outlives it.
     #[must_use]
-    pub fn ends_sessions(&self, made: &Made) -> bool {
+    pub fn ends_sessions(&self, made: &StackOutputs) -> bool {
         unmount(&self.heal, made)
     }
 }
 
-fn unmounts((_, action): &(String, Action), made: &Made) -> bool {
-    matches!(action, Action::Unmount(path) if *path == made.mount_dir)
+fn unmounts((_, action): &(String, PlanAction), made: &StackOutputs) -> bool {
+    matches!(action, PlanAction::Unmount(path) if *path == made.mount_dir)
 }
 
 /// Plans a fault of one server of what was made.
 ///
 /// # Errors
 /// When it cannot be done to this server, with the reason and what to do.
-pub fn plan(fault: Fault, server: &Server, made: &Made, site: &Site) -> Result<Blow, Unmet> {
-    let of = |action: fn(String) -> Action| -> Vec<(String, Action)> {
+pub fn plan(
+    fault: FaultKind,
+    server: &StackServer,
+    made: &StackOutputs,
+    site: &StackNodes,
+) -> Result<FaultPlan, PreconditionError> {
+    let of = |action: fn(String) -> PlanAction| -> Vec<(String, PlanAction)> {
         let one = |mark: &String| (server.node.clone(), action(mark.clone()));
         server.marks.iter().map(one).collect()
     };
-    let on_marks = |beat| Blow {
-        strike: of(|mark| Action::Pause { mark }),
-        heal: of(|mark| Action::Resume { mark }),
+    let on_marks = |beat| FaultPlan {
+        strike: of(|mark| PlanAction::Pause { mark }),
+        heal: of(|mark| PlanAction::Resume { mark }),
         beat,
-        ..Blow::default()
+        ..FaultPlan::default()
     };
     let needs_processes = matches!(
         fault,
-        Fault::Kill | Fault::Stop | Fault::Pause | Fault::Slow | Fault::Double
+        FaultKind::Kill | FaultKind::Stop | FaultKind::Pause | FaultKind::Slow | FaultKind::Double
     );
     if server.marks.is_empty() && needs_processes {
-        return Err(Unmet(vec![format!(
+        return Err(PreconditionError(vec![format!(
             "{fault} is done to processes, and what serves on {} is its kernel: choose power-cut",
             server.name
         )]));
     }
-    let kill = |mark| Action::Kill { mark };
-    let place = Place {
+    let kill = |mark| PlanAction::Kill { mark };
+    let place = FaultPlanner {
         fault,
         server,
         node: node_of(server, site).unwrap_or(&site.client),
         site,
     };
     let blow = match fault {
-        Fault::Kill => with_restoring(of(kill), server, (made, site)),
-        Fault::Stop => stopped(server, (made, site)),
-        Fault::Pause => Ok(on_marks(None)),
-        Fault::Slow => Ok(on_marks(Some(SLOW))),
-        Fault::PowerCut => power_cut(server, made, site),
-        Fault::Malformed => Ok(malformed(server, place.node)),
-        Fault::Double => double(of(kill), server, (made, site)),
-        Fault::FailBack => fail_back(server, made),
-        Fault::DiskErrors => restarted(place.blow()?, server, (made, site)),
+        FaultKind::Kill => with_restoring(of(kill), server, (made, site)),
+        FaultKind::Stop => stopped(server, (made, site)),
+        FaultKind::Pause => Ok(on_marks(None)),
+        FaultKind::Slow => Ok(on_marks(Some(SLOW))),
+        FaultKind::PowerCut => power_cut(server, made, site),
+        FaultKind::Malformed => Ok(malformed(server, place.node)),
+        FaultKind::Double => double(of(kill), server, (made, site)),
+        FaultKind::FailBack => fail_back(server, made),
+        FaultKind::DiskErrors => restarted(place.blow()?, server, (made, site)),
         _ => place.blow(),
     };
     match made.fences {
@@ -153,9 +161,9 @@ pub fn plan(fault: Fault, server: &Server, made: &Made, site: &Site) -> Result<B
 /// # Errors
 /// With the first that could not be done.
 pub fn carry_out(
-    actions: &[(String, Action)],
+    actions: &[(String, PlanAction)],
     id: &str,
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
 ) -> Result<(), HostError> {
     let mut actions = actions.iter();
     actions.try_for_each(|(node, action)| hosts.on(node)?.carry_out(id, action))
@@ -168,15 +176,15 @@ pub fn carry_out(
 /// # Errors
 /// When a node cannot be asked.
 pub fn given_up(
-    server: &Server,
-    made: &Made,
-    hosts: &mut dyn Hosts,
-) -> Result<Vec<(String, Action)>, HostError> {
+    server: &StackServer,
+    made: &StackOutputs,
+    hosts: &mut dyn HostResolver,
+) -> Result<Vec<(String, PlanAction)>, HostError> {
     let Ok([lose, restore]) = restoring(server, made) else {
         return Ok(Vec::new());
     };
     for (node, action) in lose {
-        if let Action::Stop { mark } = action
+        if let PlanAction::Stop { mark } = action
             && hosts.on(node)?.marked(mark).is_empty()
         {
             return Ok([lose, restore].concat());
@@ -187,22 +195,25 @@ pub fn given_up(
 
 /// Whether these actions take the mount away from who uses it.
 #[must_use]
-pub fn unmount(actions: &[(String, Action)], made: &Made) -> bool {
+pub fn unmount(actions: &[(String, PlanAction)], made: &StackOutputs) -> bool {
     actions.iter().any(|action| unmounts(action, made))
 }
 
 /// Whether the recipe knows what goes on without this server.
 #[must_use]
-pub fn is_survivable(server: &str, made: &Made) -> bool {
-    let is_it = |proof: &Proof| matches!(proof, Proof::Survives { node, .. } if node == server);
+pub fn is_survivable(server: &str, made: &StackOutputs) -> bool {
+    let is_it = |proof: &StackSelfTest| matches!(proof, StackSelfTest::Survives { node, .. } if node == server);
     made.proofs.iter().any(is_it)
 }
 
 /// What the recipe knows of losing this server and getting it back.
-fn restoring<'a>(server: &'a Server, made: &'a Made) -> Result<[&'a [(String, Action)]; 2], Unmet> {
+fn restoring<'a>(
+    server: &'a StackServer,
+    made: &'a StackOutputs,
+) -> Result<[&'a [(String, PlanAction)]; 2], PreconditionError> {
     let mut known = made.proofs.iter();
     let found = known.find_map(|proof| match proof {
-        Proof::Survives {
+        StackSelfTest::Survives {
             node,
             lose,
             restore,
@@ -211,7 +222,7 @@ fn restoring<'a>(server: &'a Server, made: &'a Made) -> Result<[&'a [(String, Ac
     });
     let alone = (!server.restore.is_empty()).then_some([&[], server.restore.as_slice()]);
     found.or(alone).ok_or_else(|| {
-        Unmet(vec![format!(
+        PreconditionError(vec![format!(
             "nothing takes the place of {}, and nothing is known of bringing it back",
             server.name
         )])
@@ -219,34 +230,44 @@ fn restoring<'a>(server: &'a Server, made: &'a Made) -> Result<[&'a [(String, Ac
 }
 
 /// Asked to end in good order: what came last ends first, for it may need the others to say goodbye.
-fn stopped(server: &Server, ground: (&Made, &Site)) -> Result<Blow, Unmet> {
+fn stopped(
+    server: &StackServer,
+    ground: (&StackOutputs, &StackNodes),
+) -> Result<FaultPlan, PreconditionError> {
     let end = |mark: &String| {
         let mark = mark.clone();
-        (server.node.clone(), Action::Hurt(Hurt::End { mark }))
+        (
+            server.node.clone(),
+            PlanAction::Hurt(FaultAction::End { mark }),
+        )
     };
     let strike = server.marks.iter().rev().map(end).collect();
-    Ok(Blow {
+    Ok(FaultPlan {
         is_felt_at_once: true,
         ..with_restoring(strike, server, ground)?
     })
 }
 
 fn with_restoring(
-    strike: Vec<(String, Action)>,
-    server: &Server,
-    (made, site): (&Made, &Site),
-) -> Result<Blow, Unmet> {
-    Ok(Blow {
+    strike: Vec<(String, PlanAction)>,
+    server: &StackServer,
+    (made, site): (&StackOutputs, &StackNodes),
+) -> Result<FaultPlan, PreconditionError> {
+    Ok(FaultPlan {
         strike,
         heal: returning(server, made, site)?,
         takes_processes: true,
-        ..Blow::default()
+        ..FaultPlan::default()
     })
 }
 
 /// What brings a server back whose processes are gone. What is left of its parts elsewhere is taken away
 /// before; where the others cut its power for that, nothing is left of it, and it needs power.
-fn returning(server: &Server, made: &Made, site: &Site) -> Result<Vec<(String, Action)>, Unmet> {
+fn returning(
+    server: &StackServer,
+    made: &StackOutputs,
+    site: &StackNodes,
+) -> Result<Vec<(String, PlanAction)>, PreconditionError> {
     let [lose, restore] = restoring(server, made)?;
     if !made.fences {
         return Ok([lose, restore].concat());
@@ -257,7 +278,11 @@ fn returning(server: &Server, made: &Made, site: &Site) -> Result<Vec<(String, A
 
 /// A fault of servers that cut each other's power may have led to that, of any of them. All are brought
 /// back, which does nothing to one that was never gone.
-fn with_all_returning(blow: Blow, made: &Made, site: &Site) -> Result<Blow, Unmet> {
+fn with_all_returning(
+    blow: FaultPlan,
+    made: &StackOutputs,
+    site: &StackNodes,
+) -> Result<FaultPlan, PreconditionError> {
     let on = |server| power_of(server, site).map(|switch| (HERE.to_owned(), powered(switch, true)));
     let powers: Vec<_> = made.servers.iter().filter_map(on).collect();
     let mut restores = Vec::new();
@@ -265,21 +290,21 @@ fn with_all_returning(blow: Blow, made: &Made, site: &Site) -> Result<Blow, Unme
         restores.extend_from_slice(restoring(server, made)?[1]);
     }
     // All are started before any of them is waited for: one may wait until the others are there.
-    restores.sort_by_key(|(_, action)| matches!(action, Action::Await(_)));
-    let blow = Blow {
+    restores.sort_by_key(|(_, action)| matches!(action, PlanAction::Await(_)));
+    let blow = FaultPlan {
         takes_processes: true,
         ..blow
     };
     Ok(match blow.beat {
         // Without power there is nothing to heal on it.
-        None => Blow {
+        None => FaultPlan {
             heal: [powers, blow.heal, restores].concat(),
             // That brings all back already.
             halfway: Vec::new(),
             ..blow
         },
         // It is healed between the beats, and after the last one whoever lost its power has it again.
-        Some(_) => Blow {
+        Some(_) => FaultPlan {
             after: [powers, blow.heal.clone(), restores].concat(),
             ..blow
         },
@@ -287,84 +312,85 @@ fn with_all_returning(blow: Blow, made: &Made, site: &Site) -> Result<Blow, Unme
 }
 
 /// The command that switches a server's power, if there is one.
-fn power_of(server: &Server, site: &Site) -> Option<Vec<String>> {
+fn power_of(server: &StackServer, site: &StackNodes) -> Option<Vec<String>> {
     let node = node_of(server, site)?;
     (!node.power.is_empty()).then(|| node.power.clone())
 }
 
-fn powered(switch: Vec<String>, on: bool) -> Action {
-    Action::Hurt(Hurt::Power { switch, on })
+fn powered(switch: Vec<String>, on: bool) -> PlanAction {
+    PlanAction::Hurt(FaultAction::Power { switch, on })
 }
 
-fn node_of<'a>(server: &Server, site: &'a Site) -> Option<&'a Node> {
+fn node_of<'a>(server: &StackServer, site: &'a StackNodes) -> Option<&'a PlanNode> {
     site.servers.iter().find(|node| node.name == server.node)
 }
 
 /// Where a server runs, and what can be done to that place.
-struct Place<'a> {
-    fault: Fault,
-    server: &'a Server,
-    node: &'a Node,
-    site: &'a Site,
+struct FaultPlanner<'a> {
+    fault: FaultKind,
+    server: &'a StackServer,
+    node: &'a PlanNode,
+    site: &'a StackNodes,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FaultPlanner<'a> {
     /// What is done to the machine of the server, or to its namespace.
-    fn blow(&self) -> Result<Blow, Unmet> {
+    fn blow(&self) -> Result<FaultPlan, PreconditionError> {
         let blow = if self.node.faults.is_empty() {
             match self.fault {
-                Fault::LinkDown | Fault::Flap => self.link()?,
-                Fault::OneWay => self.one_way()?,
-                Fault::Partition => self.partition()?,
-                Fault::Delay => self.netem(&format!("delay {DELAY_MS}ms"))?,
-                Fault::Loss => self.netem(&format!("loss {LOSS_PERCENT}%"))?,
+                FaultKind::LinkDown | FaultKind::Flap => self.link()?,
+                FaultKind::OneWay => self.one_way()?,
+                FaultKind::Partition => self.partition()?,
+                FaultKind::Delay => self.netem(&format!("delay {DELAY_MS}ms"))?,
+                FaultKind::Loss => self.netem(&format!("loss {LOSS_PERCENT}%"))?,
                 _ => return Err(self.refused()),
             }
         } else {
             self.told()
         };
-        let is_flap = self.fault == Fault::Flap;
-        Ok(Blow {
+        let is_flap = self.fault == FaultKind::Flap;
+        Ok(FaultPlan {
             beat: is_flap.then_some(FLAP),
             ..blow
         })
     }
 
     /// By the command that was named for the faults of its machine.
-    fn told(&self) -> Blow {
+    fn told(&self) -> FaultPlan {
         let tell = |word| {
             let (command, fault) = (self.node.faults.clone(), self.fault);
-            let action = Hurt::Fault {
+            let action = FaultAction::Fault {
                 command,
                 fault,
                 word,
             };
-            vec![(HERE.to_owned(), Action::Hurt(action))]
+            vec![(HERE.to_owned(), PlanAction::Hurt(action))]
         };
-        Blow {
-            trial: tell(Word::Try),
-            strike: tell(Word::On),
-            heal: tell(Word::Off),
-            ..Blow::default()
+        FaultPlan {
+            trial: tell(FaultCommand::Try),
+            strike: tell(FaultCommand::On),
+            heal: tell(FaultCommand::Off),
+            ..FaultPlan::default()
         }
     }
 
     /// Why it cannot be done here.
-    fn refused(&self) -> Unmet {
+    fn refused(&self) -> PreconditionError {
         let (fault, name) = (self.fault, &self.server.name);
         let needed = match fault {
-            Fault::ClockStep => "a clock of its own",
-            Fault::DiskSlow | Fault::DiskHung | Fault::DiskErrors | Fault::DiskFull => {
-                "a disk of its own"
-            }
+            FaultKind::ClockStep => "a clock of its own",
+            FaultKind::DiskSlow
+            | FaultKind::DiskHung
+            | FaultKind::DiskErrors
+            | FaultKind::DiskFull => "a disk of its own",
             _ => "a link of its own",
         };
         let remedy = match fault {
-            Fault::ClockStep
-            | Fault::DiskSlow
-            | Fault::DiskHung
-            | Fault::DiskErrors
-            | Fault::DiskFull => {
+            FaultKind::ClockStep
+            | FaultKind::DiskSlow
+            | FaultKind::DiskHung
+            | FaultKind::DiskErrors
+            | FaultKind::DiskFull => {
                 "stand the stack up on virtual machines (plimsoll vm up -o lab.toml, then --on \
                  lab.toml), or name a command for it in the inventory (faults = [...])"
             }
@@ -373,41 +399,41 @@ impl<'a> Place<'a> {
                  vm up -o lab.toml, then --on lab.toml)"
             }
         };
-        Unmet(vec![format!(
+        PreconditionError(vec![format!(
             "{fault} needs {needed}, and {name} has none here; {remedy}"
         )])
     }
 
     /// Refuses unless the server has a network namespace.
-    fn check_namespace(&self) -> Result<(), Unmet> {
+    fn check_namespace(&self) -> Result<(), PreconditionError> {
         match self.node.reach {
-            Reach::Namespace(_) => Ok(()),
+            NodeTransport::Namespace(_) => Ok(()),
             _ => Err(self.refused()),
         }
     }
 
-    fn link(&self) -> Result<Blow, Unmet> {
+    fn link(&self) -> Result<FaultPlan, PreconditionError> {
         self.check_namespace()?;
         let name = link_of(self.site, self.node);
         let set = |up| {
             let name = name.clone();
-            vec![(HERE.to_owned(), Action::SetLink { name, up })]
+            vec![(HERE.to_owned(), PlanAction::SetLink { name, up })]
         };
-        Ok(Blow {
+        Ok(FaultPlan {
             strike: set(false),
             heal: set(true),
-            ..Blow::default()
+            ..FaultPlan::default()
         })
     }
 
     /// The other servers' nodes.
-    fn others(&self) -> impl Iterator<Item = &'a Node> {
+    fn others(&self) -> impl Iterator<Item = &'a PlanNode> {
         let own = self.node.address.as_str();
         let servers = self.site.servers.iter();
         servers.filter(move |other| other.address != own)
     }
 
-    fn one_way(&self) -> Result<Blow, Unmet> {
+    fn one_way(&self) -> Result<FaultPlan, PreconditionError> {
         self.check_namespace()?;
         let others = self.others().chain([&self.site.client]);
         Ok(muted(
@@ -415,12 +441,12 @@ impl<'a> Place<'a> {
         ))
     }
 
-    fn partition(&self) -> Result<Blow, Unmet> {
+    fn partition(&self) -> Result<FaultPlan, PreconditionError> {
         self.check_namespace()?;
         let both = |other| [(self.node, other), (other, self.node)];
         let pairs: Vec<_> = self.others().flat_map(both).collect();
         if pairs.is_empty() {
-            return Err(Unmet(vec![format!(
+            return Err(PreconditionError(vec![format!(
                 "there is no other server that {} could be cut off from",
                 self.server.name
             )]));
@@ -428,94 +454,100 @@ impl<'a> Place<'a> {
         Ok(muted(&pairs))
     }
 
-    fn netem(&self, how: &str) -> Result<Blow, Unmet> {
+    fn netem(&self, how: &str) -> Result<FaultPlan, PreconditionError> {
         self.check_namespace()?;
         let set = |how: &str| {
             let words = how.split_whitespace().map(str::to_owned).collect();
-            (self.node.name.clone(), Action::Hurt(Hurt::Netem(words)))
+            (
+                self.node.name.clone(),
+                PlanAction::Hurt(FaultAction::Netem(words)),
+            )
         };
-        Ok(Blow {
+        Ok(FaultPlan {
             // The kernel is asked by having it done without any effect.
             trial: vec![set("delay 0ms"), set("")],
             strike: vec![set(how)],
             heal: vec![set("")],
-            ..Blow::default()
+            ..FaultPlan::default()
         })
     }
 }
 
 /// Throws away what is sent from the first to the second of each pair.
-fn muted(pairs: &[(&Node, &Node)]) -> Blow {
+fn muted(pairs: &[(&PlanNode, &PlanNode)]) -> FaultPlan {
     let mute = |on: bool| {
-        let one = |(from, to): &(&Node, &Node)| {
+        let one = |(from, to): &(&PlanNode, &PlanNode)| {
             let address = to.address.clone();
-            (from.name.clone(), Action::Hurt(Hurt::Mute { address, on }))
+            (
+                from.name.clone(),
+                PlanAction::Hurt(FaultAction::Mute { address, on }),
+            )
         };
         pairs.iter().map(one).collect()
     };
-    Blow {
+    FaultPlan {
         strike: mute(true),
         heal: mute(false),
-        ..Blow::default()
+        ..FaultPlan::default()
     }
 }
 
-fn malformed(server: &Server, node: &Node) -> Blow {
+fn malformed(server: &StackServer, node: &PlanNode) -> FaultPlan {
     let send = |messages| {
         let one = |mark: &String| {
-            let action = Hurt::Malform {
+            let action = FaultAction::Malform {
                 mark: mark.clone(),
                 address: node.address.clone(),
                 seed: 0,
                 messages,
             };
-            (server.node.clone(), Action::Hurt(action))
+            (server.node.clone(), PlanAction::Hurt(action))
         };
         server.marks.iter().map(one).collect()
     };
-    Blow {
+    FaultPlan {
         trial: send(0),
         strike: send(MESSAGES),
         beat: Some(ROUNDS),
-        ..Blow::default()
+        ..FaultPlan::default()
     }
 }
 
 /// The server is lost and brought back as after any loss; in that moment, while it is being given what it
 /// missed, the next one is lost.
 fn double(
-    first: Vec<(String, Action)>,
-    server: &Server,
-    (made, site): (&Made, &Site),
-) -> Result<Blow, Unmet> {
+    first: Vec<(String, PlanAction)>,
+    server: &StackServer,
+    (made, site): (&StackOutputs, &StackNodes),
+) -> Result<FaultPlan, PreconditionError> {
     let after = made.servers.iter().cycle();
     let mut after = after.skip_while(|other| other.name != server.name).skip(1);
     let next = after.next().filter(|next| next.name != server.name);
     let next = next.ok_or_else(|| {
-        Unmet(vec![format!(
+        PreconditionError(vec![format!(
             "{} is the only server: there is no second one to lose",
             server.name
         )])
     })?;
     let kill = |mark: &String| {
         let mark = mark.clone();
-        (next.node.clone(), Action::Kill { mark })
+        (next.node.clone(), PlanAction::Kill { mark })
     };
     let (mut strike, next_back) = (returning(server, made, site)?, returning(next, made, site)?);
     let halfway = [&strike[..], &next_back].concat();
-    let is_wait = |(_, action): &(String, Action)| matches!(action, Action::Await(_));
+    let is_wait = |(_, action): &(String, PlanAction)| matches!(action, PlanAction::Await(_));
     let waits = strike.iter().rev().take_while(|one| is_wait(one)).count();
     let whole = strike.split_off(strike.len() - waits);
-    let mut blow = Blow {
+    let mut blow = FaultPlan {
         first,
         strike,
         heal: [next_back, whole].concat(),
         halfway,
         takes_processes: true,
-        ..Blow::default()
+        ..FaultPlan::default()
     };
     if unmount(&blow.strike, made) {
-        return Err(Unmet(vec![format!(
+        return Err(PreconditionError(vec![format!(
             "bringing {} back takes the mount away, so nobody can use the stack when the second \
              server is lost; do kill instead",
             server.name
@@ -525,9 +557,13 @@ fn double(
     Ok(blow)
 }
 
-fn power_cut(server: &Server, made: &Made, site: &Site) -> Result<Blow, Unmet> {
+fn power_cut(
+    server: &StackServer,
+    made: &StackOutputs,
+    site: &StackNodes,
+) -> Result<FaultPlan, PreconditionError> {
     let Some(switch) = power_of(server, site) else {
-        return Err(Unmet(vec![format!(
+        return Err(PreconditionError(vec![format!(
             "nobody can cut the power of {}: only a machine whose inventory names a command for it \
              (power = [...]), such as a virtual machine, has power of its own",
             server.name
@@ -541,42 +577,46 @@ fn power_cut(server: &Server, made: &Made, site: &Site) -> Result<Blow, Unmet> {
     let mut heal = vec![(HERE.to_owned(), powered(switch.clone(), true))];
     heal.extend(elsewhere.cloned());
     heal.extend_from_slice(restore);
-    Ok(Blow {
+    Ok(FaultPlan {
         strike: vec![(HERE.to_owned(), powered(switch, false))],
         heal,
         takes_processes: true,
-        ..Blow::default()
+        ..FaultPlan::default()
     })
 }
 
 /// Moved, and moved back once all is whole again.
-fn fail_back(server: &Server, made: &Made) -> Result<Blow, Unmet> {
-    let Some(switch) = server.question(Question::Switch) else {
-        return Err(Unmet(vec![format!(
+fn fail_back(server: &StackServer, made: &StackOutputs) -> Result<FaultPlan, PreconditionError> {
+    let Some(switch) = server.question(ServerQuery::Switch) else {
+        return Err(PreconditionError(vec![format!(
             "{} serves beside the others and is not moved, so nothing is moved back",
             server.name
         )]));
     };
-    let switch = Action::Run(switch.within_s(SWITCH_LIMIT_S));
+    let switch = PlanAction::Run(switch.within_s(SWITCH_LIMIT_S));
     let strike = vec![(server.node.clone(), switch)];
     let [_, restore] = restoring(server, made)?;
-    Ok(Blow {
+    Ok(FaultPlan {
         heal: [restore, &strike].concat(),
         strike,
         is_felt_at_once: true,
-        ..Blow::default()
+        ..FaultPlan::default()
     })
 }
 
 /// What a machine had mounted from a disk that failed is of no use to it afterwards: where its power can
 /// be switched, it begins anew with the disk that works again.
-fn restarted(blow: Blow, server: &Server, (made, site): (&Made, &Site)) -> Result<Blow, Unmet> {
+fn restarted(
+    blow: FaultPlan,
+    server: &StackServer,
+    (made, site): (&StackOutputs, &StackNodes),
+) -> Result<FaultPlan, PreconditionError> {
     let Some(switch) = power_of(server, site) else {
         return Ok(blow);
     };
     let off = [(HERE.to_owned(), powered(switch, false))];
     let anew = power_cut(server, made, site)?.heal;
-    Ok(Blow {
+    Ok(FaultPlan {
         heal: [&blow.heal, &off[..], &anew].concat(),
         takes_processes: true,
         ..blow

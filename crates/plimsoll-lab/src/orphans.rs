@@ -6,7 +6,7 @@
 //! their environment beside their mark, and marked directories where stacks lie by default. What another
 //! state directory made, and what lacks a mark, is nobody's business here.
 
-use plimsoll_core::plan::Action;
+use plimsoll_core::plan::PlanAction;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::host::{Host, STATE_VARIABLE, journal_of, loops, mounts, processes};
 use crate::journal::{JournalError, StateDir};
-use crate::raise::{self, RazeError, Razed};
+use crate::raise::{self, RazeError, RazeReport};
 
 /// How often it is tried: what hangs on a dead server goes once that has been taken away.
 const PASSES: usize = 2;
@@ -25,15 +25,15 @@ const WITHOUT_JOURNAL: [&str; 3] = ["plimsoll-helper", "plimsoll-connection", "p
 
 /// What one lost undertaking left, and how it is taken away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Orphan {
+pub struct OrphanResources {
     /// Its directory, or the mark of its processes.
     pub name: String,
     /// The identifier of its journal, as far as it is known.
     id: String,
-    actions: Vec<Action>,
+    actions: Vec<PlanAction>,
 }
 
-impl Orphan {
+impl OrphanResources {
     /// What is done to take it away, for people.
     #[must_use]
     pub fn steps(&self) -> Vec<String> {
@@ -46,7 +46,7 @@ impl Orphan {
 ///
 /// # Errors
 /// When the state directory is not ours or cannot be read.
-pub fn find(state: &StateDir, failed: &[PathBuf]) -> io::Result<Vec<Orphan>> {
+pub fn find(state: &StateDir, failed: &[PathBuf]) -> io::Result<Vec<OrphanResources>> {
     // Processes first: a journal is there before the processes that it names, so that who begins meanwhile is
     // no orphan.
     let mut marks = marks_of(state)?;
@@ -70,17 +70,17 @@ pub fn find(state: &StateDir, failed: &[PathBuf]) -> io::Result<Vec<Orphan>> {
             orphans.push(of_directory(&dir, id, own)?);
         }
     }
-    orphans.extend(marks.into_iter().map(|mark| Orphan {
+    orphans.extend(marks.into_iter().map(|mark| OrphanResources {
         name: mark.clone(),
         id: mark.clone(),
-        actions: vec![Action::Stop { mark }],
+        actions: vec![PlanAction::Stop { mark }],
     }));
     Ok(orphans)
 }
 
 /// Takes one away, as far as it goes.
-pub fn remove(orphan: &Orphan, host: &mut dyn Host) -> Razed {
-    let mut razed = Razed::default();
+pub fn remove(orphan: &OrphanResources, host: &mut dyn Host) -> RazeReport {
+    let mut razed = RazeReport::default();
     for pass in 1..=PASSES {
         for action in &orphan.actions {
             match host.carry_out(&orphan.id, action) {
@@ -143,18 +143,18 @@ fn marked_directories(state: &StateDir) -> io::Result<Vec<(PathBuf, String)>> {
 
 /// What lies on top goes first: mounts in the order opposite to that in which they were made, each with the
 /// loop device it is of, then other loop devices, processes, and the directory.
-fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<Orphan> {
+fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<OrphanResources> {
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let devices: Vec<(PathBuf, PathBuf)> = loops::below(dir)?;
     let detach = |file: &Path| {
         [
-            Action::StopArray(vec![shown(file)]),
-            Action::DetachLoop(shown(file)),
+            PlanAction::StopArray(vec![shown(file)]),
+            PlanAction::DetachLoop(shown(file)),
         ]
     };
     let mut actions = Vec::new();
     for mount in mounts::below(dir)?.iter().rev() {
-        actions.push(Action::Unmount(shown(&mount.point)));
+        actions.push(PlanAction::Unmount(shown(&mount.point)));
         let of_mount = devices
             .iter()
             .filter(|(device, _)| *device == Path::new(&mount.source));
@@ -168,9 +168,9 @@ fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<Orphan
                 .collect::<Vec<_>>(),
         );
     }
-    actions.extend(marks.into_iter().map(|mark| Action::Stop { mark }));
-    actions.push(Action::RemoveDir(shown(dir)));
-    Ok(Orphan {
+    actions.extend(marks.into_iter().map(|mark| PlanAction::Stop { mark }));
+    actions.push(PlanAction::RemoveDir(shown(dir)));
+    Ok(OrphanResources {
         name: shown(dir),
         id,
         actions,
@@ -181,7 +181,7 @@ fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<Orphan
 mod tests {
     use super::*;
     use crate::cleanup::raze_all;
-    use crate::host::{Clock as _, LocalHost, SearchPath, SystemClock};
+    use crate::host::{HostTimeSource as _, LocalHost, SearchPath, SystemClock};
     use std::time::Duration;
 
     fn host() -> LocalHost {
@@ -193,13 +193,14 @@ mod tests {
         let mut host = host().of_state(state.path());
         let dir = state.stacks().join(format!("plimsoll-{id}"));
         let text = dir.display().to_string();
-        host.carry_out(id, &Action::MakeDir(text.clone())).unwrap();
+        host.carry_out(id, &PlanAction::MakeDir(text.clone()))
+            .unwrap();
         let mark = format!("plimsoll-{id}-daemon");
-        let start = Action::Start {
-            cmd: plimsoll_core::plan::Cmd::new("sleep", ["600"]),
+        let start = PlanAction::Start {
+            cmd: plimsoll_core::plan::PlanCommand::new("sleep", ["600"]),
             mark,
             log: format!("{text}/log"),
-            ready: plimsoll_core::plan::Ready::Exists("/".into()),
+            ready: plimsoll_core::plan::PlanReadinessCheck::Exists("/".into()),
         };
         let mut host = host.allow("sleep");
         host.carry_out(id, &start).unwrap();
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         let steps = found[0].steps().join("\n");
         assert!(steps.contains("orphan-lost-daemon"), "{steps}");
-        let mut hosts = crate::host::Nodes::new(host());
+        let mut hosts = crate::host::HostPool::new(host());
         let all = raze_all(&state, &mut hosts).unwrap();
         assert!(
             all.iter()
@@ -253,7 +254,7 @@ mod tests {
             fs::create_dir(state.journals()).unwrap();
             let journal = state.journals().join("stack-x.jsonl");
             fs::write(&journal, text).unwrap();
-            let mut hosts = crate::host::Nodes::new(host());
+            let mut hosts = crate::host::HostPool::new(host());
             let all = raze_all(&state, &mut hosts).unwrap();
             assert!(all.iter().any(|one| one.result.is_err()), "it is told");
             assert_eq!(!dir.exists(), goes);

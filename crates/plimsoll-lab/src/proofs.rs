@@ -4,14 +4,14 @@
 //! Invariants: everything is done in a directory that the caller made for it; what a proof takes
 //! away it brings back; a proof that could not be carried out is never taken for one that passed.
 
-use plimsoll_core::plan::{Action, HERE, Made, Proof, Server};
+use plimsoll_core::plan::{HERE, PlanAction, StackOutputs, StackSelfTest, StackServer};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::host::{Clock, HostError, Hosts, SystemClock};
+use crate::host::{HostError, HostResolver, HostTimeSource, SystemClock};
 
 /// Synced writes of which each must reach the disk below.
 const FLUSHES: u32 = 24;
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What became of a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SelfTestStatus {
     /// It is as it must be; with what was seen.
     Passed(String),
     /// It is not; with what was seen.
@@ -45,18 +45,18 @@ pub enum Outcome {
 
 /// A proof and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proved {
+pub struct SelfTestResult {
     /// What was to be shown, in words.
     pub what: String,
     /// What was seen.
-    pub outcome: Outcome,
+    pub outcome: SelfTestStatus,
     /// Whether figures mean nothing where it is not so. What others could do is no matter of figures.
     pub is_about_data: bool,
 }
 
 /// Which proofs are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
+pub enum SelfTestDepth {
     /// Those that disturb nobody and take a moment.
     Quick,
     /// Also those that take nodes away for a while.
@@ -66,62 +66,67 @@ pub enum Depth {
 /// Looks at every proof of what was made. `directory` lies below its mount; where there is none, only
 /// what needs none is looked at. `id` is the journal's.
 pub fn prove(
-    made: &Made,
+    made: &StackOutputs,
     directory: Option<&Path>,
     id: &str,
-    depth: Depth,
-    hosts: &mut dyn Hosts,
-) -> Vec<Proved> {
-    let is_outside = |proof: &Proof| matches!(proof, Proof::Closed { .. } | Proof::Refused { .. });
+    depth: SelfTestDepth,
+    hosts: &mut dyn HostResolver,
+) -> Vec<SelfTestResult> {
+    let is_outside = |proof: &StackSelfTest| {
+        matches!(
+            proof,
+            StackSelfTest::Closed { .. } | StackSelfTest::Refused { .. }
+        )
+    };
     let wanted = made.proofs.iter().filter(|proof| {
-        let is_quick = !matches!(proof, Proof::Survives { .. });
-        (depth == Depth::Whole || is_quick) && (directory.is_some() || is_outside(proof))
+        let is_quick = !matches!(proof, StackSelfTest::Survives { .. });
+        (depth == SelfTestDepth::Whole || is_quick) && (directory.is_some() || is_outside(proof))
     });
     let clock = SystemClock::new();
-    let bench = Bench {
+    let bench = SelfTestContext {
         directory: directory.unwrap_or(Path::new("")),
         id,
         clock: &clock,
         servers: &made.servers,
     };
     wanted
-        .map(|proof| Proved {
+        .map(|proof| SelfTestResult {
             what: words(proof),
             outcome: bench.look(proof, Path::new(&made.mount_dir), hosts),
-            is_about_data: !matches!(proof, Proof::Closed { .. }),
+            is_about_data: !matches!(proof, StackSelfTest::Closed { .. }),
         })
         .collect()
 }
 
 /// What a proof shows.
 #[must_use]
-pub fn words(proof: &Proof) -> String {
+pub fn words(proof: &StackSelfTest) -> String {
     match proof {
-        Proof::Flushes { node, .. } => {
+        StackSelfTest::Flushes { node, .. } => {
             format!("a synced write makes the disk of {node} flush")
         }
-        Proof::SecondClient { synced, .. } => format!(
+        StackSelfTest::SecondClient { synced, .. } => format!(
             "a second client reads at once what was {}",
             if *synced { "synced" } else { "written" }
         ),
-        Proof::Refused { why, .. } => format!("no stranger can {why}"),
-        Proof::Closed { node, .. } => match node.as_str() {
+        StackSelfTest::Refused { why, .. } => format!("no stranger can {why}"),
+        StackSelfTest::Closed { node, .. } => match node.as_str() {
             HERE => "no other user of this machine gains anything by it".into(),
             node => format!("no other user of node {node} gains anything by it"),
         },
-        Proof::Hidden { node, .. } => {
+        StackSelfTest::Hidden { node, .. } => {
             format!("neither text nor names stand on the disk of {node} as they are")
         }
-        Proof::Survives { node, .. } => format!("the data are there without {node}"),
+        StackSelfTest::Survives { node, .. } => format!("the data are there without {node}"),
     }
 }
 
 /// Where and for whom proofs are carried out.
-struct Bench<'a> {
+struct SelfTestContext<'a> {
     directory: &'a Path,
     id: &'a str,
-    clock: &'a dyn Clock,
-    servers: &'a [Server],
+    clock: &'a dyn HostTimeSource,
+    servers: &'a [StackServer],
 }
 
 /// What a look at the machine came to: a fault of the stack, or of the look.
@@ -142,32 +147,37 @@ impl From<HostError> for Trouble {
     }
 }
 
-impl Bench<'_> {
-    fn look(&self, proof: &Proof, mount: &Path, hosts: &mut dyn Hosts) -> Outcome {
+impl SelfTestContext<'_> {
+    fn look(
+        &self,
+        proof: &StackSelfTest,
+        mount: &Path,
+        hosts: &mut dyn HostResolver,
+    ) -> SelfTestStatus {
         let seen = match proof {
-            Proof::Flushes { node, dir } => self.flushes(node, dir, hosts),
-            Proof::SecondClient { path, synced } => {
+            StackSelfTest::Flushes { node, dir } => self.flushes(node, dir, hosts),
+            StackSelfTest::SecondClient { path, synced } => {
                 self.second_client(mount, Path::new(path), *synced)
             }
-            Proof::Refused {
+            StackSelfTest::Refused {
                 node,
                 before,
                 attempt,
                 undo,
                 ..
             } => self.refused(node, (before, attempt, undo), hosts),
-            Proof::Closed { node, .. } => closed(proof, node, hosts),
-            Proof::Hidden { node, dirs } => self.hidden(node, dirs, hosts),
-            Proof::Survives {
+            StackSelfTest::Closed { node, .. } => closed(proof, node, hosts),
+            StackSelfTest::Hidden { node, dirs } => self.hidden(node, dirs, hosts),
+            StackSelfTest::Survives {
                 node,
                 lose,
                 restore,
             } => self.survives(node, lose, restore, hosts),
         };
         match seen {
-            Ok(seen) => Outcome::Passed(seen),
-            Err(Trouble::Stack(seen)) => Outcome::Failed(seen),
-            Err(Trouble::Look(why)) => Outcome::Unseen(why),
+            Ok(seen) => SelfTestStatus::Passed(seen),
+            Err(Trouble::Stack(seen)) => SelfTestStatus::Failed(seen),
+            Err(Trouble::Look(why)) => SelfTestStatus::Unseen(why),
         }
     }
 
@@ -176,7 +186,12 @@ impl Bench<'_> {
         Scratch(self.directory.join(format!("proof-{name}")))
     }
 
-    fn flushes(&self, node: &str, dir: &str, hosts: &mut dyn Hosts) -> Result<String, Trouble> {
+    fn flushes(
+        &self,
+        node: &str,
+        dir: &str,
+        hosts: &mut dyn HostResolver,
+    ) -> Result<String, Trouble> {
         // Servers of one machine share its disk: the flushes of the others are not those of one that is
         // gone.
         for server in self.servers.iter().filter(|server| server.node == node) {
@@ -257,14 +272,18 @@ impl Bench<'_> {
     fn refused(
         &self,
         node: &str,
-        (before, attempt, undo): (&[Action], &plimsoll_core::plan::Cmd, &[Action]),
-        hosts: &mut dyn Hosts,
+        (before, attempt, undo): (
+            &[PlanAction],
+            &plimsoll_core::plan::PlanCommand,
+            &[PlanAction],
+        ),
+        hosts: &mut dyn HostResolver,
     ) -> Result<String, Trouble> {
         let host = hosts.on(node)?;
         let mut all = before.iter();
         let tried = all
             .try_for_each(|action| host.carry_out(self.id, action))
-            .and_then(|()| host.carry_out(self.id, &Action::Run(attempt.clone())));
+            .and_then(|()| host.carry_out(self.id, &PlanAction::Run(attempt.clone())));
         for action in undo {
             host.carry_out(self.id, action)?;
         }
@@ -279,7 +298,7 @@ impl Bench<'_> {
         &self,
         node: &str,
         dirs: &[String],
-        hosts: &mut dyn Hosts,
+        hosts: &mut dyn HostResolver,
     ) -> Result<String, Trouble> {
         // Long enough to stand nowhere by chance; no compression makes a block of it vanish.
         let name = format!("unveiled-name-{}", self.id);
@@ -300,9 +319,9 @@ impl Bench<'_> {
     fn survives(
         &self,
         node: &str,
-        lose: &[(String, Action)],
-        restore: &[(String, Action)],
-        hosts: &mut dyn Hosts,
+        lose: &[(String, PlanAction)],
+        restore: &[(String, PlanAction)],
+        hosts: &mut dyn HostResolver,
     ) -> Result<String, Trouble> {
         let place = ScratchDir::make(self.directory.join("proof-files"))?;
         let files = place.0.as_path();
@@ -328,13 +347,21 @@ impl Bench<'_> {
         ))
     }
 
-    fn all(&self, actions: &[(String, Action)], hosts: &mut dyn Hosts) -> Result<(), Trouble> {
+    fn all(
+        &self,
+        actions: &[(String, PlanAction)],
+        hosts: &mut dyn HostResolver,
+    ) -> Result<(), Trouble> {
         Ok(crate::faults::carry_out(actions, self.id, hosts)?)
     }
 }
 
 /// What another user gains, tried as him.
-fn closed(proof: &Proof, node: &str, hosts: &mut dyn Hosts) -> Result<String, Trouble> {
+fn closed(
+    proof: &StackSelfTest,
+    node: &str,
+    hosts: &mut dyn HostResolver,
+) -> Result<String, Trouble> {
     let report = hosts.on(node)?.strange(proof)?;
     if !report.gained.is_empty() {
         let text = format!("another user could {}", report.gained.join("; "));

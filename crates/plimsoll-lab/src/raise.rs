@@ -4,15 +4,17 @@
 //! Invariants: nothing is begun that is not in the journal; undoing goes backwards, never stops
 //! early, and may be repeated; the journal is removed only when nothing is left.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Made, Plan, Step};
+use plimsoll_core::plan::{
+    HERE, Plan, PlanAction, PlanCommand, PlanCommandArg, PlanStep, StackOutputs,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::host::{HostError, Hosts, command_mark};
-use crate::journal::{Journal, JournalError, Record, StateDir};
+use crate::host::{HostError, HostResolver, command_mark};
+use crate::journal::{Journal, JournalContents, JournalError, StateDir};
 
 /// Longest wait for something in one piece: so long a wish to stop may go unseen.
 const WAIT_PIECE_S: u32 = 5;
@@ -23,7 +25,7 @@ const PASSES: usize = 2;
 
 /// A plan that was carried out. Holds the journal locked until it is dropped.
 #[derive(Debug)]
-pub struct Standing {
+pub struct AppliedPlan {
     /// Its journal.
     pub journal: Journal,
 }
@@ -42,7 +44,7 @@ pub struct RazeError {
 
 /// What undoing came to.
 #[derive(Debug, Default)]
-pub struct Razed {
+pub struct RazeReport {
     /// Actions carried out.
     pub undone: usize,
     /// What went wrong at first, and right in the end.
@@ -53,7 +55,7 @@ pub struct Razed {
     pub journal_errors: Vec<JournalError>,
 }
 
-impl Razed {
+impl RazeReport {
     /// Whether nothing is left.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -93,7 +95,7 @@ pub struct RaiseError {
     /// Why it failed.
     pub source: StepError,
     /// What undoing came to.
-    pub razed: Razed,
+    pub razed: RazeReport,
 }
 
 /// Why a step failed.
@@ -144,10 +146,10 @@ impl std::error::Error for RaiseError {
 /// When a step fails; everything begun is then undone.
 pub fn raise(
     plan: &Plan,
-    made: Option<&Made>,
-    hosts: &mut dyn Hosts,
+    made: Option<&StackOutputs>,
+    hosts: &mut dyn HostResolver,
     journal: Journal,
-) -> Result<Standing, Box<RaiseError>> {
+) -> Result<AppliedPlan, Box<RaiseError>> {
     raise_telling(plan, made, hosts, journal, &mut |_| {})
 }
 
@@ -157,11 +159,11 @@ pub fn raise(
 /// As [`raise`].
 pub fn raise_telling(
     plan: &Plan,
-    made: Option<&Made>,
-    hosts: &mut dyn Hosts,
+    made: Option<&StackOutputs>,
+    hosts: &mut dyn HostResolver,
     mut journal: Journal,
-    watch: &mut dyn FnMut(&Step),
-) -> Result<Standing, Box<RaiseError>> {
+    watch: &mut dyn FnMut(&PlanStep),
+) -> Result<AppliedPlan, Box<RaiseError>> {
     introduce(hosts, journal.record());
     if let Err((step, source)) = all_steps(&mut journal, hosts, plan, (true, watch)) {
         return Err(Box::new(RaiseError {
@@ -173,7 +175,7 @@ pub fn raise_telling(
     }
     let noted = made.map_or(Ok(()), |made| journal.made(made));
     match noted.and_then(|()| journal.standing()) {
-        Ok(()) => Ok(Standing { journal }),
+        Ok(()) => Ok(AppliedPlan { journal }),
         Err(error) => Err(Box::new(RaiseError {
             why: "note that all is done".into(),
             action: "write the journal".into(),
@@ -190,10 +192,10 @@ pub fn raise_telling(
 /// When a step fails. Where not all of it could be undone, its journal tells so.
 pub fn extend(
     plan: &Plan,
-    made: &Made,
-    hosts: &mut dyn Hosts,
+    made: &StackOutputs,
+    hosts: &mut dyn HostResolver,
     journal: &mut Journal,
-    watch: &mut dyn FnMut(&Step),
+    watch: &mut dyn FnMut(&PlanStep),
 ) -> Result<(), Box<RaiseError>> {
     introduce(hosts, journal.record());
     let from = journal.record().entries.len();
@@ -222,7 +224,7 @@ pub fn extend(
 }
 
 /// Tells the hosts what they must know of a journal before they act for it.
-pub(crate) fn introduce(hosts: &mut dyn Hosts, record: &Record) {
+pub(crate) fn introduce(hosts: &mut dyn HostResolver, record: &JournalContents) {
     let header = &record.header;
     hosts.meet(header.nodes());
     if let Some(ask) = &header.ask {
@@ -234,10 +236,10 @@ pub(crate) fn introduce(hosts: &mut dyn Hosts, record: &Record) {
 /// Carries all steps out; whether it may be stopped before all are done.
 fn all_steps<'a>(
     journal: &mut Journal,
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
     plan: &'a Plan,
-    (may_stop, watch): (bool, &mut dyn FnMut(&Step)),
-) -> Result<(), (&'a Step, StepError)> {
+    (may_stop, watch): (bool, &mut dyn FnMut(&PlanStep)),
+) -> Result<(), (&'a PlanStep, StepError)> {
     for step in &plan.steps {
         if may_stop && hosts.is_stopping() {
             return Err((step, StepError::Stopped));
@@ -250,15 +252,15 @@ fn all_steps<'a>(
 
 fn one_step(
     journal: &mut Journal,
-    hosts: &mut dyn Hosts,
-    step: &Step,
+    hosts: &mut dyn HostResolver,
+    step: &PlanStep,
     may_stop: bool,
 ) -> Result<(), StepError> {
     let n = journal.intend(step)?;
     let id = &journal.record().header.id;
     match &step.apply {
         // Only long waits have a limit of their own.
-        Action::Await(cmd) if may_stop && cmd.limit_s > WAIT_PIECE_S => {
+        PlanAction::Await(cmd) if may_stop && cmd.limit_s > WAIT_PIECE_S => {
             await_stoppably(id, hosts, &step.node, cmd)?;
         }
         _ => hosts.on(&step.node)?.apply(id, step)?,
@@ -271,16 +273,16 @@ fn one_step(
 /// the host's own need not have it.
 fn await_stoppably(
     id: &str,
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
     node: &str,
-    cmd: &Cmd,
+    cmd: &PlanCommand,
 ) -> Result<(), StepError> {
     let mut left_s = cmd.limit_s;
     loop {
         let began = hosts.here().clock().now();
         let piece_s = left_s.min(WAIT_PIECE_S);
         left_s -= piece_s;
-        let piece = Action::Await(cmd.clone().within_s(piece_s));
+        let piece = PlanAction::Await(cmd.clone().within_s(piece_s));
         let Err(error) = hosts.on(node)?.carry_out(id, &piece) else {
             return Ok(());
         };
@@ -296,7 +298,7 @@ fn await_stoppably(
 }
 
 /// Undoes everything in the journal, backwards; removes the journal when nothing is left.
-pub fn raze(mut journal: Journal, hosts: &mut dyn Hosts) -> Razed {
+pub fn raze(mut journal: Journal, hosts: &mut dyn HostResolver) -> RazeReport {
     let mut razed = undo_from(&mut journal, hosts, 0);
     if razed.errors.is_empty() {
         razed.journal_errors.extend(journal.remove().err());
@@ -305,9 +307,9 @@ pub fn raze(mut journal: Journal, hosts: &mut dyn Hosts) -> Razed {
 }
 
 /// Undoes the steps from this number on.
-fn undo_from(journal: &mut Journal, hosts: &mut dyn Hosts, from: usize) -> Razed {
+fn undo_from(journal: &mut Journal, hosts: &mut dyn HostResolver, from: usize) -> RazeReport {
     introduce(hosts, journal.record());
-    let mut razed = Razed::default();
+    let mut razed = RazeReport::default();
     for pass in 1..=PASSES {
         razed.errors = one_pass(journal, hosts, &mut razed.undone, from);
         if razed.errors.is_empty() {
@@ -322,7 +324,7 @@ fn undo_from(journal: &mut Journal, hosts: &mut dyn Hosts, from: usize) -> Razed
 
 fn one_pass(
     journal: &mut Journal,
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
     undone: &mut usize,
     from: usize,
 ) -> Vec<RazeError> {
@@ -336,7 +338,13 @@ fn one_pass(
     nodes.sort_unstable();
     nodes.dedup();
     let mark = command_mark(&id);
-    let stop_commands = |node: &str| (None, node.to_owned(), Action::Stop { mark: mark.clone() });
+    let stop_commands = |node: &str| {
+        (
+            None,
+            node.to_owned(),
+            PlanAction::Stop { mark: mark.clone() },
+        )
+    };
     let mut actions: Vec<_> = nodes.into_iter().map(stop_commands).collect();
     let steps = match from {
         0 => record.to_undo(),
@@ -379,20 +387,20 @@ fn one_pass(
 }
 
 /// The script that an action carries out, if it does.
-fn script_of(action: &Action) -> Option<PathBuf> {
-    let (Action::Run(cmd) | Action::RunIf { run: cmd, .. }) = action else {
+fn script_of(action: &PlanAction) -> Option<PathBuf> {
+    let (PlanAction::Run(cmd) | PlanAction::RunIf { run: cmd, .. }) = action else {
         return None;
     };
     match (&*cmd.program, cmd.args.first()) {
-        ("sh", Some(Arg::Text(script))) => Some(script.into()),
+        ("sh", Some(PlanCommandArg::Text(script))) => Some(script.into()),
         _ => None,
     }
 }
 
 /// Whether an action removes a script of this node that did not end well: without it nothing could be
 /// tried again.
-fn holds_needed(action: &Action, node: &str, needed: &[(String, PathBuf)]) -> bool {
-    let (Action::RemoveDir(dir) | Action::RemoveDirOf { path: dir, .. }) = action else {
+fn holds_needed(action: &PlanAction, node: &str, needed: &[(String, PathBuf)]) -> bool {
+    let (PlanAction::RemoveDir(dir) | PlanAction::RemoveDirOf { path: dir, .. }) = action else {
         return false;
     };
     let mut scripts = needed.iter().filter(|(on, _)| on == node);
@@ -401,18 +409,18 @@ fn holds_needed(action: &Action, node: &str, needed: &[(String, PathBuf)]) -> bo
 
 /// A journal found in the state directory.
 #[derive(Debug)]
-pub struct Found {
+pub struct JournalFile {
     /// Its file.
     pub path: PathBuf,
     /// What it says, or why it cannot be read.
-    pub record: Result<Record, JournalError>,
+    pub record: Result<JournalContents, JournalError>,
 }
 
-impl Found {
+impl JournalFile {
     /// What undoing it would do, in order, for people; empty for what cannot be read.
     #[must_use]
     pub fn undo_steps(&self) -> Vec<String> {
-        let steps = self.record.as_ref().map(Record::to_undo);
+        let steps = self.record.as_ref().map(JournalContents::to_undo);
         let steps = steps.unwrap_or_default();
         steps
             .iter()
@@ -425,11 +433,11 @@ impl Found {
 ///
 /// # Errors
 /// When the state directory cannot be read.
-pub fn list(state: &StateDir) -> io::Result<Vec<Found>> {
+pub fn list(state: &StateDir) -> io::Result<Vec<JournalFile>> {
     let files = state.journal_files()?.into_iter();
     Ok(files
-        .map(|path| Found {
-            record: Record::read(&path),
+        .map(|path| JournalFile {
+            record: JournalContents::read(&path),
             path,
         })
         .collect())

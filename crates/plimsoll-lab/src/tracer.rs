@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::plan::{Action, Plan, TRACING};
+use plimsoll_core::plan::{Plan, PlanAction, TRACING};
 
 use crate::host::{HostError, tracing};
 
@@ -30,8 +30,8 @@ pub fn plan(id: &str) -> (Plan, String) {
     let mut plan = Plan::default();
     plan.step(
         "make an instance of the kernel's tracer",
-        Action::MakeTracing(name.clone()),
-        Some(Action::RemoveTracing(name.clone())),
+        PlanAction::MakeTracing(name.clone()),
+        Some(PlanAction::RemoveTracing(name.clone())),
     );
     (plan, name)
 }
@@ -62,20 +62,24 @@ pub fn check(events: &[&str]) -> Result<(), HostError> {
 
 /// A tracer that is running.
 #[derive(Debug)]
-pub struct Tracer {
+pub struct BlockTracer {
     folder: PathBuf,
     /// The pages of each processor.
     pipes: Vec<File>,
     page: Vec<u8>,
 }
 
-impl Tracer {
+impl BlockTracer {
     /// Begins to trace `events` of the block layer, in the order in which they happen to a request,
     /// on the devices with these numbers (major << 20 | minor), in an instance that is there. Times are of the monotonic clock.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn begin(instance: &str, events: &[&str], devices: &[u32]) -> Result<Tracer, HostError> {
+    pub fn begin(
+        instance: &str,
+        events: &[&str],
+        devices: &[u32],
+    ) -> Result<BlockTracer, HostError> {
         let folder = tracing::folder(instance);
         let processors = processors(&folder)?;
         let each = (BUFFERS_KIB / processors.len().max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1);
@@ -107,7 +111,7 @@ impl Tracer {
         for event in events.iter().rev() {
             set(&format!("events/block/{event}/enable"), "1")?;
         }
-        Ok(Tracer {
+        Ok(BlockTracer {
             folder,
             pipes,
             page: vec![0; PAGE_BYTES],

@@ -6,13 +6,13 @@
 //! length of the trial.
 
 use plimsoll_core::event::ServerUse;
-use plimsoll_core::plan::Server;
+use plimsoll_core::plan::StackServer;
 use plimsoll_core::units::Nanos;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::host::{Clock, Hosts, Usage};
+use crate::host::{HostProcessUsage, HostResolver, HostTimeSource};
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -29,20 +29,20 @@ const IDLE_TARGETS_MAX: usize = 64;
 
 /// What is watched of a system.
 #[derive(Debug, Clone, Copy)]
-pub struct Subjects<'a> {
+pub struct ServerWatchScope<'a> {
     /// Its servers, by their processes.
-    pub servers: &'a [Server],
+    pub servers: &'a [StackServer],
     /// The name of a Lustre file system whose object storage targets are watched, by what this machine
     /// counts of them as a client. Their processors and memory are not seen.
     pub lustre: Option<&'a str>,
 }
 
 /// One server while it is watched.
-struct Watched {
+struct ServerWatchState {
     name: String,
     is_target: bool,
-    first: Usage,
-    last: Usage,
+    first: HostProcessUsage,
+    last: HostProcessUsage,
     thread_share_max: f64,
     still: Nanos,
 }
@@ -50,14 +50,14 @@ struct Watched {
 /// Watches these until told to stop, and says what they used. Servers whose node cannot be asked
 /// are left out, and of more than 64 targets of a Lustre those that nothing was moved to or from.
 pub fn watch(
-    subjects: &Subjects<'_>,
-    hosts: &mut dyn Hosts,
-    clock: &dyn Clock,
+    subjects: &ServerWatchScope<'_>,
+    hosts: &mut dyn HostResolver,
+    clock: &dyn HostTimeSource,
     stop: &AtomicBool,
 ) -> Vec<ServerUse> {
     let began = clock.now();
     let looks = look(subjects, hosts).into_iter();
-    let mut watched: Vec<Watched> = looks.filter_map(Watched::new).collect();
+    let mut watched: Vec<ServerWatchState> = looks.filter_map(ServerWatchState::new).collect();
     let mut before = began;
     loop {
         while clock.now().saturating_sub(before) < LOOK && !stop.load(Ordering::Relaxed) {
@@ -73,7 +73,7 @@ pub fn watch(
     }
     let length = nanos(before.saturating_sub(began));
     let targets = watched.iter().filter(|one| one.is_target).count();
-    let is_kept = |one: &&Watched| {
+    let is_kept = |one: &&ServerWatchState| {
         let idle = one.is_target && one.last.moved_bytes == one.first.moved_bytes;
         !idle || targets <= IDLE_TARGETS_MAX
     };
@@ -82,9 +82,9 @@ pub fn watch(
 }
 
 /// Notes one look at all.
-fn note(watched: &mut [Watched], looks: Vec<Look>, passed: Duration) {
+fn note(watched: &mut [ServerWatchState], looks: Vec<Look>, passed: Duration) {
     let looks = looks.into_iter().map(|look| (look.name, look.usage));
-    let mut looks: BTreeMap<String, Option<Usage>> = looks.collect();
+    let mut looks: BTreeMap<String, Option<HostProcessUsage>> = looks.collect();
     let mut moved = Vec::new();
     for one in watched.iter_mut() {
         let now = looks.remove(&one.name).flatten().unwrap_or(one.last);
@@ -109,18 +109,18 @@ struct Look {
     name: String,
     is_target: bool,
     /// `None` where its node cannot be asked.
-    usage: Option<Usage>,
+    usage: Option<HostProcessUsage>,
 }
 
 /// Takes one look at all.
-fn look(subjects: &Subjects<'_>, hosts: &mut dyn Hosts) -> Vec<Look> {
+fn look(subjects: &ServerWatchScope<'_>, hosts: &mut dyn HostResolver) -> Vec<Look> {
     let mut looks = Vec::new();
     // Of one that its kernel is, no process tells anything.
-    let by_processes = |server: &&Server| !server.marks.is_empty();
+    let by_processes = |server: &&StackServer| !server.marks.is_empty();
     for server in subjects.servers.iter().filter(by_processes) {
         let usage = hosts.on(&server.node).ok().map(|host| {
             let used = server.marks.iter().map(|mark| host.usage(mark));
-            used.fold(Usage::default(), Usage::and)
+            used.fold(HostProcessUsage::default(), HostProcessUsage::and)
         });
         looks.push(Look {
             name: server.name.clone(),
@@ -133,19 +133,19 @@ fn look(subjects: &Subjects<'_>, hosts: &mut dyn Hosts) -> Vec<Look> {
     let target = |(name, moved_bytes)| Look {
         name,
         is_target: true,
-        usage: Some(Usage {
+        usage: Some(HostProcessUsage {
             moved_bytes,
-            ..Usage::default()
+            ..HostProcessUsage::default()
         }),
     };
     looks.extend(moved.unwrap_or_default().into_iter().map(target));
     looks
 }
 
-impl Watched {
+impl ServerWatchState {
     fn new(look: Look) -> Option<Self> {
         let first = look.usage?;
-        Some(Watched {
+        Some(ServerWatchState {
             name: look.name,
             is_target: look.is_target,
             first,
@@ -180,8 +180,8 @@ mod tests {
     use super::*;
     use crate::host::{FakeHost, SystemClock};
 
-    fn server(name: &str) -> Server {
-        Server {
+    fn server(name: &str) -> StackServer {
+        StackServer {
             name: name.into(),
             node: "here".into(),
             marks: vec![format!("mark-{name}")],
@@ -194,7 +194,7 @@ mod tests {
     fn one_who_stands_still_while_another_works_is_told_apart() {
         let mut host = FakeHost::new();
         let servers = [server("a"), server("b")];
-        let at = |moved_bytes, cpu_ns| Usage {
+        let at = |moved_bytes, cpu_ns| HostProcessUsage {
             processes: 1,
             cpu_ns,
             busiest_thread_ns: cpu_ns,
@@ -206,7 +206,7 @@ mod tests {
         host.usages
             .insert("mark-b".into(), vec![at(10, 0), at(20, 7)]);
         let stop = AtomicBool::new(true);
-        let subjects = Subjects {
+        let subjects = ServerWatchScope {
             servers: &servers,
             lustre: None,
         };

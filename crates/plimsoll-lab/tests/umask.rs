@@ -2,8 +2,8 @@
 //! A program of its own, because the umask belongs to the whole process.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_lab::host::Owner;
-use plimsoll_lab::journal::{Header, Journal, Kind, Record, StateDir};
+use plimsoll_lab::host::HostProcessId;
+use plimsoll_lab::journal::{Journal, JournalContents, JournalHeader, JournalScope, StateDir};
 use rustix::fs::Mode;
 use std::os::unix::fs::PermissionsExt;
 
@@ -13,11 +13,11 @@ fn a_journal_is_trusted_whatever_the_umask() {
         rustix::process::umask(Mode::WGRP | Mode::WOTH);
         let dir = tempfile::tempdir().unwrap();
         rustix::process::umask(umask);
-        let header = Header {
+        let header = JournalHeader {
             format: FormatVersion::JOURNAL,
             id: "t-1".into(),
-            kind: Kind::Stack("local".into()),
-            owner: Owner::this(),
+            kind: JournalScope::Stack("local".into()),
+            owner: HostProcessId::this(),
             began_at: "2026-01-01T00:00:00Z".into(),
             mount_dir: None,
             ask: None,
@@ -29,6 +29,6 @@ fn a_journal_is_trusted_whatever_the_umask() {
         let folder = journal.path().parent().unwrap();
         let mode = folder.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{umask:?}");
-        Record::read(journal.path()).unwrap();
+        JournalContents::read(journal.path()).unwrap();
     }
 }

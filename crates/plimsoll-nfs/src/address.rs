@@ -15,7 +15,7 @@ const EXPORT_MAX: usize = 1024;
 
 /// An export of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct NfsAddress {
     /// Name or number of the server, without brackets.
     pub host: String,
     /// Port of NFS; 2049 when `None`.
@@ -32,12 +32,12 @@ pub struct Address {
 
 /// What is wrong with an address; completes "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressError {
+pub struct NfsAddressError {
     text: String,
     reason: &'static str,
 }
 
-impl fmt::Display for AddressError {
+impl fmt::Display for NfsAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -48,9 +48,9 @@ impl fmt::Display for AddressError {
     }
 }
 
-impl std::error::Error for AddressError {}
+impl std::error::Error for NfsAddressError {}
 
-impl Address {
+impl NfsAddress {
     /// Whether a text is meant as such an address.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
@@ -58,11 +58,11 @@ impl Address {
     }
 }
 
-impl FromStr for Address {
-    type Err = AddressError;
+impl FromStr for NfsAddress {
+    type Err = NfsAddressError;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        let wrong = |reason| AddressError {
+    fn from_str(text: &str) -> Result<Self, NfsAddressError> {
+        let wrong = |reason| NfsAddressError {
             text: text.into(),
             reason,
         };
@@ -81,7 +81,7 @@ impl FromStr for Address {
         if export.len() > EXPORT_MAX || export.contains('\0') {
             return Err(wrong("the export is too long or has a zero byte"));
         }
-        let mut address = Address {
+        let mut address = NfsAddress {
             host: host.into(),
             port,
             mount_port: None,
@@ -94,7 +94,7 @@ impl FromStr for Address {
     }
 }
 
-impl Address {
+impl NfsAddress {
     fn read_query(&mut self, query: &str) -> Result<(), &'static str> {
         let (mut uid, mut gid) = (None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -138,7 +138,7 @@ fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|port| *port > 0)
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for NfsAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = &self.host;
         if host.contains(':') {
@@ -192,7 +192,7 @@ mod tests {
                 Some((7, 8)),
             ),
         ] {
-            let expect = Address {
+            let expect = NfsAddress {
                 host: host.into(),
                 port,
                 mount_port,
@@ -218,7 +218,7 @@ mod tests {
             ("nfs://nas/data?uid=1", "go together"),
             ("nfs://nas/data?mountport=x", "mountport is no port"),
         ] {
-            let error = text.parse::<Address>().unwrap_err().to_string();
+            let error = text.parse::<NfsAddress>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");
             assert!(error.contains(text), "{error}");
         }

@@ -20,8 +20,8 @@ mod session;
 mod share;
 pub mod wire;
 
-pub use address::{Address, AddressError};
-pub use line::Line;
-pub use session::{Attributes, Room, Session};
-pub use share::{Limits, Share, share_of};
-pub use wire::{Handle, Stable};
+pub use address::{NfsAddress, NfsAddressError};
+pub use line::RpcConnection;
+pub use session::{NfsAttributes, NfsExportSpace, NfsSession};
+pub use share::{NfsMount, NfsTransferLimits, share_of};
+pub use wire::{NfsFileHandle, StableHow};

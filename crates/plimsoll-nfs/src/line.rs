@@ -11,11 +11,11 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::dial::timespec;
-use crate::wire::{self, Arrived, Ask, CALL_EXTRA, Handle, REPLY_EXTRA};
+use crate::wire::{self, CALL_EXTRA, NfsFileHandle, REPLY_EXTRA, RpcRecordScan, RpcRequest};
 
 /// A connection.
 #[derive(Debug)]
-pub struct Line {
+pub struct RpcConnection {
     socket: TcpStream,
     credential: Vec<u8>,
     out: Vec<u8>,
@@ -27,13 +27,13 @@ pub struct Line {
     record_max: usize,
 }
 
-impl Line {
+impl RpcConnection {
     /// A line over a connection that does not block, for answers of at most `len_max` bytes of
     /// data, with room for `calls` calls of as many. `credential` is made by [`wire::credential`].
     #[must_use]
     pub fn new(socket: TcpStream, credential: Vec<u8>, len_max: u32, calls: u32) -> Self {
         let record_max = len_max as usize + REPLY_EXTRA;
-        Line {
+        RpcConnection {
             socket,
             credential,
             out: Vec::with_capacity(calls as usize * (len_max as usize + CALL_EXTRA)),
@@ -48,7 +48,7 @@ impl Line {
 
     /// Puts a call behind those that are not sent yet. `number` must differ from those of all calls
     /// that are unanswered.
-    pub fn queue(&mut self, number: u32, handle: &Handle, ask: Ask, data: &[u8]) {
+    pub fn queue(&mut self, number: u32, handle: &NfsFileHandle, ask: RpcRequest, data: &[u8]) {
         wire::push_call(&mut self.out, number, &self.credential, handle, ask, data);
     }
 
@@ -70,7 +70,7 @@ impl Line {
     /// Waits until something can be sent or has arrived, or the time is up.
     ///
     /// # Errors
-    /// When the system cannot wait; a broken connection shows at the next [`Line::turn`].
+    /// When the system cannot wait; a broken connection shows at the next [`RpcConnection::turn`].
     pub fn wait(&self, limit: Duration) -> io::Result<()> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.has_unsent());
@@ -104,7 +104,7 @@ impl Line {
         }
         // Whole records are taken before more is fetched, so this is a part of one.
         if self.have == self.inbox.len() {
-            return Err(wire::Malformed("a record in too many fragments").into());
+            return Err(wire::RpcReplyError("a record in too many fragments").into());
         }
         match self.socket.read(&mut self.inbox[self.have..]) {
             Ok(0) => Err(io::Error::new(
@@ -131,12 +131,12 @@ impl Line {
     pub fn take(&mut self) -> io::Result<Option<(u32, &[u8])>> {
         let arrived = &mut self.inbox[..self.have];
         match wire::record(arrived, self.taken, self.record_max)? {
-            Arrived::Nothing => Ok(None),
-            Arrived::Record { start, end, next } => {
+            RpcRecordScan::Nothing => Ok(None),
+            RpcRecordScan::Record { start, end, next } => {
                 self.taken = next;
                 let record = &self.inbox[start..end];
                 let number = wire::number_of(record);
-                let number = number.ok_or(wire::Malformed("a record without a number"))?;
+                let number = number.ok_or(wire::RpcReplyError("a record without a number"))?;
                 Ok(Some((number, record)))
             }
         }

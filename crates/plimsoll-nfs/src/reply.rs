@@ -4,7 +4,7 @@
 //!
 //! Walked along are the calls of this crate, no others.
 
-use crate::wire::{Fields, HANDLE_MAX, Malformed};
+use crate::wire::{HANDLE_MAX, RpcReplyError, RpcReplyReader};
 
 /// Programs, by their numbers.
 const PORT_MAPPER: u32 = 100_000;
@@ -16,19 +16,19 @@ const NAME_MAX: usize = 4096;
 
 /// A call, by program and procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Called {
+pub(crate) struct RpcProcedure {
     program: u32,
     procedure: u32,
 }
 
-impl Called {
+impl RpcProcedure {
     /// What a record that is sent calls; the mark of its length is in front.
-    pub(crate) fn of(record: &[u8]) -> Option<Called> {
+    pub(crate) fn of(record: &[u8]) -> Option<RpcProcedure> {
         let word = |at: usize| {
             let bytes = record.get(at..at + 4)?;
             Some(u32::from_be_bytes(bytes.try_into().ok()?))
         };
-        Some(Called {
+        Some(RpcProcedure {
             program: word(16)?,
             procedure: word(24)?,
         })
@@ -39,8 +39,8 @@ impl Called {
 ///
 /// # Errors
 /// With what is wrong.
-pub(crate) fn check(called: Called, record: &[u8]) -> Result<(), Malformed> {
-    let mut fields = Fields::behind_number(record);
+pub(crate) fn check(called: RpcProcedure, record: &[u8]) -> Result<(), RpcReplyError> {
+    let mut fields = RpcReplyReader::behind_number(record);
     if !fields.is_carried_out()? {
         return Ok(());
     }
@@ -54,12 +54,12 @@ pub(crate) fn check(called: Called, record: &[u8]) -> Result<(), Malformed> {
             }
             of_nfs(&mut fields, procedure)
         }
-        _ => Err(Malformed("it answers a call that is none of ours")),
+        _ => Err(RpcReplyError("it answers a call that is none of ours")),
     }
 }
 
 /// A handle, and the ways to say who one is.
-fn mounted(fields: &mut Fields<'_>) -> Result<(), Malformed> {
+fn mounted(fields: &mut RpcReplyReader<'_>) -> Result<(), RpcReplyError> {
     if fields.word()? != 0 {
         return Ok(());
     }
@@ -68,7 +68,7 @@ fn mounted(fields: &mut Fields<'_>) -> Result<(), Malformed> {
     fields.bytes(ways.saturating_mul(4)).map(drop)
 }
 
-fn of_nfs(fields: &mut Fields<'_>, procedure: u32) -> Result<(), Malformed> {
+fn of_nfs(fields: &mut RpcReplyReader<'_>, procedure: u32) -> Result<(), RpcReplyError> {
     match procedure {
         // GETATTR, SETATTR, WRITE, REMOVE, RMDIR, RENAME, FSSTAT, FSINFO and COMMIT have no lengths.
         1 | 2 | 7 | 12..=14 | 18 | 19 | 21 => Ok(()),
@@ -97,7 +97,7 @@ fn of_nfs(fields: &mut Fields<'_>, procedure: u32) -> Result<(), Malformed> {
             }
             Ok(())
         }
-        _ => Err(Malformed("it answers a call that is none of ours")),
+        _ => Err(RpcReplyError("it answers a call that is none of ours")),
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn lengths_beyond_a_reply_are_refused_wherever_they_stand() {
         let huge = u32::MAX - 15;
-        let of = |program, procedure| Called { program, procedure };
+        let of = |program, procedure| RpcProcedure { program, procedure };
         // Number, reply, accepted, no verifier, carried out, good.
         let good = [7, 1, 0, 0, 0, 0, 0];
         let with = |rest: &[u32]| record(&[&good[..], rest].concat());

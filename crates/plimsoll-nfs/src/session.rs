@@ -18,9 +18,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::reply::{self, Called};
+use crate::reply::{self, RpcProcedure};
 
-use crate::wire::{Handle, error_number};
+use crate::wire::{NfsFileHandle, error_number};
 
 /// How long a server may be silent in the middle of a call.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
@@ -45,10 +45,10 @@ pub(crate) fn fault(text: &str, source: &io::Error) -> io::Error {
 /// A socket behind the traits of the library. Replies are fetched whole and looked at before the
 /// library sees a byte of them.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct RpcStream {
     socket: TcpStream,
     /// What the reply that is awaited answers.
-    called: Option<Called>,
+    called: Option<RpcProcedure>,
     /// Bytes of a call that are sent while others of it are not.
     sent: usize,
     /// The reply, from the mark of its length on, and how much of it the library has taken.
@@ -56,12 +56,12 @@ pub(crate) struct Stream {
     taken: usize,
 }
 
-impl Stream {
+impl RpcStream {
     pub(crate) fn new(socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(SILENCE_MAX))?;
         socket.set_write_timeout(Some(SILENCE_MAX))?;
-        Ok(Stream {
+        Ok(RpcStream {
             socket,
             called: None,
             sent: 0,
@@ -111,7 +111,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for RpcStream {
     async fn async_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.reply.len() {
             self.fetch()?;
@@ -124,11 +124,11 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for RpcStream {
     async fn async_write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         // The library writes a call from its first byte on; what is behind that is the rest of it.
         if self.sent == 0 {
-            self.called = Called::of(buffer);
+            self.called = RpcProcedure::of(buffer);
         }
         match self.socket.write(buffer)? {
             0 => Err(io::ErrorKind::WriteZero.into()),
@@ -152,7 +152,7 @@ pub(crate) fn now<F: Future>(future: F) -> F::Output {
 
 /// What is known of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attributes {
+pub struct NfsAttributes {
     /// Its size.
     pub size_bytes: u64,
     /// What it takes of the medium.
@@ -163,9 +163,9 @@ pub struct Attributes {
     pub is_file: bool,
 }
 
-impl Attributes {
+impl NfsAttributes {
     fn of(found: &protocol::fattr3) -> Self {
-        Attributes {
+        NfsAttributes {
             size_bytes: found.size,
             held_bytes: found.used,
             is_directory: found.type_ == ftype3::NF3DIR,
@@ -176,30 +176,34 @@ impl Attributes {
 
 /// A connection for names and attributes.
 #[derive(Debug)]
-pub struct Session {
-    client: Nfs3Client<Stream>,
-    root: Handle,
+pub struct NfsSession {
+    client: Nfs3Client<RpcStream>,
+    root: NfsFileHandle,
 }
 
-impl Session {
-    pub(crate) fn new(stream: Stream, credential: opaque_auth<'static>, root: Handle) -> Self {
-        Session {
+impl NfsSession {
+    pub(crate) fn new(
+        stream: RpcStream,
+        credential: opaque_auth<'static>,
+        root: NfsFileHandle,
+    ) -> Self {
+        NfsSession {
             client: Nfs3Client::new_with_auth(stream, credential, opaque_auth::default()),
             root,
         }
     }
 
     /// Bytes of a read and of a write that the server takes at most.
-    pub(crate) fn transfer_limits(&mut self, root: &Handle) -> io::Result<(u32, u32)> {
+    pub(crate) fn transfer_limits(&mut self, root: &NfsFileHandle) -> io::Result<(u32, u32)> {
         let args = protocol::FSINFO3args { fsroot: fh(root) };
         let found = take(now(self.client.fsinfo(&args)))?;
         Ok((found.rtmax, found.wtmax))
     }
 
-    pub(crate) fn room(&mut self, root: &Handle) -> io::Result<Room> {
+    pub(crate) fn room(&mut self, root: &NfsFileHandle) -> io::Result<NfsExportSpace> {
         let args = protocol::FSSTAT3args { fsroot: fh(root) };
         let found = take(now(self.client.fsstat(&args)))?;
-        Ok(Room {
+        Ok(NfsExportSpace {
             size_bytes: found.tbytes,
             free_bytes: found.abytes,
         })
@@ -209,12 +213,16 @@ impl Session {
     ///
     /// # Errors
     /// What the server said, as the system's error; else the connection is broken.
-    pub fn find(&mut self, directory: &Handle, name: &str) -> io::Result<(Handle, Attributes)> {
+    pub fn find(
+        &mut self,
+        directory: &NfsFileHandle,
+        name: &str,
+    ) -> io::Result<(NfsFileHandle, NfsAttributes)> {
         let what = at(directory, name);
         let found = take(now(self.client.lookup(&protocol::LOOKUP3args { what })))?;
         let handle = own(&found.object)?;
         match found.obj_attributes {
-            Nfs3Option::Some(attributes) => Ok((handle, Attributes::of(&attributes))),
+            Nfs3Option::Some(attributes) => Ok((handle, NfsAttributes::of(&attributes))),
             Nfs3Option::None => Ok((handle, self.look(&handle)?)),
         }
     }
@@ -222,8 +230,8 @@ impl Session {
     /// The file of a path below the export's root.
     ///
     /// # Errors
-    /// As [`Session::find`]; when the path leads upwards.
-    pub fn walk(&mut self, path: &Path) -> io::Result<(Handle, Attributes)> {
+    /// As [`NfsSession::find`]; when the path leads upwards.
+    pub fn walk(&mut self, path: &Path) -> io::Result<(NfsFileHandle, NfsAttributes)> {
         let mut here = self.root;
         let mut attributes = None;
         for part in path.components() {
@@ -245,11 +253,11 @@ impl Session {
     /// What is known of a file.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn look(&mut self, file: &Handle) -> io::Result<Attributes> {
+    /// As [`NfsSession::find`].
+    pub fn look(&mut self, file: &NfsFileHandle) -> io::Result<NfsAttributes> {
         let args = protocol::GETATTR3args { object: fh(file) };
         match now(self.client.getattr(&args)).map_err(broken)? {
-            Nfs3Result::Ok(found) => Ok(Attributes::of(&found.obj_attributes)),
+            Nfs3Result::Ok(found) => Ok(NfsAttributes::of(&found.obj_attributes)),
             Nfs3Result::Err((status, _)) => Err(refused(status)),
         }
     }
@@ -257,13 +265,13 @@ impl Session {
     /// Makes a file, or gives that of the name; with `anew`, one that is there is an error.
     ///
     /// # Errors
-    /// As [`Session::find`].
+    /// As [`NfsSession::find`].
     pub fn create(
         &mut self,
-        directory: &Handle,
+        directory: &NfsFileHandle,
         name: &str,
         anew: bool,
-    ) -> io::Result<(Handle, Attributes)> {
+    ) -> io::Result<(NfsFileHandle, NfsAttributes)> {
         let attributes = sattr3 {
             mode: Nfs3Option::Some(0o644),
             ..sattr3::default()
@@ -277,7 +285,7 @@ impl Session {
         let made = take(now(self.client.create(&args)))?;
         match (made.obj, made.obj_attributes) {
             (Nfs3Option::Some(handle), Nfs3Option::Some(attributes)) => {
-                Ok((own(&handle)?, Attributes::of(&attributes)))
+                Ok((own(&handle)?, NfsAttributes::of(&attributes)))
             }
             _ => self.find(directory, name),
         }
@@ -286,8 +294,8 @@ impl Session {
     /// Sets the size of a file.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn resize(&mut self, file: &Handle, bytes: u64) -> io::Result<()> {
+    /// As [`NfsSession::find`].
+    pub fn resize(&mut self, file: &NfsFileHandle, bytes: u64) -> io::Result<()> {
         let args = protocol::SETATTR3args {
             object: fh(file),
             new_attributes: sattr3 {
@@ -302,8 +310,12 @@ impl Session {
     /// Makes a directory.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn make_directory(&mut self, directory: &Handle, name: &str) -> io::Result<Handle> {
+    /// As [`NfsSession::find`].
+    pub fn make_directory(
+        &mut self,
+        directory: &NfsFileHandle,
+        name: &str,
+    ) -> io::Result<NfsFileHandle> {
         let args = protocol::MKDIR3args {
             where_: at(directory, name),
             attributes: sattr3 {
@@ -320,8 +332,8 @@ impl Session {
     /// Removes a file.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn remove(&mut self, directory: &Handle, name: &str) -> io::Result<()> {
+    /// As [`NfsSession::find`].
+    pub fn remove(&mut self, directory: &NfsFileHandle, name: &str) -> io::Result<()> {
         let object = at(directory, name);
         take(now(self.client.remove(&protocol::REMOVE3args { object }))).map(drop)
     }
@@ -329,8 +341,8 @@ impl Session {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn remove_directory(&mut self, directory: &Handle, name: &str) -> io::Result<()> {
+    /// As [`NfsSession::find`].
+    pub fn remove_directory(&mut self, directory: &NfsFileHandle, name: &str) -> io::Result<()> {
         let object = at(directory, name);
         take(now(self.client.rmdir(&protocol::RMDIR3args { object }))).map(drop)
     }
@@ -338,8 +350,8 @@ impl Session {
     /// Gives a file or directory another name in the same directory.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn rename(&mut self, directory: &Handle, from: &str, to: &str) -> io::Result<()> {
+    /// As [`NfsSession::find`].
+    pub fn rename(&mut self, directory: &NfsFileHandle, from: &str, to: &str) -> io::Result<()> {
         let args = protocol::RENAME3args {
             from: at(directory, from),
             to: at(directory, to),
@@ -350,8 +362,8 @@ impl Session {
     /// The names in a directory, without `.` and `..`.
     ///
     /// # Errors
-    /// As [`Session::find`]; when there are more than anyone makes.
-    pub fn list(&mut self, directory: &Handle) -> io::Result<Vec<String>> {
+    /// As [`NfsSession::find`]; when there are more than anyone makes.
+    pub fn list(&mut self, directory: &NfsFileHandle) -> io::Result<Vec<String>> {
         let mut entries = Vec::new();
         let mut args = protocol::READDIR3args {
             dir: fh(directory),
@@ -382,8 +394,13 @@ impl Session {
     /// Writes a short text durably into a file that must not be there yet.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn write_new(&mut self, directory: &Handle, name: &str, text: &str) -> io::Result<()> {
+    /// As [`NfsSession::find`].
+    pub fn write_new(
+        &mut self,
+        directory: &NfsFileHandle,
+        name: &str,
+        text: &str,
+    ) -> io::Result<()> {
         let (file, _) = self.create(directory, name, true)?;
         let data = text.as_bytes();
         let args = protocol::WRITE3args {
@@ -403,8 +420,8 @@ impl Session {
     /// The first bytes of a file as text, at most `limit`.
     ///
     /// # Errors
-    /// As [`Session::find`].
-    pub fn read_short(&mut self, file: &Handle, limit: u32) -> io::Result<String> {
+    /// As [`NfsSession::find`].
+    pub fn read_short(&mut self, file: &NfsFileHandle, limit: u32) -> io::Result<String> {
         let args = protocol::READ3args {
             file: fh(file),
             offset: 0,
@@ -415,18 +432,18 @@ impl Session {
     }
 }
 
-fn fh(handle: &Handle) -> nfs_fh3 {
+fn fh(handle: &NfsFileHandle) -> nfs_fh3 {
     nfs_fh3 {
         data: Opaque::owned(handle.bytes().to_vec()),
     }
 }
 
-fn own(handle: &nfs_fh3) -> io::Result<Handle> {
+fn own(handle: &nfs_fh3) -> io::Result<NfsFileHandle> {
     let text = "the server gave a handle that is too long";
-    Handle::new(&handle.data).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
+    NfsFileHandle::new(&handle.data).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
-fn at<'a>(directory: &Handle, name: &'a str) -> diropargs3<'a> {
+fn at<'a>(directory: &NfsFileHandle, name: &'a str) -> diropargs3<'a> {
     diropargs3 {
         dir: fh(directory),
         name: name.as_bytes().into(),
@@ -454,7 +471,7 @@ fn broken(error: RpcError) -> io::Error {
 
 /// Room of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct NfsExportSpace {
     /// Size of the file system.
     pub size_bytes: u64,
     /// What we may use of it.

@@ -10,11 +10,11 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use crate::address::{Address, NFS_PORT};
+use crate::address::{NFS_PORT, NfsAddress};
 use crate::dial::dial;
-use crate::line::Line;
-use crate::session::{Room, Session, Stream, fault, now};
-use crate::wire::{self, Handle};
+use crate::line::RpcConnection;
+use crate::session::{NfsExportSpace, NfsSession, RpcStream, fault, now};
+use crate::wire::{self, NfsFileHandle};
 
 /// How long a server may take to accept a connection.
 pub(crate) const DIAL_LIMIT: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const TRANSFER_MIN: u32 = 4096;
 
 /// Bytes that one call may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct NfsTransferLimits {
     /// Of a read.
     pub read_bytes: u32,
     /// Of a write.
@@ -37,21 +37,21 @@ pub struct Limits {
 
 /// A mounted export. Nothing of it is kept open: sessions and lines are made from it.
 #[derive(Debug, Clone)]
-pub struct Share {
-    address: Address,
+pub struct NfsMount {
+    address: NfsAddress,
     server: SocketAddr,
-    root: Handle,
-    limits: Limits,
+    root: NfsFileHandle,
+    limits: NfsTransferLimits,
     ids: (u32, u32),
 }
 
-impl Share {
+impl NfsMount {
     /// Mounts the export of an address: looks for the server, asks it for the export's handle and
     /// for its limits.
     ///
     /// # Errors
     /// When the server cannot be reached, refuses the export, or answers nonsense.
-    pub fn mount(address: &Address) -> io::Result<Self> {
+    pub fn mount(address: &NfsAddress) -> io::Result<Self> {
         let port = address.port.unwrap_or(NFS_PORT);
         let server = (address.host.as_str(), port).to_socket_addrs();
         let server = server.map_err(|e| fault(&format!("no address of '{}'", address.host), &e))?;
@@ -69,11 +69,11 @@ impl Share {
             None => ask_mount_port(server)?,
         };
         let root = ask_root(SocketAddr::new(server.ip(), mount_port), address, ids)?;
-        let mut share = Share {
+        let mut share = NfsMount {
             address: address.clone(),
             server,
             root,
-            limits: Limits {
+            limits: NfsTransferLimits {
                 read_bytes: TRANSFER_MIN,
                 write_bytes: TRANSFER_MIN,
             },
@@ -86,7 +86,7 @@ impl Share {
                 read.min(write)
             )));
         }
-        share.limits = Limits {
+        share.limits = NfsTransferLimits {
             read_bytes: read.min(TRANSFER_MAX),
             write_bytes: write.min(TRANSFER_MAX),
         };
@@ -95,19 +95,19 @@ impl Share {
 
     /// Where it is.
     #[must_use]
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &NfsAddress {
         &self.address
     }
 
     /// Handle of the export's root.
     #[must_use]
-    pub fn root(&self) -> Handle {
+    pub fn root(&self) -> NfsFileHandle {
         self.root
     }
 
     /// What one call may move.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> NfsTransferLimits {
         self.limits
     }
 
@@ -115,7 +115,7 @@ impl Share {
     ///
     /// # Errors
     /// When it does not answer.
-    pub fn room(&self) -> io::Result<Room> {
+    pub fn room(&self) -> io::Result<NfsExportSpace> {
         self.session()?.room(&self.root)
     }
 
@@ -123,24 +123,24 @@ impl Share {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub fn session(&self) -> io::Result<Session> {
-        Ok(Session::new(self.connect()?, sys(self.ids), self.root))
+    pub fn session(&self) -> io::Result<NfsSession> {
+        Ok(NfsSession::new(self.connect()?, sys(self.ids), self.root))
     }
 
     /// A connection for data: calls of at most `len_max` bytes, with room for `calls` of them.
     ///
     /// # Errors
     /// When the server does not accept one within `limit`.
-    pub fn line(&self, len_max: u32, calls: u32, limit: Duration) -> io::Result<Line> {
+    pub fn line(&self, len_max: u32, calls: u32, limit: Duration) -> io::Result<RpcConnection> {
         let socket = dial(self.server, limit)?;
         let credential = wire::credential(self.ids.0, self.ids.1);
-        Ok(Line::new(socket, credential, len_max, calls))
+        Ok(RpcConnection::new(socket, credential, len_max, calls))
     }
 
-    fn connect(&self) -> io::Result<Stream> {
+    fn connect(&self) -> io::Result<RpcStream> {
         let stream = dial(self.server, DIAL_LIMIT);
         let stream = stream.map_err(|e| fault(&format!("no connection to {}", self.server), &e))?;
-        Stream::new(stream)
+        RpcStream::new(stream)
     }
 }
 
@@ -148,12 +148,12 @@ impl Share {
 /// asked of it.
 #[doc(hidden)]
 #[must_use]
-pub fn share_of(address: Address, server: SocketAddr, len_max: u32) -> Share {
-    Share {
+pub fn share_of(address: NfsAddress, server: SocketAddr, len_max: u32) -> NfsMount {
+    NfsMount {
         address,
         server,
-        root: Handle::new(b"root").expect("a short handle"),
-        limits: Limits {
+        root: NfsFileHandle::new(b"root").expect("a short handle"),
+        limits: NfsTransferLimits {
             read_bytes: len_max,
             write_bytes: len_max,
         },
@@ -164,7 +164,7 @@ pub fn share_of(address: Address, server: SocketAddr, len_max: u32) -> Share {
 fn ask_mount_port(server: SocketAddr) -> io::Result<u16> {
     let mapper = SocketAddr::new(server.ip(), PMAP_PORT);
     let help = "name the port in the address (?mountport=PORT), or start rpcbind there";
-    let stream = dial(mapper, DIAL_LIMIT).and_then(Stream::new);
+    let stream = dial(mapper, DIAL_LIMIT).and_then(RpcStream::new);
     let stream = stream.map_err(|e| fault(&format!("no port mapper at {mapper}; {help}"), &e))?;
     let mut client = PortmapperClient::new(stream);
     now(client.getport(MOUNT_PROGRAM, MOUNT_VERSION, IPPROTO_TCP)).map_err(|error| match error {
@@ -175,8 +175,8 @@ fn ask_mount_port(server: SocketAddr) -> io::Result<u16> {
     })
 }
 
-fn ask_root(at: SocketAddr, address: &Address, ids: (u32, u32)) -> io::Result<Handle> {
-    let stream = dial(at, DIAL_LIMIT).and_then(Stream::new);
+fn ask_root(at: SocketAddr, address: &NfsAddress, ids: (u32, u32)) -> io::Result<NfsFileHandle> {
+    let stream = dial(at, DIAL_LIMIT).and_then(RpcStream::new);
     let stream = stream.map_err(|e| fault(&format!("no mount service at {at}"), &e))?;
     let mut client = MountClient::new_with_auth(stream, sys(ids), opaque_auth::default());
     let export = dirpath(Opaque::borrowed(address.export.as_bytes()));
@@ -187,7 +187,7 @@ fn ask_root(at: SocketAddr, address: &Address, ids: (u32, u32)) -> io::Result<Ha
         )),
         other => io::Error::other(format!("asking {at} for '{}': {other}", address.export)),
     })?;
-    Handle::new(&mounted.fhandle.0)
+    NfsFileHandle::new(&mounted.fhandle.0)
         .ok_or_else(|| io::Error::other("the server gave a handle that is too long"))
 }
 

@@ -27,19 +27,19 @@ const VERIFIER_MAX: u32 = 400;
 
 /// What a server calls a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Handle {
+pub struct NfsFileHandle {
     bytes: [u8; HANDLE_MAX],
     len: u8,
 }
 
-impl Handle {
+impl NfsFileHandle {
     /// From the bytes a server gave; `None` when they are more than [`HANDLE_MAX`].
     #[must_use]
     pub fn new(from: &[u8]) -> Option<Self> {
         let mut bytes = [0; HANDLE_MAX];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
         let len = u8::try_from(from.len()).ok()?;
-        Some(Handle { bytes, len })
+        Some(NfsFileHandle { bytes, len })
     }
 
     /// The bytes.
@@ -49,7 +49,7 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for NfsFileHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Handle({} bytes)", self.len)
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for Handle {
 
 /// How durable a write is when it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stable {
+pub enum StableHow {
     /// Not before a commit.
     Unstable,
     /// Data and what is needed to find them.
@@ -66,20 +66,20 @@ pub enum Stable {
     File,
 }
 
-impl Stable {
+impl StableHow {
     fn code(self) -> u32 {
         match self {
-            Stable::Unstable => 0,
-            Stable::Data => 1,
-            Stable::File => 2,
+            StableHow::Unstable => 0,
+            StableHow::Data => 1,
+            StableHow::File => 2,
         }
     }
 
     fn of(code: u32) -> Option<Self> {
         match code {
-            0 => Some(Stable::Unstable),
-            1 => Some(Stable::Data),
-            2 => Some(Stable::File),
+            0 => Some(StableHow::Unstable),
+            1 => Some(StableHow::Data),
+            2 => Some(StableHow::File),
             _ => None,
         }
     }
@@ -87,7 +87,7 @@ impl Stable {
 
 /// What a call asks for. Any of these may be sent twice without harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
+pub enum RpcRequest {
     /// Bytes at an offset.
     Read {
         /// Where.
@@ -100,25 +100,25 @@ pub enum Ask {
         /// Where.
         offset: u64,
         /// How durable.
-        stable: Stable,
+        stable: StableHow,
     },
     /// Everything written to the file made durable.
     Commit,
 }
 
-impl Ask {
+impl RpcRequest {
     fn procedure(self) -> u32 {
         match self {
-            Ask::Read { .. } => 6,
-            Ask::Write { .. } => 7,
-            Ask::Commit => 21,
+            RpcRequest::Read { .. } => 6,
+            RpcRequest::Write { .. } => 7,
+            RpcRequest::Commit => 21,
         }
     }
 }
 
 /// What a server made of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer<'a> {
+pub enum RpcReply<'a> {
     /// What was read.
     Read {
         /// The bytes.
@@ -131,7 +131,7 @@ pub enum Answer<'a> {
         /// How many.
         count: u32,
         /// How durable they are.
-        committed: Stable,
+        committed: StableHow,
         /// What changes when the server forgets what is not durable.
         verifier: [u8; 8],
     },
@@ -146,16 +146,16 @@ pub enum Answer<'a> {
 
 /// Why bytes are no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
+pub struct RpcReplyError(pub &'static str);
 
-impl fmt::Display for Malformed {
+impl fmt::Display for RpcReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server sent what is no answer: {}", self.0)
     }
 }
 
-impl From<Malformed> for std::io::Error {
-    fn from(malformed: Malformed) -> Self {
+impl From<RpcReplyError> for std::io::Error {
+    fn from(malformed: RpcReplyError) -> Self {
         std::io::Error::new(std::io::ErrorKind::InvalidData, malformed.to_string())
     }
 }
@@ -193,8 +193,8 @@ pub fn push_call(
     bytes: &mut Vec<u8>,
     number: u32,
     credential: &[u8],
-    handle: &Handle,
-    ask: Ask,
+    handle: &NfsFileHandle,
+    ask: RpcRequest,
     data: &[u8],
 ) {
     let start = bytes.len();
@@ -216,11 +216,11 @@ pub fn push_call(
     bytes.extend_from_slice(name);
     pad(bytes, name.len());
     match ask {
-        Ask::Read { offset, len } => {
+        RpcRequest::Read { offset, len } => {
             bytes.extend_from_slice(&offset.to_be_bytes());
             put(bytes, len);
         }
-        Ask::Write { offset, stable } => {
+        RpcRequest::Write { offset, stable } => {
             let len = u32::try_from(data.len()).expect("a write fits a record");
             bytes.extend_from_slice(&offset.to_be_bytes());
             for word in [len, stable.code(), len] {
@@ -229,7 +229,7 @@ pub fn push_call(
             bytes.extend_from_slice(data);
             pad(bytes, data.len());
         }
-        Ask::Commit => {
+        RpcRequest::Commit => {
             // From the start to the end.
             bytes.extend_from_slice(&[0; 12]);
         }
@@ -245,7 +245,7 @@ fn pad(bytes: &mut Vec<u8>, len: usize) {
 
 /// A record at the start of what has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrived {
+pub enum RpcRecordScan {
     /// More must come.
     Nothing,
     /// The record is in these bytes; the next begins at `next`.
@@ -264,26 +264,26 @@ pub enum Arrived {
 ///
 /// # Errors
 /// When the record is longer than `limit`, or has a fragment without bytes that is not the last.
-pub fn record(bytes: &mut [u8], from: usize, limit: usize) -> Result<Arrived, Malformed> {
+pub fn record(bytes: &mut [u8], from: usize, limit: usize) -> Result<RpcRecordScan, RpcReplyError> {
     let start = from + 4;
     let (mut end, mut at) = (start, from);
     // Look first: only a whole record may be moved together.
     let mut length = 0;
     loop {
         let Some(mark) = word_at(bytes, at) else {
-            return Ok(Arrived::Nothing);
+            return Ok(RpcRecordScan::Nothing);
         };
         let len = (mark & !LAST) as usize;
         if len == 0 && mark & LAST == 0 {
-            return Err(Malformed("an empty fragment"));
+            return Err(RpcReplyError("an empty fragment"));
         }
         length += len;
         if length > limit {
-            return Err(Malformed("a record that is too long"));
+            return Err(RpcReplyError("a record that is too long"));
         }
         at += 4 + len;
         if bytes.len() < at {
-            return Ok(Arrived::Nothing);
+            return Ok(RpcRecordScan::Nothing);
         }
         if mark & LAST != 0 {
             break;
@@ -297,7 +297,7 @@ pub fn record(bytes: &mut [u8], from: usize, limit: usize) -> Result<Arrived, Ma
         end += len;
         at += 4 + len;
     }
-    Ok(Arrived::Record { start, end, next })
+    Ok(RpcRecordScan::Record { start, end, next })
 }
 
 fn word_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -316,94 +316,98 @@ pub fn number_of(record: &[u8]) -> Option<u32> {
 /// # Errors
 /// When the record is no reply, is cut off, the server does not take our calls, or it claims to
 /// have moved more than was asked.
-pub fn answer<'a>(record: &'a [u8], ask: Ask, asked_bytes: u32) -> Result<Answer<'a>, Malformed> {
-    let mut reader = Fields::behind_number(record);
+pub fn answer<'a>(
+    record: &'a [u8],
+    ask: RpcRequest,
+    asked_bytes: u32,
+) -> Result<RpcReply<'a>, RpcReplyError> {
+    let mut reader = RpcReplyReader::behind_number(record);
     reader.accepted()?;
     let status = reader.word()?;
     if status != 0 {
-        return Ok(Answer::Failed(error_number(status)));
+        return Ok(RpcReply::Failed(error_number(status)));
     }
     match ask {
-        Ask::Read { .. } => {
+        RpcRequest::Read { .. } => {
             reader.attributes()?;
             let count = reader.word()?;
             let end = reader.word()? != 0;
             let len = reader.word()?;
             if count != len || len > asked_bytes {
-                return Err(Malformed("a read of another length than it says"));
+                return Err(RpcReplyError("a read of another length than it says"));
             }
             let data = reader.bytes(len as usize)?;
-            Ok(Answer::Read { data, end })
+            Ok(RpcReply::Read { data, end })
         }
-        Ask::Write { .. } => {
+        RpcRequest::Write { .. } => {
             reader.change()?;
             let count = reader.word()?;
-            let committed = Stable::of(reader.word()?);
+            let committed = StableHow::of(reader.word()?);
             let committed =
-                committed.ok_or(Malformed("a write that is durable in no known way"))?;
+                committed.ok_or(RpcReplyError("a write that is durable in no known way"))?;
             if count > asked_bytes {
-                return Err(Malformed("more was written than asked"));
+                return Err(RpcReplyError("more was written than asked"));
             }
             let verifier = reader.verifier()?;
-            Ok(Answer::Written {
+            Ok(RpcReply::Written {
                 count,
                 committed,
                 verifier,
             })
         }
-        Ask::Commit => {
+        RpcRequest::Commit => {
             reader.change()?;
             let verifier = reader.verifier()?;
-            Ok(Answer::Committed { verifier })
+            Ok(RpcReply::Committed { verifier })
         }
     }
 }
 
 /// The fields of a reply, one after another.
-pub(crate) struct Fields<'a> {
+pub(crate) struct RpcReplyReader<'a> {
     record: &'a [u8],
     at: usize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RpcReplyReader<'a> {
     /// Of a record, without the number of its call.
     pub(crate) fn behind_number(record: &'a [u8]) -> Self {
-        Fields { record, at: 4 }
+        RpcReplyReader { record, at: 4 }
     }
 
-    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], RpcReplyError> {
         let end = self.at.checked_add(len);
         let found = end.and_then(|end| self.record.get(self.at..end));
-        let found = found.ok_or(Malformed("it is cut off"))?;
+        let found = found.ok_or(RpcReplyError("it is cut off"))?;
         self.at += len;
         Ok(found)
     }
 
-    pub(crate) fn word(&mut self) -> Result<u32, Malformed> {
-        let word = word_at(self.record, self.at).ok_or(Malformed("it is cut off"))?;
+    pub(crate) fn word(&mut self) -> Result<u32, RpcReplyError> {
+        let word = word_at(self.record, self.at).ok_or(RpcReplyError("it is cut off"))?;
         self.at += 4;
         Ok(word)
     }
 
-    fn verifier(&mut self) -> Result<[u8; 8], Malformed> {
+    fn verifier(&mut self) -> Result<[u8; 8], RpcReplyError> {
         let bytes = self.bytes(8)?;
-        bytes.try_into().map_err(|_| Malformed("it is cut off"))
+        bytes.try_into().map_err(|_| RpcReplyError("it is cut off"))
     }
 
     /// Bytes with their length in front, at most `limit` of them.
-    pub(crate) fn opaque(&mut self, limit: usize) -> Result<(), Malformed> {
+    pub(crate) fn opaque(&mut self, limit: usize) -> Result<(), RpcReplyError> {
         let len = self.word()? as usize;
         if len > limit {
-            return Err(Malformed("a length that is too long"));
+            return Err(RpcReplyError("a length that is too long"));
         }
         self.bytes(len.next_multiple_of(4)).map(drop)
     }
 
     /// Passes over the header up to whether the call was denied, and of one that was not over the
     /// verifier; says whether it was accepted.
-    fn is_accepted(&mut self) -> Result<bool, Malformed> {
+    fn is_accepted(&mut self) -> Result<bool, RpcReplyError> {
         if self.word()? != REPLY {
-            return Err(Malformed("it is a call"));
+            return Err(RpcReplyError("it is a call"));
         }
         if self.word()? != 0 {
             return Ok(false);
@@ -411,34 +415,34 @@ impl<'a> Fields<'a> {
         self.word()?;
         let len = self.word()?;
         if len > VERIFIER_MAX {
-            return Err(Malformed("its verifier is too long"));
+            return Err(RpcReplyError("its verifier is too long"));
         }
         self.bytes((len as usize).next_multiple_of(4))?;
         Ok(true)
     }
 
     /// Passes over the header; says whether the call was accepted and carried out.
-    pub(crate) fn is_carried_out(&mut self) -> Result<bool, Malformed> {
+    pub(crate) fn is_carried_out(&mut self) -> Result<bool, RpcReplyError> {
         Ok(self.is_accepted()? && self.word()? == 0)
     }
 
     /// The header of a reply that was accepted and carried out.
-    fn accepted(&mut self) -> Result<(), Malformed> {
+    fn accepted(&mut self) -> Result<(), RpcReplyError> {
         if !self.is_accepted()? {
-            return Err(Malformed(
+            return Err(RpcReplyError(
                 "the call was denied (does the server take AUTH_SYS?)",
             ));
         }
         match self.word()? {
             0 => Ok(()),
-            1 => Err(Malformed("there is no NFS at this port")),
-            2 => Err(Malformed("the server does not speak version 3")),
-            _ => Err(Malformed("the server did not understand the call")),
+            1 => Err(RpcReplyError("there is no NFS at this port")),
+            2 => Err(RpcReplyError("the server does not speak version 3")),
+            _ => Err(RpcReplyError("the server did not understand the call")),
         }
     }
 
     /// Attributes, if they are there.
-    pub(crate) fn attributes(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn attributes(&mut self) -> Result<(), RpcReplyError> {
         if self.flag()? {
             self.bytes(84)?;
         }
@@ -446,18 +450,18 @@ impl<'a> Fields<'a> {
     }
 
     /// What is said of a file before and after.
-    fn change(&mut self) -> Result<(), Malformed> {
+    fn change(&mut self) -> Result<(), RpcReplyError> {
         if self.flag()? {
             self.bytes(24)?;
         }
         self.attributes()
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
+    pub(crate) fn flag(&mut self) -> Result<bool, RpcReplyError> {
         match self.word()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Malformed("a flag that is neither on nor off")),
+            _ => Err(RpcReplyError("a flag that is neither on nor off")),
         }
     }
 }

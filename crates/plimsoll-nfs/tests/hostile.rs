@@ -4,7 +4,7 @@
 //! The test starts itself again under a limit of its address space, since an allocation beyond that
 //! ends a process.
 
-use plimsoll_nfs::{Address, Handle, Share, share_of};
+use plimsoll_nfs::{NfsAddress, NfsFileHandle, NfsMount, share_of};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
@@ -60,12 +60,12 @@ fn all_are_refused() {
     ] {
         let at = serve(words);
         let address = format!("nfs://127.0.0.1:{0}/x?mountport={0}", at.port());
-        refused(what, Share::mount(&address.parse().expect("an address")));
+        refused(what, NfsMount::mount(&address.parse().expect("an address")));
     }
-    let here = Handle::new(b"root").expect("a short handle");
+    let here = NfsFileHandle::new(b"root").expect("a short handle");
     let session = |words| {
         let at = serve(words);
-        let address: Address = format!("nfs://127.0.0.1:{}/x", at.port())
+        let address: NfsAddress = format!("nfs://127.0.0.1:{}/x", at.port())
             .parse()
             .expect("an address");
         share_of(address, at, 4096).session().expect("it listens")

@@ -3,7 +3,7 @@
 //!
 //! Times are in nanoseconds; a percentile that rests on too few operations is an empty field.
 
-use plimsoll_core::event::{KindStats, Results, TrialResult};
+use plimsoll_core::event::{KindStats, RunFolderContents, TrialResult};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
 use plimsoll_core::text::printable;
@@ -17,7 +17,7 @@ service_p99_9_ns,service_max_ns\n";
 
 /// The table, with a header line (RFC 4180, lines end with a line feed).
 #[must_use]
-pub fn csv(results: &Results) -> String {
+pub fn csv(results: &RunFolderContents) -> String {
     let mut out = String::from(HEADER);
     for trial in &results.trials {
         let mut all = KindStats::default();

@@ -2,16 +2,16 @@
 //! The machine-readable part of a report: numbers in base units, without the histograms and the
 //! recorded envelopes, which the run folder keeps.
 
-use plimsoll_core::comparison::Comparison;
-use plimsoll_core::event::NodeResult;
-use plimsoll_core::event::{PhaseResult, Results, TrialResult};
+use plimsoll_core::comparison::ArmComparison;
+use plimsoll_core::event::ClientLoadNodeResult;
+use plimsoll_core::event::{PhaseResult, RunFolderContents, TrialResult};
 use plimsoll_core::histogram::Histogram;
 use serde_json::{Value, json};
 
 /// One JSON document; field names carry their unit.
 pub(crate) fn json<'a>(
-    results: &Results,
-    comparisons: impl Iterator<Item = &'a Comparison>,
+    results: &RunFolderContents,
+    comparisons: impl Iterator<Item = &'a ArmComparison>,
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
@@ -74,7 +74,7 @@ fn trial(of: &TrialResult) -> Value {
     })
 }
 
-fn node(of: &NodeResult) -> Value {
+fn node(of: &ClientLoadNodeResult) -> Value {
     json!({
         "node": of.node,
         "clock_offset_ns": of.clock.ns,

@@ -5,14 +5,18 @@ mod over_time;
 mod phases;
 mod requests;
 
-use plimsoll_core::model::Bursts;
+use plimsoll_core::model::BurstPattern;
 use plimsoll_core::num::to_usize;
 use plimsoll_core::profile::{
-    Average, Description, DeviceLoad, Devices, DirectionProfile, Profile, QueueSource, RankedBy,
+    DeviceLoad, DeviceRanking, DeviceRankingKey, DirectionProfile, DiskProfile, ProfileAverage,
+    QueueSource, RecordingProfile,
 };
 use plimsoll_core::units;
 
-use crate::model::{Cell, Item, Report, Section, Sentence, Table, Tone};
+use crate::model::{
+    ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
+};
 use crate::words::{count, dash, percent};
 
 /// Most devices of the table; the data has all.
@@ -20,7 +24,7 @@ const DEVICES_MAX: usize = 24;
 
 /// What is said of a recording.
 #[must_use]
-pub fn describe(description: &Description) -> Report {
+pub fn describe(description: &RecordingProfile) -> ReportDocument {
     let profile = &description.profile;
     let host = match description.host.as_str() {
         "" => String::new(),
@@ -29,10 +33,10 @@ pub fn describe(description: &Description) -> Report {
     let about = format!("{} · {host}", description.format);
     let mut report = self::profile(&description.recording, &about, profile);
     report.sections.insert(0, devices(&description.devices));
-    let mut notes = Section::new("Notes", "");
+    let mut notes = ReportSection::new("Notes", "");
     let warnings = description.warnings.iter();
     notes.items = warnings
-        .map(|warning| Item::Notice(Tone::Care, warning.clone()))
+        .map(|warning| ReportItem::Notice(ReportSeverity::Care, warning.clone()))
         .collect();
     if !notes.items.is_empty() {
         report.sections.push(notes);
@@ -44,7 +48,7 @@ pub fn describe(description: &Description) -> Report {
 
 /// What is said of one device of a recording. `about` is what comes before the window.
 #[must_use]
-pub fn profile(recording: &str, about: &str, profile: &Profile) -> Report {
+pub fn profile(recording: &str, about: &str, profile: &DiskProfile) -> ReportDocument {
     let mut sections = vec![averages(profile)];
     sections.extend(spread(profile));
     sections.extend(over_time::section(profile));
@@ -57,7 +61,7 @@ pub fn profile(recording: &str, about: &str, profile: &Profile) -> Report {
         Some("") | None => String::new(),
         Some(folder) => format!("{folder} · "),
     };
-    Report {
+    ReportDocument {
         title: format!("{} of {name}", profile.disk),
         subtitle: format!(
             "{place}{about}{} to {} · {} of {}, {} dropped",
@@ -73,16 +77,16 @@ pub fn profile(recording: &str, about: &str, profile: &Profile) -> Report {
     }
 }
 
-fn sentence(mark: &str, text: String, detail: String) -> Sentence {
-    Sentence {
+fn sentence(mark: &str, text: String, detail: String) -> ReportFinding {
+    ReportFinding {
         mark: mark.into(),
-        tone: Tone::Muted,
+        tone: ReportSeverity::Muted,
         text,
         detail,
     }
 }
 
-fn headline(profile: &Profile) -> Vec<Sentence> {
+fn headline(profile: &DiskProfile) -> Vec<ReportFinding> {
     let mut said = vec![sentence("load", load_text(profile), load_detail(profile))];
     let found = profile.bursts.iter();
     said.extend(found.map(|burst| sentence("bursts", burst_text(burst), String::new())));
@@ -103,7 +107,7 @@ fn headline(profile: &Profile) -> Vec<Sentence> {
     said
 }
 
-fn load_text(profile: &Profile) -> String {
+fn load_text(profile: &DiskProfile) -> String {
     let direction = |d: &DirectionProfile| {
         let name = d.direction.name();
         match (d.ops_per_s.map(|ops| ops.time), d.mean_size_bytes) {
@@ -134,7 +138,7 @@ fn load_text(profile: &Profile) -> String {
     }
 }
 
-fn load_detail(profile: &Profile) -> String {
+fn load_detail(profile: &DiskProfile) -> String {
     let mut told = Vec::new();
     if let Some(busy) = profile.utilisation {
         told.push(format!("{} busy", percent(busy.time)));
@@ -164,14 +168,14 @@ fn load_detail(profile: &Profile) -> String {
     told.join("; ")
 }
 
-fn devices(devices: &Devices) -> Section {
+fn devices(devices: &DeviceRanking) -> ReportSection {
     let by = match devices.ranked_by {
-        RankedBy::Queue => "the time their operations took together",
-        RankedBy::Busy => "the time they were busy",
-        RankedBy::Operations => "their operations",
-        RankedBy::Bytes => "their bytes",
+        DeviceRankingKey::Queue => "the time their operations took together",
+        DeviceRankingKey::Busy => "the time they were busy",
+        DeviceRankingKey::Operations => "their operations",
+        DeviceRankingKey::Bytes => "their bytes",
     };
-    let mut section = Section::new("Devices", "");
+    let mut section = ReportSection::new("Devices", "");
     let columns = [
         "Device",
         "~Layer",
@@ -182,14 +186,14 @@ fn devices(devices: &Devices) -> Section {
         "#Queue",
         "#Response",
     ];
-    let mut table = Table::new(format!("Devices by {by}, means over time"), &columns);
+    let mut table = ReportTable::new(format!("Devices by {by}, means over time"), &columns);
     let shown = devices.devices.iter().take(DEVICES_MAX);
     table.rows = shown.map(device).collect();
     let counted = devices.devices.iter().filter(|d| !d.counted_again).count();
     if counted > 1 {
         let mut all = vec![dash(); columns.len()];
-        all[0] = Cell::new("all").detail(format!("{counted} devices"));
-        all[1] = Cell::new("");
+        all[0] = ReportTableCell::new("all").detail(format!("{counted} devices"));
+        all[1] = ReportTableCell::new("");
         all[2] = told(devices.ops_per_s, &units::rate);
         all[4] = told(devices.bytes_per_s, &units::throughput);
         table.rows.push(all);
@@ -205,19 +209,19 @@ fn devices(devices: &Devices) -> Section {
     if more > 0 {
         table.notes.push(format!("and {more} more with less load"));
     }
-    section.items.push(Item::Table(table));
+    section.items.push(ReportItem::Table(table));
     section
 }
 
 /// A figure; a dash where it was not recorded.
-fn told(value: Option<f64>, show: &dyn Fn(f64) -> String) -> Cell {
-    value.map_or_else(dash, |value| Cell::new(show(value)))
+fn told(value: Option<f64>, show: &dyn Fn(f64) -> String) -> ReportTableCell {
+    value.map_or_else(dash, |value| ReportTableCell::new(show(value)))
 }
 
-fn device(device: &DeviceLoad) -> Vec<Cell> {
+fn device(device: &DeviceLoad) -> Vec<ReportTableCell> {
     let bracketed = |text: &str| match device.counted_again {
-        true => Cell::new(format!("({text})")).tone(Tone::Muted),
-        false => Cell::new(text),
+        true => ReportTableCell::new(format!("({text})")).tone(ReportSeverity::Muted),
+        false => ReportTableCell::new(text),
     };
     vec![
         bracketed(&device.name),
@@ -233,21 +237,21 @@ fn device(device: &DeviceLoad) -> Vec<Cell> {
     ]
 }
 
-fn averages(profile: &Profile) -> Section {
-    let mut section = Section::new("Averages", "");
-    let mut table = Table::new(
+fn averages(profile: &DiskProfile) -> ReportSection {
+    let mut section = ReportSection::new("Averages", "");
+    let mut table = ReportTable::new(
         format!("Both averages of {}", profile.disk),
         &["Figure", "#of interval rates", "#over time", "Unit"],
     );
     table.rows = average_rows(profile)
         .into_iter()
         .map(|row| {
-            let cell = |value: f64| Cell::new(format!("{value:.0$}", row.decimals));
+            let cell = |value: f64| ReportTableCell::new(format!("{value:.0$}", row.decimals));
             vec![
-                Cell::new(&row.figure),
+                ReportTableCell::new(&row.figure),
                 cell(row.average.stochastic),
                 cell(row.average.time),
-                Cell::new(row.unit),
+                ReportTableCell::new(row.unit),
             ]
         })
         .collect();
@@ -272,7 +276,7 @@ fn averages(profile: &Profile) -> Section {
         let text = format!("read : write = {read} : {write}");
         table.notes.push(text);
     }
-    section.items.push(Item::Table(table));
+    section.items.push(ReportItem::Table(table));
     section
 }
 
@@ -282,7 +286,7 @@ pub(crate) struct AverageRow {
     /// `read operations`.
     pub(crate) figure: String,
     /// Both averages.
-    pub(crate) average: Average,
+    pub(crate) average: ProfileAverage,
     /// Of the averages.
     pub(crate) unit: &'static str,
     /// Decimals worth printing.
@@ -290,21 +294,22 @@ pub(crate) struct AverageRow {
 }
 
 /// Everything of a profile that has both averages.
-pub(crate) fn average_rows(profile: &Profile) -> Vec<AverageRow> {
+pub(crate) fn average_rows(profile: &DiskProfile) -> Vec<AverageRow> {
     let mut rows = Vec::new();
-    let mut row = |figure: String, average: Option<Average>, unit: &'static str, decimals| {
-        rows.extend(average.map(|average| AverageRow {
-            figure,
-            average,
-            unit,
-            decimals,
-        }));
-    };
-    let of = |average: Average, f: &dyn Fn(f64) -> f64| Average {
+    let mut row =
+        |figure: String, average: Option<ProfileAverage>, unit: &'static str, decimals| {
+            rows.extend(average.map(|average| AverageRow {
+                figure,
+                average,
+                unit,
+                decimals,
+            }));
+        };
+    let of = |average: ProfileAverage, f: &dyn Fn(f64) -> f64| ProfileAverage {
         stochastic: f(average.stochastic),
         time: f(average.time),
     };
-    let kib = |average: Option<Average>| average.map(|a| of(a, &|bytes| bytes / 1024.0));
+    let kib = |average: Option<ProfileAverage>| average.map(|a| of(a, &|bytes| bytes / 1024.0));
     if profile.directions.is_empty() {
         row("operations".into(), profile.ops_per_s, "1/s", 6);
         row("throughput".into(), kib(profile.bytes_per_s), "KiB/s", 6);
@@ -338,7 +343,7 @@ pub(crate) fn average_rows(profile: &Profile) -> Vec<AverageRow> {
 }
 
 /// How the rates of the intervals are spread; `None` when directions are not told.
-fn spread(profile: &Profile) -> Option<Section> {
+fn spread(profile: &DiskProfile) -> Option<ReportSection> {
     let columns = [
         "Operations/s",
         "#median",
@@ -346,12 +351,12 @@ fn spread(profile: &Profile) -> Option<Section> {
         "#peak",
         "#burstiness (IDC)",
     ];
-    let mut table = Table::new("Rates of the intervals", &columns);
+    let mut table = ReportTable::new("Rates of the intervals", &columns);
     let row = |d: &DirectionProfile| {
         let rates = d.rates?;
-        let rate = |per_s| Cell::new(units::rate(per_s));
+        let rate = |per_s| ReportTableCell::new(units::rate(per_s));
         Some(vec![
-            Cell::new(d.direction.name()),
+            ReportTableCell::new(d.direction.name()),
             rate(rates.median_per_s),
             rate(rates.p95_per_s),
             rate(rates.peak_per_s),
@@ -360,12 +365,12 @@ fn spread(profile: &Profile) -> Option<Section> {
     };
     table.rows = profile.directions.iter().filter_map(row).collect();
     let is_empty = table.rows.is_empty();
-    let mut section = Section::new("Spread", "");
-    section.items.push(Item::Table(table));
+    let mut section = ReportSection::new("Spread", "");
+    section.items.push(ReportItem::Table(table));
     (!is_empty).then_some(section)
 }
 
-fn burst_text(burst: &Bursts) -> String {
+fn burst_text(burst: &BurstPattern) -> String {
     let period = match (burst.period_s, burst.autocorrelation) {
         (Some(period), Some(acf)) => format!("every {period:.0} s (autocorrelation {acf:.2})"),
         (Some(period), None) => format!("every {period:.0} s"),

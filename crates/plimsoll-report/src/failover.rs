@@ -3,16 +3,17 @@
 
 mod parts;
 
-use plimsoll_core::failover::{Failover, Strike};
-use plimsoll_core::fault::Fault;
-use plimsoll_core::op::Kind;
-use plimsoll_core::outage::{BrownOut, Stall};
+use plimsoll_core::failover::{FailoverResult, FaultResult};
+use plimsoll_core::fault::FaultKind;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::outage::{BrownOut, OutageStall};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_stats::events::{bound_of_none, covered_by_longest, median};
 
 use crate::model::{
-    Cell, Chart, DotPanel, Dots, Ink, Item, Middle, Quantity, Report, Section, Sentence, Table,
-    Tone,
+    CentralTendency, ChartQuantity, ChartSeriesStyle, DotChart, DotPanel, ReportChart,
+    ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
 };
 use crate::words::{count, dash, percent_whole};
 
@@ -21,9 +22,9 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// What is said of the faults of one storage system.
 #[must_use]
-pub fn failover(done: &Failover) -> Report {
+pub fn failover(done: &FailoverResult) -> ReportDocument {
     let kinds = kinds(done);
-    let mut headline: Vec<Sentence> = kinds
+    let mut headline: Vec<ReportFinding> = kinds
         .iter()
         .map(|fault| outage(*fault, &of(done, *fault)))
         .collect();
@@ -38,14 +39,14 @@ pub fn failover(done: &Failover) -> Report {
             .filter_map(|fault| failed(*fault, &of(done, *fault))),
     );
     headline.push(data(done));
-    let mut all = Section::new("Every fault", "each as the sessions felt it");
+    let mut all = ReportSection::new("Every fault", "each as the sessions felt it");
     all.is_answer = true;
-    all.items = vec![Item::Chart(dots(done, &kinds))];
+    all.items = vec![ReportItem::Chart(dots(done, &kinds))];
     all.items
-        .extend(parts::parts(done, &kinds).map(Item::Table));
-    all.items.push(Item::Table(table(done)));
-    all.items.extend(beside(done).map(Item::Table));
-    Report {
+        .extend(parts::parts(done, &kinds).map(ReportItem::Table));
+    all.items.push(ReportItem::Table(table(done)));
+    all.items.extend(beside(done).map(ReportItem::Table));
+    ReportDocument {
         title: format!("Faults of {}", done.name),
         subtitle: format!(
             "{} · {} with {} reads and as many writes of {} per second each{} · seed {}",
@@ -62,7 +63,7 @@ pub fn failover(done: &Failover) -> Report {
     }
 }
 
-fn share(done: &Failover) -> String {
+fn share(done: &FailoverResult) -> String {
     done.most.map_or_else(String::new, |most| {
         format!(
             ", {} of the {} that they got at most",
@@ -72,8 +73,8 @@ fn share(done: &Failover) -> String {
     })
 }
 
-fn kinds(done: &Failover) -> Vec<Fault> {
-    let mut kinds: Vec<Fault> = Vec::new();
+fn kinds(done: &FailoverResult) -> Vec<FaultKind> {
+    let mut kinds: Vec<FaultKind> = Vec::new();
     for strike in &done.strikes {
         if !kinds.contains(&strike.fault) {
             kinds.push(strike.fault);
@@ -82,32 +83,32 @@ fn kinds(done: &Failover) -> Vec<Fault> {
     kinds
 }
 
-fn of(done: &Failover, fault: Fault) -> Vec<&Strike> {
+fn of(done: &FailoverResult, fault: FaultKind) -> Vec<&FaultResult> {
     let all = done.strikes.iter();
     all.filter(|strike| strike.fault == fault).collect()
 }
 
-fn stall(strike: &Strike, kind: Kind) -> Option<Stall> {
+fn stall(strike: &FaultResult, kind: OpKind) -> Option<OutageStall> {
     strike.outage.worst(kind)
 }
 
 /// Nanoseconds; a stall without an end counts as long as it was seen.
-pub(crate) fn lengths(strikes: &[&Strike], kind: Kind) -> Vec<f64> {
+pub(crate) fn lengths(strikes: &[&FaultResult], kind: OpKind) -> Vec<f64> {
     let stalls = strikes.iter().filter_map(|strike| stall(strike, kind));
     stalls.map(|stall| stall.length.0 as f64).collect()
 }
 
 pub(crate) fn shown(length: f64) -> String {
-    Quantity::Duration.show(length)
+    ChartQuantity::Duration.show(length)
 }
 
-fn outage(fault: Fault, strikes: &[&Strike]) -> Sentence {
+fn outage(fault: FaultKind, strikes: &[&FaultResult]) -> ReportFinding {
     let longest = |kind| {
         let lengths = lengths(strikes, kind);
         let most = lengths.iter().copied().fold(0.0, f64::max);
         median(lengths.iter().copied()).map(|middle| (middle, most))
     };
-    let ends = [("writes", Kind::Write), ("reads", Kind::Read)];
+    let ends = [("writes", OpKind::Write), ("reads", OpKind::Read)];
     let told: Vec<String> = ends
         .into_iter()
         .filter_map(|(name, kind)| {
@@ -125,9 +126,13 @@ fn outage(fault: Fault, strikes: &[&Strike]) -> Sentence {
         open => format!("; in {open} of them until the end, so it was longer"),
     };
     let covered = covered_by_longest(strikes.len(), CONFIDENCE);
-    Sentence {
+    ReportFinding {
         mark: fault.name().into(),
-        tone: if open > 0 { Tone::Bad } else { Tone::Plain },
+        tone: if open > 0 {
+            ReportSeverity::Bad
+        } else {
+            ReportSeverity::Plain
+        },
         text: format!("{}{unended}", told.join(", ")),
         detail: format!(
             "medians of {}; the longest is longer than {} of all such outages (95 % confidence)",
@@ -137,12 +142,12 @@ fn outage(fault: Fault, strikes: &[&Strike]) -> Sentence {
     }
 }
 
-fn has_open(strike: &Strike) -> bool {
-    let stalls = [Kind::Write, Kind::Read].map(|kind| stall(strike, kind));
+fn has_open(strike: &FaultResult) -> bool {
+    let stalls = [OpKind::Write, OpKind::Read].map(|kind| stall(strike, kind));
     stalls.into_iter().flatten().any(|stall| stall.is_open)
 }
 
-fn sessions(fault: Fault, strikes: &[&Strike]) -> Sentence {
+fn sessions(fault: FaultKind, strikes: &[&FaultResult]) -> ReportFinding {
     let all = strikes.iter().flat_map(|strike| &strike.outage.sessions);
     let (total, alive) = all.fold((0_usize, 0_usize), |(total, alive), session| {
         (total + 1, alive + usize::from(session.survived))
@@ -157,12 +162,12 @@ fn sessions(fault: Fault, strikes: &[&Strike]) -> Sentence {
             count(strikes.len(), "fault")
         ),
     };
-    Sentence {
+    ReportFinding {
         mark: format!("{fault}: sessions"),
         tone: if alive == total && errors == 0 {
-            Tone::Good
+            ReportSeverity::Good
         } else {
-            Tone::Bad
+            ReportSeverity::Bad
         },
         text: format!("{alive} of {total} survived, {errors} operations failed"),
         detail,
@@ -170,36 +175,36 @@ fn sessions(fault: Fault, strikes: &[&Strike]) -> Sentence {
 }
 
 /// What is said of servers that did not outlive what they should.
-fn failed(fault: Fault, strikes: &[&Strike]) -> Option<Sentence> {
+fn failed(fault: FaultKind, strikes: &[&FaultResult]) -> Option<ReportFinding> {
     let processes: u32 = strikes.iter().map(|strike| strike.crashed).sum();
     let victims: Vec<&str> = strikes
         .iter()
         .filter(|strike| strike.crashed > 0)
         .map(|strike| &*strike.victim)
         .collect();
-    (processes > 0).then(|| Sentence {
+    (processes > 0).then(|| ReportFinding {
         mark: format!("{fault}: servers"),
-        tone: Tone::Bad,
+        tone: ReportSeverity::Bad,
         text: format!("processes of servers ended, which this fault does not do: {processes}"),
         detail: format!("of {}", victims.join(", ")),
     })
 }
 
-fn data(done: &Failover) -> Sentence {
+fn data(done: &FailoverResult) -> ReportFinding {
     let faults = done.strikes.len();
     let bad = done.strikes.iter().filter(|s| !s.kept_its_data()).count();
     if bad > 0 {
-        return Sentence {
+        return ReportFinding {
             mark: "data".into(),
-            tone: Tone::Bad,
+            tone: ReportSeverity::Bad,
             text: format!("not all that was acknowledged is there: after {bad} of {faults} faults"),
             detail: "every bad block is counted by kind below".into(),
         };
     }
     let written: u64 = done.strikes.iter().map(|s| s.check.data.written).sum();
-    Sentence {
+    ReportFinding {
         mark: "data".into(),
-        tone: Tone::Good,
+        tone: ReportSeverity::Good,
         text: format!(
             "no acknowledged write was lost in {}",
             count(faults, "fault")
@@ -216,7 +221,7 @@ fn data(done: &Failover) -> Sentence {
 /// Where in a row the server stands that took over.
 const TAKER_AT: usize = 3;
 
-fn table(done: &Failover) -> Table {
+fn table(done: &FailoverResult) -> ReportTable {
     let mut heads = vec![
         "#no.",
         "fault",
@@ -235,11 +240,14 @@ fn table(done: &Failover) -> Table {
     if is_told {
         heads.insert(TAKER_AT, "taken over by");
     }
-    let mut table = Table::new("Faults in the order in which they were done", &heads);
+    let mut table = ReportTable::new("Faults in the order in which they were done", &heads);
     for (number, strike) in (1..).zip(&done.strikes) {
         let mut cells = row(number, strike);
         if is_told {
-            cells.insert(TAKER_AT, strike.taker().map_or_else(dash, Cell::new));
+            cells.insert(
+                TAKER_AT,
+                strike.taker().map_or_else(dash, ReportTableCell::new),
+            );
         }
         table.rows.push(cells);
     }
@@ -255,8 +263,8 @@ fn table(done: &Failover) -> Table {
 }
 
 /// What was used beside the sessions, where something was.
-fn beside(done: &Failover) -> Option<Table> {
-    let mut table = Table::new(
+fn beside(done: &FailoverResult) -> Option<ReportTable> {
+    let mut table = ReportTable::new(
         "Beside the sessions",
         &[
             "#no.",
@@ -270,21 +278,28 @@ fn beside(done: &Failover) -> Option<Table> {
         ],
     );
     let bad = |count: u64| {
-        let tone = if count == 0 { Tone::Plain } else { Tone::Bad };
-        Cell::new(count.to_string()).tone(tone)
+        let tone = if count == 0 {
+            ReportSeverity::Plain
+        } else {
+            ReportSeverity::Bad
+        };
+        ReportTableCell::new(count.to_string()).tone(tone)
     };
     for (number, strike) in (1..).zip(&done.strikes) {
         for company in &strike.beside {
             let still = company.still.map(units::duration);
             table.rows.push(vec![
-                Cell::new(u32::to_string(&number)),
-                Cell::new(strike.fault.name()),
-                Cell::new(&*company.name),
-                Cell::new(company.ops.to_string()),
+                ReportTableCell::new(u32::to_string(&number)),
+                ReportTableCell::new(strike.fault.name()),
+                ReportTableCell::new(&*company.name),
+                ReportTableCell::new(company.ops.to_string()),
                 bad(company.errors),
-                still.map_or_else(dash, Cell::new),
+                still.map_or_else(dash, ReportTableCell::new),
                 bad(company.missing),
-                company.ended.as_deref().map_or_else(dash, Cell::new),
+                company
+                    .ended
+                    .as_deref()
+                    .map_or_else(dash, ReportTableCell::new),
             ]);
         }
     }
@@ -295,79 +310,87 @@ fn beside(done: &Failover) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn row(number: u32, strike: &Strike) -> Vec<Cell> {
+fn row(number: u32, strike: &FaultResult) -> Vec<ReportTableCell> {
     let outage = &strike.outage;
     let still = |kind| {
         stall(strike, kind).map_or_else(dash, |stall| {
             let more = if stall.is_open { "> " } else { "" };
-            Cell::new(format!("{more}{}", units::duration(stall.length)))
+            ReportTableCell::new(format!("{more}{}", units::duration(stall.length)))
         })
     };
-    let time = |time: Option<Nanos>| time.map_or_else(dash, |t| Cell::new(units::duration(t)));
+    let time =
+        |time: Option<Nanos>| time.map_or_else(dash, |t| ReportTableCell::new(units::duration(t)));
     let low = match outage.brown_out {
-        BrownOut::Lasted(length) => Cell::new(units::duration(length)),
-        BrownOut::NotOver(length) => Cell::new(format!("> {}", units::duration(length))),
+        BrownOut::Lasted(length) => ReportTableCell::new(units::duration(length)),
+        BrownOut::NotOver(length) => ReportTableCell::new(format!("> {}", units::duration(length))),
         BrownOut::Unknown => dash(),
     };
     let alive = outage.sessions.iter().filter(|s| s.survived).count();
-    let good = |is_good| if is_good { Tone::Plain } else { Tone::Bad };
+    let good = |is_good| {
+        if is_good {
+            ReportSeverity::Plain
+        } else {
+            ReportSeverity::Bad
+        }
+    };
     let check = &strike.check;
     vec![
-        Cell::new(number.to_string()),
-        Cell::new(strike.fault.name()),
-        Cell::new(&*strike.victim),
-        still(Kind::Write),
-        still(Kind::Read),
-        Cell::new(outage.errors().to_string()).tone(good(outage.errors() == 0)),
-        Cell::new(format!("{alive} of {}", outage.sessions.len())).tone(good(outage.survived())),
+        ReportTableCell::new(number.to_string()),
+        ReportTableCell::new(strike.fault.name()),
+        ReportTableCell::new(&*strike.victim),
+        still(OpKind::Write),
+        still(OpKind::Read),
+        ReportTableCell::new(outage.errors().to_string()).tone(good(outage.errors() == 0)),
+        ReportTableCell::new(format!("{alive} of {}", outage.sessions.len()))
+            .tone(good(outage.survived())),
         time(outage.unavailable),
         low,
         time(outage.backlog_p99),
-        Cell::new(check.data.bad.to_string()).tone(good(check.passed())),
+        ReportTableCell::new(check.data.bad.to_string()).tone(good(check.passed())),
     ]
 }
 
-fn dots(done: &Failover, kinds: &[Fault]) -> Chart {
-    let ink = |(colour, fault): (usize, &Fault)| Ink {
+fn dots(done: &FailoverResult, kinds: &[FaultKind]) -> ReportChart {
+    let ink = |(colour, fault): (usize, &FaultKind)| ChartSeriesStyle {
         name: fault.name().into(),
         colour,
         control: false,
     };
-    let panel = |(title, kind): (&str, Kind)| DotPanel {
+    let panel = |(title, kind): (&str, OpKind)| DotPanel {
         title: title.into(),
-        quantity: Quantity::Duration,
+        quantity: ChartQuantity::Duration,
         values: kinds
             .iter()
             .map(|fault| (0..).zip(lengths(&of(done, *fault), kind)).collect())
             .collect(),
     };
-    Chart::Dots(Dots {
+    ReportChart::Dots(DotChart {
         title: "One dot for each fault".into(),
         each: "fault",
         row: "fault",
-        middle: Middle::Median,
+        middle: CentralTendency::Median,
         arms: kinds.iter().enumerate().map(ink).collect(),
         panels: [
-            ("writes stood still", Kind::Write),
-            ("reads stood still", Kind::Read),
+            ("writes stood still", OpKind::Write),
+            ("reads stood still", OpKind::Read),
         ]
         .map(panel)
         .into(),
     })
 }
 
-pub(crate) fn method() -> Section {
-    let mut method = Section::new("How it was measured", "");
+pub(crate) fn method() -> ReportSection {
+    let mut method = ReportSection::new("How it was measured", "");
     method.page_only = true;
     method.items = vec![
-        Item::Text(
+        ReportItem::Text(
             "Sessions write and read at times fixed beforehand, whatever the storage does; a stall \
              cannot hide behind a client that waits. Each write is stamped in every sector and noted \
              in a ledger on this machine before it is handed over and again before its \
              acknowledgement counts. Afterwards everything is read back and held against the ledger."
                 .into(),
         ),
-        Item::Text(
+        ReportItem::Text(
             "The unit is the fault: the writes of one fault share its fate, so bounds come from the \
              number of faults alone."
                 .into(),

@@ -4,7 +4,7 @@
 //! Invariant: every text goes through `escape`; the data block cannot close its element. What is
 //! said is not decided here.
 
-use crate::model::{Cell, Item, Report, Section, Table};
+use crate::model::{ReportDocument, ReportItem, ReportSection, ReportTable, ReportTableCell};
 use crate::put::put;
 use crate::svg::{draw, escape};
 
@@ -12,7 +12,7 @@ const STYLE: &str = include_str!("page.css");
 
 /// A complete HTML document.
 #[must_use]
-pub fn html(report: &Report) -> String {
+pub fn html(report: &ReportDocument) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n");
     let title = escape(&report.title);
     put!(
@@ -64,7 +64,7 @@ fn prose(text: &str) -> String {
     escape(text).replace(" %", "\u{a0}%")
 }
 
-fn contents(out: &mut String, report: &Report) {
+fn contents(out: &mut String, report: &ReportDocument) {
     out.push_str("<nav>");
     for (i, part) in report.sections.iter().enumerate() {
         put!(*out, "<a href=\"#s{i}\">{}</a>", escape(&part.title));
@@ -72,7 +72,7 @@ fn contents(out: &mut String, report: &Report) {
     out.push_str("</nav>\n");
 }
 
-fn section(out: &mut String, number: usize, part: &Section) {
+fn section(out: &mut String, number: usize, part: &ReportSection) {
     put!(
         *out,
         "<section id=\"s{number}\">\n<h2>{}</h2>\n",
@@ -83,14 +83,14 @@ fn section(out: &mut String, number: usize, part: &Section) {
     }
     for item in &part.items {
         match item {
-            Item::Text(text) => put!(*out, "<p>{}</p>\n", prose(text)),
-            Item::Notice(how, text) => put!(
+            ReportItem::Text(text) => put!(*out, "<p>{}</p>\n", prose(text)),
+            ReportItem::Notice(how, text) => put!(
                 *out,
                 "<p class=\"notice {}\">{}</p>\n",
                 how.class(),
                 prose(text)
             ),
-            Item::Facts(facts) => {
+            ReportItem::Facts(facts) => {
                 out.push_str("<dl>\n");
                 for (name, value) in facts {
                     put!(
@@ -102,19 +102,19 @@ fn section(out: &mut String, number: usize, part: &Section) {
                 }
                 out.push_str("</dl>\n");
             }
-            Item::Table(rows) => table(out, rows),
-            Item::Folded(line, rows) => {
+            ReportItem::Table(rows) => table(out, rows),
+            ReportItem::Folded(line, rows) => {
                 put!(*out, "<details><summary>{}</summary>\n", prose(line));
                 table(out, rows);
                 out.push_str("</details>\n");
             }
-            Item::Chart(chart) => out.push_str(&draw(chart)),
+            ReportItem::Chart(chart) => out.push_str(&draw(chart)),
         }
     }
     out.push_str("</section>\n");
 }
 
-fn table(out: &mut String, table: &Table) {
+fn table(out: &mut String, table: &ReportTable) {
     put!(
         *out,
         "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>",
@@ -147,7 +147,7 @@ fn table(out: &mut String, table: &Table) {
     }
 }
 
-fn cell(out: &mut String, cell: &Cell, numeric: bool) {
+fn cell(out: &mut String, cell: &ReportTableCell, numeric: bool) {
     let class = if numeric { " class=\"n\"" } else { "" };
     put!(*out, "<td{class}>");
     let how = cell.tone.class();

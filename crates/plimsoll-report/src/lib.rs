@@ -28,7 +28,7 @@ pub use describe::{describe, profile};
 pub use failover::failover;
 pub use html::html;
 pub use matrix::matrix;
-pub use model::Report;
+pub use model::ReportDocument;
 pub use terminal::terminal;
 #[cfg(feature = "xlsx")]
 pub use xlsx::xlsx;

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What faults did to several storage systems, side by side.
 
-use plimsoll_core::failover::{CellOutcome, Failover, Matrix, MatrixCell};
-use plimsoll_core::fault::Fault;
-use plimsoll_core::op::Kind;
+use plimsoll_core::failover::{
+    FailoverCellResult, FailoverMatrix, FailoverMatrixCell, FailoverResult,
+};
+use plimsoll_core::fault::FaultKind;
+use plimsoll_core::op::OpKind;
 use plimsoll_stats::events::{bound_of_none, median};
 
 use crate::failover::{CONFIDENCE, lengths, method, shown};
-use crate::model::{Cell, Item, Report, Section, Sentence, Table, Tone};
+use crate::model::{
+    ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
+};
 use crate::words::{count, dash, percent_whole};
 
 /// What is said of a table of faults.
 #[must_use]
-pub fn matrix(all: &Matrix) -> Report {
-    let mut table = Section::new(
+pub fn matrix(all: &FailoverMatrix) -> ReportDocument {
+    let mut table = ReportSection::new(
         "Writes stood still",
         "a row for each system, a column for each fault",
     );
     table.is_answer = true;
-    table.items = vec![Item::Table(grid(all)), Item::Table(list(all))];
+    table.items = vec![ReportItem::Table(grid(all)), ReportItem::Table(list(all))];
     let subtitle = done(all).next().map_or_else(String::new, |(_, first)| {
         format!(
             "{} with {} reads and as many writes per second each",
@@ -26,7 +31,7 @@ pub fn matrix(all: &Matrix) -> Report {
             first.rate
         )
     });
-    Report {
+    ReportDocument {
         title: "Faults of storage systems".into(),
         subtitle,
         headline: vec![verdict(all)],
@@ -35,14 +40,14 @@ pub fn matrix(all: &Matrix) -> Report {
     }
 }
 
-fn done(all: &Matrix) -> impl Iterator<Item = (&MatrixCell, &Failover)> {
+fn done(all: &FailoverMatrix) -> impl Iterator<Item = (&FailoverMatrixCell, &FailoverResult)> {
     all.cells.iter().filter_map(|cell| match &cell.outcome {
-        CellOutcome::Done(done) => Some((cell, done)),
+        FailoverCellResult::Done(done) => Some((cell, done)),
         _ => None,
     })
 }
 
-fn verdict(all: &Matrix) -> Sentence {
+fn verdict(all: &FailoverMatrix) -> ReportFinding {
     let faults: usize = done(all).map(|(_, done)| done.strikes.len()).sum();
     let open = all.cells.len() - done(all).count();
     let bad: Vec<String> = done(all)
@@ -58,17 +63,17 @@ fn verdict(all: &Matrix) -> Sentence {
         ),
     };
     if faults == 0 {
-        return Sentence {
+        return ReportFinding {
             mark: "data".into(),
-            tone: Tone::Muted,
+            tone: ReportSeverity::Muted,
             text: "no fault was done, so nothing is known".into(),
             detail,
         };
     }
     if bad.is_empty() {
-        return Sentence {
+        return ReportFinding {
             mark: "data".into(),
-            tone: Tone::Good,
+            tone: ReportSeverity::Good,
             text: format!(
                 "no acknowledged write was lost in {}",
                 count(faults, "fault")
@@ -76,9 +81,9 @@ fn verdict(all: &Matrix) -> Sentence {
             detail,
         };
     }
-    Sentence {
+    ReportFinding {
         mark: "data".into(),
-        tone: Tone::Bad,
+        tone: ReportSeverity::Bad,
         text: format!("not all that was acknowledged is there: {}", bad.join(", ")),
         detail,
     }
@@ -95,44 +100,46 @@ fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
-fn grid(all: &Matrix) -> Table {
+fn grid(all: &FailoverMatrix) -> ReportTable {
     let stacks = distinct(all.cells.iter().map(|cell| cell.stack.as_str()));
-    let faults: Vec<Fault> = distinct(all.cells.iter().map(|cell| cell.fault));
+    let faults: Vec<FaultKind> = distinct(all.cells.iter().map(|cell| cell.fault));
     let titles = faults.iter().map(|fault| format!("#{fault}"));
     let titles: Vec<String> = std::iter::once("system".into()).chain(titles).collect();
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
-    let mut table = Table::new("Median of all faults (longest)", &titles);
+    let mut table = ReportTable::new("Median of all faults (longest)", &titles);
     for stack in stacks {
-        let of = |fault: &Fault| {
+        let of = |fault: &FaultKind| {
             let mut cells = all.cells.iter();
             let found = cells.find(|cell| cell.stack == stack && cell.fault == *fault);
             found.map_or_else(dash, |cell| brief(&cell.outcome))
         };
-        let row = std::iter::once(Cell::new(stack)).chain(faults.iter().map(of));
+        let row = std::iter::once(ReportTableCell::new(stack)).chain(faults.iter().map(of));
         table.rows.push(row.collect());
     }
     table
 }
 
 /// A cell as it stands among the others.
-fn brief(outcome: &CellOutcome) -> Cell {
+fn brief(outcome: &FailoverCellResult) -> ReportTableCell {
     match outcome {
-        CellOutcome::Done(done) => {
-            let (middle, most) = stalls(done, Kind::Write);
+        FailoverCellResult::Done(done) => {
+            let (middle, most) = stalls(done, OpKind::Write);
             let (text, tone) = match done.kept_its_data() {
-                true => (middle, Tone::Plain),
-                false => (format!("{middle}, data lost"), Tone::Bad),
+                true => (middle, ReportSeverity::Plain),
+                false => (format!("{middle}, data lost"), ReportSeverity::Bad),
             };
-            Cell::new(text).detail(most).tone(tone)
+            ReportTableCell::new(text).detail(most).tone(tone)
         }
-        CellOutcome::Refused(_) => Cell::new("cannot be done").tone(Tone::Muted),
-        CellOutcome::Failed(_) => Cell::new("failed").tone(Tone::Bad),
-        CellOutcome::NotTried => dash(),
+        FailoverCellResult::Refused(_) => {
+            ReportTableCell::new("cannot be done").tone(ReportSeverity::Muted)
+        }
+        FailoverCellResult::Failed(_) => ReportTableCell::new("failed").tone(ReportSeverity::Bad),
+        FailoverCellResult::NotTried => dash(),
     }
 }
 
 /// Median and longest of all faults.
-fn stalls(done: &Failover, kind: Kind) -> (String, String) {
+fn stalls(done: &FailoverResult, kind: OpKind) -> (String, String) {
     let strikes: Vec<_> = done.strikes.iter().collect();
     let lengths = lengths(&strikes, kind);
     let most = lengths.iter().copied().fold(0.0, f64::max);
@@ -147,8 +154,8 @@ fn stalls(done: &Failover, kind: Kind) -> (String, String) {
     )
 }
 
-fn list(all: &Matrix) -> Table {
-    let mut table = Table::new(
+fn list(all: &FailoverMatrix) -> ReportTable {
+    let mut table = ReportTable::new(
         "Each cell",
         &[
             "system",
@@ -162,8 +169,8 @@ fn list(all: &Matrix) -> Table {
             "data",
         ],
     );
-    let why = |cell: &MatrixCell| match &cell.outcome {
-        CellOutcome::Refused(why) | CellOutcome::Failed(why) => {
+    let why = |cell: &FailoverMatrixCell| match &cell.outcome {
+        FailoverCellResult::Refused(why) | FailoverCellResult::Failed(why) => {
             Some(format!("{}, {}: {why}", cell.stack, cell.fault))
         }
         _ => None,
@@ -181,8 +188,8 @@ fn list(all: &Matrix) -> Table {
     table
 }
 
-fn row(cell: &MatrixCell, done: &Failover) -> Vec<Cell> {
-    let (writes, most) = stalls(done, Kind::Write);
+fn row(cell: &FailoverMatrixCell, done: &FailoverResult) -> Vec<ReportTableCell> {
+    let (writes, most) = stalls(done, OpKind::Write);
     let sessions = done
         .strikes
         .iter()
@@ -196,19 +203,19 @@ fn row(cell: &MatrixCell, done: &Failover) -> Vec<Cell> {
         .sum();
     let crashed = done.strikes.iter().any(|strike| strike.crashed > 0);
     let (data, tone) = match (done.kept_its_data(), crashed) {
-        (false, _) => ("lost", Tone::Bad),
-        (true, true) => ("kept, server failed", Tone::Bad),
-        (true, false) => ("kept", Tone::Plain),
+        (false, _) => ("lost", ReportSeverity::Bad),
+        (true, true) => ("kept, server failed", ReportSeverity::Bad),
+        (true, false) => ("kept", ReportSeverity::Plain),
     };
     vec![
-        Cell::new(&*cell.stack),
-        Cell::new(cell.fault.name()),
-        Cell::new(done.strikes.len().to_string()),
-        Cell::new(writes),
-        Cell::new(most),
-        Cell::new(stalls(done, Kind::Read).0),
-        Cell::new(format!("{alive} of {}", sessions.len())),
-        Cell::new(errors.to_string()),
-        Cell::new(data).tone(tone),
+        ReportTableCell::new(&*cell.stack),
+        ReportTableCell::new(cell.fault.name()),
+        ReportTableCell::new(done.strikes.len().to_string()),
+        ReportTableCell::new(writes),
+        ReportTableCell::new(most),
+        ReportTableCell::new(stalls(done, OpKind::Read).0),
+        ReportTableCell::new(format!("{alive} of {}", sessions.len())),
+        ReportTableCell::new(errors.to_string()),
+        ReportTableCell::new(data).tone(tone),
     ]
 }

@@ -4,28 +4,28 @@
 //! Invariant: texts are plain and unescaped; numbers in charts are in base units (seconds on time
 //! axes, nanoseconds for response times, bytes and operations per second).
 
-use plimsoll_core::comparison::Ratio;
+use plimsoll_core::comparison::RatioEstimate;
 use plimsoll_core::num::round_u64;
 use plimsoll_core::units::{self, Nanos};
 
 /// A whole report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct ReportDocument {
     /// What was measured.
     pub title: String,
     /// Which run, where and when.
     pub subtitle: String,
     /// The answer, sentence by sentence.
-    pub headline: Vec<Sentence>,
+    pub headline: Vec<ReportFinding>,
     /// The rest, most wanted first.
-    pub sections: Vec<Section>,
+    pub sections: Vec<ReportSection>,
     /// Machine-readable results (JSON).
     pub data: String,
 }
 
 /// How something is to be taken. Never the only carrier of a meaning: the text says it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
+pub enum ReportSeverity {
     /// As it is.
     Plain,
     /// Good news.
@@ -40,27 +40,27 @@ pub enum Tone {
     Same,
 }
 
-impl Tone {
+impl ReportSeverity {
     /// Its name in pages; that which is as it is needs none.
     pub(crate) fn class(self) -> &'static str {
         match self {
-            Tone::Plain => "",
-            Tone::Good => "good",
-            Tone::Bad => "bad",
-            Tone::Care => "care",
-            Tone::Muted => "muted",
-            Tone::Same => "same",
+            ReportSeverity::Plain => "",
+            ReportSeverity::Good => "good",
+            ReportSeverity::Bad => "bad",
+            ReportSeverity::Care => "care",
+            ReportSeverity::Muted => "muted",
+            ReportSeverity::Same => "same",
         }
     }
 }
 
 /// One part of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sentence {
+pub struct ReportFinding {
     /// One or two words: the verdict.
     pub mark: String,
     /// How it is to be taken.
-    pub tone: Tone,
+    pub tone: ReportSeverity,
     /// The statement.
     pub text: String,
     /// How sure it is, and what else there is to say.
@@ -69,7 +69,7 @@ pub struct Sentence {
 
 /// A titled part of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Section {
+pub struct ReportSection {
     /// Heading.
     pub title: String,
     /// Under the heading, in one line; may be empty.
@@ -79,14 +79,14 @@ pub struct Section {
     /// Whether it belongs to the answer itself, not to its grounds.
     pub is_answer: bool,
     /// What is in it.
-    pub items: Vec<Item>,
+    pub items: Vec<ReportItem>,
 }
 
-impl Section {
+impl ReportSection {
     /// An empty section.
     #[must_use]
     pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
-        Section {
+        ReportSection {
             title: title.into(),
             lead: lead.into(),
             page_only: false,
@@ -98,24 +98,24 @@ impl Section {
 
 /// A piece of a section.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Item {
+pub enum ReportItem {
     /// A paragraph.
     Text(String),
     /// A sentence set apart.
-    Notice(Tone, String),
+    Notice(ReportSeverity, String),
     /// Names and values.
     Facts(Vec<(String, String)>),
     /// A table.
-    Table(Table),
+    Table(ReportTable),
     /// A table whose news fits into a line: the terminal shows the line, the page opens the table.
-    Folded(String, Table),
+    Folded(String, ReportTable),
     /// A chart.
-    Chart(Chart),
+    Chart(ReportChart),
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct ReportTableColumn {
     /// Heading, with the unit where cells have none.
     pub title: String,
     /// Whether cells are numbers, set flush right.
@@ -126,23 +126,23 @@ pub struct Column {
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
+pub struct ReportTableCell {
     /// The value.
     pub text: String,
     /// Its spread or its meaning, set smaller; may be empty.
     pub detail: String,
     /// How it is to be taken.
-    pub tone: Tone,
+    pub tone: ReportSeverity,
 }
 
-impl Cell {
+impl ReportTableCell {
     /// A cell without detail.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Cell {
+        ReportTableCell {
             text: text.into(),
             detail: String::new(),
-            tone: Tone::Plain,
+            tone: ReportSeverity::Plain,
         }
     }
 
@@ -155,7 +155,7 @@ impl Cell {
 
     /// The same in another tone.
     #[must_use]
-    pub fn tone(mut self, tone: Tone) -> Self {
+    pub fn tone(mut self, tone: ReportSeverity) -> Self {
         self.tone = tone;
         self
     }
@@ -163,28 +163,28 @@ impl Cell {
 
 /// A table. A row whose first cell is empty belongs to the row above.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct ReportTable {
     /// What it shows.
     pub caption: String,
     /// Columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ReportTableColumn>,
     /// Rows, each as long as `columns`.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<ReportTableCell>>,
     /// What a reader needs to read it.
     pub notes: Vec<String>,
 }
 
-impl Table {
+impl ReportTable {
     /// An empty table; a column title that starts with `#` marks a column of numbers, one
     /// that starts with `~` (before the `#`) a secondary one.
     #[must_use]
     pub fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
-        let column = |title: &&str| Column {
+        let column = |title: &&str| ReportTableColumn {
             title: title.trim_start_matches(['~', '#']).into(),
             numeric: title.trim_start_matches('~').starts_with('#'),
             secondary: title.starts_with('~'),
         };
-        Table {
+        ReportTable {
             caption: caption.into(),
             columns: columns.iter().map(column).collect(),
             rows: Vec::new(),
@@ -195,22 +195,22 @@ impl Table {
 
 /// A chart.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Chart {
+pub enum ReportChart {
     /// Ratios with their intervals.
-    Forest(Forest),
+    Forest(ForestChart),
     /// Percentiles of response time.
-    Curves(Curves),
+    Curves(PercentileChart),
     /// One dot per block.
-    Dots(Dots),
+    Dots(DotChart),
     /// Values over the time of a trial.
-    Series(Series),
+    Series(TimeSeriesChart),
     /// Figures over the time of a recording.
-    Timeline(Timeline),
+    Timeline(TimelineChart),
 }
 
 /// Which arm a mark belongs to: decides its colour and stroke.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ink {
+pub struct ChartSeriesStyle {
     /// Label of the arm.
     pub name: String,
     /// Number of the colour; a control has the colour of its arm.
@@ -219,7 +219,7 @@ pub struct Ink {
     pub control: bool,
 }
 
-impl Ink {
+impl ChartSeriesStyle {
     /// The arm's name, marked when it is the control.
     pub(crate) fn label(&self) -> String {
         let mark = if self.control { " (control)" } else { "" };
@@ -229,7 +229,7 @@ impl Ink {
 
 /// What a number of a chart measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quantity {
+pub enum ChartQuantity {
     /// Nanoseconds.
     Duration,
     /// Operations per second.
@@ -244,17 +244,17 @@ pub enum Quantity {
     Number,
 }
 
-impl Quantity {
+impl ChartQuantity {
     /// A value with its unit.
     #[must_use]
     pub fn show(self, value: f64) -> String {
         match self {
-            Quantity::Duration => units::duration(Nanos(round_u64(value))),
-            Quantity::Rate => format!("{} ops/s", units::rate(value)),
-            Quantity::Throughput => units::throughput(value),
-            Quantity::Size => units::size(value),
-            Quantity::Share => format!("{} %", units::three_digits(value * 100.0)),
-            Quantity::Number => units::three_digits(value),
+            ChartQuantity::Duration => units::duration(Nanos(round_u64(value))),
+            ChartQuantity::Rate => format!("{} ops/s", units::rate(value)),
+            ChartQuantity::Throughput => units::throughput(value),
+            ChartQuantity::Size => units::size(value),
+            ChartQuantity::Share => format!("{} %", units::three_digits(value * 100.0)),
+            ChartQuantity::Number => units::three_digits(value),
         }
     }
 
@@ -262,7 +262,7 @@ impl Quantity {
     #[must_use]
     pub fn show_short(self, value: f64) -> String {
         match self {
-            Quantity::Rate => units::rate(value),
+            ChartQuantity::Rate => units::rate(value),
             _ => self.show(value),
         }
     }
@@ -270,7 +270,7 @@ impl Quantity {
 
 /// Ratios to the base on a logarithmic axis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Forest {
+pub struct ForestChart {
     /// Label of the base arm.
     pub base: String,
     /// Equivalence margin as a fraction.
@@ -298,42 +298,42 @@ pub struct ForestRow {
     /// Arm.
     pub label: String,
     /// Ratio and interval, when there is one.
-    pub ratio: Option<Ratio>,
+    pub ratio: Option<RatioEstimate>,
     /// As text.
     pub text: String,
     /// The verdict.
     pub verdict: String,
     /// How it is to be taken.
-    pub tone: Tone,
+    pub tone: ReportSeverity,
     /// Whether it is the control.
     pub control: bool,
 }
 
 /// Percentile curves.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Curves {
+pub struct PercentileChart {
     /// What it shows.
     pub title: String,
     /// One per arm: (percentile as a share 0..1, nanoseconds), rising.
-    pub lines: Vec<(Ink, Vec<(f64, f64)>)>,
+    pub lines: Vec<(ChartSeriesStyle, Vec<(f64, f64)>)>,
 }
 
 /// What several values are summed up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Middle {
+pub enum CentralTendency {
     /// Their arithmetic mean.
     Mean,
     /// Their median: of outages, of which one may be of another kind than the rest.
     Median,
 }
 
-impl Middle {
+impl CentralTendency {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Middle::Mean => "mean",
-            Middle::Median => "median",
+            CentralTendency::Mean => "mean",
+            CentralTendency::Median => "median",
         }
     }
 
@@ -341,15 +341,17 @@ impl Middle {
     #[must_use]
     pub fn of(self, values: impl IntoIterator<Item = f64>) -> Option<f64> {
         match self {
-            Middle::Mean => plimsoll_stats::Summary::of(values).map(|summary| summary.mean),
-            Middle::Median => plimsoll_stats::events::median(values),
+            CentralTendency::Mean => {
+                plimsoll_stats::SummaryStats::of(values).map(|summary| summary.mean)
+            }
+            CentralTendency::Median => plimsoll_stats::events::median(values),
         }
     }
 }
 
 /// One dot for each thing that was measured, arms as rows, quantities as panels.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Dots {
+pub struct DotChart {
     /// What it shows.
     pub title: String,
     /// What a dot stands for.
@@ -357,9 +359,9 @@ pub struct Dots {
     /// What a row stands for.
     pub row: &'static str,
     /// What a row is summed up by.
-    pub middle: Middle,
+    pub middle: CentralTendency,
     /// Rows.
-    pub arms: Vec<Ink>,
+    pub arms: Vec<ChartSeriesStyle>,
     /// Panels.
     pub panels: Vec<DotPanel>,
 }
@@ -370,18 +372,18 @@ pub struct DotPanel {
     /// Name of the quantity.
     pub title: String,
     /// Its unit.
-    pub quantity: Quantity,
+    pub quantity: ChartQuantity,
     /// For each arm, (number of what the dot stands for, value).
     pub values: Vec<Vec<(u32, f64)>>,
 }
 
 /// Small multiples over time: one panel per arm, one thin line per block.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct TimeSeriesChart {
     /// What it shows.
     pub title: String,
     /// Unit of the values.
-    pub quantity: Quantity,
+    pub quantity: ChartQuantity,
     /// Whether the axis of values is logarithmic; a linear one starts at 0.
     pub log: bool,
     /// Panels, all with the same axes.
@@ -392,7 +394,7 @@ pub struct Series {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPanel {
     /// Arm.
-    pub ink: Ink,
+    pub ink: ChartSeriesStyle,
     /// For each block, (seconds, value).
     pub blocks: Vec<(u32, Vec<(f64, f64)>)>,
     /// Median over the blocks.
@@ -401,7 +403,7 @@ pub struct SeriesPanel {
 
 /// Figures over the time of a recording, one panel under the other, with the same axis of time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Timeline {
+pub struct TimelineChart {
     /// What it shows.
     pub title: String,
     /// The first instant, `2010-07-14T11:00:02+10:00`; what is no such text begins at 0 s.
@@ -409,27 +411,27 @@ pub struct Timeline {
     /// Length of the axis, seconds.
     pub length_s: f64,
     /// Panels, each with an axis of its own from 0.
-    pub panels: Vec<TimePanel>,
+    pub panels: Vec<TimelinePanel>,
     /// Stretches of time to be marked: name, start and end in seconds.
     pub marks: Vec<(String, f64, f64)>,
 }
 
 /// One figure over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TimePanel {
+pub struct TimelinePanel {
     /// What it shows.
     pub title: String,
     /// Unit of the values.
-    pub quantity: Quantity,
+    pub quantity: ChartQuantity,
     /// Its lines.
-    pub lines: Vec<TimeLine>,
+    pub lines: Vec<TimelineLine>,
 }
 
 /// A line of steps.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TimeLine {
+pub struct TimelineLine {
     /// Whose.
-    pub ink: Ink,
+    pub ink: ChartSeriesStyle,
     /// Start and end in seconds, and value.
     pub steps: Vec<(f64, f64, f64)>,
     /// The same for the highest single intervals, where steps hold several; else empty.

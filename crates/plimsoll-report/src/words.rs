@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers as words: ratios, percentages and spreads, said the same way everywhere.
 
-use plimsoll_core::comparison::{Comparison, Ratio, Verdict};
-use plimsoll_stats::Summary;
+use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict, RatioEstimate};
+use plimsoll_stats::SummaryStats;
 
-use crate::model::{Cell, Quantity, Tone};
+use crate::model::{ChartQuantity, ReportSeverity, ReportTableCell};
 
 /// A fraction as a percentage: `4.2 %`, `37 %`.
 pub(crate) fn percent(fraction: f64) -> String {
@@ -14,7 +14,7 @@ pub(crate) fn percent(fraction: f64) -> String {
 }
 
 /// Decimals that the width of the interval deserves.
-fn places(ratio: &Ratio) -> usize {
+fn places(ratio: &RatioEstimate) -> usize {
     let width = ratio.high - ratio.low;
     let by_width = if width >= 1.0 {
         1
@@ -28,12 +28,12 @@ fn places(ratio: &Ratio) -> usize {
 }
 
 /// The estimate as people read it: `3.12`.
-pub(crate) fn estimate(ratio: &Ratio) -> String {
+pub(crate) fn estimate(ratio: &RatioEstimate) -> String {
     bounded(ratio.estimate, places(ratio))
 }
 
 /// The interval: `2.80 to 3.48`.
-pub(crate) fn interval(ratio: &Ratio) -> String {
+pub(crate) fn interval(ratio: &RatioEstimate) -> String {
     let places = places(ratio);
     format!(
         "{} to {}",
@@ -59,29 +59,33 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 }
 
 /// Mean with the range over blocks below it; `–` when there is nothing.
-pub(crate) fn spread(values: &[f64], quantity: Quantity) -> Cell {
-    spread_as(values, quantity, Quantity::show_short)
+pub(crate) fn spread(values: &[f64], quantity: ChartQuantity) -> ReportTableCell {
+    spread_as(values, quantity, ChartQuantity::show_short)
 }
 
 /// The same with the unit, for columns whose heading gives none.
-pub(crate) fn spread_with_unit(values: &[f64], quantity: Quantity) -> Cell {
-    spread_as(values, quantity, Quantity::show)
+pub(crate) fn spread_with_unit(values: &[f64], quantity: ChartQuantity) -> ReportTableCell {
+    spread_as(values, quantity, ChartQuantity::show)
 }
 
-fn spread_as(values: &[f64], quantity: Quantity, show: fn(Quantity, f64) -> String) -> Cell {
-    let Some(summary) = Summary::of(values.iter().copied()) else {
+fn spread_as(
+    values: &[f64],
+    quantity: ChartQuantity,
+    show: fn(ChartQuantity, f64) -> String,
+) -> ReportTableCell {
+    let Some(summary) = SummaryStats::of(values.iter().copied()) else {
         return dash();
     };
-    Cell::new(show(quantity, summary.mean)).detail(range(&summary, quantity))
+    ReportTableCell::new(show(quantity, summary.mean)).detail(range(&summary, quantity))
 }
 
 /// For what there is nothing to say of.
-pub(crate) fn dash() -> Cell {
-    Cell::new("–").tone(Tone::Muted)
+pub(crate) fn dash() -> ReportTableCell {
+    ReportTableCell::new("–").tone(ReportSeverity::Muted)
 }
 
 /// Smallest to largest over blocks; empty for one block.
-pub(crate) fn range(summary: &Summary, quantity: Quantity) -> String {
+pub(crate) fn range(summary: &SummaryStats, quantity: ChartQuantity) -> String {
     if summary.count < 2 {
         return String::new();
     }
@@ -89,7 +93,7 @@ pub(crate) fn range(summary: &Summary, quantity: Quantity) -> String {
 }
 
 /// `11.9–12.8 ms`; both ends with their unit where they differ in it.
-pub(crate) fn between(min: f64, max: f64, quantity: Quantity) -> String {
+pub(crate) fn between(min: f64, max: f64, quantity: ChartQuantity) -> String {
     let (low, high) = (quantity.show_short(min), quantity.show_short(max));
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
@@ -99,29 +103,35 @@ pub(crate) fn between(min: f64, max: f64, quantity: Quantity) -> String {
 }
 
 /// How a comparison is to be taken.
-pub(crate) fn tone(row: &Comparison) -> Tone {
+pub(crate) fn tone(row: &ArmComparison) -> ReportSeverity {
     let more = row.ratio.is_some_and(|r| r.estimate > 1.0);
     match row.verdict {
-        Verdict::Different if row.is_control => Tone::Bad,
-        Verdict::Different if more == row.metric.more_is_better() => Tone::Good,
-        Verdict::Different => Tone::Bad,
-        Verdict::Equivalent => Tone::Same,
-        Verdict::Inconclusive => Tone::Muted,
-        Verdict::CannotCarry if row.arm_is_overloaded() => Tone::Bad,
-        Verdict::CannotCarry => Tone::Good,
+        ComparisonVerdict::Different if row.is_control => ReportSeverity::Bad,
+        ComparisonVerdict::Different if more == row.metric.more_is_better() => ReportSeverity::Good,
+        ComparisonVerdict::Different => ReportSeverity::Bad,
+        ComparisonVerdict::Equivalent => ReportSeverity::Same,
+        ComparisonVerdict::Inconclusive => ReportSeverity::Muted,
+        ComparisonVerdict::CannotCarry if row.arm_is_overloaded() => ReportSeverity::Bad,
+        ComparisonVerdict::CannotCarry => ReportSeverity::Good,
     }
 }
 
 /// The verdict with its direction.
-pub(crate) fn verdict(row: &Comparison) -> String {
+pub(crate) fn verdict(row: &ArmComparison) -> String {
     let word = row.verdict.name();
     match (row.verdict, tone(row)) {
-        (Verdict::Different, Tone::Good) => format!("{word}: better{}", certainty(row)),
-        (Verdict::Different, _) if !row.is_control => format!("{word}: worse{}", certainty(row)),
-        (Verdict::CannotCarry, _) if row.base_is_overloaded() => match row.arm_is_overloaded() {
-            true => "neither can carry it".into(),
-            false => "the base cannot carry it".into(),
-        },
+        (ComparisonVerdict::Different, ReportSeverity::Good) => {
+            format!("{word}: better{}", certainty(row))
+        }
+        (ComparisonVerdict::Different, _) if !row.is_control => {
+            format!("{word}: worse{}", certainty(row))
+        }
+        (ComparisonVerdict::CannotCarry, _) if row.base_is_overloaded() => {
+            match row.arm_is_overloaded() {
+                true => "neither can carry it".into(),
+                false => "the base cannot carry it".into(),
+            }
+        }
         _ => word.into(),
     }
 }
@@ -130,8 +140,8 @@ pub(crate) fn verdict(row: &Comparison) -> String {
 /// anything of its size.
 const SIZE_KNOWN_MAX: f64 = 4.0;
 
-fn certainty(row: &Comparison) -> &'static str {
-    let is_wide = |ratio: &Ratio| ratio.high > SIZE_KNOWN_MAX * ratio.low;
+fn certainty(row: &ArmComparison) -> &'static str {
+    let is_wide = |ratio: &RatioEstimate| ratio.high > SIZE_KNOWN_MAX * ratio.low;
     match row.ratio.as_ref().is_some_and(is_wide) {
         true => ", size unknown",
         false => "",

@@ -7,8 +7,8 @@
 
 use std::io::Write;
 
-use plimsoll_core::model::{Bursts, Phase};
-use plimsoll_core::profile::{Description, DeviceLoad, IntervalRow};
+use plimsoll_core::model::{BurstPattern, ModelPhase};
+use plimsoll_core::profile::{DeviceLoad, IntervalRow, RecordingProfile};
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
 use crate::describe::{average_rows, zone_s};
@@ -19,16 +19,16 @@ const ROWS_MAX: u32 = 1_048_575;
 const DAYS_TO_1970: f64 = 25_569.0;
 
 /// Widths of columns, their headings.
-type Columns<'a> = &'a [(f64, &'a str)];
+type SheetColumns<'a> = &'a [(f64, &'a str)];
 
-const AVERAGES: Columns<'_> = &[
+const AVERAGES: SheetColumns<'_> = &[
     (18.0, "component"),
     (22.0, "figure"),
     (24.0, "average of interval rates"),
     (20.0, "average over time"),
     (8.0, "unit"),
 ];
-const DEVICES: Columns<'_> = &[
+const DEVICES: SheetColumns<'_> = &[
     (18.0, "device"),
     (16.0, "layer"),
     (16.0, "counted again"),
@@ -39,7 +39,7 @@ const DEVICES: Columns<'_> = &[
     (12.0, "mean queue"),
     (14.0, "response, ms"),
 ];
-const PATTERNS: Columns<'_> = &[
+const PATTERNS: SheetColumns<'_> = &[
     (10.0, "kind"),
     (14.0, "of"),
     (10.0, "count"),
@@ -51,7 +51,7 @@ const PATTERNS: Columns<'_> = &[
     (12.0, "reads/s"),
     (12.0, "writes/s"),
 ];
-const INTERVALS: Columns<'_> = &[
+const INTERVALS: SheetColumns<'_> = &[
     (22.0, "from"),
     (12.0, "seconds"),
     (12.0, "reads"),
@@ -74,7 +74,7 @@ const INTERVALS: Columns<'_> = &[
 /// # Errors
 /// When `out` does not take it, or the intervals' temporary file cannot be written.
 pub fn xlsx(
-    description: &Description,
+    description: &RecordingProfile,
     rows: impl Iterator<Item = IntervalRow>,
     out: impl Write + Send,
 ) -> std::io::Result<u64> {
@@ -86,7 +86,7 @@ pub fn xlsx(
 
 fn fill(
     book: &mut Workbook,
-    description: &Description,
+    description: &RecordingProfile,
     rows: impl Iterator<Item = IntervalRow>,
 ) -> Result<u64, XlsxError> {
     let averages = sheet(book.add_worksheet(), "averages", AVERAGES)?;
@@ -138,7 +138,7 @@ fn fill(
 fn sheet<'a>(
     sheet: &'a mut Worksheet,
     name: &str,
-    columns: Columns<'_>,
+    columns: SheetColumns<'_>,
 ) -> Result<&'a mut Worksheet, XlsxError> {
     let header = Format::new().set_bold();
     sheet.set_name(name)?.set_freeze_panes(1, 0)?;
@@ -179,7 +179,7 @@ fn device(sheet: &mut Worksheet, row: u32, load: &DeviceLoad) -> Result<(), Xlsx
     numbers(sheet, row, 3, &figures)
 }
 
-fn burst_row(sheet: &mut Worksheet, row: u32, burst: &Bursts) -> Result<(), XlsxError> {
+fn burst_row(sheet: &mut Worksheet, row: u32, burst: &BurstPattern) -> Result<(), XlsxError> {
     sheet.write(row, 0, "bursts")?;
     sheet.write(row, 1, format!("{}s", burst.direction.name()))?;
     let figures = [
@@ -193,7 +193,7 @@ fn burst_row(sheet: &mut Worksheet, row: u32, burst: &Bursts) -> Result<(), Xlsx
     numbers(sheet, row, 2, &figures)
 }
 
-fn phase_row(sheet: &mut Worksheet, row: u32, phase: &Phase) -> Result<(), XlsxError> {
+fn phase_row(sheet: &mut Worksheet, row: u32, phase: &ModelPhase) -> Result<(), XlsxError> {
     sheet.write(row, 0, "phase")?;
     sheet.write(row, 1, &phase.name)?;
     numbers(sheet, row, 2, &[Some(phase.stretches.len() as f64)])?;
@@ -209,7 +209,7 @@ fn phase_row(sheet: &mut Worksheet, row: u32, phase: &Phase) -> Result<(), XlsxE
 
 fn intervals(
     book: &mut Workbook,
-    description: &Description,
+    description: &RecordingProfile,
     rows: impl Iterator<Item = IntervalRow>,
 ) -> Result<u64, XlsxError> {
     let sheet = sheet(

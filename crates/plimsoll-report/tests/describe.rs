@@ -6,18 +6,19 @@
 use std::path::Path;
 
 use plimsoll_core::histogram::Histogram;
-use plimsoll_core::model::{Bursts, Direction, Phase, Rates, Stretch};
-use plimsoll_core::op::Kind;
+use plimsoll_core::model::{BurstPattern, DirectionRates, IoDirection, ModelPhase, ModelPhaseSpan};
+use plimsoll_core::op::OpKind;
 use plimsoll_core::profile::{
-    Average, Description, DeviceLoad, Devices, DirectionProfile, Dispersion, InFlight,
-    IntervalRates, KindProfile, Layer, MissRatio, OtherProfile, Point, Profile, Queue, QueueSource,
-    RequestsProfile, SizeCount, Skew, Streams, Times, WorkingSet,
+    AccessSkew, ArrivalDispersion, DeviceKind, DeviceLoad, DeviceRanking, DirectionProfile,
+    DiskProfile, InFlightStats, IntervalRates, KindProfile, MissRatio, OtherProfile,
+    ProfileAverage, ProfilePoint, QueueDepthProfile, QueueSource, RecordingProfile,
+    RequestsProfile, SequentialRunStats, SizeCount, TimeDistribution, WorkingSet,
 };
 use plimsoll_core::units::Nanos;
 use plimsoll_report::{describe, html, terminal};
 
-fn average(value: f64) -> Average {
-    Average {
+fn average(value: f64) -> ProfileAverage {
+    ProfileAverage {
         stochastic: value,
         time: value * 0.99,
     }
@@ -26,7 +27,7 @@ fn average(value: f64) -> Average {
 fn device(name: &str, busy: f64) -> DeviceLoad {
     DeviceLoad {
         name: name.into(),
-        layer: Layer::Disk,
+        layer: DeviceKind::Disk,
         counted_again: false,
         ops_per_s: Some(1_000.0 * busy),
         read_share: Some(0.75),
@@ -37,7 +38,7 @@ fn device(name: &str, busy: f64) -> DeviceLoad {
     }
 }
 
-fn direction(direction: Direction, ops: f64) -> DirectionProfile {
+fn direction(direction: IoDirection, ops: f64) -> DirectionProfile {
     DirectionProfile {
         direction,
         ops_per_s: Some(average(ops)),
@@ -53,9 +54,9 @@ fn direction(direction: Direction, ops: f64) -> DirectionProfile {
     }
 }
 
-fn point(at: u32) -> Point {
+fn point(at: u32) -> ProfilePoint {
     let at = f64::from(at);
-    Point {
+    ProfilePoint {
         from_s: at * 10.0,
         to_s: at * 10.0 + 10.0,
         reads_per_s: Some(100.0 + at),
@@ -64,18 +65,18 @@ fn point(at: u32) -> Point {
         busy: Some(0.4),
         queue: Some(at / 10.0),
         read_response_ms: Some(2.0),
-        ..Point::default()
+        ..ProfilePoint::default()
     }
 }
 
-fn phase(name: &str, from: &str, to: &str) -> Phase {
-    let rates = Rates {
+fn phase(name: &str, from: &str, to: &str) -> ModelPhase {
+    let rates = DirectionRates {
         ops_per_s: 100.0,
         bytes_per_s: 1e6,
     };
-    Phase {
+    ModelPhase {
         name: name.into(),
-        stretches: vec![Stretch {
+        stretches: vec![ModelPhaseSpan {
             first: 0,
             intervals: 10,
             from: from.into(),
@@ -87,8 +88,8 @@ fn phase(name: &str, from: &str, to: &str) -> Phase {
     }
 }
 
-fn profile() -> Profile {
-    Profile {
+fn profile() -> DiskProfile {
+    DiskProfile {
         disk: "sd<i>".into(),
         from: "2010-07-14T11:00:00+10:00".into(),
         to: "2010-07-14T11:05:00+10:00".into(),
@@ -103,18 +104,18 @@ fn profile() -> Profile {
             is_bytes: false,
         }],
         directions: vec![
-            direction(Direction::Read, 300.0),
-            direction(Direction::Write, 100.0),
+            direction(IoDirection::Read, 300.0),
+            direction(IoDirection::Write, 100.0),
         ],
         utilisation: Some(average(0.4)),
-        queue: Some(Queue {
+        queue: Some(QueueDepthProfile {
             average: average(2.0),
             source: QueueSource::Sampled,
             standard_error: Some(0.48),
         }),
         busy_ms_per_op: Some(1.0),
-        bursts: vec![Bursts {
-            direction: Direction::Write,
+        bursts: vec![BurstPattern {
+            direction: IoDirection::Write,
             threshold_per_s: 125.0,
             count: 1,
             period_s: Some(300.0),
@@ -142,22 +143,22 @@ fn profile() -> Profile {
 fn requests() -> RequestsProfile {
     let mut histogram = Histogram::new();
     (1..=5_000).for_each(|i| histogram.record(Nanos(i * 1_000)));
-    let times = Times::of(&histogram);
+    let times = TimeDistribution::of(&histogram);
     RequestsProfile {
         tells_kinds: true,
         kinds: vec![KindProfile {
-            kind: Kind::Read,
+            kind: OpKind::Read,
             requests: 5_000,
             bytes: Some(5_000 * 4096),
             response: times.clone(),
         }],
         sizes: vec![SizeCount {
-            kind: Kind::Read,
+            kind: OpKind::Read,
             bytes: 4096,
             requests: 4_000,
         }],
         sizes_more: 1_000,
-        streams: Some(Streams {
+        streams: Some(SequentialRunStats {
             sequential_share: 0.35,
             runs: 3_250,
             run_mean_requests: 1.54,
@@ -165,7 +166,7 @@ fn requests() -> RequestsProfile {
             run_max_requests: 77,
             run_mean_bytes: 6_300.0,
         }),
-        skew: vec![Skew {
+        skew: vec![AccessSkew {
             zones: 0.01,
             requests: 0.2,
         }],
@@ -188,11 +189,11 @@ fn requests() -> RequestsProfile {
         ],
         gaps: times,
         gaps_variation: Some(0.58),
-        dispersion: vec![Dispersion {
+        dispersion: vec![ArrivalDispersion {
             window_s: 1.0,
             index: 12.0,
         }],
-        in_flight: Some(InFlight {
+        in_flight: Some(InFlightStats {
             mean: 1.5,
             busy: 0.6,
             found_median: 1,
@@ -202,18 +203,18 @@ fn requests() -> RequestsProfile {
     }
 }
 
-fn description(requests: Option<RequestsProfile>) -> Description {
+fn description(requests: Option<RequestsProfile>) -> RecordingProfile {
     let devices = vec![
         device("sd<i>", 0.4),
         device("sdb", 0.1),
         device("dm-0", 0.5),
     ];
-    Description {
+    RecordingProfile {
         recording: "nas".into(),
         format: "PCP archive, version 2".into(),
         host: "nas2".into(),
-        devices: Devices::rank(devices, &|_| None),
-        profile: Profile {
+        devices: DeviceRanking::rank(devices, &|_| None),
+        profile: DiskProfile {
             requests,
             ..profile()
         },
@@ -260,7 +261,7 @@ fn the_page_has_charts_with_holes_marks_and_no_foreign_markup() {
 #[test]
 fn a_description_in_which_nothing_is_known_is_still_told() {
     let mut bare = description(None);
-    bare.devices = Devices::rank(
+    bare.devices = DeviceRanking::rank(
         vec![DeviceLoad {
             read_share: None,
             bytes_per_s: None,
@@ -269,7 +270,7 @@ fn a_description_in_which_nothing_is_known_is_still_told() {
         }],
         &|_| None,
     );
-    bare.profile = Profile {
+    bare.profile = DiskProfile {
         directions: Vec::new(),
         utilisation: None,
         queue: None,
@@ -298,8 +299,8 @@ fn what_was_not_recorded_is_a_dash_and_never_nought() {
         bytes_per_s: None,
         ..bytes_only.clone()
     };
-    bare.devices = Devices::rank(vec![bytes_only, other], &|_| None);
-    let only_bytes = |d: Direction| DirectionProfile {
+    bare.devices = DeviceRanking::rank(vec![bytes_only, other], &|_| None);
+    let only_bytes = |d: IoDirection| DirectionProfile {
         ops_per_s: None,
         mean_size_bytes: None,
         share: None,
@@ -307,9 +308,9 @@ fn what_was_not_recorded_is_a_dash_and_never_nought() {
         idc: None,
         ..direction(d, 1.0)
     };
-    bare.profile = Profile {
+    bare.profile = DiskProfile {
         ops_per_s: None,
-        directions: vec![only_bytes(Direction::Read)],
+        directions: vec![only_bytes(IoDirection::Read)],
         points: Vec::new(),
         phases: Vec::new(),
         others: Vec::new(),

@@ -13,9 +13,9 @@ use std::path::Path;
 use common::{Size, results};
 use phases::{of_phases, of_programs};
 use plimsoll_core::clock_offset::ClockOffset;
-use plimsoll_core::event::{Lost, NodeResult};
-use plimsoll_core::event::{Results, ServerUse};
-use plimsoll_core::others::{DiskBefore, OthersUse};
+use plimsoll_core::event::{ClientLoadNodeLoss, ClientLoadNodeResult};
+use plimsoll_core::event::{RunFolderContents, ServerUse};
+use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::target::StorageTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
@@ -29,11 +29,11 @@ const SMALL: Size = Size {
     busy: 0.2,
 };
 
-fn page(results: &Results) -> String {
+fn page(results: &RunFolderContents) -> String {
     html(&build(results))
 }
 
-fn text(results: &Results) -> String {
+fn text(results: &RunFolderContents) -> String {
     terminal(&build(results), 100, false, false)
 }
 
@@ -66,16 +66,16 @@ fn a_busy_machine_and_a_system_in_memory_are_headlines() {
     let mut results = results(SMALL);
     assert!(!text(&results).contains("noisy machine"));
     for trial in &mut results.trials {
-        trial.others = Some(OthersUse {
+        trial.others = Some(NeighbourUse {
             length: trial.length,
             cpus: 4,
             cpu_ns: trial.length.0 * 4 * 71 / 100,
-            disk: Some(DiskBefore {
+            disk: Some(NeighbourDiskUse {
                 disk: "vda".into(),
                 length: Nanos(1000),
                 busy: Nanos(400),
             }),
-            ..OthersUse::default()
+            ..NeighbourUse::default()
         });
     }
     let words = "other processes used 71 % of the CPUs and 40 % of vda during the trials";
@@ -89,7 +89,7 @@ fn a_busy_machine_and_a_system_in_memory_are_headlines() {
 }
 
 /// The model once more at two corners; at the harsh one the systems change places.
-fn with_corners(size: Size) -> Results {
+fn with_corners(size: Size) -> RunFolderContents {
     let mut results = results(size);
     let centre = results.manifest.entries[0].clone();
     let trials = results.trials.clone();
@@ -123,7 +123,7 @@ fn with_corners(size: Size) -> Results {
 #[test]
 fn what_a_recording_cannot_tell_is_a_band_and_a_doubt_where_it_decides() {
     let results = with_corners(SMALL);
-    let words = |results: &Results| {
+    let words = |results: &RunFolderContents| {
         let text = text(results);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
@@ -210,7 +210,7 @@ fn what_each_storage_target_moved_stands_among_the_servers() {
 fn load_from_nodes_is_told_by_node_and_a_lost_one_next_to_the_answer() {
     let mut results = results(SMALL);
     for trial in &mut results.trials {
-        let node = |(name, began_ns): (&str, i64)| NodeResult {
+        let node = |(name, began_ns): (&str, i64)| ClientLoadNodeResult {
             node: name.into(),
             clock: ClockOffset {
                 ns: 7,
@@ -234,7 +234,7 @@ fn load_from_nodes_is_told_by_node_and_a_lost_one_next_to_the_answer() {
         assert!(found.contains(expect), "{expect}: {found}");
     }
     assert!(!found.contains("was lost"));
-    results.trials[0].nodes[1].lost = Some(Lost {
+    results.trials[0].nodes[1].lost = Some(ClientLoadNodeLoss {
         after: Nanos(3 * Nanos::SECOND.0),
         why: "the other side ended".into(),
     });

@@ -17,13 +17,15 @@
 //! exp(max(|ln low|, |ln high|)) - 1. Confidence holds per comparison: nothing is corrected for
 //! several arms, so of 20 arms without a difference one interval is expected to miss 1.
 
-use plimsoll_core::comparison::{Carried, Comparison, Metric, Policy, Verdict};
-use plimsoll_core::event::{Manifest, TrialResult};
+use plimsoll_core::comparison::{
+    ArmComparison, ComparisonMetric, ComparisonVerdict, OverloadStats, VerdictPolicy,
+};
+use plimsoll_core::event::{RunManifest, TrialResult};
 use plimsoll_core::num::saturating_u32;
 
 use crate::overload::carried;
-use crate::paired::Paired;
-use crate::power::{BLOCKS_MAX, POWER, Test, fewest_blocks};
+use crate::paired::PairedLogRatioStats;
+use crate::power::{BLOCKS_MAX, DifferenceTest, POWER, fewest_blocks};
 use crate::summary::{geometric_mean, is_usable};
 
 /// What one arm measured under one workload.
@@ -43,21 +45,21 @@ pub struct ArmValues {
 /// run are left out; what an overloaded system had not finished is no failure. When a trial was
 /// repeated in a block, the last result counts.
 #[must_use]
-pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
+pub fn compare_all(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<ArmComparison> {
     each(manifest, trials, compare)
 }
 
 /// The same for a ladder of systems, each of which adds something to the one before it: every arm
 /// is held against the arm before. Controls are not among the rows; they judge as they do there.
 #[must_use]
-pub fn compare_steps(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
+pub fn compare_steps(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<ArmComparison> {
     each(manifest, trials, step_by_step)
 }
 
 /// Compares arms under one workload and metric, as [`compare`] does.
-type Compare = fn(&str, Metric, &[ArmValues], &Policy) -> Vec<Comparison>;
+type Compare = fn(&str, ComparisonMetric, &[ArmValues], &VerdictPolicy) -> Vec<ArmComparison>;
 
-fn each(manifest: &Manifest, trials: &[TrialResult], compare: Compare) -> Vec<Comparison> {
+fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec<ArmComparison> {
     let mut all = Vec::new();
     for entry in &manifest.entries {
         let usable: Vec<&TrialResult> = trials
@@ -91,7 +93,7 @@ fn each(manifest: &Manifest, trials: &[TrialResult], compare: Compare) -> Vec<Co
 
 /// Says of each row which of both systems cannot carry the load, if one cannot.
 fn judge_load(
-    rows: &mut [Comparison],
+    rows: &mut [ArmComparison],
     trials: &[TrialResult],
     workload: &str,
     phase: Option<&str>,
@@ -102,17 +104,17 @@ fn judge_load(
     };
     for row in rows {
         let (base, arm) = (of(&row.base), of(&row.arm));
-        let seen = |one: Option<Carried>| one.is_some_and(|one| one.blocks_overloaded > 0);
+        let seen = |one: Option<OverloadStats>| one.is_some_and(|one| one.blocks_overloaded > 0);
         if !seen(base) && !seen(arm) {
             continue;
         }
         (row.base_carried, row.arm_carried) = (base, arm);
         if row.base_is_overloaded() || row.arm_is_overloaded() {
-            row.verdict = Verdict::CannotCarry;
+            row.verdict = ComparisonVerdict::CannotCarry;
             (row.ratio, row.detectable, row.blocks_needed) = (None, None, None);
             row.reason = String::new();
         } else {
-            let blocks = |one: Option<Carried>| one.map_or(0, |one| one.blocks_overloaded);
+            let blocks = |one: Option<OverloadStats>| one.map_or(0, |one| one.blocks_overloaded);
             let text = format!(
                 "the backlog grew to the end in {} of {} trials, so this load is near the limit",
                 blocks(base) + blocks(arm),
@@ -131,7 +133,7 @@ pub fn phase_label(workload: &str, phase: &str) -> String {
 
 /// The values of all arms by block; of several trials of an arm in a block the first counts.
 fn arm_values(
-    manifest: &Manifest,
+    manifest: &RunManifest,
     trials: &[&TrialResult],
     value: impl Fn(&TrialResult) -> Option<f64>,
 ) -> Vec<ArmValues> {
@@ -139,7 +141,7 @@ fn arm_values(
         let here = |t: &&&TrialResult| t.trial.block == block && t.trial.arm == arm;
         trials.iter().find(here).and_then(|t| value(t))
     };
-    let values = |arm: &plimsoll_core::event::Arm| ArmValues {
+    let values = |arm: &plimsoll_core::event::ArmEntry| ArmValues {
         name: arm.name.clone(),
         control_of: arm.control_of.clone(),
         values: (0..manifest.blocks).map(|b| of(&arm.name, b)).collect(),
@@ -154,10 +156,10 @@ fn arm_values(
 #[must_use]
 pub fn compare(
     workload: &str,
-    metric: Metric,
+    metric: ComparisonMetric,
     arms: &[ArmValues],
-    policy: &Policy,
-) -> Vec<Comparison> {
+    policy: &VerdictPolicy,
+) -> Vec<ArmComparison> {
     let Some(base) = arms.iter().find(|arm| arm.control_of.is_none()) else {
         return Vec::new();
     };
@@ -170,10 +172,10 @@ pub fn compare(
 
 fn step_by_step(
     workload: &str,
-    metric: Metric,
+    metric: ComparisonMetric,
     arms: &[ArmValues],
-    policy: &Policy,
-) -> Vec<Comparison> {
+    policy: &VerdictPolicy,
+) -> Vec<ArmComparison> {
     let rungs: Vec<&ArmValues> = arms.iter().filter(|arm| arm.control_of.is_none()).collect();
     let Some(base) = rungs.first() else {
         return Vec::new();
@@ -194,7 +196,7 @@ fn own<'a>(arms: &'a [ArmValues], base: &'a ArmValues, arm: &ArmValues) -> &'a A
 }
 
 /// The blocks in which both arms have a usable value.
-struct Pairs {
+struct ArmValuePairs {
     logs: Vec<f64>,
     base: Vec<f64>,
     arm: Vec<f64>,
@@ -202,15 +204,15 @@ struct Pairs {
     unusable: usize,
 }
 
-impl Pairs {
-    fn of(base: &ArmValues, arm: &ArmValues) -> Pairs {
+impl ArmValuePairs {
+    fn of(base: &ArmValues, arm: &ArmValues) -> ArmValuePairs {
         let both = base.values.iter().zip(&arm.values);
         let both: Vec<(f64, f64)> = both.filter_map(|(b, a)| Some(((*b)?, (*a)?))).collect();
         let usable: Vec<&(f64, f64)> = both
             .iter()
             .filter(|(b, a)| is_usable(*b) && is_usable(*a))
             .collect();
-        Pairs {
+        ArmValuePairs {
             logs: usable.iter().map(|(b, a)| (a / b).ln()).collect(),
             base: usable.iter().map(|(b, _)| *b).collect(),
             arm: usable.iter().map(|(_, a)| *a).collect(),
@@ -221,14 +223,14 @@ impl Pairs {
 
 /// The policy and what the control says of the lab.
 struct Judge {
-    policy: Policy,
-    control: Option<Paired>,
+    policy: VerdictPolicy,
+    control: Option<PairedLogRatioStats>,
 }
 
 impl Judge {
     /// A confidence outside 0.5..=0.9999 is taken as the nearer end.
-    fn of(arms: &[ArmValues], base: &ArmValues, policy: &Policy) -> Judge {
-        let policy = Policy {
+    fn of(arms: &[ArmValues], base: &ArmValues, policy: &VerdictPolicy) -> Judge {
+        let policy = VerdictPolicy {
             confidence: policy.confidence.clamp(0.5, 0.9999),
             margin: policy.margin,
         };
@@ -236,9 +238,11 @@ impl Judge {
         let control = arms
             .iter()
             .filter(|arm| arm.control_of.is_some())
-            .filter_map(|arm| Paired::of(&Pairs::of(own(arms, base, arm), arm).logs))
+            .filter_map(|arm| {
+                PairedLogRatioStats::of(&ArmValuePairs::of(own(arms, base, arm), arm).logs)
+            })
             .max_by(|a, b| {
-                let admitted = |p: &Paired| p.largest_admitted(policy.confidence);
+                let admitted = |p: &PairedLogRatioStats| p.largest_admitted(policy.confidence);
                 admitted(a).total_cmp(&admitted(b))
             });
         Judge { policy, control }
@@ -247,13 +251,13 @@ impl Judge {
     fn comparison(
         &self,
         workload: &str,
-        metric: Metric,
+        metric: ComparisonMetric,
         base: &ArmValues,
         arm: &ArmValues,
-    ) -> Comparison {
-        let pairs = Pairs::of(base, arm);
+    ) -> ArmComparison {
+        let pairs = ArmValuePairs::of(base, arm);
         let is_control = arm.control_of.is_some();
-        let mut row = Comparison {
+        let mut row = ArmComparison {
             workload: workload.into(),
             arm: arm.name.clone(),
             base: base.name.clone(),
@@ -263,7 +267,7 @@ impl Judge {
             arm_value: geometric_mean(pairs.arm.iter().copied()),
             blocks: saturating_u32(pairs.logs.len() as u64),
             ratio: None,
-            verdict: Verdict::Inconclusive,
+            verdict: ComparisonVerdict::Inconclusive,
             reason: "needs at least two blocks in which both arms have a value".into(),
             detectable: None,
             noise_floor: self.control.map(|_| self.floor().exp_m1()),
@@ -276,7 +280,7 @@ impl Judge {
             row.base_value = geometric_mean(base.values.iter().flatten().copied());
             row.arm_value = geometric_mean(arm.values.iter().flatten().copied());
         }
-        if let Some(paired) = Paired::of(&pairs.logs) {
+        if let Some(paired) = PairedLogRatioStats::of(&pairs.logs) {
             self.decide(&mut row, &paired);
         } else {
             row.blocks_needed = Some(2);
@@ -296,11 +300,11 @@ impl Judge {
         row
     }
 
-    fn decide(&self, row: &mut Comparison, paired: &Paired) {
+    fn decide(&self, row: &mut ArmComparison, paired: &PairedLogRatioStats) {
         let confidence = self.policy.confidence;
         let ratio = paired.ratio(confidence);
         row.ratio = Some(ratio);
-        let test = Test {
+        let test = DifferenceTest {
             deviation: paired.deviation,
             confidence,
             floor: if row.is_control { 0.0 } else { self.floor() },
@@ -311,26 +315,26 @@ impl Judge {
         let distinct = ratio.low > 1.0 || ratio.high < 1.0;
         let lost = !row.is_control && self.control_exceeds_margin();
         row.verdict = match (equivalent, distinct) {
-            (true, _) if lost => Verdict::Inconclusive,
-            (true, _) => Verdict::Equivalent,
-            (false, true) if paired.mean.abs() > test.floor => Verdict::Different,
-            _ => Verdict::Inconclusive,
+            (true, _) if lost => ComparisonVerdict::Inconclusive,
+            (true, _) => ComparisonVerdict::Equivalent,
+            (false, true) if paired.mean.abs() > test.floor => ComparisonVerdict::Different,
+            _ => ComparisonVerdict::Inconclusive,
         };
         row.reason = match row.verdict {
-            Verdict::CannotCarry => String::new(),
-            Verdict::Equivalent if distinct => format!(
+            ComparisonVerdict::CannotCarry => String::new(),
+            ComparisonVerdict::Equivalent if distinct => format!(
                 "a difference of {} is measurable, but it is within the margin of {}",
                 percent(paired.mean.abs().exp_m1()),
                 plain(self.policy.margin),
             ),
-            Verdict::Equivalent => String::new(),
-            Verdict::Different => self.different(row.is_control),
-            Verdict::Inconclusive if equivalent => {
+            ComparisonVerdict::Equivalent => String::new(),
+            ComparisonVerdict::Different => self.different(row.is_control),
+            ComparisonVerdict::Inconclusive if equivalent => {
                 "it lies within the margin, but the control does not: two entries of one system \
                  differ by more, so order or drift effects are at work"
                     .into()
             }
-            Verdict::Inconclusive => {
+            ComparisonVerdict::Inconclusive => {
                 let needed = self.blocks_needed(row.is_control, paired);
                 row.blocks_needed = needed.map(|n| saturating_u32(n as u64));
                 self.inconclusive(paired, distinct, needed)
@@ -340,7 +344,7 @@ impl Judge {
 
     fn different(&self, is_control: bool) -> String {
         let confidence = self.policy.confidence;
-        let control_is_off = |c: &Paired| c.mean.abs() > c.half_width(confidence);
+        let control_is_off = |c: &PairedLogRatioStats| c.mean.abs() > c.half_width(confidence);
         if is_control {
             "the lab cannot tell itself apart: two entries of one system differ, so order or \
              drift effects are at work"
@@ -354,7 +358,12 @@ impl Judge {
         }
     }
 
-    fn inconclusive(&self, paired: &Paired, distinct: bool, needed: Option<usize>) -> String {
+    fn inconclusive(
+        &self,
+        paired: &PairedLogRatioStats,
+        distinct: bool,
+        needed: Option<usize>,
+    ) -> String {
         let what = if distinct {
             format!(
                 "the effect of {} is within the noise floor of {}",
@@ -376,14 +385,14 @@ impl Judge {
 
     /// Blocks with which this very effect and spread would get either verdict with 80 % power.
     /// The control's interval shrinks with more blocks, and the noise floor with it.
-    fn blocks_needed(&self, is_control: bool, paired: &Paired) -> Option<usize> {
+    fn blocks_needed(&self, is_control: bool, paired: &PairedLogRatioStats) -> Option<usize> {
         let effect = paired.mean.abs();
         let reached = |blocks: usize| {
-            let projected = |control: &Paired| {
-                Paired { blocks, ..*control }.largest_admitted(self.policy.confidence)
+            let projected = |control: &PairedLogRatioStats| {
+                PairedLogRatioStats { blocks, ..*control }.largest_admitted(self.policy.confidence)
             };
             let floor = self.control.as_ref().map_or(0.0, projected);
-            let test = Test {
+            let test = DifferenceTest {
                 deviation: paired.deviation,
                 confidence: self.policy.confidence,
                 floor: if is_control { 0.0 } else { floor },
@@ -396,14 +405,15 @@ impl Judge {
 
     /// Whether the control shows, with confidence, a difference beyond the margin.
     fn control_exceeds_margin(&self) -> bool {
-        let beyond =
-            |c: &Paired| c.mean.abs() - c.half_width(self.policy.confidence) > self.margin();
+        let beyond = |c: &PairedLogRatioStats| {
+            c.mean.abs() - c.half_width(self.policy.confidence) > self.margin()
+        };
         self.control.as_ref().is_some_and(beyond)
     }
 
     /// In logarithms.
     fn floor(&self) -> f64 {
-        let admitted = |c: &Paired| c.largest_admitted(self.policy.confidence);
+        let admitted = |c: &PairedLogRatioStats| c.largest_admitted(self.policy.confidence);
         self.control.as_ref().map_or(0.0, admitted)
     }
 

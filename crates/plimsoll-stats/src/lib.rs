@@ -17,4 +17,4 @@ pub mod summary;
 
 pub use compare::{ArmValues, compare, compare_all, compare_steps, phase_label};
 pub use overload::{carried, generator_was_busy};
-pub use summary::Summary;
+pub use summary::SummaryStats;

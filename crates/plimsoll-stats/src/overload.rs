@@ -12,14 +12,14 @@
 //!
 //! A system is called overloaded when that was so in more than half of the blocks.
 
-use plimsoll_core::comparison::Carried;
+use plimsoll_core::comparison::OverloadStats;
 use plimsoll_core::event::{OpStats, TrialResult};
 use plimsoll_core::num::{ratio, saturating_u32, to_usize};
 use plimsoll_core::open_load::OpenLoad;
 use plimsoll_core::units::Nanos;
 
 use crate::student;
-use crate::summary::Summary;
+use crate::summary::SummaryStats;
 
 /// Batches that a trial is cut into, at least this many less a quarter.
 const BATCHES: usize = 20;
@@ -44,7 +44,7 @@ const BUSY_MAX: f64 = 0.9;
 
 /// What was due and served in one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Backlog {
+pub struct TrialBacklog {
     /// Requests that were due.
     pub offered: u64,
     /// Those that had ended at the end.
@@ -67,7 +67,7 @@ struct Batch {
 
 /// What an open loop left behind; `None` when it was too short, or there was no load.
 #[must_use]
-pub fn backlog(open: &OpenLoad) -> Option<Backlog> {
+pub fn backlog(open: &OpenLoad) -> Option<TrialBacklog> {
     let step = Nanos(open.step.0.max(1));
     let last_due = open.due.iter().rposition(|due| *due > 0)?;
     // The end may lie within a step.
@@ -79,7 +79,7 @@ pub fn backlog(open: &OpenLoad) -> Option<Backlog> {
     };
     let (due, ended) = (of(&open.due), of(&open.ended));
     let (offered, served) = (due.iter().sum::<u64>(), ended.iter().sum::<u64>());
-    Some(Backlog {
+    Some(TrialBacklog {
         offered,
         served: served.min(offered),
         seconds: open
@@ -119,7 +119,7 @@ fn grew(batches: &[Batch]) -> bool {
 /// Whether the backlog grew by this share of the load, from batch to batch beyond their scatter.
 fn grew_steadily(batches: &[Batch], share_min: f64) -> bool {
     let growth = |batch: &Batch| (batch.due - batch.ended) / batch.steps;
-    let Some(summary) = Summary::of(batches.iter().map(growth)) else {
+    let Some(summary) = SummaryStats::of(batches.iter().map(growth)) else {
         return false;
     };
     let due: f64 = batches.iter().map(|batch| batch.due).sum();
@@ -165,7 +165,7 @@ pub fn generator_was_busy(trial: &TrialResult) -> bool {
 pub fn carried<'a>(
     trials: impl Iterator<Item = &'a TrialResult>,
     phase: Option<&str>,
-) -> Option<Carried> {
+) -> Option<OverloadStats> {
     let (mut offered, mut served, mut seconds) = (0, 0, 0.0);
     let (mut blocks, mut overloaded, mut unfinished) = (0_u64, 0_u64, 0);
     let able = |t: &&TrialResult| !t.interrupted && t.bad_data().is_none() && !t.was_held_up();
@@ -185,7 +185,7 @@ pub fn carried<'a>(
         unfinished += trial.generator.unfinished;
     }
     let behind = offered as f64 - served as f64;
-    (blocks > 0 && seconds > 0.0).then(|| Carried {
+    (blocks > 0 && seconds > 0.0).then(|| OverloadStats {
         offered_per_s: offered as f64 / seconds,
         served_per_s: served as f64 / seconds,
         backlog: behind / blocks as f64,

@@ -5,13 +5,13 @@
 //! which is what people run; the t interval on logarithms keeps its promise there. Nothing here
 //! decides a verdict.
 
-use plimsoll_core::comparison::Ratio;
+use plimsoll_core::comparison::RatioEstimate;
 
 use crate::student;
 
 /// Mean and spread of within-block log ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Paired {
+pub struct PairedLogRatioStats {
     /// Blocks.
     pub blocks: usize,
     /// Mean of ln(arm ÷ base).
@@ -20,17 +20,17 @@ pub struct Paired {
     pub deviation: f64,
 }
 
-impl Paired {
+impl PairedLogRatioStats {
     /// From the log ratio of each block; `None` below two blocks.
     #[must_use]
-    pub fn of(log_ratios: &[f64]) -> Option<Paired> {
+    pub fn of(log_ratios: &[f64]) -> Option<PairedLogRatioStats> {
         if log_ratios.len() < 2 {
             return None;
         }
         let n = log_ratios.len() as f64;
         let mean = log_ratios.iter().sum::<f64>() / n;
         let squares: f64 = log_ratios.iter().map(|x| (x - mean).powi(2)).sum();
-        Some(Paired {
+        Some(PairedLogRatioStats {
             blocks: log_ratios.len(),
             mean,
             deviation: (squares / (n - 1.0)).sqrt(),
@@ -46,9 +46,9 @@ impl Paired {
 
     /// The ratio with its interval.
     #[must_use]
-    pub fn ratio(&self, confidence: f64) -> Ratio {
+    pub fn ratio(&self, confidence: f64) -> RatioEstimate {
         let half = self.half_width(confidence);
-        Ratio {
+        RatioEstimate {
             estimate: self.mean.exp(),
             low: (self.mean - half).exp(),
             high: (self.mean + half).exp(),
@@ -70,11 +70,11 @@ mod tests {
     #[test]
     fn an_interval_by_hand() {
         // Mean 0.2, deviation 0.1, n 3: half width 4.3027 * 0.1 / sqrt(3).
-        let paired = Paired::of(&[0.1, 0.2, 0.3]).unwrap();
+        let paired = PairedLogRatioStats::of(&[0.1, 0.2, 0.3]).unwrap();
         assert!((paired.half_width(0.95) - 0.248_41).abs() < 1e-4);
         assert!((paired.ratio(0.95).estimate - 0.2f64.exp()).abs() < 1e-12);
         assert!((paired.largest_admitted(0.95) - 0.448_41).abs() < 1e-4);
-        assert_eq!(Paired::of(&[0.1]), None);
+        assert_eq!(PairedLogRatioStats::of(&[0.1]), None);
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
                         arm - base
                     })
                     .collect();
-                let ratio = Paired::of(&logs).unwrap().ratio(0.95);
+                let ratio = PairedLogRatioStats::of(&logs).unwrap().ratio(0.95);
                 (ratio.low..=ratio.high).contains(&truth.exp())
             });
             let coverage = covered.count() as f64 / f64::from(reps);

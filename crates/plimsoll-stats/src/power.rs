@@ -28,7 +28,7 @@ const HALF_CELLS_STEEP: u32 = 800;
 
 /// How a difference is tested.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Test {
+pub struct DifferenceTest {
     /// Standard deviation of ln(arm ÷ base) between blocks.
     pub deviation: f64,
     /// Confidence of the two-sided interval.
@@ -37,7 +37,7 @@ pub struct Test {
     pub floor: f64,
 }
 
-impl Test {
+impl DifferenceTest {
     /// Probability of finding a true |ln ratio| of `effect` with `blocks` ≥ 2: the interval
     /// excludes 0 and the estimate lies beyond the floor.
     #[must_use]
@@ -141,8 +141,8 @@ mod tests {
     use super::*;
 
     /// Within-block deviation of ln(arm ÷ base) at this CoV and a within-block correlation of 0.8.
-    fn test(variation: f64) -> Test {
-        Test {
+    fn test(variation: f64) -> DifferenceTest {
+        DifferenceTest {
             deviation: variation * (2.0f64 * (1.0 - 0.8)).sqrt(),
             confidence: 0.95,
             floor: 0.0,
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_noise_floor_costs_power() {
         let quiet = test(0.05);
-        let noisy = Test {
+        let noisy = DifferenceTest {
             floor: 0.08,
             ..quiet
         };
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn no_spread_decides_at_once_and_noise_never() {
-        let certain = Test {
+        let certain = DifferenceTest {
             deviation: 0.0,
             confidence: 0.95,
             floor: 0.0,
         };
         assert_eq!(certain.detectable_fraction(2), Some(0.0));
         assert!(certain.equivalence_power(0.0, 0.05, 2) > 0.99);
-        let hopeless = Test {
+        let hopeless = DifferenceTest {
             deviation: 9.0,
             ..certain
         };

@@ -5,7 +5,7 @@
 
 /// Values over blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Summary {
+pub struct SummaryStats {
     /// How many values.
     pub count: usize,
     /// Arithmetic mean.
@@ -18,10 +18,10 @@ pub struct Summary {
     pub variation: Option<f64>,
 }
 
-impl Summary {
+impl SummaryStats {
     /// Summarises the finite values; `None` when there are none.
     #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Summary> {
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<SummaryStats> {
         let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         if values.is_empty() {
             return None;
@@ -31,7 +31,7 @@ impl Summary {
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         let variation = (values.len() > 1 && mean.abs() > 0.0)
             .then(|| (squares / (n - 1.0)).sqrt() / mean.abs());
-        Some(Summary {
+        Some(SummaryStats {
             count: values.len(),
             mean,
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
@@ -68,12 +68,12 @@ mod tests {
 
     #[test]
     fn summaries_hold_no_nan() {
-        assert_eq!(Summary::of([f64::NAN]), None);
-        let one = Summary::of([3.0]).unwrap();
+        assert_eq!(SummaryStats::of([f64::NAN]), None);
+        let one = SummaryStats::of([3.0]).unwrap();
         assert_eq!((one.count, one.variation), (1, None));
-        let zeros = Summary::of([0.0, 0.0]).unwrap();
+        let zeros = SummaryStats::of([0.0, 0.0]).unwrap();
         assert_eq!(zeros.variation, None);
-        let two = Summary::of([1.0, 3.0]).unwrap();
+        let two = SummaryStats::of([1.0, 3.0]).unwrap();
         assert!((two.variation.unwrap() - 0.5f64.sqrt()).abs() < 1e-12);
     }
 

@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use plimsoll_trace::pcp::Archive;
-use plimsoll_trace::{Counters, TraceError};
+use plimsoll_trace::pcp::PcpArchive;
+use plimsoll_trace::{CounterSource, TraceError};
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args_os().nth(1) else {
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 }
 
 fn print(path: &Path) -> Result<(), TraceError> {
-    let archive = Archive::open(path)?;
+    let archive = PcpArchive::open(path)?;
     for averages in archive.averages(&archive.disks(), &archive.times().span())? {
         for (metric, figure) in &averages.figures {
             let (metric, disk) = (metric.pcp_name(), &averages.disk);

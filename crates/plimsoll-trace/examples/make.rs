@@ -15,12 +15,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use plimsoll_core::num::{round_u64, to_usize};
-use plimsoll_core::recording::{DiskCounters, Found};
+use plimsoll_core::recording::{DeviceCounterSample, DiskCounters};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_trace::pcp::{Heading, Writer};
+use plimsoll_trace::pcp::{PcpWriter, PcpWriterOptions};
 use plimsoll_trace::requests;
-use plimsoll_trace::{Requests as _, TraceError};
+use plimsoll_trace::{TraceError, TraceSource as _};
 
 /// The start of the recording in Windows file time.
 const BEGIN: u64 = 128_166_385_000_000_000;
@@ -90,7 +90,7 @@ fn read(path: &Path) -> Result<(), TraceError> {
 /// Disks that are read and written at rates of their own.
 fn pcp(base: &Path, mb: u64) -> Result<(), TraceError> {
     let begin = 1_700_000_000 * Nanos::SECOND.0;
-    let heading = Heading {
+    let heading = PcpWriterOptions {
         host: "bench".into(),
         zone: "UTC0".into(),
         zone_name: String::new(),
@@ -98,7 +98,7 @@ fn pcp(base: &Path, mb: u64) -> Result<(), TraceError> {
         start_unix_ns: begin,
         volume_bytes: u64::MAX,
     };
-    let mut writer = Writer::create(base, heading)?;
+    let mut writer = PcpWriter::create(base, heading)?;
     let names: Vec<String> = (0..DISKS).map(|disk| format!("sd{disk}")).collect();
     let volume = base.with_extension("0");
     let long_enough =
@@ -121,9 +121,9 @@ fn pcp(base: &Path, mb: u64) -> Result<(), TraceError> {
                 ..DiskCounters::default()
             }
         };
-        let disks: Vec<Found> = (0..)
+        let disks: Vec<DeviceCounterSample> = (0..)
             .zip(&names)
-            .map(|(disk, name)| Found::disk(name, counters(disk)))
+            .map(|(disk, name)| DeviceCounterSample::disk(name, counters(disk)))
             .collect();
         writer.record(begin + sample * 10 * Nanos::SECOND.0, &disks)?;
     }
@@ -132,7 +132,7 @@ fn pcp(base: &Path, mb: u64) -> Result<(), TraceError> {
 
 /// Where a record of an archive holds a value, and what it is.
 #[derive(Clone, Copy)]
-struct Held {
+struct PcpValueLocation {
     record: usize,
     at: usize,
     /// Whether it has 64 bits, not 32.
@@ -140,7 +140,7 @@ struct Held {
     value: u64,
 }
 
-impl Held {
+impl PcpValueLocation {
     fn put(self, records: &mut [Vec<u8>], value: u64) {
         let bytes = value.to_be_bytes();
         let bytes = if self.is_wide {
@@ -228,12 +228,12 @@ fn grow(from: &str, base: &str, mb: usize) -> Result<(), String> {
 /// Where the sets of values begin in a record: behind its length, time and their number.
 const SETS_AT: usize = 20;
 
-type Rising = Vec<(Held, u64)>;
+type Rising = Vec<(PcpValueLocation, u64)>;
 
 /// The values that change: those that never fall, with their rise from one end of the records to the
 /// other, and by metric and instance all others.
-fn changing(records: &[Vec<u8>]) -> (Rising, Vec<Vec<Held>>) {
-    let mut known: BTreeMap<(u32, u32), Vec<Held>> = BTreeMap::new();
+fn changing(records: &[Vec<u8>]) -> (Rising, Vec<Vec<PcpValueLocation>>) {
+    let mut known: BTreeMap<(u32, u32), Vec<PcpValueLocation>> = BTreeMap::new();
     for (number, record) in records.iter().enumerate() {
         let mut at = SETS_AT;
         for _ in 0..word(record, SETS_AT - 4) {
@@ -249,7 +249,7 @@ fn changing(records: &[Vec<u8>]) -> (Rising, Vec<Vec<Held>>) {
                 let instance = word(record, at);
                 let held = held(record, at + 4, is_in_place);
                 if let Some((at, is_wide)) = held {
-                    let place = Held {
+                    let place = PcpValueLocation {
                         record: number,
                         at,
                         is_wide,
@@ -257,7 +257,7 @@ fn changing(records: &[Vec<u8>]) -> (Rising, Vec<Vec<Held>>) {
                     };
                     let value = place.get(records);
                     let all = known.entry((metric, instance)).or_default();
-                    all.push(Held { value, ..place });
+                    all.push(PcpValueLocation { value, ..place });
                 }
                 at += 8;
             }

@@ -20,14 +20,14 @@ const PIECES: usize = 3;
 
 /// A source that is being read on a thread of its own. The thread ends with the source, or with the
 /// piece that it is at when this is dropped.
-pub(crate) struct Ahead {
-    filled: Receiver<Piece>,
+pub(crate) struct ReadAhead {
+    filled: Receiver<ReadAheadChunk>,
     empty: Sender<Vec<u8>>,
     reader: Option<JoinHandle<()>>,
 }
 
 /// The next bytes of a source.
-pub(crate) struct Piece {
+pub(crate) struct ReadAheadChunk {
     /// They lie from [`ROOM_BYTES`] on.
     pub(crate) bytes: Vec<u8>,
     /// Where they end.
@@ -36,16 +36,16 @@ pub(crate) struct Piece {
     pub(crate) last: Option<io::Result<()>>,
 }
 
-impl fmt::Debug for Ahead {
+impl fmt::Debug for ReadAhead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ahead").finish_non_exhaustive()
+        f.debug_struct("ReadAhead").finish_non_exhaustive()
     }
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Reads `source` ahead from here on. It is given back where there is but one processor, or no
     /// thread to be had.
-    pub(crate) fn of(source: Box<dyn Read + Send>) -> Result<Ahead, Box<dyn Read + Send>> {
+    pub(crate) fn of(source: Box<dyn Read + Send>) -> Result<ReadAhead, Box<dyn Read + Send>> {
         if thread::available_parallelism().map_or(1, usize::from) < 2 {
             return Err(source);
         }
@@ -65,7 +65,7 @@ impl Ahead {
             return Err(source);
         };
         hand_over.send(source).map_err(|returned| returned.0)?;
-        Ok(Ahead {
+        Ok(ReadAhead {
             filled,
             empty,
             reader: Some(reader),
@@ -73,14 +73,14 @@ impl Ahead {
     }
 
     /// The next piece; not to be asked for behind the last one.
-    pub(crate) fn next(&mut self) -> Piece {
+    pub(crate) fn next(&mut self) -> ReadAheadChunk {
         if let Ok(piece) = self.filled.recv() {
             return piece;
         }
         // Every end is told by a piece, so the reader came to none.
         match self.reader.take().map(JoinHandle::join) {
             Some(Err(panic)) => resume_unwind(panic),
-            _ => Piece {
+            _ => ReadAheadChunk {
                 bytes: Vec::new(),
                 end: 0,
                 last: Some(Err(io::Error::other("its reader is gone"))),
@@ -101,7 +101,11 @@ fn fresh() -> Vec<u8> {
 }
 
 /// Reads until the end, an error, or nobody listens.
-fn pieces(mut source: Box<dyn Read + Send>, empty: &Receiver<Vec<u8>>, give: &Sender<Piece>) {
+fn pieces(
+    mut source: Box<dyn Read + Send>,
+    empty: &Receiver<Vec<u8>>,
+    give: &Sender<ReadAheadChunk>,
+) {
     while let Ok(mut bytes) = empty.recv() {
         let (mut end, mut last) = (ROOM_BYTES, None);
         while end < bytes.len() && last.is_none() {
@@ -113,7 +117,7 @@ fn pieces(mut source: Box<dyn Read + Send>, empty: &Receiver<Vec<u8>>, give: &Se
             }
         }
         let has_ended = last.is_some();
-        if give.send(Piece { bytes, end, last }).is_err() || has_ended {
+        if give.send(ReadAheadChunk { bytes, end, last }).is_err() || has_ended {
             return;
         }
     }

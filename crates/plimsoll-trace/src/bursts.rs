@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bursts: intervals much busier than the rest, and whether they come back periodically.
 
-use plimsoll_core::model::{Bursts, Cell, Direction};
+use plimsoll_core::model::{BurstPattern, IoDirection, ModelInterval};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 
 use crate::binned::{autocorrelation, idc, otsu, quantile, sorted};
@@ -24,7 +24,11 @@ const IDC_MIN: f64 = 2.0;
 /// Without a period the threshold is Otsu's on the logarithm of the rates, which separates
 /// "something" from "next to nothing"; with one it is the rate whose crossings the period tells
 /// best, as a second, smaller activity, or a change of the level below, has another rhythm.
-pub(crate) fn find(cells: &[Cell], calm: &[Cell], direction: Direction) -> Option<Bursts> {
+pub(crate) fn find(
+    cells: &[ModelInterval],
+    calm: &[ModelInterval],
+    direction: IoDirection,
+) -> Option<BurstPattern> {
     if cells.len() < INTERVALS_MIN {
         return None;
     }
@@ -32,7 +36,7 @@ pub(crate) fn find(cells: &[Cell], calm: &[Cell], direction: Direction) -> Optio
     if idc(&counts, 1)? < IDC_MIN {
         return None;
     }
-    let grid = Grid::of(calm, direction);
+    let grid = RateGrid::of(calm, direction);
     let Some(steps) = period(&grid.rates) else {
         return classify(cells, direction, otsu_of_logs(cells, direction)?, RATIO_MIN);
     };
@@ -44,7 +48,7 @@ pub(crate) fn find(cells: &[Cell], calm: &[Cell], direction: Direction) -> Optio
     Some(found)
 }
 
-fn otsu_of_logs(cells: &[Cell], direction: Direction) -> Option<f64> {
+fn otsu_of_logs(cells: &[ModelInterval], direction: IoDirection) -> Option<f64> {
     let logs: Vec<f64> = cells
         .iter()
         .map(|c| c.ops_per_s(direction).ln_1p())
@@ -67,11 +71,11 @@ fn rhythmic(rates: &[f64], steps: f64) -> Option<f64> {
 }
 
 fn classify(
-    cells: &[Cell],
-    direction: Direction,
+    cells: &[ModelInterval],
+    direction: IoDirection,
     threshold_per_s: f64,
     ratio_min: f64,
-) -> Option<Bursts> {
+) -> Option<BurstPattern> {
     let (mut count, mut before) = (0, false);
     // Seconds and operations outside and inside.
     let (mut seconds, mut ops) = ([0.0; 2], [0.0; 2]);
@@ -85,7 +89,7 @@ fn classify(
     let duty = ratio(seconds[1], seconds[0] + seconds[1]);
     let (quiet, busy) = (ratio(ops[0], seconds[0]), ratio(ops[1], seconds[1]));
     let separated = busy > 0.0 && busy >= ratio_min * quiet && duty <= DUTY_MAX;
-    separated.then(|| Bursts {
+    separated.then(|| BurstPattern {
         direction,
         threshold_per_s,
         count,
@@ -98,17 +102,17 @@ fn classify(
 
 /// Rates on an even grid.
 #[derive(Debug)]
-pub(crate) struct Grid {
+pub(crate) struct RateGrid {
     /// Operations per second in each step.
     pub(crate) rates: Vec<f64>,
     /// Length of a step in seconds.
     pub(crate) step_s: f64,
 }
 
-impl Grid {
+impl RateGrid {
     /// Steps of about the median length that divide the whole evenly. A cell's operations are
     /// spread over the steps it overlaps; where every cell is a step, that is the cell itself.
-    pub(crate) fn of(cells: &[Cell], direction: Direction) -> Grid {
+    pub(crate) fn of(cells: &[ModelInterval], direction: IoDirection) -> RateGrid {
         let lengths: Vec<f64> = cells.iter().map(|c| c.length.as_secs_f64()).collect();
         let total: f64 = lengths.iter().sum();
         let median = median_length_s(cells);
@@ -116,7 +120,7 @@ impl Grid {
         let regular = lengths.iter().all(|l| (l / median - 1.0).abs() < 0.1);
         let n = to_usize(round_u64(ratio(total, median))).max(1);
         if regular || n > 4 * cells.len() {
-            return Grid {
+            return RateGrid {
                 rates: cells.iter().map(|c| c.ops_per_s(direction)).collect(),
                 step_s: ratio(total, cells.len() as f64),
             };
@@ -137,7 +141,7 @@ impl Grid {
             }
             from = to;
         }
-        Grid {
+        RateGrid {
             rates: ops.into_iter().map(|ops| ops / step_s).collect(),
             step_s,
         }
@@ -145,7 +149,7 @@ impl Grid {
 }
 
 /// Median length of the cells in seconds.
-pub(crate) fn median_length_s(cells: &[Cell]) -> f64 {
+pub(crate) fn median_length_s(cells: &[ModelInterval]) -> f64 {
     let lengths: Vec<f64> = cells.iter().map(|c| c.length.as_secs_f64()).collect();
     quantile(&sorted(&lengths), 0.5)
 }
@@ -153,15 +157,15 @@ pub(crate) fn median_length_s(cells: &[Cell]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::model::Load;
+    use plimsoll_core::model::DirectionLoad;
     use plimsoll_core::rng::{Rng, Seed};
     use plimsoll_core::units::Nanos;
 
-    fn cell(length_s: f64, writes: u64) -> Cell {
-        Cell {
+    fn cell(length_s: f64, writes: u64) -> ModelInterval {
+        ModelInterval {
             length: Nanos::from_secs_f64(length_s),
-            read: Load::default(),
-            write: Load {
+            read: DirectionLoad::default(),
+            write: DirectionLoad {
                 ops: writes,
                 bytes: writes * 4096,
             },
@@ -170,10 +174,10 @@ mod tests {
 
     #[test]
     fn periodic_bursts_are_found_with_their_period_duty_and_share() {
-        let cells: Vec<Cell> = (0..400)
+        let cells: Vec<ModelInterval> = (0..400)
             .map(|i| cell(15.0, if i % 20 < 2 { 3_000 + i } else { 100 + i % 7 }))
             .collect();
-        let found = find(&cells, &cells, Direction::Write).unwrap();
+        let found = find(&cells, &cells, IoDirection::Write).unwrap();
         assert_eq!(found.count, 20);
         assert!((found.period_s.unwrap() - 300.0).abs() < 1.0);
         assert!((found.duty - 0.1).abs() < 1e-9);
@@ -197,7 +201,7 @@ mod tests {
             cells.push(cell(length, round_u64(length * (2.0 + 200.0 * busy))));
             at += length;
         }
-        let found = find(&cells, &cells, Direction::Write).unwrap();
+        let found = find(&cells, &cells, IoDirection::Write).unwrap();
         let period = found.period_s.unwrap();
         assert!((period - 100.0).abs() < 6.0, "{period}");
     }
@@ -213,11 +217,11 @@ mod tests {
             }
             n
         };
-        let random: Vec<Cell> = (0..300).map(|_| cell(15.0, poisson(3.0))).collect();
-        let slope: Vec<Cell> = (0..300).map(|i| cell(15.0, 1_000 + 3 * i)).collect();
-        let steady: Vec<Cell> = (0..300).map(|_| cell(15.0, 500)).collect();
+        let random: Vec<ModelInterval> = (0..300).map(|_| cell(15.0, poisson(3.0))).collect();
+        let slope: Vec<ModelInterval> = (0..300).map(|i| cell(15.0, 1_000 + 3 * i)).collect();
+        let steady: Vec<ModelInterval> = (0..300).map(|_| cell(15.0, 500)).collect();
         for cells in [random, slope, steady, Vec::new()] {
-            assert_eq!(find(&cells, &cells, Direction::Write), None);
+            assert_eq!(find(&cells, &cells, IoDirection::Write), None);
         }
     }
 }

@@ -6,12 +6,12 @@
 //! grid's edges, which is exact where the edges agree. A cell in which any of the four counters
 //! has no counted interval for more than a tenth of its time is dropped.
 
-use plimsoll_core::model::{Cell, Load};
+use plimsoll_core::model::{DirectionLoad, ModelInterval};
 use plimsoll_core::num::round_u64;
 use plimsoll_core::units::Nanos;
 
 use crate::bursts::median_length_s;
-use crate::series::{Column, DiskMetric, DiskSeries, Interval};
+use crate::series::{CounterInterval, DiskMetric, DiskSeries, MetricSeries};
 
 /// The four counters without which there are no cells.
 pub(crate) const NEEDED: [DiskMetric; 4] = [
@@ -30,8 +30,8 @@ const BYTES_PER_S_MAX: f64 = 1e14;
 
 /// Cells and what became of the rest.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
-    pub(crate) cells: Vec<Cell>,
+pub(crate) struct IntervalGrid {
+    pub(crate) cells: Vec<ModelInterval>,
     /// When each of them starts, nanoseconds since 1970.
     pub(crate) starts_unix_ns: Vec<u64>,
     /// Intervals left out for gaps, resets or wraps.
@@ -40,7 +40,7 @@ pub(crate) struct Cells {
     pub(crate) implausible: u64,
 }
 
-impl Cells {
+impl IntervalGrid {
     /// How long one of them is, as a rule.
     pub(crate) fn step(&self) -> Nanos {
         Nanos::from_secs_f64(median_length_s(&self.cells))
@@ -53,7 +53,7 @@ pub(crate) fn is_plausible(ops: f64, bytes: f64, seconds: f64) -> bool {
 }
 
 /// The series on the grid of its read counter, or the name of the counter that is missing.
-pub(crate) fn cells(series: &DiskSeries) -> Result<Cells, &'static str> {
+pub(crate) fn cells(series: &DiskSeries) -> Result<IntervalGrid, &'static str> {
     let is_missing = |metric: &&DiskMetric| series.column(**metric).is_none();
     match NEEDED.iter().find(is_missing) {
         Some(metric) => Err(metric.pcp_name()),
@@ -62,11 +62,11 @@ pub(crate) fn cells(series: &DiskSeries) -> Result<Cells, &'static str> {
 }
 
 /// The series on the grid of its first counter; what was not recorded counts as nothing.
-pub(crate) fn known_cells(series: &DiskSeries) -> Cells {
-    let mut walks = NEEDED.map(|metric| series.column(metric).map(Walk::of));
+pub(crate) fn known_cells(series: &DiskSeries) -> IntervalGrid {
+    let mut walks = NEEDED.map(|metric| series.column(metric).map(IntervalCursor::of));
     // Fractions of an operation at interpolated edges are carried on, not rounded away.
     let mut owed = [0.0; 3];
-    let mut result = Cells::default();
+    let mut result = IntervalGrid::default();
     for interval in series.grid() {
         let rises = walks.each_mut().map(|walk| match walk {
             Some(walk) => walk.rise(interval),
@@ -97,13 +97,13 @@ pub(crate) fn known_cells(series: &DiskSeries) -> Cells {
             count
         };
         result.starts_unix_ns.push(interval.from_unix_ns);
-        result.cells.push(Cell {
+        result.cells.push(ModelInterval {
             length: Nanos(interval.to_unix_ns - interval.from_unix_ns),
-            read: Load {
+            read: DirectionLoad {
                 ops: round_u64(reads),
                 bytes: whole(1, read_bytes),
             },
-            write: Load {
+            write: DirectionLoad {
                 ops: whole(0, writes),
                 bytes: whole(2, write_bytes),
             },
@@ -114,21 +114,21 @@ pub(crate) fn known_cells(series: &DiskSeries) -> Cells {
 
 /// A column read from front to back in step with the grid.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
-    intervals: &'a [Interval],
+pub(crate) struct IntervalCursor<'a> {
+    intervals: &'a [CounterInterval],
     next: usize,
 }
 
-impl<'a> Walk<'a> {
-    pub(crate) fn of(column: &'a Column) -> Self {
-        Walk {
+impl<'a> IntervalCursor<'a> {
+    pub(crate) fn of(column: &'a MetricSeries) -> Self {
+        IntervalCursor {
             intervals: &column.intervals,
             next: 0,
         }
     }
 
     /// How much the column rose during `cell`; `None` when that is unknown for too much of it.
-    pub(crate) fn rise(&mut self, cell: &Interval) -> Option<f64> {
+    pub(crate) fn rise(&mut self, cell: &CounterInterval) -> Option<f64> {
         let (mut rise, mut known_ns) = (0.0, 0u64);
         while let Some(interval) = self.intervals.get(self.next) {
             let from = interval.from_unix_ns.max(cell.from_unix_ns);
@@ -156,27 +156,27 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::Verdict;
+    use crate::series::IntervalVerdict;
 
-    fn column(metric: DiskMetric, edges_s: &[f64], rises: &[f64]) -> Column {
-        let interval = |(edge, rise): (&[f64], &f64)| Interval {
+    fn column(metric: DiskMetric, edges_s: &[f64], rises: &[f64]) -> MetricSeries {
+        let interval = |(edge, rise): (&[f64], &f64)| CounterInterval {
             from_unix_ns: round_u64(edge[0] * 1e9),
             to_unix_ns: round_u64(edge[1] * 1e9),
             difference: rise.max(0.0),
             verdict: if *rise < 0.0 {
-                Verdict::Gap
+                IntervalVerdict::Gap
             } else {
-                Verdict::Kept
+                IntervalVerdict::Kept
             },
         };
-        Column {
+        MetricSeries {
             metric,
             intervals: edges_s.windows(2).zip(rises).map(interval).collect(),
             samples: Vec::new(),
         }
     }
 
-    fn series(columns: Vec<Column>) -> DiskSeries {
+    fn series(columns: Vec<MetricSeries>) -> DiskSeries {
         DiskSeries {
             disk: "d".into(),
             columns,
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(writes, [20, 30, 40]);
         assert_eq!(
             found.cells[2].read,
-            Load {
+            DirectionLoad {
                 ops: 30,
                 bytes: 30_000
             }

@@ -15,7 +15,7 @@ use liblzma::stream::Stream;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
-use self::blocks::Blocks;
+use self::blocks::XzBlockReader;
 
 /// Most memory for what was decoded before: `xz -9` needs 65 MiB, `zstd --ultra -22` 128 MiB.
 const REMEMBERED_BYTES_MAX: u64 = 130 << 20;
@@ -31,7 +31,7 @@ const FRAMES_SKIPPED_MAX: u32 = 1_000;
 
 /// The bytes of a file that may be compressed, as they were before. `file` stands at its front.
 pub(crate) fn opened(file: File) -> io::Result<Box<dyn Read + Send>> {
-    match Blocks::of(&file) {
+    match XzBlockReader::of(&file) {
         Some(blocks) => Ok(Box::new(blocks)),
         None => decompressed(file),
     }
@@ -277,7 +277,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         io::Seek::rewind(&mut file).unwrap();
-        let at_once = Blocks::of(&file).is_some();
+        let at_once = XzBlockReader::of(&file).is_some();
         let mut found = Vec::new();
         let end = opened(file).unwrap().read_to_end(&mut found);
         (found, end.err().map(|error| error.to_string()), at_once)

@@ -3,37 +3,39 @@
 //!
 //! Nothing is assumed here, and what a source does not tell is left out.
 
-use plimsoll_core::profile::{Description, Devices, Layer, Profile, Side};
+use plimsoll_core::profile::{
+    DeviceClassification, DeviceKind, DeviceRanking, DiskProfile, RecordingProfile,
+};
 
 use crate::cells::{NEEDED, known_cells};
 use crate::error::TraceError;
 use crate::fit::{ends, warnings};
-use crate::phases::Seen;
+use crate::phases::PhaseDetection;
 use crate::profile::{load, profile};
-use crate::recording::Counters;
+use crate::recording::CounterSource;
 use crate::series::DiskSeries;
-use crate::window::Window;
+use crate::window::RecordingWindow;
 
 /// The devices of a recording to choose from, and those whose load is that of these, seen again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choices {
+pub struct DeviceChoices {
     /// Disks, or what there is instead of them.
     pub disks: Vec<String>,
     /// Partitions, volumes, arrays, single ways to a disk: set aside, or bytes would count twice.
-    pub set_aside: Vec<(String, Layer)>,
+    pub set_aside: Vec<(String, DeviceKind)>,
 }
 
-impl Choices {
+impl DeviceChoices {
     /// Of a recording of counters.
     #[must_use]
-    pub fn of(counters: &dyn Counters) -> Choices {
+    pub fn of(counters: &dyn CounterSource) -> DeviceChoices {
         let names = counters.disks();
-        let sides = Side::of(&names, &|name| counters.made(name));
+        let sides = DeviceClassification::of(&names, &|name| counters.made(name));
         let (again, first): (Vec<_>, Vec<_>) = names
             .into_iter()
             .zip(sides)
             .partition(|(_, side)| side.counted_again);
-        Choices {
+        DeviceChoices {
             disks: first.into_iter().map(|(name, _)| name).collect(),
             set_aside: (again.into_iter().map(|(name, side)| (name, side.layer))).collect(),
         }
@@ -46,10 +48,10 @@ impl Choices {
 /// # Errors
 /// When the recording has no disks, or not this one, or nothing of it counts inside the window.
 pub fn describe(
-    counters: &dyn Counters,
+    counters: &dyn CounterSource,
     disk: Option<&str>,
-    window: &Window,
-) -> Result<Description, TraceError> {
+    window: &RecordingWindow,
+) -> Result<RecordingProfile, TraceError> {
     let about = counters.about();
     let disks = counters.disks();
     if let Some(disk) = disk
@@ -63,7 +65,7 @@ pub fn describe(
         });
     }
     let averages = counters.averages(&disks, window)?;
-    let devices = Devices::rank(averages.iter().map(load).collect(), &|name| {
+    let devices = DeviceRanking::rank(averages.iter().map(load).collect(), &|name| {
         counters.made(name)
     });
     let busiest = devices.busiest().map(|busiest| &*busiest.name);
@@ -74,7 +76,7 @@ pub fn describe(
         });
     };
     let (profile, warnings) = in_full(counters, &counters.series(disk, window)?, window)?;
-    Ok(Description {
+    Ok(RecordingProfile {
         recording: about.name.clone(),
         format: about.format.clone(),
         host: about.host.clone(),
@@ -86,10 +88,10 @@ pub fn describe(
 
 /// One disk in full, and what its reader should know.
 fn in_full(
-    counters: &dyn Counters,
+    counters: &dyn CounterSource,
     series: &DiskSeries,
-    window: &Window,
-) -> Result<(Profile, Vec<String>), TraceError> {
+    window: &RecordingWindow,
+) -> Result<(DiskProfile, Vec<String>), TraceError> {
     let found = known_cells(series);
     if found.cells.is_empty() {
         return Err(TraceError::TooFew {
@@ -102,7 +104,7 @@ fn in_full(
     }
     let (from, to) = ends(series, window);
     let times = counters.times();
-    let seen = Seen::of(&found);
+    let seen = PhaseDetection::of(&found);
     let step = found.step();
     let missing = NEEDED.iter().filter(|m| series.column(**m).is_none());
     // Of loads of which a part is unknown nothing can be told apart.

@@ -2,7 +2,7 @@
 //! What can go wrong with a recording, said to the person at the terminal.
 //!
 //! Every message completes "failed to …" and names the file or object and what to do about it.
-//! Damage behind which something was still readable is not an error but a [`Damage`] note.
+//! Damage behind which something was still readable is not an error but a [`RecordingDamage`] note.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::io;
 /// The first place where a recording is not readable. What could be read is kept: everything
 /// before it, and nothing that would have to be guessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct RecordingDamage {
     /// The file.
     pub file: String,
     /// Byte offset of the damaged record in the file.
@@ -19,9 +19,9 @@ pub struct Damage {
     pub what: String,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for RecordingDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Damage { file, offset, what } = self;
+        let RecordingDamage { file, offset, what } = self;
         write!(
             f,
             "{file} is damaged at byte {offset}: {what}; what could be read was kept"
@@ -165,7 +165,7 @@ pub enum TraceError {
         /// The recording.
         recording: String,
         /// Behind which they may have stood.
-        damage: Option<Damage>,
+        damage: Option<RecordingDamage>,
     },
     /// Requests of which a recording does not tell enough.
     #[error(
@@ -296,9 +296,9 @@ fn closest(hint: Option<&str>, formats: &[&str]) -> String {
     }
 }
 
-fn no_disks(damage: Option<&Damage>) -> String {
+fn no_disks(damage: Option<&RecordingDamage>) -> String {
     match damage {
-        Some(Damage { file, offset, what }) => {
+        Some(RecordingDamage { file, offset, what }) => {
             format!("no figures of disks can be read; {file} is damaged at byte {offset}: {what}")
         }
         None => "it has no figures of disks (in PCP: disk.dev.*); record those".into(),

@@ -4,11 +4,11 @@
 //! The gates are those of a model fitted from counters: what the counters say must come back.
 //! What they cannot say (sizes around their mean, offsets) has no line here.
 
-use plimsoll_core::model::{Bursts, Cell, Direction, Fidelity};
+use plimsoll_core::model::{BurstPattern, FidelityCheck, IoDirection, ModelInterval};
 use plimsoll_core::num::{ratio, round_u64};
 
 use crate::binned::{autocorrelation, idc, ks_distance, quantile, sorted};
-use crate::bursts::{Grid, median_length_s};
+use crate::bursts::{RateGrid, median_length_s};
 
 /// Mean rates and sizes: the envelope is copied, so anything above rounding is a mistake.
 const MEAN_GATE: f64 = 0.01;
@@ -36,11 +36,15 @@ const INTERVALS_MIN: usize = 8;
 /// scales, and the bursts that were found. A direction in which nothing was recorded gets one
 /// line, that nothing was submitted.
 #[must_use]
-pub fn fidelity(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec<Fidelity> {
+pub fn fidelity(
+    recorded: &[ModelInterval],
+    submitted: &[ModelInterval],
+    bursts: &[BurstPattern],
+) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
-    for direction in Direction::BOTH {
+    for direction in IoDirection::BOTH {
         let found = bursts.iter().find(|b| b.direction == direction);
-        let pair = Pair {
+        let pair = FidelityPair {
             direction,
             recorded,
             submitted,
@@ -58,7 +62,10 @@ pub fn fidelity(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec
 }
 
 /// Compares the distributions of the interval rates alone.
-pub(crate) fn distribution(recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+pub(crate) fn distribution(
+    recorded: &[ModelInterval],
+    submitted: &[ModelInterval],
+) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
     for pair in pairs(recorded, submitted) {
         pair.distribution(&mut lines);
@@ -67,7 +74,11 @@ pub(crate) fn distribution(recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelit
 }
 
 /// Compares periods and bursts alone.
-pub(crate) fn at_bursts(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec<Fidelity> {
+pub(crate) fn at_bursts(
+    recorded: &[ModelInterval],
+    submitted: &[ModelInterval],
+    bursts: &[BurstPattern],
+) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
     for pair in pairs(recorded, submitted) {
         if let Some(found) = bursts.iter().find(|b| b.direction == pair.direction) {
@@ -78,21 +89,28 @@ pub(crate) fn at_bursts(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]
 }
 
 /// The directions in which something was recorded, in enough intervals.
-fn pairs<'a>(recorded: &'a [Cell], submitted: &'a [Cell]) -> impl Iterator<Item = Pair<'a>> {
-    let pair = move |direction| Pair {
+fn pairs<'a>(
+    recorded: &'a [ModelInterval],
+    submitted: &'a [ModelInterval],
+) -> impl Iterator<Item = FidelityPair<'a>> {
+    let pair = move |direction| FidelityPair {
         direction,
         recorded,
         submitted,
     };
-    let has_enough = |pair: &Pair<'_>| pair.has_distribution();
-    Direction::BOTH.into_iter().map(pair).filter(has_enough)
+    let has_enough = |pair: &FidelityPair<'_>| pair.has_distribution();
+    IoDirection::BOTH.into_iter().map(pair).filter(has_enough)
 }
 
 /// Compares the mean rates and sizes of one phase, whose cells are given.
-pub(crate) fn phase_fidelity(name: &str, recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+pub(crate) fn phase_fidelity(
+    name: &str,
+    recorded: &[ModelInterval],
+    submitted: &[ModelInterval],
+) -> Vec<FidelityCheck> {
     let mut lines = Vec::new();
-    for direction in Direction::BOTH {
-        let pair = Pair {
+    for direction in IoDirection::BOTH {
+        let pair = FidelityPair {
             direction,
             recorded,
             submitted,
@@ -106,14 +124,14 @@ pub(crate) fn phase_fidelity(name: &str, recorded: &[Cell], submitted: &[Cell]) 
     lines
 }
 
-struct Pair<'a> {
-    direction: Direction,
-    recorded: &'a [Cell],
-    submitted: &'a [Cell],
+struct FidelityPair<'a> {
+    direction: IoDirection,
+    recorded: &'a [ModelInterval],
+    submitted: &'a [ModelInterval],
 }
 
 /// Operations, bytes and seconds of a direction.
-fn totals(cells: &[Cell], direction: Direction) -> (f64, f64, f64) {
+fn totals(cells: &[ModelInterval], direction: IoDirection) -> (f64, f64, f64) {
     cells.iter().fold((0.0, 0.0, 0.0), |(o, b, s), cell| {
         let load = cell.load(direction);
         (
@@ -124,7 +142,7 @@ fn totals(cells: &[Cell], direction: Direction) -> (f64, f64, f64) {
     })
 }
 
-impl Pair<'_> {
+impl FidelityPair<'_> {
     fn recorded_ops(&self) -> f64 {
         totals(self.recorded, self.direction).0
     }
@@ -133,20 +151,20 @@ impl Pair<'_> {
         self.recorded_ops() > 0.0 && self.recorded.len() >= INTERVALS_MIN
     }
 
-    fn both<T>(&self, of: impl Fn(&[Cell]) -> T) -> (T, T) {
+    fn both<T>(&self, of: impl Fn(&[ModelInterval]) -> T) -> (T, T) {
         (of(self.recorded), of(self.submitted))
     }
 
-    fn rates(&self, cells: &[Cell]) -> Vec<f64> {
+    fn rates(&self, cells: &[ModelInterval]) -> Vec<f64> {
         cells.iter().map(|c| c.ops_per_s(self.direction)).collect()
     }
 
-    fn means(&self, lines: &mut Vec<Fidelity>) {
+    fn means(&self, lines: &mut Vec<FidelityCheck>) {
         let name = self.direction.name();
         let (recorded, submitted) = self.both(|cells| totals(cells, self.direction));
         let mut add = |metric: &str, of: fn((f64, f64, f64)) -> f64| {
             let metric = format!("{name} {metric}");
-            let line = Fidelity::relative(metric, of(recorded), of(submitted), MEAN_GATE);
+            let line = FidelityCheck::relative(metric, of(recorded), of(submitted), MEAN_GATE);
             lines.push(line);
         };
         add("operations per second", |(ops, _, s)| ratio(ops, s));
@@ -156,11 +174,11 @@ impl Pair<'_> {
         }
     }
 
-    fn distribution(&self, lines: &mut Vec<Fidelity>) {
+    fn distribution(&self, lines: &mut Vec<FidelityCheck>) {
         let name = self.direction.name();
         let (recorded, submitted) = self.both(|cells| sorted(&self.rates(cells)));
         let distance = ks_distance(&recorded, &submitted);
-        lines.push(Fidelity {
+        lines.push(FidelityCheck {
             metric: format!("{name} operations per second by interval (KS distance)"),
             recorded: 0.0,
             submitted: distance,
@@ -168,7 +186,7 @@ impl Pair<'_> {
             gate: KS_GATE,
         });
         for (label, q, gate) in [("95th percentile", 0.95, P95_GATE), ("peak", 1.0, MAX_GATE)] {
-            lines.push(Fidelity::relative(
+            lines.push(FidelityCheck::relative(
                 format!("{name} operations per second by interval ({label})"),
                 quantile(&recorded, q),
                 quantile(&submitted, q),
@@ -177,9 +195,9 @@ impl Pair<'_> {
         }
     }
 
-    fn burstiness(&self, lines: &mut Vec<Fidelity>) {
+    fn burstiness(&self, lines: &mut Vec<FidelityCheck>) {
         let step_s = median_length_s(self.recorded);
-        let counts = |cells: &[Cell]| -> Vec<f64> {
+        let counts = |cells: &[ModelInterval]| -> Vec<f64> {
             // Intervals of other lengths count as if they had the usual one.
             let rates = self.rates(cells);
             rates.into_iter().map(|rate| rate * step_s).collect()
@@ -199,20 +217,20 @@ impl Pair<'_> {
                 seconds_text(seconds)
             );
             let got = idc(&submitted, scale).unwrap_or(0.0);
-            lines.push(Fidelity::relative(metric, expected, got, IDC_GATE));
+            lines.push(FidelityCheck::relative(metric, expected, got, IDC_GATE));
         }
     }
 
-    fn bursts(&self, found: &Bursts, lines: &mut Vec<Fidelity>) {
+    fn bursts(&self, found: &BurstPattern, lines: &mut Vec<FidelityCheck>) {
         let name = self.direction.name();
         if let Some(period_s) = found.period_s {
-            let at_period = |cells: &[Cell]| {
-                let grid = Grid::of(cells, self.direction);
+            let at_period = |cells: &[ModelInterval]| {
+                let grid = RateGrid::of(cells, self.direction);
                 let lag = round_u64(ratio(period_s, grid.step_s));
                 autocorrelation(&grid.rates, plimsoll_core::num::to_usize(lag))
             };
             let (recorded, submitted) = self.both(at_period);
-            lines.push(Fidelity {
+            lines.push(FidelityCheck {
                 metric: format!(
                     "{name} periodicity (autocorrelation at {})",
                     seconds_text(period_s)
@@ -225,7 +243,7 @@ impl Pair<'_> {
         }
         // Cell by cell, so that an interval near the threshold is not counted out on one side.
         let is_paired = self.recorded.len() == self.submitted.len();
-        let share = |cells: &[Cell]| {
+        let share = |cells: &[ModelInterval]| {
             let judges = if is_paired { self.recorded } else { cells };
             let inside = cells.iter().zip(judges);
             let inside =
@@ -234,7 +252,7 @@ impl Pair<'_> {
             ratio(ops, totals(cells, self.direction).0)
         };
         let (recorded, submitted) = self.both(share);
-        lines.push(Fidelity::relative(
+        lines.push(FidelityCheck::relative(
             format!("{name} share of operations in bursts"),
             recorded,
             submitted,
@@ -256,16 +274,16 @@ fn seconds_text(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::model::Load;
+    use plimsoll_core::model::DirectionLoad;
     use plimsoll_core::units::Nanos;
 
-    fn recorded() -> Vec<Cell> {
+    fn recorded() -> Vec<ModelInterval> {
         let cell = |i: u64| {
             let writes = if i % 20 < 2 { 3_000 + i } else { 100 + i % 7 };
-            Cell {
+            ModelInterval {
                 length: Nanos(15_000_000_000),
-                read: Load::default(),
-                write: Load {
+                read: DirectionLoad::default(),
+                write: DirectionLoad {
                     ops: writes,
                     bytes: writes * 8_192,
                 },
@@ -274,7 +292,7 @@ mod tests {
         (0..600).map(cell).collect()
     }
 
-    fn changed(change: impl Fn(usize, u64) -> u64) -> Vec<Cell> {
+    fn changed(change: impl Fn(usize, u64) -> u64) -> Vec<ModelInterval> {
         let mut cells = recorded();
         for (i, cell) in cells.iter_mut().enumerate() {
             cell.write.ops = change(i, cell.write.ops);
@@ -283,9 +301,9 @@ mod tests {
         cells
     }
 
-    fn failed(submitted: &[Cell]) -> Vec<String> {
+    fn failed(submitted: &[ModelInterval]) -> Vec<String> {
         let recorded = recorded();
-        let bursts = crate::bursts::find(&recorded, &recorded, Direction::Write);
+        let bursts = crate::bursts::find(&recorded, &recorded, IoDirection::Write);
         let lines = fidelity(&recorded, submitted, bursts.as_slice());
         let missed = lines.iter().filter(|line| !line.passed());
         missed.map(|line| line.metric.clone()).collect()
@@ -294,9 +312,9 @@ mod tests {
     #[test]
     fn the_recording_itself_passes_every_gate() {
         let recorded = recorded();
-        let bursts = crate::bursts::find(&recorded, &recorded, Direction::Write);
+        let bursts = crate::bursts::find(&recorded, &recorded, IoDirection::Write);
         let lines = fidelity(&recorded, &recorded, bursts.as_slice());
-        assert!(lines.iter().all(Fidelity::passed), "{lines:?}");
+        assert!(lines.iter().all(FidelityCheck::passed), "{lines:?}");
         let names: Vec<&str> = lines.iter().map(|l| l.metric.as_str()).collect();
         for name in [
             "read operations per second",

@@ -4,20 +4,23 @@
 //! The model's fidelity is counted, not claimed: the fit plays the model's generator over the
 //! whole window and bins what comes out.
 
-use plimsoll_core::model::{Arrivals, Cell, Envelope, Facts, Fidelity, Known, Model, Provenance};
-use plimsoll_core::op::Kind;
-use plimsoll_core::profile::{Profile, QueueSource};
+use plimsoll_core::model::{
+    FidelityCheck, ModelArrivals, ModelEnvelope, ModelFactValue, ModelFacts, ModelInterval,
+    ModelProvenance, WorkloadModel,
+};
+use plimsoll_core::op::OpKind;
+use plimsoll_core::profile::{DiskProfile, QueueSource};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{Nanos, size, three_digits, throughput};
 
-use crate::cells::{Cells, cells};
+use crate::cells::{IntervalGrid, cells};
 use crate::error::TraceError;
 use crate::fidelity::fidelity;
-use crate::phases::Seen;
+use crate::phases::PhaseDetection;
 use crate::profile::profile;
-use crate::recording::Counters;
-use crate::series::{DiskMetric, DiskSeries, Verdict};
-use crate::window::Window;
+use crate::recording::CounterSource;
+use crate::series::{DiskMetric, DiskSeries, IntervalVerdict};
+use crate::window::RecordingWindow;
 
 /// Fewest intervals that make a model.
 const INTERVALS_MIN: u64 = 2;
@@ -31,23 +34,23 @@ const CHECK_OPS_MAX: u64 = 50_000_000;
 /// What to fit, and under which name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitOptions {
-    /// The disk, as [`Counters::disks`] names it.
+    /// The disk, as [`CounterSource::disks`] names it.
     pub disk: String,
-    /// The part of the recording, from [`crate::Times`].
-    pub window: Window,
+    /// The part of the recording, from [`crate::RecordingTimes`].
+    pub window: RecordingWindow,
     /// What reports call the model.
     pub name: String,
     /// What the counters cannot tell: declared or assumed.
-    pub facts: Facts,
+    pub facts: ModelFacts,
 }
 
 /// What a fit gives.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fitted {
+pub struct FitResult {
     /// The model, its fidelity filled in.
-    pub model: Model,
+    pub model: WorkloadModel,
     /// What was found.
-    pub profile: Profile,
+    pub profile: DiskProfile,
     /// What the reader should know, as sentences: damage, dropped intervals, unread columns.
     pub warnings: Vec<String>,
 }
@@ -57,16 +60,16 @@ pub struct Fitted {
 /// # Errors
 /// When the disk or a needed counter is not in the recording, too few intervals are usable, or the
 /// working set is smaller than the largest transfer.
-pub fn fit(counters: &dyn Counters, options: &FitOptions) -> Result<Fitted, TraceError> {
+pub fn fit(counters: &dyn CounterSource, options: &FitOptions) -> Result<FitResult, TraceError> {
     fit_within(counters, options, CHECK_OPS_MAX)
 }
 
 /// [`fit`] with another limit to the self-check; with 0 there is none.
 pub(crate) fn fit_within(
-    counters: &dyn Counters,
+    counters: &dyn CounterSource,
     options: &FitOptions,
     check_ops_max: u64,
-) -> Result<Fitted, TraceError> {
+) -> Result<FitResult, TraceError> {
     let series = counters.series(&options.disk, &options.window)?;
     let disk = || options.disk.clone();
     let recording = || counters.about().name.clone();
@@ -91,14 +94,14 @@ pub(crate) fn fit_within(
         reason,
     };
     check_totals(&found.cells).map_err(envelope)?;
-    let seen = Seen::of(&found);
+    let seen = PhaseDetection::of(&found);
     let times = counters.times();
     let step = found.step();
     let phases = seen.phases(&found, &|at| times.civil_to(at, step));
     let ends = ends(&series, &options.window);
-    let mut model = Model {
+    let mut model = WorkloadModel {
         name: options.name.clone(),
-        source: Provenance {
+        source: ModelProvenance {
             recording: recording(),
             format: counters.about().format.clone(),
             host: counters.about().host.clone(),
@@ -116,7 +119,7 @@ pub(crate) fn fit_within(
         verified: None,
         requests: None,
         parametric: None,
-        envelope: Envelope::new(found.cells.clone()).map_err(envelope)?,
+        envelope: ModelEnvelope::new(found.cells.clone()).map_err(envelope)?,
     };
     check_working_set(&found.cells, model.facts.working_set_bytes.value)?;
     let mut warnings = warnings(&series, &found);
@@ -126,7 +129,7 @@ pub(crate) fn fit_within(
     let profile = profile(&series, &found, (&model.bursts, &model.phases), (from, to));
     model.facts.in_flight = in_flight(&profile);
     check_threads(&model)?;
-    Ok(Fitted {
+    Ok(FitResult {
         model,
         profile,
         warnings,
@@ -135,16 +138,16 @@ pub(crate) fn fit_within(
 
 /// Mean number of requests in flight, by Little's law. Samples of a queue at instants say too little
 /// of it for a model: they stand in the profile, with their error.
-fn in_flight(profile: &Profile) -> Option<Known<f64>> {
+fn in_flight(profile: &DiskProfile) -> Option<ModelFactValue<f64>> {
     let queue = profile.queue.as_ref()?;
     match queue.source {
-        QueueSource::Integrated => Some(Known::derived(queue.average.time)),
+        QueueSource::Integrated => Some(ModelFactValue::derived(queue.average.time)),
         QueueSource::Sampled => None,
     }
 }
 
 /// No mean can be above the ceiling.
-fn check_threads(model: &Model) -> Result<(), TraceError> {
+fn check_threads(model: &WorkloadModel) -> Result<(), TraceError> {
     match (model.facts.threads, model.facts.in_flight) {
         (Some(threads), Some(mean)) if mean.value > f64::from(threads.value) => {
             Err(TraceError::Threads {
@@ -159,7 +162,7 @@ fn check_threads(model: &Model) -> Result<(), TraceError> {
 }
 
 /// First and last sample of the first counter inside the window.
-pub(crate) fn ends(series: &DiskSeries, window: &Window) -> (u64, u64) {
+pub(crate) fn ends(series: &DiskSeries, window: &RecordingWindow) -> (u64, u64) {
     match series.grid() {
         [first, .., last] => (first.from_unix_ns, last.to_unix_ns),
         [only] => (only.from_unix_ns, only.to_unix_ns),
@@ -168,9 +171,9 @@ pub(crate) fn ends(series: &DiskSeries, window: &Window) -> (u64, u64) {
 }
 
 /// Sums over a play must stay countable, also at a scale.
-fn check_totals(cells: &[Cell]) -> Result<(), String> {
+fn check_totals(cells: &[ModelInterval]) -> Result<(), String> {
     const TOTAL_MAX: u128 = 1 << 60;
-    let sum = |of: fn(&Cell) -> u64| cells.iter().map(|c| u128::from(of(c))).sum::<u128>();
+    let sum = |of: fn(&ModelInterval) -> u64| cells.iter().map(|c| u128::from(of(c))).sum::<u128>();
     let totals = [
         sum(|c| c.length.0),
         sum(|c| c.read.ops),
@@ -184,10 +187,10 @@ fn check_totals(cells: &[Cell]) -> Result<(), String> {
     Ok(())
 }
 
-fn check_working_set(cells: &[Cell], bytes: u64) -> Result<(), TraceError> {
+fn check_working_set(cells: &[ModelInterval], bytes: u64) -> Result<(), TraceError> {
     // Room for the probe itself; only the largest transfer is asked for here.
-    let facts = Facts::assumed(u64::MAX);
-    let largest = Arrivals::new(cells.to_vec(), &facts, ALIGN_BYTES, CHECK_SEED).len_max();
+    let facts = ModelFacts::assumed(u64::MAX);
+    let largest = ModelArrivals::new(cells.to_vec(), &facts, ALIGN_BYTES, CHECK_SEED).len_max();
     let needed = u64::from(largest);
     if bytes < needed {
         return Err(TraceError::WorkingSet { bytes, needed });
@@ -198,14 +201,18 @@ fn check_working_set(cells: &[Cell], bytes: u64) -> Result<(), TraceError> {
 /// Plays a whole model of counters and compares what its generator gives with its intervals. What
 /// there is to be said of that comes with it, as sentences.
 #[must_use]
-pub fn check_play(model: &Model) -> (Vec<Fidelity>, Vec<String>) {
+pub fn check_play(model: &WorkloadModel) -> (Vec<FidelityCheck>, Vec<String>) {
     let mut warnings = Vec::new();
     let lines = self_check(model, CHECK_OPS_MAX, &mut warnings);
     (lines, warnings)
 }
 
 /// Plays the whole model and compares what its generator gave with what was recorded.
-fn self_check(model: &Model, ops_max: u64, warnings: &mut Vec<String>) -> Vec<Fidelity> {
+fn self_check(
+    model: &WorkloadModel,
+    ops_max: u64,
+    warnings: &mut Vec<String>,
+) -> Vec<FidelityCheck> {
     if ops_max == 0 {
         return Vec::new();
     }
@@ -232,10 +239,10 @@ fn self_check(model: &Model, ops_max: u64, warnings: &mut Vec<String>) -> Vec<Fi
 }
 
 /// Counts the requests of a play in cells of the same lengths.
-fn bin(played: Vec<Cell>, facts: &Facts) -> Vec<Cell> {
-    let mut counted: Vec<Cell> = played
+fn bin(played: Vec<ModelInterval>, facts: &ModelFacts) -> Vec<ModelInterval> {
+    let mut counted: Vec<ModelInterval> = played
         .iter()
-        .map(|cell| Cell {
+        .map(|cell| ModelInterval {
             length: cell.length,
             read: Default::default(),
             write: Default::default(),
@@ -245,7 +252,7 @@ fn bin(played: Vec<Cell>, facts: &Facts) -> Vec<Cell> {
         return counted;
     };
     let (mut at, mut end) = (0, counted[0].length);
-    for request in Arrivals::new(played, facts, ALIGN_BYTES, CHECK_SEED) {
+    for request in ModelArrivals::new(played, facts, ALIGN_BYTES, CHECK_SEED) {
         // Requests come in order, so the cells are walked once. One at the very end of a cell
         // belongs to the next, the last cell excepted.
         while request.intended_at >= end && at < last {
@@ -253,7 +260,7 @@ fn bin(played: Vec<Cell>, facts: &Facts) -> Vec<Cell> {
             end = end + counted[at].length;
         }
         let load = match request.kind {
-            Kind::Read => &mut counted[at].read,
+            OpKind::Read => &mut counted[at].read,
             _ => &mut counted[at].write,
         };
         load.ops += 1;
@@ -266,7 +273,7 @@ fn bin(played: Vec<Cell>, facts: &Facts) -> Vec<Cell> {
 const FLUSHES_PER_WRITE_MIN: f64 = 0.1;
 
 /// What was counted of a disk and is part of no load that is played.
-pub(crate) fn not_played(series: &DiskSeries, facts: &Facts) -> Vec<String> {
+pub(crate) fn not_played(series: &DiskSeries, facts: &ModelFacts) -> Vec<String> {
     let rate = |metric| {
         series
             .averages(metric)
@@ -293,7 +300,7 @@ pub(crate) fn not_played(series: &DiskSeries, facts: &Facts) -> Vec<String> {
     told
 }
 
-pub(crate) fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
+pub(crate) fn warnings(series: &DiskSeries, found: &IntervalGrid) -> Vec<String> {
     let mut warnings = series.warnings.clone();
     warnings.extend(series.damage.as_ref().map(ToString::to_string));
     if found.dropped > 0 {
@@ -303,7 +310,10 @@ pub(crate) fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
             found.dropped + found.cells.len() as u64
         ));
     }
-    let long = series.grid().iter().filter(|i| i.verdict == Verdict::Long);
+    let long = series
+        .grid()
+        .iter()
+        .filter(|i| i.verdict == IntervalVerdict::Long);
     let lengths = long.map(|i| i.to_unix_ns - i.from_unix_ns);
     if let Some(longest) = lengths.clone().max() {
         warnings.push(format!(
@@ -321,7 +331,7 @@ pub(crate) fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
     }
     for column in &series.columns {
         for interval in &column.intervals {
-            if let Verdict::WentDown {
+            if let IntervalVerdict::WentDown {
                 as_wrap: Some(rise),
             } = interval.verdict
                 && crate::cells::NEEDED.contains(&column.metric)

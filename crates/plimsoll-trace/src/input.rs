@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use crate::compressed;
-use crate::error::{Damage, TraceError};
+use crate::error::{RecordingDamage, TraceError};
 use crate::utf16::{ByteOrder, FromUtf16};
 
 /// Bytes that are read at once, and the longest line of most formats.
@@ -26,7 +26,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A file that is read from its start to its end. Offsets are those of its decompressed bytes, in
 /// UTF-8. A mark of the order of bytes in front is passed over.
-pub struct Input {
+pub struct RecordingInput {
     name: String,
     /// Where it lies, if it is a file.
     path: Option<PathBuf>,
@@ -40,21 +40,21 @@ pub struct Input {
     at_end: bool,
 }
 
-impl fmt::Debug for Input {
+impl fmt::Debug for RecordingInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input")
+        f.debug_struct("RecordingInput")
             .field("name", &self.name)
             .field("offset", &self.offset)
             .finish_non_exhaustive()
     }
 }
 
-impl Input {
+impl RecordingInput {
     /// Opens a file, compressed or not, and reads its head.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn open(path: &Path) -> Result<Input, TraceError> {
+    pub fn open(path: &Path) -> Result<RecordingInput, TraceError> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|source| TraceError::Read {
             file: name.clone(),
@@ -64,7 +64,7 @@ impl Input {
             file: name.clone(),
             source,
         })?;
-        let mut input = Input::new(name, source)?;
+        let mut input = RecordingInput::new(name, source)?;
         input.path = Some(path.into());
         Ok(input)
     }
@@ -73,8 +73,8 @@ impl Input {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn new(name: String, source: Box<dyn Read + Send>) -> Result<Input, TraceError> {
-        let mut input = Input {
+    pub fn new(name: String, source: Box<dyn Read + Send>) -> Result<RecordingInput, TraceError> {
+        let mut input = RecordingInput {
             name,
             path: None,
             source,
@@ -118,8 +118,8 @@ impl Input {
     }
 
     /// Damage at a place of this file.
-    pub(crate) fn damage(&self, offset: u64, what: impl Into<String>) -> Damage {
-        Damage {
+    pub(crate) fn damage(&self, offset: u64, what: impl Into<String>) -> RecordingDamage {
+        RecordingDamage {
             file: self.name.clone(),
             offset,
             what: what.into(),
@@ -149,7 +149,7 @@ impl Input {
         self.line_of(PIECE_BYTES)
     }
 
-    /// As [`Input::line`], for lines of up to 64 MiB.
+    /// As [`RecordingInput::line`], for lines of up to 64 MiB.
     pub(crate) fn wide_line(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
         self.line_of(WIDE_BYTES)
     }
@@ -292,7 +292,8 @@ mod tests {
     }
 
     fn lines(bytes: &[u8], drip: usize) -> Vec<(u64, Vec<u8>)> {
-        let mut input = Input::new("f".into(), Box::new(Drip(bytes.to_vec(), drip))).unwrap();
+        let mut input =
+            RecordingInput::new("f".into(), Box::new(Drip(bytes.to_vec(), drip))).unwrap();
         let mut found = Vec::new();
         while let Some((offset, line)) = input.line().unwrap() {
             found.push((offset, line.to_vec()));
@@ -339,7 +340,8 @@ mod tests {
 
     #[test]
     fn records_are_whole_but_for_the_last() {
-        let mut input = Input::new("f".into(), Box::new(Drip((0..10).collect(), 3))).unwrap();
+        let mut input =
+            RecordingInput::new("f".into(), Box::new(Drip((0..10).collect(), 3))).unwrap();
         assert_eq!(input.head(), &(0..10).collect::<Vec<u8>>()[..]);
         assert_eq!(input.take(4).unwrap(), [0, 1, 2, 3]);
         assert_eq!(input.take(4).unwrap(), [4, 5, 6, 7]);

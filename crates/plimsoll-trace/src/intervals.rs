@@ -9,16 +9,16 @@ pub use table::IntervalTable;
 
 use plimsoll_core::profile::IntervalRow;
 
-use crate::cells::{Walk, is_plausible};
-use crate::series::{DiskMetric, DiskSeries, Interval, PointSample};
+use crate::cells::{IntervalCursor, is_plausible};
+use crate::series::{CounterInterval, DiskMetric, DiskSeries, PointSample};
 
 /// The intervals of a disk in order of time, those that do not count included: they are empty.
 #[must_use]
-pub fn intervals(series: &DiskSeries) -> Intervals<'_> {
-    let walk = |metric| series.column(metric).map(Walk::of);
+pub fn intervals(series: &DiskSeries) -> DiskIntervalRows<'_> {
+    let walk = |metric| series.column(metric).map(IntervalCursor::of);
     let samples = [DiskMetric::QueueLength, DiskMetric::InFlight];
     let samples = samples.iter().find_map(|metric| series.column(*metric));
-    Intervals {
+    DiskIntervalRows {
         grid: series.grid().iter(),
         reads: walk(DiskMetric::Reads),
         writes: walk(DiskMetric::Writes),
@@ -37,30 +37,30 @@ pub fn intervals(series: &DiskSeries) -> Intervals<'_> {
 
 /// See [`intervals`].
 #[derive(Debug)]
-pub struct Intervals<'a> {
-    grid: std::slice::Iter<'a, Interval>,
-    reads: Option<Walk<'a>>,
-    writes: Option<Walk<'a>>,
-    ops: Option<Walk<'a>>,
-    read_bytes: Option<Walk<'a>>,
-    write_bytes: Option<Walk<'a>>,
-    active: Option<Walk<'a>>,
-    idle: Option<Walk<'a>>,
-    queue_time: Option<Walk<'a>>,
-    total_time: Option<Walk<'a>>,
-    read_time: Option<Walk<'a>>,
-    write_time: Option<Walk<'a>>,
+pub struct DiskIntervalRows<'a> {
+    grid: std::slice::Iter<'a, CounterInterval>,
+    reads: Option<IntervalCursor<'a>>,
+    writes: Option<IntervalCursor<'a>>,
+    ops: Option<IntervalCursor<'a>>,
+    read_bytes: Option<IntervalCursor<'a>>,
+    write_bytes: Option<IntervalCursor<'a>>,
+    active: Option<IntervalCursor<'a>>,
+    idle: Option<IntervalCursor<'a>>,
+    queue_time: Option<IntervalCursor<'a>>,
+    total_time: Option<IntervalCursor<'a>>,
+    read_time: Option<IntervalCursor<'a>>,
+    write_time: Option<IntervalCursor<'a>>,
     /// Those that are not yet passed.
     samples: &'a [PointSample],
 }
 
-impl Iterator for Intervals<'_> {
+impl Iterator for DiskIntervalRows<'_> {
     type Item = IntervalRow;
 
     fn next(&mut self) -> Option<IntervalRow> {
         let interval = self.grid.next()?;
         let seconds = interval.seconds();
-        let rise = |walk: &mut Option<Walk<'_>>| walk.as_mut()?.rise(interval);
+        let rise = |walk: &mut Option<IntervalCursor<'_>>| walk.as_mut()?.rise(interval);
         let (reads, writes) = (rise(&mut self.reads), rise(&mut self.writes));
         let (read_time_s, write_time_s) = (rise(&mut self.read_time), rise(&mut self.write_time));
         let both = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
@@ -98,9 +98,9 @@ impl Iterator for Intervals<'_> {
     }
 }
 
-impl Intervals<'_> {
+impl DiskIntervalRows<'_> {
     /// Mean of the samples in an interval, its end included.
-    fn sampled(&mut self, interval: &Interval) -> Option<f64> {
+    fn sampled(&mut self, interval: &CounterInterval) -> Option<f64> {
         let before = |at: u64| self.samples.partition_point(|s| s.at_unix_ns <= at);
         let (from, to) = (before(interval.from_unix_ns), before(interval.to_unix_ns));
         let inside = &self.samples[from..to];
@@ -113,28 +113,28 @@ impl Intervals<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::{Column, Verdict};
+    use crate::series::{IntervalVerdict, MetricSeries};
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn column(metric: DiskMetric, rises: &[f64]) -> Column {
-        let interval = |(at, rise): (u64, &f64)| Interval {
+    fn column(metric: DiskMetric, rises: &[f64]) -> MetricSeries {
+        let interval = |(at, rise): (u64, &f64)| CounterInterval {
             from_unix_ns: at * 10 * SECOND,
             to_unix_ns: (at + 1) * 10 * SECOND,
             difference: rise.max(0.0),
             verdict: match *rise < 0.0 {
-                true => Verdict::Gap,
-                false => Verdict::Kept,
+                true => IntervalVerdict::Gap,
+                false => IntervalVerdict::Kept,
             },
         };
-        Column {
+        MetricSeries {
             metric,
             intervals: (0..).zip(rises).map(interval).collect(),
             samples: Vec::new(),
         }
     }
 
-    fn rows(columns: Vec<Column>) -> Vec<IntervalRow> {
+    fn rows(columns: Vec<MetricSeries>) -> Vec<IntervalRow> {
         let series = DiskSeries {
             disk: "d".into(),
             columns,
@@ -155,7 +155,7 @@ mod tests {
             column(DiskMetric::Reads, &[100.0, -1.0, 0.0, 1e15]),
             column(DiskMetric::Writes, &[50.0, 1.0, 0.0, 0.0]),
             column(DiskMetric::Idle, &[2.5, 1.0, 11.0, 1.0]),
-            Column {
+            MetricSeries {
                 metric: DiskMetric::QueueLength,
                 intervals: Vec::new(),
                 samples: vec![

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings in, fitted models out.
 //!
-//! A recording ([`open`]) is of counters ([`Counters`]; a [`pcp::Archive`] or what programs print) or
-//! of requests ([`Requests`]), and declares what it carries. One disk of counters is read as a [`DiskSeries`], and [`fit`] makes a
+//! A recording ([`open`]) is of counters ([`CounterSource`]; a [`pcp::PcpArchive`] or what programs print) or
+//! of requests ([`TraceSource`]), and declares what it carries. One disk of counters is read as a [`DiskSeries`], and [`fit`] makes a
 //! model and a profile of that series; [`describe`] only describes, with all disks side by side. [`fidelity`] holds a submitted load against the recorded
 //! one. Every byte of a recording is foreign: no length in it is trusted,
 //! nothing in it can make this crate panic or loop, and what is readable before damage is kept.
@@ -39,22 +39,29 @@ mod utf16;
 mod verify;
 mod window;
 
-pub use describe::{Choices, describe};
-pub use error::{Damage, TraceError};
+pub use describe::{DeviceChoices, describe};
+pub use error::{RecordingDamage, TraceError};
 pub use fidelity::fidelity;
-pub use fit::{FitOptions, Fitted, check_play, fit};
-pub use input::Input;
+pub use fit::{FitOptions, FitResult, check_play, fit};
+pub use input::RecordingInput;
 #[cfg(feature = "parquet")]
 pub use intervals::IntervalTable;
-pub use intervals::{Intervals, intervals};
-pub use open::{Recording, open};
+pub use intervals::{DiskIntervalRows, intervals};
+pub use open::{OpenRecording, open};
 pub use recorded::{
-    Device, Keep, Shuffle, Survey, check_packed, count_requests, describe_requests, fit_requests,
-    survey, survey_part,
+    TraceDevice, TraceFitOptions, TraceShuffle, TraceSurvey, check_packed, count_requests,
+    describe_requests, fit_requests, survey, survey_part,
 };
-pub use recording::{About, Carries, Counters, Detail, Order, Requests, Scope, each_series};
+pub use recording::{
+    CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
+    TraceOrder, TraceSource, each_series,
+};
 pub use series::{
-    Averages, Column, DiskAverages, DiskMetric, DiskSeries, Interval, PointSample, Verdict,
+    CounterInterval, DiskAverages, DiskMetric, DiskSeries, IntervalVerdict, MetricAverages,
+    MetricSeries, PointSample,
 };
-pub use verify::{Part, Rate, Reference, Steady, Submitted, parametric, verify_requests};
-pub use window::{Times, Window};
+pub use verify::{
+    ConstantRate, ConstantRateLoad, FidelityLoad, FidelityReference, RecordingSelection,
+    parametric, verify_requests,
+};
+pub use window::{RecordingTimes, RecordingWindow};

@@ -7,18 +7,18 @@ use std::path::Path;
 
 use crate::counters::{self, CounterFile};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::pcp::Archive;
-use crate::recording::{Counters, Requests};
+use crate::input::RecordingInput;
+use crate::pcp::PcpArchive;
+use crate::recording::{CounterSource, TraceSource};
 use crate::requests;
 use crate::resembling;
 
 /// A recording of either kind.
-pub enum Recording {
+pub enum OpenRecording {
     /// How much each disk did.
-    Counters(Box<dyn Counters>),
+    Counters(Box<dyn CounterSource>),
     /// Every request.
-    Requests(Box<dyn Requests>),
+    Requests(Box<dyn TraceSource>),
 }
 
 /// Opens a recording of any kind: a PCP archive by its base name or any of its files, one of
@@ -27,27 +27,27 @@ pub enum Recording {
 /// # Errors
 /// When there is nothing of that name, it cannot be read, or it is of no known kind; the message
 /// lists the kinds.
-pub fn open(path: &Path) -> Result<Recording, TraceError> {
+pub fn open(path: &Path) -> Result<OpenRecording, TraceError> {
     if let Some(error) = no_file(path) {
         return Err(error);
     }
     if path.is_file() {
-        let input = Input::open(path)?;
+        let input = RecordingInput::open(path)?;
         if requests::is_one(&input) {
-            return requests::read(input).map(Recording::Requests);
+            return requests::read(input).map(OpenRecording::Requests);
         }
         if counters::is_one(&input) {
-            return Ok(Recording::Counters(Box::new(CounterFile::open(path)?)));
+            return Ok(OpenRecording::Counters(Box::new(CounterFile::open(path)?)));
         }
     } else if requests::has_files(path) {
-        return requests::open(path).map(Recording::Requests);
+        return requests::open(path).map(OpenRecording::Requests);
     }
-    let archive = Archive::open(path).map_err(|error| match error {
+    let archive = PcpArchive::open(path).map_err(|error| match error {
         TraceError::NoArchive { .. } if path.is_file() => unknown(path),
         TraceError::NoArchive { path } => TraceError::NoRecording { path },
         other => other,
     })?;
-    Ok(Recording::Counters(Box::new(archive)))
+    Ok(OpenRecording::Counters(Box::new(archive)))
 }
 
 /// What is said of a file that is of no known kind.
@@ -57,7 +57,7 @@ fn unknown(path: &Path) -> TraceError {
         .chain(counters::names())
         .chain(requests::names())
         .collect();
-    match Input::open(path) {
+    match RecordingInput::open(path) {
         Ok(input) => resembling::unknown(input.name(), input.head(), formats),
         Err(error) => error,
     }
@@ -78,11 +78,11 @@ fn no_file(path: &Path) -> Option<TraceError> {
     })
 }
 
-impl fmt::Debug for Recording {
+impl fmt::Debug for OpenRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, about) = match self {
-            Recording::Counters(counters) => ("Counters", counters.about()),
-            Recording::Requests(requests) => ("Requests", requests.about()),
+            OpenRecording::Counters(counters) => ("Counters", counters.about()),
+            OpenRecording::Requests(requests) => ("Requests", requests.about()),
         };
         f.debug_tuple(kind).field(about).finish()
     }
@@ -102,12 +102,12 @@ mod tests {
         };
         let requests = opened(b"1538323199,8,48,1,1063\n");
         assert!(
-            matches!(requests, Ok(Recording::Requests(_))),
+            matches!(requests, Ok(OpenRecording::Requests(_))),
             "{requests:?}"
         );
         let counters = opened(b"1795220132\n8 0 sda 1 0 1 1 1 0 1 1 0 1 1\n");
         assert!(
-            matches!(counters, Ok(Recording::Counters(_))),
+            matches!(counters, Ok(OpenRecording::Counters(_))),
             "{counters:?}"
         );
         let error = opened(b"hello\n").unwrap_err();

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The profile of a series: what a fit and a description print.
 
-use plimsoll_core::model::{Bursts, Cell, Direction, Phase};
+use plimsoll_core::model::{BurstPattern, IoDirection, ModelInterval, ModelPhase};
 use plimsoll_core::num::ratio;
 use plimsoll_core::profile::{
-    Average, DeviceLoad, DirectionProfile, IntervalRates, Layer, OtherProfile, Point, Points,
-    Profile, Queue, QueueSource,
+    DeviceKind, DeviceLoad, DirectionProfile, DiskProfile, IntervalRates, OtherProfile,
+    ProfileAverage, ProfileDownsampler, ProfilePoint, QueueDepthProfile, QueueSource,
 };
 
 use crate::binned::{idc, quantile, sorted};
 use crate::bursts::median_length_s;
-use crate::cells::Cells;
+use crate::cells::IntervalGrid;
 use crate::intervals::intervals;
-use crate::series::{Averages, DiskAverages, DiskMetric, DiskSeries};
+use crate::series::{DiskAverages, DiskMetric, DiskSeries, MetricAverages};
 
 /// Describes a series. `from` and `to` are its ends as people read them.
 pub(crate) fn profile(
     series: &DiskSeries,
-    cells: &Cells,
-    (bursts, phases): (&[Bursts], &[Phase]),
+    cells: &IntervalGrid,
+    (bursts, phases): (&[BurstPattern], &[ModelPhase]),
     (from, to): (String, String),
-) -> Profile {
+) -> DiskProfile {
     let averages = &DiskAverages::of(series);
-    let figures = Direction::BOTH.map(|direction| DirectionFigures::of(averages, direction));
+    let figures = IoDirection::BOTH.map(|direction| DirectionFigures::of(averages, direction));
     let figures = || figures.iter().flatten();
     let ops_per_s = total(averages, [DiskMetric::Reads, DiskMetric::Writes])
         .or(averages.figure(DiskMetric::Ops).map(both));
@@ -30,7 +30,7 @@ pub(crate) fn profile(
     let busy_ms_per_op = utilisation
         .zip(ops_per_s.filter(|ops| ops.time > 0.0))
         .map(|(busy, ops)| busy.time / ops.time * 1e3);
-    Profile {
+    DiskProfile {
         disk: series.disk.clone(),
         from,
         to,
@@ -54,10 +54,10 @@ pub(crate) fn profile(
 }
 
 /// The sum of two figures; `None` when one of them was not recorded.
-fn total(averages: &DiskAverages, metrics: [DiskMetric; 2]) -> Option<Average> {
+fn total(averages: &DiskAverages, metrics: [DiskMetric; 2]) -> Option<ProfileAverage> {
     let [a, b] = metrics.map(|metric| averages.figure(metric).map(both));
     let (a, b) = (a?, b?);
-    Some(Average {
+    Some(ProfileAverage {
         stochastic: a.stochastic + b.stochastic,
         time: a.time + b.time,
     })
@@ -86,12 +86,12 @@ fn others(averages: &DiskAverages) -> Vec<OtherProfile> {
 }
 
 /// The series over time, for a chart.
-fn points(series: &DiskSeries) -> Vec<Point> {
+fn points(series: &DiskSeries) -> Vec<ProfilePoint> {
     let (Some(first), Some(last)) = (series.grid().first(), series.grid().last()) else {
         return Vec::new();
     };
-    let most = Profile::POINTS_MAX.min(series.grid().len());
-    let mut points = Points::new(first.from_unix_ns, last.to_unix_ns, most);
+    let most = DiskProfile::POINTS_MAX.min(series.grid().len());
+    let mut points = ProfileDownsampler::new(first.from_unix_ns, last.to_unix_ns, most);
     intervals(series).for_each(|row| points.add(&row));
     points.finish()
 }
@@ -108,7 +108,7 @@ pub(crate) fn load(averages: &DiskAverages) -> DeviceLoad {
     let queue = integrated(averages).map(|queue| queue.average.time);
     DeviceLoad {
         name: averages.disk.clone(),
-        layer: Layer::Disk,
+        layer: DeviceKind::Disk,
         counted_again: false,
         ops_per_s,
         read_share: quotient(time(DiskMetric::Reads)),
@@ -120,17 +120,17 @@ pub(crate) fn load(averages: &DiskAverages) -> DeviceLoad {
 }
 
 struct DirectionFigures {
-    direction: Direction,
-    ops: Option<Average>,
-    bytes: Option<Average>,
+    direction: IoDirection,
+    ops: Option<ProfileAverage>,
+    bytes: Option<ProfileAverage>,
 }
 
 impl DirectionFigures {
     /// `None` when nothing of this direction was recorded.
-    fn of(averages: &DiskAverages, direction: Direction) -> Option<Self> {
+    fn of(averages: &DiskAverages, direction: IoDirection) -> Option<Self> {
         let (ops, bytes) = match direction {
-            Direction::Read => (DiskMetric::Reads, DiskMetric::ReadBytes),
-            Direction::Write => (DiskMetric::Writes, DiskMetric::WriteBytes),
+            IoDirection::Read => (DiskMetric::Reads, DiskMetric::ReadBytes),
+            IoDirection::Write => (DiskMetric::Writes, DiskMetric::WriteBytes),
         };
         let figure = |metric| averages.figure(metric).map(both);
         let figures = DirectionFigures {
@@ -141,7 +141,11 @@ impl DirectionFigures {
         (figures.ops.is_some() || figures.bytes.is_some()).then_some(figures)
     }
 
-    fn profile(&self, cells: &[Cell], all_ops: Option<Average>) -> DirectionProfile {
+    fn profile(
+        &self,
+        cells: &[ModelInterval],
+        all_ops: Option<ProfileAverage>,
+    ) -> DirectionProfile {
         let direction = self.direction;
         let rates: Vec<f64> = cells.iter().map(|c| c.ops_per_s(direction)).collect();
         let counts: Vec<f64> = cells.iter().map(|c| c.load(direction).ops as f64).collect();
@@ -151,7 +155,7 @@ impl DirectionFigures {
             direction,
             ops_per_s: self.ops,
             bytes_per_s: self.bytes,
-            mean_size_bytes: self.bytes.zip(some_ops).map(|(bytes, ops)| Average {
+            mean_size_bytes: self.bytes.zip(some_ops).map(|(bytes, ops)| ProfileAverage {
                 stochastic: ratio(bytes.stochastic, ops.stochastic),
                 time: ratio(bytes.time, ops.time),
             }),
@@ -169,19 +173,19 @@ impl DirectionFigures {
     }
 }
 
-fn both(averages: Averages) -> Average {
-    Average {
+fn both(averages: MetricAverages) -> ProfileAverage {
+    ProfileAverage {
         stochastic: averages.stochastic,
         time: averages.time,
     }
 }
 
-fn utilisation(averages: &DiskAverages) -> Option<Average> {
+fn utilisation(averages: &DiskAverages) -> Option<ProfileAverage> {
     let active = averages.figure(DiskMetric::Active).map(both);
     active.or_else(|| {
         let idle = averages.figure(DiskMetric::Idle)?;
         // Idle time is sampled a little later than the clock, so it may pass the interval.
-        Some(Average {
+        Some(ProfileAverage {
             stochastic: (1.0 - idle.stochastic).max(0.0),
             time: (1.0 - idle.time).max(0.0),
         })
@@ -190,11 +194,11 @@ fn utilisation(averages: &DiskAverages) -> Option<Average> {
 
 /// The best queue figure there is: integrated by the kernel, or by Little's law from the time that
 /// finished operations took.
-fn integrated(averages: &DiskAverages) -> Option<Queue> {
+fn integrated(averages: &DiskAverages) -> Option<QueueDepthProfile> {
     let of = |metric| averages.figure(metric).map(both);
     let by_direction = || {
         let (read, write) = (of(DiskMetric::ReadTime)?, of(DiskMetric::WriteTime)?);
-        Some(Average {
+        Some(ProfileAverage {
             stochastic: read.stochastic + write.stochastic,
             time: read.time + write.time,
         })
@@ -202,7 +206,7 @@ fn integrated(averages: &DiskAverages) -> Option<Queue> {
     let average = of(DiskMetric::QueueTime)
         .or_else(by_direction)
         .or_else(|| of(DiskMetric::TotalTime));
-    average.map(|average| Queue {
+    average.map(|average| QueueDepthProfile {
         average,
         source: QueueSource::Integrated,
         standard_error: None,
@@ -210,7 +214,7 @@ fn integrated(averages: &DiskAverages) -> Option<Queue> {
 }
 
 /// What was seen of the queue at instants, where nothing better was recorded.
-fn sampled(series: &DiskSeries) -> Option<Queue> {
+fn sampled(series: &DiskSeries) -> Option<QueueDepthProfile> {
     let sampled = series
         .column(DiskMetric::QueueLength)
         .or_else(|| series.column(DiskMetric::InFlight))?;
@@ -222,7 +226,7 @@ fn sampled(series: &DiskSeries) -> Option<Queue> {
         .map(|s| (s.value - averages.stochastic).powi(2))
         .sum();
     let standard_error = (averages.count > 1).then(|| (squares / (n - 1.0) / n).sqrt());
-    Some(Queue {
+    Some(QueueDepthProfile {
         average: both(averages),
         source: QueueSource::Sampled,
         standard_error,

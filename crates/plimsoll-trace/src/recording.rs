@@ -7,17 +7,17 @@
 
 use std::fmt;
 
-use plimsoll_core::profile::Made;
-use plimsoll_core::recording::Request;
+use plimsoll_core::profile::DeviceComposition;
+use plimsoll_core::recording::TraceRequest;
 use plimsoll_core::units::Nanos;
 
-use crate::error::{Damage, TraceError};
+use crate::error::{RecordingDamage, TraceError};
 use crate::series::{DiskAverages, DiskSeries};
-use crate::window::{Times, Window};
+use crate::window::{RecordingTimes, RecordingWindow};
 
 /// What is known of a recording before its data is read.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct RecordingInfo {
     /// What it is called: its path as it was given, an archive's base name.
     pub name: String,
     /// What kind it is, with its version: `PCP archive, version 2`.
@@ -25,12 +25,12 @@ pub struct About {
     /// The host that was recorded; empty when the recording does not say.
     pub host: String,
     /// What it tells.
-    pub carries: Carries,
+    pub carries: RecordingCapabilities,
 }
 
 /// How well a figure is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub enum RecordingDetail {
     /// Of every request.
     Each,
     /// The mean of each interval.
@@ -41,20 +41,20 @@ pub enum Detail {
     Absent,
 }
 
-impl fmt::Display for Detail {
+impl fmt::Display for RecordingDetail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Detail::Each => "of every request",
-            Detail::Mean => "means of the intervals",
-            Detail::Sampled => "at the samples only",
-            Detail::Absent => "not recorded",
+            RecordingDetail::Each => "of every request",
+            RecordingDetail::Mean => "means of the intervals",
+            RecordingDetail::Sampled => "at the samples only",
+            RecordingDetail::Absent => "not recorded",
         })
     }
 }
 
 /// The order in which requests stand in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum TraceOrder {
     /// By their start.
     Started,
     /// By their end; starts are told by the time each took.
@@ -65,7 +65,7 @@ pub enum Order {
 
 /// What was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum RecordingScope {
     /// Requests as one block device got them.
     Device,
     /// Everything one machine, virtual or not, asked of its disks.
@@ -78,40 +78,40 @@ pub enum Scope {
 
 /// What a source tells, and how finely. What is absent here is assumed by a model, and said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carries {
+pub struct RecordingCapabilities {
     /// Starts of requests: of each, or how many in an interval.
-    pub arrivals: Detail,
+    pub arrivals: RecordingDetail,
     /// The finest difference of two times it can tell.
     pub resolution: Nanos,
     /// Whether reads and writes are told apart.
     pub direction: bool,
     /// Lengths of requests.
-    pub sizes: Detail,
+    pub sizes: RecordingDetail,
     /// Whether it tells where on the device.
     pub offsets: bool,
     /// Times from start to end.
-    pub service: Detail,
+    pub service: RecordingDetail,
     /// Requests waiting or being served.
-    pub queue: Detail,
+    pub queue: RecordingDetail,
     /// In which order requests stand in it.
-    pub order: Order,
+    pub order: TraceOrder,
     /// What was recorded.
-    pub scope: Scope,
+    pub scope: RecordingScope,
 }
 
 /// A recording of how much each disk did between two instants.
-pub trait Counters {
+pub trait CounterSource {
     /// What is known of it as a whole.
-    fn about(&self) -> &About;
+    fn about(&self) -> &RecordingInfo;
 
     /// When it was made.
-    fn times(&self) -> &Times;
+    fn times(&self) -> &RecordingTimes;
 
     /// Names of the disks, in recorded order.
     fn disks(&self) -> Vec<String>;
 
     /// What a disk is made of, where the recording tells more than its name does.
-    fn made(&self, _disk: &str) -> Option<Made> {
+    fn made(&self, _disk: &str) -> Option<DeviceComposition> {
         None
     }
 
@@ -119,23 +119,27 @@ pub trait Counters {
     ///
     /// # Errors
     /// When it has no such disk; the message lists those it has.
-    fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError>;
+    fn series(&self, disk: &str, window: &RecordingWindow) -> Result<DiskSeries, TraceError>;
 
     /// Everything recorded of several disks inside `window`, in their order. What is read in one
     /// pass where the source can do that is held in memory all at once.
     ///
     /// # Errors
-    /// As [`Counters::series`].
-    fn several(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+    /// As [`CounterSource::series`].
+    fn several(
+        &self,
+        disks: &[String],
+        window: &RecordingWindow,
+    ) -> Result<Vec<DiskSeries>, TraceError> {
         disks.iter().map(|disk| self.series(disk, window)).collect()
     }
 
-    /// Everything recorded of each disk inside `window`, in the order of [`Counters::disks`]: for
+    /// Everything recorded of each disk inside `window`, in the order of [`CounterSource::disks`]: for
     /// recordings that are known to be small; [`each_series`] is for any.
     ///
     /// # Errors
-    /// As [`Counters::series`].
-    fn all_series(&self, window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+    /// As [`CounterSource::series`].
+    fn all_series(&self, window: &RecordingWindow) -> Result<Vec<DiskSeries>, TraceError> {
         self.several(&self.disks(), window)
     }
 
@@ -143,8 +147,12 @@ pub trait Counters {
     /// not grow with the recording.
     ///
     /// # Errors
-    /// As [`Counters::series`].
-    fn averages(&self, disks: &[String], window: &Window) -> Result<Vec<DiskAverages>, TraceError> {
+    /// As [`CounterSource::series`].
+    fn averages(
+        &self,
+        disks: &[String],
+        window: &RecordingWindow,
+    ) -> Result<Vec<DiskAverages>, TraceError> {
         let mut found = Vec::with_capacity(disks.len());
         each_series(self, disks, window, |series| {
             found.push(DiskAverages::of(&series));
@@ -154,7 +162,7 @@ pub trait Counters {
     }
 
     /// Where it stops being readable.
-    fn damage(&self) -> Option<&Damage>;
+    fn damage(&self) -> Option<&RecordingDamage>;
 
     /// What else the reader should know, as sentences.
     fn warnings(&self) -> &[String];
@@ -168,11 +176,11 @@ const HELD_MAX: usize = 2_000_000;
 /// number, nor time with it where they are small.
 ///
 /// # Errors
-/// As [`Counters::series`], and what `take` says.
+/// As [`CounterSource::series`], and what `take` says.
 pub fn each_series<E: From<TraceError>>(
-    counters: &(impl Counters + ?Sized),
+    counters: &(impl CounterSource + ?Sized),
     disks: &[String],
-    window: &Window,
+    window: &RecordingWindow,
     mut take: impl FnMut(DiskSeries) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut rest = disks;
@@ -196,15 +204,15 @@ pub fn each_series<E: From<TraceError>>(
 
 /// A recording of every request. It is read once, from its start to its end, in pieces, so that
 /// memory does not grow with its length.
-pub trait Requests {
+pub trait TraceSource {
     /// What is known of it as a whole.
-    fn about(&self) -> &About;
+    fn about(&self) -> &RecordingInfo;
 
-    /// The instant from which [`Request::at`] counts, nanoseconds since 1970; `None` when the
+    /// The instant from which [`TraceRequest::at`] counts, nanoseconds since 1970; `None` when the
     /// source counts from an instant it does not tell.
     fn origin_unix_ns(&self) -> Option<u64>;
 
-    /// How long after its start the recording was taken up: [`Request::at`] counts from there.
+    /// How long after its start the recording was taken up: [`TraceRequest::at`] counts from there.
     fn taken_up_after(&self) -> Nanos {
         Nanos(0)
     }
@@ -214,10 +222,10 @@ pub trait Requests {
     ///
     /// # Errors
     /// When the file can no longer be read, or nothing of it could be understood. Damage behind
-    /// which nothing is readable ends the reading and is told by [`Requests::damage`].
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError>;
+    /// which nothing is readable ends the reading and is told by [`TraceSource::damage`].
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError>;
 
-    /// Names of the devices (disks, volumes, files) that were met so far: [`Request::target`] is
+    /// Names of the devices (disks, volumes, files) that were met so far: [`TraceRequest::target`] is
     /// a place in it.
     fn targets(&self) -> &[String];
 
@@ -227,7 +235,7 @@ pub trait Requests {
     }
 
     /// Where it stopped being readable.
-    fn damage(&self) -> Option<&Damage>;
+    fn damage(&self) -> Option<&RecordingDamage>;
 
     /// What else the reader should know so far, as sentences.
     fn warnings(&self) -> &[String];

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use crate::error::Damage;
+use crate::error::RecordingDamage;
 
 /// A figure that is recorded for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,7 +137,7 @@ impl DiskMetric {
 
 /// What may be said of a difference between two samples of a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum IntervalVerdict {
     /// It counts.
     Kept,
     /// The recording was interrupted, or the disk was another one, between the samples.
@@ -153,7 +153,7 @@ pub enum Verdict {
 
 /// The difference of a counter between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct CounterInterval {
     /// The earlier sample, nanoseconds since 1970.
     pub from_unix_ns: u64,
     /// The later sample, nanoseconds since 1970; always later.
@@ -161,10 +161,10 @@ pub struct Interval {
     /// How much the counter rose (operations, bytes or seconds); 0 unless kept.
     pub difference: f64,
     /// Whether it counts.
-    pub verdict: Verdict,
+    pub verdict: IntervalVerdict,
 }
 
-impl Interval {
+impl CounterInterval {
     /// Length in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -174,7 +174,7 @@ impl Interval {
     /// Whether it counts.
     #[must_use]
     pub fn is_kept(&self) -> bool {
-        self.verdict == Verdict::Kept
+        self.verdict == IntervalVerdict::Kept
     }
 
     /// Rise per second.
@@ -197,7 +197,7 @@ pub struct PointSample {
 
 /// The two averages of a figure. They differ where intervals differ in length.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Averages {
+pub struct MetricAverages {
     /// Mean of the intervals' rates (or of the samples), each counting the same.
     pub stochastic: f64,
     /// Sum of the differences over the sum of the time; of samples, each holding until the next.
@@ -208,22 +208,22 @@ pub struct Averages {
 
 /// One figure over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+pub struct MetricSeries {
     /// Which figure.
     pub metric: DiskMetric,
     /// Differences, for a counter; else empty.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<CounterInterval>,
     /// Samples, for a figure seen at instants; else empty.
     pub samples: Vec<PointSample>,
 }
 
-impl Column {
+impl MetricSeries {
     /// Both averages, exactly as pmlogsummary forms them (`-b`): per second for counters of
     /// operations and bytes, without dimension for counters of seconds. `None` when no interval
     /// (or sample) counts.
     #[must_use]
-    pub fn averages(&self) -> Option<Averages> {
-        let mut tally = Tally::of(self.metric);
+    pub fn averages(&self) -> Option<MetricAverages> {
+        let mut tally = MetricAccumulator::of(self.metric);
         self.intervals.iter().for_each(|i| tally.interval(*i));
         self.samples.iter().for_each(|s| tally.sample(*s));
         tally.averages()
@@ -237,24 +237,24 @@ impl Column {
 }
 
 /// What takes a figure as it comes, in order of time: intervals of a counter, else samples.
-pub(crate) trait Take {
+pub(crate) trait MetricSink {
     fn of(metric: DiskMetric) -> Self;
-    fn interval(&mut self, interval: Interval);
+    fn interval(&mut self, interval: CounterInterval);
     fn sample(&mut self, sample: PointSample);
     /// Intervals and samples that are held in memory.
     fn held(&self) -> usize;
 }
 
-impl Take for Column {
+impl MetricSink for MetricSeries {
     fn of(metric: DiskMetric) -> Self {
-        Column {
+        MetricSeries {
             metric,
             intervals: Vec::new(),
             samples: Vec::new(),
         }
     }
 
-    fn interval(&mut self, interval: Interval) {
+    fn interval(&mut self, interval: CounterInterval) {
         self.intervals.push(interval);
     }
 
@@ -269,7 +269,7 @@ impl Take for Column {
 
 /// The averages of a figure while it comes, of which nothing is held.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
+pub(crate) struct MetricAccumulator {
     /// Of rates, or of samples.
     sum: f64,
     count: u64,
@@ -279,12 +279,12 @@ pub(crate) struct Tally {
     ends: Option<(PointSample, PointSample)>,
 }
 
-impl Take for Tally {
+impl MetricSink for MetricAccumulator {
     fn of(_: DiskMetric) -> Self {
-        Tally::default()
+        MetricAccumulator::default()
     }
 
-    fn interval(&mut self, interval: Interval) {
+    fn interval(&mut self, interval: CounterInterval) {
         if !interval.is_kept() {
             return;
         }
@@ -311,11 +311,11 @@ impl Take for Tally {
     }
 }
 
-impl Tally {
-    pub(crate) fn averages(&self) -> Option<Averages> {
+impl MetricAccumulator {
+    pub(crate) fn averages(&self) -> Option<MetricAverages> {
         // Samples that stand for no time, because each is alone.
         let alone = self.ends.filter(|_| self.seconds <= 0.0);
-        (self.count > 0).then(|| Averages {
+        (self.count > 0).then(|| MetricAverages {
             stochastic: self.sum / self.count as f64,
             time: alone.map_or(self.whole / self.seconds, |(first, _)| first.value),
             count: self.count,
@@ -345,7 +345,7 @@ pub(crate) struct GapJudge<T> {
 /// An interval, or a sample with the time since the one before.
 #[derive(Debug, Clone, Copy)]
 enum Spaced {
-    Interval(Interval),
+    Interval(CounterInterval),
     Sample(PointSample, Option<u64>),
 }
 
@@ -360,9 +360,9 @@ impl Spaced {
 
     fn into_gap(self) -> Spaced {
         match self {
-            Spaced::Interval(interval) => Spaced::Interval(Interval {
+            Spaced::Interval(interval) => Spaced::Interval(CounterInterval {
                 difference: 0.0,
-                verdict: Verdict::Long,
+                verdict: IntervalVerdict::Long,
                 ..interval
             }),
             Spaced::Sample(sample, since) => {
@@ -379,7 +379,7 @@ impl Spaced {
     }
 }
 
-impl<T: Take> GapJudge<T> {
+impl<T: MetricSink> GapJudge<T> {
     pub(crate) fn of(metric: DiskMetric) -> GapJudge<T> {
         GapJudge {
             into: T::of(metric),
@@ -389,7 +389,7 @@ impl<T: Take> GapJudge<T> {
         }
     }
 
-    pub(crate) fn interval(&mut self, interval: Interval) {
+    pub(crate) fn interval(&mut self, interval: CounterInterval) {
         self.push(Spaced::Interval(interval));
     }
 
@@ -468,7 +468,7 @@ pub struct DiskAverages {
     /// The disk.
     pub disk: String,
     /// In the order of [`DiskMetric::ALL`], without those of which nothing counts.
-    pub figures: Vec<(DiskMetric, Averages)>,
+    pub figures: Vec<(DiskMetric, MetricAverages)>,
 }
 
 impl DiskAverages {
@@ -486,7 +486,7 @@ impl DiskAverages {
 
     /// Those of one figure, if it was recorded.
     #[must_use]
-    pub fn figure(&self, metric: DiskMetric) -> Option<Averages> {
+    pub fn figure(&self, metric: DiskMetric) -> Option<MetricAverages> {
         let found = self.figures.iter().find(|(known, _)| *known == metric);
         found.map(|(_, averages)| *averages)
     }
@@ -498,9 +498,9 @@ pub struct DiskSeries {
     /// The disk.
     pub disk: String,
     /// The figures that were recorded, in the order of [`DiskMetric::ALL`].
-    pub columns: Vec<Column>,
+    pub columns: Vec<MetricSeries>,
     /// Where the recording stops being readable.
-    pub damage: Option<Damage>,
+    pub damage: Option<RecordingDamage>,
     /// What else the reader should know, as sentences.
     pub warnings: Vec<String>,
 }
@@ -508,20 +508,20 @@ pub struct DiskSeries {
 impl DiskSeries {
     /// A figure, if it was recorded.
     #[must_use]
-    pub fn column(&self, metric: DiskMetric) -> Option<&Column> {
+    pub fn column(&self, metric: DiskMetric) -> Option<&MetricSeries> {
         self.columns.iter().find(|column| column.metric == metric)
     }
 
     /// The intervals of the first counter, on which the others are laid; empty without counters.
     #[must_use]
-    pub fn grid(&self) -> &[Interval] {
+    pub fn grid(&self) -> &[CounterInterval] {
         let first = self.columns.iter().find(|c| !c.intervals.is_empty());
         first.map_or(&[], |column| &column.intervals)
     }
 
     /// Both averages of a figure, if it was recorded.
     #[must_use]
-    pub fn averages(&self, metric: DiskMetric) -> Option<Averages> {
+    pub fn averages(&self, metric: DiskMetric) -> Option<MetricAverages> {
         self.column(metric)?.averages()
     }
 }
@@ -538,8 +538,13 @@ mod tests {
         );
     }
 
-    fn interval(from_s: u64, to_s: u64, difference: f64, verdict: Verdict) -> Interval {
-        Interval {
+    fn interval(
+        from_s: u64,
+        to_s: u64,
+        difference: f64,
+        verdict: IntervalVerdict,
+    ) -> CounterInterval {
+        CounterInterval {
             from_unix_ns: from_s * 1_000_000_000,
             to_unix_ns: to_s * 1_000_000_000,
             difference,
@@ -549,13 +554,13 @@ mod tests {
 
     #[test]
     fn the_two_averages_weigh_intervals_differently_and_skip_gaps() {
-        let column = Column {
+        let column = MetricSeries {
             metric: DiskMetric::Reads,
             intervals: vec![
-                interval(0, 10, 100.0, Verdict::Kept),
-                interval(10, 40, 600.0, Verdict::Kept),
-                interval(40, 50, 0.0, Verdict::Gap),
-                interval(50, 60, 0.0, Verdict::WentDown { as_wrap: None }),
+                interval(0, 10, 100.0, IntervalVerdict::Kept),
+                interval(10, 40, 600.0, IntervalVerdict::Kept),
+                interval(40, 50, 0.0, IntervalVerdict::Gap),
+                interval(50, 60, 0.0, IntervalVerdict::WentDown { as_wrap: None }),
             ],
             samples: Vec::new(),
         };
@@ -568,17 +573,21 @@ mod tests {
 
     /// Verdicts of intervals of these lengths, one after the other.
     fn judged(lengths_s: &[u64]) -> Vec<bool> {
-        let mut judge = GapJudge::<Column>::of(DiskMetric::Reads);
+        let mut judge = GapJudge::<MetricSeries>::of(DiskMetric::Reads);
         let mut at_s = 1_000;
         for length_s in lengths_s {
-            judge.interval(interval(at_s, at_s + length_s, 7.0, Verdict::Kept));
+            judge.interval(interval(at_s, at_s + length_s, 7.0, IntervalVerdict::Kept));
             at_s += length_s;
         }
         let column = judge.finish();
         assert_eq!(column.intervals.len(), lengths_s.len());
-        let counts = |i: &Interval| i.is_kept() == (i.difference > 0.0);
+        let counts = |i: &CounterInterval| i.is_kept() == (i.difference > 0.0);
         assert!(column.intervals.iter().all(counts));
-        column.intervals.iter().map(Interval::is_kept).collect()
+        column
+            .intervals
+            .iter()
+            .map(CounterInterval::is_kept)
+            .collect()
     }
 
     #[test]
@@ -612,7 +621,7 @@ mod tests {
 
     #[test]
     fn a_sample_does_not_hold_across_a_long_gap() {
-        let mut judge = GapJudge::<Tally>::of(DiskMetric::InFlight);
+        let mut judge = GapJudge::<MetricAccumulator>::of(DiskMetric::InFlight);
         for at_s in [0, 1, 2, 3, 1_000, 1_001, 1_002] {
             judge.sample(PointSample {
                 at_unix_ns: at_s * 1_000_000_000,
@@ -631,7 +640,7 @@ mod tests {
             value,
             after_gap,
         };
-        let column = Column {
+        let column = MetricSeries {
             metric: DiskMetric::QueueLength,
             intervals: Vec::new(),
             samples: vec![

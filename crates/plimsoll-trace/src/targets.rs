@@ -11,7 +11,7 @@ const TARGET_BYTES_MAX: usize = 1024;
 
 /// Names of devices by first appearance.
 #[derive(Debug, Default)]
-pub(crate) struct Targets {
+pub(crate) struct DeviceNameTable {
     names: Vec<String>,
     /// Where a name stands. Names that are not text keep their bytes here.
     places: BTreeMap<Vec<u8>, u16>,
@@ -19,7 +19,7 @@ pub(crate) struct Targets {
     last: (Vec<u8>, u16),
 }
 
-impl Targets {
+impl DeviceNameTable {
     /// The place of a device; `None` when there are too many, or its name is too long.
     pub(crate) fn place(&mut self, name: &[u8]) -> Option<u16> {
         if self.last.0 == name && !self.names.is_empty() {
@@ -54,14 +54,14 @@ mod tests {
 
     #[test]
     fn devices_are_bounded_in_number_and_name() {
-        let mut targets = Targets::default();
+        let mut targets = DeviceNameTable::default();
         for number in 0..TARGETS_MAX {
             let place = targets.place(number.to_string().as_bytes());
             assert_eq!(place.map(usize::from), Some(number));
         }
         assert_eq!(targets.place(b"one more"), None);
         assert_eq!(targets.place(b"7"), Some(7));
-        let mut targets = Targets::default();
+        let mut targets = DeviceNameTable::default();
         assert_eq!(targets.place(&[b'x'; TARGET_BYTES_MAX + 1]), None);
         assert_eq!(targets.place(b""), Some(0));
     }

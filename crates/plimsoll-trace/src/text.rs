@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of a line: columns, words and numbers, without allocation.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 
 /// A whole number in decimal digits.
 pub(crate) fn whole(text: &[u8]) -> Option<u64> {
@@ -152,11 +152,11 @@ pub(crate) fn is_heading(line: &[u8]) -> bool {
 }
 
 /// What a word says of a request's direction, in any case: `R`, `Read`, `W`, `Write`.
-pub(crate) fn direction(word: &[u8]) -> Option<Kind> {
+pub(crate) fn direction(word: &[u8]) -> Option<OpKind> {
     let is = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
     match () {
-        () if is(&[b"r", b"read"]) => Some(Kind::Read),
-        () if is(&[b"w", b"write"]) => Some(Kind::Write),
+        () if is(&[b"r", b"read"]) => Some(OpKind::Read),
+        () if is(&[b"w", b"write"]) => Some(OpKind::Write),
         () => None,
     }
 }
@@ -262,10 +262,10 @@ mod tests {
         ] {
             assert_eq!(is_heading(line.as_bytes()), is, "{line}");
         }
-        assert_eq!(direction(b"READ"), Some(Kind::Read));
+        assert_eq!(direction(b"READ"), Some(OpKind::Read));
         assert_eq!(
             (direction(b"w"), direction(b"wr")),
-            (Some(Kind::Write), None)
+            (Some(OpKind::Write), None)
         );
     }
 

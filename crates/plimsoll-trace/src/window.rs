@@ -17,14 +17,14 @@ const DAYS_MAX: usize = 3;
 
 /// A stretch of time, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct RecordingWindow {
     /// First instant, nanoseconds since 1970.
     pub from_unix_ns: u64,
     /// Last instant, nanoseconds since 1970.
     pub to_unix_ns: u64,
 }
 
-impl Window {
+impl RecordingWindow {
     /// Whether an instant lies in it.
     #[must_use]
     pub fn contains(&self, at_unix_ns: u64) -> bool {
@@ -50,24 +50,28 @@ fn zone(text: &str) -> (TimeZone, Option<String>) {
 
 /// When a recording was made, and how its people say times.
 #[derive(Debug, Clone)]
-pub struct Times {
+pub struct RecordingTimes {
     /// What the recording is called in messages.
     recording: String,
     /// The zone as the recording names it.
     zone_name: String,
     zone: TimeZone,
-    span: Window,
+    span: RecordingWindow,
     /// Whether it tells when it was made, and not only how long after its start.
     has_date: bool,
 }
 
-impl Times {
+impl RecordingTimes {
     /// Of a recording in the zone that it names, and a sentence if that zone is not understood and
     /// UTC stands in for it.
     #[must_use]
-    pub fn new(recording: &str, zone_name: &str, span: Window) -> (Times, Option<String>) {
+    pub fn new(
+        recording: &str,
+        zone_name: &str,
+        span: RecordingWindow,
+    ) -> (RecordingTimes, Option<String>) {
         let (zone, warning) = zone(zone_name);
-        let times = Times {
+        let times = RecordingTimes {
             recording: recording.into(),
             zone_name: zone_name.into(),
             zone,
@@ -79,8 +83,8 @@ impl Times {
 
     /// The same of a recording whose times tell no date.
     #[must_use]
-    pub fn without_date(self) -> Times {
-        Times {
+    pub fn without_date(self) -> RecordingTimes {
+        RecordingTimes {
             has_date: false,
             ..self
         }
@@ -88,7 +92,7 @@ impl Times {
 
     /// First and last instant of the recording.
     #[must_use]
-    pub fn span(&self) -> Window {
+    pub fn span(&self) -> RecordingWindow {
         self.span
     }
 
@@ -99,7 +103,11 @@ impl Times {
     ///
     /// # Errors
     /// When a time cannot be understood, or the window is empty or not inside the recording.
-    pub fn window(&self, from: Option<&str>, to: Option<&str>) -> Result<Window, TraceError> {
+    pub fn window(
+        &self,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<RecordingWindow, TraceError> {
         let span = self.span;
         let from_unix_ns = match from {
             Some(text) => self.instant(text, span.from_unix_ns.saturating_sub(TOLERANCE_NS - 1))?,
@@ -114,7 +122,7 @@ impl Times {
         if early || late || from_unix_ns >= to_unix_ns {
             return Err(self.outside(from, to));
         }
-        Ok(Window {
+        Ok(RecordingWindow {
             from_unix_ns,
             to_unix_ns,
         })
@@ -127,7 +135,7 @@ impl Times {
         self.civil_to(at_unix_ns, Nanos::SECOND)
     }
 
-    /// As [`Times::civil`], with as many digits of a second as tell instants apart that lie `step`
+    /// As [`RecordingTimes::civil`], with as many digits of a second as tell instants apart that lie `step`
     /// apart: `2010-07-14T11:00:02.25+10:00`. None for a second and more.
     #[must_use]
     pub fn civil_to(&self, at_unix_ns: u64, step: Nanos) -> String {
@@ -237,11 +245,11 @@ mod tests {
     #[test]
     fn instants_have_the_digits_that_tell_them_apart() {
         let from_unix_ns = 1_455_591_804_370_000_000;
-        let span = Window {
+        let span = RecordingWindow {
             from_unix_ns,
             to_unix_ns: from_unix_ns + 2 * Nanos::SECOND.0,
         };
-        let (dated, _) = Times::new("r", "UTC", span);
+        let (dated, _) = RecordingTimes::new("r", "UTC", span);
         let at = from_unix_ns + 250_000_000;
         let step = |ms: u64| Nanos(ms * 1_000_000);
         assert_eq!(dated.civil(at), "2016-02-16T03:03:24+00:00");

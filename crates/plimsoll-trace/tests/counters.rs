@@ -11,12 +11,12 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use plimsoll_trace::{Counters, DiskMetric, DiskSeries, Recording};
+use plimsoll_trace::{CounterSource, DiskMetric, DiskSeries, OpenRecording};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
 /// The disk `vda` of a recording; `None`, said loudly, when it is not there.
-fn vda(file: &str) -> Option<(Box<dyn Counters>, DiskSeries)> {
+fn vda(file: &str) -> Option<(Box<dyn CounterSource>, DiskSeries)> {
     let root = std::env::var_os("PLIMSOLL_TEST_DATA").map_or(PathBuf::from(DEFAULT), PathBuf::from);
     let path = root.join("traces/counters").join(file);
     if !path.exists() {
@@ -27,7 +27,7 @@ fn vda(file: &str) -> Option<(Box<dyn Counters>, DiskSeries)> {
         );
         return None;
     }
-    let Recording::Counters(counters) = plimsoll_trace::open(&path).unwrap() else {
+    let OpenRecording::Counters(counters) = plimsoll_trace::open(&path).unwrap() else {
         panic!("{file} is of requests");
     };
     let series = counters.series("vda", &counters.times().span()).unwrap();
@@ -43,7 +43,10 @@ fn mean(series: &DiskSeries, metric: DiskMetric) -> f64 {
 fn text_and_json_of_iostat_tell_the_rates_they_print() {
     if let Some((counters, series)) = vda("iostat-x.txt") {
         let reads = &series.column(DiskMetric::Reads).unwrap().intervals;
-        let rates: Vec<f64> = reads.iter().map(plimsoll_trace::Interval::rate).collect();
+        let rates: Vec<f64> = reads
+            .iter()
+            .map(plimsoll_trace::CounterInterval::rate)
+            .collect();
         assert_eq!(rates, [149_174.0, 156_146.0]);
         assert!((mean(&series, DiskMetric::Active) - 0.876).abs() < 1e-9);
         assert_eq!(counters.disks(), ["loop0", "loop1", "vda"]);

@@ -11,10 +11,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use plimsoll_core::model::Direction;
-use plimsoll_core::profile::{Description, RankedBy, RequestsProfile};
-use plimsoll_trace::requests::Sorted;
-use plimsoll_trace::{Recording, describe, describe_requests, intervals, open, survey};
+use plimsoll_core::model::IoDirection;
+use plimsoll_core::profile::{DeviceRankingKey, RecordingProfile, RequestsProfile};
+use plimsoll_trace::requests::TraceSorter;
+use plimsoll_trace::{OpenRecording, describe, describe_requests, intervals, open, survey};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
@@ -31,9 +31,9 @@ fn data(file: &str, probe: &str) -> Option<PathBuf> {
     None
 }
 
-fn of_counters(name: &str, disk: Option<&str>) -> Option<Description> {
+fn of_counters(name: &str, disk: Option<&str>) -> Option<RecordingProfile> {
     let path = data(name, &format!("{name}.0"))?;
-    let Recording::Counters(counters) = open(&path).unwrap() else {
+    let OpenRecording::Counters(counters) = open(&path).unwrap() else {
         panic!("{name} is of counters");
     };
     let window = counters
@@ -46,11 +46,11 @@ fn of_counters(name: &str, disk: Option<&str>) -> Option<Description> {
 fn of_requests(name: &str) -> Option<RequestsProfile> {
     let path = data(name, name)?;
     let read = || match open(&path).unwrap() {
-        Recording::Requests(requests) => requests,
-        Recording::Counters(_) => panic!("{name} is of requests"),
+        OpenRecording::Requests(requests) => requests,
+        OpenRecording::Counters(_) => panic!("{name} is of requests"),
     };
     let found = survey(&mut *read()).unwrap();
-    let mut sorted = Sorted::new(read());
+    let mut sorted = TraceSorter::new(read());
     let (description, series) = describe_requests(&mut sorted, &found, None).unwrap();
     // Every request of the device is in one of the intervals.
     let rows: f64 = intervals(&series).filter_map(|row| row.ops).sum();
@@ -66,9 +66,9 @@ fn the_file_server_is_told_without_a_hint() {
         return;
     };
     assert_eq!(found.devices.devices.len(), 16);
-    assert_eq!(found.devices.ranked_by, RankedBy::Busy);
+    assert_eq!(found.devices.ranked_by, DeviceRankingKey::Busy);
     assert_eq!(found.profile.disk, "sdi");
-    let reads = found.profile.direction(Direction::Read).unwrap();
+    let reads = found.profile.direction(IoDirection::Read).unwrap();
     assert_eq!(
         format!("{:.6}", reads.ops_per_s.unwrap().stochastic),
         "84.987851"
@@ -77,7 +77,7 @@ fn the_file_server_is_told_without_a_hint() {
         .profile
         .bursts
         .iter()
-        .find(|b| b.direction == Direction::Write);
+        .find(|b| b.direction == IoDirection::Write);
     assert!((writes.unwrap().period_s.unwrap() - 300.0).abs() < 1.0);
     assert_eq!(found.profile.points.len(), 239);
 }

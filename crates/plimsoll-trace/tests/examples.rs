@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use plimsoll_trace::Recording;
+use plimsoll_trace::OpenRecording;
 
 /// Format and text of each example: a line with the format in backquotes, then a fenced text.
 fn examples(page: &str) -> Vec<(&str, &str)> {
@@ -29,14 +29,14 @@ fn every_example_is_read_as_the_format_it_is_given_for() {
     for (format, text) in examples {
         std::fs::write(&path, text).unwrap();
         match plimsoll_trace::open(&path).unwrap() {
-            Recording::Requests(mut requests) => {
+            OpenRecording::Requests(mut requests) => {
                 assert_eq!(requests.about().format, format);
                 let mut found = Vec::new();
                 while requests.read(&mut found).unwrap() {}
                 assert!(!found.is_empty(), "{format}");
                 assert_eq!(requests.warnings(), [] as [&str; 0], "{format}");
             }
-            Recording::Counters(counters) => {
+            OpenRecording::Counters(counters) => {
                 assert_eq!(counters.about().format, format);
                 let disk = &counters.disks()[0];
                 let series = counters.series(disk, &counters.times().span()).unwrap();

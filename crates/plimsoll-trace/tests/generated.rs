@@ -14,13 +14,16 @@
 use std::io::Write;
 use std::ops::Range;
 
-use plimsoll_core::model::{Bursts, Cell, Direction, Facts, Fidelity, Load, Model};
+use plimsoll_core::model::{
+    BurstPattern, DirectionLoad, FidelityCheck, IoDirection, ModelFacts, ModelInterval,
+    WorkloadModel,
+};
 use plimsoll_core::num::{round_u64, to_usize};
-use plimsoll_core::recording::{DiskCounters, Found};
+use plimsoll_core::recording::{DeviceCounterSample, DiskCounters};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_trace::pcp::{Archive, Heading, Writer};
-use plimsoll_trace::{Counters, FitOptions, fit};
+use plimsoll_trace::pcp::{PcpArchive, PcpWriter, PcpWriterOptions};
+use plimsoll_trace::{CounterSource, FitOptions, fit};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const SECTOR_BYTES: u64 = 512;
@@ -32,10 +35,10 @@ struct Truth {
     /// Starts and ends in seconds.
     scans: Vec<(f64, f64)>,
     /// Seconds between bursts, and whose operations they are.
-    period: Option<(f64, Direction)>,
+    period: Option<(f64, IoDirection)>,
     /// Instants at which the base changed its level.
     shifts: Vec<f64>,
-    cells: Vec<Cell>,
+    cells: Vec<ModelInterval>,
 }
 
 fn between(rng: &mut Rng, low: f64, high: f64) -> f64 {
@@ -68,7 +71,7 @@ struct Scan {
 }
 
 struct Pulse {
-    direction: Direction,
+    direction: IoDirection,
     period_s: f64,
     first_s: f64,
     width_s: f64,
@@ -144,8 +147,8 @@ impl World {
         let period_s = decades(rng, (4.0 * interval_s).max(30.0), 600.0);
         let pulse = (!is_still && rng.below(4) > 0).then(|| {
             let (direction, base) = match rng.below(3) {
-                0 => (Direction::Read, reads_per_s),
-                _ => (Direction::Write, writes_per_s),
+                0 => (IoDirection::Read, reads_per_s),
+                _ => (IoDirection::Write, writes_per_s),
             };
             Pulse {
                 direction,
@@ -167,7 +170,12 @@ impl World {
         }
     }
 
-    fn cell(&self, rng: &mut Rng, noises: &mut [f64; 2], (from_s, to_s): (f64, f64)) -> Cell {
+    fn cell(
+        &self,
+        rng: &mut Rng,
+        noises: &mut [f64; 2],
+        (from_s, to_s): (f64, f64),
+    ) -> ModelInterval {
         let length_s = to_s - from_s;
         let overlap = |from: f64, to: f64| (to.min(to_s) - from.max(from_s)).max(0.0);
         let (mut reads, mut writes) = (0.0, 0.0);
@@ -190,8 +198,8 @@ impl World {
             while at < to_s {
                 let ops = pulse.ops_per_s * overlap(at, at + pulse.width_s);
                 match pulse.direction {
-                    Direction::Read => reads += ops,
-                    Direction::Write => writes += ops,
+                    IoDirection::Read => reads += ops,
+                    IoDirection::Write => writes += ops,
                 }
                 at += pulse.period_s;
             }
@@ -200,7 +208,7 @@ impl World {
             let ops = poisson(rng, mean);
             let spread = (0.05 * rng.normal()).exp();
             let sectors = round_u64(ops as f64 * size * spread / SECTOR_BYTES as f64);
-            Load {
+            DirectionLoad {
                 ops,
                 bytes: sectors * SECTOR_BYTES,
             }
@@ -215,7 +223,7 @@ impl World {
             read.bytes += own.bytes;
         }
         let write = load(writes, self.write_size);
-        Cell {
+        ModelInterval {
             length: Nanos::from_secs_f64(length_s),
             read,
             write,
@@ -244,14 +252,14 @@ fn recording(seed: Seed, is_still: bool) -> Truth {
 /// What the fit says of a recording, in the terms of its truth.
 struct Answer {
     scans: Vec<(f64, f64)>,
-    periods: Vec<(f64, Direction)>,
+    periods: Vec<(f64, IoDirection)>,
     /// Where a phase outside scans gives way to another.
     shifts: Vec<f64>,
 }
 
 impl Answer {
-    fn of(truth: &Truth, model: &Model) -> Answer {
-        let periodic = |b: &Bursts| Some((b.period_s?, b.direction));
+    fn of(truth: &Truth, model: &WorkloadModel) -> Answer {
+        let periodic = |b: &BurstPattern| Some((b.period_s?, b.direction));
         let mut answer = Answer {
             scans: Vec::new(),
             periods: model.bursts.iter().filter_map(periodic).collect(),
@@ -293,10 +301,10 @@ impl Answer {
 }
 
 /// The model of a recording, fitted from an archive of it.
-fn fitted(truth: &Truth) -> Model {
+fn fitted(truth: &Truth) -> WorkloadModel {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("generated");
-    let heading = Heading {
+    let heading = PcpWriterOptions {
         host: "host".into(),
         zone: "UTC".into(),
         zone_name: String::new(),
@@ -304,11 +312,11 @@ fn fitted(truth: &Truth) -> Model {
         start_unix_ns: START_NS,
         volume_bytes: 1 << 30,
     };
-    let mut writer = Writer::create(&base, heading).unwrap();
+    let mut writer = PcpWriter::create(&base, heading).unwrap();
     let mut counted = DiskCounters::default();
     let mut at_unix_ns = START_NS + 1;
     writer
-        .record(at_unix_ns, &[Found::disk("sda", counted)])
+        .record(at_unix_ns, &[DeviceCounterSample::disk("sda", counted)])
         .unwrap();
     for cell in &truth.cells {
         at_unix_ns += cell.length.0;
@@ -317,16 +325,16 @@ fn fitted(truth: &Truth) -> Model {
         counted.read_sectors += cell.read.bytes / SECTOR_BYTES;
         counted.write_sectors += cell.write.bytes / SECTOR_BYTES;
         writer
-            .record(at_unix_ns, &[Found::disk("sda", counted)])
+            .record(at_unix_ns, &[DeviceCounterSample::disk("sda", counted)])
             .unwrap();
     }
     writer.finish().unwrap();
-    let archive = Archive::open(&base).unwrap();
+    let archive = PcpArchive::open(&base).unwrap();
     let options = FitOptions {
         disk: "sda".into(),
         window: archive.times().span(),
         name: "generated".into(),
-        facts: Facts::assumed(64 << 30),
+        facts: ModelFacts::assumed(64 << 30),
     };
     fit(&archive, &options).unwrap().model
 }
@@ -352,7 +360,7 @@ fn judge(seeds: Range<u64>, is_still: bool) -> Score {
         let model = fitted(&truth);
         let answer = Answer::of(&truth, &model);
         let [scans, periods, shifts] = answer.is_right(&truth);
-        let gates = model.fidelity.iter().all(Fidelity::passed);
+        let gates = model.fidelity.iter().all(FidelityCheck::passed);
         score.scans += usize::from(scans);
         score.periods += usize::from(periods);
         score.shifts += usize::from(shifts);

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_trace::requests::{self, Request};
-use plimsoll_trace::{Input, Requests};
+use plimsoll_trace::requests::{self, TraceRequest};
+use plimsoll_trace::{RecordingInput, TraceSource};
 
 const ROWS: u64 = 1_000_000;
 const ROUNDS: usize = 5;
@@ -25,8 +25,8 @@ fn say(text: &str) {
 }
 
 /// Reads all, and keeps nothing of it.
-fn drain(mut reader: Box<dyn Requests>) -> u64 {
-    let (mut found, mut count): (Vec<Request>, u64) = (Vec::new(), 0);
+fn drain(mut reader: Box<dyn TraceSource>) -> u64 {
+    let (mut found, mut count): (Vec<TraceRequest>, u64) = (Vec::new(), 0);
     loop {
         let more = reader.read(&mut found).unwrap();
         count += found.len() as u64;
@@ -167,7 +167,7 @@ fn every_reader_is_measured() {
         let bytes: std::sync::Arc<[u8]> = bytes.into();
         let time = best(|| {
             let source = Box::new(Cursor::new(std::sync::Arc::clone(&bytes)));
-            let input = Input::new(name.into(), source).unwrap();
+            let input = RecordingInput::new(name.into(), source).unwrap();
             assert_eq!(drain(requests::read(input).unwrap()), ROWS, "{name}");
         });
         say(&format!(

@@ -13,11 +13,11 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use plimsoll_core::model::{Direction, Facts, Fidelity};
+use plimsoll_core::model::{FidelityCheck, IoDirection, ModelFacts};
 use plimsoll_core::profile::QueueSource;
-use plimsoll_trace::pcp::Archive;
+use plimsoll_trace::pcp::PcpArchive;
 use plimsoll_trace::{
-    Column, Counters, DiskMetric, DiskSeries, FitOptions, TraceError, describe, fit,
+    CounterSource, DiskMetric, DiskSeries, FitOptions, MetricSeries, TraceError, describe, fit,
 };
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
@@ -44,7 +44,7 @@ fn printed(what: &str, got: f64, expected: &str) {
 }
 
 fn series(name: &str, disk: &str, from: &str, to: &str) -> Option<DiskSeries> {
-    let archive = Archive::open(&data("diskmodel")?.join(name)).unwrap();
+    let archive = PcpArchive::open(&data("diskmodel")?.join(name)).unwrap();
     let window = archive.times().window(Some(from), Some(to)).unwrap();
     Some(archive.series(disk, &window).unwrap())
 }
@@ -130,7 +130,7 @@ fn the_databases_reporting_load_has_the_published_averages() {
     );
 }
 
-fn options(archive: &Archive, disk: &str, window: Option<(&str, &str)>) -> FitOptions {
+fn options(archive: &PcpArchive, disk: &str, window: Option<(&str, &str)>) -> FitOptions {
     let window = match window {
         Some((from, to)) => archive.times().window(Some(from), Some(to)).unwrap(),
         None => archive.times().span(),
@@ -139,7 +139,7 @@ fn options(archive: &Archive, disk: &str, window: Option<(&str, &str)>) -> FitOp
         disk: disk.into(),
         window,
         name: "test".into(),
-        facts: Facts::assumed(64 << 30),
+        facts: ModelFacts::assumed(64 << 30),
     }
 }
 
@@ -161,16 +161,16 @@ fn sizes_shares_and_queues_are_those_of_the_published_spreadsheet() {
             "93",
         ),
     ] {
-        let archive = Archive::open(&folder.join(name)).unwrap();
+        let archive = PcpArchive::open(&folder.join(name)).unwrap();
         let fitted = fit(&archive, &options(&archive, disk, Some(window))).unwrap();
         let missed = fitted.model.fidelity.iter().filter(|f| !f.passed());
         assert_eq!(missed.count(), 0, "{:?}", fitted.model.fidelity);
         let profile = fitted.profile;
         let of = |direction| profile.direction(direction).unwrap();
         let size = |direction| of(direction).mean_size_bytes.unwrap().stochastic;
-        printed("read size", size(Direction::Read), read);
-        printed("write size", size(Direction::Write), write);
-        printed("share", of(Direction::Read).share.unwrap() * 100.0, share);
+        printed("read size", size(IoDirection::Read), read);
+        printed("write size", size(IoDirection::Write), write);
+        printed("share", of(IoDirection::Read).share.unwrap() * 100.0, share);
         if disk == "F:" {
             let queue = profile.queue.unwrap();
             assert_eq!(queue.source, QueueSource::Sampled);
@@ -187,9 +187,9 @@ fn hidden_periods_are_found_and_the_models_pass_their_gates() {
         return;
     };
     for (name, disk, period) in [("nasdata", "sdi", 300.0), ("dbdata", "F:", 75.0)] {
-        let archive = Archive::open(&folder.join(name)).unwrap();
+        let archive = PcpArchive::open(&folder.join(name)).unwrap();
         let fitted = fit(&archive, &options(&archive, disk, None)).unwrap();
-        let write = |b: &&plimsoll_core::model::Bursts| b.direction == Direction::Write;
+        let write = |b: &&plimsoll_core::model::BurstPattern| b.direction == IoDirection::Write;
         let bursts = fitted.model.bursts.iter().find(write).unwrap();
         eprintln!("{name} {disk}: {bursts:?}");
         assert!((bursts.period_s.unwrap() - period).abs() < 0.5);
@@ -207,7 +207,7 @@ fn hidden_periods_are_found_and_the_models_pass_their_gates() {
             _ => Vec::new(),
         };
         assert_eq!(windows, expected, "{name} {disk}");
-        let missed: Vec<&Fidelity> = fitted
+        let missed: Vec<&FidelityCheck> = fitted
             .model
             .fidelity
             .iter()
@@ -223,7 +223,7 @@ fn hidden_periods_are_found_and_the_models_pass_their_gates() {
 
 /// The column as pmlogsummary 6 sees it: it cuts the nanoseconds of version 3 to microseconds,
 /// which changes the seventh digit of a rate over some seconds.
-fn to_microseconds(column: &Column) -> Column {
+fn to_microseconds(column: &MetricSeries) -> MetricSeries {
     let mut column = column.clone();
     for interval in &mut column.intervals {
         interval.from_unix_ns -= interval.from_unix_ns % 1_000;
@@ -239,11 +239,11 @@ fn other_hosts_give_what_pmlogsummary_gives() {
     };
     let expected = folder.with_file_name("good_expected_pmlogsummary.txt");
     let expected = fs::read_to_string(expected).unwrap();
-    let mut archive: Option<Archive> = None;
+    let mut archive: Option<PcpArchive> = None;
     let mut checked = 0;
     for line in expected.lines() {
         if let Some(name) = line.strip_prefix("# ") {
-            archive = Some(Archive::open(&folder.join(name)).unwrap());
+            archive = Some(PcpArchive::open(&folder.join(name)).unwrap());
             continue;
         }
         let (Some(archive), Some((name, rest))) = (&archive, line.split_once(" [\"")) else {
@@ -279,13 +279,13 @@ fn odd_archives_have_their_disks_or_say_why_not() {
         ("zero_disk_activity.0", 5),
         ("20101004-trunc.index", 24),
     ] {
-        let archive = Archive::open(&folder.join(name)).unwrap();
+        let archive = PcpArchive::open(&folder.join(name)).unwrap();
         assert_eq!(archive.disks().len(), disks, "{name}");
         assert_eq!(archive.damage(), None, "{name}");
     }
-    let error = Archive::open(&folder.join("no-such")).unwrap_err();
+    let error = PcpArchive::open(&folder.join("no-such")).unwrap_err();
     assert!(error.to_string().contains("find a PCP archive"), "{error}");
-    let archive = Archive::open(&folder.join("vldb-disks")).unwrap();
+    let archive = PcpArchive::open(&folder.join("vldb-disks")).unwrap();
     let disks = archive.disks();
     let error = fit(&archive, &options(&archive, &disks[0], None)).unwrap_err();
     assert!(
@@ -310,7 +310,7 @@ fn a_folio_of_two_hosts_names_the_archives_to_choose_from() {
     let Some(folder) = data("diskmodel") else {
         return;
     };
-    let error = Archive::open(&folder).unwrap_err().to_string();
+    let error = PcpArchive::open(&folder).unwrap_err().to_string();
     assert!(error.contains("of several hosts"), "{error}");
     assert!(error.contains("dbdata (host db2)"), "{error}");
     assert!(error.contains("nasdata (host nas2)"), "{error}");
@@ -321,7 +321,7 @@ fn a_disk_that_is_not_there_is_answered_with_those_that_are() {
     let Some(folder) = data("diskmodel") else {
         return;
     };
-    let archive = Archive::open(&folder.join("dbdata")).unwrap();
+    let archive = PcpArchive::open(&folder.join("dbdata")).unwrap();
     let error = fit(&archive, &options(&archive, "sda", None)).unwrap_err();
     assert!(error.to_string().contains("F:, G:"), "{error}");
     let error = archive
@@ -346,7 +346,7 @@ fn damaged_archives_are_refused_or_read_up_to_the_damage() {
     for line in expected.lines() {
         let (name, rest) = line.split_once(" rc=").unwrap();
         let is_read = rest.starts_with('0');
-        match Archive::open(&folder.join(name)) {
+        match PcpArchive::open(&folder.join(name)) {
             Err(error) => {
                 let text = error.to_string();
                 assert!(!is_read, "{name}: {text}");

@@ -11,9 +11,9 @@
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use plimsoll_core::op::Kind;
-use plimsoll_trace::requests::{self, Request, Sorted};
-use plimsoll_trace::{Keep, Requests};
+use plimsoll_core::op::OpKind;
+use plimsoll_trace::requests::{self, TraceRequest, TraceSorter};
+use plimsoll_trace::{TraceFitOptions, TraceSource};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
@@ -23,7 +23,7 @@ fn path(file: &str) -> PathBuf {
 }
 
 /// A trace with all its requests; `None`, said loudly, when it is not there.
-fn whole(file: &str) -> Option<(Box<dyn Requests>, Vec<Request>)> {
+fn whole(file: &str) -> Option<(Box<dyn TraceSource>, Vec<TraceRequest>)> {
     let path = path(file);
     // A base name is no file itself.
     if !path.parent().is_some_and(std::path::Path::exists) {
@@ -40,7 +40,7 @@ fn whole(file: &str) -> Option<(Box<dyn Requests>, Vec<Request>)> {
     Some((reader, found))
 }
 
-fn count(requests: &[Request], kind: Kind) -> usize {
+fn count(requests: &[TraceRequest], kind: OpKind) -> usize {
     requests.iter().filter(|r| r.kind == kind).count()
 }
 
@@ -51,8 +51,8 @@ fn the_cloudphysics_sample_has_the_commands_that_are_known_of_it() {
     };
     assert_eq!(reader.about().format, "vscsiStats command trace, version 1");
     assert_eq!(reader.damage(), None);
-    assert_eq!(count(&found, Kind::Read), 46_974);
-    assert_eq!(count(&found, Kind::Write), 66_898);
+    assert_eq!(count(&found, OpKind::Read), 46_974);
+    assert_eq!(count(&found, OpKind::Write), 66_898);
     assert!(found.is_sorted_by_key(|request| request.at));
     let hours = found.last().unwrap().at.as_secs_f64() / 3600.0;
     assert!((hours - 2.0).abs() < 0.01, "{hours}");
@@ -65,7 +65,7 @@ fn the_msr_sample_has_the_rows_that_are_known_of_it() {
     };
     assert_eq!(reader.about().format, "MSR Cambridge CSV");
     assert_eq!(found.len(), 1000);
-    let writes = count(&found, Kind::Write);
+    let writes = count(&found, OpKind::Write);
     assert!((480..500).contains(&writes), "{writes}");
     assert_eq!(reader.targets(), ["hm,0"]);
     assert!(found.iter().all(|request| request.took.is_some()));
@@ -73,7 +73,7 @@ fn the_msr_sample_has_the_rows_that_are_known_of_it() {
 
 /// The model of a trace's busiest device, its gates passed or not, and that device's share of the
 /// requests.
-fn fitted(file: &str) -> Option<(plimsoll_trace::Fitted, f64)> {
+fn fitted(file: &str) -> Option<(plimsoll_trace::FitResult, f64)> {
     drop(whole(file)?);
     let path = path(file);
     let survey = plimsoll_trace::survey(&mut *requests::open(&path).unwrap()).unwrap();
@@ -81,9 +81,14 @@ fn fitted(file: &str) -> Option<(plimsoll_trace::Fitted, f64)> {
     let all = devices.clone().map(|device| device.requests).sum::<u64>();
     let device = devices.max_by_key(|device| device.requests).unwrap();
     let part = device.requests as f64 / all as f64;
-    let mut reader = Sorted::new(requests::open(&path).unwrap());
-    let fitted =
-        plimsoll_trace::fit_requests(&mut reader, &survey, &device.name, "m", Keep::default());
+    let mut reader = TraceSorter::new(requests::open(&path).unwrap());
+    let fitted = plimsoll_trace::fit_requests(
+        &mut reader,
+        &survey,
+        &device.name,
+        "m",
+        TraceFitOptions::default(),
+    );
     Some((fitted.unwrap(), part))
 }
 
@@ -137,7 +142,7 @@ fn the_blktrace_sample_has_the_requests_it_was_made_of() {
         let Some((_, source)) = whole("msr/msr-cambridge1-sample.csv") else {
             return;
         };
-        for kind in [Kind::Read, Kind::Write] {
+        for kind in [OpKind::Read, OpKind::Write] {
             assert_eq!(count(&found, kind), count(&source, kind));
         }
     }
@@ -160,7 +165,7 @@ fn the_blkparse_sample_is_of_two_layers_and_nearly_every_request_ends() {
         "{ended} of {}",
         found.len()
     );
-    assert!(count(&found, Kind::Fsync) > 0);
+    assert!(count(&found, OpKind::Fsync) > 0);
 }
 
 #[test]

@@ -12,17 +12,17 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use plimsoll_core::profile::{Layer, Made};
-use plimsoll_core::recording::{Discards, DiskCounters, Flushes, Found};
-use plimsoll_trace::pcp::{Archive, Heading, Writer};
-use plimsoll_trace::{Choices, Counters, DiskMetric, Verdict, describe};
+use plimsoll_core::profile::{DeviceComposition, DeviceKind};
+use plimsoll_core::recording::{DeviceCounterSample, DiscardCounters, DiskCounters, FlushCounters};
+use plimsoll_trace::pcp::{PcpArchive, PcpWriter, PcpWriterOptions};
+use plimsoll_trace::{CounterSource, DeviceChoices, DiskMetric, IntervalVerdict, describe};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const STEP_NS: u64 = 10_000_000_000;
 const SAMPLES: u64 = 400;
 
-fn heading() -> Heading {
-    Heading {
+fn heading() -> PcpWriterOptions {
+    PcpWriterOptions {
         host: "testhost".into(),
         zone: "AEST-10".into(),
         zone_name: "Australia/Melbourne".into(),
@@ -47,13 +47,13 @@ fn counters(n: u64, scale: u64) -> DiskCounters {
         in_flight: n % 4,
         active_ms: 2_500 * n,
         queue_ms: 4_000 * n,
-        discards: (scale == 1).then_some(Discards {
+        discards: (scale == 1).then_some(DiscardCounters {
             discards: 30 * n,
             merges: n,
             sectors: 2_048 * n,
             ms: 10 * n,
         }),
-        flushes: (scale == 1).then_some(Flushes {
+        flushes: (scale == 1).then_some(FlushCounters {
             flushes: 70 * n,
             ms: 20 * n,
         }),
@@ -62,13 +62,13 @@ fn counters(n: u64, scale: u64) -> DiskCounters {
 
 /// Three disks; from the 200th sample on the second is gone and a third one there. No end, as
 /// after a kill.
-fn write(base: &Path) -> Writer {
-    let mut writer = Writer::create(base, heading()).unwrap();
+fn write(base: &Path) -> PcpWriter {
+    let mut writer = PcpWriter::create(base, heading()).unwrap();
     for n in 0..SAMPLES {
         let other = if n < 200 { "sdb" } else { "nvme0n1" };
         let disks = [
-            Found::disk("sda", counters(n, 1)),
-            Found::disk(other, counters(n, 3)),
+            DeviceCounterSample::disk("sda", counters(n, 1)),
+            DeviceCounterSample::disk(other, counters(n, 3)),
         ];
         writer.record(START_NS + STEP_NS * n, &disks).unwrap();
     }
@@ -99,7 +99,7 @@ fn what_was_written_is_read_back() {
     let base = folder.path().join("made");
     drop(write(&base));
     assert!(folder.path().join("made.3").is_file(), "several volumes");
-    let archive = Archive::open(&base).unwrap();
+    let archive = PcpArchive::open(&base).unwrap();
     assert_eq!(archive.damage(), None);
     assert!(archive.warnings().is_empty(), "{:?}", archive.warnings());
     assert_eq!(archive.about().format, "PCP archive, version 3");
@@ -129,7 +129,7 @@ fn what_was_written_is_read_back() {
     }
     // The counter of read times went over 32 bits after 200 samples of the first disk.
     let times = all[0].column(DiskMetric::ReadTime).unwrap();
-    let wrapped = Verdict::WentDown { as_wrap: Some(0.5) };
+    let wrapped = IntervalVerdict::WentDown { as_wrap: Some(0.5) };
     assert_eq!(times.intervals[199].verdict, wrapped);
     assert_eq!(times.dropped(), 1);
 }
@@ -138,11 +138,11 @@ fn what_was_written_is_read_back() {
 fn an_archive_cut_anywhere_keeps_the_records_before() {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("made");
-    let mut writer = Writer::create(&base, heading()).unwrap();
+    let mut writer = PcpWriter::create(&base, heading()).unwrap();
     let mut ends = Vec::new();
     let volume = folder.path().join("made.0");
     for n in 0..3 {
-        let disks = [Found::disk("sda", counters(n, 1))];
+        let disks = [DeviceCounterSample::disk("sda", counters(n, 1))];
         writer.record(START_NS + STEP_NS * n, &disks).unwrap();
         ends.push(std::fs::metadata(&volume).unwrap().len());
     }
@@ -151,7 +151,7 @@ fn an_archive_cut_anywhere_keeps_the_records_before() {
     let whole = std::fs::read(&volume).unwrap();
     for length in (ends[0]..=whole.len() as u64).step_by(13) {
         std::fs::write(&volume, &whole[..usize::try_from(length).unwrap()]).unwrap();
-        let archive = Archive::open(&base).unwrap();
+        let archive = PcpArchive::open(&base).unwrap();
         let records = ends.iter().filter(|end| **end <= length).count();
         let series = archive.series("sda", &archive.times().span()).unwrap();
         let reads = series.column(DiskMetric::Reads).unwrap();
@@ -165,17 +165,17 @@ fn an_archive_cut_anywhere_keeps_the_records_before() {
 fn what_cannot_be_said_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("made");
-    let long = Heading {
+    let long = PcpWriterOptions {
         host: "h".repeat(256),
         ..heading()
     };
-    let error = Writer::create(&base, long).unwrap_err().to_string();
+    let error = PcpWriter::create(&base, long).unwrap_err().to_string();
     assert!(error.contains("does not fit into its label"), "{error}");
-    let mut writer = Writer::create(&base, heading()).unwrap();
-    let error = Writer::create(&base, heading()).unwrap_err().to_string();
+    let mut writer = PcpWriter::create(&base, heading()).unwrap();
+    let error = PcpWriter::create(&base, heading()).unwrap_err().to_string();
     assert!(error.contains("made.meta"), "{error}");
     let mut refusal = |at_unix_ns, names: &[&str]| {
-        let disk = |name: &&str| Found::disk(name, counters(1, 1));
+        let disk = |name: &&str| DeviceCounterSample::disk(name, counters(1, 1));
         let disks: Vec<_> = names.iter().map(disk).collect();
         let result = writer.record(at_unix_ns, &disks);
         result.map_err(|error| error.to_string())
@@ -254,28 +254,38 @@ fn pcps_own_programs_accept_and_understand_it() {
 /// Two ways to one disk, another disk with a partition, a volume, an array, and from the 20th sample
 /// on a second partition. The volume has the name of the array.
 fn write_layers(base: &Path) {
-    let made = |name: &str, made: Made, scale: u64, n: u64| Found {
+    let made = |name: &str, made: DeviceComposition, scale: u64, n: u64| DeviceCounterSample {
         name: name.into(),
         made,
         counted: counters(n, scale),
     };
-    let mut writer = Writer::create(base, heading()).unwrap();
+    let mut writer = PcpWriter::create(base, heading()).unwrap();
     for n in 0..40 {
-        let both = Made {
-            layer: Layer::Multipath,
+        let both = DeviceComposition {
+            layer: DeviceKind::Multipath,
             paths: ["sda", "sdb"].map(Into::into).to_vec(),
         };
         let mut found = vec![
-            Found::disk("sda", counters(n, 1)),
-            Found::disk("sdb", counters(n, 3)),
-            Found::disk("vda", counters(n, 2)),
-            made("vda1", Made::of(Layer::Partition), 2, n),
-            made("data", Made::of(Layer::DeviceMapper), 4, n),
-            made("data", Made::of(Layer::Md), 5, n),
+            DeviceCounterSample::disk("sda", counters(n, 1)),
+            DeviceCounterSample::disk("sdb", counters(n, 3)),
+            DeviceCounterSample::disk("vda", counters(n, 2)),
+            made("vda1", DeviceComposition::of(DeviceKind::Partition), 2, n),
+            made(
+                "data",
+                DeviceComposition::of(DeviceKind::DeviceMapper),
+                4,
+                n,
+            ),
+            made("data", DeviceComposition::of(DeviceKind::Md), 5, n),
             made("36001", both, 4, n),
         ];
         if n >= 20 {
-            found.push(made("vda2", Made::of(Layer::Partition), 7, n));
+            found.push(made(
+                "vda2",
+                DeviceComposition::of(DeviceKind::Partition),
+                7,
+                n,
+            ));
         }
         writer.record(START_NS + STEP_NS * n, &found).unwrap();
     }
@@ -287,7 +297,7 @@ fn layers_are_told_apart_and_no_byte_counts_twice() {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("made");
     write_layers(&base);
-    let archive = Archive::open(&base).unwrap();
+    let archive = PcpArchive::open(&base).unwrap();
     assert_eq!(archive.damage(), None);
     assert!(archive.warnings().is_empty(), "{:?}", archive.warnings());
     let all = [
@@ -301,7 +311,7 @@ fn layers_are_told_apart_and_no_byte_counts_twice() {
         "36001",
     ];
     assert_eq!(archive.disks(), all);
-    let choices = Choices::of(&archive);
+    let choices = DeviceChoices::of(&archive);
     assert_eq!(choices.disks, ["vda", "36001"]);
     let aside = [
         "disk",

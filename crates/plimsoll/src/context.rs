@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the program works: this machine and its nodes, where journals are kept, and the wish to stop.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{CliError, CliExitCode};
 use crate::terminal;
 use plimsoll_core::units;
-use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
+use plimsoll_lab::host::{HostPool, LocalHost, SearchPath};
 use plimsoll_lab::journal::StateDir;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Where journals and stacks are kept.
-pub(crate) fn state_dir() -> Result<StateDir, Failure> {
+pub(crate) fn state_dir() -> Result<StateDir, CliError> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let path = if let Some(set) = std::env::var_os("PLIMSOLL_STATE") {
         PathBuf::from(set)
@@ -22,7 +22,7 @@ pub(crate) fn state_dir() -> Result<StateDir, Failure> {
     } else if let Some(home) = home {
         home.join(".local/state/plimsoll")
     } else {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "find a place for the journal: neither HOME nor PLIMSOLL_STATE is set",
         )
         .hint("set PLIMSOLL_STATE to a directory on a disk that is not under test"));
@@ -41,8 +41,8 @@ pub(crate) fn host() -> LocalHost {
 }
 
 /// This machine and the nodes that are reached from it.
-pub(crate) fn nodes() -> Nodes {
-    Nodes::new(host()).telling(|node, copy| {
+pub(crate) fn nodes() -> HostPool {
+    HostPool::new(host()).telling(|node, copy| {
         let size = units::size(copy.bytes as f64);
         let seconds = copy.took.as_secs_f64();
         terminal::say(&format!(
@@ -52,15 +52,16 @@ pub(crate) fn nodes() -> Nodes {
 }
 
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; everything that waits looks at it.
-pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGTERM,
         signal_hook::consts::SIGHUP,
     ] {
-        signal_hook::flag::register(signal, Arc::clone(&flag))
-            .map_err(|error| Failure::new(Code::Failed, format!("watch for Ctrl-C: {error}")))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(|error| {
+            CliError::new(CliExitCode::Failed, format!("watch for Ctrl-C: {error}"))
+        })?;
     }
     Ok(flag)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// Exit codes, as the help of the program documents them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Code {
+pub(crate) enum CliExitCode {
     /// Something failed that is not the user's doing.
     Failed = 1,
     /// The command line or an input file is wrong.
@@ -50,8 +50,8 @@ Exit codes:
 
 /// Why a command ended without doing its work.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) code: Code,
+pub(crate) struct CliError {
+    pub(crate) code: CliExitCode,
     /// Completes "failed to …".
     pub(crate) message: String,
     /// What to do about it.
@@ -59,16 +59,16 @@ pub(crate) struct Failure {
 }
 
 /// What a command returns: the exit code of an orderly end, or a failure.
-pub(crate) type Outcome = Result<ExitCode, Failure>;
+pub(crate) type CliResult = Result<ExitCode, CliError>;
 
-impl Failure {
-    pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
+impl CliError {
+    pub(crate) fn new(code: CliExitCode, message: impl fmt::Display) -> Self {
         let text = message.to_string();
         // Some errors already are whole sentences; one "failed to" is enough.
         let mut whole = ["failed to ", "could not "].iter();
         let rest = whole.find_map(|begin| text.strip_prefix(begin));
         let message = rest.unwrap_or(&text).to_owned();
-        Failure {
+        CliError {
             code,
             message,
             hint: None,
@@ -76,7 +76,7 @@ impl Failure {
     }
 
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
-        Self::new(Code::Usage, message)
+        Self::new(CliExitCode::Usage, message)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -86,18 +86,21 @@ impl Failure {
 }
 
 /// A function for `map_err` that keeps the error's text under this code.
-pub(crate) fn failed<E: fmt::Display>(code: Code) -> impl Fn(E) -> Failure {
-    move |error| Failure::new(code, error)
+pub(crate) fn failed<E: fmt::Display>(code: CliExitCode) -> impl Fn(E) -> CliError {
+    move |error| CliError::new(code, error)
 }
 
 /// A function for `map_err` that says what was being done, unless the error is a whole sentence.
-pub(crate) fn doing<E: fmt::Display>(code: Code, what: impl Into<String>) -> impl Fn(E) -> Failure {
+pub(crate) fn doing<E: fmt::Display>(
+    code: CliExitCode,
+    what: impl Into<String>,
+) -> impl Fn(E) -> CliError {
     let what = what.into();
     move |error| {
         let text = error.to_string();
         match text.strip_prefix("failed to ") {
-            Some(whole) => Failure::new(code, whole),
-            None => Failure::new(code, format!("{what}: {text}")),
+            Some(whole) => CliError::new(code, whole),
+            None => CliError::new(code, format!("{what}: {text}")),
         }
     }
 }
@@ -141,21 +144,21 @@ impl OfLab for VmError {
 }
 
 /// The same as [`doing`], with the code that the error calls for.
-pub(crate) fn trying<E: OfLab>(what: impl Into<String>) -> impl Fn(E) -> Failure {
+pub(crate) fn trying<E: OfLab>(what: impl Into<String>) -> impl Fn(E) -> CliError {
     let what = what.into();
     move |error| {
         let code = if error.is_stop() {
-            Code::Interrupted
+            CliExitCode::Interrupted
         } else if error.is_mistake() {
-            Code::Usage
+            CliExitCode::Usage
         } else {
-            Code::Failed
+            CliExitCode::Failed
         };
         doing(code, what.clone())(error)
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: failed to {}", self.message)?;
         match &self.hint {
@@ -165,8 +168,8 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<Code> for ExitCode {
-    fn from(code: Code) -> ExitCode {
+impl From<CliExitCode> for ExitCode {
+    fn from(code: CliExitCode) -> ExitCode {
         ExitCode::from(code as u8)
     }
 }

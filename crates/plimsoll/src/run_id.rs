@@ -2,16 +2,16 @@
 //! What runs are called, here and in their journals.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_lab::host::Owner;
-use plimsoll_lab::journal::{Header, Kind};
+use plimsoll_lab::host::HostProcessId;
+use plimsoll_lab::journal::{JournalHeader, JournalScope};
 
 /// The header of a journal of a run, or of a part of it.
-pub(crate) fn run_header(id: &str) -> Header {
-    Header {
+pub(crate) fn run_header(id: &str) -> JournalHeader {
+    JournalHeader {
         format: FormatVersion::JOURNAL,
         id: id.to_owned(),
-        kind: Kind::Run(id.to_owned()),
-        owner: Owner::this(),
+        kind: JournalScope::Run(id.to_owned()),
+        owner: HostProcessId::this(),
         began_at: jiff::Timestamp::now().to_string(),
         mount_dir: None,
         ask: None,

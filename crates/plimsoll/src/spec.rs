@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What people write for a workload and a target, and what is meant by it.
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::{Packed, Parametric};
+use plimsoll_core::model::{PackedRequests, ParametricModel};
 use plimsoll_core::nearest::nearest;
 use plimsoll_core::text::is_unprintable;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::commands::Command;
+use plimsoll_core::workload::commands::WorkloadCommand;
 use plimsoll_core::workload::{Workload, WorkloadFile};
-use plimsoll_engine::SimDevice;
+use plimsoll_engine::SimDeviceSpec;
 use plimsoll_lab::attach;
 use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, remedy_of};
-use plimsoll_lab::stacks::{self, Choice};
-use plimsoll_nfs::Address;
+use plimsoll_lab::stacks::{self, StackConfig};
+use plimsoll_nfs::NfsAddress;
 use std::io::Read as _;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const PACKED_MAX_BYTES: u64 = 1 << 30;
 #[derive(Debug, Clone)]
 pub(crate) struct WorkloadSpec {
     pub(crate) workload: Workload,
-    pub(crate) scale: Scale,
+    pub(crate) scale: RateScale,
     /// Where it differs from what its text says, one sentence each.
     pub(crate) notes: Vec<String>,
     /// How long it asks to be run.
@@ -37,15 +37,15 @@ pub(crate) struct WorkloadSpec {
 }
 
 /// A workload made from words or a file.
-struct Made {
+struct ParsedWorkload {
     workload: Workload,
     notes: Vec<String>,
     length: Option<Nanos>,
 }
 
-impl From<Workload> for Made {
+impl From<Workload> for ParsedWorkload {
     fn from(workload: Workload) -> Self {
-        Made {
+        ParsedWorkload {
             workload,
             notes: Vec::new(),
             length: None,
@@ -55,7 +55,7 @@ impl From<Workload> for Made {
 
 /// The factor on the rates of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Scale {
+pub(crate) enum RateScale {
     Fixed(f64),
     /// The largest round factor that the slowest system should still carry.
     Auto,
@@ -65,7 +65,7 @@ impl WorkloadSpec {
     /// Reads the name of a workload with its settings (`varmail,nfiles=9000`), a file
     /// (`nas.toml`, `nas.toml@12`, `nas.toml@auto`, `mail.f`, `db.fio`), or an original program
     /// (`fio:db.fio`).
-    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
         let (name, scale) = match text.rsplit_once('@') {
             Some((name, factor))
                 if Path::new(name).is_file() || !text.contains([',', ' ', ':']) =>
@@ -74,19 +74,19 @@ impl WorkloadSpec {
             }
             _ => (text, None),
         };
-        let Made {
+        let ParsedWorkload {
             workload,
             notes,
             length,
         } = read_or_make(name)?;
         if scale.is_some() && !matches!(workload, Workload::Model(_)) {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "use '{text}': only a fitted model has rates to multiply; '{name}' runs as fast as the storage lets it"
             )));
         }
         Ok(WorkloadSpec {
             workload,
-            scale: scale.unwrap_or(Scale::Fixed(1.0)),
+            scale: scale.unwrap_or(RateScale::Fixed(1.0)),
             notes,
             length,
         })
@@ -94,7 +94,7 @@ impl WorkloadSpec {
 }
 
 /// A file is read, a program before a colon is run itself, anything else is known by name.
-fn read_or_make(name: &str) -> Result<Made, Failure> {
+fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
     let path = Path::new(name);
     if path.is_file() {
         return read_file(path);
@@ -104,7 +104,7 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
             .iter()
             .any(|(known, _)| *known == prefix)
     {
-        let workload = originals::workload(prefix, rest).map_err(Failure::usage)?;
+        let workload = originals::workload(prefix, rest).map_err(CliError::usage)?;
         check_original(prefix, &workload)?;
         return Ok(workload.into());
     }
@@ -112,25 +112,25 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
     let looks_like_a_file = path.extension().is_some() || name.contains('/');
     let made = plimsoll_classics::parse_on(name, Some(memory)).map_err(|error| {
         if looks_like_a_file && !name.contains([',', ' ']) {
-            return Failure::usage(format!("read workload {name}: there is no such file"));
+            return CliError::usage(format!("read workload {name}: there is no such file"));
         }
-        Failure::usage(error)
+        CliError::usage(error)
             .hint("`plimsoll workloads` lists all, and with a name its settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
     })?;
     if let Workload::Commands(commands) = &made {
         check_files(commands.prepare.iter())?;
     }
-    Ok(Made {
+    Ok(ParsedWorkload {
         notes: plimsoll_classics::notes(&made),
         ..made.into()
     })
 }
 
 /// Reads a file by the language that its ending tells, or else its content.
-fn read_file(path: &Path) -> Result<Made, Failure> {
+fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
     let text = read_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let about = |error: plimsoll_classics::Error| about(path, &within(&error));
+    let about = |error: plimsoll_classics::ClassicsError| about(path, &within(&error));
     let ending = match path.extension().and_then(|ending| ending.to_str()) {
         Some(known @ ("fio" | "f" | "iolog" | "toml")) => Some(known),
         _ if fio::is_log(&text) => Some("iolog"),
@@ -140,7 +140,7 @@ fn read_file(path: &Path) -> Result<Made, Failure> {
     match ending {
         Some("fio") => {
             let job = fio::job(&stem, &text).map_err(about)?;
-            Ok(Made {
+            Ok(ParsedWorkload {
                 notes: job.notes,
                 ..job.workload.into()
             })
@@ -148,7 +148,7 @@ fn read_file(path: &Path) -> Result<Made, Failure> {
         Some("f") => {
             let mut script = filebench::parse(&text).map_err(about)?;
             script.workload.rename(stem.into_owned());
-            Ok(Made {
+            Ok(ParsedWorkload {
                 length: script.length,
                 notes: script.notes,
                 ..script.workload.into()
@@ -160,16 +160,16 @@ fn read_file(path: &Path) -> Result<Made, Failure> {
 }
 
 /// What is wrong inside a file whose name is told by the words before it.
-fn within(error: &plimsoll_classics::Error) -> String {
+fn within(error: &plimsoll_classics::ClassicsError) -> String {
     match error {
-        plimsoll_classics::Error::Line { line, reason } => format!("line {line}: {reason}"),
-        plimsoll_classics::Error::Shape { reason, .. } => reason.clone(),
+        plimsoll_classics::ClassicsError::Line { line, reason } => format!("line {line}: {reason}"),
+        plimsoll_classics::ClassicsError::Shape { reason, .. } => reason.clone(),
         other => other.to_string(),
     }
 }
 
 /// Refuses files of the user, as arguments of commands, that cannot be read.
-fn check_files<'a>(commands: impl Iterator<Item = &'a Command>) -> Result<(), Failure> {
+fn check_files<'a>(commands: impl Iterator<Item = &'a WorkloadCommand>) -> Result<(), CliError> {
     for word in commands.flat_map(|command| command.argv.iter().skip(1)) {
         let file = word.strip_prefix("{here}/").unwrap_or(word);
         if file.len() < word.len() || file.starts_with('/') {
@@ -181,7 +181,7 @@ fn check_files<'a>(commands: impl Iterator<Item = &'a Command>) -> Result<(), Fa
 
 /// Refuses a workload file that would have the original program start others: such files are
 /// passed on, and who runs one asked for a load.
-fn refuse_commands(prefix: &str, command: &Command) -> Result<(), Failure> {
+fn refuse_commands(prefix: &str, command: &WorkloadCommand) -> Result<(), CliError> {
     for word in command.argv.iter().skip(1) {
         let file = Path::new(word.strip_prefix("{here}/").unwrap_or(word));
         if !file.is_file() {
@@ -200,7 +200,7 @@ fn refuse_commands(prefix: &str, command: &Command) -> Result<(), Failure> {
 
 /// Refuses an original program that is not installed or whose file does not exist, before
 /// anything is made for it.
-fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
+fn check_original(prefix: &str, workload: &Workload) -> Result<(), CliError> {
     let Workload::Commands(commands) = workload else {
         return Ok(());
     };
@@ -214,7 +214,7 @@ fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
     ));
     for program in commands.phases.iter().flat_map(programs_of) {
         if host.find_program(program).is_none() {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "run {}: {program} is missing: {}",
                 commands.name,
                 remedy_of(program)
@@ -225,7 +225,7 @@ fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
 }
 
 /// What a command starts: its program, and the one that this starts in turn.
-fn programs_of(command: &Command) -> impl Iterator<Item = &String> {
+fn programs_of(command: &WorkloadCommand) -> impl Iterator<Item = &String> {
     let mut words = command.argv.iter();
     let first = words.next();
     let wraps = first.is_some_and(|word| word == "setarch");
@@ -233,23 +233,23 @@ fn programs_of(command: &Command) -> impl Iterator<Item = &String> {
     first.into_iter().chain(wrapped)
 }
 
-fn parse_scale(text: &str, factor: &str) -> Result<Scale, Failure> {
+fn parse_scale(text: &str, factor: &str) -> Result<RateScale, CliError> {
     if factor == "auto" {
-        return Ok(Scale::Auto);
+        return Ok(RateScale::Auto);
     }
     match factor.parse::<f64>() {
-        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(Scale::Fixed(value)),
-        _ => Err(Failure::usage(format!(
+        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(RateScale::Fixed(value)),
+        _ => Err(CliError::usage(format!(
             "read the factor in '{text}': after @ comes a number from 0.000001 to 1000000, or auto"
         ))),
     }
 }
 
-fn about(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::usage(format!("read workload {}: {error}", path.display()))
+fn about(path: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::usage(format!("read workload {}: {error}", path.display()))
 }
 
-fn read_text(path: &Path) -> Result<String, Failure> {
+fn read_text(path: &Path) -> Result<String, CliError> {
     let bytes = std::fs::metadata(path)
         .map_err(|error| about(path, &error))?
         .len();
@@ -260,7 +260,7 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| about(path, &error))
 }
 
-fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
+fn read_toml(path: &Path, text: &str) -> Result<Workload, CliError> {
     let file: WorkloadFile = toml::from_str(text).map_err(|error| about(path, &error))?;
     check_characters(path, text)?;
     if !FormatVersion::WORKLOAD.reads(file.format) {
@@ -288,7 +288,7 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
 }
 
 /// Refuses a file whose names would act on a terminal or on a file that another program reads.
-pub(crate) fn check_characters(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn check_characters(path: &Path, text: &str) -> Result<(), CliError> {
     // Such a character stands there as it is, is written with a backslash, or is the end of a line in a
     // text of several.
     let is_plain = |c| c != '\\' && (!is_unprintable(c) || matches!(c, '\n' | '\r' | '\t'));
@@ -320,7 +320,11 @@ fn unprintable_in(value: &toml::Value) -> Option<String> {
 }
 
 /// Draws the requests of a model of distributions.
-fn draw(model: &Path, parametric: &Parametric, packed: &mut Packed) -> Result<(), Failure> {
+fn draw(
+    model: &Path,
+    parametric: &ParametricModel,
+    packed: &mut PackedRequests,
+) -> Result<(), CliError> {
     let drawn = parametric.pack().map_err(|error| about(model, &error))?;
     let bytes = drawn.bytes().unwrap_or_default().to_vec();
     packed.attach(bytes).map_err(|_| {
@@ -333,7 +337,7 @@ fn draw(model: &Path, parametric: &Parametric, packed: &mut Packed) -> Result<()
 }
 
 /// Reads the packed requests of a model from the file beside it.
-fn attach(model: &Path, packed: &mut Packed) -> Result<(), Failure> {
+fn attach(model: &Path, packed: &mut PackedRequests) -> Result<(), CliError> {
     let name = Path::new(&packed.file);
     // A name, never a way to somewhere else.
     let is_name = name
@@ -372,23 +376,23 @@ pub(crate) enum TargetSpec {
     /// A block device. Whether it may be destroyed is asked later.
     Device(PathBuf),
     /// A disk that somebody else serves. Whether it may be destroyed is asked later.
-    Attach(Box<attach::Address>),
+    Attach(Box<attach::RemoteDiskAddress>),
     /// An export of an NFS server that plimsoll speaks with itself.
-    Nfs(Address),
+    Nfs(NfsAddress),
     /// A stack.
-    Stack(Box<Choice>),
+    Stack(Box<StackConfig>),
     /// Nothing: measures plimsoll itself.
     Null,
     /// Nothing, by way of the kernel's rings: measures plimsoll with its system calls.
     Nop,
     /// A simulated device in virtual time.
-    Sim(SimDevice),
+    Sim(SimDeviceSpec),
 }
 
 impl TargetSpec {
     /// Reads a directory, a new file (`file:PATH`), a block device, the address of an NFS export or of
     /// a disk that somebody else serves, the name of a stack, `null` or a simulated device.
-    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
         if let Some(file) = text.strip_prefix(NEW_FILE) {
             return new_file(text, Path::new(file));
         }
@@ -397,7 +401,7 @@ impl TargetSpec {
         }
         let path = PathBuf::from(text);
         match std::fs::metadata(&path) {
-            Ok(facts) if facts.is_dir() && is_run_folder(&path) => Err(Failure::usage(format!(
+            Ok(facts) if facts.is_dir() && is_run_folder(&path) => Err(CliError::usage(format!(
                 "use target '{text}': it is the folder of a run"
             ))
             .hint(format!("plimsoll report {text} tells what it holds"))),
@@ -421,7 +425,7 @@ fn is_run_folder(path: &Path) -> bool {
 }
 
 /// A file to be made, in a directory that is there.
-fn new_file(text: &str, path: &Path) -> Result<TargetSpec, Failure> {
+fn new_file(text: &str, path: &Path) -> Result<TargetSpec, CliError> {
     if path.is_symlink() && !path.exists() {
         return Err(leads_nowhere(text));
     }
@@ -433,39 +437,39 @@ fn new_file(text: &str, path: &Path) -> Result<TargetSpec, Failure> {
         .filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     if path.file_name().is_none() || !parent.is_dir() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "use target '{text}': there is no directory {} to make it in",
             parent.display()
         )));
     }
     if parent.starts_with("/dev") && !parent.starts_with("/dev/shm") {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "use target '{text}': there is no such device"
         )));
     }
     Ok(TargetSpec::File(path.into()))
 }
 
-fn leads_nowhere(text: &str) -> Failure {
-    Failure::usage(format!(
+fn leads_nowhere(text: &str) -> CliError {
+    CliError::usage(format!(
         "use target '{text}': it is a symbolic link that leads nowhere"
     ))
 }
 
 /// A path that is not there: a slip, unless a new file was meant.
-fn absent(text: &str, path: &Path, error: &std::io::Error) -> Failure {
+fn absent(text: &str, path: &Path, error: &std::io::Error) -> CliError {
     // A link that leads nowhere is something of the user's, too.
     if path.is_symlink() {
         return leads_nowhere(text);
     }
     if path.starts_with("/dev") {
-        return Failure::usage(format!("use target '{text}': there is no such device"))
+        return CliError::usage(format!("use target '{text}': there is no such device"))
             .hint("lsblk names those that there are");
     }
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Failure::usage(format!("use target '{text}': {error}"));
+        return CliError::usage(format!("use target '{text}': {error}"));
     }
-    let failure = Failure::usage(format!(
+    let failure = CliError::usage(format!(
         "use target '{text}': there is no such file or directory"
     ));
     let near = near(path);
@@ -513,23 +517,23 @@ fn near(path: &Path) -> Vec<String> {
 
 impl TargetSpec {
     /// Reads what is no path of this machine.
-    fn by_word(text: &str) -> Result<Option<Self>, Failure> {
+    fn by_word(text: &str) -> Result<Option<Self>, CliError> {
         Ok(Some(match text {
             "null" => TargetSpec::Null,
             // Not in the help: only a measurement of the program itself wants it.
             "nop" => TargetSpec::Nop,
-            sim if SimDevice::is_meant(sim) => {
-                TargetSpec::Sim(sim.parse().map_err(Failure::usage)?)
+            sim if SimDeviceSpec::is_meant(sim) => {
+                TargetSpec::Sim(sim.parse().map_err(CliError::usage)?)
             }
-            address if Address::is_meant(address) => {
-                TargetSpec::Nfs(address.parse().map_err(Failure::usage)?)
+            address if NfsAddress::is_meant(address) => {
+                TargetSpec::Nfs(address.parse().map_err(CliError::usage)?)
             }
-            address if attach::Address::is_meant(address) => {
-                let address = address.parse().map_err(Failure::usage)?;
+            address if attach::RemoteDiskAddress::is_meant(address) => {
+                let address = address.parse().map_err(CliError::usage)?;
                 TargetSpec::Attach(Box::new(address))
             }
             name if is_stack(name) => {
-                let choice = Choice::parse(name).map_err(Failure::usage)?;
+                let choice = StackConfig::parse(name).map_err(CliError::usage)?;
                 TargetSpec::Stack(Box::new(choice))
             }
             _ => return Ok(None),
@@ -537,11 +541,11 @@ impl TargetSpec {
     }
 
     /// Reads a target that is used from other machines: a path is a directory of theirs.
-    pub(crate) fn parse_on_nodes(text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse_on_nodes(text: &str) -> Result<Self, CliError> {
         match TargetSpec::by_word(text)? {
             Some(spec) => Ok(spec),
             None if text.starts_with('/') => Ok(TargetSpec::Directory(text.into())),
-            None => Err(Failure::usage(format!(
+            None => Err(CliError::usage(format!(
                 "use target '{text}' from nodes: give a directory that is on all of them by its \
                  absolute path, an NFS export (nfs://host/export), or a stack"
             ))),
@@ -549,8 +553,8 @@ impl TargetSpec {
     }
 }
 
-fn refuse_existing(text: &str) -> Failure {
-    Failure::usage(format!(
+fn refuse_existing(text: &str) -> CliError {
+    CliError::usage(format!(
         "use target '{text}': it exists, and plimsoll only writes to files it made"
     ))
     .hint("give a directory, or the path of a file that does not exist yet: file:PATH")

@@ -6,12 +6,12 @@
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::Place;
 use plimsoll_engine::RunOptions;
+use plimsoll_engine::TargetLocation;
 use plimsoll_engine::{EngineChoice, prepare};
 
 static GO: AtomicBool = AtomicBool::new(false);
@@ -20,7 +20,7 @@ static GO: AtomicBool = AtomicBool::new(false);
 fn play(words: &str) -> (Vec<PhaseResult>, Option<String>) {
     let directory = tempfile::tempdir().unwrap();
     let workload = plimsoll_classics::parse(words).unwrap();
-    let place = Place::Directory {
+    let place = TargetLocation::Directory {
         path: directory.path(),
         direct_align: 0,
     };
@@ -50,7 +50,7 @@ fn play(words: &str) -> (Vec<PhaseResult>, Option<String>) {
 
 /// Plays the words and holds each phase against the operations it should have done; kinds that
 /// are not named are free.
-fn check(words: &str, expect: &[(&str, &[(Kind, u64)])]) {
+fn check(words: &str, expect: &[(&str, &[(OpKind, u64)])]) {
     let (phases, text) = play(words);
     let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
     let expected: Vec<&str> = expect.iter().map(|(name, _)| *name).collect();
@@ -67,43 +67,49 @@ fn check(words: &str, expect: &[(&str, &[(Kind, u64)])]) {
 /// Without the byte phases: a million operations each at the least.
 #[test]
 fn bonnie_does_its_phases() {
-    let (fsync, close, sync) = ((Kind::Fsync, 1), (Kind::Close, 1), (Kind::SyncAll, 1));
+    let (fsync, close, sync) = ((OpKind::Fsync, 1), (OpKind::Close, 1), (OpKind::SyncAll, 1));
     check(
         "bonnie++ -s 1:64k:40:2 -f 0 -n 1:600:600:2:512",
         &[
-            ("put_block", &[(Kind::Write, 16), fsync, close]),
+            ("put_block", &[(OpKind::Write, 16), fsync, close]),
             (
                 "rewrite",
-                &[(Kind::Read, 16), (Kind::Write, 16), fsync, close],
+                &[(OpKind::Read, 16), (OpKind::Write, 16), fsync, close],
             ),
             (
                 "get_block",
-                &[(Kind::Read, 16), (Kind::Write, 0), fsync, close],
+                &[(OpKind::Read, 16), (OpKind::Write, 0), fsync, close],
             ),
             (
                 "seeks",
-                &[(Kind::Read, 40), (Kind::Fsync, 2), (Kind::Close, 2)],
+                &[(OpKind::Read, 40), (OpKind::Fsync, 2), (OpKind::Close, 2)],
             ),
             (
                 "seq_create",
-                &[(Kind::Create, 1024), (Kind::WriteWhole, 1024), sync],
+                &[(OpKind::Create, 1024), (OpKind::WriteWhole, 1024), sync],
             ),
-            ("seq_stat", &[(Kind::Stat, 1024), (Kind::ReadWhole, 1024)]),
-            ("seq_del", &[(Kind::Delete, 1024), sync]),
+            (
+                "seq_stat",
+                &[(OpKind::Stat, 1024), (OpKind::ReadWhole, 1024)],
+            ),
+            ("seq_del", &[(OpKind::Delete, 1024), sync]),
             (
                 "ran_create",
-                &[(Kind::Create, 1024), (Kind::WriteWhole, 1024), sync],
+                &[(OpKind::Create, 1024), (OpKind::WriteWhole, 1024), sync],
             ),
-            ("ran_stat", &[(Kind::Stat, 1024), (Kind::ReadWhole, 1024)]),
-            ("ran_del", &[(Kind::Delete, 1024), sync]),
+            (
+                "ran_stat",
+                &[(OpKind::Stat, 1024), (OpKind::ReadWhole, 1024)],
+            ),
+            ("ran_del", &[(OpKind::Delete, 1024), sync]),
         ],
     );
 }
 
 #[test]
 fn iozone_does_every_record_of_every_child() {
-    let writes: &[(Kind, u64)] = &[(Kind::Write, 48), (Kind::Read, 0), (Kind::Fsync, 3)];
-    let reads: &[(Kind, u64)] = &[(Kind::Read, 48), (Kind::Write, 0), (Kind::Fsync, 3)];
+    let writes: &[(OpKind, u64)] = &[(OpKind::Write, 48), (OpKind::Read, 0), (OpKind::Fsync, 3)];
+    let reads: &[(OpKind, u64)] = &[(OpKind::Read, 48), (OpKind::Write, 0), (OpKind::Fsync, 3)];
     check(
         "iozone -i 0 1 2 -t 3 -s 64 -r 4 -x -e",
         &[
@@ -127,20 +133,20 @@ fn the_surveys_fill_their_cells() {
         &[
             (
                 "rsz=64K crg=2 thr=4 write",
-                &[(Kind::Write, 16), (Kind::Read, 0)],
+                &[(OpKind::Write, 16), (OpKind::Read, 0)],
             ),
             (
                 "rsz=64K crg=2 thr=4 read",
-                &[(Kind::Read, 16), (Kind::Write, 0)],
+                &[(OpKind::Read, 16), (OpKind::Write, 0)],
             ),
         ],
     );
     check(
         "obdfilter-survey,size=1,rszlo=64,rszhi=64,nobjlo=2,nobjhi=2,thrlo=4,thrhi=4",
         &[
-            ("rsz=64K obj=2 thr=4 write", &[(Kind::Write, 16)]),
-            ("rsz=64K obj=2 thr=4 rewrite", &[(Kind::Write, 16)]),
-            ("rsz=64K obj=2 thr=4 read", &[(Kind::Read, 16)]),
+            ("rsz=64K obj=2 thr=4 write", &[(OpKind::Write, 16)]),
+            ("rsz=64K obj=2 thr=4 rewrite", &[(OpKind::Write, 16)]),
+            ("rsz=64K obj=2 thr=4 read", &[(OpKind::Read, 16)]),
         ],
     );
     check(
@@ -148,18 +154,18 @@ fn the_surveys_fill_their_cells() {
         &[
             (
                 "write",
-                &[(Kind::Write, 2), (Kind::Fsync, 1), (Kind::Close, 1)],
+                &[(OpKind::Write, 2), (OpKind::Fsync, 1), (OpKind::Close, 1)],
             ),
-            ("read", &[(Kind::Read, 2), (Kind::Close, 1)]),
+            ("read", &[(OpKind::Read, 2), (OpKind::Close, 1)]),
         ],
     );
     check(
         "mds-survey,file_count=65,thrlo=4,thrhi=4,dir_count=2",
         &[
-            ("thr=4 create", &[(Kind::Create, 64), (Kind::Close, 64)]),
-            ("thr=4 lookup", &[(Kind::Open, 64), (Kind::Close, 64)]),
-            ("thr=4 md_getattr", &[(Kind::Stat, 64)]),
-            ("thr=4 destroy", &[(Kind::Delete, 64)]),
+            ("thr=4 create", &[(OpKind::Create, 64), (OpKind::Close, 64)]),
+            ("thr=4 lookup", &[(OpKind::Open, 64), (OpKind::Close, 64)]),
+            ("thr=4 md_getattr", &[(OpKind::Stat, 64)]),
+            ("thr=4 destroy", &[(OpKind::Delete, 64)]),
         ],
     );
 }
@@ -172,19 +178,27 @@ fn ior_and_sysbench_do_what_was_asked() {
         ("ior-easy,t=4k,b=16k,workers=3,F=off", 12),
         ("ior-hard,s=10,workers=3", 30),
     ] {
-        let write = [(Kind::Write, transfers), (Kind::Fsync, 3), (Kind::Close, 3)];
-        let read = [(Kind::Read, transfers), (Kind::Fsync, 0), (Kind::Close, 3)];
+        let write = [
+            (OpKind::Write, transfers),
+            (OpKind::Fsync, 3),
+            (OpKind::Close, 3),
+        ];
+        let read = [
+            (OpKind::Read, transfers),
+            (OpKind::Fsync, 0),
+            (OpKind::Close, 3),
+        ];
         check(words, &[("write", &write), ("read", &read)]);
     }
     let small = "file-total-size=1m,threads=2,events=50,time=0";
     for (mode, kind, syncs) in [
-        ("seqwr", Kind::Write, 2),
-        ("seqrewr", Kind::Write, 2),
-        ("seqrd", Kind::Read, 0),
-        ("rndrd", Kind::Read, 0),
-        ("rndwr", Kind::Write, 2),
+        ("seqwr", OpKind::Write, 2),
+        ("seqrewr", OpKind::Write, 2),
+        ("seqrd", OpKind::Read, 0),
+        ("rndrd", OpKind::Read, 0),
+        ("rndwr", OpKind::Write, 2),
     ] {
         let words = format!("sysbench-fileio,file-test-mode={mode},{small}");
-        check(&words, &[(mode, &[(kind, 50), (Kind::Fsync, syncs)])]);
+        check(&words, &[(mode, &[(kind, 50), (OpKind::Fsync, syncs)])]);
     }
 }

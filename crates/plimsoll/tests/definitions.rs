@@ -2,7 +2,7 @@
 //! The file loops that are known by name, operation by operation as the engine asks for them.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_engine::{TracedOp, trace_ops};
 
@@ -13,14 +13,14 @@ fn trace(workload: &str, group: u32, count: usize) -> Vec<TracedOp> {
 
 /// Names of the kinds, runs of the same as `kind*count`.
 fn kinds(traced: &[TracedOp]) -> String {
-    let mut words: Vec<(Kind, u32)> = Vec::new();
+    let mut words: Vec<(OpKind, u32)> = Vec::new();
     for op in traced {
         match words.last_mut() {
             Some((kind, count)) if *kind == op.kind => *count += 1,
             _ => words.push((op.kind, 1)),
         }
     }
-    let word = |(kind, count): &(Kind, u32)| match count {
+    let word = |(kind, count): &(OpKind, u32)| match count {
         1 => kind.to_string(),
         count => format!("{kind}*{count}"),
     };
@@ -58,7 +58,7 @@ fn webserver_has_thirty_one_operations_and_one_log() {
     // The log is opened when it is first needed, and stays open.
     let expect = format!("{reads} open append {reads} append");
     assert_eq!(kinds(&traced), expect);
-    let logs = traced.iter().filter(|op| op.kind == Kind::Append);
+    let logs = traced.iter().filter(|op| op.kind == OpKind::Append);
     let mut logs: Vec<&str> = logs.map(|op| op.file.as_str()).collect();
     logs.dedup();
     assert_eq!(logs.len(), 1);
@@ -84,7 +84,7 @@ fn webproxy_has_nineteen_operations_with_or_without_a_limit() {
 
 #[test]
 fn one_file_at_random_is_opened_once_and_used_in_whole_blocks() {
-    for (name, kind) in [("randomread", Kind::Read), ("randomwrite", Kind::Write)] {
+    for (name, kind) in [("randomread", OpKind::Read), ("randomwrite", OpKind::Write)] {
         let traced = trace(&format!("{name},filesize=1m,workingset=64k"), 0, 101);
         assert_eq!(kinds(&traced), format!("open {kind}*100"));
         for op in &traced[1..] {
@@ -138,7 +138,7 @@ fn mdtest_goes_over_its_share_phase_by_phase() {
     assert_eq!(of(3), "delete*5");
     assert!(
         phase(0)
-            .filter(|op| op.kind == Kind::WriteWhole)
+            .filter(|op| op.kind == OpKind::WriteWhole)
             .all(|op| op.len == 3901)
     );
     let easy = trace("mdtest-easy,n=5,threads=2", 0, 100);
@@ -165,17 +165,17 @@ fn small_files_of_bonnie_are_gone_over_once() {
         found.count()
     };
     for (phase, kind, expect) in [
-        (0, Kind::Create, 1024),
-        (0, Kind::WriteWhole, 1024),
-        (0, Kind::Close, 1024),
-        (0, Kind::SyncAll, 1),
-        (1, Kind::Stat, 1024),
-        (1, Kind::ReadWhole, 1024),
-        (2, Kind::Delete, 1024),
-        (2, Kind::SyncAll, 1),
+        (0, OpKind::Create, 1024),
+        (0, OpKind::WriteWhole, 1024),
+        (0, OpKind::Close, 1024),
+        (0, OpKind::SyncAll, 1),
+        (1, OpKind::Stat, 1024),
+        (1, OpKind::ReadWhole, 1024),
+        (2, OpKind::Delete, 1024),
+        (2, OpKind::SyncAll, 1),
     ] {
         assert_eq!(of(phase, kind), expect, "{phase} {kind}");
     }
-    let sizes = traced.iter().filter(|op| op.kind == Kind::WriteWhole);
+    let sizes = traced.iter().filter(|op| op.kind == OpKind::WriteWhole);
     assert!(sizes.clone().all(|op| (1000..=2000).contains(&op.len)));
 }

@@ -13,31 +13,31 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use play::{Responses, Trace};
+use play::{FidelityTrace, ResponseTimes};
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_engine::SimDevice;
-use plimsoll_trace::Keep;
+use plimsoll_engine::SimDeviceSpec;
+use plimsoll_trace::TraceFitOptions;
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
 /// Largest offset of mean, median and 99th percentile, in the median of the seeds.
 const GATES: [f64; 3] = [0.02, 0.02, 0.05];
 
-fn figures(responses: &Responses) -> [f64; 3] {
+fn figures(responses: &ResponseTimes) -> [f64; 3] {
     let quantile = |q| responses.quantile(q);
     [responses.mean(), quantile(0.5), quantile(0.99)]
 }
 
 /// Holds the packed requests of a trace against the recorded ones.
 fn holds(path: &Path) {
-    let trace = Trace::open(path).unwrap();
+    let trace = FidelityTrace::open(path).unwrap();
     let recorded = trace.exactly().unwrap();
-    let packed = trace.requests(Keep::default()).unwrap();
-    let device: SimDevice = "sim(flash,erase_every=16M)".parse().unwrap();
+    let packed = trace.requests(TraceFitOptions::default()).unwrap();
+    let device: SimDeviceSpec = "sim(flash,erase_every=16M)".parse().unwrap();
     for factor in [0.5, 1.0, 2.0] {
         let mut off = [const { Vec::new() }; 3];
         for seed in 1..=5 {
-            let play = |model| figures(&Responses::of(model, factor, &device, Seed(seed)));
+            let play = |model| figures(&ResponseTimes::of(model, factor, &device, Seed(seed)));
             let (recorded, packed) = (play(&recorded), play(&packed));
             for (n, off) in off.iter_mut().enumerate() {
                 off.push(packed[n] / recorded[n] - 1.0);
@@ -106,7 +106,7 @@ fn a_model_of_counters_keeps_what_was_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bursts.trace");
     std::fs::write(&path, bursts()).unwrap();
-    let trace = Trace::open(&path).unwrap();
+    let trace = FidelityTrace::open(&path).unwrap();
     let interval = plimsoll_core::units::Nanos::SECOND;
     let model = trace.counters(interval).unwrap();
     let cells = model.envelope.cells();

@@ -8,15 +8,15 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::{Gaps, Model, Space};
+use plimsoll_core::model::{PackedGapPrecision, ReplayAddressSpace, WorkloadModel};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::Place;
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::{EngineChoice, SimDevice};
-use plimsoll_trace::Keep;
-use plimsoll_trace::requests::{self, Sorted};
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::{EngineChoice, SimDeviceSpec};
+use plimsoll_trace::TraceFitOptions;
+use plimsoll_trace::requests::{self, TraceSorter};
 
 const HOUR_NS: u64 = 3_600 * 1_000_000_000;
 
@@ -38,13 +38,13 @@ fn hour() -> (String, Vec<u64>) {
     (text, starts)
 }
 
-fn model(path: &Path, gaps: Option<Gaps>) -> Model {
+fn model(path: &Path, gaps: Option<PackedGapPrecision>) -> WorkloadModel {
     let survey = plimsoll_trace::survey(&mut *requests::open(path).unwrap()).unwrap();
     let disk = survey.devices[0].name.clone();
-    let mut reader = Sorted::new(requests::open(path).unwrap());
-    let keep = Keep {
+    let mut reader = TraceSorter::new(requests::open(path).unwrap());
+    let keep = TraceFitOptions {
         gaps,
-        ..Keep::default()
+        ..TraceFitOptions::default()
     };
     let fitted = plimsoll_trace::fit_requests(&mut reader, &survey, &disk, "hour", keep);
     fitted.unwrap().model
@@ -52,8 +52,13 @@ fn model(path: &Path, gaps: Option<Gaps>) -> Model {
 
 /// How far the instants that are meant are from the recorded ones at most, in the first and the last
 /// minute, ns.
-fn offsets(model: &Model, starts: &[u64]) -> [u64; 2] {
-    let played = model.play(&model.whole(1.0), &Space::AsRecorded, 512, Seed(1));
+fn offsets(model: &WorkloadModel, starts: &[u64]) -> [u64; 2] {
+    let played = model.play(
+        &model.whole(1.0),
+        &ReplayAddressSpace::AsRecorded,
+        512,
+        Seed(1),
+    );
     let meant: Vec<u64> = played.map(|request| request.intended_at.0).collect();
     assert_eq!(meant.len(), starts.len());
     let largest = |from: u64, to: u64| {
@@ -71,7 +76,7 @@ fn an_hour_is_played_without_drift() {
     let path = folder.path().join("hour.trace");
     let (text, starts) = hour();
     std::fs::write(&path, text).unwrap();
-    let exact = model(&path, Some(Gaps::Exact));
+    let exact = model(&path, Some(PackedGapPrecision::Exact));
     let (at_first, at_last) = (
         offsets(&exact, &starts),
         offsets(&model(&path, None), &starts),
@@ -85,11 +90,11 @@ fn an_hour_is_played_without_drift() {
     assert!(at_first.iter().all(|off| *off <= 1), "{told}");
 
     // The engine hands them over at these instants, in virtual time, however long it goes on.
-    let disk: SimDevice = "sim".parse().unwrap();
+    let disk: SimDeviceSpec = "sim".parse().unwrap();
     let workload = Workload::Model(Box::new(exact));
     let go = AtomicBool::new(false);
     let mut prepared = plimsoll_engine::prepare(
-        Place::Sim(disk),
+        TargetLocation::Sim(disk),
         &workload,
         None,
         Seed(1),

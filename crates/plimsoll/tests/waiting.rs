@@ -8,18 +8,18 @@ use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::Model;
+use plimsoll_core::model::WorkloadModel;
 use plimsoll_core::num::round_u64;
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::Place;
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::sim::Device as _;
-use plimsoll_engine::{EngineChoice, SimDevice};
-use plimsoll_trace::Keep;
-use plimsoll_trace::requests::{self, Sorted};
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::sim::SimDeviceModel as _;
+use plimsoll_engine::{EngineChoice, SimDeviceSpec};
+use plimsoll_trace::TraceFitOptions;
+use plimsoll_trace::requests::{self, TraceSorter};
 
 const SLOW: &str = "sim(queue,service=2ms,servers=4,law=exponential)";
 const FAST: &str = "sim(queue,service=1ms,servers=4,law=exponential)";
@@ -40,7 +40,7 @@ enum Source {
 
 /// Starts and times taken of what a source sends to a device until `end`.
 fn sent(source: Source, device: &str, end: Nanos, seed: Seed) -> Vec<(Nanos, Nanos)> {
-    let device: SimDevice = device.parse().unwrap();
+    let device: SimDeviceSpec = device.parse().unwrap();
     let mut device = device.device(seed);
     let mut rng = Rng::new(seed);
     let mut think = |mean_ns: f64| Nanos(round_u64(rng.exponential(mean_ns)));
@@ -68,8 +68,8 @@ fn sent(source: Source, device: &str, end: Nanos, seed: Seed) -> Vec<(Nanos, Nan
         if at >= end {
             break;
         }
-        let request = Request {
-            kind: Kind::Read,
+        let request = OpRequest {
+            kind: OpKind::Read,
             file: 0,
             offset: 0,
             len: 4_096,
@@ -89,7 +89,7 @@ fn sent(source: Source, device: &str, end: Nanos, seed: Seed) -> Vec<(Nanos, Nan
 }
 
 /// What is fitted to a recording of it, in the format of MSR.
-fn fitted(source: Source, seed: Seed) -> Model {
+fn fitted(source: Source, seed: Seed) -> WorkloadModel {
     let mut text = String::new();
     for (at, took) in sent(source, SLOW, RECORDED, seed) {
         let (at, took) = (128_166_372_000_000_000 + at.0 / 100, took.0 / 100);
@@ -99,17 +99,18 @@ fn fitted(source: Source, seed: Seed) -> Model {
     let path = folder.path().join("waiting.csv");
     std::fs::write(&path, text).unwrap();
     let survey = plimsoll_trace::survey(&mut *requests::open(&path).unwrap()).unwrap();
-    let mut reader = Sorted::new(requests::open(&path).unwrap());
+    let mut reader = TraceSorter::new(requests::open(&path).unwrap());
     let disk = survey.devices[0].name.clone();
     let fitted =
-        plimsoll_trace::fit_requests(&mut reader, &survey, &disk, "m", Keep::default()).unwrap();
+        plimsoll_trace::fit_requests(&mut reader, &survey, &disk, "m", TraceFitOptions::default())
+            .unwrap();
     fitted.model
 }
 
 /// How many requests of a model are done on a device.
-fn done(model: &Model, device: &str) -> f64 {
+fn done(model: &WorkloadModel, device: &str) -> f64 {
     let workload = Workload::Model(Box::new(model.clone()));
-    let place = Place::Sim(device.parse().unwrap());
+    let place = TargetLocation::Sim(device.parse().unwrap());
     let go = AtomicBool::new(false);
     let mut prepared =
         plimsoll_engine::prepare(place, &workload, None, Seed(1), EngineChoice::Auto, &go).unwrap();

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_core::workload::files::{FileOp, FileSet, LoopOp, Sizes};
+use plimsoll_core::workload::files::{FileLoopOp, FileOp, FileSet, FileSizeDistribution};
 use plimsoll_core::workload::{FileLoop, Workload};
 
 use super::ours::fresh;
@@ -69,8 +69,8 @@ pub(crate) fn files(bench: &Bench) -> Result<Vec<Row>, Failure> {
 
 /// The layout of a file set by plimsoll; what is done with the files is one look at each of some.
 fn layout(bench: &Bench, count: u32) -> Result<f64, Failure> {
-    let set = FileSet::flat("files", count, FILE_BYTES, Sizes::Constant);
-    let files = FileLoop::of("files", set, 1, vec![LoopOp::from(FileOp::Stat)]);
+    let set = FileSet::flat("files", count, FILE_BYTES, FileSizeDistribution::Constant);
+    let files = FileLoop::of("files", set, 1, vec![FileLoopOp::from(FileOp::Stat)]);
     let folder = fresh(&bench.options.dir, "files")?;
     let target = folder.display().to_string();
     let ran = bench.plimsoll.run(&Workload::Files(files), &target, 1);

@@ -2,19 +2,21 @@
 //! Open loops on nothing: whether arrivals come at their rate, and how late they are issued.
 
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Pace};
+use plimsoll_core::workload::blocks::{
+    ArrivalProcess, BlockIoGroup, BlockIoPacing, BlockIoWorkload,
+};
 
 use super::ours::Ran;
 use super::table::{Gate, Row};
 use super::{Bench, Failure};
 
 fn poisson(per_s: f64) -> Workload {
-    Workload::Blocks(Blocks {
+    Workload::Blocks(BlockIoWorkload {
         name: format!("{per_s:.0} a second"),
-        groups: vec![Group {
+        groups: vec![BlockIoGroup {
             depth: 256,
-            pace: Pace::Open(Arrival::Poisson { per_s }),
-            ..Group::default()
+            pace: BlockIoPacing::Open(ArrivalProcess::Poisson { per_s }),
+            ..BlockIoGroup::default()
         }],
     })
 }

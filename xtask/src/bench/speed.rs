@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an operation costs: on nothing, on requests that do nothing, on direct reads.
 
-use plimsoll_core::workload::blocks::{Blocks, Group};
-use plimsoll_core::workload::{Workload, blocks::Extent};
+use plimsoll_core::workload::blocks::{BlockIoGroup, BlockIoWorkload};
+use plimsoll_core::workload::{Workload, blocks::BlockIoExtent};
 
 use super::table::{Gate, Row, Sample};
 use super::{Bench, Failure, Player};
@@ -13,16 +13,16 @@ const FILE_BYTES: u64 = 1 << 30;
 const NO_T_IO_URING: &str = "t/io_uring is not here (scripts/setup.sh bench)";
 
 fn random_reads(depth: u32) -> Workload {
-    let extent = Extent {
+    let extent = BlockIoExtent {
         bytes: FILE_BYTES,
-        ..Extent::default()
+        ..BlockIoExtent::default()
     };
-    Workload::Blocks(Blocks {
+    Workload::Blocks(BlockIoWorkload {
         name: format!("reads at depth {depth}"),
-        groups: vec![Group {
+        groups: vec![BlockIoGroup {
             depth,
             extent,
-            ..Group::default()
+            ..BlockIoGroup::default()
         }],
     })
 }

@@ -10,10 +10,10 @@ pub(crate) use text::text;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::units::parse_size;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::setting;
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Its name on the command line.
 pub(crate) const NAME: &str = "bonnie++";
@@ -30,64 +30,79 @@ const SEEKERS: u32 = 5;
 /// Files are counted in multiples of this many.
 const FILES_EACH: u32 = 1024;
 
-const SETTINGS: &[Setting] = &[
+const SETTINGS: &[SettingDefinition] = &[
     setting(
         "s",
-        Unit::Text,
+        SettingUnit::Text,
         "",
         "size of the file in MiB[:chunk[:seeks[:seekers]]] (default twice r, else 300); 0: none",
     ),
     setting(
         "n",
-        Unit::Text,
+        SettingUnit::Text,
         "16",
         "thousands (1024) of small files[:max[:min[:directories[:chunk]]]]; 0: none",
     ),
     setting(
         "r",
-        Unit::Text,
+        SettingUnit::Text,
         "",
         "memory of the machine in MiB, to check s against; 0: no check",
     ),
     setting(
         "f",
-        Unit::CountOr("0"),
+        SettingUnit::CountOr("0"),
         "3",
         "size of the byte tests in MiB; 0: none",
     ),
     setting(
         "b",
-        Unit::Flag,
+        SettingUnit::Flag,
         "off",
         "fsync after each small file (not of its directory) and each update",
     ),
     setting(
         "D",
-        Unit::Flag,
+        SettingUnit::Flag,
         "off",
         "bypass the page cache in the block tests",
     ),
     setting(
         "c",
-        Unit::Count,
+        SettingUnit::Count,
         "1",
         "label: copies that run at the same time",
     ),
-    setting("x", Unit::Count, "1", "runs; more than one with --blocks"),
-    setting("z", Unit::Text, "", "label: the seed in the CSV line"),
-    setting("m", Unit::Text, "plimsoll", "label: name of the machine"),
+    setting(
+        "x",
+        SettingUnit::Count,
+        "1",
+        "runs; more than one with --blocks",
+    ),
+    setting(
+        "z",
+        SettingUnit::Text,
+        "",
+        "label: the seed in the CSV line",
+    ),
+    setting(
+        "m",
+        SettingUnit::Text,
+        "plimsoll",
+        "label: name of the machine",
+    ),
 ];
 
-pub(crate) const KNOWN: &[Known] = &[Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     name: NAME,
     about: "one large file by bytes, blocks and seeks, then many small files (bonnie++ 2.00)",
     settings: SETTINGS,
-    build: |settings| Ok(phases::build(&Shape::read(settings)?, settings)),
+    build: |settings| Ok(phases::build(&BonnieOptions::read(settings)?, settings)),
 }];
 
 /// The settings, understood.
 #[derive(Debug, Clone, PartialEq)]
-struct Shape {
+struct BonnieOptions {
     size_mib: u64,
     chunk_bytes: u32,
     seeks: u64,
@@ -106,10 +121,10 @@ struct Shape {
     seed: String,
 }
 
-impl Shape {
-    fn read(settings: &Settings) -> Result<Self, Error> {
+impl BonnieOptions {
+    fn read(settings: &SettingValues) -> Result<Self, ClassicsError> {
         let ram_mib = memory(settings)?;
-        let mut shape = Shape {
+        let mut shape = BonnieOptions {
             size_mib: size_for(ram_mib),
             chunk_bytes: CHUNK,
             seeks: SEEKS,
@@ -134,8 +149,8 @@ impl Shape {
     }
 
     /// `s`: MiB, or with a unit; chunk; seeks; seekers.
-    fn read_size(&mut self, settings: &Settings) -> Result<(), Error> {
-        let parts = Parts::new(settings, "s", 4)?;
+    fn read_size(&mut self, settings: &SettingValues) -> Result<(), ClassicsError> {
+        let parts = BonnieSettingParts::new(settings, "s", 4)?;
         if let Some(size) = parts.get(0) {
             let mib = match size.parse::<u64>() {
                 Ok(mib) => Ok(mib),
@@ -158,8 +173,8 @@ impl Shape {
     }
 
     /// `n`: thousands of files; largest and smallest size; directories; chunk.
-    fn read_number(&mut self, settings: &Settings) -> Result<(), Error> {
-        let parts = Parts::new(settings, "n", 5)?;
+    fn read_number(&mut self, settings: &SettingValues) -> Result<(), ClassicsError> {
+        let parts = BonnieSettingParts::new(settings, "n", 5)?;
         self.number = saturating_u32(parts.whole_from_zero(0, 16, 1_000_000)?);
         if let Some(max) = parts.get(1) {
             if max.starts_with('-') {
@@ -180,7 +195,7 @@ impl Shape {
         Ok(())
     }
 
-    fn check(&self, settings: &Settings, ram_mib: u64) -> Result<(), Error> {
+    fn check(&self, settings: &SettingValues, ram_mib: u64) -> Result<(), ClassicsError> {
         if self.size_mib == 0 && self.number == 0 {
             return Err(settings.wrong("s", "0", "without small files (n) there is nothing to do"));
         }
@@ -216,7 +231,7 @@ pub(crate) fn notes() -> Vec<String> {
     ]
 }
 
-fn memory(settings: &Settings) -> Result<u64, Error> {
+fn memory(settings: &SettingValues) -> Result<u64, ClassicsError> {
     match settings.text("r") {
         "" => Ok(0),
         text => match text.parse::<u64>() {
@@ -236,17 +251,17 @@ fn size_for(ram_mib: u64) -> u64 {
 }
 
 /// The value of a setting that is parts between colons; an empty part has its default.
-struct Parts<'a> {
-    settings: &'a Settings,
+struct BonnieSettingParts<'a> {
+    settings: &'a SettingValues,
     name: &'a str,
     parts: Vec<&'a str>,
 }
 
-impl<'a> Parts<'a> {
-    fn new(settings: &'a Settings, name: &'a str, most: usize) -> Result<Self, Error> {
+impl<'a> BonnieSettingParts<'a> {
+    fn new(settings: &'a SettingValues, name: &'a str, most: usize) -> Result<Self, ClassicsError> {
         let parts: Vec<&str> = settings.text(name).split(':').collect();
         let count = parts.len();
-        let parts = Parts {
+        let parts = BonnieSettingParts {
             settings,
             name,
             parts,
@@ -262,14 +277,14 @@ impl<'a> Parts<'a> {
         part.filter(|part| !part.is_empty())
     }
 
-    fn whole(&self, place: usize, default: u64, most: u64) -> Result<u64, Error> {
+    fn whole(&self, place: usize, default: u64, most: u64) -> Result<u64, ClassicsError> {
         match self.whole_from_zero(place, default, most)? {
             0 => Err(self.wrong("a part is 0 that must be at least 1")),
             value => Ok(value),
         }
     }
 
-    fn whole_from_zero(&self, place: usize, default: u64, most: u64) -> Result<u64, Error> {
+    fn whole_from_zero(&self, place: usize, default: u64, most: u64) -> Result<u64, ClassicsError> {
         let Some(part) = self.get(place) else {
             return Ok(default);
         };
@@ -280,7 +295,7 @@ impl<'a> Parts<'a> {
     }
 
     /// A chunk: a power of two of 256 bytes to 1 MiB.
-    fn chunk(&self, part: &str) -> Result<u32, Error> {
+    fn chunk(&self, part: &str) -> Result<u32, ClassicsError> {
         let bytes = parse_size(part).map_err(|reason| self.wrong(&reason))?;
         if bytes.is_power_of_two() && (256..=MIB).contains(&bytes) {
             return Ok(saturating_u32(bytes));
@@ -288,7 +303,7 @@ impl<'a> Parts<'a> {
         Err(self.wrong("a chunk is a power of two from 256 to 1 MiB"))
     }
 
-    fn wrong(&self, reason: &str) -> Error {
+    fn wrong(&self, reason: &str) -> ClassicsError {
         let value = self.settings.text(self.name);
         self.settings.wrong(self.name, value, reason)
     }
@@ -300,10 +315,10 @@ mod tests {
 
     use super::*;
 
-    fn shape(given: &[(&str, &str)]) -> Shape {
+    fn shape(given: &[(&str, &str)]) -> BonnieOptions {
         let classic = built(NAME, given).classic.unwrap();
-        let settings = Settings::new(NAME, SETTINGS, &classic.settings).unwrap();
-        Shape::read(&settings).unwrap()
+        let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).unwrap();
+        BonnieOptions::read(&settings).unwrap()
     }
 
     #[test]

@@ -1,69 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The phases of bonnie++, in its order.
 
-use plimsoll_core::comparison::Metric;
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::syncs::Syncs;
+use plimsoll_core::comparison::ComparisonMetric;
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::syncs::SyncPolicy;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Names, Order, Over, Sizes, Tree, WithoutFile,
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoRegion, BlockIoStopCondition,
 };
-use plimsoll_core::workload::series::Phase;
+use plimsoll_core::workload::files::{
+    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOrder, FileLoopSelection,
+    FileNameScheme, FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
+};
+use plimsoll_core::workload::series::PhaseSpec;
 
-use super::{MIB, NAME, Shape};
+use super::{BonnieOptions, MIB, NAME};
 use crate::parts::{block_phase, file_phase, series};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::settings::SettingValues;
 
 /// One in so many seeks changes the chunk and writes it back.
 const UPDATE_EVERY: f64 = 10.0;
 
-pub(super) fn build(shape: &Shape, settings: &Settings) -> Workload {
+pub(super) fn build(shape: &BonnieOptions, settings: &SettingValues) -> Workload {
     let mut phases = Vec::new();
     if shape.size_mib > 0 {
         phases.extend(large_file(shape));
     }
     if shape.number > 0 {
-        phases.extend(small_files(shape, "seq", Names::NumberFirst, Order::Listed));
+        phases.extend(small_files(
+            shape,
+            "seq",
+            FileNameScheme::NumberFirst,
+            FileLoopOrder::Listed,
+        ));
         phases.extend(small_files(
             shape,
             "ran",
-            Names::NumberLast,
-            Order::Shuffled,
+            FileNameScheme::NumberLast,
+            FileLoopOrder::Shuffled,
         ));
     }
     series(NAME, settings, phases)
 }
 
-fn large_file(shape: &Shape) -> Vec<Phase> {
+fn large_file(shape: &BonnieOptions) -> Vec<PhaseSpec> {
     let bytes = shape.byte_mib * MIB;
-    let putc = Group {
-        extent: extent(bytes, Made::During),
-        mix: vec![Turn::of(TurnKind::Write, 1)],
+    let putc = BlockIoGroup {
+        extent: extent(bytes, BlockIoFileCreation::During),
+        mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, 1)],
         direct: false,
         ..sequential(shape)
     };
-    let put_block = Group {
-        extent: extent(shape.size_mib * MIB, Made::During),
-        mix: vec![Turn::of(TurnKind::Write, shape.chunk_bytes)],
+    let put_block = BlockIoGroup {
+        extent: extent(shape.size_mib * MIB, BlockIoFileCreation::During),
+        mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, shape.chunk_bytes)],
         ..sequential(shape)
     };
-    let of_chunks = |kind| Group {
-        mix: vec![Turn::of(kind, shape.chunk_bytes)],
+    let of_chunks = |kind| BlockIoGroup {
+        mix: vec![BlockIoMixEntry::of(kind, shape.chunk_bytes)],
         ..sequential(shape)
     };
-    let getc = Group {
-        mix: vec![Turn::of(TurnKind::Read, 1)],
-        work: Work::Each(bytes),
+    let getc = BlockIoGroup {
+        mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Read, 1)],
+        work: BlockIoStopCondition::Each(bytes),
         direct: false,
         ..sequential(shape)
     };
     let phases = [
         ("putc", putc),
         ("put_block", put_block),
-        ("rewrite", of_chunks(TurnKind::Update)),
+        ("rewrite", of_chunks(BlockIoOpKind::Update)),
         ("getc", getc),
-        ("get_block", of_chunks(TurnKind::Read)),
+        ("get_block", of_chunks(BlockIoOpKind::Read)),
         ("seeks", seeks(shape)),
     ];
     let wanted = |name: &str| shape.byte_mib > 0 || !matches!(name, "putc" | "getc");
@@ -73,59 +82,64 @@ fn large_file(shape: &Shape) -> Vec<Phase> {
 }
 
 /// Seeks are counted, everything else is measured in bytes.
-fn counted(mut phase: Phase) -> Phase {
+fn counted(mut phase: PhaseSpec) -> PhaseSpec {
     if phase.name == "seeks" {
-        phase.metric = Metric::OpsPerSecond;
+        phase.metric = ComparisonMetric::OpsPerSecond;
     }
     phase
 }
 
 /// One worker that goes once through the file of an earlier phase.
-fn sequential(shape: &Shape) -> Group {
-    Group {
+fn sequential(shape: &BonnieOptions) -> BlockIoGroup {
+    BlockIoGroup {
         name: "bonnie".into(),
-        extent: extent(shape.size_mib * MIB, Made::Earlier),
-        offsets: Offsets::Sequential,
-        finish: vec![Finish::Fsync, Finish::Close],
+        extent: extent(shape.size_mib * MIB, BlockIoFileCreation::Earlier),
+        offsets: OffsetPattern::Sequential,
+        finish: vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close],
         direct: shape.direct,
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     }
 }
 
-fn extent(bytes: u64, made: Made) -> Extent {
-    Extent {
+fn extent(bytes: u64, made: BlockIoFileCreation) -> BlockIoExtent {
+    BlockIoExtent {
         file: "bonnie".into(),
         shared: true,
         bytes,
-        region: Region::Whole,
+        region: BlockIoRegion::Whole,
         made,
     }
 }
 
-fn seeks(shape: &Shape) -> Group {
-    let turn = |kind, weight| Turn {
+fn seeks(shape: &BonnieOptions) -> BlockIoGroup {
+    let turn = |kind, weight| BlockIoMixEntry {
         weight,
-        ..Turn::of(kind, shape.chunk_bytes)
+        ..BlockIoMixEntry::of(kind, shape.chunk_bytes)
     };
-    Group {
+    BlockIoGroup {
         name: "seekers".into(),
         workers: shape.seekers,
         mix: vec![
-            turn(TurnKind::Read, UPDATE_EVERY - 1.0),
-            turn(TurnKind::Update, 1.0),
+            turn(BlockIoOpKind::Read, UPDATE_EVERY - 1.0),
+            turn(BlockIoOpKind::Update, 1.0),
         ],
-        offsets: Offsets::Uniform,
-        work: Work::Together(shape.seeks),
-        syncs: Syncs {
+        offsets: OffsetPattern::Uniform,
+        work: BlockIoStopCondition::Together(shape.seeks),
+        syncs: SyncPolicy {
             every: u32::from(shape.sync),
-            ..Syncs::default()
+            ..SyncPolicy::default()
         },
         ..sequential(shape)
     }
 }
 
-fn small_files(shape: &Shape, prefix: &str, names: Names, order: Order) -> [Phase; 3] {
+fn small_files(
+    shape: &BonnieOptions,
+    prefix: &str,
+    names: FileNameScheme,
+    order: FileLoopOrder,
+) -> [PhaseSpec; 3] {
     let has_data = shape.max_bytes > 0;
     let piece_bytes = shape.file_chunk_bytes;
     let mut create = vec![FileOp::Create];
@@ -147,8 +161,8 @@ fn small_files(shape: &Shape, prefix: &str, names: Names, order: Order) -> [Phas
         let set = FileSet {
             prealloc: if made_earlier { 1.0 } else { 0.0 },
             tree: match shape.directories {
-                1 => Tree::Flat,
-                count => Tree::Even(count),
+                1 => FileTreeLayout::Flat,
+                count => FileTreeLayout::Even(count),
             },
             names,
             made_earlier,
@@ -159,10 +173,10 @@ fn small_files(shape: &Shape, prefix: &str, names: Names, order: Order) -> [Phas
                 sizes(shape),
             )
         };
-        let group = LoopGroup {
+        let group = FileLoopGroup {
             name: "bonnie".into(),
             threads: 1,
-            ops: ops.into_iter().map(LoopOp::from).collect(),
+            ops: ops.into_iter().map(FileLoopOp::from).collect(),
             direct: false,
             sync: false,
         };
@@ -170,29 +184,29 @@ fn small_files(shape: &Shape, prefix: &str, names: Names, order: Order) -> [Phas
             name: name.clone(),
             sets: vec![set],
             groups: vec![group],
-            over: Over::Each(order),
+            over: FileLoopSelection::Each(order),
             events_per_s: None,
             sync_at_end,
-            without_file: WithoutFile::Fail,
+            without_file: FileLoopNoFilePolicy::Fail,
         };
         file_phase(&name, files)
     };
     [
-        file_loop("create", create, Order::Numbered, false, true),
+        file_loop("create", create, FileLoopOrder::Numbered, false, true),
         file_loop("stat", stat, order, true, false),
         file_loop("del", vec![FileOp::Delete], order, true, true),
     ]
 }
 
-fn mean(shape: &Shape) -> u64 {
+fn mean(shape: &BonnieOptions) -> u64 {
     u64::midpoint(shape.min_bytes, shape.max_bytes)
 }
 
-fn sizes(shape: &Shape) -> Sizes {
+fn sizes(shape: &BonnieOptions) -> FileSizeDistribution {
     if shape.min_bytes == shape.max_bytes {
-        Sizes::Constant
+        FileSizeDistribution::Constant
     } else {
-        Sizes::UniformFrom(shape.min_bytes)
+        FileSizeDistribution::UniformFrom(shape.min_bytes)
     }
 }
 
@@ -233,50 +247,50 @@ mod tests {
             NAME,
             &[("s", "64:4k:100:3"), ("f", "2"), ("D", "on"), ("b", "on")],
         );
-        let both = Finish::Fsync;
+        let both = BlockIoFinalOp::Fsync;
         for (phase, turn, bytes, made, work, direct, file_bytes) in [
             (
                 "putc",
-                TurnKind::Write,
+                BlockIoOpKind::Write,
                 1,
-                Made::During,
-                Work::Pass,
+                BlockIoFileCreation::During,
+                BlockIoStopCondition::Pass,
                 false,
                 2 << 20,
             ),
             (
                 "put_block",
-                TurnKind::Write,
+                BlockIoOpKind::Write,
                 4096,
-                Made::During,
-                Work::Pass,
+                BlockIoFileCreation::During,
+                BlockIoStopCondition::Pass,
                 true,
                 64 << 20,
             ),
             (
                 "rewrite",
-                TurnKind::Update,
+                BlockIoOpKind::Update,
                 4096,
-                Made::Earlier,
-                Work::Pass,
+                BlockIoFileCreation::Earlier,
+                BlockIoStopCondition::Pass,
                 true,
                 64 << 20,
             ),
             (
                 "getc",
-                TurnKind::Read,
+                BlockIoOpKind::Read,
                 1,
-                Made::Earlier,
-                Work::Each(2 << 20),
+                BlockIoFileCreation::Earlier,
+                BlockIoStopCondition::Each(2 << 20),
                 false,
                 64 << 20,
             ),
             (
                 "get_block",
-                TurnKind::Read,
+                BlockIoOpKind::Read,
                 4096,
-                Made::Earlier,
-                Work::Pass,
+                BlockIoFileCreation::Earlier,
+                BlockIoStopCondition::Pass,
                 true,
                 64 << 20,
             ),
@@ -284,7 +298,7 @@ mod tests {
             let [group] = groups(&series, phase) else {
                 panic!("{phase} has one group");
             };
-            assert_eq!(group.mix, [Turn::of(turn, bytes)], "{phase}");
+            assert_eq!(group.mix, [BlockIoMixEntry::of(turn, bytes)], "{phase}");
             assert_eq!((group.workers, group.depth), (1, 1), "{phase}");
             assert_eq!((group.extent.made, group.work), (made, work), "{phase}");
             assert_eq!(
@@ -292,8 +306,8 @@ mod tests {
                 (direct, file_bytes),
                 "{phase}"
             );
-            assert_eq!(group.offsets, Offsets::Sequential, "{phase}");
-            assert_eq!(group.finish, [both, Finish::Close], "{phase}");
+            assert_eq!(group.offsets, OffsetPattern::Sequential, "{phase}");
+            assert_eq!(group.finish, [both, BlockIoFinalOp::Close], "{phase}");
             assert_eq!(group.syncs.every, 0, "{phase}");
         }
     }
@@ -304,13 +318,19 @@ mod tests {
         let [seekers] = groups(&series, "seeks") else {
             panic!("seeks has one group");
         };
-        assert_eq!((seekers.workers, seekers.work), (3, Work::Together(100)));
+        assert_eq!(
+            (seekers.workers, seekers.work),
+            (3, BlockIoStopCondition::Together(100))
+        );
         assert_eq!(
             (seekers.offsets.clone(), seekers.syncs.every),
-            (Offsets::Uniform, 1)
+            (OffsetPattern::Uniform, 1)
         );
         let weights: Vec<_> = seekers.mix.iter().map(|t| (t.kind, t.weight)).collect();
-        assert_eq!(weights, [(TurnKind::Read, 9.0), (TurnKind::Update, 1.0)]);
+        assert_eq!(
+            weights,
+            [(BlockIoOpKind::Read, 9.0), (BlockIoOpKind::Update, 1.0)]
+        );
         assert_eq!(series.data_set_bytes(), 64 << 20);
     }
 
@@ -325,32 +345,32 @@ mod tests {
                 &[][..],
                 "seq_create",
                 vec![Create, Close],
-                Order::Numbered,
+                FileLoopOrder::Numbered,
                 true,
             ),
-            (&[], "seq_stat", vec![Stat], Order::Listed, false),
-            (&[], "seq_del", vec![Delete], Order::Listed, true),
+            (&[], "seq_stat", vec![Stat], FileLoopOrder::Listed, false),
+            (&[], "seq_del", vec![Delete], FileLoopOrder::Listed, true),
             (
                 &[],
                 "ran_create",
                 vec![Create, Close],
-                Order::Numbered,
+                FileLoopOrder::Numbered,
                 true,
             ),
-            (&[], "ran_stat", vec![Stat], Order::Shuffled, false),
-            (&[], "ran_del", vec![Delete], Order::Shuffled, true),
+            (&[], "ran_stat", vec![Stat], FileLoopOrder::Shuffled, false),
+            (&[], "ran_del", vec![Delete], FileLoopOrder::Shuffled, true),
             (
                 &data,
                 "seq_create",
                 vec![Create, write, Fsync, Close],
-                Order::Numbered,
+                FileLoopOrder::Numbered,
                 true,
             ),
             (
                 &data,
                 "ran_stat",
                 vec![Stat, Open, read, Close],
-                Order::Shuffled,
+                FileLoopOrder::Shuffled,
                 false,
             ),
         ] {
@@ -358,15 +378,29 @@ mod tests {
             let files = file_loop(&series, phase);
             let own: Vec<FileOp> = files.groups[0].ops.iter().map(|op| op.op).collect();
             assert_eq!(own, ops, "{phase}");
-            assert_eq!(files.over, Over::Each(order), "{phase}");
+            assert_eq!(files.over, FileLoopSelection::Each(order), "{phase}");
             assert_eq!(files.sync_at_end, sync_at_end, "{phase}");
             let set = &files.sets[0];
             let sequential = phase.starts_with("seq");
-            assert_eq!(set.names == Names::NumberFirst, sequential, "{phase}");
+            assert_eq!(
+                set.names == FileNameScheme::NumberFirst,
+                sequential,
+                "{phase}"
+            );
             assert_eq!(set.made_earlier, !phase.ends_with("create"), "{phase}");
             let (entries, tree, sizes, mean) = match given {
-                [] => (16 * 1024, Tree::Flat, Sizes::Constant, 0),
-                _ => (2048, Tree::Even(4), Sizes::UniformFrom(10), 505),
+                [] => (
+                    16 * 1024,
+                    FileTreeLayout::Flat,
+                    FileSizeDistribution::Constant,
+                    0,
+                ),
+                _ => (
+                    2048,
+                    FileTreeLayout::Even(4),
+                    FileSizeDistribution::UniformFrom(10),
+                    505,
+                ),
             };
             assert_eq!((set.entries, set.tree), (entries, tree), "{phase}");
             assert_eq!((set.sizes, set.mean_bytes), (sizes, mean), "{phase}");

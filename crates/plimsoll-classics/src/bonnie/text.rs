@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use plimsoll_core::event::{OpStats, PhaseResult};
 use plimsoll_core::num::floor_u64;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::workload::series::ClassicProgram;
 
-use super::{CHUNK, NAME, SEEKERS, SEEKS, SETTINGS, Shape};
+use super::{BonnieOptions, CHUNK, NAME, SEEKERS, SEEKS, SETTINGS};
 use crate::parts::{KIB, bytes, done, end_line, find, per_second};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::settings::SettingValues;
 
 /// A phase that is over sooner gives no number.
 const SHORTEST: Nanos = Nanos(500_000_000);
@@ -30,7 +30,7 @@ const SMALL: [&str; 6] = [
 ];
 
 /// The figures of one phase.
-struct Figure {
+struct BonnieFigure {
     kind: FigureKind,
     /// KiB, seeks or files per second.
     per_s: f64,
@@ -49,9 +49,9 @@ enum FigureKind {
 
 /// The table and below it the CSV line, phases that are missing left empty (the run was cut short);
 /// `None` when all are.
-pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
-    let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
-    let shape = Shape::read(&settings).ok()?;
+pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
+    let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
+    let shape = BonnieOptions::read(&settings).ok()?;
     let large = figures(&LARGE, shape.size_mib > 0, shape.byte_mib > 0, phases);
     let small = figures(&SMALL, shape.number > 0, true, phases);
     if large.iter().chain(&small).all(Option::is_none) {
@@ -75,31 +75,33 @@ fn figures(
     wanted: bool,
     byte_tests: bool,
     phases: &[PhaseResult],
-) -> Vec<Option<Figure>> {
+) -> Vec<Option<BonnieFigure>> {
     let figure = |name: &&str| {
         if !wanted || (!byte_tests && BYTE_PHASES.contains(name)) {
             return None;
         }
-        find(phases, name).map(|phase| Figure::of(name, phase))
+        find(phases, name).map(|phase| BonnieFigure::of(name, phase))
     };
     names.iter().map(figure).collect()
 }
 
-impl Figure {
+impl BonnieFigure {
     fn of(name: &str, phase: &PhaseResult) -> Self {
         let stats = &phase.stats;
         let (kind, amount) = match name {
             // What was read is the same file again: it is counted once.
-            "putc" | "put_block" | "rewrite" => (FigureKind::KiB, bytes(stats, Kind::Write) / KIB),
-            "getc" | "get_block" => (FigureKind::KiB, bytes(stats, Kind::Read) / KIB),
+            "putc" | "put_block" | "rewrite" => {
+                (FigureKind::KiB, bytes(stats, OpKind::Write) / KIB)
+            }
+            "getc" | "get_block" => (FigureKind::KiB, bytes(stats, OpKind::Read) / KIB),
             // An update begins with a read: reads count the seeks.
-            "seeks" => (FigureKind::Seeks, done(stats, Kind::Read)),
-            "seq_create" | "ran_create" => (FigureKind::Files, done(stats, Kind::Create)),
-            "seq_stat" | "ran_stat" => (FigureKind::Files, done(stats, Kind::Stat)),
-            _ => (FigureKind::Files, done(stats, Kind::Delete)),
+            "seeks" => (FigureKind::Seeks, done(stats, OpKind::Read)),
+            "seq_create" | "ran_create" => (FigureKind::Files, done(stats, OpKind::Create)),
+            "seq_stat" | "ran_stat" => (FigureKind::Files, done(stats, OpKind::Stat)),
+            _ => (FigureKind::Files, done(stats, OpKind::Delete)),
         };
         let cpu_ns = (phase.user_cpu_ns + phase.system_cpu_ns) as f64;
-        Figure {
+        BonnieFigure {
             kind,
             per_s: per_second(amount, phase.wall),
             cpu_percent: floor_u64(per_second(cpu_ns / 1e7, phase.wall)),
@@ -134,9 +136,9 @@ impl Figure {
 
 /// Longest single operation of those that the phase is about; not what ended it.
 fn longest(stats: &OpStats, kind: FigureKind) -> Nanos {
-    let counted = |of: &Kind| match kind {
+    let counted = |of: &OpKind| match kind {
         FigureKind::KiB | FigureKind::Seeks => of.is_read() || of.is_write(),
-        FigureKind::Files => *of != Kind::SyncAll,
+        FigureKind::Files => *of != OpKind::SyncAll,
     };
     let of_kind = stats.0.iter().filter(|(of, _)| counted(of));
     let longest = of_kind.map(|(_, stats)| stats.service.max_ns()).max();
@@ -164,7 +166,7 @@ fn time(time: Nanos) -> String {
     }
 }
 
-fn large_table(out: &mut String, shape: &Shape, figures: &[Option<Figure>]) {
+fn large_table(out: &mut String, shape: &BonnieOptions, figures: &[Option<BonnieFigure>]) {
     out.push_str(
         "Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-\n",
     );
@@ -183,7 +185,7 @@ fn large_table(out: &mut String, shape: &Shape, figures: &[Option<Figure>]) {
 }
 
 /// The size with what is not as by default: `64M:512:2:100:3` for chunk, copies, seeks, seekers.
-fn large_label(shape: &Shape) -> String {
+fn large_label(shape: &BonnieOptions) -> String {
     let unless = |is_default: bool, text: String| if is_default { String::new() } else { text };
     let parts = [
         size(shape.size_mib),
@@ -212,7 +214,7 @@ fn short_bytes(bytes: u64) -> String {
     bytes.to_string()
 }
 
-fn small_table(out: &mut String, shape: &Shape, figures: &[Option<Figure>]) {
+fn small_table(out: &mut String, shape: &BonnieOptions, figures: &[Option<BonnieFigure>]) {
     out.push_str(
         "Version 2.00a       ------Sequential Create------ --------Random Create--------\n",
     );
@@ -233,7 +235,7 @@ fn small_table(out: &mut String, shape: &Shape, figures: &[Option<Figure>]) {
 }
 
 /// `16`, or with sizes and directories `2:1000:10/4`, and the chunk when it is not the default.
-fn small_label(shape: &Shape) -> String {
+fn small_label(shape: &BonnieOptions) -> String {
     let mut label = shape.number.to_string();
     let has_chunk = shape.file_chunk_bytes != CHUNK;
     if shape.max_bytes > 0 || shape.directories > 1 || has_chunk {
@@ -248,7 +250,7 @@ fn small_label(shape: &Shape) -> String {
     label
 }
 
-fn row(out: &mut String, front: &str, figures: &[Option<Figure>]) {
+fn row(out: &mut String, front: &str, figures: &[Option<BonnieFigure>]) {
     out.push_str(front);
     for figure in figures {
         let (rate, cpu) = match figure {
@@ -260,7 +262,7 @@ fn row(out: &mut String, front: &str, figures: &[Option<Figure>]) {
     end_line(out);
 }
 
-fn longest_row(out: &mut String, figures: &[Option<Figure>]) {
+fn longest_row(out: &mut String, figures: &[Option<BonnieFigure>]) {
     out.push_str("Latency          ");
     for figure in figures {
         let longest = figure.as_ref().map_or(String::new(), |f| time(f.longest));
@@ -270,7 +272,11 @@ fn longest_row(out: &mut String, figures: &[Option<Figure>]) {
 }
 
 /// The 50 fields of format 1.98, in the order of bonnie++'s own readers.
-fn csv(shape: &Shape, large: &[Option<Figure>], small: &[Option<Figure>]) -> String {
+fn csv(
+    shape: &BonnieOptions,
+    large: &[Option<BonnieFigure>],
+    small: &[Option<BonnieFigure>],
+) -> String {
     let unless = |is_empty: bool, text: String| if is_empty { String::new() } else { text };
     let (no_large, no_small) = (shape.size_mib == 0, shape.number == 0);
     let or_zero = |value: u64| unless(no_small || value == 0, value.to_string());
@@ -305,12 +311,12 @@ fn csv(shape: &Shape, large: &[Option<Figure>], small: &[Option<Figure>]) -> Str
     ]);
     fields.extend(small.iter().flat_map(rate_and_cpu));
     let longest =
-        |figure: &Option<Figure>| figure.as_ref().map_or(String::new(), |f| time(f.longest));
+        |figure: &Option<BonnieFigure>| figure.as_ref().map_or(String::new(), |f| time(f.longest));
     fields.extend(large.iter().chain(small).map(longest));
     fields.join(",")
 }
 
-fn rate_and_cpu(figure: &Option<Figure>) -> [String; 2] {
+fn rate_and_cpu(figure: &Option<BonnieFigure>) -> [String; 2] {
     match figure {
         Some(figure) => [figure.rate(), figure.cpu()],
         None => [String::new(), String::new()],
@@ -336,36 +342,36 @@ mod tests {
             result(
                 "putc",
                 1.0,
-                &[(Kind::Write, 2, mib, 429), (Kind::Fsync, 1, 0, 900_000)],
+                &[(OpKind::Write, 2, mib, 429), (OpKind::Fsync, 1, 0, 900_000)],
             ),
-            result("put_block", 0.5, &[(Kind::Write, 64, mib, 150_000)]),
+            result("put_block", 0.5, &[(OpKind::Write, 64, mib, 150_000)]),
             result(
                 "rewrite",
                 2.0,
-                &[(Kind::Read, 64, mib, 10), (Kind::Write, 64, mib, 20)],
+                &[(OpKind::Read, 64, mib, 10), (OpKind::Write, 64, mib, 20)],
             ),
-            result("getc", 0.5, &[(Kind::Read, 2, mib, 256)]),
-            result("get_block", 0.01, &[(Kind::Read, 64, mib, 101)]),
+            result("getc", 0.5, &[(OpKind::Read, 2, mib, 256)]),
+            result("get_block", 0.01, &[(OpKind::Read, 64, mib, 101)]),
             result(
                 "seeks",
                 4.0,
-                &[(Kind::Read, 100, 512, 3098), (Kind::Write, 10, 512, 1)],
+                &[(OpKind::Read, 100, 512, 3098), (OpKind::Write, 10, 512, 1)],
             ),
         ];
         phases[1].user_cpu_ns = 100_000_000;
         phases[1].system_cpu_ns = 400_000_000;
         for (name, kind) in [
-            ("seq_create", Kind::Create),
-            ("seq_stat", Kind::Stat),
-            ("seq_del", Kind::Delete),
-            ("ran_create", Kind::Create),
-            ("ran_stat", Kind::Stat),
-            ("ran_del", Kind::Delete),
+            ("seq_create", OpKind::Create),
+            ("seq_stat", OpKind::Stat),
+            ("seq_del", OpKind::Delete),
+            ("ran_create", OpKind::Create),
+            ("ran_stat", OpKind::Stat),
+            ("ran_del", OpKind::Delete),
         ] {
-            let list = [(kind, 2048, 0, 37), (Kind::SyncAll, 1, 0, 5_000_000)];
+            let list = [(kind, 2048, 0, 37), (OpKind::SyncAll, 1, 0, 5_000_000)];
             phases.push(result(name, 2.0, &list));
         }
-        phases[8].stats = crate::parts::tests::stats(&[(Kind::Delete, 2048, 0, 150_000_000)]);
+        phases[8].stats = crate::parts::tests::stats(&[(OpKind::Delete, 2048, 0, 150_000_000)]);
         phases
     }
 

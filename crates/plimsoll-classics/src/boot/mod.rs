@@ -5,15 +5,15 @@
 //! This program starts the machine and says when it was ready, because only that time is meant: neither
 //! preparing nor ending it.
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{OpStats, PhaseResult};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::commands::{Command, Commands, Output};
+use plimsoll_core::workload::commands::{CommandOutputFormat, CommandWorkload, WorkloadCommand};
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::setting;
 
 /// Room of both disks.
@@ -28,23 +28,23 @@ const MEDIAN: &str = "boot, median";
 /// How a remark begins.
 const NOTE: &str = "note ";
 
-const BOOTS: Setting = setting(
+const BOOTS: SettingDefinition = setting(
     "boots",
-    Unit::Count,
+    SettingUnit::Count,
     "5",
     "how often it is booted, 1 to 1000",
 );
 
-pub(crate) const KNOWN: &[Known] = &[Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     name: "boot",
     about: "a virtual machine with its disks on the target, booted until it is ready",
     settings: &[BOOTS],
     build,
 }];
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let boots = settings.count_within("boots", 1, 1000)?.to_string();
-    let step = |name: &str, words: &[&str], output| Command {
+    let step = |name: &str, words: &[&str], output| WorkloadCommand {
         name: name.into(),
         argv: words.iter().map(|&word| word.to_owned()).collect(),
         output,
@@ -53,10 +53,10 @@ fn build(settings: &Settings) -> Result<Workload, Error> {
     let itself = ["{plimsoll}", "__boot"];
     let prepare = [&itself[..], &["prepare", "{dir}"]].concat();
     let run = [&itself[..], &["run", "{dir}", "{tmp}", &boots]].concat();
-    Ok(Workload::Commands(Commands {
+    Ok(Workload::Commands(CommandWorkload {
         name: "boot".into(),
-        prepare: vec![step("make its disks", &prepare, Output::Time)],
-        phases: vec![step("boot", &run, Output::Boots)],
+        prepare: vec![step("make its disks", &prepare, CommandOutputFormat::Time)],
+        phases: vec![step("boot", &run, CommandOutputFormat::Boots)],
         finish: Vec::new(),
         data_bytes: DATA_BYTES,
     }))
@@ -79,8 +79,8 @@ pub fn note(text: &str) -> String {
 ///
 /// # Errors
 /// When a line is no time, or there is none.
-pub fn read(text: &str) -> Result<(Vec<PhaseResult>, Vec<String>), Error> {
-    let wrong = |reason: String| Error::Output {
+pub fn read(text: &str) -> Result<(Vec<PhaseResult>, Vec<String>), ClassicsError> {
+    let wrong = |reason: String| ClassicsError::Output {
         program: "boot".into(),
         reason,
     };
@@ -120,7 +120,7 @@ fn phase(name: String, seconds: f64) -> PhaseResult {
     let wall = Nanos::from_secs_f64(seconds);
     PhaseResult {
         name,
-        metric: Metric::WallTime,
+        metric: ComparisonMetric::WallTime,
         value: wall.0 as f64,
         wall,
         stats: OpStats::default(),

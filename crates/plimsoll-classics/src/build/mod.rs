@@ -7,13 +7,13 @@
 //! that is compiled has left the page cache before.
 
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::commands::{Command, Commands, Output};
+use plimsoll_core::workload::commands::{CommandOutputFormat, CommandWorkload, WorkloadCommand};
 
 use crate::copy::script;
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::setting;
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Source package of Debian that is built when none is named: 30 000 lines of C and a Makefile
 /// that needs nothing but a compiler.
@@ -46,21 +46,26 @@ const UNPACK: &str = "mkdir \"$2\"; tar -xf \"$1\" -C \"$2\" --strip-components=
 /// Compiles what lies in the working directory, `$1` at a time.
 const COMPILE: &str = "[ -e Makefile ] || [ -e makefile ] || [ -e GNUmakefile ] || ./configure > /dev/null; make -j \"$1\" > /dev/null";
 
-const SOURCE: Setting = setting(
+const SOURCE: SettingDefinition = setting(
     "src",
-    Unit::Text,
+    SettingUnit::Text,
     "",
     "C source with a Makefile or a configure script: a directory or an archive (default: Debian's lua5.4)",
 );
-const JOBS: Setting = setting("jobs", Unit::Count, "2", "compilers at the same time");
+const JOBS: SettingDefinition = setting(
+    "jobs",
+    SettingUnit::Count,
+    "2",
+    "compilers at the same time",
+);
 
-pub(crate) const KNOWN: &[Known] = &[Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     name: "build",
     about: "a C program is unpacked, compiled and removed, or that in a root file system of its own",
     settings: &[
         setting(
             "mode",
-            Unit::Text,
+            SettingUnit::Text,
             "compile",
             "compile, or chroot (as root)",
         ),
@@ -68,7 +73,7 @@ pub(crate) const KNOWN: &[Known] = &[Known {
         JOBS,
         setting(
             "suite",
-            Unit::Text,
+            SettingUnit::Text,
             "bookworm",
             "release of Debian (chroot)",
         ),
@@ -80,18 +85,18 @@ pub(crate) const KNOWN: &[Known] = &[Known {
     },
 }];
 
-fn tool(name: &str) -> Command {
+fn tool(name: &str) -> WorkloadCommand {
     let argv = [name, "--version"].map(String::from).to_vec();
-    Command {
+    WorkloadCommand {
         name: format!("find {name}"),
         argv,
-        output: Output::Time,
+        output: CommandOutputFormat::Time,
         moves: None,
     }
 }
 
 /// The archive `{tmp}/source.tar`, whatever it is packed with: tar sees that by itself.
-fn source(settings: &Settings) -> Command {
+fn source(settings: &SettingValues) -> WorkloadCommand {
     match settings.text("src") {
         "" => script(
             "fetch the source",
@@ -109,20 +114,20 @@ fn source(settings: &Settings) -> Command {
     }
 }
 
-fn compile(settings: &Settings) -> Result<Workload, Error> {
+fn compile(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let jobs = settings.count_within("jobs", 1, 1024)?.to_string();
     let forget = ["{plimsoll}", "__forget", "{dir}/tree"]
         .map(String::from)
         .to_vec();
-    let forget = Command {
+    let forget = WorkloadCommand {
         name: "forget the source".into(),
         argv: forget,
-        output: Output::Time,
+        output: CommandOutputFormat::Time,
         moves: None,
     };
     let synced =
         |name: &str, text: &str, words: &[&str]| script(name, &format!("{text}\nsync -f ."), words);
-    Ok(Workload::Commands(Commands {
+    Ok(Workload::Commands(CommandWorkload {
         name: "build".into(),
         prepare: vec![
             tool("tar"),
@@ -154,7 +159,7 @@ fn compile(settings: &Settings) -> Result<Workload, Error> {
     }))
 }
 
-fn chroot(settings: &Settings) -> Result<Workload, Error> {
+fn chroot(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let jobs = settings.count_within("jobs", 1, 1024)?.to_string();
     let suite = settings.text("suite");
     if suite.is_empty() || !suite.chars().all(|c| c.is_ascii_alphanumeric()) {
@@ -179,7 +184,7 @@ fn chroot(settings: &Settings) -> Result<Workload, Error> {
     let synced =
         |name: &str, text: &str, words: &[&str]| script(name, &format!("{text}\nsync -f ."), words);
     let root = "{dir}/root";
-    Ok(Workload::Commands(Commands {
+    Ok(Workload::Commands(CommandWorkload {
         name: "build".into(),
         prepare: vec![
             tool("debootstrap"),

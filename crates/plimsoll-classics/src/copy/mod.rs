@@ -8,55 +8,76 @@
 
 mod tree;
 
-pub use tree::{File, Shape, files};
+pub use tree::{CopyFile, CopySourceKind, files};
 
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::commands::{Command, Commands, Moves, Output};
+use plimsoll_core::workload::commands::{
+    CommandOutputFormat, CommandTransfer, CommandWorkload, WorkloadCommand,
+};
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::setting;
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Characters of a host and its directory besides letters and digits: a word that a shell on the
 /// other side would read differently is refused.
 const HOST_CHARACTERS: &str = "@.-_/~:[]";
 
-const SEED: Setting = setting("seed", Unit::Count, "1", "seed of sizes and contents");
-const HOST: Setting = setting(
+const SEED: SettingDefinition = setting(
+    "seed",
+    SettingUnit::Count,
+    "1",
+    "seed of sizes and contents",
+);
+const HOST: SettingDefinition = setting(
     "host",
-    Unit::Text,
+    SettingUnit::Text,
     "",
     "copy over ssh from and to this machine: user@host or user@host:directory",
 );
 
-const LARGE: &[Setting] = &[
-    setting("size", Unit::Size(1), "297000000", "bytes of the file"),
+const LARGE: &[SettingDefinition] = &[
+    setting(
+        "size",
+        SettingUnit::Size(1),
+        "297000000",
+        "bytes of the file",
+    ),
     HOST,
     SEED,
 ];
-const TREE: &[Setting] = &[
-    setting("size", Unit::Size(1), "203000000", "bytes of all files"),
+const TREE: &[SettingDefinition] = &[
+    setting(
+        "size",
+        SettingUnit::Size(1),
+        "203000000",
+        "bytes of all files",
+    ),
     HOST,
     SEED,
 ];
 
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[
+    WorkloadDefinition {
         name: "copy-large",
         about: "one file of 297 MB copied to the target and from it (cp, or scp with host=)",
         settings: LARGE,
-        build: |settings| build("copy-large", Shape::Large, settings),
+        build: |settings| build("copy-large", CopySourceKind::Large, settings),
     },
-    Known {
+    WorkloadDefinition {
         name: "copy-tree",
         about: "a tree of 203 MB copied to the target and from it (cp -r, or scp -r with host=)",
         settings: TREE,
-        build: |settings| build("copy-tree", Shape::Tree, settings),
+        build: |settings| build("copy-tree", CopySourceKind::Tree, settings),
     },
 ];
 
-fn build(name: &str, shape: Shape, settings: &Settings) -> Result<Workload, Error> {
+fn build(
+    name: &str,
+    shape: CopySourceKind,
+    settings: &SettingValues,
+) -> Result<Workload, ClassicsError> {
     let bytes = settings.bytes_within("size", 1 << 10, 1 << 40)?;
     let seed = settings.count("seed");
     let make = |place: &str| {
@@ -83,20 +104,21 @@ fn build(name: &str, shape: Shape, settings: &Settings) -> Result<Workload, Erro
     let way = if host.is_empty() {
         local()
     } else {
-        check_host(host).map_err(|reason| settings.wrong::<Error>("host", host, &reason))?;
+        check_host(host)
+            .map_err(|reason| settings.wrong::<ClassicsError>("host", host, &reason))?;
         over_ssh(host)
     };
     prepare.extend(way.prepare);
-    Ok(Workload::Commands(Commands {
+    Ok(Workload::Commands(CommandWorkload {
         name: name.into(),
         prepare,
         phases: vec![
-            Command {
-                moves: Some(Moves::To(bytes)),
+            WorkloadCommand {
+                moves: Some(CommandTransfer::To(bytes)),
                 ..way.to
             },
-            Command {
-                moves: Some(Moves::From(bytes)),
+            WorkloadCommand {
+                moves: Some(CommandTransfer::From(bytes)),
                 ..way.from
             },
         ],
@@ -106,16 +128,16 @@ fn build(name: &str, shape: Shape, settings: &Settings) -> Result<Workload, Erro
 }
 
 /// How files get to the target and from it.
-struct Way {
-    prepare: Vec<Command>,
-    to: Command,
-    from: Command,
-    finish: Command,
+struct CopyCommands {
+    prepare: Vec<WorkloadCommand>,
+    to: WorkloadCommand,
+    from: WorkloadCommand,
+    finish: WorkloadCommand,
 }
 
-fn local() -> Way {
+fn local() -> CopyCommands {
     let [tree, copy, source, back] = ["{tmp}/tree", "{dir}/copy", "{dir}/source", "{tmp}/back"];
-    Way {
+    CopyCommands {
         prepare: Vec::new(),
         to: script(
             "to",
@@ -131,7 +153,7 @@ fn local() -> Way {
     }
 }
 
-fn over_ssh(host: &str) -> Way {
+fn over_ssh(host: &str) -> CopyCommands {
     let (machine, directory) = host.split_once(':').unwrap_or((host, "."));
     let there = format!("{}/plimsoll-copy", directory.trim_end_matches('/'));
     let [tree, back] = ["tree", "back"].map(|name| format!("{machine}:{there}/{name}"));
@@ -144,7 +166,7 @@ fn over_ssh(host: &str) -> Way {
         &put,
         &[machine, &there, "{tmp}/tree", &tree],
     );
-    Way {
+    CopyCommands {
         prepare: vec![
             step("find ssh", ["ssh", "-V"].map(String::from).to_vec()),
             put,
@@ -171,18 +193,18 @@ fn check_host(host: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn step(name: &str, argv: Vec<String>) -> Command {
-    Command {
+fn step(name: &str, argv: Vec<String>) -> WorkloadCommand {
+    WorkloadCommand {
         name: name.into(),
         argv,
-        output: Output::Time,
+        output: CommandOutputFormat::Time,
         moves: None,
     }
 }
 
 /// A few commands of a shell, which find their words as `$1` and so on: names of directories are
 /// never part of the script.
-pub(crate) fn script(name: &str, text: &str, words: &[&str]) -> Command {
+pub(crate) fn script(name: &str, text: &str, words: &[&str]) -> WorkloadCommand {
     let argv = ["sh", "-ec", text, "sh"]
         .into_iter()
         .chain(words.iter().copied());
@@ -194,7 +216,7 @@ mod tests {
     use super::*;
     use crate::workload;
 
-    fn commands(name: &str, given: &[(&str, &str)]) -> Result<Commands, Error> {
+    fn commands(name: &str, given: &[(&str, &str)]) -> Result<CommandWorkload, ClassicsError> {
         let own = given
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -209,7 +231,13 @@ mod tests {
         for (name, bytes) in [("copy-large", 297_000_000), ("copy-tree", 203_000_000)] {
             let it = commands(name, &[]).unwrap();
             let moves: Vec<_> = it.phases.iter().map(|phase| phase.moves).collect();
-            assert_eq!(moves, [Some(Moves::To(bytes)), Some(Moves::From(bytes))]);
+            assert_eq!(
+                moves,
+                [
+                    Some(CommandTransfer::To(bytes)),
+                    Some(CommandTransfer::From(bytes))
+                ]
+            );
             assert!(
                 it.phases
                     .iter()

@@ -16,27 +16,27 @@ const DIRECTORY_FILES: usize = 32;
 
 /// What is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum CopySourceKind {
     /// One file.
     Large,
     /// Two large files and many below 1 MB in directories.
     Tree,
 }
 
-impl Shape {
+impl CopySourceKind {
     /// Its name in commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Shape::Large => "large",
-            Shape::Tree => "tree",
+            CopySourceKind::Large => "large",
+            CopySourceKind::Tree => "tree",
         }
     }
 
     /// The shape of this name.
     #[must_use]
-    pub fn of(name: &str) -> Option<Shape> {
-        [Shape::Large, Shape::Tree]
+    pub fn of(name: &str) -> Option<CopySourceKind> {
+        [CopySourceKind::Large, CopySourceKind::Tree]
             .into_iter()
             .find(|shape| shape.name() == name)
     }
@@ -44,7 +44,7 @@ impl Shape {
 
 /// A file to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct CopyFile {
     /// Name below the top, with directories.
     pub path: String,
     /// Its size.
@@ -55,20 +55,20 @@ pub struct File {
 
 /// The files of a shape; together they have exactly `bytes` bytes.
 #[must_use]
-pub fn files(shape: Shape, bytes: u64, seed: Seed) -> Vec<File> {
+pub fn files(shape: CopySourceKind, bytes: u64, seed: Seed) -> Vec<CopyFile> {
     let sizes = match shape {
-        Shape::Large => vec![bytes],
-        Shape::Tree => sizes(bytes, seed),
+        CopySourceKind::Large => vec![bytes],
+        CopySourceKind::Tree => sizes(bytes, seed),
     };
     let path = |at: usize| match (shape, at) {
-        (Shape::Large, _) => "large".to_owned(),
-        (Shape::Tree, 0 | 1) => format!("large-{at}"),
+        (CopySourceKind::Large, _) => "large".to_owned(),
+        (CopySourceKind::Tree, 0 | 1) => format!("large-{at}"),
         _ => {
             let directory = (at - 2) / DIRECTORY_FILES;
             format!("d{}/d{directory}/f{at}", directory / 8)
         }
     };
-    let file = |(at, bytes)| File {
+    let file = |(at, bytes)| CopyFile {
         path: path(at),
         bytes,
         seed: seed.derive("copy content", at as u64),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_tree_has_two_large_files_and_many_below_a_megabyte() {
-        let tree = files(Shape::Tree, 203_000_000, Seed(1));
+        let tree = files(CopySourceKind::Tree, 203_000_000, Seed(1));
         let total: u64 = tree.iter().map(|file| file.bytes).sum();
         assert_eq!(
             (total, tree[0].bytes, tree[1].bytes),
@@ -109,14 +109,14 @@ mod tests {
         assert!((500..1_000).contains(&tree.len()), "{}", tree.len());
         let names: BTreeSet<&str> = tree.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(names.len(), tree.len());
-        assert_eq!(tree, files(Shape::Tree, 203_000_000, Seed(1)));
-        assert_ne!(tree, files(Shape::Tree, 203_000_000, Seed(2)));
+        assert_eq!(tree, files(CopySourceKind::Tree, 203_000_000, Seed(1)));
+        assert_ne!(tree, files(CopySourceKind::Tree, 203_000_000, Seed(2)));
     }
 
     #[test]
     fn every_size_is_met_exactly() {
         for bytes in [1_024, 99_999, 5_000_000] {
-            for shape in [Shape::Large, Shape::Tree] {
+            for shape in [CopySourceKind::Large, CopySourceKind::Tree] {
                 let total: u64 = files(shape, bytes, Seed(3))
                     .iter()
                     .map(|file| file.bytes)

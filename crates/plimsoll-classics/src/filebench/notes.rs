@@ -3,7 +3,7 @@
 //! `docs/workloads/filebench.md` has all differences; here are those that can be seen in results.
 
 use plimsoll_core::workload::FileLoop;
-use plimsoll_core::workload::files::Opened;
+use plimsoll_core::workload::files::FileLoopOpenMode;
 
 const START: &str = "unlike in filebench, files begin outside the page cache (there with what the \
     layout has left in it, so a set that fits into memory is faster there), and random bytes are \
@@ -18,7 +18,7 @@ const AIO: &str = "asynchronous writes are made one by one and waited for; fileb
 /// Of what is in the loop itself.
 pub(crate) fn of_loop(files: &FileLoop) -> Vec<String> {
     let mut ops = files.groups.iter().flat_map(|group| &group.ops);
-    let rotates = ops.any(|op| op.opened == Opened::Rotating);
+    let rotates = ops.any(|op| op.opened == FileLoopOpenMode::Rotating);
     let mut notes = vec![START.to_owned()];
     notes.extend(rotates.then(|| DESCRIPTORS.to_owned()));
     notes

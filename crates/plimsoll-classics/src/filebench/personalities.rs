@@ -5,13 +5,14 @@
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree, WithoutFile,
+    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOpenMode, FileLoopSelection,
+    FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
 };
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::setting;
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Shape of filebench's gamma distributions, of sizes and of trees, unless it is told otherwise.
 pub(super) const GAMMA_SHAPE: f64 = 1.5;
@@ -27,72 +28,79 @@ const PIECE_MAX: u64 = 256 << 20;
 /// Largest file: 1 PiB.
 const FILE_MAX: u64 = 1 << 50;
 
-const NFILES_1000: Setting = setting("nfiles", Unit::Count, "1000", "files of the set");
-const NFILES_10000: Setting = setting("nfiles", Unit::Count, "10000", "files of the set");
-const FLAT: Setting = width("1000000");
-const WIDTH_20: Setting = width("20");
-const IOSIZE: Setting = setting(
+const NFILES_1000: SettingDefinition =
+    setting("nfiles", SettingUnit::Count, "1000", "files of the set");
+const NFILES_10000: SettingDefinition =
+    setting("nfiles", SettingUnit::Count, "10000", "files of the set");
+const FLAT: SettingDefinition = width("1000000");
+const WIDTH_20: SettingDefinition = width("20");
+const IOSIZE: SettingDefinition = setting(
     "iosize",
-    Unit::Size(1),
+    SettingUnit::Size(1),
     "1m",
     "bytes per read or write of whole files",
 );
-const APPEND: Setting = setting(
+const APPEND: SettingDefinition = setting(
     "meanappendsize",
-    Unit::Size(1),
+    SettingUnit::Size(1),
     "16k",
     "appends are shorter than this: half of it in the mean",
 );
-const GAMMA: Setting = setting(
+const GAMMA: SettingDefinition = setting(
     "filesizegamma",
-    Unit::Number,
+    SettingUnit::Number,
     "1.5",
     "shape of the gamma distribution of file sizes; 0: all alike",
 );
-const DIRECT: Setting = setting("directio", Unit::Flag, "off", "bypass the page cache");
-const WORKINGSET: Setting = setting(
+const DIRECT: SettingDefinition = setting(
+    "directio",
+    SettingUnit::Flag,
+    "off",
+    "bypass the page cache",
+);
+const WORKINGSET: SettingDefinition = setting(
     "workingset",
-    Unit::Size(1),
+    SettingUnit::Size(1),
     "0",
     "bytes of each file that are used; 0: all",
 );
 
-const fn width(default: &'static str) -> Setting {
+const fn width(default: &'static str) -> SettingDefinition {
     setting(
         "meandirwidth",
-        Unit::Count,
+        SettingUnit::Count,
         default,
         "mean number of entries of a directory",
     )
 }
 
-const fn threads(default: &'static str) -> Setting {
-    setting("nthreads", Unit::Count, default, "threads")
+const fn threads(default: &'static str) -> SettingDefinition {
+    setting("nthreads", SettingUnit::Count, default, "threads")
 }
 
-const fn size(default: &'static str) -> Setting {
+const fn size(default: &'static str) -> SettingDefinition {
     setting(
         "meanfilesize",
-        Unit::Size(1),
+        SettingUnit::Size(1),
         default,
         "mean size of the files",
     )
 }
 
-const fn rate(default: &'static str, help: &'static str) -> Setting {
-    setting("eventrate", Unit::Number, default, help)
+const fn rate(default: &'static str, help: &'static str) -> SettingDefinition {
+    setting("eventrate", SettingUnit::Number, default, help)
 }
 
-const RANDOM: &[Setting] = &[
-    setting("filesize", Unit::Size(1), "5g", "size of the file"),
-    setting("iosize", Unit::Size(1), "8k", "bytes per operation"),
+const RANDOM: &[SettingDefinition] = &[
+    setting("filesize", SettingUnit::Size(1), "5g", "size of the file"),
+    setting("iosize", SettingUnit::Size(1), "8k", "bytes per operation"),
     threads("1"),
     WORKINGSET,
     DIRECT,
 ];
 
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[
+    WorkloadDefinition {
         name: "varmail",
         about: "a mail server that syncs every message (filebench)",
         settings: &[
@@ -106,7 +114,7 @@ pub(crate) const KNOWN: &[Known] = &[
         ],
         build: varmail,
     },
-    Known {
+    WorkloadDefinition {
         name: "webserver",
         about: "a web server: whole files read, one log appended to (filebench)",
         settings: &[
@@ -120,7 +128,7 @@ pub(crate) const KNOWN: &[Known] = &[
         ],
         build: webserver,
     },
-    Known {
+    WorkloadDefinition {
         name: "fileserver",
         about: "home directories: create, write, append, read, delete, stat (filebench)",
         settings: &[
@@ -134,7 +142,7 @@ pub(crate) const KNOWN: &[Known] = &[
         ],
         build: fileserver,
     },
-    Known {
+    WorkloadDefinition {
         name: "webproxy",
         about: "a proxy's cache: one file replaced, five read (filebench)",
         settings: &[
@@ -143,14 +151,14 @@ pub(crate) const KNOWN: &[Known] = &[
             size("16k"),
             setting(
                 "filesizegamma",
-                Unit::Number,
+                SettingUnit::Number,
                 "0",
                 "shape of the gamma distribution of file sizes; 0: all alike",
             ),
             threads("100"),
             setting(
                 "meaniosize",
-                Unit::Size(1),
+                SettingUnit::Size(1),
                 "16k",
                 "new files are shorter than this: half of it in the mean",
             ),
@@ -159,31 +167,51 @@ pub(crate) const KNOWN: &[Known] = &[
         ],
         build: webproxy,
     },
-    Known {
+    WorkloadDefinition {
         name: "randomread",
         about: "random reads of one file through the page cache (filebench)",
         settings: RANDOM,
         build: |settings| random(settings, "randomread", false),
     },
-    Known {
+    WorkloadDefinition {
         name: "randomwrite",
         about: "random writes of one file through the page cache (filebench)",
         settings: RANDOM,
         build: |settings| random(settings, "randomwrite", true),
     },
-    Known {
+    WorkloadDefinition {
         name: "oltp",
         about: "a database: readers, writers of the tables, a log (filebench)",
         settings: &[
-            setting("nfiles", Unit::Count, "10", "table files"),
-            setting("filesize", Unit::Size(1), "10m", "size of each table file"),
-            setting("nlogfiles", Unit::Count, "1", "log files"),
-            setting("logfilesize", Unit::Size(1), "10m", "size of each log file"),
-            setting("nshadows", Unit::Count, "200", "threads that read tables"),
-            setting("ndbwriters", Unit::Count, "10", "threads that write tables"),
+            setting("nfiles", SettingUnit::Count, "10", "table files"),
+            setting(
+                "filesize",
+                SettingUnit::Size(1),
+                "10m",
+                "size of each table file",
+            ),
+            setting("nlogfiles", SettingUnit::Count, "1", "log files"),
+            setting(
+                "logfilesize",
+                SettingUnit::Size(1),
+                "10m",
+                "size of each log file",
+            ),
+            setting(
+                "nshadows",
+                SettingUnit::Count,
+                "200",
+                "threads that read tables",
+            ),
+            setting(
+                "ndbwriters",
+                SettingUnit::Count,
+                "10",
+                "threads that write tables",
+            ),
             setting(
                 "iosize",
-                Unit::Size(1),
+                SettingUnit::Size(1),
                 "2k",
                 "bytes per read or write of tables",
             ),
@@ -193,38 +221,53 @@ pub(crate) const KNOWN: &[Known] = &[
         ],
         build: oltp,
     },
-    Known {
+    WorkloadDefinition {
         name: "videoserver",
         about: "streams read at a rate while new videos replace old ones (filebench)",
         settings: &[
-            setting("filesize", Unit::Size(1), "10g", "size of each video"),
-            setting("numactivevids", Unit::Count, "32", "videos being watched"),
+            setting(
+                "filesize",
+                SettingUnit::Size(1),
+                "10g",
+                "size of each video",
+            ),
+            setting(
+                "numactivevids",
+                SettingUnit::Count,
+                "32",
+                "videos being watched",
+            ),
             setting(
                 "numpassivevids",
-                Unit::Count,
+                SettingUnit::Count,
                 "194",
                 "slots of other videos, half of them filled",
             ),
             threads("48"),
-            setting("readiosize", Unit::Size(1), "256k", "bytes per read"),
-            setting("writeiosize", Unit::Size(1), "1m", "bytes per write"),
-            setting("repintval", Unit::Time, "10", "time between two new videos"),
+            setting("readiosize", SettingUnit::Size(1), "256k", "bytes per read"),
+            setting("writeiosize", SettingUnit::Size(1), "1m", "bytes per write"),
+            setting(
+                "repintval",
+                SettingUnit::Time,
+                "10",
+                "time between two new videos",
+            ),
             rate("96", "MiB per second read by all threads; 0: no limit"),
         ],
         build: videoserver,
     },
 ];
 
-fn threads_of(settings: &Settings, name: &str) -> Result<u32, Error> {
+fn threads_of(settings: &SettingValues, name: &str) -> Result<u32, ClassicsError> {
     Ok(settings.count_within(name, 1, THREADS_MAX)?)
 }
 
 /// Bytes of one operation.
-fn piece(settings: &Settings, name: &str) -> Result<u32, Error> {
+fn piece(settings: &SettingValues, name: &str) -> Result<u32, ClassicsError> {
     Ok(saturating_u32(settings.bytes_within(name, 1, PIECE_MAX)?))
 }
 
-fn events(settings: &Settings) -> Result<Option<f64>, Error> {
+fn events(settings: &SettingValues) -> Result<Option<f64>, ClassicsError> {
     let rate = settings.number("eventrate");
     if rate == 0.0 {
         return Ok(None);
@@ -237,12 +280,17 @@ fn events(settings: &Settings) -> Result<Option<f64>, Error> {
 }
 
 /// A set of files of a mean size in a tree of a mean width.
-fn set(settings: &Settings, name: &str, entries: u32, prealloc: f64) -> Result<FileSet, Error> {
+fn set(
+    settings: &SettingValues,
+    name: &str,
+    entries: u32,
+    prealloc: f64,
+) -> Result<FileSet, ClassicsError> {
     let shape = settings.number("filesizegamma");
     let sizes = if shape == 0.0 {
-        Sizes::Constant
+        FileSizeDistribution::Constant
     } else if (1.0..=1e6).contains(&shape) {
-        Sizes::Gamma(shape)
+        FileSizeDistribution::Gamma(shape)
     } else {
         let text = settings.text("filesizegamma");
         return Err(settings.wrong("filesizegamma", text, "it is 0 or from 1 to 1000000"));
@@ -257,20 +305,20 @@ fn set(settings: &Settings, name: &str, entries: u32, prealloc: f64) -> Result<F
 }
 
 /// The tree that filebench makes unless it is told otherwise.
-pub(super) fn random_tree(width: f64) -> Tree {
-    Tree::Random {
+pub(super) fn random_tree(width: f64) -> FileTreeLayout {
+    FileTreeLayout::Random {
         width,
         shape: GAMMA_SHAPE,
     }
 }
 
-fn bigfileset(settings: &Settings, prealloc: f64) -> Result<FileSet, Error> {
+fn bigfileset(settings: &SettingValues, prealloc: f64) -> Result<FileSet, ClassicsError> {
     let entries = settings.count_within("nfiles", 1, FILES_MAX)?;
     set(settings, "bigfileset", entries, prealloc)
 }
 
-fn group(name: &str, threads: u32, ops: Vec<LoopOp>) -> LoopGroup {
-    LoopGroup {
+fn group(name: &str, threads: u32, ops: Vec<FileLoopOp>) -> FileLoopGroup {
+    FileLoopGroup {
         name: name.into(),
         threads,
         ops,
@@ -279,24 +327,24 @@ fn group(name: &str, threads: u32, ops: Vec<LoopOp>) -> LoopGroup {
     }
 }
 
-fn file_loop(name: &str, sets: Vec<FileSet>, groups: Vec<LoopGroup>) -> FileLoop {
+fn file_loop(name: &str, sets: Vec<FileSet>, groups: Vec<FileLoopGroup>) -> FileLoop {
     FileLoop {
         name: name.into(),
         sets,
         groups,
-        over: Over::Rotor,
+        over: FileLoopSelection::Rotor,
         events_per_s: None,
         sync_at_end: false,
-        without_file: WithoutFile::Fail,
+        without_file: FileLoopNoFilePolicy::Fail,
     }
 }
 
 /// On the first set and open file 1, where all personalities have theirs.
-fn listed(ops: &[FileOp]) -> Vec<LoopOp> {
-    ops.iter().map(|op| LoopOp::on(*op, 0, 1)).collect()
+fn listed(ops: &[FileOp]) -> Vec<FileLoopOp> {
+    ops.iter().map(|op| FileLoopOp::on(*op, 0, 1)).collect()
 }
 
-fn varmail(settings: &Settings) -> Result<Workload, Error> {
+fn varmail(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let bytes = piece(settings, "meanappendsize")?;
     let append = FileOp::AppendRandom { bytes };
     let piece_bytes = piece(settings, "iosize")?;
@@ -321,7 +369,7 @@ fn varmail(settings: &Settings) -> Result<Workload, Error> {
     Ok(Workload::Files(file_loop("varmail", sets, vec![group])))
 }
 
-fn webserver(settings: &Settings) -> Result<Workload, Error> {
+fn webserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let piece_bytes = piece(settings, "iosize")?;
     let read = [
         FileOp::Open,
@@ -330,9 +378,9 @@ fn webserver(settings: &Settings) -> Result<Workload, Error> {
     ];
     let mut ops = listed(&read.repeat(10));
     let bytes = piece(settings, "meanappendsize")?;
-    ops.push(LoopOp {
-        opened: Opened::Once,
-        ..LoopOp::on(FileOp::AppendRandom { bytes }, 1, 2)
+    ops.push(FileLoopOp {
+        opened: FileLoopOpenMode::Once,
+        ..FileLoopOp::on(FileOp::AppendRandom { bytes }, 1, 2)
     });
     let group = group("filereaderthread", threads_of(settings, "nthreads")?, ops);
     let pages = FileSet {
@@ -343,7 +391,7 @@ fn webserver(settings: &Settings) -> Result<Workload, Error> {
     Ok(Workload::Files(file_loop("webserver", sets, vec![group])))
 }
 
-fn fileserver(settings: &Settings) -> Result<Workload, Error> {
+fn fileserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let piece_bytes = piece(settings, "iosize")?;
     let bytes = piece(settings, "meanappendsize")?;
     let ops = listed(&[
@@ -364,7 +412,7 @@ fn fileserver(settings: &Settings) -> Result<Workload, Error> {
     Ok(Workload::Files(file_loop("fileserver", sets, vec![group])))
 }
 
-fn webproxy(settings: &Settings) -> Result<Workload, Error> {
+fn webproxy(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let bytes = piece(settings, "meaniosize")?;
     let piece_bytes = piece(settings, "iosize")?;
     let mut list = vec![
@@ -392,23 +440,23 @@ fn webproxy(settings: &Settings) -> Result<Workload, Error> {
     }))
 }
 
-fn random(settings: &Settings, name: &str, writes: bool) -> Result<Workload, Error> {
+fn random(settings: &SettingValues, name: &str, writes: bool) -> Result<Workload, ClassicsError> {
     let (bytes, random) = (piece(settings, "iosize")?, true);
     let file_bytes = settings.bytes_within("filesize", u64::from(bytes), FILE_MAX)?;
-    let op = LoopOp {
-        opened: Opened::Once,
+    let op = FileLoopOp {
+        opened: FileLoopOpenMode::Once,
         span_bytes: settings.bytes_within("workingset", 0, file_bytes)?,
-        ..LoopOp::from(if writes {
+        ..FileLoopOp::from(if writes {
             FileOp::Write { bytes, random }
         } else {
             FileOp::Read { bytes, random }
         })
     };
-    let group = LoopGroup {
+    let group = FileLoopGroup {
         direct: settings.flag("directio"),
         ..group("rand-thread", threads_of(settings, "nthreads")?, vec![op])
     };
-    let file = FileSet::flat("largefile1", 1, file_bytes, Sizes::Constant);
+    let file = FileSet::flat("largefile1", 1, file_bytes, FileSizeDistribution::Constant);
     Ok(Workload::Files(file_loop(name, vec![file], vec![group])))
 }
 
@@ -424,39 +472,39 @@ const AHEAD_OF_TABLES: u32 = 2000;
 const BATCH: u32 = 100;
 const LOG_WRITE_BYTES: u32 = 256 << 10;
 
-fn oltp(settings: &Settings) -> Result<Workload, Error> {
+fn oltp(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let (bytes, random) = (piece(settings, "iosize")?, true);
     let tables = settings.count_within("nfiles", 1, 256)?;
     let table_bytes = settings.bytes_within("filesize", u64::from(bytes), FILE_MAX)?;
     let logs = settings.count_within("nlogfiles", 1, 256)?;
     let log_bytes = settings.bytes_within("logfilesize", u64::from(LOG_WRITE_BYTES), FILE_MAX)?;
-    let on_tables = LoopOp {
-        opened: Opened::Rotating,
+    let on_tables = FileLoopOp {
+        opened: FileLoopOpenMode::Rotating,
         span_bytes: settings.bytes_within("workingset", 0, table_bytes)?,
-        ..LoopOp::from(FileOp::Read { bytes, random })
+        ..FileLoopOp::from(FileOp::Read { bytes, random })
     };
     let log_write = FileOp::Write {
         bytes: LOG_WRITE_BYTES,
         random,
     };
     let log = vec![
-        LoopOp {
-            opened: Opened::Once,
-            ..LoopOp::on(log_write, 1, 0)
+        FileLoopOp {
+            opened: FileLoopOpenMode::Once,
+            ..FileLoopOp::on(log_write, 1, 0)
         },
-        LoopOp::from(FileOp::Await {
+        FileLoopOp::from(FileOp::Await {
             signal: TO_LOG,
             posts: READS_PER_LOG_WRITE,
             ahead: AHEAD_OF_LOG,
         }),
     ];
     let writes = vec![
-        LoopOp {
+        FileLoopOp {
             op: FileOp::Write { bytes, random },
             repeat: BATCH,
             ..on_tables
         },
-        LoopOp::from(FileOp::Await {
+        FileLoopOp::from(FileOp::Await {
             signal: TO_TABLES,
             posts: READS_PER_BATCH,
             ahead: AHEAD_OF_TABLES,
@@ -464,9 +512,9 @@ fn oltp(settings: &Settings) -> Result<Workload, Error> {
     ];
     let mut reads = vec![on_tables];
     let posts = [TO_LOG, TO_TABLES].map(|signal| FileOp::Post { signal });
-    reads.extend(posts.map(LoopOp::from));
-    reads.push(LoopOp::from(FileOp::Limit));
-    let of = |name: &str, threads, ops, sync| LoopGroup {
+    reads.extend(posts.map(FileLoopOp::from));
+    reads.push(FileLoopOp::from(FileOp::Limit));
+    let of = |name: &str, threads, ops, sync| FileLoopGroup {
         // The log is written through the page cache and to the medium, as the tables are.
         direct: settings.flag("directio"),
         sync,
@@ -480,11 +528,16 @@ fn oltp(settings: &Settings) -> Result<Workload, Error> {
     let sets = vec![
         FileSet {
             tree: random_tree(1024.0),
-            ..FileSet::flat("datafiles", tables, table_bytes, Sizes::Constant)
+            ..FileSet::flat(
+                "datafiles",
+                tables,
+                table_bytes,
+                FileSizeDistribution::Constant,
+            )
         },
         FileSet {
             tree: random_tree(1024.0),
-            ..FileSet::flat("logfile", logs, log_bytes, Sizes::Constant)
+            ..FileSet::flat("logfile", logs, log_bytes, FileSizeDistribution::Constant)
         },
     ];
     Ok(Workload::Files(FileLoop {
@@ -493,14 +546,14 @@ fn oltp(settings: &Settings) -> Result<Workload, Error> {
     }))
 }
 
-fn videoserver(settings: &Settings) -> Result<Workload, Error> {
+fn videoserver(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let file_bytes = settings.bytes_within("filesize", 1, FILE_MAX)?;
     let active = settings.count_within("numactivevids", 1, FILES_MAX)?;
     let passive = settings.count_within("numpassivevids", 2, FILES_MAX)?;
     let videos = |name: &str, entries, width, prealloc| FileSet {
         tree: random_tree(width),
         prealloc,
-        ..FileSet::flat(name, entries, file_bytes, Sizes::Constant)
+        ..FileSet::flat(name, entries, file_bytes, FileSizeDistribution::Constant)
     };
     let writes = [
         FileOp::Delete,
@@ -513,10 +566,10 @@ fn videoserver(settings: &Settings) -> Result<Workload, Error> {
             ns: settings.time("repintval").0,
         },
     ];
-    let writes = writes.map(|op| LoopOp::on(op, 1, 1));
-    let read = LoopOp {
-        opened: Opened::Once,
-        ..LoopOp::from(FileOp::Read {
+    let writes = writes.map(|op| FileLoopOp::on(op, 1, 1));
+    let read = FileLoopOp {
+        opened: FileLoopOpenMode::Once,
+        ..FileLoopOp::from(FileOp::Read {
             bytes: piece(settings, "readiosize")?,
             random: false,
         })
@@ -525,7 +578,7 @@ fn videoserver(settings: &Settings) -> Result<Workload, Error> {
     let readers = threads_of(settings, "nthreads")?;
     let groups = vec![
         group("vidwriter", 1, writes.into()),
-        group("vidreaders", readers, vec![read, LoopOp::from(limit)]),
+        group("vidreaders", readers, vec![read, FileLoopOp::from(limit)]),
     ];
     let sets = vec![
         videos("activevids", active, 4.0, 1.0),

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use plimsoll_core::event::{KindStats, OpStats};
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use crate::parts::{MIB, per_second};
@@ -26,7 +26,7 @@ pub fn summary(stats: &OpStats, length: Nanos) -> String {
     for (kind, stats) in &stats.0 {
         line(&mut out, flowop(*kind), stats, length);
     }
-    let ops_of = |pick: fn(Kind) -> bool| {
+    let ops_of = |pick: fn(OpKind) -> bool| {
         let kinds = stats.0.iter().filter(|(kind, _)| pick(**kind));
         per_second(
             kinds.map(|(_, stats)| stats.ops()).sum::<u64>() as f64,
@@ -39,8 +39,8 @@ pub fn summary(stats: &OpStats, length: Nanos) -> String {
         out,
         "{seconds:.3}: IO Summary: {ops:5} ops {:5.3} ops/s {:.0}/{:.0} rd/wr {:5.1}mb/s {:5.3}ms/op",
         per_second(ops as f64, length),
-        ops_of(Kind::is_read),
-        ops_of(Kind::is_write),
+        ops_of(OpKind::is_read),
+        ops_of(OpKind::is_write),
         per_second(stats.bytes() as f64, length) / MIB,
         ratio(spent_ns as f64, ops as f64) / 1e6,
     );
@@ -64,16 +64,16 @@ fn line(out: &mut String, name: &str, stats: &KindStats, length: Nanos) {
 }
 
 /// What filebench calls the operation.
-fn flowop(kind: Kind) -> &'static str {
+fn flowop(kind: OpKind) -> &'static str {
     match kind {
-        Kind::Append => "appendfile",
-        Kind::Open => "openfile",
-        Kind::Create => "createfile",
-        Kind::Close => "closefile",
-        Kind::ReadWhole => "readwholefile",
-        Kind::Delete => "deletefile",
-        Kind::Stat => "statfile",
-        Kind::WriteWhole => "writewholefile",
+        OpKind::Append => "appendfile",
+        OpKind::Open => "openfile",
+        OpKind::Create => "createfile",
+        OpKind::Close => "closefile",
+        OpKind::ReadWhole => "readwholefile",
+        OpKind::Delete => "deletefile",
+        OpKind::Stat => "statfile",
+        OpKind::WriteWhole => "writewholefile",
         other => other.name(),
     }
 }
@@ -81,17 +81,17 @@ fn flowop(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::originals::{Format, read};
+    use crate::originals::{ProgramOutputFormat, read};
     use crate::parts::tests::stats;
 
     #[test]
     fn the_summary_counts_as_filebench_does() {
         let stats = stats(&[
-            (Kind::Open, 100, 0, 10),
-            (Kind::ReadWhole, 100, 1 << 20, 500),
-            (Kind::Append, 50, 1 << 19, 1_000),
-            (Kind::Fsync, 50, 0, 9_000),
-            (Kind::Close, 100, 0, 0),
+            (OpKind::Open, 100, 0, 10),
+            (OpKind::ReadWhole, 100, 1 << 20, 500),
+            (OpKind::Append, 50, 1 << 19, 1_000),
+            (OpKind::Fsync, 50, 0, 9_000),
+            (OpKind::Close, 100, 0, 0),
         ]);
         let text = summary(&stats, Nanos(2_000_000_000));
         let last = text.lines().last().unwrap();
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn the_reader_of_filebench_texts_reads_it() {
-        let stats = stats(&[(Kind::Fsync, 30, 0, 10), (Kind::Close, 60, 0, 1)]);
+        let stats = stats(&[(OpKind::Fsync, 30, 0, 10), (OpKind::Close, 60, 0, 1)]);
         let text = summary(&stats, Nanos(3_000_000_000));
-        let readings = read(Format::Filebench, &text).unwrap();
+        let readings = read(ProgramOutputFormat::Filebench, &text).unwrap();
         let told = |phase: &plimsoll_core::event::PhaseResult| (phase.name.clone(), phase.value);
         let told: Vec<(String, f64)> = readings[0].phases.iter().map(told).collect();
         let expect = [("IO Summary", 30.0), ("fsync", 10.0), ("closefile", 20.0)];

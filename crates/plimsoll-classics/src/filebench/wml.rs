@@ -21,13 +21,13 @@ use std::collections::BTreeMap;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::units::{Nanos, parse_size};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::files::{FileLoop, Over, WithoutFile};
+use plimsoll_core::workload::files::{FileLoop, FileLoopNoFilePolicy, FileLoopSelection};
 
 use super::notes;
-use crate::error::Error;
-use definitions::{Defined, Definition, Process, ThreadText};
-use flowops::Flowop;
-use tokens::{Token, tokens};
+use crate::error::ClassicsError;
+use definitions::{ThreadText, WmlDefinition, WmlProcess, WmlProgram};
+use flowops::WmlFlowop;
+use tokens::{WmlToken, tokens};
 
 /// Longer texts are no workload files.
 const BYTES_MAX: usize = 1 << 20;
@@ -36,7 +36,7 @@ const RUN_SECONDS: f64 = 60.0;
 
 /// A workload and how its file is run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Script {
+pub struct WmlScript {
     /// The workload, named `filebench`.
     pub workload: Workload,
     /// What `run` or `psrun` say; `None` where the text has neither.
@@ -45,11 +45,11 @@ pub struct Script {
     pub notes: Vec<String>,
 }
 
-type Variables = BTreeMap<String, Value>;
+type Variables = BTreeMap<String, WmlValue>;
 
 /// The value of a variable or attribute.
 #[derive(Debug, Clone, PartialEq)]
-enum Value {
+enum WmlValue {
     /// Sizes in bytes.
     Number(f64),
     Flag(bool),
@@ -65,19 +65,19 @@ enum Value {
 
 /// Attributes of a definition, in order.
 #[derive(Debug, Clone)]
-struct Attributes {
+struct WmlAttributes {
     line: usize,
     /// What they belong to, for errors.
     of: String,
     /// A name alone is a flag that is set.
-    list: Vec<(String, Value)>,
+    list: Vec<(String, WmlValue)>,
 }
 
 /// Reads a workload file.
 ///
 /// # Errors
 /// The line and the word that is not understood, or what does not go together.
-pub fn parse(text: &str) -> Result<Script, Error> {
+pub fn parse(text: &str) -> Result<WmlScript, ClassicsError> {
     if text.len() > BYTES_MAX {
         return Err(at(1, format!("the file is longer than {BYTES_MAX} bytes")));
     }
@@ -87,7 +87,7 @@ pub fn parse(text: &str) -> Result<Script, Error> {
         variables: Variables::new(),
         at_run: None,
         definitions: Vec::new(),
-        without_file: WithoutFile::Fail,
+        without_file: FileLoopNoFilePolicy::Fail,
         length: None,
         notes: Vec::new(),
     };
@@ -97,24 +97,24 @@ pub fn parse(text: &str) -> Result<Script, Error> {
     parser.script()
 }
 
-fn at(line: usize, reason: String) -> Error {
-    Error::Line { line, reason }
+fn at(line: usize, reason: String) -> ClassicsError {
+    ClassicsError::Line { line, reason }
 }
 
 struct Parser {
-    tokens: Vec<(Token, usize)>,
+    tokens: Vec<(WmlToken, usize)>,
     at: usize,
     variables: Variables,
     /// As they were when the run began.
     at_run: Option<Variables>,
-    definitions: Vec<Definition>,
-    without_file: WithoutFile,
+    definitions: Vec<WmlDefinition>,
+    without_file: FileLoopNoFilePolicy,
     length: Option<Nanos>,
     notes: Vec<String>,
 }
 
 impl Parser {
-    fn peek(&self) -> Option<&Token> {
+    fn peek(&self) -> Option<&WmlToken> {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
 
@@ -124,7 +124,7 @@ impl Parser {
         token.map_or(1, |(_, line)| *line)
     }
 
-    fn fault<T>(&self, reason: &str) -> Result<T, Error> {
+    fn fault<T>(&self, reason: &str) -> Result<T, ClassicsError> {
         let found = match self.peek() {
             Some(token) => format!("{reason}, not {token}"),
             None => format!("{reason}, but the text ends"),
@@ -133,20 +133,20 @@ impl Parser {
     }
 
     fn is(&mut self, sign: char) -> bool {
-        let found = self.peek() == Some(&Token::Sign(sign));
+        let found = self.peek() == Some(&WmlToken::Sign(sign));
         self.at += usize::from(found);
         found
     }
 
-    fn expect(&mut self, sign: char) -> Result<(), Error> {
+    fn expect(&mut self, sign: char) -> Result<(), ClassicsError> {
         if self.is(sign) {
             return Ok(());
         }
         self.fault(&format!("expected '{sign}'"))
     }
 
-    fn word(&mut self, what: &str) -> Result<String, Error> {
-        let Some(Token::Word(word)) = self.peek() else {
+    fn word(&mut self, what: &str) -> Result<String, ClassicsError> {
+        let Some(WmlToken::Word(word)) = self.peek() else {
             return self.fault(&format!("expected {what}"));
         };
         let word = word.clone();
@@ -154,7 +154,7 @@ impl Parser {
         Ok(word)
     }
 
-    fn statement(&mut self) -> Result<(), Error> {
+    fn statement(&mut self) -> Result<(), ClassicsError> {
         let line = self.line();
         let word = self.word("a command")?;
         match word.as_str() {
@@ -175,16 +175,16 @@ impl Parser {
         }
     }
 
-    fn set(&mut self) -> Result<(), Error> {
+    fn set(&mut self) -> Result<(), ClassicsError> {
         let line = self.line();
-        if let Some(Token::Word(word)) = self.peek() {
+        if let Some(WmlToken::Word(word)) = self.peek() {
             let word = word.clone();
             self.at += 1;
             let rest = (self.word("'quit'")?, self.word("a mode")?);
             self.without_file = match (word.as_str(), rest.0.as_str(), rest.1.as_str()) {
-                ("mode", "quit", "timeout") => WithoutFile::Fail,
-                ("mode", "quit", "firstdone") => WithoutFile::EndRun,
-                ("mode", "quit", "alldone") => WithoutFile::EndThread,
+                ("mode", "quit", "timeout") => FileLoopNoFilePolicy::Fail,
+                ("mode", "quit", "firstdone") => FileLoopNoFilePolicy::EndRun,
+                ("mode", "quit", "alldone") => FileLoopNoFilePolicy::EndThread,
                 (word, what, mode) => {
                     let reason = format!("'set {word} {what} {mode}' is not supported");
                     return Err(at(line, reason));
@@ -192,7 +192,7 @@ impl Parser {
             };
             return Ok(());
         }
-        let Some(Token::Variable(name)) = self.peek() else {
+        let Some(WmlToken::Variable(name)) = self.peek() else {
             return self.fault("expected a variable");
         };
         let name = name.clone();
@@ -204,22 +204,22 @@ impl Parser {
     }
 
     /// A value as it is at this place of the text.
-    fn value(&mut self) -> Result<Value, Error> {
+    fn value(&mut self) -> Result<WmlValue, ClassicsError> {
         let line = self.line();
         let value = self.raw_value()?;
         resolved(&value, &self.variables, line)
     }
 
-    fn raw_value(&mut self) -> Result<Value, Error> {
+    fn raw_value(&mut self) -> Result<WmlValue, ClassicsError> {
         let line = self.line();
         let value = match self.peek() {
-            Some(Token::Text(text)) => Value::Text(text.clone()),
-            Some(Token::Word(word)) if word == "cvar" => {
+            Some(WmlToken::Text(text)) => WmlValue::Text(text.clone()),
+            Some(WmlToken::Word(word)) if word == "cvar" => {
                 self.at += 1;
                 return self.cvar(line);
             }
-            Some(Token::Word(word)) => value_of(word),
-            Some(Token::Variable(name)) => Value::Variable(name.clone()),
+            Some(WmlToken::Word(word)) => value_of(word),
+            Some(WmlToken::Variable(name)) => WmlValue::Variable(name.clone()),
             _ => return self.fault("expected a value"),
         };
         self.at += 1;
@@ -227,7 +227,7 @@ impl Parser {
     }
 
     /// What comes behind the word `cvar`.
-    fn cvar(&mut self, line: usize) -> Result<Value, Error> {
+    fn cvar(&mut self, line: usize) -> Result<WmlValue, ClassicsError> {
         self.expect('(')?;
         let attributes = self.attributes("cvar", line)?;
         self.expect(')')?;
@@ -262,7 +262,9 @@ impl Parser {
             }
         }
         match (mean, shape) {
-            (Some(mean), Some(shape)) if f64::is_finite(shape) => Ok(Value::Gamma { mean, shape }),
+            (Some(mean), Some(shape)) if f64::is_finite(shape) => {
+                Ok(WmlValue::Gamma { mean, shape })
+            }
             _ => Err(at(
                 line,
                 format!("cvar-gamma needs parameters=mean:SIZE;gamma:SHAPE, not '{parameters}'"),
@@ -270,24 +272,24 @@ impl Parser {
         }
     }
 
-    fn attributes(&mut self, of: &str, line: usize) -> Result<Attributes, Error> {
+    fn attributes(&mut self, of: &str, line: usize) -> Result<WmlAttributes, ClassicsError> {
         let mut list = Vec::new();
         loop {
             let name = self.word("an attribute")?;
             let value = if self.is('=') {
                 self.raw_value()?
             } else {
-                Value::Flag(true)
+                WmlValue::Flag(true)
             };
             list.push((name, value));
             if !self.is(',') {
                 let of = of.to_owned();
-                return Ok(Attributes { line, of, list });
+                return Ok(WmlAttributes { line, of, list });
             }
         }
     }
 
-    fn define(&mut self) -> Result<(), Error> {
+    fn define(&mut self) -> Result<(), ClassicsError> {
         let line = self.line();
         let what = self.word("what is defined")?;
         match what.as_str() {
@@ -295,7 +297,7 @@ impl Parser {
                 let attributes = self.attributes(&what, line)?;
                 let is_file = what == "file";
                 self.definitions
-                    .push(Definition::Files(attributes, is_file));
+                    .push(WmlDefinition::Files(attributes, is_file));
                 Ok(())
             }
             "process" => self.process(line),
@@ -303,7 +305,7 @@ impl Parser {
         }
     }
 
-    fn process(&mut self, line: usize) -> Result<(), Error> {
+    fn process(&mut self, line: usize) -> Result<(), ClassicsError> {
         let attributes = self.attributes("process", line)?;
         self.expect('{')?;
         let mut threads = Vec::new();
@@ -314,15 +316,15 @@ impl Parser {
                 other => return Err(at(line, format!("expected 'thread', not '{other}'"))),
             }
         }
-        let process = Process {
+        let process = WmlProcess {
             attributes,
             threads,
         };
-        self.definitions.push(Definition::Process(process));
+        self.definitions.push(WmlDefinition::Process(process));
         Ok(())
     }
 
-    fn thread(&mut self, line: usize) -> Result<ThreadText, Error> {
+    fn thread(&mut self, line: usize) -> Result<ThreadText, ClassicsError> {
         let attributes = self.attributes("thread", line)?;
         self.expect('{')?;
         let mut flowops = Vec::new();
@@ -334,7 +336,7 @@ impl Parser {
             }
             let kind = self.word("the kind of flowop")?;
             let attributes = self.attributes(&format!("flowop {kind}"), line)?;
-            flowops.push(Flowop { kind, attributes });
+            flowops.push(WmlFlowop { kind, attributes });
         }
         Ok(ThreadText {
             attributes,
@@ -342,21 +344,21 @@ impl Parser {
         })
     }
 
-    fn eventgen(&mut self, line: usize) -> Result<(), Error> {
+    fn eventgen(&mut self, line: usize) -> Result<(), ClassicsError> {
         let attributes = self.attributes("eventgen", line)?;
-        self.definitions.push(Definition::Events(attributes));
+        self.definitions.push(WmlDefinition::Events(attributes));
         Ok(())
     }
 
-    fn run(&mut self, word: &str, line: usize) -> Result<(), Error> {
+    fn run(&mut self, word: &str, line: usize) -> Result<(), ClassicsError> {
         if self.length.is_some() {
             return Err(at(line, format!("a second '{word}' is not supported")));
         }
         let mut seconds = RUN_SECONDS;
         let mut numbers = Vec::new();
-        while let Some(Token::Word(_) | Token::Variable(_)) = self.peek() {
+        while let Some(WmlToken::Word(_) | WmlToken::Variable(_)) = self.peek() {
             let before = self.at;
-            let Value::Number(number) = self.value()? else {
+            let WmlValue::Number(number) = self.value()? else {
                 self.at = before;
                 break;
             };
@@ -380,10 +382,10 @@ impl Parser {
         Ok(())
     }
 
-    fn script(mut self) -> Result<Script, Error> {
+    fn script(mut self) -> Result<WmlScript, ClassicsError> {
         let line = self.line();
         let variables = self.at_run.as_ref().unwrap_or(&self.variables);
-        let defined = Defined::new(&self.definitions, variables)?;
+        let defined = WmlProgram::new(&self.definitions, variables)?;
         if defined.threads.is_empty() {
             return Err(at(line, "the text defines no process with a thread".into()));
         }
@@ -391,14 +393,14 @@ impl Parser {
             name: "filebench".into(),
             groups: flowops::groups(&defined.threads, &defined.sets)?,
             sets: defined.sets,
-            over: Over::Rotor,
+            over: FileLoopSelection::Rotor,
             events_per_s: defined.events_per_s,
             sync_at_end: false,
             without_file: self.without_file,
         };
         self.notes.extend(defined.notes);
         self.notes.extend(notes::of_loop(&files));
-        Ok(Script {
+        Ok(WmlScript {
             workload: Workload::Files(files),
             length: self.length,
             notes: self.notes,
@@ -407,9 +409,13 @@ impl Parser {
 }
 
 /// What a value is while variables hold these.
-fn resolved(value: &Value, variables: &Variables, line: usize) -> Result<Value, Error> {
+fn resolved(
+    value: &WmlValue,
+    variables: &Variables,
+    line: usize,
+) -> Result<WmlValue, ClassicsError> {
     match value {
-        Value::Variable(name) => match variables.get(name) {
+        WmlValue::Variable(name) => match variables.get(name) {
             Some(value) => Ok(value.clone()),
             None => Err(at(line, format!("the variable ${name} has no value"))),
         },
@@ -417,10 +423,10 @@ fn resolved(value: &Value, variables: &Variables, line: usize) -> Result<Value, 
     }
 }
 
-fn value_of(word: &str) -> Value {
+fn value_of(word: &str) -> WmlValue {
     match word {
-        "true" => return Value::Flag(true),
-        "false" => return Value::Flag(false),
+        "true" => return WmlValue::Flag(true),
+        "false" => return WmlValue::Flag(false),
         _ => {}
     }
     let is_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
@@ -428,33 +434,37 @@ fn value_of(word: &str) -> Value {
     if let Ok(number) = word.parse::<f64>()
         && word.chars().all(is_number)
     {
-        return Value::Number(number);
+        return WmlValue::Number(number);
     }
     match parse_size(word) {
-        Ok(bytes) if digits.chars().all(is_number) => Value::Number(bytes as f64),
-        _ => Value::Text(word.into()),
+        Ok(bytes) if digits.chars().all(is_number) => WmlValue::Number(bytes as f64),
+        _ => WmlValue::Text(word.into()),
     }
 }
 
-impl Attributes {
-    fn fault<T>(&self, reason: &str) -> Result<T, Error> {
+impl WmlAttributes {
+    fn fault<T>(&self, reason: &str) -> Result<T, ClassicsError> {
         Err(at(self.line, format!("{}: {reason}", self.of)))
     }
 
     /// The same while variables hold these.
-    fn resolved(&self, variables: &Variables) -> Result<Attributes, Error> {
-        let value = |(name, value): &(String, Value)| {
+    fn resolved(&self, variables: &Variables) -> Result<WmlAttributes, ClassicsError> {
+        let value = |(name, value): &(String, WmlValue)| {
             Ok((name.clone(), resolved(value, variables, self.line)?))
         };
-        Ok(Attributes {
+        Ok(WmlAttributes {
             line: self.line,
             of: self.of.clone(),
-            list: self.list.iter().map(value).collect::<Result<_, Error>>()?,
+            list: self
+                .list
+                .iter()
+                .map(value)
+                .collect::<Result<_, ClassicsError>>()?,
         })
     }
 
     /// That there are no attributes but these.
-    fn only(&self, known: &[&str]) -> Result<(), Error> {
+    fn only(&self, known: &[&str]) -> Result<(), ClassicsError> {
         let other = self
             .list
             .iter()
@@ -465,7 +475,7 @@ impl Attributes {
         }
     }
 
-    fn find(&self, name: &str) -> Option<&Value> {
+    fn find(&self, name: &str) -> Option<&WmlValue> {
         let found = self.list.iter().rev().find(|(key, _)| key == name);
         found.map(|(_, value)| value)
     }
@@ -476,29 +486,29 @@ impl Attributes {
 
     fn text(&self, name: &str) -> Option<String> {
         match self.find(name)? {
-            Value::Text(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
+            WmlValue::Text(text) => Some(text.clone()),
+            WmlValue::Number(number) => Some(number.to_string()),
             _ => None,
         }
     }
 
-    fn number(&self, name: &str) -> Result<Option<f64>, Error> {
+    fn number(&self, name: &str) -> Result<Option<f64>, ClassicsError> {
         match self.find(name) {
             None => Ok(None),
-            Some(Value::Number(number)) if *number >= 0.0 => Ok(Some(*number)),
+            Some(WmlValue::Number(number)) if *number >= 0.0 => Ok(Some(*number)),
             Some(_) => self.fault(&format!("'{name}' needs a number")),
         }
     }
 
     fn flag(&self, name: &str) -> bool {
         match self.find(name) {
-            Some(Value::Flag(flag)) => *flag,
-            Some(Value::Number(number)) => *number > 0.0,
+            Some(WmlValue::Flag(flag)) => *flag,
+            Some(WmlValue::Number(number)) => *number > 0.0,
             _ => false,
         }
     }
 
-    fn count(&self, name: &str, default: u32) -> Result<u32, Error> {
+    fn count(&self, name: &str, default: u32) -> Result<u32, ClassicsError> {
         match self.number(name)? {
             None => Ok(default),
             Some(number) if number.fract() == 0.0 && number <= f64::from(u32::MAX) => {

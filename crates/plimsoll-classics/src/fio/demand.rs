@@ -10,26 +10,26 @@ use std::fmt::Write;
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 
-use super::ini::{self, Section};
-use super::options::Options;
+use super::ini::{self, FioSection};
+use super::options::FioSectionOptions;
 use super::section::SYNCHRONOUS;
 use super::value;
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// Most jobs of a section.
 const JOBS_MAX: u64 = 4096;
 
 /// What a section asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Demand {
+pub struct FioRateSpec {
     /// Its name.
     pub name: String,
     /// How many jobs do this; all rates are of one of them.
     pub jobs: u64,
     /// What each job reads; `None` when it reads nothing.
-    pub read: Option<Stream>,
+    pub read: Option<FioDirectionRate>,
     /// What each job writes; `None` when it writes nothing.
-    pub write: Option<Stream>,
+    pub write: Option<FioDirectionRate>,
     /// Whether operations come as a Poisson process.
     pub poisson: bool,
     /// What in it does something else than it seems to, one sentence each.
@@ -38,7 +38,7 @@ pub struct Demand {
 
 /// One direction of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stream {
+pub struct FioDirectionRate {
     /// Operations per second asked for.
     pub ops_per_s: f64,
     /// Mean bytes of an operation.
@@ -49,7 +49,7 @@ pub struct Stream {
 }
 
 /// A section by its name, and what it asks for.
-pub type Named = (String, Result<Demand, Error>);
+pub type FioNamedRateSpec = (String, Result<FioRateSpec, ClassicsError>);
 
 /// Reads what the sections of a job file ask for: each by its name, in order.
 ///
@@ -57,7 +57,7 @@ pub type Named = (String, Result<Demand, Error>);
 /// The first line that is no line of a job file. For a section: an option that cannot be understood,
 /// or no rate: then it goes as fast as the storage lets it, and there is nothing to hold against a
 /// recording.
-pub fn demands(text: &str) -> Result<Vec<Named>, Error> {
+pub fn demands(text: &str) -> Result<Vec<FioNamedRateSpec>, ClassicsError> {
     let sections = ini::sections(text)?;
     let named = sections.iter().map(|s| (s.name.clone(), demand(s)));
     Ok(named.collect())
@@ -84,7 +84,7 @@ const PLACES: [&str; 12] = [
 ///
 /// # Errors
 /// The first line that is no line of a job file.
-pub fn on_null(text: &str, sections: &[String], length: Nanos) -> Result<String, Error> {
+pub fn on_null(text: &str, sections: &[String], length: Nanos) -> Result<String, ClassicsError> {
     let mut job = String::new();
     for section in ini::sections(text)? {
         if !sections.contains(&section.name) {
@@ -105,22 +105,22 @@ pub fn on_null(text: &str, sections: &[String], length: Nanos) -> Result<String,
 
 /// A direction in the lists of fio's options.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct FioDirection {
     place: usize,
     name: &'static str,
 }
 
-const READ: Way = Way {
+const READ: FioDirection = FioDirection {
     place: 0,
     name: "reads",
 };
-const WRITE: Way = Way {
+const WRITE: FioDirection = FioDirection {
     place: 1,
     name: "writes",
 };
 
-fn demand(section: &Section) -> Result<Demand, Error> {
-    let options = Options(section);
+fn demand(section: &FioSection) -> Result<FioRateSpec, ClassicsError> {
+    let options = FioSectionOptions(section);
     let mut traps = Vec::new();
     let jobs = options
         .value("numjobs", |text| value::count(text, 1, JOBS_MAX))?
@@ -134,7 +134,7 @@ fn demand(section: &Section) -> Result<Demand, Error> {
         _ => return Err(options.wrong("rw", "known are reads, writes and both, random or not")),
     };
     let poisson = options.text("rate_process", "linear") == "poisson";
-    let mut way = |way: Way, is_there: bool| {
+    let mut way = |way: FioDirection, is_there: bool| {
         is_there
             .then(|| stream(options, way, poisson, &mut traps))
             .transpose()
@@ -147,7 +147,7 @@ fn demand(section: &Section) -> Result<Demand, Error> {
         traps.push(text);
     }
     depth(options, &mut traps)?;
-    Ok(Demand {
+    Ok(FioRateSpec {
         name: section.name.clone(),
         jobs,
         read,
@@ -157,7 +157,7 @@ fn demand(section: &Section) -> Result<Demand, Error> {
     })
 }
 
-fn depth(options: Options<'_>, traps: &mut Vec<String>) -> Result<(), Error> {
+fn depth(options: FioSectionOptions<'_>, traps: &mut Vec<String>) -> Result<(), ClassicsError> {
     let depth = options
         .value("iodepth", |text| value::count(text, 1, JOBS_MAX))?
         .unwrap_or(1);
@@ -171,11 +171,11 @@ fn depth(options: Options<'_>, traps: &mut Vec<String>) -> Result<(), Error> {
 }
 
 fn stream(
-    options: Options<'_>,
-    way: Way,
+    options: FioSectionOptions<'_>,
+    way: FioDirection,
     poisson: bool,
     traps: &mut Vec<String>,
-) -> Result<Stream, Error> {
+) -> Result<FioDirectionRate, ClassicsError> {
     let sizes = sizes(options, way, traps)?;
     let share: f64 = sizes.iter().map(|(_, share)| share).sum();
     let sum: f64 = sizes
@@ -211,7 +211,7 @@ fn stream(
             way.name
         ));
     }
-    Ok(Stream {
+    Ok(FioDirectionRate {
         ops_per_s,
         mean_bytes,
         paced_ops_per_s,
@@ -219,7 +219,7 @@ fn stream(
 }
 
 /// The most operations per second that think time lets through, on a storage that takes no time.
-fn thinking(options: Options<'_>) -> Result<f64, Error> {
+fn thinking(options: FioSectionOptions<'_>) -> Result<f64, ClassicsError> {
     let think = options
         .value("thinktime", |text| value::time(text, Nanos(1_000)))?
         .filter(|think| *think > Nanos(0));
@@ -238,10 +238,10 @@ fn thinking(options: Options<'_>) -> Result<f64, Error> {
 /// Sizes of a direction with their shares, as fio takes them: lists of directions stand between
 /// commas, the last entry of a list takes what the shares leave.
 fn sizes(
-    options: Options<'_>,
-    way: Way,
+    options: FioSectionOptions<'_>,
+    way: FioDirection,
     traps: &mut Vec<String>,
-) -> Result<Vec<(u64, f64)>, Error> {
+) -> Result<Vec<(u64, f64)>, ClassicsError> {
     let Some(option) = options.find("bssplit") else {
         let text = value::by_direction(options.text("bs", "4k"), way.place);
         let bytes = value::size(text).map_err(|reason| options.wrong("bs", &reason))?;
@@ -299,7 +299,7 @@ fn parts(list: &str) -> Result<Vec<(u64, f64)>, String> {
 mod tests {
     use super::*;
 
-    fn only(text: &str) -> Demand {
+    fn only(text: &str) -> FioRateSpec {
         demands(text).unwrap().remove(0).1.unwrap()
     }
 

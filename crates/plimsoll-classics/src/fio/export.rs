@@ -10,20 +10,21 @@
 
 use std::fmt::Write;
 
-use plimsoll_core::model::{Direction, Model};
+use plimsoll_core::model::{IoDirection, WorkloadModel};
 use plimsoll_core::num::{ratio, round_u64, saturating_u32};
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::syncs::SyncKind;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, BATCH_DEFAULT, Extent, Finish, Group, Made, Pace, Positions, Region, Segment, Turn,
-    TurnKind, Work,
+    ArrivalProcess, ArrivalRateSegment, BATCH_DEFAULT, BlockIoExtent, BlockIoFileCreation,
+    BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry, BlockIoOffsetSharing, BlockIoOpKind,
+    BlockIoPacing, BlockIoRegion, BlockIoStopCondition,
 };
-use plimsoll_core::workload::series::{Body, Series};
+use plimsoll_core::workload::series::{PhaseSeries, PhaseWorkload};
 
 use super::sizes::mean_bytes;
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// Fastest Poisson process of one job that fio keeps within about 1 %.
 const POISSON_MAX_PER_S: f64 = 20_000.0;
@@ -34,7 +35,7 @@ const MODEL_DEPTH: u32 = 256;
 
 /// A job file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub struct FioJobExport {
     /// The text, the losses in comments at its head.
     pub text: String,
     /// What the file does not say of the workload, one sentence each.
@@ -45,8 +46,8 @@ pub struct Exported {
 ///
 /// # Errors
 /// When the workload has something that fio cannot do, with what could be done.
-pub fn export(workload: &Workload, length: Nanos) -> Result<Exported, Error> {
-    let mut file = File::default();
+pub fn export(workload: &Workload, length: Nanos) -> Result<FioJobExport, ClassicsError> {
+    let mut file = FioJobWriter::default();
     match workload {
         Workload::Model(model) => file.model(model, length)?,
         Workload::Blocks(blocks) => file.wave(&blocks.groups, length, false)?,
@@ -66,21 +67,21 @@ pub fn export(workload: &Workload, length: Nanos) -> Result<Exported, Error> {
         let _ = writeln!(text, "; lost: {}", in_line(loss));
     }
     text.push_str(&file.jobs);
-    Ok(Exported {
+    Ok(FioJobExport {
         text,
         losses: file.losses,
     })
 }
 
-fn refuse(reason: impl Into<String>) -> Error {
-    Error::Export {
+fn refuse(reason: impl Into<String>) -> ClassicsError {
+    ClassicsError::Export {
         program: "fio".into(),
         reason: reason.into(),
     }
 }
 
 #[derive(Debug, Default)]
-struct File {
+struct FioJobWriter {
     jobs: String,
     losses: Vec<String>,
 }
@@ -109,7 +110,7 @@ impl Lines {
     ///
     /// # Errors
     /// When a value would begin another line, which fio might obey.
-    fn finish(self) -> Result<String, Error> {
+    fn finish(self) -> Result<String, ClassicsError> {
         match self.wild {
             None => Ok(self.text),
             Some(wild) => Err(refuse(format!("'{wild}' has a control character"))),
@@ -122,7 +123,7 @@ fn in_line(text: &str) -> String {
     text.replace(|c: char| c.is_control() || c == ']', " ")
 }
 
-impl File {
+impl FioJobWriter {
     fn lose(&mut self, sentence: impl Into<String>) {
         let sentence = sentence.into();
         if !self.losses.contains(&sentence) {
@@ -131,25 +132,25 @@ impl File {
     }
 
     /// One job per direction and size at the mean rate of the recording.
-    fn model(&mut self, model: &Model, length: Nanos) -> Result<(), Error> {
+    fn model(&mut self, model: &WorkloadModel, length: Nanos) -> Result<(), ClassicsError> {
         let mut groups = Vec::new();
-        for direction in Direction::BOTH {
+        for direction in IoDirection::BOTH {
             let (ops_per_s, bytes_per_s) = model.mean_per_s(direction);
             if ops_per_s <= 0.0 {
                 continue;
             }
-            groups.push(Group {
+            groups.push(BlockIoGroup {
                 name: direction.name().into(),
                 depth: model.facts.threads.map_or(MODEL_DEPTH, |n| n.value),
-                extent: Extent {
+                extent: BlockIoExtent {
                     bytes: model.facts.working_set_bytes.value,
-                    ..Extent::default()
+                    ..BlockIoExtent::default()
                 },
                 mix: sizes(direction, ratio(bytes_per_s, ops_per_s)),
                 offsets: model.facts.offsets_of(direction).clone(),
-                pace: Pace::Open(Arrival::Paced { per_s: ops_per_s }),
+                pace: BlockIoPacing::Open(ArrivalProcess::Paced { per_s: ops_per_s }),
                 syncs: model.facts.syncs(),
-                ..Group::default()
+                ..BlockIoGroup::default()
             });
         }
         if model.requests.is_some() {
@@ -164,9 +165,9 @@ impl File {
         self.wave(&groups, length, false)
     }
 
-    fn series(&mut self, series: &Series, length: Nanos) -> Result<(), Error> {
+    fn series(&mut self, series: &PhaseSeries, length: Nanos) -> Result<(), ClassicsError> {
         for (at, phase) in series.phases.iter().enumerate() {
-            let Body::Blocks(blocks) = &phase.body else {
+            let PhaseWorkload::Blocks(blocks) = &phase.body else {
                 return Err(refuse(format!(
                     "phase '{}' repeats file operations, which have no counterpart in a job file",
                     phase.name
@@ -184,18 +185,23 @@ impl File {
         Ok(())
     }
 
-    fn wave(&mut self, groups: &[Group], length: Nanos, wall: bool) -> Result<(), Error> {
+    fn wave(
+        &mut self,
+        groups: &[BlockIoGroup],
+        length: Nanos,
+        wall: bool,
+    ) -> Result<(), ClassicsError> {
         self.timed(groups, length, wall, false)
     }
 
     /// Jobs that run together. `wall`: after all jobs before them.
     fn timed(
         &mut self,
-        groups: &[Group],
+        groups: &[BlockIoGroup],
         length: Nanos,
         wall: bool,
         limited: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ClassicsError> {
         let mut wall = wall;
         for group in groups {
             for (part, wait) in parts(group, length)? {
@@ -216,7 +222,12 @@ impl File {
         Ok(())
     }
 
-    fn job(&mut self, group: &Group, length: Nanos, limited: bool) -> Result<Lines, Error> {
+    fn job(
+        &mut self,
+        group: &BlockIoGroup,
+        length: Nanos,
+        limited: bool,
+    ) -> Result<Lines, ClassicsError> {
         let mut lines = Lines::default();
         if group.content.date {
             return Err(refuse("lines with the date have no counterpart"));
@@ -246,16 +257,16 @@ impl File {
         Ok(lines)
     }
 
-    fn access(&mut self, group: &Group, lines: &mut Lines) -> Result<(), Error> {
+    fn access(&mut self, group: &BlockIoGroup, lines: &mut Lines) -> Result<(), ClassicsError> {
         let has = |kind| group.mix.iter().any(|turn| turn.kind == kind);
         let (read, write, trim) = (
-            has(TurnKind::Read),
-            has(TurnKind::Write),
-            has(TurnKind::Discard),
+            has(BlockIoOpKind::Read),
+            has(BlockIoOpKind::Write),
+            has(BlockIoOpKind::Discard),
         );
         for (kind, what) in [
-            (TurnKind::Update, "read and write back"),
-            (TurnKind::Append, "append"),
+            (BlockIoOpKind::Update, "read and write back"),
+            (BlockIoOpKind::Append, "append"),
         ] {
             if has(kind) {
                 return Err(refuse(format!(
@@ -278,18 +289,18 @@ impl File {
         };
         lines.add("rw", self.pattern(group, word)?);
         self.distribution(group, lines)?;
-        let is_shared = group.positions == Positions::Shared;
+        let is_shared = group.positions == BlockIoOffsetSharing::Shared;
         let one_size = group.mix.iter().all(|t| t.bytes == group.mix[0].bytes);
-        if is_shared && !one_size && !matches!(group.offsets, Offsets::Sequential) {
+        if is_shared && !one_size && !matches!(group.offsets, OffsetPattern::Sequential) {
             self.lose("places: each operation begins at a multiple of its own size here, in fio at a multiple of the smallest of its direction");
         }
         if word == "rw" {
-            let share = share_of(&group.mix, TurnKind::Read) * 100.0;
+            let share = share_of(&group.mix, BlockIoOpKind::Read) * 100.0;
             lines.add(
                 "rwmixread",
                 self.percent(share, &format!("the share of reads of '{}'", group.name)),
             );
-            if matches!(group.offsets, Offsets::Sequential) && is_shared {
+            if matches!(group.offsets, OffsetPattern::Sequential) && is_shared {
                 self.lose("fio keeps one position for reads and one for writes, the workload one for both");
             }
         }
@@ -297,16 +308,16 @@ impl File {
         Ok(())
     }
 
-    fn pattern(&mut self, group: &Group, word: &str) -> Result<String, Error> {
+    fn pattern(&mut self, group: &BlockIoGroup, word: &str) -> Result<String, ClassicsError> {
         let name = &group.name;
         Ok(match &group.offsets {
-            Offsets::Uniform
-            | Offsets::Permutation
-            | Offsets::FixedPermutation { .. }
-            | Offsets::Zones(_) => format!("rand{word}"),
-            Offsets::Sequential => word.into(),
-            Offsets::Runs { blocks } => format!("rand{word}:{blocks}"),
-            Offsets::Strided { stride_bytes } => match &group.mix[..] {
+            OffsetPattern::Uniform
+            | OffsetPattern::Permutation
+            | OffsetPattern::FixedPermutation { .. }
+            | OffsetPattern::Zones(_) => format!("rand{word}"),
+            OffsetPattern::Sequential => word.into(),
+            OffsetPattern::Runs { blocks } => format!("rand{word}:{blocks}"),
+            OffsetPattern::Strided { stride_bytes } => match &group.mix[..] {
                 [one] if *stride_bytes >= u64::from(one.bytes) => {
                     format!("{word}:{}", stride_bytes - u64::from(one.bytes))
                 }
@@ -316,12 +327,12 @@ impl File {
                     )));
                 }
             },
-            Offsets::Zipf { .. } => {
+            OffsetPattern::Zipf { .. } => {
                 return Err(refuse(format!(
                     "'{name}' has Zipf offsets: fio's generator reaches only a few percent of the blocks of a large file (issue 1991); use zones"
                 )));
             }
-            Offsets::Backward | Offsets::Interleaved => {
+            OffsetPattern::Backward | OffsetPattern::Interleaved => {
                 return Err(refuse(format!(
                     "'{name}' goes backward or interleaved, which no checked option of fio does"
                 )));
@@ -329,10 +340,14 @@ impl File {
         })
     }
 
-    fn distribution(&mut self, group: &Group, lines: &mut Lines) -> Result<(), Error> {
+    fn distribution(
+        &mut self,
+        group: &BlockIoGroup,
+        lines: &mut Lines,
+    ) -> Result<(), ClassicsError> {
         match &group.offsets {
-            Offsets::Uniform | Offsets::Runs { .. } => lines.add("norandommap", 1),
-            Offsets::Zones(zones) => {
+            OffsetPattern::Uniform | OffsetPattern::Runs { .. } => lines.add("norandommap", 1),
+            OffsetPattern::Zones(zones) => {
                 let access =
                     self.percents(zones.iter().map(|z| z.access), "the accesses of the zones");
                 let size = self.percents(zones.iter().map(|z| z.size), "the sizes of the zones");
@@ -357,16 +372,21 @@ impl File {
         Ok(())
     }
 
-    fn sizes(&mut self, group: &Group, lines: &mut Lines) {
+    fn sizes(&mut self, group: &BlockIoGroup, lines: &mut Lines) {
         if let [first, rest @ ..] = &group.mix[..]
             && rest.iter().all(|turn| turn.bytes == first.bytes)
         {
             lines.add("bs", first.bytes);
             return;
         }
-        let kinds = [TurnKind::Read, TurnKind::Write, TurnKind::Discard];
+        let kinds = [
+            BlockIoOpKind::Read,
+            BlockIoOpKind::Write,
+            BlockIoOpKind::Discard,
+        ];
         let split = kinds.map(|kind| {
-            let turns: Vec<&Turn> = group.mix.iter().filter(|turn| turn.kind == kind).collect();
+            let turns: Vec<&BlockIoMixEntry> =
+                group.mix.iter().filter(|turn| turn.kind == kind).collect();
             let weights = turns.iter().map(|turn| turn.weight);
             let percents = self.percents(weights, &format!("the sizes of '{}'", group.name));
             let pairs = turns
@@ -390,23 +410,23 @@ impl File {
         );
     }
 
-    fn pace(&mut self, group: &Group, lines: &mut Lines) -> Result<(), Error> {
+    fn pace(&mut self, group: &BlockIoGroup, lines: &mut Lines) -> Result<(), ClassicsError> {
         let name = &group.name;
         match &group.pace {
-            Pace::Closed { think, .. } if *think == Nanos(0) => Ok(()),
-            Pace::Closed { drains: false, .. } if group.depth > 1 => Err(refuse(format!(
+            BlockIoPacing::Closed { think, .. } if *think == Nanos(0) => Ok(()),
+            BlockIoPacing::Closed { drains: false, .. } if group.depth > 1 => Err(refuse(format!(
                 "'{name}' thinks with several operations in flight; fio's think time stops them all: use more workers at depth 1"
             ))),
-            Pace::Closed { think, every, .. } => {
+            BlockIoPacing::Closed { think, every, .. } => {
                 lines.add("thinktime", think.0.div_ceil(1_000));
                 lines.add("thinktime_blocks", (*every).max(1));
                 Ok(())
             }
-            Pace::Open(Arrival::Paced { per_s }) => {
+            BlockIoPacing::Open(ArrivalProcess::Paced { per_s }) => {
                 self.rate(group, *per_s, lines);
                 Ok(())
             }
-            Pace::Open(Arrival::Poisson { per_s }) => {
+            BlockIoPacing::Open(ArrivalProcess::Poisson { per_s }) => {
                 let each = per_s / f64::from(group.workers.max(1));
                 if each > POISSON_MAX_PER_S {
                     return Err(refuse(format!(
@@ -420,16 +440,18 @@ impl File {
                 lines.add("rate_iops", whole);
                 Ok(())
             }
-            Pace::Open(Arrival::Trace(_)) => Err(refuse(
+            BlockIoPacing::Open(ArrivalProcess::Trace(_)) => Err(refuse(
                 "a trace is written as a log, for read_iolog: use --to iolog",
             )),
-            Pace::Open(Arrival::Batch { .. } | Arrival::OnOff { .. } | Arrival::Envelope(_)) => {
-                Err(refuse(format!("'{name}' has arrivals that fio cannot do")))
-            }
+            BlockIoPacing::Open(
+                ArrivalProcess::Batch { .. }
+                | ArrivalProcess::OnOff { .. }
+                | ArrivalProcess::Envelope(_),
+            ) => Err(refuse(format!("'{name}' has arrivals that fio cannot do"))),
         }
     }
 
-    fn rate(&mut self, group: &Group, per_s: f64, lines: &mut Lines) {
+    fn rate(&mut self, group: &BlockIoGroup, per_s: f64, lines: &mut Lines) {
         let each = per_s / f64::from(group.workers.max(1));
         self.lose("fio counts times from when it gets to an operation, not from when it was due: under overload its times are far too short");
         if each >= RATE_FINE_PER_S {
@@ -488,10 +510,10 @@ impl File {
 }
 
 /// The two powers of two around a mean, mixed so that it is met.
-fn sizes(direction: Direction, mean_bytes: f64) -> Vec<Turn> {
+fn sizes(direction: IoDirection, mean_bytes: f64) -> Vec<BlockIoMixEntry> {
     let kind = match direction {
-        Direction::Read => TurnKind::Read,
-        Direction::Write => TurnKind::Write,
+        IoDirection::Read => BlockIoOpKind::Read,
+        IoDirection::Write => BlockIoOpKind::Write,
     };
     let mean = mean_bytes.clamp(4096.0, f64::from(16u32 << 20));
     let above = saturating_u32(round_u64(mean.ceil()).next_power_of_two());
@@ -500,7 +522,7 @@ fn sizes(direction: Direction, mean_bytes: f64) -> Vec<Turn> {
     let turns = [(below, 1.0 - share_above), (above, share_above)];
     let turns = turns.into_iter().filter(|(_, weight)| *weight > 1e-9);
     turns
-        .map(|(bytes, weight)| Turn {
+        .map(|(bytes, weight)| BlockIoMixEntry {
             kind,
             bytes,
             weight,
@@ -508,7 +530,7 @@ fn sizes(direction: Direction, mean_bytes: f64) -> Vec<Turn> {
         .collect()
 }
 
-fn share_of(mix: &[Turn], kind: TurnKind) -> f64 {
+fn share_of(mix: &[BlockIoMixEntry], kind: BlockIoOpKind) -> f64 {
     let all: f64 = mix.iter().map(|turn| turn.weight).sum();
     let own: f64 = mix
         .iter()
@@ -519,20 +541,20 @@ fn share_of(mix: &[Turn], kind: TurnKind) -> f64 {
 }
 
 /// A group, or the part of it that one job does, and how long it takes if that is set.
-struct Part {
-    group: Group,
+struct FioGroupPart {
+    group: BlockIoGroup,
     span: Option<Nanos>,
 }
 
 /// The jobs of a group: one, where the storage sets the pace; one per turn, where instants do.
 /// With each, whether it waits for the jobs before it.
-fn parts(group: &Group, length: Nanos) -> Result<Vec<(Part, bool)>, Error> {
+fn parts(group: &BlockIoGroup, length: Nanos) -> Result<Vec<(FioGroupPart, bool)>, ClassicsError> {
     if group.mix.is_empty() {
         return Err(refuse(format!("'{}' does nothing", group.name)));
     }
-    let Pace::Open(arrival) = &group.pace else {
+    let BlockIoPacing::Open(arrival) = &group.pace else {
         return Ok(vec![(
-            Part {
+            FioGroupPart {
                 group: group.clone(),
                 span: None,
             },
@@ -541,7 +563,7 @@ fn parts(group: &Group, length: Nanos) -> Result<Vec<(Part, bool)>, Error> {
     };
     let follows_order = !matches!(
         group.offsets,
-        Offsets::Uniform | Offsets::Zones(_) | Offsets::Zipf { .. }
+        OffsetPattern::Uniform | OffsetPattern::Zones(_) | OffsetPattern::Zipf { .. }
     );
     if group.mix.len() > 1 && follows_order {
         return Err(refuse(format!(
@@ -550,8 +572,8 @@ fn parts(group: &Group, length: Nanos) -> Result<Vec<(Part, bool)>, Error> {
         )));
     }
     match arrival {
-        Arrival::Envelope(segments) => {
-            if group.work != Work::Time {
+        ArrivalProcess::Envelope(segments) => {
+            if group.work != BlockIoStopCondition::Time {
                 return Err(refuse(format!("'{}' ends inside its envelope", group.name)));
             }
             let mut left = length;
@@ -567,7 +589,7 @@ fn parts(group: &Group, length: Nanos) -> Result<Vec<(Part, bool)>, Error> {
                 }
                 let span = segment.length.min(left);
                 left = left - span;
-                let named = Group {
+                let named = BlockIoGroup {
                     name: format!("{} {}", group.name, at + 1),
                     pace: mean_pace(segment),
                     ..group.clone()
@@ -590,24 +612,28 @@ fn parts(group: &Group, length: Nanos) -> Result<Vec<(Part, bool)>, Error> {
 }
 
 /// The Poisson process with the mean rate of a segment.
-fn mean_pace(segment: &Segment) -> Pace {
-    Pace::Open(Arrival::Poisson {
+fn mean_pace(segment: &ArrivalRateSegment) -> BlockIoPacing {
+    BlockIoPacing::Open(ArrivalProcess::Poisson {
         per_s: f64::midpoint(segment.from_per_s, segment.to_per_s),
     })
 }
 
-fn by_turn(group: &Group, span: Option<Nanos>) -> Vec<Part> {
+fn by_turn(group: &BlockIoGroup, span: Option<Nanos>) -> Vec<FioGroupPart> {
     let all: f64 = group.mix.iter().map(|turn| turn.weight).sum();
     let mean = mean_bytes(&group.mix, None);
-    let part = |turn: &Turn| {
+    let part = |turn: &BlockIoMixEntry| {
         let share = ratio(turn.weight, all);
         let pace = match &group.pace {
-            Pace::Open(Arrival::Paced { per_s }) => Pace::Open(Arrival::Paced {
-                per_s: per_s * share,
-            }),
-            Pace::Open(Arrival::Poisson { per_s }) => Pace::Open(Arrival::Poisson {
-                per_s: per_s * share,
-            }),
+            BlockIoPacing::Open(ArrivalProcess::Paced { per_s }) => {
+                BlockIoPacing::Open(ArrivalProcess::Paced {
+                    per_s: per_s * share,
+                })
+            }
+            BlockIoPacing::Open(ArrivalProcess::Poisson { per_s }) => {
+                BlockIoPacing::Open(ArrivalProcess::Poisson {
+                    per_s: per_s * share,
+                })
+            }
             other => other.clone(),
         };
         let name = match group.mix.len() {
@@ -615,26 +641,28 @@ fn by_turn(group: &Group, span: Option<Nanos>) -> Vec<Part> {
             _ => format!("{} {:?} {}", group.name, turn.kind, turn.bytes).to_lowercase(),
         };
         let work = match group.work {
-            Work::Each(turns) => Work::Each(round_u64(turns as f64 * share).max(1)),
-            Work::Bytes(bytes) => {
+            BlockIoStopCondition::Each(turns) => {
+                BlockIoStopCondition::Each(round_u64(turns as f64 * share).max(1))
+            }
+            BlockIoStopCondition::Bytes(bytes) => {
                 let own = f64::from(turn.bytes) * share;
-                Work::Bytes(round_u64(bytes as f64 * ratio(own, mean)).max(1))
+                BlockIoStopCondition::Bytes(round_u64(bytes as f64 * ratio(own, mean)).max(1))
             }
             other => other,
         };
-        let group = Group {
+        let group = BlockIoGroup {
             name,
             mix: vec![*turn],
             pace,
             work,
             ..group.clone()
         };
-        Part { group, span }
+        FioGroupPart { group, span }
     };
     group.mix.iter().map(part).collect()
 }
 
-fn place(group: &Group, lines: &mut Lines) -> Result<(), Error> {
+fn place(group: &BlockIoGroup, lines: &mut Lines) -> Result<(), ClassicsError> {
     let extent = &group.extent;
     let largest = group
         .mix
@@ -648,8 +676,8 @@ fn place(group: &Group, lines: &mut Lines) -> Result<(), Error> {
         lines.add("filename_format", format!("{}.$jobnum", extent.file));
     }
     match extent.region {
-        Region::Whole => lines.add("size", extent.bytes),
-        Region::Part => {
+        BlockIoRegion::Whole => lines.add("size", extent.bytes),
+        BlockIoRegion::Part => {
             let part = extent.bytes / u64::from(group.workers.max(1)) / largest * largest;
             if part == 0 {
                 return Err(refuse(format!(
@@ -661,8 +689,11 @@ fn place(group: &Group, lines: &mut Lines) -> Result<(), Error> {
             lines.add("offset_increment", part);
         }
     }
-    let writes = group.mix.iter().any(|turn| turn.kind == TurnKind::Write);
-    if writes && extent.made == Made::Before {
+    let writes = group
+        .mix
+        .iter()
+        .any(|turn| turn.kind == BlockIoOpKind::Write);
+    if writes && extent.made == BlockIoFileCreation::Before {
         lines.add("overwrite", 1);
     }
     Ok(())
@@ -670,7 +701,7 @@ fn place(group: &Group, lines: &mut Lines) -> Result<(), Error> {
 
 /// fio submits one operation at a time unless it is told otherwise, and the kernel merges neighbours
 /// only of those that it gets together.
-fn batch(group: &Group, lines: &mut Lines) {
+fn batch(group: &BlockIoGroup, lines: &mut Lines) {
     let most = match group.batch {
         0 => BATCH_DEFAULT,
         most => most,
@@ -680,7 +711,7 @@ fn batch(group: &Group, lines: &mut Lines) {
     }
 }
 
-fn syncs(group: &Group, lines: &mut Lines) -> Result<(), Error> {
+fn syncs(group: &BlockIoGroup, lines: &mut Lines) -> Result<(), ClassicsError> {
     if group.syncs.each_write {
         lines.add("sync", "dsync");
     }
@@ -696,13 +727,13 @@ fn syncs(group: &Group, lines: &mut Lines) -> Result<(), Error> {
             }
         }
     }
-    if group.finish.contains(&Finish::Fsync) {
+    if group.finish.contains(&BlockIoFinalOp::Fsync) {
         lines.add("end_fsync", 1);
     }
     Ok(())
 }
 
-fn content(group: &Group, lines: &mut Lines) {
+fn content(group: &BlockIoGroup, lines: &mut Lines) {
     lines.add("refill_buffers", 1);
     for (name, share) in [
         ("buffer_compress_percentage", group.content.compressible),
@@ -714,7 +745,12 @@ fn content(group: &Group, lines: &mut Lines) {
     }
 }
 
-fn work(group: &Group, length: Nanos, limited: bool, lines: &mut Lines) -> Result<(), Error> {
+fn work(
+    group: &BlockIoGroup,
+    length: Nanos,
+    limited: bool,
+    lines: &mut Lines,
+) -> Result<(), ClassicsError> {
     let one_size = group
         .mix
         .iter()
@@ -722,13 +758,13 @@ fn work(group: &Group, length: Nanos, limited: bool, lines: &mut Lines) -> Resul
     let runtime =
         |lines: &mut Lines| lines.add("runtime", format!("{}ms", length.0.div_ceil(1_000_000)));
     match group.work {
-        Work::Time => {
+        BlockIoStopCondition::Time => {
             lines.add("time_based", 1);
             runtime(lines);
         }
-        Work::Pass if limited => runtime(lines),
-        Work::Pass => {}
-        Work::Each(turns) if one_size => {
+        BlockIoStopCondition::Pass if limited => runtime(lines),
+        BlockIoStopCondition::Pass => {}
+        BlockIoStopCondition::Each(turns) if one_size => {
             lines.add(
                 "io_size",
                 turns.saturating_mul(u64::from(group.mix[0].bytes)),
@@ -737,19 +773,19 @@ fn work(group: &Group, length: Nanos, limited: bool, lines: &mut Lines) -> Resul
                 runtime(lines);
             }
         }
-        Work::Bytes(bytes) => {
+        BlockIoStopCondition::Bytes(bytes) => {
             lines.add("io_size", bytes);
             if limited {
                 runtime(lines);
             }
         }
-        Work::Each(_) => {
+        BlockIoStopCondition::Each(_) => {
             return Err(refuse(format!(
                 "'{}' ends after a number of turns of several sizes; fio counts bytes",
                 group.name
             )));
         }
-        Work::Together(_) => {
+        BlockIoStopCondition::Together(_) => {
             return Err(refuse(format!(
                 "'{}' ends after a number of turns of all workers together; fio's jobs each count their own",
                 group.name

@@ -2,7 +2,7 @@
 //! The outer form of a job file: sections, options, comments, and the options of `[global]` that
 //! every later section begins with.
 
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// Largest number of options of one section, those of `[global]` included.
 const OPTIONS_MAX: usize = 10_000;
@@ -11,7 +11,7 @@ const SECTIONS_MAX: usize = 1_000;
 
 /// One option, where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Opt {
+pub(crate) struct FioOption {
     /// Its name as fio's manual heads it; aliases are resolved.
     pub(crate) name: String,
     /// What follows `=`; `1` when nothing does.
@@ -20,10 +20,10 @@ pub(crate) struct Opt {
     pub(crate) line: usize,
 }
 
-impl Opt {
+impl FioOption {
     /// An error about this option.
-    pub(crate) fn wrong(&self, reason: impl std::fmt::Display) -> Error {
-        Error::Line {
+    pub(crate) fn wrong(&self, reason: impl std::fmt::Display) -> ClassicsError {
+        ClassicsError::Line {
             line: self.line,
             reason: format!("'{}={}': {reason}", self.name, self.value),
         }
@@ -32,24 +32,24 @@ impl Opt {
 
 /// One job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Section {
+pub(crate) struct FioSection {
     pub(crate) name: String,
     pub(crate) line: usize,
     /// Global options first, so that the last one of a name counts.
-    pub(crate) options: Vec<Opt>,
+    pub(crate) options: Vec<FioOption>,
 }
 
 /// The jobs of a file.
-pub(crate) fn sections(text: &str) -> Result<Vec<Section>, Error> {
-    let mut jobs: Vec<Section> = Vec::new();
-    let mut global: Vec<Opt> = Vec::new();
+pub(crate) fn sections(text: &str) -> Result<Vec<FioSection>, ClassicsError> {
+    let mut jobs: Vec<FioSection> = Vec::new();
+    let mut global: Vec<FioOption> = Vec::new();
     let mut in_global = None;
     for (line, text) in (1..).zip(text.lines()) {
         let text = text.split([';', '#']).next().unwrap_or_default().trim();
         if text.is_empty() {
             continue;
         }
-        let wrong = |reason: String| Error::Line { line, reason };
+        let wrong = |reason: String| ClassicsError::Line { line, reason };
         if let Some(rest) = text.strip_prefix('[') {
             let name = rest.strip_suffix(']').map(str::trim);
             let name = name
@@ -57,7 +57,7 @@ pub(crate) fn sections(text: &str) -> Result<Vec<Section>, Error> {
                 .ok_or_else(|| wrong(format!("'{text}' is no section: write [name of the job]")))?;
             in_global = Some(name == "global");
             if name != "global" {
-                jobs.push(Section {
+                jobs.push(FioSection {
                     name: name.into(),
                     line,
                     options: global.clone(),
@@ -84,7 +84,7 @@ pub(crate) fn sections(text: &str) -> Result<Vec<Section>, Error> {
         }
     }
     if jobs.is_empty() {
-        return Err(Error::Line {
+        return Err(ClassicsError::Line {
             line: text.lines().count().max(1),
             reason: "the file ends without a job: it needs a section [name of the job]".into(),
         });
@@ -114,8 +114,8 @@ pub fn is_job(text: &str) -> bool {
         })
 }
 
-fn option(text: &str, line: usize) -> Result<Opt, Error> {
-    let wrong = |reason: String| Err(Error::Line { line, reason });
+fn option(text: &str, line: usize) -> Result<FioOption, ClassicsError> {
+    let wrong = |reason: String| Err(ClassicsError::Line { line, reason });
     if text.starts_with("include ") {
         return wrong(format!(
             "'{text}': other files are not read; put their text here"
@@ -133,7 +133,7 @@ fn option(text: &str, line: usize) -> Result<Opt, Error> {
     if name.is_empty() || name.contains(char::is_whitespace) {
         return wrong(format!("'{text}' is no option: write name=value"));
     }
-    Ok(Opt {
+    Ok(FioOption {
         name: canonical(name).into(),
         value: value.into(),
         line,

@@ -8,13 +8,16 @@
 use std::fmt::Write;
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Arrival, Blocks, Extent, Group, Pace, Turn, TurnKind, Work};
+use plimsoll_core::workload::blocks::{
+    ArrivalProcess, BlockIoExtent, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind, BlockIoPacing,
+    BlockIoStopCondition, BlockIoWorkload,
+};
 
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// Operations in flight at most: what one disk queue of today holds.
 const DEPTH_MAX: u32 = 256;
@@ -34,7 +37,7 @@ pub fn is_log(text: &str) -> bool {
 ///
 /// # Errors
 /// The first line that is not understood; a log of more than one file, or without operations.
-pub fn read_log(name: &str, text: &str) -> Result<Workload, Error> {
+pub fn read_log(name: &str, text: &str) -> Result<Workload, ClassicsError> {
     let mut lines = (1..).zip(text.lines().map(str::trim));
     let version = match lines.next() {
         Some((_, "fio version 2 iolog")) => 2,
@@ -46,7 +49,7 @@ pub fn read_log(name: &str, text: &str) -> Result<Workload, Error> {
             ));
         }
     };
-    let mut log = Log::default();
+    let mut log = FioIologReplay::default();
     for (line, text) in lines.filter(|(_, text)| !text.is_empty()) {
         let words: Vec<&str> = text.split_whitespace().collect();
         log.line(version, &words)
@@ -61,21 +64,21 @@ pub fn read_log(name: &str, text: &str) -> Result<Workload, Error> {
     Ok(Workload::Blocks(log.blocks(name)))
 }
 
-fn wrong(line: usize, reason: &str) -> Error {
-    Error::Line {
+fn wrong(line: usize, reason: &str) -> ClassicsError {
+    ClassicsError::Line {
         line,
         reason: reason.into(),
     }
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct FioIologReplay {
     waited_us: u64,
     file: Option<String>,
-    trace: Vec<Traced>,
+    trace: Vec<TraceAccess>,
 }
 
-impl Log {
+impl FioIologReplay {
     fn line(&mut self, version: u8, words: &[&str]) -> Result<(), String> {
         let number = |word: Option<&&str>, what: &str| {
             let parsed = word.and_then(|word| word.parse::<u64>().ok());
@@ -98,11 +101,11 @@ impl Log {
                 self.waited_us = self.waited_us.saturating_add(wait_us);
                 return Ok(());
             }
-            "read" => Kind::Read,
-            "write" => Kind::Write,
-            "trim" => Kind::Discard,
-            "sync" => Kind::Fsync,
-            "datasync" => Kind::Fdatasync,
+            "read" => OpKind::Read,
+            "write" => OpKind::Write,
+            "trim" => OpKind::Discard,
+            "sync" => OpKind::Fsync,
+            "datasync" => OpKind::Fdatasync,
             other => return Err(format!("the action '{other}' is not known")),
         };
         if *self.file.get_or_insert_with(|| (*file).into()) != **file {
@@ -111,7 +114,7 @@ impl Log {
                 "the log works on '{file}' after '{first}'; a trace has one file: split the log"
             ));
         }
-        let moves = matches!(kind, Kind::Read | Kind::Write | Kind::Discard);
+        let moves = matches!(kind, OpKind::Read | OpKind::Write | OpKind::Discard);
         let (offset, bytes) = if moves {
             (
                 number(words.get(2), "offset")?,
@@ -127,7 +130,7 @@ impl Log {
         if self.trace.last().is_some_and(|last| last.at > at) {
             return Err("its time lies before that of the line above".into());
         }
-        self.trace.push(Traced {
+        self.trace.push(TraceAccess {
             at,
             kind,
             offset,
@@ -136,46 +139,46 @@ impl Log {
         Ok(())
     }
 
-    fn blocks(self, name: &str) -> Blocks {
+    fn blocks(self, name: &str) -> BlockIoWorkload {
         let start = self.trace.first().map_or(Nanos(0), |first| first.at);
-        let trace: Vec<Traced> = self
+        let trace: Vec<TraceAccess> = self
             .trace
             .into_iter()
-            .map(|op| Traced {
+            .map(|op| TraceAccess {
                 at: op.at - start,
                 ..op
             })
             .collect();
         let end = trace.iter().map(|op| op.offset + u64::from(op.bytes)).max();
-        let mut mix: Vec<Turn> = Vec::new();
+        let mut mix: Vec<BlockIoMixEntry> = Vec::new();
         for op in &trace {
             let kind = match op.kind {
-                Kind::Write => TurnKind::Write,
-                Kind::Discard => TurnKind::Discard,
-                _ => TurnKind::Read,
+                OpKind::Write => BlockIoOpKind::Write,
+                OpKind::Discard => BlockIoOpKind::Discard,
+                _ => BlockIoOpKind::Read,
             };
             match mix
                 .iter_mut()
                 .find(|turn| turn.kind == kind && turn.bytes == op.bytes)
             {
                 Some(turn) => turn.weight += 1.0,
-                None if op.bytes > 0 => mix.push(Turn::of(kind, op.bytes)),
+                None if op.bytes > 0 => mix.push(BlockIoMixEntry::of(kind, op.bytes)),
                 None => {}
             }
         }
-        let group = Group {
+        let group = BlockIoGroup {
             name: "trace".into(),
             depth: DEPTH_MAX,
-            extent: Extent {
+            extent: BlockIoExtent {
                 bytes: end.unwrap_or(0),
-                ..Extent::default()
+                ..BlockIoExtent::default()
             },
             mix,
-            work: Work::Each(trace.len() as u64),
-            pace: Pace::Open(Arrival::Trace(trace)),
-            ..Group::default()
+            work: BlockIoStopCondition::Each(trace.len() as u64),
+            pace: BlockIoPacing::Open(ArrivalProcess::Trace(trace)),
+            ..BlockIoGroup::default()
         };
-        Blocks {
+        BlockIoWorkload {
             name: name.into(),
             groups: vec![group],
         }
@@ -187,18 +190,18 @@ impl Log {
 ///
 /// # Errors
 /// When the trace has operations that the format cannot say.
-pub fn write_log(trace: &[Traced]) -> Result<String, Error> {
+pub fn write_log(trace: &[TraceAccess]) -> Result<String, ClassicsError> {
     let mut text = format!("fio version 3 iolog\n0 {FILE} add\n0 {FILE} open\n");
     let mut end_us = 0;
     for op in trace {
         let action = match op.kind {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Discard => "trim",
-            Kind::Fsync => "sync",
-            Kind::Fdatasync => "datasync",
+            OpKind::Read => "read",
+            OpKind::Write => "write",
+            OpKind::Discard => "trim",
+            OpKind::Fsync => "sync",
+            OpKind::Fdatasync => "datasync",
             other => {
-                return Err(Error::Export {
+                return Err(ClassicsError::Export {
                     program: "fio".into(),
                     reason: format!("its logs have no action for {other}"),
                 });
@@ -216,28 +219,28 @@ pub fn write_log(trace: &[Traced]) -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    fn trace(text: &str) -> Vec<Traced> {
+    fn trace(text: &str) -> Vec<TraceAccess> {
         let Workload::Blocks(blocks) = read_log("t", text).unwrap() else {
             panic!("a log is block I/O");
         };
         match &blocks.groups[0].pace {
-            Pace::Open(Arrival::Trace(trace)) => trace.clone(),
+            BlockIoPacing::Open(ArrivalProcess::Trace(trace)) => trace.clone(),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn both_versions_become_the_same_trace() {
-        let op = |at, kind, offset, bytes| Traced {
+        let op = |at, kind, offset, bytes| TraceAccess {
             at: Nanos(at),
             kind,
             offset,
             bytes,
         };
         let expect = [
-            op(0, Kind::Read, 4096, 8192),
-            op(250_000, Kind::Write, 0, 512),
-            op(250_000, Kind::Fsync, 0, 0),
+            op(0, OpKind::Read, 4096, 8192),
+            op(250_000, OpKind::Write, 0, 512),
+            op(250_000, OpKind::Fsync, 0, 0),
         ];
         let second = "fio version 2 iolog\n/x add\n/x open\n/x wait 7 0\n/x read 4096 8192\n/x wait 250 0\n\
                       /x write 0 512\n/x sync 0 0\n/x close\n";

@@ -16,8 +16,8 @@ mod section;
 mod sizes;
 mod value;
 
-pub use demand::{Demand, Named, Stream, demands, on_null};
-pub use export::{Exported, export};
+pub use demand::{FioDirectionRate, FioNamedRateSpec, FioRateSpec, demands, on_null};
+pub use export::{FioJobExport, export};
 pub use ini::is_job;
 pub use iolog::{is_log, read_log, write_log};
-pub use job::{Job, job};
+pub use job::{FioJobImport, job};

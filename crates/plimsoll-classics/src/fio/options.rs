@@ -2,8 +2,8 @@
 //! Which options of a job file are carried out, which change nothing, and which are refused with
 //! a reason. Every other name is refused with the most similar one that is known.
 
-use super::ini::{Opt, Section};
-use crate::error::Error;
+use super::ini::{FioOption, FioSection};
+use crate::error::ClassicsError;
 use plimsoll_core::nearest::nearest;
 
 /// Carried out.
@@ -144,7 +144,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// Refuses the first option that is neither carried out nor without effect.
-pub(crate) fn check(section: &Section) -> Result<(), Error> {
+pub(crate) fn check(section: &FioSection) -> Result<(), ClassicsError> {
     for option in &section.options {
         let name = option.name.as_str();
         if DONE.contains(&name) || WITHOUT_EFFECT.contains(&name) {
@@ -163,11 +163,11 @@ pub(crate) fn check(section: &Section) -> Result<(), Error> {
 
 /// The options of a job, asked by name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Options<'a>(pub(crate) &'a Section);
+pub(crate) struct FioSectionOptions<'a>(pub(crate) &'a FioSection);
 
-impl<'a> Options<'a> {
+impl<'a> FioSectionOptions<'a> {
     /// The last option of this name.
-    pub(crate) fn find(&self, name: &str) -> Option<&'a Opt> {
+    pub(crate) fn find(&self, name: &str) -> Option<&'a FioOption> {
         self.0
             .options
             .iter()
@@ -185,13 +185,13 @@ impl<'a> Options<'a> {
         &self,
         name: &str,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Error> {
-        let read = |option: &Opt| read(&option.value).map_err(|reason| option.wrong(reason));
+    ) -> Result<Option<T>, ClassicsError> {
+        let read = |option: &FioOption| read(&option.value).map_err(|reason| option.wrong(reason));
         self.find(name).map(read).transpose()
     }
 
     /// A switch.
-    pub(crate) fn flag(&self, name: &str, default: bool) -> Result<bool, Error> {
+    pub(crate) fn flag(&self, name: &str, default: bool) -> Result<bool, ClassicsError> {
         let read = |text: &str| match text {
             "0" => Ok(false),
             "1" => Ok(true),
@@ -201,10 +201,10 @@ impl<'a> Options<'a> {
     }
 
     /// An error about an option of this name, or about the job when it has none.
-    pub(crate) fn wrong(&self, name: &str, reason: &str) -> Error {
+    pub(crate) fn wrong(&self, name: &str, reason: &str) -> ClassicsError {
         match self.find(name) {
             Some(option) => option.wrong(reason),
-            None => Error::Line {
+            None => ClassicsError::Line {
                 line: self.0.line,
                 reason: format!("job '{}': {reason}", self.0.name),
             },

@@ -3,19 +3,21 @@
 //! flight, through the page cache, every block once in random order unless `norandommap` is set.
 
 use plimsoll_core::num::{ratio, saturating_u32};
-use plimsoll_core::offsets::{MAP_BLOCKS_MAX, Offsets, Zone};
-use plimsoll_core::syncs::{SyncKind, Syncs};
+use plimsoll_core::offsets::{MAP_BLOCKS_MAX, OffsetPattern, OffsetZone};
+use plimsoll_core::syncs::{SyncKind, SyncPolicy};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::{
-    Arrival, Content, Extent, Finish, Group, Made, Pace, Positions, Region, Turn, TurnKind, Work,
+    ArrivalProcess, BlockIoContent, BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp,
+    BlockIoGroup, BlockIoMixEntry, BlockIoOffsetSharing, BlockIoOpKind, BlockIoPacing,
+    BlockIoRegion, BlockIoStopCondition,
 };
 
-use super::ini::Section;
+use super::ini::FioSection;
 use super::notes::differences;
-use super::options::{Options, check};
+use super::options::{FioSectionOptions, check};
 use super::sizes::{mean_bytes, mix};
 use super::value;
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// Most workers, and the deepest queue of one.
 const MANY: u64 = 4096;
@@ -26,8 +28,8 @@ const ASYNCHRONOUS: [&str; 4] = ["io_uring", "libaio", "posixaio", "null"];
 
 /// A job and what it asks of the phase it stands in.
 #[derive(Debug)]
-pub(crate) struct Part {
-    pub(crate) group: Group,
+pub(crate) struct FioJobSpec {
+    pub(crate) group: BlockIoGroup,
     pub(crate) line: usize,
     pub(crate) stonewall: bool,
     /// Job it waits for, and the line that says so.
@@ -40,7 +42,7 @@ pub(crate) struct Part {
 
 /// What `rw` says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Access {
+pub(super) struct FioAccessPattern {
     pub(super) read: bool,
     pub(super) write: bool,
     pub(super) trim: bool,
@@ -51,9 +53,9 @@ pub(super) struct Access {
     backward: bool,
 }
 
-pub(crate) fn part(section: &Section) -> Result<Part, Error> {
+pub(crate) fn part(section: &FioSection) -> Result<FioJobSpec, ClassicsError> {
     check(section)?;
-    let options = Options(section);
+    let options = FioSectionOptions(section);
     let mut notes = Vec::new();
     let access = access(options)?;
     let workers = options
@@ -74,7 +76,7 @@ pub(crate) fn part(section: &Section) -> Result<Part, Error> {
         (extent.bytes, workers),
         &mut notes,
     );
-    let group = Group {
+    let group = BlockIoGroup {
         name: section.name.clone(),
         workers: saturating_u32(workers),
         depth,
@@ -82,7 +84,7 @@ pub(crate) fn part(section: &Section) -> Result<Part, Error> {
         pace: pace(options, access, &mix, (workers, depth))?,
         syncs: syncs(options, &mut notes)?,
         finish: if options.flag("end_fsync", false)? {
-            vec![Finish::Fsync]
+            vec![BlockIoFinalOp::Fsync]
         } else {
             Vec::new()
         },
@@ -97,12 +99,12 @@ pub(crate) fn part(section: &Section) -> Result<Part, Error> {
         cold_every_bytes: if cold && !direct { pass(options)? } else { 0 },
         extent,
         mix,
-        ..Group::default()
+        ..BlockIoGroup::default()
     };
     let mix_of_rates = rates(options, access)?;
     let group = weighted(group, mix_of_rates);
     notes.extend(differences(options, &group)?);
-    Ok(Part {
+    Ok(FioJobSpec {
         group,
         line: section.line,
         stonewall: options.flag("stonewall", false)?,
@@ -113,7 +115,7 @@ pub(crate) fn part(section: &Section) -> Result<Part, Error> {
     })
 }
 
-fn access(options: Options<'_>) -> Result<Access, Error> {
+fn access(options: FioSectionOptions<'_>) -> Result<FioAccessPattern, ClassicsError> {
     let text = options.text("rw", "read");
     let (name, number) = match text.split_once(':') {
         Some((name, number)) => (name, Some(number)),
@@ -145,7 +147,7 @@ fn access(options: Options<'_>) -> Result<Access, Error> {
     let number = number
         .transpose()
         .map_err(|reason| options.wrong("rw", &reason))?;
-    Ok(Access {
+    Ok(FioAccessPattern {
         read,
         write,
         trim,
@@ -156,11 +158,11 @@ fn access(options: Options<'_>) -> Result<Access, Error> {
 }
 
 /// The kinds of turns with their place in lists by direction.
-pub(super) fn kinds(access: Access) -> impl Iterator<Item = (TurnKind, usize)> {
+pub(super) fn kinds(access: FioAccessPattern) -> impl Iterator<Item = (BlockIoOpKind, usize)> {
     let all = [
-        (access.read, TurnKind::Read, 0),
-        (access.write, TurnKind::Write, 1),
-        (access.trim, TurnKind::Discard, 2),
+        (access.read, BlockIoOpKind::Read, 0),
+        (access.write, BlockIoOpKind::Write, 1),
+        (access.trim, BlockIoOpKind::Discard, 2),
     ];
     all.into_iter()
         .filter(|(on, ..)| *on)
@@ -168,29 +170,33 @@ pub(super) fn kinds(access: Access) -> impl Iterator<Item = (TurnKind, usize)> {
 }
 
 /// Turns of one kind with the weights that these rates give their kind.
-fn weighted(mut group: Group, rates: Option<[f64; 2]>) -> Group {
+fn weighted(mut group: BlockIoGroup, rates: Option<[f64; 2]>) -> BlockIoGroup {
     let Some([read_per_s, write_per_s]) = rates else {
         return group;
     };
-    let sum = |kind: TurnKind, mix: &[Turn]| -> f64 {
+    let sum = |kind: BlockIoOpKind, mix: &[BlockIoMixEntry]| -> f64 {
         mix.iter()
             .filter(|turn| turn.kind == kind)
             .map(|turn| turn.weight)
             .sum()
     };
     let sums = [
-        sum(TurnKind::Read, &group.mix),
-        sum(TurnKind::Write, &group.mix),
+        sum(BlockIoOpKind::Read, &group.mix),
+        sum(BlockIoOpKind::Write, &group.mix),
     ];
     for turn in &mut group.mix {
-        let at = usize::from(turn.kind == TurnKind::Write);
+        let at = usize::from(turn.kind == BlockIoOpKind::Write);
         turn.weight = turn.weight / sums[at] * [read_per_s, write_per_s][at];
     }
     group.mix.retain(|turn| turn.weight > 0.0);
     group
 }
 
-fn extent(options: Options<'_>, access: Access, workers: u64) -> Result<Extent, Error> {
+fn extent(
+    options: FioSectionOptions<'_>,
+    access: FioAccessPattern,
+    workers: u64,
+) -> Result<BlockIoExtent, ClassicsError> {
     if options
         .value("nrfiles", |text| value::count(text, 1, 1))
         .is_err()
@@ -219,12 +225,12 @@ fn extent(options: Options<'_>, access: Access, workers: u64) -> Result<Extent, 
         return Err(option.wrong("it is one name without directories: where to run is given on the command line, as the target"));
     }
     let (shared, region, bytes) = match (named, step) {
-        (_, 0) => (named.is_some(), Region::Whole, bytes),
+        (_, 0) => (named.is_some(), BlockIoRegion::Whole, bytes),
         (Some(_), step) if step == bytes => {
             let all = bytes.checked_mul(workers);
             let all =
                 all.ok_or_else(|| options.wrong("size", "all jobs together are too large"))?;
-            (true, Region::Part, all)
+            (true, BlockIoRegion::Part, all)
         }
         (Some(_), _) => {
             return Err(options.wrong(
@@ -242,7 +248,7 @@ fn extent(options: Options<'_>, access: Access, workers: u64) -> Result<Extent, 
     // fio lays out nothing for a job that only writes: its file grows.
     let grows =
         access.write && !access.read && !access.random && !options.flag("overwrite", false)?;
-    Ok(Extent {
+    Ok(BlockIoExtent {
         file: named.map_or_else(
             || options.0.name.replace(['/', ' '], "-"),
             |o| o.value.clone(),
@@ -250,12 +256,20 @@ fn extent(options: Options<'_>, access: Access, workers: u64) -> Result<Extent, 
         shared,
         bytes,
         region,
-        made: if grows { Made::During } else { Made::Before },
+        made: if grows {
+            BlockIoFileCreation::During
+        } else {
+            BlockIoFileCreation::Before
+        },
     })
 }
 
 /// Operations in flight. What libaio hands over is asynchronous only around the page cache.
-fn depth(options: Options<'_>, direct: bool, notes: &mut Vec<String>) -> Result<u32, Error> {
+fn depth(
+    options: FioSectionOptions<'_>,
+    direct: bool,
+    notes: &mut Vec<String>,
+) -> Result<u32, ClassicsError> {
     let depth = options
         .value("iodepth", |text| value::count(text, 1, MANY))?
         .unwrap_or(1);
@@ -284,7 +298,7 @@ fn depth(options: Options<'_>, direct: bool, notes: &mut Vec<String>) -> Result<
 
 /// Operations handed to the kernel at once: one, unless the job says more; 0 says as many as are
 /// in flight.
-fn batch(options: Options<'_>, depth: u32) -> Result<u32, Error> {
+fn batch(options: FioSectionOptions<'_>, depth: u32) -> Result<u32, ClassicsError> {
     let count = |text: &str| value::count(text, 0, MANY);
     let fewest = options.value("iodepth_batch_complete_min", count)?;
     if fewest.unwrap_or(1) > 1 {
@@ -302,7 +316,7 @@ fn batch(options: Options<'_>, depth: u32) -> Result<u32, Error> {
 
 /// Bytes after which fio closes a job's file, opens it again and drops its pages, where the job
 /// goes through it more than once; else 0.
-fn pass(options: Options<'_>) -> Result<u64, Error> {
+fn pass(options: FioSectionOptions<'_>) -> Result<u64, ClassicsError> {
     let again = options.flag("time_based", false)?
         || options
             .value("loops", |text| value::count(text, 1, 1 << 30))?
@@ -314,7 +328,7 @@ fn pass(options: Options<'_>) -> Result<u64, Error> {
 }
 
 /// Bytes that a job moves in a pass.
-fn moved(options: Options<'_>) -> Result<u64, Error> {
+fn moved(options: FioSectionOptions<'_>) -> Result<u64, ClassicsError> {
     for name in ["io_size", "size", "filesize"] {
         if let Some(bytes) = options.value(name, value::size)?.filter(|bytes| *bytes > 0) {
             return Ok(bytes);
@@ -324,41 +338,43 @@ fn moved(options: Options<'_>) -> Result<u64, Error> {
 }
 
 /// fio keeps a position for each direction, and draws places in units of its smallest block.
-fn positions(access: Access, mix: &[Turn]) -> Positions {
+fn positions(access: FioAccessPattern, mix: &[BlockIoMixEntry]) -> BlockIoOffsetSharing {
     let one_size = mix.iter().all(|turn| turn.bytes == mix[0].bytes);
     let two_streams = access.read && access.write && !access.random;
     if one_size && !two_streams {
-        Positions::Shared
+        BlockIoOffsetSharing::Shared
     } else {
-        Positions::ByKind
+        BlockIoOffsetSharing::ByKind
     }
 }
 
 /// The map of blocks that mixed sizes need has limits.
 fn with_map(
-    offsets: Offsets,
-    positions: Positions,
-    mix: &[Turn],
+    offsets: OffsetPattern,
+    positions: BlockIoOffsetSharing,
+    mix: &[BlockIoMixEntry],
     (bytes, workers): (u64, u64),
     notes: &mut Vec<String>,
-) -> Offsets {
+) -> OffsetPattern {
     let smallest = mix.iter().map(|turn| turn.bytes).min().unwrap_or(1).max(1);
     let maps = workers.saturating_mul(3);
     let blocks = (bytes / u64::from(smallest)).saturating_mul(maps);
-    if offsets != Offsets::Permutation || positions == Positions::Shared || blocks <= MAP_BLOCKS_MAX
+    if offsets != OffsetPattern::Permutation
+        || positions == BlockIoOffsetSharing::Shared
+        || blocks <= MAP_BLOCKS_MAX
     {
         return offsets;
     }
     notes.push("the map of the blocks that were reached would be too large: places are drawn with replacement, where fio reaches each block once".into());
-    Offsets::Uniform
+    OffsetPattern::Uniform
 }
 
 fn offsets(
-    options: Options<'_>,
-    access: Access,
-    mix: &[Turn],
+    options: FioSectionOptions<'_>,
+    access: FioAccessPattern,
+    mix: &[BlockIoMixEntry],
     notes: &mut Vec<String>,
-) -> Result<Offsets, Error> {
+) -> Result<OffsetPattern, ClassicsError> {
     if !access.random {
         for name in ["random_distribution", "percentage_random"] {
             if options.find(name).is_some() {
@@ -366,31 +382,31 @@ fn offsets(
             }
         }
         let Some(gap) = access.number.filter(|gap| *gap > 0) else {
-            return Ok(Offsets::Sequential);
+            return Ok(OffsetPattern::Sequential);
         };
         return match mix {
-            [one] if access.backward && gap == 2 * u64::from(one.bytes) => Ok(Offsets::Backward),
+            [one] if access.backward && gap == 2 * u64::from(one.bytes) => Ok(OffsetPattern::Backward),
             _ if access.backward => Err(options.wrong(
                 "rw",
                 "steps back are taken block by block only, which is twice the block size, such as rw=read:-8k with bs=4k",
             )),
-            [one] => Ok(Offsets::Strided {
+            [one] => Ok(OffsetPattern::Strided {
                 stride_bytes: u64::from(one.bytes) + gap,
             }),
             _ => Err(options.wrong("rw", "steps need one kind of access with one block size")),
         };
     }
     if let Some(blocks) = access.number.filter(|blocks| *blocks > 1) {
-        return Ok(Offsets::Runs { blocks });
+        return Ok(OffsetPattern::Runs { blocks });
     }
     if let Some(percent) = options.value("percentage_random", |text| value::count(text, 0, 100))? {
         match percent {
             100 => {}
-            0 => return Ok(Offsets::Sequential),
+            0 => return Ok(OffsetPattern::Sequential),
             _ if 100 % percent == 0 => {
                 let blocks = 100 / percent;
                 notes.push(format!("percentage_random={percent}: runs of exactly {blocks} blocks, where fio draws lengths with that mean"));
-                return Ok(Offsets::Runs { blocks });
+                return Ok(OffsetPattern::Runs { blocks });
             }
             _ => {
                 return Err(options.wrong(
@@ -403,14 +419,16 @@ fn offsets(
     let text = options.text("random_distribution", "random");
     let wrong = |reason: &str| Err(options.wrong("random_distribution", reason));
     match text.split_once(':') {
-        None if text == "random" && options.flag("norandommap", false)? => Ok(Offsets::Uniform),
-        None if text == "random" => Ok(Offsets::Permutation),
+        None if text == "random" && options.flag("norandommap", false)? => {
+            Ok(OffsetPattern::Uniform)
+        }
+        None if text == "random" => Ok(OffsetPattern::Permutation),
         Some(("zipf", theta)) => match value::positive(theta, 9.99) {
-            Ok(exponent) => Ok(Offsets::Zipf { exponent }),
+            Ok(exponent) => Ok(OffsetPattern::Zipf { exponent }),
             Err(reason) => wrong(&format!("after zipf: {reason}")),
         },
         Some(("zoned", zones)) => match self::zones(zones) {
-            Ok(zones) => Ok(Offsets::Zones(zones)),
+            Ok(zones) => Ok(OffsetPattern::Zones(zones)),
             Err(reason) => wrong(&reason),
         },
         Some(("pareto" | "normal", _)) => wrong("it has no counterpart; use zipf: or zoned:"),
@@ -419,7 +437,7 @@ fn offsets(
     }
 }
 
-fn zones(text: &str) -> Result<Vec<Zone>, String> {
+fn zones(text: &str) -> Result<Vec<OffsetZone>, String> {
     if text.contains(',') {
         return Err("zones by direction are not supported; write two jobs".into());
     }
@@ -457,7 +475,7 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
                 .into(),
         );
     }
-    let zone = |(access, size): &(u64, u64)| Zone {
+    let zone = |(access, size): &(u64, u64)| OffsetZone {
         access: *access as f64,
         size: *size as f64,
     };
@@ -465,7 +483,10 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
 }
 
 /// Turns per second of one job for reads and writes, when the job mixes both and rates are told.
-fn rates(options: Options<'_>, access: Access) -> Result<Option<[f64; 2]>, Error> {
+fn rates(
+    options: FioSectionOptions<'_>,
+    access: FioAccessPattern,
+) -> Result<Option<[f64; 2]>, ClassicsError> {
     if !(access.read && access.write) {
         return Ok(None);
     }
@@ -485,7 +506,7 @@ fn rates(options: Options<'_>, access: Access) -> Result<Option<[f64; 2]>, Error
             return Err(option.wrong("the rates say the mix; take rwmixread and rwmixwrite out"));
         }
         let own = mix(options, access)?;
-        let rate = |text: &str, kind| -> Result<f64, Error> {
+        let rate = |text: &str, kind| -> Result<f64, ClassicsError> {
             let read = if unit { value::size } else { value::per_second };
             let number = read(text.trim()).map_err(|reason| option.wrong(reason))? as f64;
             Ok(if unit {
@@ -494,7 +515,10 @@ fn rates(options: Options<'_>, access: Access) -> Result<Option<[f64; 2]>, Error
                 number
             })
         };
-        let both = [rate(read, TurnKind::Read)?, rate(write, TurnKind::Write)?];
+        let both = [
+            rate(read, BlockIoOpKind::Read)?,
+            rate(write, BlockIoOpKind::Write)?,
+        ];
         if both.iter().any(|per_s| *per_s <= 0.0) {
             return Err(option.wrong("both rates are above 0"));
         }
@@ -504,11 +528,11 @@ fn rates(options: Options<'_>, access: Access) -> Result<Option<[f64; 2]>, Error
 }
 
 fn pace(
-    options: Options<'_>,
-    access: Access,
-    mix: &[Turn],
+    options: FioSectionOptions<'_>,
+    access: FioAccessPattern,
+    mix: &[BlockIoMixEntry],
     (workers, depth): (u64, u32),
-) -> Result<Pace, Error> {
+) -> Result<BlockIoPacing, ClassicsError> {
     let each_per_s = match rates(options, access)? {
         Some(both) => Some(both.iter().sum()),
         None => one_rate(options, access, mix)?,
@@ -528,7 +552,7 @@ fn pace(
         if poisson {
             return Err(options.wrong("rate_process", "it needs rate_iops or rate"));
         }
-        return Ok(Pace::Closed {
+        return Ok(BlockIoPacing::Closed {
             think,
             every: saturating_u32(every),
             // fio lets the queue run empty and the whole job think.
@@ -539,14 +563,18 @@ fn pace(
         return Err(options.wrong("thinktime", "a job with a rate has no think time here"));
     }
     let per_s = each_per_s * workers as f64;
-    Ok(Pace::Open(if poisson {
-        Arrival::Poisson { per_s }
+    Ok(BlockIoPacing::Open(if poisson {
+        ArrivalProcess::Poisson { per_s }
     } else {
-        Arrival::Paced { per_s }
+        ArrivalProcess::Paced { per_s }
     }))
 }
 
-fn one_rate(options: Options<'_>, access: Access, mix: &[Turn]) -> Result<Option<f64>, Error> {
+fn one_rate(
+    options: FioSectionOptions<'_>,
+    access: FioAccessPattern,
+    mix: &[BlockIoMixEntry],
+) -> Result<Option<f64>, ClassicsError> {
     if options.find("rate").is_some() && options.find("rate_iops").is_some() {
         return Err(options.wrong("rate", "there is a rate_iops too; keep one of them"));
     }
@@ -563,7 +591,10 @@ fn one_rate(options: Options<'_>, access: Access, mix: &[Turn]) -> Result<Option
     Ok(ops.or(bytes.map(|bytes| ratio(bytes, mean_bytes(mix, None)))))
 }
 
-fn syncs(options: Options<'_>, notes: &mut Vec<String>) -> Result<Syncs, Error> {
+fn syncs(
+    options: FioSectionOptions<'_>,
+    notes: &mut Vec<String>,
+) -> Result<SyncPolicy, ClassicsError> {
     let every = |name| options.value(name, |text| value::count(text, 0, u64::from(u32::MAX)));
     let (fsync, fdatasync) = (
         every("fsync")?.unwrap_or(0),
@@ -581,7 +612,7 @@ fn syncs(options: Options<'_>, notes: &mut Vec<String>) -> Result<Syncs, Error> 
         }
         _ => return Err(options.wrong("sync", "known are none, sync and dsync")),
     };
-    Ok(Syncs {
+    Ok(SyncPolicy {
         every: saturating_u32(fsync.max(fdatasync)),
         with: if fdatasync > 0 {
             SyncKind::Fdatasync
@@ -592,7 +623,7 @@ fn syncs(options: Options<'_>, notes: &mut Vec<String>) -> Result<Syncs, Error> 
     })
 }
 
-fn direct(options: Options<'_>) -> Result<bool, Error> {
+fn direct(options: FioSectionOptions<'_>) -> Result<bool, ClassicsError> {
     let direct = options.flag("direct", false)?;
     if options.find("buffered").is_some() && options.find("direct").is_some() {
         return Err(options.wrong("buffered", "there is a direct= too; keep one of them"));
@@ -600,12 +631,12 @@ fn direct(options: Options<'_>) -> Result<bool, Error> {
     Ok(direct || !options.flag("buffered", true)?)
 }
 
-fn content(options: Options<'_>) -> Result<Content, Error> {
-    let share = |name| -> Result<f64, Error> {
+fn content(options: FioSectionOptions<'_>) -> Result<BlockIoContent, ClassicsError> {
+    let share = |name| -> Result<f64, ClassicsError> {
         let percent = options.value(name, |text| value::count(text, 0, 100))?;
         Ok(percent.unwrap_or(0) as f64 / 100.0)
     };
-    Ok(Content {
+    Ok(BlockIoContent {
         compressible: share("buffer_compress_percentage")?,
         duplicate: share("dedupe_percentage")?,
         date: false,
@@ -617,12 +648,16 @@ const TURNS_MAX: u64 = 1_000_000_000_000_000;
 
 /// When a worker has done its work: fio ends a job after `io_size` (else `size`) bytes, as often
 /// as `loops` says, or after its time.
-fn work(options: Options<'_>, mix: &[Turn], runtime: Option<Nanos>) -> Result<Work, Error> {
+fn work(
+    options: FioSectionOptions<'_>,
+    mix: &[BlockIoMixEntry],
+    runtime: Option<Nanos>,
+) -> Result<BlockIoStopCondition, ClassicsError> {
     if options.flag("time_based", false)? {
         if runtime.is_none() {
             return Err(options.wrong("time_based", "it needs runtime="));
         }
-        return Ok(Work::Time);
+        return Ok(BlockIoStopCondition::Time);
     }
     let loops = options
         .value("loops", |text| value::count(text, 1, 1 << 30))?
@@ -630,13 +665,13 @@ fn work(options: Options<'_>, mix: &[Turn], runtime: Option<Nanos>) -> Result<Wo
     let one_size = mix.iter().all(|turn| turn.bytes == mix[0].bytes);
     let plain = options.text("rw", "read").split_once(':').is_none();
     if loops == 1 && options.find("io_size").is_none() && one_size && plain {
-        return Ok(Work::Pass);
+        return Ok(BlockIoStopCondition::Pass);
     }
     let bytes = moved(options)?;
     let most = TURNS_MAX.saturating_mul(u64::from(mix[0].bytes));
     let all = bytes.checked_mul(loops).filter(|all| *all <= most);
     if !one_size && let Some(all) = all {
-        return Ok(Work::Bytes(all));
+        return Ok(BlockIoStopCondition::Bytes(all));
     }
     let turns = bytes / u64::from(mix[0].bytes);
     let turns = turns.max(1).checked_mul(loops);
@@ -647,5 +682,5 @@ fn work(options: Options<'_>, mix: &[Turn], runtime: Option<Nanos>) -> Result<Wo
             "together with the block size this is more work than a job can ever do",
         )
     })?;
-    Ok(Work::Each(turns))
+    Ok(BlockIoStopCondition::Each(turns))
 }

@@ -2,18 +2,21 @@
 //! Sizes of a job by direction, with their shares, as the turns of its mix.
 
 use plimsoll_core::num::{ratio, saturating_u32};
-use plimsoll_core::workload::blocks::{Turn, TurnKind};
+use plimsoll_core::workload::blocks::{BlockIoMixEntry, BlockIoOpKind};
 
-use super::options::Options;
-use super::section::{Access, kinds};
+use super::options::FioSectionOptions;
+use super::section::{FioAccessPattern, kinds};
 use super::value;
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// Largest block.
 const BLOCK_MAX: u64 = 256 << 20;
 
 /// What is done, in the order reads, writes, trims.
-pub(super) fn mix(options: Options<'_>, access: Access) -> Result<Vec<Turn>, Error> {
+pub(super) fn mix(
+    options: FioSectionOptions<'_>,
+    access: FioAccessPattern,
+) -> Result<Vec<BlockIoMixEntry>, ClassicsError> {
     let percent = |name| options.value(name, |text| value::count(text, 0, 100));
     let read_percent = match (percent("rwmixread")?, percent("rwmixwrite")?) {
         (Some(read), _) => read,
@@ -24,7 +27,7 @@ pub(super) fn mix(options: Options<'_>, access: Access) -> Result<Vec<Turn>, Err
     for (kind, at) in kinds(access) {
         let share = match kind {
             _ if !(access.read && access.write) => 100,
-            TurnKind::Read => read_percent,
+            BlockIoOpKind::Read => read_percent,
             _ => 100 - read_percent,
         };
         let (name, sizes) = sizes(options, at);
@@ -36,7 +39,7 @@ pub(super) fn mix(options: Options<'_>, access: Access) -> Result<Vec<Turn>, Err
         for (bytes, percent) in whole_blocks(&sizes) {
             let weight = share as f64 * percent / 100.0;
             if weight > 0.0 {
-                mix.push(Turn {
+                mix.push(BlockIoMixEntry {
                     kind,
                     bytes: saturating_u32(bytes),
                     weight,
@@ -52,7 +55,7 @@ pub(super) fn mix(options: Options<'_>, access: Access) -> Result<Vec<Turn>, Err
 type Shares = Vec<(u64, f64)>;
 
 /// The sizes of direction `at`, and the option that says so.
-fn sizes(options: Options<'_>, at: usize) -> (&'static str, Result<Shares, String>) {
+fn sizes(options: FioSectionOptions<'_>, at: usize) -> (&'static str, Result<Shares, String>) {
     let own = |text| value::by_direction(text, at);
     if let Some(option) = options.find("bssplit") {
         return ("bssplit", value::split(own(&option.value)));
@@ -85,7 +88,11 @@ fn whole_blocks(sizes: &[(u64, f64)]) -> Shares {
 }
 
 /// `blockalign` may say what holds without it: offsets are multiples of the smallest size.
-fn check_alignment(options: Options<'_>, access: Access, mix: &[Turn]) -> Result<(), Error> {
+fn check_alignment(
+    options: FioSectionOptions<'_>,
+    access: FioAccessPattern,
+    mix: &[BlockIoMixEntry],
+) -> Result<(), ClassicsError> {
     let Some(option) = options.find("blockalign") else {
         return Ok(());
     };
@@ -104,7 +111,7 @@ fn check_alignment(options: Options<'_>, access: Access, mix: &[Turn]) -> Result
 }
 
 /// Mean bytes of a turn of this kind, or of all.
-pub(super) fn mean_bytes(mix: &[Turn], kind: Option<TurnKind>) -> f64 {
+pub(super) fn mean_bytes(mix: &[BlockIoMixEntry], kind: Option<BlockIoOpKind>) -> f64 {
     let of = mix
         .iter()
         .filter(|turn| kind.is_none_or(|kind| turn.kind == kind));

@@ -7,15 +7,18 @@ mod text;
 pub(crate) use text::text;
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::Phase;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoRegion, BlockIoStopCondition,
+};
+use plimsoll_core::workload::series::PhaseSpec;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{block_phase, series, setting};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 const EASY: &str = "ior-easy";
 const HARD: &str = "ior-hard";
@@ -23,27 +26,38 @@ const HARD: &str = "ior-hard";
 const WORKERS_MAX: u32 = 1024;
 const TRANSFER_MAX: u64 = 256 << 20;
 
-const WORKERS: Setting = setting("workers", Unit::Count, "4", "workers (tasks)");
-const FSYNC: Setting = setting("e", Unit::Flag, "on", "count an fsync after the writes");
-const SHIFT: Setting = setting(
+const WORKERS: SettingDefinition = setting("workers", SettingUnit::Count, "4", "workers (tasks)");
+const FSYNC: SettingDefinition = setting(
+    "e",
+    SettingUnit::Flag,
+    "on",
+    "count an fsync after the writes",
+);
+const SHIFT: SettingDefinition = setting(
     "C",
-    Unit::Flag,
+    SettingUnit::Flag,
     "on",
     "read back what another worker wrote, cold",
 );
-const RANDOM: Setting = setting("z", Unit::Flag, "off", "transfers in random order");
-const DIRECT: Setting = setting("posix.odirect", Unit::Flag, "off", "bypass the page cache");
+const RANDOM: SettingDefinition =
+    setting("z", SettingUnit::Flag, "off", "transfers in random order");
+const DIRECT: SettingDefinition = setting(
+    "posix.odirect",
+    SettingUnit::Flag,
+    "off",
+    "bypass the page cache",
+);
 
-const EASY_SETTINGS: &[Setting] = &[
-    setting("t", Unit::Size(1), "2MiB", "bytes of a transfer"),
+const EASY_SETTINGS: &[SettingDefinition] = &[
+    setting("t", SettingUnit::Size(1), "2MiB", "bytes of a transfer"),
     setting(
         "b",
-        Unit::Size(1),
+        SettingUnit::Size(1),
         "256MiB",
         "bytes of a block: of a worker in a segment",
     ),
-    setting("s", Unit::Count, "1", "segments"),
-    setting("F", Unit::Flag, "on", "a file for each worker"),
+    setting("s", SettingUnit::Count, "1", "segments"),
+    setting("F", SettingUnit::Flag, "on", "a file for each worker"),
     WORKERS,
     FSYNC,
     SHIFT,
@@ -51,16 +65,16 @@ const EASY_SETTINGS: &[Setting] = &[
     DIRECT,
 ];
 
-const HARD_SETTINGS: &[Setting] = &[
-    setting("t", Unit::Size(1), "47008", "bytes of a transfer"),
+const HARD_SETTINGS: &[SettingDefinition] = &[
+    setting("t", SettingUnit::Size(1), "47008", "bytes of a transfer"),
     setting(
         "b",
-        Unit::Size(1),
+        SettingUnit::Size(1),
         "47008",
         "bytes of a block: of a worker in a segment",
     ),
-    setting("s", Unit::Count, "5000", "segments"),
-    setting("F", Unit::Flag, "off", "a file for each worker"),
+    setting("s", SettingUnit::Count, "5000", "segments"),
+    setting("F", SettingUnit::Flag, "off", "a file for each worker"),
     WORKERS,
     FSYNC,
     SHIFT,
@@ -68,14 +82,14 @@ const HARD_SETTINGS: &[Setting] = &[
     DIRECT,
 ];
 
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[
+    WorkloadDefinition {
         name: EASY,
         about: "large transfers, a file for each worker, written and read back (IOR)",
         settings: EASY_SETTINGS,
         build: |settings| build(EASY, settings),
     },
-    Known {
+    WorkloadDefinition {
         name: HARD,
         about: "47008-byte transfers side by side in one file, written and read back (IOR)",
         settings: HARD_SETTINGS,
@@ -84,7 +98,7 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 /// The settings, understood.
-struct Shape {
+struct IorOptions {
     transfer_bytes: u64,
     block_bytes: u64,
     segments: u64,
@@ -94,10 +108,10 @@ struct Shape {
     is_random: bool,
 }
 
-impl Shape {
-    fn read(settings: &Settings) -> Result<Self, Error> {
+impl IorOptions {
+    fn read(settings: &SettingValues) -> Result<Self, ClassicsError> {
         let transfer_bytes = settings.bytes_within("t", 1, TRANSFER_MAX)?;
-        let shape = Shape {
+        let shape = IorOptions {
             transfer_bytes,
             block_bytes: settings.bytes_within("b", transfer_bytes, 1 << 50)?,
             segments: settings.count_within("s", 1, 1_000_000_000)?.into(),
@@ -142,26 +156,26 @@ impl Shape {
     }
 }
 
-fn build(program: &str, settings: &Settings) -> Result<Workload, Error> {
-    let shape = Shape::read(settings)?;
-    let synced: &[Finish] = match settings.flag("e") {
-        true => &[Finish::Fsync, Finish::Close],
-        false => &[Finish::Close],
+fn build(program: &str, settings: &SettingValues) -> Result<Workload, ClassicsError> {
+    let shape = IorOptions::read(settings)?;
+    let synced: &[BlockIoFinalOp] = match settings.flag("e") {
+        true => &[BlockIoFinalOp::Fsync, BlockIoFinalOp::Close],
+        false => &[BlockIoFinalOp::Close],
     };
     let direct = settings.flag("posix.odirect");
-    let write = Group {
+    let write = BlockIoGroup {
         finish: synced.to_vec(),
         direct,
-        ..group(&shape, TurnKind::Write, Made::During)
+        ..group(&shape, BlockIoOpKind::Write, BlockIoFileCreation::During)
     };
-    let read = Group {
-        finish: vec![Finish::Close],
+    let read = BlockIoGroup {
+        finish: vec![BlockIoFinalOp::Close],
         direct,
-        ..group(&shape, TurnKind::Read, Made::Earlier)
+        ..group(&shape, BlockIoOpKind::Read, BlockIoFileCreation::Earlier)
     };
     let phases = vec![
         block_phase("write", ranks(&shape, write, 0)),
-        Phase {
+        PhaseSpec {
             cold: shape.is_shifted,
             ..block_phase("read", ranks(&shape, read, 1))
         },
@@ -169,16 +183,16 @@ fn build(program: &str, settings: &Settings) -> Result<Workload, Error> {
     Ok(series(program, settings, phases))
 }
 
-fn group(shape: &Shape, kind: TurnKind, made: Made) -> Group {
+fn group(shape: &IorOptions, kind: BlockIoOpKind, made: BlockIoFileCreation) -> BlockIoGroup {
     let (region, in_order) = match (shape.has_own_files, shape.is_side_by_side()) {
-        (false, true) => (Region::Whole, Offsets::Interleaved),
-        (false, false) => (Region::Part, Offsets::Sequential),
-        (true, _) => (Region::Whole, Offsets::Sequential),
+        (false, true) => (BlockIoRegion::Whole, OffsetPattern::Interleaved),
+        (false, false) => (BlockIoRegion::Part, OffsetPattern::Sequential),
+        (true, _) => (BlockIoRegion::Whole, OffsetPattern::Sequential),
     };
-    Group {
+    BlockIoGroup {
         name: "workers".into(),
         workers: shape.workers,
-        extent: Extent {
+        extent: BlockIoExtent {
             file: "ior".into(),
             shared: !shape.has_own_files,
             bytes: if shape.has_own_files {
@@ -189,27 +203,30 @@ fn group(shape: &Shape, kind: TurnKind, made: Made) -> Group {
             region,
             made,
         },
-        mix: vec![Turn::of(kind, saturating_u32(shape.transfer_bytes))],
+        mix: vec![BlockIoMixEntry::of(
+            kind,
+            saturating_u32(shape.transfer_bytes),
+        )],
         offsets: if shape.is_random {
-            Offsets::Permutation
+            OffsetPattern::Permutation
         } else {
             in_order
         },
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     }
 }
 
 /// The workers; where they read files of each other, each is a group of its own that names the
 /// file of the worker so many places on.
-fn ranks(shape: &Shape, all: Group, shift: u32) -> Vec<Group> {
+fn ranks(shape: &IorOptions, all: BlockIoGroup, shift: u32) -> Vec<BlockIoGroup> {
     if !(shape.is_shifted && shape.has_own_files) {
         return vec![all];
     }
-    let rank = |worker: u32| Group {
+    let rank = |worker: u32| BlockIoGroup {
         name: format!("worker {worker}"),
         workers: 1,
-        extent: Extent {
+        extent: BlockIoExtent {
             file: format!("ior-{}", (worker + shift) % shape.workers),
             shared: true,
             ..all.extent.clone()
@@ -232,16 +249,16 @@ mod tests {
         for (phase, kind, made, finish, files) in [
             (
                 "write",
-                TurnKind::Write,
-                Made::During,
-                &[Finish::Fsync, Finish::Close][..],
+                BlockIoOpKind::Write,
+                BlockIoFileCreation::During,
+                &[BlockIoFinalOp::Fsync, BlockIoFinalOp::Close][..],
                 ["ior-0", "ior-1", "ior-2"],
             ),
             (
                 "read",
-                TurnKind::Read,
-                Made::Earlier,
-                &[Finish::Close],
+                BlockIoOpKind::Read,
+                BlockIoFileCreation::Earlier,
+                &[BlockIoFinalOp::Close],
                 ["ior-1", "ior-2", "ior-0"],
             ),
         ] {
@@ -249,12 +266,12 @@ mod tests {
             let own: Vec<&str> = workers.iter().map(|g| g.extent.file.as_str()).collect();
             assert_eq!(own, files, "{phase}");
             for group in workers {
-                assert_eq!(group.mix, [Turn::of(kind, 2 << 20)], "{phase}");
+                assert_eq!(group.mix, [BlockIoMixEntry::of(kind, 2 << 20)], "{phase}");
                 assert_eq!((group.workers, group.depth), (1, 1), "{phase}");
                 assert_eq!((group.extent.made, group.extent.bytes), (made, 16 << 20));
                 assert_eq!(
                     (group.offsets.clone(), group.work),
-                    (Offsets::Sequential, Work::Pass)
+                    (OffsetPattern::Sequential, BlockIoStopCondition::Pass)
                 );
                 assert_eq!(
                     (group.finish.as_slice(), group.direct),
@@ -270,21 +287,24 @@ mod tests {
     #[test]
     fn hard_goes_side_by_side_through_one_file() {
         let series = built(HARD, &[("s", "10"), ("e", "off")]);
-        for (phase, kind) in [("write", TurnKind::Write), ("read", TurnKind::Read)] {
+        for (phase, kind) in [
+            ("write", BlockIoOpKind::Write),
+            ("read", BlockIoOpKind::Read),
+        ] {
             let [group] = groups(&series, phase) else {
                 panic!("{phase} has one group");
             };
             assert_eq!(
                 (group.workers, group.mix[0]),
-                (4, Turn::of(kind, 47_008)),
+                (4, BlockIoMixEntry::of(kind, 47_008)),
                 "{phase}"
             );
-            assert_eq!(group.offsets, Offsets::Interleaved, "{phase}");
+            assert_eq!(group.offsets, OffsetPattern::Interleaved, "{phase}");
             assert_eq!(
                 (group.extent.shared, group.extent.bytes),
                 (true, 4 * 10 * 47_008)
             );
-            assert_eq!(group.finish, [Finish::Close], "{phase}");
+            assert_eq!(group.finish, [BlockIoFinalOp::Close], "{phase}");
         }
     }
 
@@ -293,22 +313,22 @@ mod tests {
         for (given, offsets, region, shared, cold) in [
             (
                 &[("F", "off"), ("b", "8m")][..],
-                Offsets::Sequential,
-                Region::Part,
+                OffsetPattern::Sequential,
+                BlockIoRegion::Part,
                 true,
                 true,
             ),
             (
                 &[("F", "off"), ("z", "on")],
-                Offsets::Permutation,
-                Region::Part,
+                OffsetPattern::Permutation,
+                BlockIoRegion::Part,
                 true,
                 true,
             ),
             (
                 &[("C", "off"), ("z", "on")],
-                Offsets::Permutation,
-                Region::Whole,
+                OffsetPattern::Permutation,
+                BlockIoRegion::Whole,
                 false,
                 false,
             ),

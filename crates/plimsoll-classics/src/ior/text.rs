@@ -4,22 +4,22 @@
 use std::fmt::Write as _;
 
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::op::Kind;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::workload::series::ClassicProgram;
 
-use super::{EASY, EASY_SETTINGS, HARD, HARD_SETTINGS, Shape};
+use super::{EASY, EASY_SETTINGS, HARD, HARD_SETTINGS, IorOptions};
 use crate::parts::{KIB, MIB, bytes, done, find, per_second};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::settings::SettingValues;
 
 /// The summary; `None` when it is neither of the two or a phase is missing.
-pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
+pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     let (name, declared) = match classic.program.as_str() {
         EASY => (EASY, EASY_SETTINGS),
         HARD => (HARD, HARD_SETTINGS),
         _ => return None,
     };
-    let settings = Settings::new(name, declared, &classic.settings).ok()?;
-    let shape = Shape::read(&settings).ok()?;
+    let settings = SettingValues::new(name, declared, &classic.settings).ok()?;
+    let shape = IorOptions::read(&settings).ok()?;
     let mut out = options(&shape);
     out.push_str(
         "\nResults:\n\n\
@@ -28,8 +28,8 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
     );
     let mut maxima = String::new();
     for (access, title, kind) in [
-        ("write", "Max Write:", Kind::Write),
-        ("read", "Max Read: ", Kind::Read),
+        ("write", "Max Write:", OpKind::Write),
+        ("read", "Max Read: ", OpKind::Read),
     ] {
         let phase = find(phases, access)?;
         let bytes_per_s = per_second(bytes(&phase.stats, kind), phase.wall);
@@ -50,7 +50,7 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
     Some(out)
 }
 
-fn options(shape: &Shape) -> String {
+fn options(shape: &IorOptions) -> String {
     let either = |is: bool, yes: &str, no: &str| if is { yes.to_owned() } else { no.into() };
     let mut out = String::from("Options:\n");
     for (option, value) in [
@@ -116,12 +116,12 @@ mod tests {
                 "write",
                 2.0,
                 &[
-                    (Kind::Write, 4, 2 << 20, 500_000),
-                    (Kind::Fsync, 2, 0, 7),
-                    (Kind::Close, 2, 0, 7),
+                    (OpKind::Write, 4, 2 << 20, 500_000),
+                    (OpKind::Fsync, 2, 0, 7),
+                    (OpKind::Close, 2, 0, 7),
                 ],
             ),
-            result("read", 0.5, &[(Kind::Read, 4, 2 << 20, 0)]),
+            result("read", 0.5, &[(OpKind::Read, 4, 2 << 20, 0)]),
         ];
         let text = crate::text(&classic, &phases).unwrap();
         let expect = "\

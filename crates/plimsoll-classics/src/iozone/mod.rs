@@ -8,17 +8,20 @@ mod text;
 pub(crate) use text::text;
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::syncs::Syncs;
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::syncs::SyncPolicy;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::{Body, Classic, Phase};
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoRegion, BlockIoStopCondition,
+};
+use plimsoll_core::workload::series::{ClassicProgram, PhaseSpec, PhaseWorkload};
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{block_phase, series, setting, words};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Its name on the command line.
 pub(crate) const NAME: &str = "iozone";
@@ -27,70 +30,80 @@ pub(crate) const NAME: &str = "iozone";
 const CHILDREN_MAX: u32 = 256;
 /// Every child seeds its generator with 0 before each random test (iozone 3), so all of them take
 /// their records in the same order, in every test and every run.
-const RANDOM_ORDER: Offsets = Offsets::FixedPermutation { seed: 0 };
+const RANDOM_ORDER: OffsetPattern = OffsetPattern::FixedPermutation { seed: 0 };
 /// What the parent of the original sleeps before it lets the children of the next test go.
 const REST: Nanos = Nanos(2_000_000_000);
 /// Largest record.
 const RECORD_MAX: u64 = 256 << 20;
 
-const SETTINGS: &[Setting] = &[
+const SETTINGS: &[SettingDefinition] = &[
     setting(
         "i",
-        Unit::List,
+        SettingUnit::List,
         "0+1+2",
         "tests: 0 write, 1 read, 2 random; several by + or again",
     ),
     setting(
         "t",
-        Unit::Count,
+        SettingUnit::Count,
         "",
         "children, each with a file of its own; without: one, and the table of the single-file mode",
     ),
-    setting("s", Unit::Size(1024), "512", "size of each file, KiB"),
-    setting("r", Unit::Size(1024), "4", "size of a record, KiB"),
-    setting("e", Unit::Flag, "off", "count the fsync at the end"),
-    setting("c", Unit::Flag, "off", "count the close at the end"),
+    setting(
+        "s",
+        SettingUnit::Size(1024),
+        "512",
+        "size of each file, KiB",
+    ),
+    setting("r", SettingUnit::Size(1024), "4", "size of a record, KiB"),
+    setting("e", SettingUnit::Flag, "off", "count the fsync at the end"),
+    setting("c", SettingUnit::Flag, "off", "count the close at the end"),
     setting(
         "o",
-        Unit::Flag,
+        SettingUnit::Flag,
         "off",
         "each write durable when it ends (O_SYNC)",
     ),
-    setting("I", Unit::Flag, "off", "bypass the page cache (O_DIRECT)"),
+    setting(
+        "I",
+        SettingUnit::Flag,
+        "off",
+        "bypass the page cache (O_DIRECT)",
+    ),
     setting(
         "O",
-        Unit::Flag,
+        SettingUnit::Flag,
         "off",
         "tell records per second instead of kB/sec",
     ),
-    setting("+n", Unit::Flag, "off", "no rewrite and no re-read"),
+    setting("+n", SettingUnit::Flag, "off", "no rewrite and no re-read"),
     setting(
         "x",
-        Unit::Flag,
+        SettingUnit::Flag,
         "off",
         "do not stop counting when the first child is through",
     ),
     setting(
         "w",
-        Unit::Flag,
+        SettingUnit::Flag,
         "off",
         "allowed without effect: files live as long as their trial",
     ),
     setting(
         "l",
-        Unit::Count,
+        SettingUnit::Count,
         "",
         "refused: give the number of children with t",
     ),
     setting(
         "u",
-        Unit::Count,
+        SettingUnit::Count,
         "",
         "refused: give the number of children with t",
     ),
 ];
 
-pub(crate) const KNOWN: &[Known] = &[Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     name: NAME,
     about: "children with own files write, read and jump about together (iozone -t)",
     settings: SETTINGS,
@@ -98,7 +111,7 @@ pub(crate) const KNOWN: &[Known] = &[Known {
 }];
 
 /// One kind of test that the report has a paragraph for.
-struct Test {
+struct IozoneTest {
     /// Name of the phase.
     phase: &'static str,
     /// What the report calls the children.
@@ -107,24 +120,31 @@ struct Test {
     number: u32,
     /// Whether it repeats the one before.
     is_repeat: bool,
-    kind: TurnKind,
+    kind: BlockIoOpKind,
     is_random: bool,
     /// Whether the children stop each other only after their sync, and leave the rest undone: all
     /// tests but the two that others count on for whole files.
     breaks_off: bool,
 }
 
-const TESTS: [Test; 6] = [
-    test("write", "initial writers", 0, false, TurnKind::Write, false),
-    test("rewrite", "rewriters", 0, true, TurnKind::Write, false),
-    test("read", "readers", 1, false, TurnKind::Read, false),
-    test("reread", "re-readers", 1, true, TurnKind::Read, false),
+const TESTS: [IozoneTest; 6] = [
+    test(
+        "write",
+        "initial writers",
+        0,
+        false,
+        BlockIoOpKind::Write,
+        false,
+    ),
+    test("rewrite", "rewriters", 0, true, BlockIoOpKind::Write, false),
+    test("read", "readers", 1, false, BlockIoOpKind::Read, false),
+    test("reread", "re-readers", 1, true, BlockIoOpKind::Read, false),
     test(
         "random_read",
         "random readers",
         2,
         false,
-        TurnKind::Read,
+        BlockIoOpKind::Read,
         true,
     ),
     test(
@@ -132,7 +152,7 @@ const TESTS: [Test; 6] = [
         "random writers",
         2,
         false,
-        TurnKind::Write,
+        BlockIoOpKind::Write,
         true,
     ),
 ];
@@ -142,23 +162,23 @@ const fn test(
     role: &'static str,
     number: u32,
     is_repeat: bool,
-    kind: TurnKind,
+    kind: BlockIoOpKind,
     is_random: bool,
-) -> Test {
-    Test {
+) -> IozoneTest {
+    IozoneTest {
         phase,
         role,
         number,
         is_repeat,
         kind,
         is_random,
-        breaks_off: is_repeat || matches!(kind, TurnKind::Read),
+        breaks_off: is_repeat || matches!(kind, BlockIoOpKind::Read),
     }
 }
 
 /// The settings, understood.
-struct Shape {
-    tests: Vec<&'static Test>,
+struct IozoneOptions {
+    tests: Vec<&'static IozoneTest>,
     children: u32,
     /// Whether nobody asked for children.
     is_single: bool,
@@ -168,8 +188,8 @@ struct Shape {
     is_in_ops: bool,
 }
 
-impl Shape {
-    fn read(settings: &Settings) -> Result<Self, Error> {
+impl IozoneOptions {
+    fn read(settings: &SettingValues) -> Result<Self, ClassicsError> {
         for name in ["l", "u"] {
             if settings.is_given(name) {
                 let reason = "ranges are not played; give one number of children with t";
@@ -179,7 +199,7 @@ impl Shape {
         let numbers = numbers(settings)?;
         let has_repeats = !settings.flag("+n");
         let wanted =
-            |test: &&Test| numbers.contains(&test.number) && (has_repeats || !test.is_repeat);
+            |test: &&IozoneTest| numbers.contains(&test.number) && (has_repeats || !test.is_repeat);
         let record_bytes = settings.bytes_within("r", 1, RECORD_MAX)?;
         if !settings.is_given("s") && settings.bytes("s") < record_bytes {
             let reason = "the default is smaller than a record (r): set s";
@@ -190,7 +210,7 @@ impl Shape {
             let reason = "direct I/O (I) needs a record of whole 512-byte sectors";
             return Err(settings.wrong("r", settings.text("r"), reason));
         }
-        Ok(Shape {
+        Ok(IozoneOptions {
             tests: TESTS.iter().filter(wanted).collect(),
             children: match settings.is_given("t") {
                 true => settings.count_within("t", 1, CHILDREN_MAX)?,
@@ -205,7 +225,7 @@ impl Shape {
 }
 
 /// The tests asked for.
-fn numbers(settings: &Settings) -> Result<Vec<u32>, Error> {
+fn numbers(settings: &SettingValues) -> Result<Vec<u32>, ClassicsError> {
     let number = |word| match word {
         "0" => Ok(0),
         "1" => Ok(1),
@@ -215,23 +235,23 @@ fn numbers(settings: &Settings) -> Result<Vec<u32>, Error> {
     words(settings, "i")?.into_iter().map(number).collect()
 }
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
-    let shape = Shape::read(settings)?;
-    let phase = |(place, test): (usize, &&Test)| {
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
+    let shape = IozoneOptions::read(settings)?;
+    let phase = |(place, test): (usize, &&IozoneTest)| {
         // Files that no test before wrote are laid out; in the original an earlier run left them.
         let made = match (place, test.number) {
-            (0, 0) => Made::During,
-            (0, _) => Made::Before,
-            _ => Made::Earlier,
+            (0, 0) => BlockIoFileCreation::During,
+            (0, _) => BlockIoFileCreation::Before,
+            _ => BlockIoFileCreation::Earlier,
         };
-        Phase {
+        PhaseSpec {
             stonewall: !settings.flag("x"),
             ..block_phase(test.phase, vec![group(&shape, test, made, settings)])
         }
     };
-    let mut phases: Vec<Phase> = shape.tests.iter().enumerate().map(phase).collect();
+    let mut phases: Vec<PhaseSpec> = shape.tests.iter().enumerate().map(phase).collect();
     // Nothing follows the last one.
-    if let Some(Body::Blocks(blocks)) = phases.last_mut().map(|phase| &mut phase.body) {
+    if let Some(PhaseWorkload::Blocks(blocks)) = phases.last_mut().map(|phase| &mut phase.body) {
         for group in &mut blocks.groups {
             group.rest = Nanos(0);
         }
@@ -240,7 +260,7 @@ fn build(settings: &Settings) -> Result<Workload, Error> {
 }
 
 /// Where its numbers differ from those of the original.
-pub(crate) fn notes(classic: &Classic) -> Vec<String> {
+pub(crate) fn notes(classic: &ClassicProgram) -> Vec<String> {
     let mut notes = vec![
         "unlike in iozone, every record holds random bytes (there one byte again and again, which \
          some storage does not store)"
@@ -256,30 +276,38 @@ pub(crate) fn notes(classic: &Classic) -> Vec<String> {
     notes
 }
 
-fn group(shape: &Shape, test: &Test, made: Made, settings: &Settings) -> Group {
+fn group(
+    shape: &IozoneOptions,
+    test: &IozoneTest,
+    made: BlockIoFileCreation,
+    settings: &SettingValues,
+) -> BlockIoGroup {
     let finish = [
-        (settings.flag("e"), Finish::Fsync),
-        (settings.flag("c"), Finish::Close),
+        (settings.flag("e"), BlockIoFinalOp::Fsync),
+        (settings.flag("c"), BlockIoFinalOp::Close),
     ];
-    Group {
+    BlockIoGroup {
         name: "children".into(),
         workers: shape.children,
-        extent: Extent {
+        extent: BlockIoExtent {
             file: "iozone".into(),
             shared: false,
             bytes: shape.file_bytes,
-            region: Region::Whole,
+            region: BlockIoRegion::Whole,
             made,
         },
-        mix: vec![Turn::of(test.kind, saturating_u32(shape.record_bytes))],
+        mix: vec![BlockIoMixEntry::of(
+            test.kind,
+            saturating_u32(shape.record_bytes),
+        )],
         offsets: if test.is_random {
             RANDOM_ORDER
         } else {
-            Offsets::Sequential
+            OffsetPattern::Sequential
         },
-        syncs: Syncs {
+        syncs: SyncPolicy {
             each_write: settings.flag("o"),
-            ..Syncs::default()
+            ..SyncPolicy::default()
         },
         finish: finish
             .into_iter()
@@ -287,12 +315,12 @@ fn group(shape: &Shape, test: &Test, made: Made, settings: &Settings) -> Group {
             .map(|(_, op)| op)
             .collect(),
         // Each child of the original syncs and closes its file at the end of every test.
-        after: vec![Finish::Fsync, Finish::Close],
+        after: vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close],
         rest: if shape.is_single { Nanos(0) } else { REST },
         breaks_off: test.breaks_off,
         direct: settings.flag("I"),
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     }
 }
 
@@ -337,20 +365,22 @@ mod tests {
 
     #[test]
     fn each_test_does_its_work() {
-        use TurnKind::{Read, Write};
+        use BlockIoFileCreation::{During, Earlier};
+        use BlockIoOpKind::{Read, Write};
+        use OffsetPattern::Sequential;
         let series = built(NAME, &[("t", "4"), ("s", "1001"), ("r", "8k")]);
         for (phase, kind, offsets, made) in [
-            ("write", Write, Offsets::Sequential, Made::During),
-            ("rewrite", Write, Offsets::Sequential, Made::Earlier),
-            ("read", Read, Offsets::Sequential, Made::Earlier),
-            ("reread", Read, Offsets::Sequential, Made::Earlier),
-            ("random_read", Read, RANDOM_ORDER, Made::Earlier),
-            ("random_write", Write, RANDOM_ORDER, Made::Earlier),
+            ("write", Write, Sequential, During),
+            ("rewrite", Write, Sequential, Earlier),
+            ("read", Read, Sequential, Earlier),
+            ("reread", Read, Sequential, Earlier),
+            ("random_read", Read, RANDOM_ORDER, Earlier),
+            ("random_write", Write, RANDOM_ORDER, Earlier),
         ] {
             let [group] = groups(&series, phase) else {
                 panic!("{phase} has one group");
             };
-            assert_eq!(group.mix, [Turn::of(kind, 8192)], "{phase}");
+            assert_eq!(group.mix, [BlockIoMixEntry::of(kind, 8192)], "{phase}");
             assert_eq!(
                 (group.offsets.clone(), group.extent.made),
                 (offsets, made),
@@ -358,7 +388,7 @@ mod tests {
             );
             assert_eq!(
                 (group.workers, group.depth, group.work),
-                (4, 1, Work::Pass),
+                (4, 1, BlockIoStopCondition::Pass),
                 "{phase}"
             );
             // 1001 KiB hold 125 records of 8 KiB.
@@ -368,7 +398,11 @@ mod tests {
                 "{phase}"
             );
             assert!(group.finish.is_empty() && !group.direct, "{phase}");
-            assert_eq!(group.after, [Finish::Fsync, Finish::Close], "{phase}");
+            assert_eq!(
+                group.after,
+                [BlockIoFinalOp::Fsync, BlockIoFinalOp::Close],
+                "{phase}"
+            );
             // Only these two stop the others at their last record, and let them complete.
             let completes = ["write", "random_write"].contains(&phase);
             assert_eq!(group.breaks_off, !completes, "{phase}");
@@ -391,13 +425,13 @@ mod tests {
         ];
         let series = built(NAME, &all);
         let group = &groups(&series, "read")[0];
-        assert_eq!(group.finish, [Finish::Fsync, Finish::Close]);
+        assert_eq!(group.finish, [BlockIoFinalOp::Fsync, BlockIoFinalOp::Close]);
         assert!(group.syncs.each_write && group.direct);
         assert!(!series.phases[0].stonewall);
-        assert_eq!(group.extent.made, Made::Before);
+        assert_eq!(group.extent.made, BlockIoFileCreation::Before);
         assert_eq!(
             groups(&built(NAME, &[("c", "on")]), "write")[0].finish,
-            [Finish::Close]
+            [BlockIoFinalOp::Close]
         );
     }
 

@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 
 use plimsoll_core::event::{PhaseResult, WorkerResult};
 use plimsoll_core::num::ratio;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::workload::series::ClassicProgram;
 
-use super::{NAME, SETTINGS, Shape, Test};
+use super::{IozoneOptions, IozoneTest, NAME, SETTINGS};
 use crate::parts::{KIB, elapsed, end_line, find, least_and_greatest, per_second};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::settings::SettingValues;
 
 /// A paragraph for each test; `None` when a phase is missing or tells nothing of its workers.
-pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
-    let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
-    let shape = Shape::read(&settings).ok()?;
+pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
+    let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
+    let shape = IozoneOptions::read(&settings).ok()?;
     let (file_kib, record_kib) = (kib(shape.file_bytes), kib(shape.record_bytes));
     if shape.is_single {
         return table(&shape, phases);
@@ -47,7 +47,7 @@ fn kib(bytes: u64) -> String {
 
 /// The table of the single-file mode: rates in whole kB or records per second, in the columns that
 /// the original has for these tests.
-fn table(shape: &Shape, phases: &[PhaseResult]) -> Option<String> {
+fn table(shape: &IozoneOptions, phases: &[PhaseResult]) -> Option<String> {
     let mut out = String::new();
     if shape.is_in_ops {
         let _ = writeln!(out, "\tOPS Mode. Output is in operations per second.");
@@ -81,7 +81,7 @@ fn table(shape: &Shape, phases: &[PhaseResult]) -> Option<String> {
     Some(out)
 }
 
-fn paragraph(out: &mut String, shape: &Shape, test: &Test, phase: &PhaseResult) {
+fn paragraph(out: &mut String, shape: &IozoneOptions, test: &IozoneTest, phase: &PhaseResult) {
     let unit = if shape.is_in_ops { "ops" } else { "kB" };
     let counted = |worker: &WorkerResult| match shape.is_in_ops {
         true => worker.ops as f64,

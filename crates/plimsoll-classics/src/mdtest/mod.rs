@@ -10,14 +10,15 @@ pub(crate) use text::text;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Order, Over, Sizes, Tree, WithoutFile,
+    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOrder, FileLoopSelection,
+    FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
 };
-use plimsoll_core::workload::series::Phase;
+use plimsoll_core::workload::series::PhaseSpec;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{file_phase, series, setting};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 const THREADS_MAX: u32 = 1024;
 /// Files of all threads.
@@ -25,27 +26,32 @@ const FILES_MAX: u64 = 10_000_000;
 const BYTES_MAX: u64 = 256 << 20;
 const ITERATIONS_MAX: u32 = 100;
 
-const N: Setting = setting("n", Unit::Count, "10000", "files of each thread");
-const THREADS: Setting = setting("threads", Unit::Count, "4", "threads, mdtest's tasks");
-const I: Setting = setting("i", Unit::Count, "1", "iterations");
+const N: SettingDefinition = setting("n", SettingUnit::Count, "10000", "files of each thread");
+const THREADS: SettingDefinition = setting(
+    "threads",
+    SettingUnit::Count,
+    "4",
+    "threads, mdtest's tasks",
+);
+const I: SettingDefinition = setting("i", SettingUnit::Count, "1", "iterations");
 
-const fn bytes(default: &'static str) -> Setting {
+const fn bytes(default: &'static str) -> SettingDefinition {
     setting(
         "w",
-        Unit::Size(1),
+        SettingUnit::Size(1),
         default,
         "bytes written to each new file, and read",
     )
 }
 
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[
+    WorkloadDefinition {
         name: "mdtest-easy",
         about: "create, stat, read, delete: empty files, a directory per thread (IO500)",
         settings: &[N, THREADS, bytes("0"), I],
         build: |settings| build("mdtest-easy", settings, false),
     },
-    Known {
+    WorkloadDefinition {
         name: "mdtest-hard",
         about: "create, stat, read, delete: 3901-byte files in one shared directory (IO500)",
         settings: &[N, THREADS, bytes("3901"), I],
@@ -69,7 +75,7 @@ fn phase_name(name: &str, iteration: u32) -> String {
     }
 }
 
-fn build(program: &str, settings: &Settings, shared: bool) -> Result<Workload, Error> {
+fn build(program: &str, settings: &SettingValues, shared: bool) -> Result<Workload, ClassicsError> {
     let threads = settings.count_within("threads", 1, THREADS_MAX)?;
     let files = settings.count("n").saturating_mul(u64::from(threads));
     if files == 0 || files > FILES_MAX {
@@ -79,15 +85,15 @@ fn build(program: &str, settings: &Settings, shared: bool) -> Result<Workload, E
     let set = FileSet {
         prealloc: 0.0,
         tree: if shared {
-            Tree::Flat
+            FileTreeLayout::Flat
         } else {
-            Tree::Even(threads)
+            FileTreeLayout::Even(threads)
         },
         ..FileSet::flat(
             program,
             saturating_u32(files),
             settings.bytes_within("w", 0, BYTES_MAX)?,
-            Sizes::Constant,
+            FileSizeDistribution::Constant,
         )
     };
     let mut phases = Vec::new();
@@ -99,7 +105,7 @@ fn build(program: &str, settings: &Settings, shared: bool) -> Result<Workload, E
     Ok(series(program, settings, phases))
 }
 
-fn phase(label: &str, name: &str, set: &FileSet, threads: u32) -> Phase {
+fn phase(label: &str, name: &str, set: &FileSet, threads: u32) -> PhaseSpec {
     let piece_bytes = saturating_u32(set.mean_bytes.max(1));
     let ops = match name {
         "create" if set.mean_bytes == 0 => vec![FileOp::Create, FileOp::Close],
@@ -122,10 +128,10 @@ fn phase(label: &str, name: &str, set: &FileSet, threads: u32) -> Phase {
         prealloc: if made_earlier { 1.0 } else { 0.0 },
         ..set.clone()
     };
-    let group = LoopGroup {
+    let group = FileLoopGroup {
         name: "tasks".into(),
         threads,
-        ops: ops.into_iter().map(LoopOp::from).collect(),
+        ops: ops.into_iter().map(FileLoopOp::from).collect(),
         direct: false,
         sync: false,
     };
@@ -133,10 +139,10 @@ fn phase(label: &str, name: &str, set: &FileSet, threads: u32) -> Phase {
         name: label.into(),
         sets: vec![set],
         groups: vec![group],
-        over: Over::Each(Order::Numbered),
+        over: FileLoopSelection::Each(FileLoopOrder::Numbered),
         events_per_s: None,
         sync_at_end: false,
-        without_file: WithoutFile::Fail,
+        without_file: FileLoopNoFilePolicy::Fail,
     };
     file_phase(label, files)
 }
@@ -146,7 +152,7 @@ mod tests {
     use super::*;
     use crate::parts::tests::{built, file_loop, names, refused};
 
-    fn ops(series: &plimsoll_core::workload::Series, phase: &str) -> Vec<FileOp> {
+    fn ops(series: &plimsoll_core::workload::PhaseSeries, phase: &str) -> Vec<FileOp> {
         let group = &file_loop(series, phase).groups[0];
         group.ops.iter().map(|op| op.op).collect()
     }
@@ -158,8 +164,8 @@ mod tests {
         assert_eq!(ops(&series, "create"), [FileOp::Create, FileOp::Close]);
         let files = file_loop(&series, "create");
         assert_eq!((files.sets[0].entries, files.sets[0].mean_bytes), (150, 0));
-        assert_eq!(files.sets[0].tree, Tree::Even(3));
-        assert_eq!(files.over, Over::Each(Order::Numbered));
+        assert_eq!(files.sets[0].tree, FileTreeLayout::Even(3));
+        assert_eq!(files.over, FileLoopSelection::Each(FileLoopOrder::Numbered));
     }
 
     #[test]
@@ -177,7 +183,7 @@ mod tests {
         assert_eq!(ops(&series, "read 2"), [FileOp::Open, whole, FileOp::Close]);
         assert_eq!(ops(&series, "delete"), [FileOp::Delete]);
         let set = &file_loop(&series, "stat").sets[0];
-        assert!(set.made_earlier && set.tree == Tree::Flat);
+        assert!(set.made_earlier && set.tree == FileTreeLayout::Flat);
         assert_eq!((set.entries, set.mean_bytes), (200, 3901));
     }
 

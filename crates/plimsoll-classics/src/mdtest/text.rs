@@ -8,13 +8,13 @@
 use std::fmt::Write;
 
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::op::Kind;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::workload::series::ClassicProgram;
 
 use super::{KNOWN, PHASES, phase_name};
 use crate::parts::{done, find, least_and_greatest, per_second};
 
-pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
+pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     KNOWN.iter().find(|known| known.name == classic.program)?;
     let iterations: u32 = classic.setting("i")?.parse().ok()?;
     let mut out = format!("SUMMARY rate (in ops/sec): (of {iterations} iterations)\n");
@@ -51,10 +51,10 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
 
 fn rate(phase: &PhaseResult, name: &str) -> f64 {
     let kind = match name {
-        "create" => Kind::Create,
-        "stat" => Kind::Stat,
-        "read" => Kind::ReadWhole,
-        _ => Kind::Delete,
+        "create" => OpKind::Create,
+        "stat" => OpKind::Stat,
+        "read" => OpKind::ReadWhole,
+        _ => OpKind::Delete,
     };
     per_second(done(&phase.stats, kind), phase.wall)
 }
@@ -66,19 +66,19 @@ mod tests {
 
     #[test]
     fn rates_are_files_by_wall_time_over_the_iterations() {
-        let classic = |iterations: &str| Classic {
+        let classic = |iterations: &str| ClassicProgram {
             program: "mdtest-hard".into(),
             settings: vec![("i".into(), iterations.into())],
         };
         let create = |name: &str, seconds| {
-            let ops = [(Kind::Create, 100, 0, 1), (Kind::Close, 100, 0, 1)];
+            let ops = [(OpKind::Create, 100, 0, 1), (OpKind::Close, 100, 0, 1)];
             result(name, seconds, &ops)
         };
         let mut phases = vec![
             create("create", 1.0),
-            result("stat", 0.5, &[(Kind::Stat, 100, 0, 1)]),
-            result("read", 2.0, &[(Kind::ReadWhole, 100, 3901, 1)]),
-            result("delete", 4.0, &[(Kind::Delete, 100, 0, 1)]),
+            result("stat", 0.5, &[(OpKind::Stat, 100, 0, 1)]),
+            result("read", 2.0, &[(OpKind::ReadWhole, 100, 3901, 1)]),
+            result("delete", 4.0, &[(OpKind::Delete, 100, 0, 1)]),
         ];
         let figures = |text: &str| -> Vec<Vec<f64>> {
             let line = |line: &str| {
@@ -108,7 +108,7 @@ mod tests {
         phases[4] = create("create 2", 0.5);
         let twice = text(&classic("2"), &phases).unwrap();
         assert_eq!(figures(&twice)[0], [200.0, 100.0, 150.0, 50.0]);
-        let other = Classic {
+        let other = ClassicProgram {
             program: "other".into(),
             settings: Vec::new(),
         };

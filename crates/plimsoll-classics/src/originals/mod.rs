@@ -5,12 +5,12 @@
 mod read;
 mod split;
 
-pub use read::{Format, Reading, read};
+pub use read::{ProgramOutputFormat, ProgramOutputResult, read};
 
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::commands::{Command, Commands, Output};
+use plimsoll_core::workload::commands::{CommandOutputFormat, CommandWorkload, WorkloadCommand};
 
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// What may stand before the colon, and what comes after it.
 pub const PREFIXES: [(&str, &str); 5] = [
@@ -34,8 +34,8 @@ pub const PREFIXES: [(&str, &str); 5] = [
 ///
 /// # Errors
 /// When the prefix is not known, or the arguments hold something that is set here.
-pub fn workload(prefix: &str, rest: &str) -> Result<Workload, Error> {
-    let wrong = |reason: &str| Error::Shape {
+pub fn workload(prefix: &str, rest: &str) -> Result<Workload, ClassicsError> {
+    let wrong = |reason: &str| ClassicsError::Shape {
         workload: format!("{prefix}:{rest}"),
         reason: reason.into(),
     };
@@ -44,14 +44,17 @@ pub fn workload(prefix: &str, rest: &str) -> Result<Workload, Error> {
         return Err(wrong("nothing stands after the colon"));
     }
     let (argv, output) = match prefix {
-        "fio" => (fio(&words).map_err(|reason| wrong(&reason))?, Output::Fio),
+        "fio" => (
+            fio(&words).map_err(|reason| wrong(&reason))?,
+            CommandOutputFormat::Fio,
+        ),
         "bonnie++" => (
             bonnie(&words).map_err(|reason| wrong(&reason))?,
-            Output::Bonnie,
+            CommandOutputFormat::Bonnie,
         ),
         "iozone" => (
             iozone(words).map_err(|reason| wrong(&reason))?,
-            Output::Iozone,
+            CommandOutputFormat::Iozone,
         ),
         "filebench" => match &words[..] {
             [file] => return Ok(filebench(&format!("{prefix}:{rest}"), file)),
@@ -59,14 +62,14 @@ pub fn workload(prefix: &str, rest: &str) -> Result<Workload, Error> {
         },
         "cmd" => (
             vec!["sh".into(), "-c".into(), rest.trim().into()],
-            Output::Time,
+            CommandOutputFormat::Time,
         ),
         _ => {
             let known: Vec<&str> = PREFIXES.iter().map(|(name, _)| *name).collect();
             return Err(wrong(&format!("known are {}", known.join(", "))));
         }
     };
-    Ok(Workload::Commands(Commands {
+    Ok(Workload::Commands(CommandWorkload {
         name: format!("{prefix}:{}", rest.trim()),
         prepare: Vec::new(),
         phases: vec![command(prefix, argv, output)],
@@ -99,8 +102,8 @@ pub fn line_with_a_command<'a>(prefix: &str, text: &'a str) -> Option<(usize, &'
 }
 
 /// A command whose output says what it moved.
-fn command(name: &str, argv: Vec<String>, output: Output) -> Command {
-    Command {
+fn command(name: &str, argv: Vec<String>, output: CommandOutputFormat) -> WorkloadCommand {
+    WorkloadCommand {
         name: name.into(),
         argv,
         output,
@@ -185,10 +188,14 @@ fn filebench(name: &str, file: &str) -> Workload {
     // With shuffled addresses its processes do not find the memory they share, and hang.
     let run = ["setarch", "-R", "filebench", "-f", job];
     let run = run.map(String::from).to_vec();
-    Workload::Commands(Commands {
+    Workload::Commands(CommandWorkload {
         name: name.into(),
-        prepare: vec![command("set the directory", prepare, Output::Time)],
-        phases: vec![command("filebench", run, Output::Filebench)],
+        prepare: vec![command(
+            "set the directory",
+            prepare,
+            CommandOutputFormat::Time,
+        )],
+        phases: vec![command("filebench", run, CommandOutputFormat::Filebench)],
         finish: Vec::new(),
         data_bytes: 0,
     })

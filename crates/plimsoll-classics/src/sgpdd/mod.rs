@@ -7,15 +7,18 @@ mod text;
 pub(crate) use text::text;
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Extent, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::Phase;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
+    BlockIoRegion, BlockIoStopCondition,
+};
+use plimsoll_core::workload::series::PhaseSpec;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{block_phase, doubling, series, setting, words};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Its name on the command line.
 pub(crate) const NAME: &str = "sgpdd-survey";
@@ -30,44 +33,64 @@ const THREADS_MAX: u32 = 65_536;
 /// Largest record, KiB.
 const RECORD_KIB_MAX: u64 = 256 << 10;
 
-const SETTINGS: &[Setting] = &[
+const SETTINGS: &[SettingDefinition] = &[
     setting(
         "size",
-        Unit::Size(1 << 20),
+        SettingUnit::Size(1 << 20),
         "8192",
         "size of the file or device part, MiB",
     ),
-    setting("rszlo", Unit::Size(KIB), "1024", "smallest record, KiB"),
-    setting("rszhi", Unit::Size(KIB), "1024", "largest record, KiB"),
-    setting("crglo", Unit::Count, "1", "fewest concurrent regions"),
-    setting("crghi", Unit::Count, "256", "most concurrent regions"),
+    setting(
+        "rszlo",
+        SettingUnit::Size(KIB),
+        "1024",
+        "smallest record, KiB",
+    ),
+    setting(
+        "rszhi",
+        SettingUnit::Size(KIB),
+        "1024",
+        "largest record, KiB",
+    ),
+    setting(
+        "crglo",
+        SettingUnit::Count,
+        "1",
+        "fewest concurrent regions",
+    ),
+    setting(
+        "crghi",
+        SettingUnit::Count,
+        "256",
+        "most concurrent regions",
+    ),
     setting(
         "thrlo",
-        Unit::Count,
+        SettingUnit::Count,
         "1",
         "fewest threads, shared by the regions",
     ),
     setting(
         "thrhi",
-        Unit::Count,
+        SettingUnit::Count,
         "4096",
         "most threads, shared by the regions",
     ),
     setting(
         "actions",
-        Unit::List,
+        SettingUnit::List,
         "write+read",
         "what is done in each cell",
     ),
     setting(
         "ram",
-        Unit::Size(1 << 20),
+        SettingUnit::Size(1 << 20),
         "",
         "memory in MiB; cells that need more are left out",
     ),
 ];
 
-pub(crate) const KNOWN: &[Known] = &[Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     name: NAME,
     about: "sequential streams over a grid of records, regions and threads (sgpdd-survey)",
     settings: SETTINGS,
@@ -75,14 +98,14 @@ pub(crate) const KNOWN: &[Known] = &[Known {
 }];
 
 /// The settings, understood.
-struct Shape {
-    cells: Vec<Cell>,
-    actions: Vec<Action>,
+struct SgpddOptions {
+    cells: Vec<SgpddCell>,
+    actions: Vec<SgpddAction>,
     size_bytes: u64,
 }
 
 /// One cell of the grid.
-struct Cell {
+struct SgpddCell {
     record_bytes: u64,
     regions: u32,
     threads: u32,
@@ -93,13 +116,13 @@ struct Cell {
 }
 
 #[derive(Clone, Copy)]
-struct Action {
+struct SgpddAction {
     name: &'static str,
-    kind: TurnKind,
+    kind: BlockIoOpKind,
 }
 
-impl Shape {
-    fn read(settings: &Settings) -> Result<Self, Error> {
+impl SgpddOptions {
+    fn read(settings: &SettingValues) -> Result<Self, ClassicsError> {
         let size_bytes = settings.bytes_within("size", 1 << 20, 1 << 60)?;
         let mut cells = Vec::new();
         for record_bytes in record_sweep(settings)? {
@@ -118,7 +141,7 @@ impl Shape {
                         );
                         return Err(settings.wrong("size", settings.text("size"), &reason));
                     }
-                    cells.push(Cell {
+                    cells.push(SgpddCell {
                         record_bytes,
                         regions,
                         threads,
@@ -133,7 +156,7 @@ impl Shape {
                           at most 16 for each, and their records must fit into ram";
             return Err(settings.wrong("thrhi", settings.text("thrhi"), reason));
         }
-        Ok(Shape {
+        Ok(SgpddOptions {
             cells,
             actions: actions(settings)?,
             size_bytes,
@@ -142,7 +165,7 @@ impl Shape {
 }
 
 /// Record sizes in bytes.
-fn record_sweep(settings: &Settings) -> Result<Vec<u64>, Error> {
+fn record_sweep(settings: &SettingValues) -> Result<Vec<u64>, ClassicsError> {
     let mut ends = [0; 2];
     for (end, name) in ends.iter_mut().zip(["rszlo", "rszhi"]) {
         let bytes = settings.bytes_within(name, KIB, RECORD_KIB_MAX * KIB)?;
@@ -158,14 +181,19 @@ fn record_sweep(settings: &Settings) -> Result<Vec<u64>, Error> {
 }
 
 /// The values from one setting to another, doubling.
-fn sweep(settings: &Settings, low: &str, high: &str, most: u32) -> Result<Vec<u32>, Error> {
+fn sweep(
+    settings: &SettingValues,
+    low: &str,
+    high: &str,
+    most: u32,
+) -> Result<Vec<u32>, ClassicsError> {
     let low = settings.count_within(low, 1, most)?;
     let high = settings.count_within(high, 1, most)?;
     Ok(doubling(low, high).collect())
 }
 
 /// The original's rule: records of all threads and 64 KiB for each region against all memory.
-fn is_too_large(record_bytes: u64, regions: u32, threads: u32, settings: &Settings) -> bool {
+fn is_too_large(record_bytes: u64, regions: u32, threads: u32, settings: &SettingValues) -> bool {
     let ram_kib = settings.bytes("ram") / KIB;
     let regions = u64::from(regions);
     let record_kib = record_bytes / KIB;
@@ -173,17 +201,17 @@ fn is_too_large(record_bytes: u64, regions: u32, threads: u32, settings: &Settin
     ram_kib > 0 && each_kib * regions > ram_kib
 }
 
-fn actions(settings: &Settings) -> Result<Vec<Action>, Error> {
-    let mut actions: Vec<Action> = Vec::new();
+fn actions(settings: &SettingValues) -> Result<Vec<SgpddAction>, ClassicsError> {
+    let mut actions: Vec<SgpddAction> = Vec::new();
     for word in words(settings, "actions")? {
         let action = match word {
-            "write" => Action {
+            "write" => SgpddAction {
                 name: "write",
-                kind: TurnKind::Write,
+                kind: BlockIoOpKind::Write,
             },
-            "read" => Action {
+            "read" => SgpddAction {
                 name: "read",
-                kind: TurnKind::Read,
+                kind: BlockIoOpKind::Read,
             },
             _ => return Err(settings.wrong("actions", word, "actions are write and read")),
         };
@@ -195,9 +223,9 @@ fn actions(settings: &Settings) -> Result<Vec<Action>, Error> {
     Ok(actions)
 }
 
-impl Cell {
-    fn phase_name(&self, action: &Action) -> String {
-        let Cell {
+impl SgpddCell {
+    fn phase_name(&self, action: &SgpddAction) -> String {
+        let SgpddCell {
             regions, threads, ..
         } = self;
         let record_kib = self.record_bytes / KIB;
@@ -213,16 +241,16 @@ impl Cell {
     }
 }
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
-    let shape = Shape::read(settings)?;
-    let mut phases: Vec<Phase> = Vec::new();
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
+    let shape = SgpddOptions::read(settings)?;
+    let mut phases: Vec<PhaseSpec> = Vec::new();
     for cell in shape.cells.iter().filter(|cell| !cell.is_too_large) {
         for action in &shape.actions {
             // As on a device that is in use, there are data before the first write.
             let made = if phases.is_empty() {
-                Made::Before
+                BlockIoFileCreation::Before
             } else {
-                Made::Earlier
+                BlockIoFileCreation::Earlier
             };
             let group = group(&shape, cell, action, made);
             phases.push(block_phase(&cell.phase_name(action), vec![group]));
@@ -232,23 +260,31 @@ fn build(settings: &Settings) -> Result<Workload, Error> {
 }
 
 /// Each region is a worker; its threads share one stream, as those of an `sgp_dd` do.
-fn group(shape: &Shape, cell: &Cell, action: &Action, made: Made) -> Group {
-    Group {
+fn group(
+    shape: &SgpddOptions,
+    cell: &SgpddCell,
+    action: &SgpddAction,
+    made: BlockIoFileCreation,
+) -> BlockIoGroup {
+    BlockIoGroup {
         name: "regions".into(),
         workers: cell.regions,
         depth: cell.threads / cell.regions,
-        extent: Extent {
+        extent: BlockIoExtent {
             file: "sgpdd".into(),
             shared: true,
             bytes: shape.size_bytes,
-            region: Region::Part,
+            region: BlockIoRegion::Part,
             made,
         },
-        mix: vec![Turn::of(action.kind, saturating_u32(cell.record_bytes))],
-        offsets: Offsets::Sequential,
+        mix: vec![BlockIoMixEntry::of(
+            action.kind,
+            saturating_u32(cell.record_bytes),
+        )],
+        offsets: OffsetPattern::Sequential,
         direct: true,
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     }
 }
 
@@ -289,20 +325,23 @@ mod tests {
                 panic!("{} has one group", phase.name);
             };
             let made = if place == 0 {
-                Made::Before
+                BlockIoFileCreation::Before
             } else {
-                Made::Earlier
+                BlockIoFileCreation::Earlier
             };
             assert_eq!(group.extent.made, made, "{}", phase.name);
             assert!(group.direct && group.extent.shared, "{}", phase.name);
-            assert_eq!(group.extent.region, Region::Part, "{}", phase.name);
-            assert_eq!((group.work, group.extent.bytes), (Work::Pass, 64 << 20));
+            assert_eq!(group.extent.region, BlockIoRegion::Part, "{}", phase.name);
+            assert_eq!(
+                (group.work, group.extent.bytes),
+                (BlockIoStopCondition::Pass, 64 << 20)
+            );
             let of_phase = format!(
                 "rsz={}K crg={} thr={} {}",
                 group.mix[0].bytes / 1024,
                 group.workers,
                 group.workers * group.depth,
-                if group.mix[0].kind == TurnKind::Read {
+                if group.mix[0].kind == BlockIoOpKind::Read {
                     "read"
                 } else {
                     "write"

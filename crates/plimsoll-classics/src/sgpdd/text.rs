@@ -5,14 +5,14 @@
 use std::fmt::Write as _;
 
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::workload::series::ClassicProgram;
 
-use super::{Cell, KIB, NAME, SETTINGS, Shape};
+use super::{KIB, NAME, SETTINGS, SgpddCell, SgpddOptions};
 use crate::parts::{MIB, elapsed, end_line, find, least_and_greatest, per_second};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::settings::SettingValues;
 
 /// What was measured in one cell by one action, MiB/s.
-enum Figure {
+enum SgpddCellResult {
     Rates {
         /// All data by the wall time.
         all: f64,
@@ -26,9 +26,9 @@ enum Figure {
 }
 
 /// Both tables; `None` when a phase is missing or tells nothing of its workers.
-pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
-    let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
-    let shape = Shape::read(&settings).ok()?;
+pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
+    let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
+    let shape = SgpddOptions::read(&settings).ok()?;
     let mut now = String::from("sgpdd-survey, MiB/s [slowest, fastest region]\n");
     let mut before = String::from("sgpdd-survey before LU-2043, regions x slowest, MiB/s\n");
     for cell in &shape.cells {
@@ -43,7 +43,7 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
         }
         for action in &shape.actions {
             let phase = find(phases, &cell.phase_name(action))?;
-            let figure = Figure::of(cell, phase)?;
+            let figure = SgpddCellResult::of(cell, phase)?;
             let _ = write!(now, "{} {}", action.name, figure.now());
             let _ = write!(before, "{} {}", action.name, figure.before(cell.regions));
         }
@@ -53,15 +53,15 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
     Some(format!("{now}\n{before}"))
 }
 
-impl Figure {
-    fn of(cell: &Cell, phase: &PhaseResult) -> Option<Self> {
+impl SgpddCellResult {
+    fn of(cell: &SgpddCell, phase: &PhaseResult) -> Option<Self> {
         if phase.workers.is_empty() {
             return None;
         }
         let is_whole = |bytes: u64| bytes >= cell.region_bytes;
         let failed = phase.workers.iter().filter(|w| !is_whole(w.bytes)).count();
         if failed > 0 {
-            return Some(Figure::Failed(failed));
+            return Some(SgpddCellResult::Failed(failed));
         }
         let rate = phase
             .workers
@@ -69,7 +69,7 @@ impl Figure {
             .map(|w| per_second(w.bytes as f64 / MIB, elapsed(w)));
         let (slowest, fastest) = least_and_greatest(rate);
         let bytes: u64 = phase.workers.iter().map(|worker| worker.bytes).sum();
-        Some(Figure::Rates {
+        Some(SgpddCellResult::Rates {
             all: per_second(bytes as f64 / MIB, phase.wall),
             slowest,
             fastest,
@@ -78,22 +78,22 @@ impl Figure {
 
     fn now(&self) -> String {
         match self {
-            Figure::Rates {
+            SgpddCellResult::Rates {
                 all,
                 slowest,
                 fastest,
             } => format!("{all:7.2}  [ {slowest:7.2}, {fastest:7.2}]  "),
-            Figure::Failed(count) => format!("{count} failed "),
+            SgpddCellResult::Failed(count) => format!("{count} failed "),
         }
     }
 
     fn before(&self, regions: u32) -> String {
         match self {
-            Figure::Rates { all, slowest, .. } => {
+            SgpddCellResult::Rates { all, slowest, .. } => {
                 let check = f64::from(regions) * slowest;
                 format!("{all:7.2} MB/s {regions:5} x {slowest:6.2} = {check:7.2} MB/s ")
             }
-            Figure::Failed(count) => format!("{count} failed "),
+            SgpddCellResult::Failed(count) => format!("{count} failed "),
         }
     }
 }

@@ -3,17 +3,19 @@
 //! durable when the write ends. Gaps between lines are what a user of the storage went without.
 
 use plimsoll_core::num::{ratio, saturating_u32};
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::syncs::Syncs;
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::syncs::SyncPolicy;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Content, Extent, Group, Made, Pace, Region, Turn, TurnKind, Work,
+    ArrivalProcess, BlockIoContent, BlockIoExtent, BlockIoFileCreation, BlockIoGroup,
+    BlockIoMixEntry, BlockIoOpKind, BlockIoPacing, BlockIoRegion, BlockIoStopCondition,
+    BlockIoWorkload,
 };
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::setting;
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 const NAME: &str = "stamp";
 
@@ -27,54 +29,62 @@ const INTERVAL_MAX_S: f64 = 3600.0;
 /// Lines that there should be room for: a day of one each second.
 const LINES: u64 = 86_400;
 
-const SETTINGS: &[Setting] = &[
-    setting("interval", Unit::Time, "1s", "from one line to the next"),
-    setting("bytes", Unit::Size(1), "64", "bytes of a line"),
+const SETTINGS: &[SettingDefinition] = &[
+    setting(
+        "interval",
+        SettingUnit::Time,
+        "1s",
+        "from one line to the next",
+    ),
+    setting("bytes", SettingUnit::Size(1), "64", "bytes of a line"),
 ];
 
-pub(crate) const KNOWN: &[Known] = &[Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     name: NAME,
     about: "the date appended once a second, each line durable: the witness of a fail-over",
     settings: SETTINGS,
     build,
 }];
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let bytes = settings.bytes_within("bytes", LINE_MIN, LINE_MAX)?;
     let interval_s = settings.time("interval").as_secs_f64();
     if !(INTERVAL_MIN_S..=INTERVAL_MAX_S).contains(&interval_s) {
         let reason = "it is from 100 µs to 1 h";
         return Err(settings.wrong("interval", settings.text("interval"), reason));
     }
-    let group = Group {
+    let group = BlockIoGroup {
         name: NAME.into(),
         // One at a time: the lines of the file are in the order of their instants.
         depth: 1,
-        extent: Extent {
+        extent: BlockIoExtent {
             file: NAME.into(),
             shared: true,
             bytes: bytes * LINES,
-            region: Region::Whole,
-            made: Made::During,
+            region: BlockIoRegion::Whole,
+            made: BlockIoFileCreation::During,
         },
-        mix: vec![Turn::of(TurnKind::Append, saturating_u32(bytes))],
-        offsets: Offsets::Sequential,
-        pace: Pace::Open(Arrival::Paced {
+        mix: vec![BlockIoMixEntry::of(
+            BlockIoOpKind::Append,
+            saturating_u32(bytes),
+        )],
+        offsets: OffsetPattern::Sequential,
+        pace: BlockIoPacing::Open(ArrivalProcess::Paced {
             per_s: ratio(1.0, interval_s),
         }),
-        syncs: Syncs {
+        syncs: SyncPolicy {
             each_write: true,
-            ..Syncs::default()
+            ..SyncPolicy::default()
         },
         direct: false,
-        content: Content {
+        content: BlockIoContent {
             date: true,
-            ..Content::default()
+            ..BlockIoContent::default()
         },
-        work: Work::Time,
-        ..Group::default()
+        work: BlockIoStopCondition::Time,
+        ..BlockIoGroup::default()
     };
-    Ok(Workload::Blocks(Blocks {
+    Ok(Workload::Blocks(BlockIoWorkload {
         name: NAME.into(),
         groups: vec![group],
     }))
@@ -100,10 +110,19 @@ mod tests {
             let [group] = blocks.groups.as_slice() else {
                 panic!("{given:?}: one group");
             };
-            assert_eq!(group.pace, Pace::Open(Arrival::Paced { per_s }));
-            assert_eq!(group.mix, [Turn::of(TurnKind::Append, bytes)]);
+            assert_eq!(
+                group.pace,
+                BlockIoPacing::Open(ArrivalProcess::Paced { per_s })
+            );
+            assert_eq!(
+                group.mix,
+                [BlockIoMixEntry::of(BlockIoOpKind::Append, bytes)]
+            );
             assert!(group.syncs.each_write && group.content.date && !group.direct);
-            assert_eq!((group.workers, group.depth, group.work), (1, 1, Work::Time));
+            assert_eq!(
+                (group.workers, group.depth, group.work),
+                (1, 1, BlockIoStopCondition::Time)
+            );
             assert!(blocks.is_open_loop());
         }
     }

@@ -6,20 +6,21 @@ use std::fmt::Write as _;
 
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Order, Over, Sizes, Tree, WithoutFile,
+    FileLoop, FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOrder, FileLoopSelection,
+    FileOp, FileSet, FileSizeDistribution, FileTreeLayout,
 };
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::workload::series::ClassicProgram;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{
     done, doubling, elapsed, end_line, file_phase, find, least_and_greatest, per_second, series,
     setting, words,
 };
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Its name on the command line.
 pub(super) const NAME: &str = "mds-survey";
@@ -27,76 +28,76 @@ pub(super) const NAME: &str = "mds-survey";
 const THREADS_MAX: u32 = 4096;
 const FILES_MAX: u32 = 1_000_000_000;
 
-const SETTINGS: &[Setting] = &[
-    setting("thrlo", Unit::Count, "4", "fewest threads"),
-    setting("thrhi", Unit::Count, "32", "most threads"),
+const SETTINGS: &[SettingDefinition] = &[
+    setting("thrlo", SettingUnit::Count, "4", "fewest threads"),
+    setting("thrhi", SettingUnit::Count, "32", "most threads"),
     setting(
         "file_count",
-        Unit::Count,
+        SettingUnit::Count,
         "100000",
         "files of all threads together",
     ),
     setting(
         "dir_count",
-        Unit::Count,
+        SettingUnit::Count,
         "",
         "directories the files lie in (default thrlo)",
     ),
     setting(
         "tests_str",
-        Unit::List,
+        SettingUnit::List,
         "create+lookup+md_getattr+destroy",
         "tests; the first is create, the last destroy",
     ),
 ];
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const KNOWN: WorkloadDefinition = WorkloadDefinition {
     name: NAME,
     about: "threads create, look up, ask about and remove empty files (mds-survey)",
     settings: SETTINGS,
     build,
 };
 
-struct Shape {
+struct MdsSurveyOptions {
     threads: Vec<u32>,
     directories: u32,
     file_count: u32,
-    tests: Vec<Test>,
+    tests: Vec<MdsSurveyTest>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Test {
+struct MdsSurveyTest {
     name: &'static str,
     ops: &'static [FileOp],
     /// The operation that counts as one file.
-    counted: Kind,
+    counted: OpKind,
 }
 
-const TESTS: [Test; 4] = [
-    Test {
+const TESTS: [MdsSurveyTest; 4] = [
+    MdsSurveyTest {
         name: "create",
         ops: &[FileOp::Create, FileOp::Close],
-        counted: Kind::Create,
+        counted: OpKind::Create,
     },
-    Test {
+    MdsSurveyTest {
         name: "lookup",
         ops: &[FileOp::Open, FileOp::Close],
-        counted: Kind::Open,
+        counted: OpKind::Open,
     },
-    Test {
+    MdsSurveyTest {
         name: "md_getattr",
         ops: &[FileOp::Stat],
-        counted: Kind::Stat,
+        counted: OpKind::Stat,
     },
-    Test {
+    MdsSurveyTest {
         name: "destroy",
         ops: &[FileOp::Delete],
-        counted: Kind::Delete,
+        counted: OpKind::Delete,
     },
 ];
 
-impl Shape {
-    fn read(settings: &Settings) -> Result<Self, Error> {
+impl MdsSurveyOptions {
+    fn read(settings: &SettingValues) -> Result<Self, ClassicsError> {
         let low = settings.count_within("thrlo", 1, THREADS_MAX)?;
         let high = settings.count_within("thrhi", 1, THREADS_MAX)?;
         let directories = match settings.text("dir_count") {
@@ -110,7 +111,7 @@ impl Shape {
             let reason = "no number of threads is as large as thrlo and dir_count";
             return Err(settings.wrong("thrhi", settings.text("thrhi"), reason));
         };
-        Ok(Shape {
+        Ok(MdsSurveyOptions {
             file_count: settings.count_within("file_count", *most, FILES_MAX)?,
             threads,
             directories,
@@ -124,8 +125,8 @@ impl Shape {
     }
 }
 
-fn tests(settings: &Settings) -> Result<Vec<Test>, Error> {
-    let mut tests: Vec<Test> = Vec::new();
+fn tests(settings: &SettingValues) -> Result<Vec<MdsSurveyTest>, ClassicsError> {
+    let mut tests: Vec<MdsSurveyTest> = Vec::new();
     for word in words(settings, "tests_str")? {
         let wrong = |reason| Err(settings.wrong("tests_str", word, reason));
         match TESTS.iter().find(|test| test.name == word) {
@@ -142,12 +143,12 @@ fn tests(settings: &Settings) -> Result<Vec<Test>, Error> {
     Ok(tests)
 }
 
-fn phase_name(threads: u32, test: &Test) -> String {
+fn phase_name(threads: u32, test: &MdsSurveyTest) -> String {
     format!("thr={threads} {}", test.name)
 }
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
-    let shape = Shape::read(settings)?;
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
+    let shape = MdsSurveyOptions::read(settings)?;
     let mut phases = Vec::new();
     for threads in &shape.threads {
         for test in &shape.tests {
@@ -158,39 +159,44 @@ fn build(settings: &Settings) -> Result<Workload, Error> {
     Ok(series(NAME, settings, phases))
 }
 
-fn file_loop(shape: &Shape, threads: u32, test: &Test, name: &str) -> FileLoop {
-    let is_first = test.counted == Kind::Create;
+fn file_loop(shape: &MdsSurveyOptions, threads: u32, test: &MdsSurveyTest, name: &str) -> FileLoop {
+    let is_first = test.counted == OpKind::Create;
     let entries = saturating_u32(u64::from(shape.each(threads)) * u64::from(threads));
     let set = FileSet {
         prealloc: if is_first { 0.0 } else { 1.0 },
         tree: match shape.directories {
-            1 => Tree::Flat,
-            count => Tree::Even(count),
+            1 => FileTreeLayout::Flat,
+            count => FileTreeLayout::Even(count),
         },
         made_earlier: !is_first,
-        ..FileSet::flat(&format!("mds-{threads}"), entries, 0, Sizes::Constant)
+        ..FileSet::flat(
+            &format!("mds-{threads}"),
+            entries,
+            0,
+            FileSizeDistribution::Constant,
+        )
     };
     FileLoop {
         name: name.into(),
         sets: vec![set],
-        groups: vec![LoopGroup {
+        groups: vec![FileLoopGroup {
             name: "threads".into(),
             threads,
-            ops: test.ops.iter().copied().map(LoopOp::from).collect(),
+            ops: test.ops.iter().copied().map(FileLoopOp::from).collect(),
             direct: false,
             sync: false,
         }],
-        over: Over::Each(Order::Numbered),
+        over: FileLoopSelection::Each(FileLoopOrder::Numbered),
         events_per_s: None,
         sync_at_end: false,
-        without_file: WithoutFile::Fail,
+        without_file: FileLoopNoFilePolicy::Fail,
     }
 }
 
 /// A line for each number of threads; `None` when a phase is missing.
-pub(super) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
-    let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
-    let shape = Shape::read(&settings).ok()?;
+pub(super) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
+    let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
+    let shape = MdsSurveyOptions::read(&settings).ok()?;
     let (files, directories) = (shape.file_count, shape.directories);
     let mut out = String::from("mds-survey, files/s [slowest, fastest thread x thr]\n");
     for threads in &shape.threads {
@@ -254,7 +260,7 @@ mod tests {
             // 12 files of each of 8 threads, in as many directories as the fewest threads.
             assert_eq!(
                 (set.entries, set.tree, set.mean_bytes),
-                (96, Tree::Even(2), 0),
+                (96, FileTreeLayout::Even(2), 0),
                 "{phase}"
             );
             assert_eq!(
@@ -262,15 +268,23 @@ mod tests {
                 (made_earlier, prealloc),
                 "{phase}"
             );
-            assert_eq!(files.over, Over::Each(Order::Numbered), "{phase}");
+            assert_eq!(
+                files.over,
+                FileLoopSelection::Each(FileLoopOrder::Numbered),
+                "{phase}"
+            );
         }
     }
 
     #[test]
     fn directories_leave_out_small_numbers_of_threads() {
         for (dir_count, phases, tree) in [
-            ("1", &["thr=4 create", "thr=8 create"][..], Tree::Flat),
-            ("8", &["thr=8 create"], Tree::Even(8)),
+            (
+                "1",
+                &["thr=4 create", "thr=8 create"][..],
+                FileTreeLayout::Flat,
+            ),
+            ("8", &["thr=8 create"], FileTreeLayout::Even(8)),
         ] {
             let series = built(NAME, &[("thrhi", "8"), ("dir_count", dir_count)]);
             let all = names(&series);
@@ -293,9 +307,9 @@ mod tests {
             result(
                 "thr=2 create",
                 0.5,
-                &[(Kind::Create, 100, 0, 5), (Kind::Close, 100, 0, 1)],
+                &[(OpKind::Create, 100, 0, 5), (OpKind::Close, 100, 0, 1)],
             ),
-            result("thr=2 destroy", 0.25, &[(Kind::Delete, 100, 0, 5)]),
+            result("thr=2 destroy", 0.25, &[(OpKind::Delete, 100, 0, 5)]),
         ];
         for phase in &mut phases {
             phase.workers = vec![worker(0.0, 0.25, 50, 0), worker(0.0, 0.5, 50, 0)];

@@ -7,14 +7,14 @@ mod obdfilter;
 mod ost;
 
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::workload::series::ClassicProgram;
 
-use crate::known::Known;
+use crate::known::WorkloadDefinition;
 
-pub(crate) const KNOWN: &[Known] = &[obdfilter::KNOWN, ost::KNOWN, mds::KNOWN];
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[obdfilter::KNOWN, ost::KNOWN, mds::KNOWN];
 
 /// The text of a survey; `None` when it is not one of them or a phase is missing.
-pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
+pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     match classic.program.as_str() {
         obdfilter::NAME => obdfilter::text(classic, phases),
         ost::NAME => ost::text(classic, phases),

@@ -6,19 +6,22 @@ use std::fmt::Write as _;
 
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Extent, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
+    BlockIoRegion, BlockIoStopCondition,
+};
+use plimsoll_core::workload::series::ClassicProgram;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{
     MIB, block_phase, doubling, elapsed, end_line, find, least_and_greatest, per_second, series,
     setting, words,
 };
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Its name on the command line.
 pub(super) const NAME: &str = "obdfilter-survey";
@@ -32,50 +35,70 @@ const THREADS_MAX: u32 = 1024;
 /// A shorter phase has no rate by the second.
 const SHORTEST: Nanos = Nanos::SECOND;
 
-const SETTINGS: &[Setting] = &[
+const SETTINGS: &[SettingDefinition] = &[
     setting(
         "size",
-        Unit::Size(1 << 20),
+        SettingUnit::Size(1 << 20),
         "16384",
         "size of all objects of a cell, MiB",
     ),
-    setting("rszlo", Unit::Size(KIB), "1024", "smallest record, KiB"),
-    setting("rszhi", Unit::Size(KIB), "1024", "largest record, KiB"),
-    setting("nobjlo", Unit::Count, "1", "fewest objects, each a file"),
-    setting("nobjhi", Unit::Count, "16", "most objects, each a file"),
+    setting(
+        "rszlo",
+        SettingUnit::Size(KIB),
+        "1024",
+        "smallest record, KiB",
+    ),
+    setting(
+        "rszhi",
+        SettingUnit::Size(KIB),
+        "1024",
+        "largest record, KiB",
+    ),
+    setting(
+        "nobjlo",
+        SettingUnit::Count,
+        "1",
+        "fewest objects, each a file",
+    ),
+    setting(
+        "nobjhi",
+        SettingUnit::Count,
+        "16",
+        "most objects, each a file",
+    ),
     setting(
         "thrlo",
-        Unit::Count,
+        SettingUnit::Count,
         "1",
         "fewest threads, shared by the objects",
     ),
     setting(
         "thrhi",
-        Unit::Count,
+        SettingUnit::Count,
         "16",
         "most threads, shared by the objects",
     ),
     setting(
         "tests_str",
-        Unit::List,
+        SettingUnit::List,
         "write+rewrite+read",
         "tests; the first is write",
     ),
 ];
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const KNOWN: WorkloadDefinition = WorkloadDefinition {
     name: NAME,
     about: "threads write, rewrite and read objects over a grid (obdfilter-survey)",
     settings: SETTINGS,
     build,
 };
 
-struct Shape {
-    cells: Vec<Cell>,
-    tests: Vec<Test>,
+struct ObdfilterOptions {
+    cells: Vec<ObdfilterCell>,
+    tests: Vec<ObdfilterTest>,
 }
 
-struct Cell {
+struct ObdfilterCell {
     record_bytes: u64,
     objects: u32,
     threads: u32,
@@ -83,13 +106,13 @@ struct Cell {
     count: u64,
 }
 
-struct Test {
+struct ObdfilterTest {
     name: String,
-    kind: TurnKind,
+    kind: BlockIoOpKind,
 }
 
-impl Shape {
-    fn read(settings: &Settings) -> Result<Self, Error> {
+impl ObdfilterOptions {
+    fn read(settings: &SettingValues) -> Result<Self, ClassicsError> {
         let size_bytes = settings.bytes_within("size", 1 << 20, 1 << 60)?;
         let mut cells = Vec::new();
         let records = sweep(settings, "rszlo", "rszhi")?;
@@ -105,7 +128,7 @@ impl Shape {
                             format!("it does not hold a record of each of {threads} threads");
                         return Err(settings.wrong("size", settings.text("size"), &reason));
                     }
-                    cells.push(Cell {
+                    cells.push(ObdfilterCell {
                         record_bytes,
                         objects,
                         threads,
@@ -114,12 +137,12 @@ impl Shape {
                 }
             }
         }
-        if cells.iter().all(Cell::is_too_large) {
+        if cells.iter().all(ObdfilterCell::is_too_large) {
             let reason = "no cell is left to play: threads are a multiple of objects, and their \
                           records fit into 1 GiB";
             return Err(settings.wrong("thrhi", settings.text("thrhi"), reason));
         }
-        Ok(Shape {
+        Ok(ObdfilterOptions {
             cells,
             tests: tests(settings)?,
         })
@@ -127,7 +150,7 @@ impl Shape {
 }
 
 /// Record sizes in KiB.
-fn sweep(settings: &Settings, low: &str, high: &str) -> Result<Vec<u32>, Error> {
+fn sweep(settings: &SettingValues, low: &str, high: &str) -> Result<Vec<u32>, ClassicsError> {
     let mut ends = [0; 2];
     for (end, name) in ends.iter_mut().zip([low, high]) {
         let bytes = settings.bytes_within(name, 4 * KIB, RECORD_KIB_MAX * KIB)?;
@@ -139,19 +162,19 @@ fn sweep(settings: &Settings, low: &str, high: &str) -> Result<Vec<u32>, Error> 
     Ok(doubling(ends[0], ends[1]).collect())
 }
 
-fn counts(settings: &Settings, low: &str, high: &str) -> Result<Vec<u32>, Error> {
+fn counts(settings: &SettingValues, low: &str, high: &str) -> Result<Vec<u32>, ClassicsError> {
     let low = settings.count_within(low, 1, THREADS_MAX)?;
     let high = settings.count_within(high, 1, THREADS_MAX)?;
     Ok(doubling(low, high).collect())
 }
 
 /// Tests may come again; from the second time on their number tells them apart.
-fn tests(settings: &Settings) -> Result<Vec<Test>, Error> {
-    let mut tests: Vec<Test> = Vec::new();
+fn tests(settings: &SettingValues) -> Result<Vec<ObdfilterTest>, ClassicsError> {
+    let mut tests: Vec<ObdfilterTest> = Vec::new();
     for word in words(settings, "tests_str")? {
         let kind = match word {
-            "write" | "rewrite" | "rewrite_again" => TurnKind::Write,
-            "read" | "reread" => TurnKind::Read,
+            "write" | "rewrite" | "rewrite_again" => BlockIoOpKind::Write,
+            "read" | "reread" => BlockIoOpKind::Read,
             _ => {
                 let known = "tests are write, rewrite, read, reread and rewrite_again";
                 return Err(settings.wrong("tests_str", word, known));
@@ -163,7 +186,7 @@ fn tests(settings: &Settings) -> Result<Vec<Test>, Error> {
         if tests.iter().any(|test| test.name == word) {
             return Err(settings.wrong("tests_str", word, "it is named twice"));
         }
-        tests.push(Test {
+        tests.push(ObdfilterTest {
             name: word.into(),
             kind,
         });
@@ -171,7 +194,7 @@ fn tests(settings: &Settings) -> Result<Vec<Test>, Error> {
     Ok(tests)
 }
 
-impl Cell {
+impl ObdfilterCell {
     fn is_too_large(&self) -> bool {
         u64::from(self.threads) * self.record_bytes / KIB > BUFFERS_KIB_MAX
     }
@@ -184,7 +207,7 @@ impl Cell {
         self.record_bytes * self.count * u64::from(self.threads)
     }
 
-    fn phase_name(&self, test: &Test) -> String {
+    fn phase_name(&self, test: &ObdfilterTest) -> String {
         let record_kib = self.record_bytes / KIB;
         let (objects, threads) = (self.objects, self.threads);
         format!(
@@ -194,15 +217,15 @@ impl Cell {
     }
 }
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
-    let shape = Shape::read(settings)?;
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
+    let shape = ObdfilterOptions::read(settings)?;
     let mut phases = Vec::new();
     for cell in shape.cells.iter().filter(|cell| !cell.is_too_large()) {
         for (place, test) in shape.tests.iter().enumerate() {
             let made = if place == 0 {
-                Made::During
+                BlockIoFileCreation::During
             } else {
-                Made::Earlier
+                BlockIoFileCreation::Earlier
             };
             let groups = (0..cell.objects).map(|object| group(cell, object, test, made));
             phases.push(block_phase(&cell.phase_name(test), groups.collect()));
@@ -212,30 +235,38 @@ fn build(settings: &Settings) -> Result<Workload, Error> {
 }
 
 /// The threads of one object, which take its records in turn.
-fn group(cell: &Cell, object: u32, test: &Test, made: Made) -> Group {
+fn group(
+    cell: &ObdfilterCell,
+    object: u32,
+    test: &ObdfilterTest,
+    made: BlockIoFileCreation,
+) -> BlockIoGroup {
     let workers = cell.threads_of_object();
-    Group {
+    BlockIoGroup {
         name: format!("object {object}"),
         workers,
-        extent: Extent {
+        extent: BlockIoExtent {
             file: format!("object-{object}"),
             shared: true,
             bytes: cell.record_bytes * cell.count * u64::from(workers),
-            region: Region::Whole,
+            region: BlockIoRegion::Whole,
             made,
         },
-        mix: vec![Turn::of(test.kind, saturating_u32(cell.record_bytes))],
-        offsets: Offsets::Interleaved,
+        mix: vec![BlockIoMixEntry::of(
+            test.kind,
+            saturating_u32(cell.record_bytes),
+        )],
+        offsets: OffsetPattern::Interleaved,
         direct: true,
-        work: Work::Each(cell.count),
-        ..Group::default()
+        work: BlockIoStopCondition::Each(cell.count),
+        ..BlockIoGroup::default()
     }
 }
 
 /// A line for each cell; `None` when a phase is missing.
-pub(super) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
-    let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
-    let shape = Shape::read(&settings).ok()?;
+pub(super) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
+    let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
+    let shape = ObdfilterOptions::read(&settings).ok()?;
     let mut out = String::from("obdfilter-survey, MiB/s [slowest, fastest thread x thr]\n");
     for cell in &shape.cells {
         let (kib, record_kib) = (cell.total_bytes() / KIB, cell.record_bytes / KIB);
@@ -261,7 +292,7 @@ pub(super) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
 }
 
 /// What all threads would give if each were like the slowest, and like the fastest.
-fn range(cell: &Cell, phase: &PhaseResult) -> String {
+fn range(cell: &ObdfilterCell, phase: &PhaseResult) -> String {
     if phase.stats.errors() > 0 {
         return format!("{:>17}", "ERROR");
     }
@@ -279,7 +310,7 @@ fn worker_mib(worker: &plimsoll_core::event::WorkerResult) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     use crate::parts::tests::{built, groups, names, refused, result, worker};
 
@@ -301,26 +332,38 @@ mod tests {
             .collect();
         assert_eq!(names(&series), expect);
         for (phase, kind, made) in [
-            ("rsz=1024K obj=2 thr=4 write", TurnKind::Write, Made::During),
+            (
+                "rsz=1024K obj=2 thr=4 write",
+                BlockIoOpKind::Write,
+                BlockIoFileCreation::During,
+            ),
             (
                 "rsz=1024K obj=2 thr=4 rewrite",
-                TurnKind::Write,
-                Made::Earlier,
+                BlockIoOpKind::Write,
+                BlockIoFileCreation::Earlier,
             ),
-            ("rsz=1024K obj=2 thr=4 read", TurnKind::Read, Made::Earlier),
+            (
+                "rsz=1024K obj=2 thr=4 read",
+                BlockIoOpKind::Read,
+                BlockIoFileCreation::Earlier,
+            ),
         ] {
             let objects = groups(&series, phase);
             assert_eq!(objects.len(), 2, "{phase}");
             for (number, group) in objects.iter().enumerate() {
                 assert_eq!(group.extent.file, format!("object-{number}"), "{phase}");
-                assert_eq!((group.workers, group.work), (2, Work::Each(16)), "{phase}");
+                assert_eq!(
+                    (group.workers, group.work),
+                    (2, BlockIoStopCondition::Each(16)),
+                    "{phase}"
+                );
                 assert_eq!(
                     (group.extent.bytes, group.extent.made),
                     (32 << 20, made),
                     "{phase}"
                 );
-                assert_eq!(group.mix, [Turn::of(kind, 1 << 20)], "{phase}");
-                assert_eq!(group.offsets, Offsets::Interleaved, "{phase}");
+                assert_eq!(group.mix, [BlockIoMixEntry::of(kind, 1 << 20)], "{phase}");
+                assert_eq!(group.offsets, OffsetPattern::Interleaved, "{phase}");
                 assert!(group.direct && group.extent.shared, "{phase}");
             }
         }
@@ -343,7 +386,7 @@ mod tests {
         for thr in [2, 4, 8, 16, 32, 64, 128, 256] {
             for (test, seconds) in [("write", 4.0), ("read", 0.5)] {
                 let name = format!("rsz=4096K obj=1 thr={thr} {test}");
-                let mut phase = result(&name, seconds, &[(Kind::Write, 512, 4 << 20, 10)]);
+                let mut phase = result(&name, seconds, &[(OpKind::Write, 512, 4 << 20, 10)]);
                 phase.workers = vec![
                     worker(0.0, 2.0, 256, 1 << 30),
                     worker(0.0, 4.0, 256, 1 << 30),

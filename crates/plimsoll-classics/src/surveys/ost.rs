@@ -5,60 +5,67 @@
 use std::fmt::Write as _;
 
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::{Classic, Phase};
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoRegion, BlockIoStopCondition,
+};
+use plimsoll_core::workload::series::{ClassicProgram, PhaseSpec};
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{MIB, block_phase, find, per_second, series, setting};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Its name on the command line.
 pub(super) const NAME: &str = "ost-survey";
 
 const BLOCK: u32 = 1 << 20;
 
-const SETTINGS: &[Setting] = &[setting(
+const SETTINGS: &[SettingDefinition] = &[setting(
     "s",
-    Unit::Size(1 << 20),
+    SettingUnit::Size(1 << 20),
     "30",
     "size of the file, MiB",
 )];
 
-pub(super) const KNOWN: Known = Known {
+pub(super) const KNOWN: WorkloadDefinition = WorkloadDefinition {
     name: NAME,
     about: "one file written and read back in blocks of 1 MiB (ost-survey)",
     settings: SETTINGS,
     build,
 };
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let bytes = settings.bytes_within("s", u64::from(BLOCK), 1 << 50)?;
     let bytes = bytes - bytes % u64::from(BLOCK);
-    let group = |kind, made, finish: &[Finish]| Group {
+    let group = |kind, made, finish: &[BlockIoFinalOp]| BlockIoGroup {
         name: "client".into(),
-        extent: Extent {
+        extent: BlockIoExtent {
             file: "ost".into(),
             shared: true,
             bytes,
-            region: Region::Whole,
+            region: BlockIoRegion::Whole,
             made,
         },
-        mix: vec![Turn::of(kind, BLOCK)],
-        offsets: Offsets::Sequential,
+        mix: vec![BlockIoMixEntry::of(kind, BLOCK)],
+        offsets: OffsetPattern::Sequential,
         finish: finish.to_vec(),
         direct: false,
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     };
-    let synced = [Finish::Fsync, Finish::Close];
-    let write = group(TurnKind::Write, Made::During, &synced);
-    let read = group(TurnKind::Read, Made::Earlier, &synced[1..]);
+    let synced = [BlockIoFinalOp::Fsync, BlockIoFinalOp::Close];
+    let write = group(BlockIoOpKind::Write, BlockIoFileCreation::During, &synced);
+    let read = group(
+        BlockIoOpKind::Read,
+        BlockIoFileCreation::Earlier,
+        &synced[1..],
+    );
     let phases = vec![
         block_phase("write", vec![write]),
-        Phase {
+        PhaseSpec {
             cold: true,
             ..block_phase("read", vec![read])
         },
@@ -67,7 +74,7 @@ fn build(settings: &Settings) -> Result<Workload, Error> {
 }
 
 /// Means and the table of targets, of which there is one; `None` when a phase is missing.
-pub(super) fn text(_: &Classic, phases: &[PhaseResult]) -> Option<String> {
+pub(super) fn text(_: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     let figure = |name| {
         let phase = find(phases, name)?;
         let rate = per_second(phase.stats.bytes() as f64 / MIB, phase.wall);
@@ -95,7 +102,7 @@ pub(super) fn text(_: &Classic, phases: &[PhaseResult]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     use crate::parts::tests::{built, groups, names, refused, result};
 
@@ -108,21 +115,21 @@ mod tests {
         for (phase, kind, made, finish, cold) in [
             (
                 "write",
-                TurnKind::Write,
-                Made::During,
-                &[Finish::Fsync, Finish::Close][..],
+                BlockIoOpKind::Write,
+                BlockIoFileCreation::During,
+                &[BlockIoFinalOp::Fsync, BlockIoFinalOp::Close][..],
                 false,
             ),
             (
                 "read",
-                TurnKind::Read,
-                Made::Earlier,
-                &[Finish::Close],
+                BlockIoOpKind::Read,
+                BlockIoFileCreation::Earlier,
+                &[BlockIoFinalOp::Close],
                 true,
             ),
         ] {
             let group = &groups(&series, phase)[0];
-            assert_eq!(group.mix, [Turn::of(kind, BLOCK)], "{phase}");
+            assert_eq!(group.mix, [BlockIoMixEntry::of(kind, BLOCK)], "{phase}");
             assert_eq!(
                 (group.extent.made, group.extent.bytes),
                 (made, 2 << 20),
@@ -142,9 +149,9 @@ mod tests {
             result(
                 "write",
                 2.0,
-                &[(Kind::Write, 30, 1 << 20, 10), (Kind::Fsync, 1, 0, 10)],
+                &[(OpKind::Write, 30, 1 << 20, 10), (OpKind::Fsync, 1, 0, 10)],
             ),
-            result("read", 0.5, &[(Kind::Read, 30, 1 << 20, 10)]),
+            result("read", 0.5, &[(OpKind::Read, 30, 1 << 20, 10)]),
         ];
         let expect = "\
 Worst  Read OST indx: 0 speed: 60.000000

@@ -7,17 +7,20 @@ mod text;
 pub(crate) use text::text;
 
 use plimsoll_core::num::{round_u64, saturating_u32};
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::syncs::{SyncKind, Syncs};
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::syncs::{SyncKind, SyncPolicy};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::Phase;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoRegion, BlockIoStopCondition,
+};
+use plimsoll_core::workload::series::PhaseSpec;
 
-use crate::error::Error;
-use crate::known::Known;
+use crate::error::ClassicsError;
+use crate::known::WorkloadDefinition;
 use crate::parts::{block_phase, series, setting};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 /// Its name on the command line.
 pub(crate) const NAME: &str = "sysbench-fileio";
@@ -26,91 +29,101 @@ const THREADS_MAX: u32 = 4096;
 const BLOCK_MAX: u64 = 256 << 20;
 const BACKLOG_MAX: u32 = 4096;
 
-const SETTINGS: &[Setting] = &[
+const SETTINGS: &[SettingDefinition] = &[
     setting(
         "file-test-mode",
-        Unit::Text,
+        SettingUnit::Text,
         "rndrw",
         "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
     ),
     setting(
         "file-num",
-        Unit::Count,
+        SettingUnit::Count,
         "1",
         "files: 1 for all threads, or one for each",
     ),
     setting(
         "file-total-size",
-        Unit::Size(1),
+        SettingUnit::Size(1),
         "2GiB",
         "size of all files together",
     ),
     setting(
         "file-block-size",
-        Unit::Size(1),
+        SettingUnit::Size(1),
         "16KiB",
         "bytes of an operation",
     ),
     setting(
         "file-io-mode",
-        Unit::Text,
+        SettingUnit::Text,
         "sync",
         "sync, or async with a backlog",
     ),
     setting(
         "file-async-backlog",
-        Unit::Count,
+        SettingUnit::Count,
         "128",
         "operations in flight of a thread",
     ),
     setting(
         "file-extra-flags",
-        Unit::List,
+        SettingUnit::List,
         "",
         "sync, dsync or direct; several by commas or +",
     ),
     setting(
         "file-rw-ratio",
-        Unit::Number,
+        SettingUnit::Number,
         "1.5",
         "reads for each write of rndrw",
     ),
     setting(
         "file-fsync-freq",
-        Unit::Count,
+        SettingUnit::Count,
         "100",
         "sync after so many operations; 0: never",
     ),
-    setting("file-fsync-all", Unit::Flag, "off", "sync after each write"),
-    setting("file-fsync-end", Unit::Flag, "on", "sync at the end"),
-    setting("file-fsync-mode", Unit::Text, "fsync", "fsync or fdatasync"),
+    setting(
+        "file-fsync-all",
+        SettingUnit::Flag,
+        "off",
+        "sync after each write",
+    ),
+    setting("file-fsync-end", SettingUnit::Flag, "on", "sync at the end"),
+    setting(
+        "file-fsync-mode",
+        SettingUnit::Text,
+        "fsync",
+        "fsync or fdatasync",
+    ),
     setting(
         "threads",
-        Unit::Count,
+        SettingUnit::Count,
         "1",
         "threads, each with one operation at a time",
     ),
     setting(
         "time",
-        Unit::Time,
+        SettingUnit::Time,
         "10s",
         "longest time; 0: until the events are done",
     ),
     setting(
         "events",
-        Unit::Count,
+        SettingUnit::Count,
         "0",
         "operations of all threads; 0: until the time is up",
     ),
     setting(
         "percentile",
-        Unit::Count,
+        SettingUnit::Count,
         "95",
         "percentile of the report, 1 to 100",
     ),
 ];
 
-pub(crate) const KNOWN: &[Known] = &[Known {
+pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     name: NAME,
     about: "blocks of prepared files in order or at random, with syncs (sysbench fileio)",
     settings: SETTINGS,
@@ -171,7 +184,7 @@ enum SyncRule {
 }
 
 /// The settings, understood.
-struct Shape {
+struct SysbenchOptions {
     mode: &'static Mode,
     files: u32,
     /// Of each, whole blocks.
@@ -190,8 +203,8 @@ struct Shape {
     percentile: u32,
 }
 
-impl Shape {
-    fn read(settings: &Settings) -> Result<Self, Error> {
+impl SysbenchOptions {
+    fn read(settings: &SettingValues) -> Result<Self, ClassicsError> {
         let wrong = |name, reason: &str| settings.wrong(name, settings.text(name), reason);
         let mode = MODES
             .iter()
@@ -224,7 +237,7 @@ impl Shape {
         if !(0.0..=1e6).contains(&ratio) {
             return Err(wrong("file-rw-ratio", "it is from 0 to 1000000"));
         }
-        let shape = Shape {
+        let shape = SysbenchOptions {
             mode,
             files,
             file_bytes: file_bytes - file_bytes % block_bytes,
@@ -270,7 +283,7 @@ impl Shape {
     }
 }
 
-fn flags(settings: &Settings) -> Result<Flags, Error> {
+fn flags(settings: &SettingValues) -> Result<Flags, ClassicsError> {
     let mut flags = Flags::default();
     for text in settings.texts("file-extra-flags") {
         for word in text.split(['+', ',']).filter(|word| !word.is_empty()) {
@@ -290,7 +303,7 @@ fn flags(settings: &Settings) -> Result<Flags, Error> {
 
 /// The original syncs after so many operations of any kind; here writes are counted, so many fewer
 /// that the syncs come as often.
-fn rule(settings: &Settings, mode: &Mode, ratio: f64) -> SyncRule {
+fn rule(settings: &SettingValues, mode: &Mode, ratio: f64) -> SyncRule {
     let every = settings.count("file-fsync-freq");
     if !mode.writes {
         SyncRule::Never
@@ -299,47 +312,47 @@ fn rule(settings: &Settings, mode: &Mode, ratio: f64) -> SyncRule {
     } else if every == 0 {
         SyncRule::Never
     } else {
-        let writes = round_u64(every as f64 * Shape::write_share(mode, ratio));
+        let writes = round_u64(every as f64 * SysbenchOptions::write_share(mode, ratio));
         SyncRule::Periodic(saturating_u32(writes.max(1)))
     }
 }
 
-fn build(settings: &Settings) -> Result<Workload, Error> {
-    let shape = Shape::read(settings)?;
-    let phase = Phase {
-        metric: plimsoll_core::comparison::Metric::OpsPerSecond,
+fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
+    let shape = SysbenchOptions::read(settings)?;
+    let phase = PhaseSpec {
+        metric: plimsoll_core::comparison::ComparisonMetric::OpsPerSecond,
         limit: (shape.time > Nanos(0)).then_some(shape.time),
         ..block_phase(shape.mode.name, vec![group(&shape)])
     };
     Ok(series(NAME, settings, vec![phase]))
 }
 
-fn group(shape: &Shape) -> Group {
+fn group(shape: &SysbenchOptions) -> BlockIoGroup {
     let mode = shape.mode;
     let shared = shape.files == 1;
-    Group {
+    BlockIoGroup {
         name: "threads".into(),
         workers: shape.threads,
         depth: shape.depth,
-        extent: Extent {
+        extent: BlockIoExtent {
             file: "sysbench".into(),
             shared,
             bytes: shape.file_bytes,
-            region: Region::Whole,
+            region: BlockIoRegion::Whole,
             made: if mode.name == "seqwr" {
-                Made::During
+                BlockIoFileCreation::During
             } else {
-                Made::Before
+                BlockIoFileCreation::Before
             },
         },
         mix: mix(shape),
         offsets: match (mode.is_random, shared && shape.threads > 1) {
-            (true, _) => Offsets::Uniform,
+            (true, _) => OffsetPattern::Uniform,
             // The original hands out one stream to all threads.
-            (false, true) => Offsets::Interleaved,
-            (false, false) => Offsets::Sequential,
+            (false, true) => OffsetPattern::Interleaved,
+            (false, false) => OffsetPattern::Sequential,
         },
-        syncs: Syncs {
+        syncs: SyncPolicy {
             every: match shape.rule {
                 SyncRule::Never => 0,
                 SyncRule::EachWrite => 1,
@@ -349,28 +362,28 @@ fn group(shape: &Shape) -> Group {
             each_write: shape.flags.sync || shape.flags.dsync,
         },
         finish: if shape.has_end_sync {
-            vec![Finish::Fsync]
+            vec![BlockIoFinalOp::Fsync]
         } else {
             Vec::new()
         },
         direct: shape.flags.direct,
         work: match shape.events {
-            0 => Work::Time,
-            events => Work::Together(events),
+            0 => BlockIoStopCondition::Time,
+            events => BlockIoStopCondition::Together(events),
         },
-        ..Group::default()
+        ..BlockIoGroup::default()
     }
 }
 
-fn mix(shape: &Shape) -> Vec<Turn> {
-    let writes = Shape::write_share(shape.mode, shape.ratio);
-    let turn = |kind, weight| Turn {
+fn mix(shape: &SysbenchOptions) -> Vec<BlockIoMixEntry> {
+    let writes = SysbenchOptions::write_share(shape.mode, shape.ratio);
+    let turn = |kind, weight| BlockIoMixEntry {
         weight,
-        ..Turn::of(kind, saturating_u32(shape.block_bytes))
+        ..BlockIoMixEntry::of(kind, saturating_u32(shape.block_bytes))
     };
     let both = [
-        turn(TurnKind::Read, 1.0 - writes),
-        turn(TurnKind::Write, writes),
+        turn(BlockIoOpKind::Read, 1.0 - writes),
+        turn(BlockIoOpKind::Write, writes),
     ];
     both.into_iter().filter(|turn| turn.weight > 0.0).collect()
 }
@@ -383,13 +396,15 @@ mod tests {
 
     #[test]
     fn each_mode_does_its_work() {
+        use BlockIoFileCreation::{Before, During};
+        use OffsetPattern::{Sequential, Uniform};
         for (mode, reads, writes, offsets, made, every) in [
-            ("seqwr", 0.0, 1.0, Offsets::Sequential, Made::During, 100),
-            ("seqrewr", 0.0, 1.0, Offsets::Sequential, Made::Before, 100),
-            ("seqrd", 1.0, 0.0, Offsets::Sequential, Made::Before, 0),
-            ("rndrd", 1.0, 0.0, Offsets::Uniform, Made::Before, 0),
-            ("rndwr", 0.0, 1.0, Offsets::Uniform, Made::Before, 100),
-            ("rndrw", 0.6, 0.4, Offsets::Uniform, Made::Before, 40),
+            ("seqwr", 0.0, 1.0, Sequential, During, 100),
+            ("seqrewr", 0.0, 1.0, Sequential, Before, 100),
+            ("seqrd", 1.0, 0.0, Sequential, Before, 0),
+            ("rndrd", 1.0, 0.0, Uniform, Before, 0),
+            ("rndwr", 0.0, 1.0, Uniform, Before, 100),
+            ("rndrw", 0.6, 0.4, Uniform, Before, 40),
         ] {
             let series = built(NAME, &[("file-test-mode", mode)]);
             assert_eq!(names(&series), [mode]);
@@ -398,7 +413,7 @@ mod tests {
                 let turns = group.mix.iter().filter(|turn| turn.kind == kind);
                 turns.map(|turn| turn.weight).sum::<f64>()
             };
-            let shares = (share(TurnKind::Read), share(TurnKind::Write));
+            let shares = (share(BlockIoOpKind::Read), share(BlockIoOpKind::Write));
             assert_eq!(shares, (reads, writes), "{mode}");
             assert!(
                 group
@@ -412,8 +427,12 @@ mod tests {
                 "{mode}"
             );
             assert_eq!(group.syncs.every, every, "{mode}");
-            assert_eq!(group.finish == [Finish::Fsync], writes > 0.0, "{mode}");
-            assert_eq!(group.work, Work::Time, "{mode}");
+            assert_eq!(
+                group.finish == [BlockIoFinalOp::Fsync],
+                writes > 0.0,
+                "{mode}"
+            );
+            assert_eq!(group.work, BlockIoStopCondition::Time, "{mode}");
             assert_eq!(
                 series.phases[0].limit,
                 Some(Nanos(10_000_000_000)),
@@ -425,9 +444,9 @@ mod tests {
     #[test]
     fn threads_share_one_stream_of_a_shared_file() {
         for (files, mode, offsets) in [
-            ("1", "seqrd", Offsets::Interleaved),
-            ("4", "seqrd", Offsets::Sequential),
-            ("1", "rndrd", Offsets::Uniform),
+            ("1", "seqrd", OffsetPattern::Interleaved),
+            ("4", "seqrd", OffsetPattern::Sequential),
+            ("1", "rndrd", OffsetPattern::Uniform),
         ] {
             let given = [
                 ("threads", "4"),
@@ -472,7 +491,7 @@ mod tests {
         assert_eq!((group.mix[1].weight, group.syncs.every), (0.25, 3));
         assert_eq!(
             built(&[("events", "7"), ("time", "0")]).work,
-            Work::Together(7)
+            BlockIoStopCondition::Together(7)
         );
     }
 

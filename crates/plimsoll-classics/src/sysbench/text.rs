@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::{ratio, round_u64};
-use plimsoll_core::op::Kind;
-use plimsoll_core::workload::series::Classic;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::workload::series::ClassicProgram;
 
-use super::{NAME, SETTINGS, Shape, SyncRule};
+use super::{NAME, SETTINGS, SyncRule, SysbenchOptions};
 use crate::parts::{KIB, MIB, bytes, done, elapsed, find, mean_and_deviation, per_second};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::settings::SettingValues;
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;
 
 /// The report; `None` when the phase is missing.
-pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
-    let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
-    let shape = Shape::read(&settings).ok()?;
+pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
+    let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
+    let shape = SysbenchOptions::read(&settings).ok()?;
     let phase = find(phases, shape.mode.name)?;
     let mut out = options(&shape);
     operations(&mut out, phase);
@@ -27,7 +27,7 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
     Some(out)
 }
 
-fn options(shape: &Shape) -> String {
+fn options(shape: &SysbenchOptions) -> String {
     let mut out = String::from("Running the test with following options:\n");
     let total = shape.file_bytes * u64::from(shape.files);
     let _ = write!(
@@ -70,7 +70,7 @@ fn options(shape: &Shape) -> String {
     out
 }
 
-fn flags(shape: &Shape) -> String {
+fn flags(shape: &SysbenchOptions) -> String {
     let flags = [
         (shape.flags.sync, "sync"),
         (shape.flags.dsync, "dsync"),
@@ -106,26 +106,26 @@ fn size(bytes: u64) -> String {
 
 fn operations(out: &mut String, phase: &PhaseResult) {
     let (stats, wall) = (&phase.stats, phase.wall);
-    let syncs = done(stats, Kind::Fsync) + done(stats, Kind::Fdatasync);
+    let syncs = done(stats, OpKind::Fsync) + done(stats, OpKind::Fdatasync);
     out.push_str("\n\nFile operations:\n");
     for (name, count) in [
-        ("reads/s:", done(stats, Kind::Read)),
-        ("writes/s:", done(stats, Kind::Write)),
+        ("reads/s:", done(stats, OpKind::Read)),
+        ("writes/s:", done(stats, OpKind::Write)),
         ("fsyncs/s:", syncs),
     ] {
         let _ = writeln!(out, "    {name:<30}{:.2}", per_second(count, wall));
     }
     out.push_str("\nThroughput:\n");
     for (name, kind) in [
-        ("read, MiB/s:", Kind::Read),
-        ("written, MiB/s:", Kind::Write),
+        ("read, MiB/s:", OpKind::Read),
+        ("written, MiB/s:", OpKind::Write),
     ] {
         let mib_per_s = per_second(bytes(stats, kind) / MIB, wall);
         let _ = writeln!(out, "    {name:<30}{mib_per_s:.2}");
     }
 }
 
-fn times(out: &mut String, shape: &Shape, phase: &PhaseResult) {
+fn times(out: &mut String, shape: &SysbenchOptions, phase: &PhaseResult) {
     let response = phase.stats.response();
     let _ = write!(
         out,
@@ -188,9 +188,9 @@ mod tests {
             "rndrw",
             2.0,
             &[
-                (Kind::Read, 60, 16_384, 1000),
-                (Kind::Write, 39, 16_384, 2000),
-                (Kind::Fsync, 1, 0, 100_000),
+                (OpKind::Read, 60, 16_384, 1000),
+                (OpKind::Write, 39, 16_384, 2000),
+                (OpKind::Fsync, 1, 0, 100_000),
             ],
         );
         phase.workers = vec![
@@ -270,7 +270,7 @@ Threads fairness:
         ] {
             let series = built(NAME, given);
             let name = series.phases[0].name.clone();
-            let phases = [result(&name, 1.0, &[(Kind::Read, 1, 512, 1)])];
+            let phases = [result(&name, 1.0, &[(OpKind::Read, 1, 512, 1)])];
             let text = crate::text(&series.classic.unwrap(), &phases).unwrap();
             assert!(present.iter().all(|words| text.contains(words)), "{text}");
             assert!(!absent.iter().any(|words| text.contains(words)), "{text}");

@@ -5,11 +5,14 @@
 //! entry (4). A text is its length (2) and its UTF-8. The first entry has the tag of a campaign and
 //! says the version of the format.
 
-use super::{Campaign, Durability, Ended, Entry, Found, Issued, Outcome, Seen, Session, Target};
+use super::{
+    LedgerBadBlock, LedgerCompletion, LedgerCompletionStatus, LedgerDurability, LedgerEntry,
+    LedgerHeader, LedgerObservation, LedgerSession, LedgerTarget, LedgerWriteIntent,
+};
 use crate::crc32c::crc32c;
-use crate::data_check::Flaw;
+use crate::data_check::DataFlaw;
 use crate::format::FormatVersion;
-use crate::op::Kind;
+use crate::op::OpKind;
 use crate::units::Nanos;
 
 /// Longest entry, frame included.
@@ -26,9 +29,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"PLIMLEDG");
 
 /// What the next bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decoded {
+pub enum LedgerDecodeResult {
     /// An entry of so many bytes.
-    Entry(Entry, usize),
+    Entry(LedgerEntry, usize),
     /// The beginning of an entry, or nothing.
     Short,
     /// No entry: its checksum is wrong, or it says what no entry says.
@@ -37,7 +40,7 @@ pub enum Decoded {
 
 /// A file does not begin as a ledger does.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotALedger {
+pub enum LedgerFormatError {
     /// It begins otherwise.
     #[error("it is no ledger of plimsoll, or not even its first entry is whole")]
     Other,
@@ -51,25 +54,25 @@ pub enum NotALedger {
     },
 }
 
-impl Campaign {
+impl LedgerHeader {
     /// The campaign that a ledger begins with.
     ///
     /// # Errors
     /// When the first entry is another, or of a version that this program does not read.
-    pub fn first(entry: Option<&Entry>) -> Result<Campaign, NotALedger> {
-        let Some(Entry::Campaign(campaign)) = entry else {
-            return Err(NotALedger::Other);
+    pub fn first(entry: Option<&LedgerEntry>) -> Result<LedgerHeader, LedgerFormatError> {
+        let Some(LedgerEntry::Campaign(campaign)) = entry else {
+            return Err(LedgerFormatError::Other);
         };
         let (own, found) = (FormatVersion::LEDGER, campaign.format);
         if !own.reads(found) {
-            return Err(NotALedger::Newer { found, own });
+            return Err(LedgerFormatError::Newer { found, own });
         }
         Ok(*campaign)
     }
 }
 
 /// Appends the bytes of `entry`. A text that is too long is cut.
-pub fn encode(entry: &Entry, bytes: &mut Vec<u8>) {
+pub fn encode(entry: &LedgerEntry, bytes: &mut Vec<u8>) {
     let start = bytes.len();
     bytes.extend_from_slice(&[0, 0]);
     put(entry, bytes);
@@ -81,48 +84,48 @@ pub fn encode(entry: &Entry, bytes: &mut Vec<u8>) {
 
 /// Reads the entry at the beginning of `bytes`.
 #[must_use]
-pub fn decode(bytes: &[u8]) -> Decoded {
+pub fn decode(bytes: &[u8]) -> LedgerDecodeResult {
     let Some(len) = bytes.first_chunk::<2>() else {
-        return Decoded::Short;
+        return LedgerDecodeResult::Short;
     };
     let whole = usize::from(u16::from_le_bytes(*len)) + FRAME_BYTES;
     if whole > ENTRY_BYTES_MAX {
-        return Decoded::Bad;
+        return LedgerDecodeResult::Bad;
     }
     let Some(frame) = bytes.get(..whole) else {
-        return Decoded::Short;
+        return LedgerDecodeResult::Short;
     };
     let (body, sum) = frame.split_at(whole - 4);
     if crc32c(body).to_le_bytes() != sum {
-        return Decoded::Bad;
+        return LedgerDecodeResult::Bad;
     }
-    let mut take = Take(&body[2..]);
+    let mut take = LedgerFieldReader(&body[2..]);
     match take.entry() {
-        Some(entry) if take.0.is_empty() => Decoded::Entry(entry, whole),
-        _ => Decoded::Bad,
+        Some(entry) if take.0.is_empty() => LedgerDecodeResult::Entry(entry, whole),
+        _ => LedgerDecodeResult::Bad,
     }
 }
 
 /// The whole entries at the beginning of `bytes`, each with its length in bytes.
-pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (Entry, usize)> + '_ {
+pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (LedgerEntry, usize)> + '_ {
     let mut rest = bytes;
     std::iter::from_fn(move || match decode(rest) {
-        Decoded::Entry(entry, len) => {
+        LedgerDecodeResult::Entry(entry, len) => {
             rest = &rest[len..];
             Some((entry, len))
         }
-        Decoded::Short | Decoded::Bad => None,
+        LedgerDecodeResult::Short | LedgerDecodeResult::Bad => None,
     })
 }
 
-fn put(entry: &Entry, bytes: &mut Vec<u8>) {
-    let mut put = Put(bytes);
+fn put(entry: &LedgerEntry, bytes: &mut Vec<u8>) {
+    let mut put = LedgerFieldWriter(bytes);
     match entry {
-        Entry::Campaign(campaign) => put.campaign(campaign),
-        Entry::Target(target) => {
+        LedgerEntry::Campaign(campaign) => put.campaign(campaign),
+        LedgerEntry::Target(target) => {
             put.byte(2).word(target.number).text(&target.name);
         }
-        Entry::Session(session) => {
+        LedgerEntry::Session(session) => {
             put.byte(3).word(session.number).word(session.target);
             put.word(session.file)
                 .long(session.offset)
@@ -130,33 +133,33 @@ fn put(entry: &Entry, bytes: &mut Vec<u8>) {
             put.time(session.write_period).time(session.read_period);
             put.text(&session.name);
         }
-        Entry::Probing(from, until) => {
+        LedgerEntry::Probing(from, until) => {
             put.byte(4).time(*from).time(*until);
         }
-        Entry::Opened { session, epoch, at } => {
+        LedgerEntry::Opened { session, epoch, at } => {
             put.byte(5).word(*session).word(*epoch).time(*at);
         }
-        Entry::Issued(issued) => {
+        LedgerEntry::Issued(issued) => {
             put.byte(6).word(issued.session).long(issued.op);
             put.long(issued.offset).word(issued.len);
             put.long(issued.version).time(issued.intended_at);
         }
-        Entry::Ended(ended) => put.ended(ended),
-        Entry::Found(found) => put.found(found),
-        Entry::Seen(seen) => {
+        LedgerEntry::Ended(ended) => put.ended(ended),
+        LedgerEntry::Found(found) => put.found(found),
+        LedgerEntry::Seen(seen) => {
             put.byte(9).word(seen.session).long(seen.offset);
             put.long(seen.version);
         }
-        Entry::Closed { at } => {
+        LedgerEntry::Closed { at } => {
             put.byte(10).time(*at);
         }
     }
 }
 
 /// Appends fields.
-struct Put<'a>(&'a mut Vec<u8>);
+struct LedgerFieldWriter<'a>(&'a mut Vec<u8>);
 
-impl Put<'_> {
+impl LedgerFieldWriter<'_> {
     fn byte(&mut self, value: u8) -> &mut Self {
         self.0.push(value);
         self
@@ -186,22 +189,22 @@ impl Put<'_> {
         self.0.extend_from_slice(&text.as_bytes()[..len]);
     }
 
-    fn campaign(&mut self, campaign: &Campaign) {
+    fn campaign(&mut self, campaign: &LedgerHeader) {
         let FormatVersion { major, minor } = campaign.format;
         self.byte(1).long(MAGIC).word(major).word(minor);
         self.long(campaign.id).time(campaign.began_at);
         self.word(campaign.block_bytes);
         match campaign.durability {
-            Durability::EachWrite => self.byte(1).word(0),
-            Durability::Fsync(count) => self.byte(2).word(count),
-            Durability::None => self.byte(3).word(0),
+            LedgerDurability::EachWrite => self.byte(1).word(0),
+            LedgerDurability::Fsync(count) => self.byte(2).word(count),
+            LedgerDurability::None => self.byte(3).word(0),
         };
     }
 
-    fn ended(&mut self, ended: &Ended) {
+    fn ended(&mut self, ended: &LedgerCompletion) {
         let kind = match ended.kind {
-            Kind::Read => 1,
-            Kind::Write => 2,
+            OpKind::Read => 1,
+            OpKind::Write => 2,
             _ => 3,
         };
         self.byte(7).word(ended.session).long(ended.op).byte(kind);
@@ -209,15 +212,15 @@ impl Put<'_> {
         self.time(ended.intended_at).time(ended.submitted_at);
         self.time(ended.ended_at);
         match ended.outcome {
-            Outcome::Ok => self.byte(1).word(0),
-            Outcome::Error(errno) => self.byte(2).word(errno.cast_unsigned()),
-            Outcome::GivenUp => self.byte(3).word(0),
+            LedgerCompletionStatus::Ok => self.byte(1).word(0),
+            LedgerCompletionStatus::Error(errno) => self.byte(2).word(errno.cast_unsigned()),
+            LedgerCompletionStatus::GivenUp => self.byte(3).word(0),
         };
     }
 
-    fn found(&mut self, found: &Found) {
+    fn found(&mut self, found: &LedgerBadBlock) {
         let belongs_at = match found.flaw {
-            Flaw::Misplaced { belongs_at } => belongs_at,
+            DataFlaw::Misplaced { belongs_at } => belongs_at,
             _ => 0,
         };
         self.byte(8).word(found.session).long(found.offset);
@@ -225,43 +228,43 @@ impl Put<'_> {
     }
 }
 
-fn number_of(flaw: Flaw) -> u8 {
+fn number_of(flaw: DataFlaw) -> u8 {
     match flaw {
-        Flaw::Stale => 1,
-        Flaw::Torn => 2,
-        Flaw::Misplaced { .. } => 3,
-        Flaw::Wrong => 4,
-        Flaw::Unreadable => 5,
-        Flaw::Lost => 6,
-        Flaw::Hole => 7,
-        Flaw::Foreign => 8,
-        Flaw::Zombie => 9,
-        Flaw::Diverged => 10,
-        Flaw::Plaintext => 11,
+        DataFlaw::Stale => 1,
+        DataFlaw::Torn => 2,
+        DataFlaw::Misplaced { .. } => 3,
+        DataFlaw::Wrong => 4,
+        DataFlaw::Unreadable => 5,
+        DataFlaw::Lost => 6,
+        DataFlaw::Hole => 7,
+        DataFlaw::Foreign => 8,
+        DataFlaw::Zombie => 9,
+        DataFlaw::Diverged => 10,
+        DataFlaw::Plaintext => 11,
     }
 }
 
-fn flaw_of(number: u8, belongs_at: u64) -> Option<Flaw> {
+fn flaw_of(number: u8, belongs_at: u64) -> Option<DataFlaw> {
     Some(match number {
-        1 => Flaw::Stale,
-        2 => Flaw::Torn,
-        3 => Flaw::Misplaced { belongs_at },
-        4 => Flaw::Wrong,
-        5 => Flaw::Unreadable,
-        6 => Flaw::Lost,
-        7 => Flaw::Hole,
-        8 => Flaw::Foreign,
-        9 => Flaw::Zombie,
-        10 => Flaw::Diverged,
-        11 => Flaw::Plaintext,
+        1 => DataFlaw::Stale,
+        2 => DataFlaw::Torn,
+        3 => DataFlaw::Misplaced { belongs_at },
+        4 => DataFlaw::Wrong,
+        5 => DataFlaw::Unreadable,
+        6 => DataFlaw::Lost,
+        7 => DataFlaw::Hole,
+        8 => DataFlaw::Foreign,
+        9 => DataFlaw::Zombie,
+        10 => DataFlaw::Diverged,
+        11 => DataFlaw::Plaintext,
         _ => return None,
     })
 }
 
 /// Takes fields from the front; `None`: there are too few bytes, or they say nothing.
-struct Take<'a>(&'a [u8]);
+struct LedgerFieldReader<'a>(&'a [u8]);
 
-impl Take<'_> {
+impl LedgerFieldReader<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -294,21 +297,21 @@ impl Take<'_> {
         String::from_utf8(text.to_vec()).ok()
     }
 
-    fn entry(&mut self) -> Option<Entry> {
+    fn entry(&mut self) -> Option<LedgerEntry> {
         Some(match self.byte()? {
-            1 => Entry::Campaign(self.campaign()?),
-            2 => Entry::Target(Target {
+            1 => LedgerEntry::Campaign(self.campaign()?),
+            2 => LedgerEntry::Target(LedgerTarget {
                 number: self.word()?,
                 name: self.text()?,
             }),
-            3 => Entry::Session(self.session()?),
-            4 => Entry::Probing(self.time()?, self.time()?),
-            5 => Entry::Opened {
+            3 => LedgerEntry::Session(self.session()?),
+            4 => LedgerEntry::Probing(self.time()?, self.time()?),
+            5 => LedgerEntry::Opened {
                 session: self.word()?,
                 epoch: self.word()?,
                 at: self.time()?,
             },
-            6 => Entry::Issued(Issued {
+            6 => LedgerEntry::Issued(LedgerWriteIntent {
                 session: self.word()?,
                 op: self.long()?,
                 offset: self.long()?,
@@ -316,19 +319,19 @@ impl Take<'_> {
                 version: self.long()?,
                 intended_at: self.time()?,
             }),
-            7 => Entry::Ended(self.ended()?),
-            8 => Entry::Found(self.found()?),
-            9 => Entry::Seen(Seen {
+            7 => LedgerEntry::Ended(self.ended()?),
+            8 => LedgerEntry::Found(self.found()?),
+            9 => LedgerEntry::Seen(LedgerObservation {
                 session: self.word()?,
                 offset: self.long()?,
                 version: self.long()?,
             }),
-            10 => Entry::Closed { at: self.time()? },
+            10 => LedgerEntry::Closed { at: self.time()? },
             _ => return None,
         })
     }
 
-    fn campaign(&mut self) -> Option<Campaign> {
+    fn campaign(&mut self) -> Option<LedgerHeader> {
         if self.long()? != MAGIC {
             return None;
         }
@@ -336,22 +339,22 @@ impl Take<'_> {
             major: self.word()?,
             minor: self.word()?,
         };
-        Some(Campaign {
+        Some(LedgerHeader {
             format,
             id: self.long()?,
             began_at: self.time()?,
             block_bytes: self.word()?,
             durability: match (self.byte()?, self.word()?) {
-                (1, 0) => Durability::EachWrite,
-                (2, count) => Durability::Fsync(count),
-                (3, 0) => Durability::None,
+                (1, 0) => LedgerDurability::EachWrite,
+                (2, count) => LedgerDurability::Fsync(count),
+                (3, 0) => LedgerDurability::None,
                 _ => return None,
             },
         })
     }
 
-    fn session(&mut self) -> Option<Session> {
-        Some(Session {
+    fn session(&mut self) -> Option<LedgerSession> {
+        Some(LedgerSession {
             number: self.word()?,
             target: self.word()?,
             file: self.word()?,
@@ -363,14 +366,14 @@ impl Take<'_> {
         })
     }
 
-    fn ended(&mut self) -> Option<Ended> {
-        Some(Ended {
+    fn ended(&mut self) -> Option<LedgerCompletion> {
+        Some(LedgerCompletion {
             session: self.word()?,
             op: self.long()?,
             kind: match self.byte()? {
-                1 => Kind::Read,
-                2 => Kind::Write,
-                3 => Kind::Fsync,
+                1 => OpKind::Read,
+                2 => OpKind::Write,
+                3 => OpKind::Fsync,
                 _ => return None,
             },
             offset: self.long()?,
@@ -379,16 +382,16 @@ impl Take<'_> {
             submitted_at: self.time()?,
             ended_at: self.time()?,
             outcome: match (self.byte()?, self.word()?) {
-                (1, 0) => Outcome::Ok,
-                (2, errno) => Outcome::Error(errno.cast_signed()),
-                (3, 0) => Outcome::GivenUp,
+                (1, 0) => LedgerCompletionStatus::Ok,
+                (2, errno) => LedgerCompletionStatus::Error(errno.cast_signed()),
+                (3, 0) => LedgerCompletionStatus::GivenUp,
                 _ => return None,
             },
         })
     }
 
-    fn found(&mut self) -> Option<Found> {
-        Some(Found {
+    fn found(&mut self) -> Option<LedgerBadBlock> {
+        Some(LedgerBadBlock {
             session: self.word()?,
             offset: self.long()?,
             flaw: flaw_of(self.byte()?, self.long()?)?,

@@ -3,20 +3,20 @@
 
 use super::*;
 
-fn every_entry() -> Vec<Entry> {
+fn every_entry() -> Vec<LedgerEntry> {
     let mut entries = vec![
-        Entry::Campaign(Campaign {
+        LedgerEntry::Campaign(LedgerHeader {
             format: FormatVersion::LEDGER,
             id: 0xfeed,
             began_at: Nanos(1 << 60),
             block_bytes: 4096,
-            durability: Durability::Fsync(8),
+            durability: LedgerDurability::Fsync(8),
         }),
-        Entry::Target(Target {
+        LedgerEntry::Target(LedgerTarget {
             number: 0,
             name: "/mnt/ä".into(),
         }),
-        Entry::Session(Session {
+        LedgerEntry::Session(LedgerSession {
             number: 1,
             target: 0,
             file: 1,
@@ -26,13 +26,13 @@ fn every_entry() -> Vec<Entry> {
             write_period: Nanos(20),
             read_period: Nanos(30),
         }),
-        Entry::Probing(Nanos(3), Nanos(400)),
-        Entry::Opened {
+        LedgerEntry::Probing(Nanos(3), Nanos(400)),
+        LedgerEntry::Opened {
             session: 1,
             epoch: 2,
             at: Nanos(4),
         },
-        Entry::Issued(Issued {
+        LedgerEntry::Issued(LedgerWriteIntent {
             session: 1,
             op: 6,
             offset: 4096,
@@ -40,16 +40,16 @@ fn every_entry() -> Vec<Entry> {
             version: 12,
             intended_at: Nanos(4),
         }),
-        Entry::Seen(Seen {
+        LedgerEntry::Seen(LedgerObservation {
             session: 1,
             offset: 4096,
             version: 12,
         }),
-        Entry::Closed { at: Nanos(500) },
+        LedgerEntry::Closed { at: Nanos(500) },
     ];
     entries.extend(every_end());
-    entries.extend(Flaw::EVERY.into_iter().map(|flaw| {
-        Entry::Found(Found {
+    entries.extend(DataFlaw::EVERY.into_iter().map(|flaw| {
+        LedgerEntry::Found(LedgerBadBlock {
             session: 0,
             offset: 512,
             flaw,
@@ -58,25 +58,25 @@ fn every_entry() -> Vec<Entry> {
     entries
 }
 
-fn every_end() -> impl Iterator<Item = Entry> {
-    let ended = Ended {
+fn every_end() -> impl Iterator<Item = LedgerEntry> {
+    let ended = LedgerCompletion {
         session: 1,
         op: 7,
-        kind: Kind::Read,
+        kind: OpKind::Read,
         offset: 8192,
         version: 0,
         intended_at: Nanos(5),
         submitted_at: Nanos(6),
         ended_at: Nanos(9),
-        outcome: Outcome::Ok,
+        outcome: LedgerCompletionStatus::Ok,
     };
     let ends = [
-        (Kind::Read, Outcome::Ok),
-        (Kind::Write, Outcome::Error(5)),
-        (Kind::Fsync, Outcome::GivenUp),
+        (OpKind::Read, LedgerCompletionStatus::Ok),
+        (OpKind::Write, LedgerCompletionStatus::Error(5)),
+        (OpKind::Fsync, LedgerCompletionStatus::GivenUp),
     ];
     ends.into_iter().map(move |(kind, outcome)| {
-        Entry::Ended(Ended {
+        LedgerEntry::Ended(LedgerCompletion {
             kind,
             outcome,
             ..ended
@@ -90,13 +90,16 @@ fn every_entry_comes_back_and_any_flipped_bit_shows() {
         let mut bytes = Vec::new();
         encode(&entry, &mut bytes);
         let whole = bytes.len();
-        assert_eq!(decode(&bytes), Decoded::Entry(entry, whole));
+        assert_eq!(decode(&bytes), LedgerDecodeResult::Entry(entry, whole));
         for len in 0..whole {
-            assert_eq!(decode(&bytes[..len]), Decoded::Short);
+            assert_eq!(decode(&bytes[..len]), LedgerDecodeResult::Short);
         }
         for bit in 0..whole * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(!matches!(decode(&bytes), Decoded::Entry(..)), "bit {bit}");
+            assert!(
+                !matches!(decode(&bytes), LedgerDecodeResult::Entry(..)),
+                "bit {bit}"
+            );
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
@@ -105,27 +108,30 @@ fn every_entry_comes_back_and_any_flipped_bit_shows() {
 #[test]
 fn a_ledger_begins_with_a_campaign_of_a_known_version() {
     let entries = every_entry();
-    let campaign = Campaign::first(entries.first()).unwrap();
+    let campaign = LedgerHeader::first(entries.first()).unwrap();
     assert_eq!(campaign.id, 0xfeed);
-    assert_eq!(Campaign::first(entries.get(1)), Err(NotALedger::Other));
-    assert_eq!(Campaign::first(None), Err(NotALedger::Other));
-    let newer = Entry::Campaign(Campaign {
+    assert_eq!(
+        LedgerHeader::first(entries.get(1)),
+        Err(LedgerFormatError::Other)
+    );
+    assert_eq!(LedgerHeader::first(None), Err(LedgerFormatError::Other));
+    let newer = LedgerEntry::Campaign(LedgerHeader {
         format: FormatVersion { major: 9, minor: 0 },
         ..campaign
     });
-    let error = Campaign::first(Some(&newer)).unwrap_err().to_string();
+    let error = LedgerHeader::first(Some(&newer)).unwrap_err().to_string();
     assert!(error.contains("9.0") && error.contains("newer"), "{error}");
 }
 
 #[test]
 fn texts_of_any_length_fit() {
-    let entry = Entry::Target(Target {
+    let entry = LedgerEntry::Target(LedgerTarget {
         number: 3,
         name: "ä".repeat(5000),
     });
     let mut bytes = Vec::new();
     encode(&entry, &mut bytes);
-    let Decoded::Entry(Entry::Target(target), _) = decode(&bytes) else {
+    let LedgerDecodeResult::Entry(LedgerEntry::Target(target), _) = decode(&bytes) else {
         panic!("no target");
     };
     assert_eq!(target.name, "ä".repeat(2048));
@@ -133,7 +139,7 @@ fn texts_of_any_length_fit() {
 
 #[test]
 fn writes_without_an_end_are_probes_and_what_filled_the_blocks_is_not() {
-    let mut probes = Probes::default();
+    let mut probes = LedgerProbes::default();
     for entry in every_entry() {
         probes.take(&entry);
     }
@@ -146,9 +152,9 @@ fn writes_without_an_end_are_probes_and_what_filled_the_blocks_is_not() {
     assert_eq!(unended.len(), 2);
     assert_eq!(probes.probes.len(), 4);
     // Not closed: until the last end.
-    let mut killed = Probes::default();
+    let mut killed = LedgerProbes::default();
     for entry in every_entry() {
-        if !matches!(entry, Entry::Closed { .. }) {
+        if !matches!(entry, LedgerEntry::Closed { .. }) {
             killed.take(&entry);
         }
     }
@@ -156,11 +162,11 @@ fn writes_without_an_end_are_probes_and_what_filled_the_blocks_is_not() {
     assert_eq!(killed.length, Nanos(6));
     // Stopped before its time: by its user, and while nothing was answered.
     for (closed_at, length) in [(200, 6), (1_000_000_000, 999_999_997)] {
-        let mut stopped = Probes::default();
+        let mut stopped = LedgerProbes::default();
         for entry in every_entry() {
             stopped.take(&match entry {
-                Entry::Probing(from, _) => Entry::Probing(from, Nanos(2_000_000_000)),
-                Entry::Closed { .. } => Entry::Closed {
+                LedgerEntry::Probing(from, _) => LedgerEntry::Probing(from, Nanos(2_000_000_000)),
+                LedgerEntry::Closed { .. } => LedgerEntry::Closed {
                     at: Nanos(closed_at),
                 },
                 other => other,
@@ -174,10 +180,10 @@ fn writes_without_an_end_are_probes_and_what_filled_the_blocks_is_not() {
 #[test]
 fn durability_is_read_as_it_is_told() {
     for text in ["dsync", "fsync:8", "none"] {
-        assert_eq!(Durability::parse(text).unwrap().to_string(), text);
+        assert_eq!(LedgerDurability::parse(text).unwrap().to_string(), text);
     }
     for text in ["", "fsync", "fsync:0", "fsync:x", "sync"] {
-        assert!(Durability::parse(text).is_err(), "{text}");
+        assert!(LedgerDurability::parse(text).is_err(), "{text}");
     }
 }
 
@@ -192,6 +198,6 @@ fn a_check_says_what_is_wrong_and_what_is_only_worth_knowing() {
         "0 blocks written, 0 read back, 0 bad; 2 written although an error was said (allowed); \
          the last 7 bytes of the ledger are no whole entry"
     );
-    check.data.bad.count(Flaw::Zombie);
+    check.data.bad.count(DataFlaw::Zombie);
     assert!(!check.passed());
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Turns cells into requests, in order, without holding them in memory.
 
-use super::within::Instants;
-use super::{Cell, Direction, Facts, Sizes};
+use super::within::ModelArrivalSampler;
+use super::{IoDirection, ModelFacts, ModelInterval, ModelSizeDistribution};
 use crate::num::{floor_u64, saturating_u32};
-use crate::offsets::{Draw, Region};
-use crate::op::{Kind, Request};
+use crate::offsets::{OffsetGenerator, OffsetRegion};
+use crate::op::{OpKind, OpRequest};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 /// The requests of a series of cells: an iterator with fixed memory.
 ///
 /// In each cell and direction the recorded number of operations arrives, at instants that lie as
-/// the facts say ([`super::Within`]). Sizes are the two powers of two around the mean that is still owed, mixed so
+/// the facts say ([`super::ModelArrivalPattern`]). Sizes are the two powers of two around the mean that is still owed, mixed so
 /// that the bytes submitted up to the end of a cell miss those recorded by less than one transfer,
 /// which is carried on; so are the bytes of cells that have no operation to move them.
 ///
@@ -27,19 +27,19 @@ const PAGE: u64 = 4096;
 /// error stays in its cell: at most one transfer is ever carried on, or a stretch of tiny
 /// operations would be paid for by the sizes of a later burst.
 #[derive(Debug)]
-pub struct Arrivals {
-    cells: Vec<Cell>,
+pub struct ModelArrivals {
+    cells: Vec<ModelInterval>,
     next_cell: usize,
     cell_end: Nanos,
-    streams: [Stream; 2],
+    streams: [ModelArrivalStream; 2],
     align: u64,
     len_max: u64,
 }
 
 #[derive(Debug)]
-struct Stream {
-    direction: Direction,
-    instants: Instants,
+struct ModelArrivalStream {
+    direction: IoDirection,
+    instants: ModelArrivalSampler,
     places: Rng,
     /// When the next operation of the current cell starts; `None` when the cell has no more.
     next_at: Option<Nanos>,
@@ -51,11 +51,11 @@ struct Stream {
     /// Magnitude of what was carried on from the last cell with operations.
     carried: i128,
     working_set: u64,
-    draw: Draw,
-    sizes: Sizes,
+    draw: OffsetGenerator,
+    sizes: ModelSizeDistribution,
 }
 
-impl Arrivals {
+impl ModelArrivals {
     /// Plays `cells` one after the other from time 0. Sizes and offsets are multiples of
     /// `align` bytes (a power of two, the target's direct I/O alignment).
     ///
@@ -63,7 +63,7 @@ impl Arrivals {
     /// When `align` is not a power of two up to 16 MiB, or the working set is smaller than
     /// `align`.
     #[must_use]
-    pub fn new(cells: Vec<Cell>, facts: &Facts, align: u32, seed: Seed) -> Self {
+    pub fn new(cells: Vec<ModelInterval>, facts: &ModelFacts, align: u32, seed: Seed) -> Self {
         let align = u64::from(align);
         assert!(
             align.is_power_of_two() && align <= SIZE_MAX,
@@ -77,14 +77,14 @@ impl Arrivals {
         let grain_bytes = align
             .max(PAGE)
             .min(facts.working_set_bytes.value / align * align);
-        let region = Region {
+        let region = OffsetRegion {
             start: 0,
             bytes: facts.working_set_bytes.value,
             grain_bytes,
         };
-        let stream = |direction: Direction| Stream {
+        let stream = |direction: IoDirection| ModelArrivalStream {
             direction,
-            instants: Instants::new(
+            instants: ModelArrivalSampler::new(
                 facts.within(),
                 seed.derive("arrivals", direction as u64),
                 seed.derive("bursts", 0),
@@ -96,8 +96,10 @@ impl Arrivals {
             last_size: 0,
             carried: 0,
             working_set: facts.working_set_bytes.value,
-            sizes: facts.sizes.map_or(Sizes::Near, |sizes| sizes.value),
-            draw: Draw::new(
+            sizes: facts
+                .sizes
+                .map_or(ModelSizeDistribution::Near, |sizes| sizes.value),
+            draw: OffsetGenerator::new(
                 facts.offsets_of(direction),
                 region,
                 (0, 1),
@@ -105,15 +107,15 @@ impl Arrivals {
             ),
         };
         let times = match facts.sizes.map(|sizes| sizes.value) {
-            Some(Sizes::Apart { times }) => times,
-            Some(Sizes::Near) | None => 1.0,
+            Some(ModelSizeDistribution::Apart { times }) => times,
+            Some(ModelSizeDistribution::Near) | None => 1.0,
         };
-        Arrivals {
+        ModelArrivals {
             len_max: len_max(&cells, align, times),
             cells,
             next_cell: 0,
             cell_end: Nanos(0),
-            streams: Direction::BOTH.map(stream),
+            streams: IoDirection::BOTH.map(stream),
             align,
         }
     }
@@ -153,9 +155,9 @@ impl Arrivals {
 
 /// Four times the next power of two of the largest mean that is ever owed: the bytes of cells
 /// without operations fall to the next one that has some. So many `times` more where sizes lie apart.
-fn len_max(cells: &[Cell], align: u64, times: f64) -> u64 {
+fn len_max(cells: &[ModelInterval], align: u64, times: f64) -> u64 {
     let mut largest = 0;
-    for direction in Direction::BOTH {
+    for direction in IoDirection::BOTH {
         let mut owed = 0u64;
         for load in cells.iter().map(|cell| cell.load(direction)) {
             owed = owed.saturating_add(load.bytes);
@@ -171,7 +173,7 @@ fn len_max(cells: &[Cell], align: u64, times: f64) -> u64 {
     cap.clamp(align, SIZE_MAX)
 }
 
-impl Stream {
+impl ModelArrivalStream {
     /// Forgives what the sizes possible could not make good in the cell that ends.
     fn close_cell(&mut self) {
         if self.last_size > 0 {
@@ -185,12 +187,12 @@ impl Stream {
     fn size(&mut self, align: u64) -> u64 {
         let owed = self.bytes_left.max(0) as f64 / self.ops_left as f64;
         let (low, high) = match self.sizes {
-            Sizes::Near => {
+            ModelSizeDistribution::Near => {
                 let below = floor_u64(owed).max(1);
                 let low = (1u64 << below.ilog2()).clamp(align, SIZE_MAX);
                 (low, (low * 2).min(SIZE_MAX))
             }
-            Sizes::Apart { times } => {
+            ModelSizeDistribution::Apart { times } => {
                 let high = floor_u64(owed * times).next_multiple_of(align.max(PAGE));
                 (align, high.clamp(align, SIZE_MAX))
             }
@@ -203,7 +205,7 @@ impl Stream {
         }
     }
 
-    fn emit(&mut self, at: Nanos, align: u64, len_max: u64) -> Request {
+    fn emit(&mut self, at: Nanos, align: u64, len_max: u64) -> OpRequest {
         let largest = (self.working_set / align * align).max(align);
         let size = self.size(align).min(largest).min(len_max);
         self.ops_left -= 1;
@@ -211,11 +213,11 @@ impl Stream {
         self.bytes_left -= i128::from(size);
         self.next_at = self.instants.next();
         let kind = match self.direction {
-            Direction::Read => Kind::Read,
-            Direction::Write => Kind::Write,
+            IoDirection::Read => OpKind::Read,
+            IoDirection::Write => OpKind::Write,
         };
         let offset = self.draw.next(saturating_u32(size), &mut self.places);
-        Request {
+        OpRequest {
             kind,
             file: 0,
             offset,
@@ -225,10 +227,10 @@ impl Stream {
     }
 }
 
-impl Iterator for Arrivals {
-    type Item = Request;
+impl Iterator for ModelArrivals {
+    type Item = OpRequest;
 
-    fn next(&mut self) -> Option<Request> {
+    fn next(&mut self) -> Option<OpRequest> {
         // Bounded by the number of cells: each turn consumes one or returns.
         loop {
             let first = match (self.streams[0].next_at, self.streams[1].next_at) {
@@ -250,9 +252,9 @@ impl Iterator for Arrivals {
 #[cfg(test)]
 mod tests {
     use super::super::tests::bursty;
-    use super::super::{Known, Load, totals};
+    use super::super::{DirectionLoad, ModelFactValue, totals};
     use super::*;
-    use crate::offsets::Offsets;
+    use crate::offsets::OffsetPattern;
 
     /// As computed before offsets of other kinds could be drawn; a change breaks replays.
     const SEQUENCE: [(u64, u64, u32); 4] = [
@@ -262,7 +264,7 @@ mod tests {
         (23_439_211, 974_520_320, 32_768),
     ];
 
-    fn count(requests: &[Request], kind: Kind) -> (f64, f64) {
+    fn count(requests: &[OpRequest], kind: OpKind) -> (f64, f64) {
         let chosen = requests.iter().filter(|r| r.kind == kind);
         chosen.fold((0.0, 0.0), |(n, b), r| (n + 1.0, b + f64::from(r.len)))
     }
@@ -271,10 +273,11 @@ mod tests {
     fn every_operation_and_byte_of_the_recording_is_submitted() {
         let model = bursty();
         let cells = model.play_whole(1.0);
-        let requests: Vec<_> = Arrivals::new(cells.clone(), &model.facts, 512, Seed(1)).collect();
+        let requests: Vec<_> =
+            ModelArrivals::new(cells.clone(), &model.facts, 512, Seed(1)).collect();
         for (direction, kind) in [
-            (Direction::Read, Kind::Read),
-            (Direction::Write, Kind::Write),
+            (IoDirection::Read, OpKind::Read),
+            (IoDirection::Write, OpKind::Write),
         ] {
             let (ops, bytes) = totals(&cells, direction);
             let (submitted, moved) = count(&requests, kind);
@@ -287,7 +290,7 @@ mod tests {
     fn requests_come_in_order_inside_their_cell_and_working_set() {
         let model = bursty();
         let cells = model.play_whole(2.0);
-        let arrivals = Arrivals::new(cells.clone(), &model.facts, 4096, Seed(2));
+        let arrivals = ModelArrivals::new(cells.clone(), &model.facts, 4096, Seed(2));
         let len_max = arrivals.len_max();
         let requests: Vec<_> = arrivals.collect();
         assert!(requests.is_sorted_by_key(|r| r.intended_at));
@@ -305,11 +308,11 @@ mod tests {
         assert_eq!(per_cell, expect);
     }
 
-    fn writes(cells: &[(u64, u64)]) -> Vec<Cell> {
-        let cell = |(ops, bytes): &(u64, u64)| Cell {
+    fn writes(cells: &[(u64, u64)]) -> Vec<ModelInterval> {
+        let cell = |(ops, bytes): &(u64, u64)| ModelInterval {
             length: Nanos::SECOND,
-            read: Load::default(),
-            write: Load {
+            read: DirectionLoad::default(),
+            write: DirectionLoad {
                 ops: *ops,
                 bytes: *bytes,
             },
@@ -318,10 +321,10 @@ mod tests {
     }
 
     /// Bytes submitted and the largest transfer, by cells of one second.
-    fn moved(cells: &[Cell], align: u32) -> Vec<(u64, u64)> {
+    fn moved(cells: &[ModelInterval], align: u32) -> Vec<(u64, u64)> {
         let facts = bursty().facts;
         let mut moved = vec![(0, 0); cells.len()];
-        for request in Arrivals::new(cells.to_vec(), &facts, align, Seed(6)) {
+        for request in ModelArrivals::new(cells.to_vec(), &facts, align, Seed(6)) {
             let second = usize::try_from(request.intended_at.0 / Nanos::SECOND.0).unwrap();
             let (bytes, largest) = &mut moved[second.min(cells.len() - 1)];
             *bytes += u64::from(request.len);
@@ -370,31 +373,31 @@ mod tests {
     fn bytes_of_cells_without_operations_fit_the_buffers() {
         let mut model = bursty();
         let sparse = writes(&[(1, 4096), (1, 8192), (1, 65_536), (1, 4096)].repeat(250));
-        model.envelope = super::super::Envelope::new(sparse).unwrap();
+        model.envelope = super::super::ModelEnvelope::new(sparse).unwrap();
         let cells = model.play_whole(0.05);
-        let arrivals = Arrivals::new(cells.clone(), &model.facts, 512, Seed(8));
+        let arrivals = ModelArrivals::new(cells.clone(), &model.facts, 512, Seed(8));
         let len_max = arrivals.len_max();
-        let requests: Vec<Request> = arrivals.collect();
+        let requests: Vec<OpRequest> = arrivals.collect();
         assert!(requests.iter().all(|r| r.len <= len_max), "{len_max}");
-        let (_, bytes) = totals(&cells, Direction::Write);
-        let (ops, moved) = count(&requests, Kind::Write);
+        let (_, bytes) = totals(&cells, IoDirection::Write);
+        let (ops, moved) = count(&requests, OpKind::Write);
         assert!((moved - bytes).abs() <= f64::from(len_max) && ops > 40.0);
     }
 
     #[test]
     fn inside_a_cell_the_arrivals_are_uniform() {
         let n = 20_000;
-        let load = Load {
+        let load = DirectionLoad {
             ops: n,
             bytes: n * 4096,
         };
-        let cell = Cell {
+        let cell = ModelInterval {
             length: Nanos::SECOND,
             read: load,
-            write: Load::default(),
+            write: DirectionLoad::default(),
         };
         let facts = bursty().facts;
-        let times: Vec<f64> = Arrivals::new(vec![cell], &facts, 512, Seed(4))
+        let times: Vec<f64> = ModelArrivals::new(vec![cell], &facts, 512, Seed(4))
             .map(|r| r.intended_at.as_secs_f64())
             .collect();
         // Kolmogorov-Smirnov distance to the uniform law; 1.63/sqrt(n) is the 1 % critical value.
@@ -407,11 +410,11 @@ mod tests {
     #[test]
     fn writes_may_go_another_way_than_reads() {
         let mut model = bursty();
-        model.facts.write_offsets = Some(Known::declared(Offsets::Sequential));
-        let arrivals = Arrivals::new(model.play_whole(1.0), &model.facts, 4096, Seed(5));
+        model.facts.write_offsets = Some(ModelFactValue::declared(OffsetPattern::Sequential));
+        let arrivals = ModelArrivals::new(model.play_whole(1.0), &model.facts, 4096, Seed(5));
         let (mut next, mut out_of_order) = (0, 0);
         for request in arrivals.take(20_000) {
-            if request.kind == Kind::Read {
+            if request.kind == OpKind::Read {
                 out_of_order += u32::from(request.offset % (1 << 20) != 0);
                 continue;
             }
@@ -425,17 +428,17 @@ mod tests {
     #[test]
     fn offsets_of_every_kind_stay_inside_and_aligned() {
         for offsets in [
-            Offsets::Permutation,
-            Offsets::Backward,
-            Offsets::Zipf { exponent: 1.0 },
-            Offsets::Runs { blocks: 4 },
+            OffsetPattern::Permutation,
+            OffsetPattern::Backward,
+            OffsetPattern::Zipf { exponent: 1.0 },
+            OffsetPattern::Runs { blocks: 4 },
         ] {
             for working_set in [512, 10 << 20] {
                 let mut model = bursty();
-                model.facts.offsets = Some(Known::assumed(offsets.clone()));
+                model.facts.offsets = Some(ModelFactValue::assumed(offsets.clone()));
                 model.facts.working_set_bytes.value = working_set;
                 let cells = model.play_whole(1.0);
-                let requests = Arrivals::new(cells, &model.facts, 512, Seed(3));
+                let requests = ModelArrivals::new(cells, &model.facts, 512, Seed(3));
                 for request in requests.take(2_000) {
                     let end = request.offset + u64::from(request.len);
                     assert!(end <= working_set && request.offset.is_multiple_of(512));
@@ -447,15 +450,17 @@ mod tests {
     #[test]
     fn sizes_that_lie_apart_have_the_same_mean() {
         let mut model = bursty();
-        model.facts.sizes = Some(Known::assumed(Sizes::Apart { times: 3.0 }));
+        model.facts.sizes = Some(ModelFactValue::assumed(ModelSizeDistribution::Apart {
+            times: 3.0,
+        }));
         let cells = model.play_whole(1.0);
-        let arrivals = Arrivals::new(cells.clone(), &model.facts, 512, Seed(9));
+        let arrivals = ModelArrivals::new(cells.clone(), &model.facts, 512, Seed(9));
         let len_max = arrivals.len_max();
-        let requests: Vec<Request> = arrivals.collect();
+        let requests: Vec<OpRequest> = arrivals.collect();
         assert!(requests.iter().all(|r| r.len <= len_max));
         for (direction, kind) in [
-            (Direction::Read, Kind::Read),
-            (Direction::Write, Kind::Write),
+            (IoDirection::Read, OpKind::Read),
+            (IoDirection::Write, OpKind::Write),
         ] {
             let (_, bytes) = totals(&cells, direction);
             let (ops, moved) = count(&requests, kind);
@@ -471,7 +476,7 @@ mod tests {
     #[test]
     fn the_random_sequence_of_uniform_offsets_is_as_it_always_was() {
         let model = bursty();
-        let arrivals = Arrivals::new(model.play_whole(1.0), &model.facts, 512, Seed(1));
+        let arrivals = ModelArrivals::new(model.play_whole(1.0), &model.facts, 512, Seed(1));
         let first: Vec<(u64, u64, u32)> = arrivals
             .take(4)
             .map(|r| (r.intended_at.0, r.offset, r.len))
@@ -482,8 +487,8 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_requests_and_another_seed_others() {
         let model = bursty();
-        let play = |seed| -> Vec<Request> {
-            Arrivals::new(model.play_whole(1.0), &model.facts, 512, Seed(seed))
+        let play = |seed| -> Vec<OpRequest> {
+            ModelArrivals::new(model.play_whole(1.0), &model.facts, 512, Seed(seed))
                 .take(500)
                 .collect()
         };

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a model may become: faster, longer, one of its phases, or nobody's.
 
-use super::{Bursts, Cell, Envelope, Known, Link, Model, Packed, Packer, Phase, Rates, ZONE_BYTES};
+use super::{
+    BurstPattern, DirectionRates, ModelEnvelope, ModelFactValue, ModelInterval, ModelPhase,
+    PackedDependency, PackedRequests, PackedRequestsWriter, WorkloadModel, ZONE_BYTES,
+};
 use crate::num::{round_u64, saturating_u32, to_usize};
-use crate::op::Traced;
+use crate::op::TraceAccess;
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
 /// What is changed of a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct ModelChange {
     /// Factor on all rates, above 0. Recorded requests come so many times as fast, for as much less
     /// time; of counters every interval holds so many times as many.
     pub rate: f64,
@@ -23,9 +26,9 @@ pub struct Change {
     pub anonymous: Option<Seed>,
 }
 
-impl Default for Change {
+impl Default for ModelChange {
     fn default() -> Self {
-        Change {
+        ModelChange {
             rate: 1.0,
             stretch: 1.0,
             phase: None,
@@ -35,11 +38,11 @@ impl Default for Change {
     }
 }
 
-impl Change {
+impl ModelChange {
     /// Whether nothing is changed.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        *self == Change::default()
+        *self == ModelChange::default()
     }
 
     /// What was done, one sentence each.
@@ -78,25 +81,25 @@ impl Change {
 
 /// A piece of the recording that is kept, and where it begins afterwards.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct ModelChangeSpan {
     from: Nanos,
     to: Nanos,
     begins: Nanos,
 }
 
 /// Which intervals are kept, and when they were.
-struct Kept {
-    cells: Vec<Cell>,
-    pieces: Vec<Piece>,
+struct ModelChangeSelection {
+    cells: Vec<ModelInterval>,
+    pieces: Vec<ModelChangeSpan>,
 }
 
-impl Model {
+impl WorkloadModel {
     /// The model with this change. Its fidelity holds only the gates that were missed before: what it
     /// submits is to be counted again.
     ///
     /// # Errors
     /// When a factor is out of range, it has no such phase, or nothing is left.
-    pub fn changed(&self, change: &Change) -> Result<Model, String> {
+    pub fn changed(&self, change: &ModelChange) -> Result<WorkloadModel, String> {
         change.check()?;
         if let Some(parametric) = self.drawn_again(change)? {
             return Ok(parametric);
@@ -105,7 +108,7 @@ impl Model {
         let requests = self
             .changed_requests(change)?
             .map(|(gaps, length, requests)| {
-                let mut packer = Packer::new(gaps);
+                let mut packer = PackedRequestsWriter::new(gaps);
                 requests.for_each(|request| packer.push(&request));
                 Box::new(packer.finish(length))
             });
@@ -115,9 +118,9 @@ impl Model {
             None => packed,
         });
         let (rate, stretch) = self.factors(change);
-        let envelope = Envelope::new(times(&kept.cells, rate, stretch))?;
+        let envelope = ModelEnvelope::new(times(&kept.cells, rate, stretch))?;
         let per_s = rate / stretch;
-        let mut model = Model {
+        let mut model = WorkloadModel {
             envelope,
             bursts: self
                 .bursts
@@ -144,7 +147,7 @@ impl Model {
         }
         if let (Some(packed), Some(_)) = (&model.requests, change.anonymous) {
             let bytes = packed.footprint_bytes().max(packed.span_bytes());
-            model.facts.working_set_bytes = Known {
+            model.facts.working_set_bytes = ModelFactValue {
                 value: bytes,
                 ..model.facts.working_set_bytes
             };
@@ -157,7 +160,7 @@ impl Model {
 
     /// A model of distributions after a change that they can be given; `None` where it becomes one of
     /// requests.
-    fn drawn_again(&self, change: &Change) -> Result<Option<Model>, String> {
+    fn drawn_again(&self, change: &ModelChange) -> Result<Option<WorkloadModel>, String> {
         let parametric = self.parametric.as_ref();
         let parametric =
             parametric.filter(|_| change.phase.is_none() && change.anonymous.is_none());
@@ -193,14 +196,21 @@ impl Model {
     )]
     pub fn changed_requests(
         &self,
-        change: &Change,
-    ) -> Result<Option<(super::Gaps, Nanos, Box<dyn Iterator<Item = Traced>>)>, String> {
+        change: &ModelChange,
+    ) -> Result<
+        Option<(
+            super::PackedGapPrecision,
+            Nanos,
+            Box<dyn Iterator<Item = TraceAccess>>,
+        )>,
+        String,
+    > {
         let Some(packed) = &self.requests else {
             return Ok(None);
         };
         let pieces = match &change.phase {
             Some(_) => self.kept(change.phase.as_deref())?.pieces,
-            None => vec![Piece {
+            None => vec![ModelChangeSpan {
                 from: Nanos(0),
                 to: Nanos::MAX,
                 begins: Nanos(0),
@@ -219,7 +229,7 @@ impl Model {
             let offset = labels
                 .as_ref()
                 .map_or(request.offset, |labels| labels.place(request.offset));
-            Some(Traced {
+            Some(TraceAccess {
                 at: slowed(at, slower),
                 offset,
                 ..request
@@ -233,7 +243,10 @@ impl Model {
     }
 
     /// What starts when each of the changed requests has ended; `None` where nothing waits.
-    fn changed_links(&self, change: &Change) -> Result<Option<Vec<Option<Link>>>, String> {
+    fn changed_links(
+        &self,
+        change: &ModelChange,
+    ) -> Result<Option<Vec<Option<PackedDependency>>>, String> {
         let Some(packed) = self.requests.as_ref().filter(|packed| packed.linked() > 0) else {
             return Ok(None);
         };
@@ -242,7 +255,7 @@ impl Model {
             None => Vec::new(),
         };
         let is_kept = |at: Nanos| {
-            let holds = |piece: &Piece| at >= piece.from && at < piece.to;
+            let holds = |piece: &ModelChangeSpan| at >= piece.from && at < piece.to;
             change.phase.is_none() || pieces.iter().any(holds)
         };
         // How many are kept up to each: its new number, where it is kept.
@@ -264,7 +277,7 @@ impl Model {
             changed.push(link.and_then(|link| {
                 let next = number.checked_add(link.distance as usize)?;
                 let (later, is_kept) = kept.get(next)?;
-                is_kept.then(|| Link {
+                is_kept.then(|| PackedDependency {
                     distance: saturating_u32(later - new),
                     think: slowed(link.think, slower),
                 })
@@ -274,7 +287,7 @@ impl Model {
     }
 
     /// Factors on operations in an interval and on its length.
-    fn factors(&self, change: &Change) -> (f64, f64) {
+    fn factors(&self, change: &ModelChange) -> (f64, f64) {
         if self.requests.is_some() {
             (1.0, change.stretch / change.rate)
         } else {
@@ -282,10 +295,10 @@ impl Model {
         }
     }
 
-    fn kept(&self, phase: Option<&str>) -> Result<Kept, String> {
+    fn kept(&self, phase: Option<&str>) -> Result<ModelChangeSelection, String> {
         let all = self.envelope.cells();
         let Some(name) = phase else {
-            return Ok(Kept {
+            return Ok(ModelChangeSelection {
                 cells: all.to_vec(),
                 pieces: Vec::new(),
             });
@@ -303,9 +316,10 @@ impl Model {
             let end = first
                 .saturating_add(to_usize(stretch.intervals))
                 .min(all.len());
-            let length = |cells: &[Cell]| cells.iter().fold(Nanos(0), |sum, c| sum + c.length);
+            let length =
+                |cells: &[ModelInterval]| cells.iter().fold(Nanos(0), |sum, c| sum + c.length);
             let (from, own) = (length(&all[..first]), length(&all[first..end]));
-            pieces.push(Piece {
+            pieces.push(ModelChangeSpan {
                 from,
                 to: from + own,
                 begins,
@@ -313,7 +327,7 @@ impl Model {
             begins = begins + own;
             cells.extend_from_slice(&all[first..end]);
         }
-        Ok(Kept { cells, pieces })
+        Ok(ModelChangeSelection { cells, pieces })
     }
 
     /// Leaves out what tells whose load it was.
@@ -351,9 +365,9 @@ fn slowed(at: Nanos, factor: f64) -> Nanos {
 }
 
 /// Every interval with its load and its length multiplied.
-fn times(cells: &[Cell], rate: f64, stretch: f64) -> Vec<Cell> {
+fn times(cells: &[ModelInterval], rate: f64, stretch: f64) -> Vec<ModelInterval> {
     let mut carries = Default::default();
-    let longer = |cell: Cell| Cell {
+    let longer = |cell: ModelInterval| ModelInterval {
         length: slowed(cell.length, stretch).max(Nanos(1)),
         ..cell
     };
@@ -363,22 +377,22 @@ fn times(cells: &[Cell], rate: f64, stretch: f64) -> Vec<Cell> {
     scaled.map(longer).collect()
 }
 
-fn burst(burst: &Bursts, per_s: f64, stretch: f64) -> Bursts {
-    Bursts {
+fn burst(burst: &BurstPattern, per_s: f64, stretch: f64) -> BurstPattern {
+    BurstPattern {
         threshold_per_s: burst.threshold_per_s * per_s,
         period_s: burst.period_s.map(|period| period * stretch),
         ..burst.clone()
     }
 }
 
-fn phase(phase: &Phase, per_s: f64) -> Phase {
-    let rates = |rates: [Rates; 2]| {
-        rates.map(|rate| Rates {
+fn phase(phase: &ModelPhase, per_s: f64) -> ModelPhase {
+    let rates = |rates: [DirectionRates; 2]| {
+        rates.map(|rate| DirectionRates {
             ops_per_s: rate.ops_per_s * per_s,
             bytes_per_s: rate.bytes_per_s * per_s,
         })
     };
-    Phase {
+    ModelPhase {
         load: rates(phase.load),
         own: phase.own.map(rates),
         ..phase.clone()
@@ -392,7 +406,7 @@ struct Labels {
 }
 
 impl Labels {
-    fn new(packed: &Packed, seed: Seed) -> Labels {
+    fn new(packed: &PackedRequests, seed: Seed) -> Labels {
         let zones = packed.zones();
         let mut places: Vec<u64> = (0..zones.len() as u64).collect();
         Rng::new(seed.derive("zones", 0)).shuffle(&mut places);
@@ -413,38 +427,38 @@ impl Labels {
 #[cfg(test)]
 mod tests {
     use super::super::tests::bursty;
-    use super::super::{Direction, Gaps, Stretch, totals};
+    use super::super::{IoDirection, ModelPhaseSpan, PackedGapPrecision, totals};
     use super::*;
-    use crate::op::Kind;
+    use crate::op::OpKind;
 
-    fn with_requests() -> Model {
-        let mut packer = Packer::new(Gaps::Exact);
+    fn with_requests() -> WorkloadModel {
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
         for i in 0..2_400_u64 {
-            packer.push(&Traced {
+            packer.push(&TraceAccess {
                 at: Nanos(i * 1_500_000_000),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: (700_000 + (i / 8 % 40) * 1_000) * ZONE_BYTES + i % 8 * 4_096,
                 bytes: 4_096,
             });
         }
-        Model {
+        WorkloadModel {
             requests: Some(Box::new(packer.finish(Nanos(3_600_000_000_000)))),
             ..bursty()
         }
     }
 
-    fn phased(mut model: Model) -> Model {
-        let stretch = |first, intervals| Stretch {
+    fn phased(mut model: WorkloadModel) -> WorkloadModel {
+        let stretch = |first, intervals| ModelPhaseSpan {
             first,
             intervals,
             from: "2010-07-14T11:00:00+10:00".into(),
             to: "2010-07-14T11:10:00+10:00".into(),
         };
-        model.phases = vec![Phase {
+        model.phases = vec![ModelPhase {
             name: "scan".into(),
             stretches: vec![stretch(20, 2), stretch(100, 4)],
             share: 0.025,
-            load: [Rates {
+            load: [DirectionRates {
                 ops_per_s: 100.0,
                 bytes_per_s: 1e6,
             }; 2],
@@ -456,14 +470,14 @@ mod tests {
     #[test]
     fn rates_and_times_are_multiplied_and_nothing_is_lost() {
         let model = phased(bursty());
-        let change = Change {
+        let change = ModelChange {
             rate: 2.0,
             stretch: 3.0,
-            ..Change::default()
+            ..ModelChange::default()
         };
         let changed = model.changed(&change).unwrap();
         assert_eq!(changed.length().0, 3 * model.length().0);
-        for direction in Direction::BOTH {
+        for direction in IoDirection::BOTH {
             let (ops, bytes) = totals(model.envelope.cells(), direction);
             let (two_ops, two_bytes) = totals(changed.envelope.cells(), direction);
             assert!((two_ops - 2.0 * ops).abs() < 1.0 && (two_bytes - 2.0 * bytes).abs() < 1.0);
@@ -473,9 +487,9 @@ mod tests {
         assert!((rate - 100.0 * 2.0 / 3.0).abs() < 1e-9);
         assert_eq!(changed.source.changes, ["rates ×2", "times stretched ×3"]);
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let change = Change {
+            let change = ModelChange {
                 stretch: wrong,
-                ..Change::default()
+                ..ModelChange::default()
             };
             assert!(model.changed(&change).is_err(), "{wrong}");
         }
@@ -483,9 +497,9 @@ mod tests {
 
     #[test]
     fn a_phase_is_its_stretches_one_after_the_other() {
-        let change = Change {
+        let change = ModelChange {
             phase: Some("scan".into()),
-            ..Change::default()
+            ..ModelChange::default()
         };
         let (plain, requests) = (phased(bursty()), phased(with_requests()));
         let one = plain.changed(&change).unwrap();
@@ -500,9 +514,9 @@ mod tests {
         );
         let at: Vec<u64> = packed.unpack().map(|r| r.at.0 / 100_000_000).collect();
         assert_eq!((at[0], at[19], at[20], at[59]), (0, 285, 300, 885));
-        let none = Change {
+        let none = ModelChange {
             phase: Some("lunch".into()),
-            ..Change::default()
+            ..ModelChange::default()
         };
         let error = plain.changed(&none).unwrap_err();
         assert!(error.contains("it has scan"), "{error}");
@@ -517,16 +531,16 @@ mod tests {
         model.source.disk = "sdq".into();
         model.source.recording = "/home/ann/rec".into();
         model.source.from = "2010-07-14T11:00:00+10:00".into();
-        let change = Change {
+        let change = ModelChange {
             anonymous: Some(Seed(4)),
-            ..Change::default()
+            ..ModelChange::default()
         };
         let nobodys = model.changed(&change).unwrap();
         let text = toml::to_string(&nobodys).unwrap();
         for word in ["payroll", "db7", "sdq", "ann", "2010", "+10:00", "made up"] {
             assert!(!text.contains(word), "{word}: {text}");
         }
-        let places = |model: &Model| -> Vec<u64> {
+        let places = |model: &WorkloadModel| -> Vec<u64> {
             let packed = model.requests.as_ref().unwrap();
             packed.unpack().map(|request| request.offset).collect()
         };
@@ -538,9 +552,9 @@ mod tests {
             assert_eq!(goes_on(&before), goes_on(&after), "{pair}");
         }
         assert_eq!(after[0], after[320]);
-        let other = Change {
+        let other = ModelChange {
             anonymous: Some(Seed(5)),
-            ..Change::default()
+            ..ModelChange::default()
         };
         assert_ne!(places(&model.changed(&other).unwrap()), after);
     }
@@ -549,28 +563,28 @@ mod tests {
     fn what_waits_goes_on_waiting_for_the_same_request() {
         let mut model = phased(with_requests());
         let packed = model.requests.take().unwrap();
-        let link = |distance| Link {
+        let link = |distance| PackedDependency {
             distance,
             think: Nanos(3_000),
         };
         let all = (0..packed.requests()).map(|n| n.is_multiple_of(2).then(|| link(7)));
         model.requests = Some(Box::new(packed.with_links(all)));
-        let faster = Change {
+        let faster = ModelChange {
             rate: 3.0,
-            ..Change::default()
+            ..ModelChange::default()
         };
         let changed = model.changed(&faster).unwrap().requests.unwrap();
         let mut links = changed.links();
-        let expected = Link {
+        let expected = PackedDependency {
             distance: 7,
             think: Nanos(1_000),
         };
         assert_eq!(links.next_link(), Some(expected));
         assert_eq!((links.next_link(), changed.linked()), (None, 1_197));
         // Of 20 and 40 requests in a row, what waits for the last seven is not kept.
-        let phase = Change {
+        let phase = ModelChange {
             phase: Some("scan".into()),
-            ..Change::default()
+            ..ModelChange::default()
         };
         let changed = model.changed(&phase).unwrap().requests.unwrap();
         assert_eq!((changed.requests(), changed.linked()), (60, 7 + 17));
@@ -579,9 +593,9 @@ mod tests {
     #[test]
     fn a_gate_that_was_missed_stays_missed() {
         let mut model = bursty();
-        let line = super::super::Fidelity::relative("m", 1.0, 2.0, 0.1);
+        let line = super::super::FidelityCheck::relative("m", 1.0, 2.0, 0.1);
         model.fidelity = vec![line.clone()];
-        let changed = model.changed(&Change::default()).unwrap();
+        let changed = model.changed(&ModelChange::default()).unwrap();
         assert_eq!(changed.fidelity, [line]);
     }
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a person knows of a recorded load and its counters do not tell.
 
-use super::{Facts, Known, Within};
-use crate::offsets::Offsets;
+use super::{ModelArrivalPattern, ModelFactValue, ModelFacts};
+use crate::offsets::OffsetPattern;
 use crate::units::parse_size;
 
 /// Most threads that can be declared: what a model plays with at most is far less.
 const THREADS_MAX: u32 = 65_536;
 
 /// A fact that can be declared.
-struct Fact {
+struct DeclarableFact {
     name: &'static str,
     /// Its value as it is listed, empty where it has none.
     value: &'static str,
     meaning: &'static str,
     /// Facts of one kind exclude each other.
-    kind: Kind,
+    kind: DeclarableFactKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DeclarableFactKind {
     Places,
     Writes,
     Size,
@@ -28,8 +28,13 @@ enum Kind {
     Arrivals,
 }
 
-const fn fact(kind: Kind, name: &'static str, value: &'static str, meaning: &'static str) -> Fact {
-    Fact {
+const fn fact(
+    kind: DeclarableFactKind,
+    name: &'static str,
+    value: &'static str,
+    meaning: &'static str,
+) -> DeclarableFact {
+    DeclarableFact {
         name,
         value,
         meaning,
@@ -37,58 +42,63 @@ const fn fact(kind: Kind, name: &'static str, value: &'static str, meaning: &'st
     }
 }
 
-const FACTS: [Fact; 10] = [
+const FACTS: [DeclarableFact; 10] = [
     fact(
-        Kind::Places,
+        DeclarableFactKind::Places,
         "sequential",
         "",
         "each request goes on where the last one ended",
     ),
-    fact(Kind::Places, "random", "", "every place equally likely"),
     fact(
-        Kind::Places,
+        DeclarableFactKind::Places,
+        "random",
+        "",
+        "every place equally likely",
+    ),
+    fact(
+        DeclarableFactKind::Places,
         "skewed",
         "EXPONENT",
         "few places get most (Zipf; above 0, below 10)",
     ),
     fact(
-        Kind::Writes,
+        DeclarableFactKind::Writes,
         "write-once",
         "",
         "writes go on to the end of the file and never come back before",
     ),
     fact(
-        Kind::Size,
+        DeclarableFactKind::Size,
         "file-size",
         "SIZE",
         "bytes the load is spread over, such as 150M",
     ),
     fact(
-        Kind::Threads,
+        DeclarableFactKind::Threads,
         "threads",
         "N",
         "at most so many requests in flight, 1 to 65536",
     ),
     fact(
-        Kind::Syncs,
+        DeclarableFactKind::Syncs,
         "sync",
         "",
         "each write is durable when it ends, by O_DSYNC or a sync after it",
     ),
     fact(
-        Kind::Arrivals,
+        DeclarableFactKind::Arrivals,
         "even",
         "",
         "requests come at equal distances",
     ),
     fact(
-        Kind::Arrivals,
+        DeclarableFactKind::Arrivals,
         "poisson",
         "",
         "requests come independently of each other",
     ),
     fact(
-        Kind::Arrivals,
+        DeclarableFactKind::Arrivals,
         "bursty",
         "",
         "requests come in bursts within bursts",
@@ -97,14 +107,14 @@ const FACTS: [Fact; 10] = [
 
 /// Everything that may be declared, for the person who typed something else.
 fn listed() -> String {
-    let line = |fact: &Fact| {
+    let line = |fact: &DeclarableFact| {
         let equals = if fact.value.is_empty() { "" } else { "=" };
         format!("{}{equals}{} ({})", fact.name, fact.value, fact.meaning)
     };
     FACTS.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
-impl Facts {
+impl ModelFacts {
     /// Takes over what is declared: names, some with a value, separated by commas, such as
     /// `write-once,sequential,file-size=150M,threads=4`.
     ///
@@ -112,7 +122,7 @@ impl Facts {
     /// When a fact is not known, its value is missing, superfluous or out of range, or two exclude
     /// each other; the text says what may be declared.
     pub fn declare(&mut self, text: &str) -> Result<(), String> {
-        let mut declared: Vec<&Fact> = Vec::new();
+        let mut declared: Vec<&DeclarableFact> = Vec::new();
         for part in text.split(',').map(str::trim) {
             let (name, value) = match part.split_once('=') {
                 Some((name, value)) => (name.trim(), Some(value.trim())),
@@ -148,29 +158,35 @@ impl Facts {
         Ok(())
     }
 
-    fn take(&mut self, fact: &Fact, value: &str) -> Result<(), String> {
+    fn take(&mut self, fact: &DeclarableFact, value: &str) -> Result<(), String> {
         match fact.name {
-            "sequential" => self.offsets = Some(Known::declared(Offsets::Sequential)),
-            "random" => self.offsets = Some(Known::declared(Offsets::Uniform)),
+            "sequential" => {
+                self.offsets = Some(ModelFactValue::declared(OffsetPattern::Sequential));
+            }
+            "random" => self.offsets = Some(ModelFactValue::declared(OffsetPattern::Uniform)),
             "skewed" => {
                 let exponent = value.parse::<f64>().ok();
                 let exponent = exponent.filter(|e| *e > 0.0 && *e < 10.0);
                 let exponent = exponent
                     .ok_or("the exponent is a number above 0 and below 10, such as 0.99")?;
-                self.offsets = Some(Known::declared(Offsets::Zipf { exponent }));
+                self.offsets = Some(ModelFactValue::declared(OffsetPattern::Zipf { exponent }));
             }
-            "write-once" => self.write_offsets = Some(Known::declared(Offsets::Sequential)),
-            "file-size" => self.working_set_bytes = Known::declared(parse_size(value)?),
+            "write-once" => {
+                self.write_offsets = Some(ModelFactValue::declared(OffsetPattern::Sequential));
+            }
+            "file-size" => self.working_set_bytes = ModelFactValue::declared(parse_size(value)?),
             "threads" => {
                 let threads = value.parse::<u32>().ok();
                 let threads = threads.filter(|n| (1..=THREADS_MAX).contains(n));
                 let threads = threads.ok_or("the number of threads is 1 to 65536")?;
-                self.threads = Some(Known::declared(threads));
+                self.threads = Some(ModelFactValue::declared(threads));
             }
-            "sync" => self.sync_writes = Some(Known::declared(true)),
-            "even" => self.arrivals = Some(Known::declared(Within::Even)),
-            "poisson" => self.arrivals = Some(Known::declared(Within::Poisson)),
-            _ => self.arrivals = Some(Known::declared(Within::BURSTY)),
+            "sync" => self.sync_writes = Some(ModelFactValue::declared(true)),
+            "even" => self.arrivals = Some(ModelFactValue::declared(ModelArrivalPattern::Even)),
+            "poisson" => {
+                self.arrivals = Some(ModelFactValue::declared(ModelArrivalPattern::Poisson));
+            }
+            _ => self.arrivals = Some(ModelFactValue::declared(ModelArrivalPattern::BURSTY)),
         }
         Ok(())
     }
@@ -182,25 +198,33 @@ mod tests {
 
     #[test]
     fn what_is_declared_is_taken_over_and_the_rest_stays_assumed() {
-        let mut facts = Facts::assumed(1 << 30);
+        let mut facts = ModelFacts::assumed(1 << 30);
         facts
             .declare("write-once, sequential,file-size=150M,threads=4,sync")
             .unwrap();
-        assert_eq!(facts.working_set_bytes, Known::declared(150 << 20));
-        assert_eq!(facts.offsets, Some(Known::declared(Offsets::Sequential)));
+        assert_eq!(facts.working_set_bytes, ModelFactValue::declared(150 << 20));
+        assert_eq!(
+            facts.offsets,
+            Some(ModelFactValue::declared(OffsetPattern::Sequential))
+        );
         assert_eq!(
             facts.write_offsets,
-            Some(Known::declared(Offsets::Sequential))
+            Some(ModelFactValue::declared(OffsetPattern::Sequential))
         );
-        assert_eq!(facts.threads, Some(Known::declared(4)));
-        assert!(facts.syncs().each_write && !Facts::assumed(1).syncs().each_write);
+        assert_eq!(facts.threads, Some(ModelFactValue::declared(4)));
+        assert!(facts.syncs().each_write && !ModelFacts::assumed(1).syncs().each_write);
         assert!(facts.assumes_arrivals());
         facts.declare("skewed=0.99,bursty").unwrap();
         assert_eq!(
             facts.offsets,
-            Some(Known::declared(Offsets::Zipf { exponent: 0.99 }))
+            Some(ModelFactValue::declared(OffsetPattern::Zipf {
+                exponent: 0.99
+            }))
         );
-        assert_eq!(facts.arrivals, Some(Known::declared(Within::BURSTY)));
+        assert_eq!(
+            facts.arrivals,
+            Some(ModelFactValue::declared(ModelArrivalPattern::BURSTY))
+        );
     }
 
     #[test]
@@ -222,7 +246,7 @@ mod tests {
             ("file-size=much", &["'file-size=much'"]),
             ("even,bursty", &["excludes"]),
         ] {
-            let reason = Facts::assumed(1 << 30).declare(text).unwrap_err();
+            let reason = ModelFacts::assumed(1 << 30).declare(text).unwrap_err();
             for word in words {
                 assert!(reason.contains(word), "{text}: {reason}");
             }

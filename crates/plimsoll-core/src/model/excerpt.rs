@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What of a model one trial plays.
 
-use super::{Arrivals, Cell, Load, Model, Packed, Recorded, Space};
+use super::{
+    DirectionLoad, ModelArrivals, ModelInterval, PackedReplay, PackedRequests, ReplayAddressSpace,
+    WorkloadModel,
+};
 use crate::num::{round_u64, to_usize};
-use crate::op::{Kind, Request};
+use crate::op::{OpKind, OpRequest};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
 /// What is played: all of a recording, slices of it, or a stretch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Excerpt {
+pub struct ModelExcerpt {
     /// What is asked, interval by interval.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ModelInterval>,
     /// Where in the recording it begins, where requests are played.
     pub from: Nanos,
     /// How many times as fast as recorded requests are played; cells are scaled already.
     pub scale: f64,
 }
 
-impl Excerpt {
+impl ModelExcerpt {
     /// These intervals of a model without requests.
     #[must_use]
-    pub fn cells(cells: Vec<Cell>) -> Excerpt {
-        Excerpt {
+    pub fn cells(cells: Vec<ModelInterval>) -> ModelExcerpt {
+        ModelExcerpt {
             cells,
             from: Nanos(0),
             scale: 1.0,
@@ -30,18 +33,18 @@ impl Excerpt {
     }
 }
 
-impl Model {
+impl WorkloadModel {
     /// The whole recording, at `scale` times its rates.
     #[must_use]
-    pub fn whole(&self, scale: f64) -> Excerpt {
+    pub fn whole(&self, scale: f64) -> ModelExcerpt {
         if self.requests.is_none() {
-            return Excerpt::cells(self.play_whole(scale));
+            return ModelExcerpt::cells(self.play_whole(scale));
         }
-        let faster = |cell: &Cell| Cell {
+        let faster = |cell: &ModelInterval| ModelInterval {
             length: Nanos(round_u64(cell.length.0 as f64 / scale)),
             ..*cell
         };
-        Excerpt {
+        ModelExcerpt {
             cells: self.envelope.cells().iter().map(faster).collect(),
             from: Nanos(0),
             scale,
@@ -53,7 +56,7 @@ impl Model {
     /// it, and what requests meet on the mean is what they met. The same seed gives the same stretch.
     /// `None` for a model without requests.
     #[must_use]
-    pub fn stretch(&self, seconds: u32, scale: f64, seed: Seed) -> Option<Excerpt> {
+    pub fn stretch(&self, seconds: u32, scale: f64, seed: Seed) -> Option<ModelExcerpt> {
         let packed = self.requests.as_ref()?;
         let recorded = Nanos(round_u64(f64::from(seconds) * scale * 1e9));
         let mut rng = Rng::new(seed.derive("stretch", 0));
@@ -64,7 +67,7 @@ impl Model {
             .map_or(Nanos(0), |request| request.at);
         let before = Nanos(rng.below(recorded.0.saturating_add(1)));
         let from = at.since(before).min(packed.length().since(recorded));
-        Some(Excerpt {
+        Some(ModelExcerpt {
             cells: count(packed, seconds, from, scale),
             from,
             scale,
@@ -78,35 +81,41 @@ impl Model {
     /// # Panics
     /// When `align` is not a power of two up to 16 MiB, or the working set is smaller than `align`.
     #[must_use]
-    pub fn play(&self, excerpt: &Excerpt, space: &Space, align: u32, seed: Seed) -> Played {
+    pub fn play(
+        &self,
+        excerpt: &ModelExcerpt,
+        space: &ReplayAddressSpace,
+        align: u32,
+        seed: Seed,
+    ) -> ModelReplay {
         match &self.requests {
             Some(packed) => {
                 let recorded =
-                    Recorded::new(packed, space.clone(), excerpt.from, excerpt.scale, align);
-                Played::Recorded(Box::new(recorded))
+                    PackedReplay::new(packed, space.clone(), excerpt.from, excerpt.scale, align);
+                ModelReplay::Recorded(Box::new(recorded))
             }
             None => {
                 let mut facts = self.facts.clone();
-                if let (Some(reach), Space::AsRecorded) = (&facts.reach_bytes, space) {
+                if let (Some(reach), ReplayAddressSpace::AsRecorded) = (&facts.reach_bytes, space) {
                     let set = &mut facts.working_set_bytes;
                     set.value = set.value.max(reach.value);
                 }
                 let cells = excerpt.cells.clone();
-                Played::Drawn(Box::new(Arrivals::new(cells, &facts, align, seed)))
+                ModelReplay::Drawn(Box::new(ModelArrivals::new(cells, &facts, align, seed)))
             }
         }
     }
 }
 
 /// What is asked in each second of a stretch.
-fn count(packed: &Packed, seconds: u32, from: Nanos, scale: f64) -> Vec<Cell> {
-    let empty = Cell {
+fn count(packed: &PackedRequests, seconds: u32, from: Nanos, scale: f64) -> Vec<ModelInterval> {
+    let empty = ModelInterval {
         length: Nanos::SECOND,
-        read: Load::default(),
-        write: Load::default(),
+        read: DirectionLoad::default(),
+        write: DirectionLoad::default(),
     };
     let mut cells = vec![empty; seconds as usize];
-    for request in Recorded::new(packed, Space::AsRecorded, from, scale, 1) {
+    for request in PackedReplay::new(packed, ReplayAddressSpace::AsRecorded, from, scale, 1) {
         let second = to_usize(request.intended_at.0 / Nanos::SECOND.0);
         let Some(cell) = cells.get_mut(second) else {
             break;
@@ -116,12 +125,12 @@ fn count(packed: &Packed, seconds: u32, from: Nanos, scale: f64) -> Vec<Cell> {
     cells
 }
 
-impl Cell {
+impl ModelInterval {
     /// Adds a request; what is neither a read nor a write does not count.
-    pub fn count(&mut self, request: &Request) {
+    pub fn count(&mut self, request: &OpRequest) {
         let load = match request.kind {
-            Kind::Read => &mut self.read,
-            Kind::Write => &mut self.write,
+            OpKind::Read => &mut self.read,
+            OpKind::Write => &mut self.write,
             _ => return,
         };
         load.ops += 1;
@@ -131,32 +140,32 @@ impl Cell {
 
 /// The requests of an excerpt of a model: an iterator with fixed memory.
 #[derive(Debug)]
-pub enum Played {
+pub enum ModelReplay {
     /// Drawn from the envelope.
-    Drawn(Box<Arrivals>),
+    Drawn(Box<ModelArrivals>),
     /// As they were recorded.
-    Recorded(Box<Recorded>),
+    Recorded(Box<PackedReplay>),
 }
 
-impl Played {
+impl ModelReplay {
     /// Largest transfer this play can ask for, for sizing buffers.
     #[must_use]
     pub fn len_max(&self) -> u32 {
         match self {
-            Played::Drawn(arrivals) => arrivals.len_max(),
-            Played::Recorded(recorded) => recorded.len_max(),
+            ModelReplay::Drawn(arrivals) => arrivals.len_max(),
+            ModelReplay::Recorded(recorded) => recorded.len_max(),
         }
     }
 }
 
-impl Iterator for Played {
-    type Item = Request;
+impl Iterator for ModelReplay {
+    type Item = OpRequest;
 
     #[inline]
-    fn next(&mut self) -> Option<Request> {
+    fn next(&mut self) -> Option<OpRequest> {
         match self {
-            Played::Drawn(arrivals) => arrivals.next(),
-            Played::Recorded(recorded) => recorded.next(),
+            ModelReplay::Drawn(arrivals) => arrivals.next(),
+            ModelReplay::Recorded(recorded) => recorded.next(),
         }
     }
 }
@@ -165,26 +174,26 @@ impl Iterator for Played {
 mod tests {
     use super::*;
     use crate::model::tests::bursty;
-    use crate::model::{Gaps, Packer};
-    use crate::op::Traced;
+    use crate::model::{PackedGapPrecision, PackedRequestsWriter};
+    use crate::op::TraceAccess;
 
     /// An hour with one read a minute, and a burst of 6000 in its 30th minute.
-    fn quiet_but_for_a_burst() -> Model {
+    fn quiet_but_for_a_burst() -> WorkloadModel {
         let minute = 60 * Nanos::SECOND.0;
         let quiet = (0..60).map(|n| n * minute);
         let burst = (0..6_000).map(|n| 30 * minute + 1_000_000 + n * 5_000_000);
         let mut instants: Vec<u64> = quiet.chain(burst).collect();
         instants.sort_unstable();
-        let mut packer = Packer::new(Gaps::Exact);
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
         for at in instants {
-            packer.push(&Traced {
+            packer.push(&TraceAccess {
                 at: Nanos(at),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: at / 4096 * 4096,
                 bytes: 4096,
             });
         }
-        Model {
+        WorkloadModel {
             requests: Some(Box::new(packer.finish(Nanos(60 * minute)))),
             ..bursty()
         }
@@ -200,7 +209,7 @@ mod tests {
             assert!(excerpt.from <= Nanos(3_580 * Nanos::SECOND.0));
             let asked: u64 = excerpt.cells.iter().map(|cell| cell.read.ops).sum();
             let end = Nanos(10 * Nanos::SECOND.0);
-            let played = model.play(&excerpt, &Space::AsRecorded, 512, Seed(1));
+            let played = model.play(&excerpt, &ReplayAddressSpace::AsRecorded, 512, Seed(1));
             let played = played.take_while(|request| request.intended_at < end);
             assert_eq!(played.count() as u64, asked, "{seed}");
             met += u64::from(asked > 100);
@@ -215,7 +224,7 @@ mod tests {
         let model = quiet_but_for_a_burst();
         let excerpt = model.whole(10.0);
         let played: Vec<_> = model
-            .play(&excerpt, &Space::AsRecorded, 512, Seed(1))
+            .play(&excerpt, &ReplayAddressSpace::AsRecorded, 512, Seed(1))
             .collect();
         assert_eq!(played.len(), 6_060);
         assert_eq!(played[1].intended_at, Nanos(6 * Nanos::SECOND.0));

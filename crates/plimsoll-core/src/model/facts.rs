@@ -5,14 +5,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, Model, Within};
-use crate::offsets::Offsets;
-use crate::syncs::Syncs;
+use super::{IoDirection, ModelArrivalPattern, WorkloadModel};
+use crate::offsets::OffsetPattern;
+use crate::syncs::SyncPolicy;
 
 /// How a parameter of a model is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum ModelFactOrigin {
     /// The recording tells it.
     Measured,
     /// It follows from what the recording tells.
@@ -23,13 +23,13 @@ pub enum Origin {
     Assumed,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ModelFactOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Origin::Measured => "measured",
-            Origin::Derived => "derived",
-            Origin::Declared => "declared",
-            Origin::Assumed => "assumed",
+            ModelFactOrigin::Measured => "measured",
+            ModelFactOrigin::Derived => "derived",
+            ModelFactOrigin::Declared => "declared",
+            ModelFactOrigin::Assumed => "assumed",
         })
     }
 }
@@ -37,48 +37,48 @@ impl fmt::Display for Origin {
 /// A value and how it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known<T> {
+pub struct ModelFactValue<T> {
     /// The value.
     pub value: T,
     /// How it is known.
-    pub origin: Origin,
+    pub origin: ModelFactOrigin,
 }
 
-impl<T> Known<T> {
+impl<T> ModelFactValue<T> {
     /// A value that the recording tells.
-    pub fn measured(value: T) -> Known<T> {
-        let origin = Origin::Measured;
-        Known { value, origin }
+    pub fn measured(value: T) -> ModelFactValue<T> {
+        let origin = ModelFactOrigin::Measured;
+        ModelFactValue { value, origin }
     }
 
     /// A value that follows from the recording.
-    pub fn derived(value: T) -> Known<T> {
-        let origin = Origin::Derived;
-        Known { value, origin }
+    pub fn derived(value: T) -> ModelFactValue<T> {
+        let origin = ModelFactOrigin::Derived;
+        ModelFactValue { value, origin }
     }
 
     /// A value that a person told.
-    pub fn declared(value: T) -> Known<T> {
-        let origin = Origin::Declared;
-        Known { value, origin }
+    pub fn declared(value: T) -> ModelFactValue<T> {
+        let origin = ModelFactOrigin::Declared;
+        ModelFactValue { value, origin }
     }
 
     /// A value that nobody told.
-    pub fn assumed(value: T) -> Known<T> {
-        let origin = Origin::Assumed;
-        Known { value, origin }
+    pub fn assumed(value: T) -> ModelFactValue<T> {
+        let origin = ModelFactOrigin::Assumed;
+        ModelFactValue { value, origin }
     }
 
     /// Whether nobody told it.
     pub fn is_assumed(&self) -> bool {
-        self.origin == Origin::Assumed
+        self.origin == ModelFactOrigin::Assumed
     }
 }
 
 /// How sizes lie around the mean of their interval, which is all that counters tell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sizes {
+pub enum ModelSizeDistribution {
     /// The two powers of two around the mean.
     Near,
     /// Smallest ones, and large ones of so many times the mean.
@@ -91,49 +91,49 @@ pub enum Sizes {
 /// What a model says beyond its intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Facts {
+pub struct ModelFacts {
     /// Bytes of the file or device that the load is spread over.
-    pub working_set_bytes: Known<u64>,
+    pub working_set_bytes: ModelFactValue<u64>,
     /// How offsets are chosen. Absent where requests were recorded, which tell it; without them as if
     /// [`Offsets::Uniform`] were assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offsets: Option<Known<Offsets>>,
+    pub offsets: Option<ModelFactValue<OffsetPattern>>,
     /// How requests lie inside an interval. Absent where requests were recorded; without them as if
     /// [`Within::Poisson`] were assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrivals: Option<Known<Within>>,
+    pub arrivals: Option<ModelFactValue<ModelArrivalPattern>>,
     /// How offsets of writes are chosen, where otherwise than those of reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write_offsets: Option<Known<Offsets>>,
+    pub write_offsets: Option<ModelFactValue<OffsetPattern>>,
     /// Bytes that places are drawn from instead of the working set where nothing is stored, so that no
     /// room is needed: how far a disk's arm has to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reach_bytes: Option<Known<u64>>,
+    pub reach_bytes: Option<ModelFactValue<u64>>,
     /// How sizes lie around the mean of their interval; [`Sizes::Near`] where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<Known<Sizes>>,
+    pub sizes: Option<ModelFactValue<ModelSizeDistribution>>,
     /// Requests in flight on average while it was recorded: the time that requests took together
     /// over the time that passed (Little's law). Describes; it is not played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_flight: Option<Known<f64>>,
+    pub in_flight: Option<ModelFactValue<f64>>,
     /// Threads that send one request after another: never more are in flight, and what comes while
     /// all are busy waits, counted from the instant it was meant to start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threads: Option<Known<u32>>,
+    pub threads: Option<ModelFactValue<u32>>,
     /// Whether each write is durable when it ends; where nobody says, it need not be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sync_writes: Option<Known<bool>>,
+    pub sync_writes: Option<ModelFactValue<bool>>,
 }
 
-impl Facts {
+impl ModelFacts {
     /// What is said of a load of which counters tell nothing but its intervals: places uniform over
     /// `working_set_bytes`, Poisson arrivals.
     #[must_use]
-    pub fn assumed(working_set_bytes: u64) -> Facts {
-        Facts {
-            working_set_bytes: Known::assumed(working_set_bytes),
-            offsets: Some(Known::assumed(Offsets::Uniform)),
-            arrivals: Some(Known::assumed(Within::Poisson)),
+    pub fn assumed(working_set_bytes: u64) -> ModelFacts {
+        ModelFacts {
+            working_set_bytes: ModelFactValue::assumed(working_set_bytes),
+            offsets: Some(ModelFactValue::assumed(OffsetPattern::Uniform)),
+            arrivals: Some(ModelFactValue::assumed(ModelArrivalPattern::Poisson)),
             write_offsets: None,
             reach_bytes: None,
             sizes: None,
@@ -146,47 +146,47 @@ impl Facts {
     /// What is said of recorded requests that touch `working_set_bytes`: their places and instants are
     /// their own.
     #[must_use]
-    pub fn of_requests(working_set_bytes: u64) -> Facts {
-        Facts {
-            working_set_bytes: Known::derived(working_set_bytes),
+    pub fn of_requests(working_set_bytes: u64) -> ModelFacts {
+        ModelFacts {
+            working_set_bytes: ModelFactValue::derived(working_set_bytes),
             offsets: None,
             arrivals: None,
-            ..Facts::assumed(working_set_bytes)
+            ..ModelFacts::assumed(working_set_bytes)
         }
     }
 
     /// What makes writes durable.
     #[must_use]
-    pub fn syncs(&self) -> Syncs {
-        Syncs {
+    pub fn syncs(&self) -> SyncPolicy {
+        SyncPolicy {
             each_write: self.sync_writes.is_some_and(|sync| sync.value),
-            ..Syncs::default()
+            ..SyncPolicy::default()
         }
     }
 
     /// How offsets of one direction are chosen.
     #[must_use]
-    pub fn offsets_of(&self, direction: Direction) -> &Offsets {
+    pub fn offsets_of(&self, direction: IoDirection) -> &OffsetPattern {
         match (direction, &self.write_offsets) {
-            (Direction::Write, Some(own)) => &own.value,
+            (IoDirection::Write, Some(own)) => &own.value,
             _ => match &self.offsets {
                 Some(offsets) => &offsets.value,
-                None => &Offsets::Uniform,
+                None => &OffsetPattern::Uniform,
             },
         }
     }
 
     /// How requests lie inside an interval.
     #[must_use]
-    pub fn within(&self) -> Within {
+    pub fn within(&self) -> ModelArrivalPattern {
         self.arrivals
-            .map_or(Within::Poisson, |arrivals| arrivals.value)
+            .map_or(ModelArrivalPattern::Poisson, |arrivals| arrivals.value)
     }
 
     /// Whether nobody told how offsets are chosen.
     #[must_use]
     pub fn assumes_offsets(&self) -> bool {
-        self.offsets.as_ref().is_none_or(Known::is_assumed)
+        self.offsets.as_ref().is_none_or(ModelFactValue::is_assumed)
     }
 
     /// Whether nobody told how requests lie inside an interval.
@@ -198,17 +198,17 @@ impl Facts {
 
 /// How far the harsh corners of a model go.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Extremes {
+pub struct SensitivityBoundLimits {
     /// Others near each request, as in [`Within::Clustered`].
     pub others: f64,
     /// Large requests are so many times the mean of their interval.
     pub times: f64,
 }
 
-impl Extremes {
+impl SensitivityBoundLimits {
     /// What 95 of 100 further recordings are expected to stay below, given those that were looked at
     /// (`docs/workloads/decision-fidelity.md`).
-    pub const EXPECTED: Extremes = Extremes {
+    pub const EXPECTED: SensitivityBoundLimits = SensitivityBoundLimits {
         others: 12.4,
         times: 3.3,
     };
@@ -219,26 +219,26 @@ const REACH_BYTES: u64 = 1 << 40;
 
 /// A model whose assumed facts are at an extreme of what the recording allows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Corner {
+pub struct SensitivityBound {
     /// What is different, such as `even, sequential`.
     pub name: String,
     /// The model.
-    pub model: Model,
+    pub model: WorkloadModel,
 }
 
-impl Model {
+impl WorkloadModel {
     /// The extremes of what the recording allows, kindest first: requests even and alike or in bursts
     /// and of mixed sizes, and places as sequential or as random and far apart, as is likely to be met.
     /// Only what is assumed changes; there are four, two or, where nothing is assumed or requests were
     /// recorded, none.
     #[must_use]
-    pub fn corners(&self) -> Vec<Corner> {
-        self.corners_at(Extremes::EXPECTED)
+    pub fn corners(&self) -> Vec<SensitivityBound> {
+        self.corners_at(SensitivityBoundLimits::EXPECTED)
     }
 
-    /// As [`Model::corners`], with other extremes.
+    /// As [`WorkloadModel::corners`], with other extremes.
     #[must_use]
-    pub fn corners_at(&self, extremes: Extremes) -> Vec<Corner> {
+    pub fn corners_at(&self, extremes: SensitivityBoundLimits) -> Vec<SensitivityBound> {
         if self.requests.is_some() {
             return Vec::new();
         }
@@ -264,7 +264,12 @@ impl Model {
     }
 
     /// The corner that is harsh, or kind, in time and in space, where they are open.
-    fn corner(&self, in_time: Option<bool>, in_space: Option<bool>, extremes: Extremes) -> Corner {
+    fn corner(
+        &self,
+        in_time: Option<bool>,
+        in_space: Option<bool>,
+        extremes: SensitivityBoundLimits,
+    ) -> SensitivityBound {
         let mut names = Vec::new();
         let mut model = self.clone();
         let facts = &mut model.facts;
@@ -276,17 +281,17 @@ impl Model {
                 (false, true) => "sizes mixed",
             });
             if facts.assumes_arrivals() {
-                facts.arrivals = Some(Known::assumed(match harsh {
-                    false => Within::Even,
-                    true => Within::Clustered {
+                facts.arrivals = Some(ModelFactValue::assumed(match harsh {
+                    false => ModelArrivalPattern::Even,
+                    true => ModelArrivalPattern::Clustered {
                         others: extremes.others,
                     },
                 }));
             }
             if self.sizes_are_assumed() {
-                facts.sizes = Some(Known::assumed(match harsh {
-                    false => Sizes::Near,
-                    true => Sizes::Apart {
+                facts.sizes = Some(ModelFactValue::assumed(match harsh {
+                    false => ModelSizeDistribution::Near,
+                    true => ModelSizeDistribution::Apart {
                         times: extremes.times,
                     },
                 }));
@@ -294,17 +299,17 @@ impl Model {
         }
         if let Some(harsh) = in_space {
             names.push(if harsh { "random" } else { "sequential" });
-            facts.offsets = Some(Known::assumed(match harsh {
-                false => Offsets::Sequential,
-                true => Offsets::Uniform,
+            facts.offsets = Some(ModelFactValue::assumed(match harsh {
+                false => OffsetPattern::Sequential,
+                true => OffsetPattern::Uniform,
             }));
             if harsh && facts.working_set_bytes.is_assumed() {
-                facts.reach_bytes = Some(Known::assumed(REACH_BYTES));
+                facts.reach_bytes = Some(ModelFactValue::assumed(REACH_BYTES));
             }
         }
         let name = names.join(", ");
         model.name = format!("{} ({name})", self.name);
-        Corner { name, model }
+        SensitivityBound { name, model }
     }
 }
 
@@ -316,7 +321,7 @@ mod tests {
     #[test]
     fn corners_change_what_is_assumed_and_nothing_else() {
         let mut model = bursty();
-        let names = |model: &Model| -> Vec<String> {
+        let names = |model: &WorkloadModel| -> Vec<String> {
             let corners = model.corners().into_iter();
             corners.map(|corner| corner.name).collect()
         };
@@ -333,28 +338,31 @@ mod tests {
             assert_eq!(corner.model.envelope, model.envelope);
             assert!(corner.model.name.contains(&corner.name));
         }
-        let facts = |model: &Model| -> Vec<Facts> {
+        let facts = |model: &WorkloadModel| -> Vec<ModelFacts> {
             let corners = model.corners().into_iter();
             corners.map(|corner| corner.model.facts).collect()
         };
         let [kind, .., harsh] = &facts(&model)[..] else {
             panic!("there are four");
         };
-        assert_eq!(kind.sizes, Some(Known::assumed(Sizes::Near)));
+        assert_eq!(
+            kind.sizes,
+            Some(ModelFactValue::assumed(ModelSizeDistribution::Near))
+        );
         assert_eq!(
             (kind.reach_bytes, harsh.reach_bytes.is_some()),
             (None, true)
         );
-        let others = Extremes::EXPECTED.others;
-        assert_eq!(harsh.within(), Within::Clustered { others });
+        let others = SensitivityBoundLimits::EXPECTED.others;
+        assert_eq!(harsh.within(), ModelArrivalPattern::Clustered { others });
         // A working set that somebody knows is not exceeded.
-        model.facts.working_set_bytes = Known::declared(1 << 30);
+        model.facts.working_set_bytes = ModelFactValue::declared(1 << 30);
         assert!(
             facts(&model)
                 .iter()
                 .all(|facts| facts.reach_bytes.is_none())
         );
-        model.facts.offsets = Some(Known::declared(Offsets::Backward));
+        model.facts.offsets = Some(ModelFactValue::declared(OffsetPattern::Backward));
         assert_eq!(names(&model), ["even", "bursty"]);
         assert!(
             model
@@ -362,25 +370,25 @@ mod tests {
                 .iter()
                 .all(|corner| corner.model.facts.offsets == model.facts.offsets)
         );
-        model.facts.arrivals = Some(Known::declared(Within::Even));
+        model.facts.arrivals = Some(ModelFactValue::declared(ModelArrivalPattern::Even));
         assert_eq!(names(&model), ["sizes alike", "sizes mixed"]);
-        model.facts.sizes = Some(Known::declared(Sizes::Near));
+        model.facts.sizes = Some(ModelFactValue::declared(ModelSizeDistribution::Near));
         assert!(model.corners().is_empty());
     }
     #[test]
     fn what_recorded_requests_tell_is_not_assumed() {
-        let facts = Facts::of_requests(1 << 30);
-        assert_eq!(facts.working_set_bytes, Known::derived(1 << 30));
+        let facts = ModelFacts::of_requests(1 << 30);
+        assert_eq!(facts.working_set_bytes, ModelFactValue::derived(1 << 30));
         let text = toml::to_string(&facts).unwrap();
         for absent in ["offsets", "arrivals", "assumed"] {
             assert!(!text.contains(absent), "{absent} in {text}");
         }
-        assert_eq!(toml::from_str::<Facts>(&text).unwrap(), facts);
+        assert_eq!(toml::from_str::<ModelFacts>(&text).unwrap(), facts);
         // Without requests an absent fact is open, and has its corners.
         let mut model = bursty();
         model.facts.offsets = None;
         model.facts.arrivals = None;
         assert_eq!(model.corners().len(), 4);
-        assert_eq!(model.facts.within(), Within::Poisson);
+        assert_eq!(model.facts.within(), ModelArrivalPattern::Poisson);
     }
 }

@@ -7,10 +7,12 @@
 use std::iter::Peekable;
 
 use super::{
-    Cell, Envelope, Facts, Gaps, Known, Load, Model, Packer, Played, Provenance, Space, ZONE_BYTES,
+    DirectionLoad, ModelEnvelope, ModelFactValue, ModelFacts, ModelInterval, ModelProvenance,
+    ModelReplay, PackedGapPrecision, PackedRequestsWriter, ReplayAddressSpace, WorkloadModel,
+    ZONE_BYTES,
 };
 use crate::num::{round_u64, to_usize};
-use crate::op::Traced;
+use crate::op::TraceAccess;
 use crate::rng::Seed;
 use crate::units::{Nanos, size};
 
@@ -27,14 +29,14 @@ const ALIGN_BYTES: u32 = 512;
 
 /// A model in a mix.
 #[derive(Debug, Clone, Copy)]
-pub struct Member<'a> {
+pub struct ModelMixMember<'a> {
     /// The model.
-    pub model: &'a Model,
+    pub model: &'a WorkloadModel,
     /// Factor on its rates, above 0: recorded requests come so many times as fast.
     pub scale: f64,
 }
 
-impl Member<'_> {
+impl ModelMixMember<'_> {
     /// Bytes of its region: whole zones.
     fn region_bytes(&self) -> u64 {
         let bytes = match &self.model.requests {
@@ -54,11 +56,11 @@ impl Member<'_> {
     }
 
     /// Its requests, recorded ones exactly where they lay among the zones that were touched.
-    fn play(&self, seed: Seed) -> Played {
+    fn play(&self, seed: Seed) -> ModelReplay {
         let (space, align) = match &self.model.requests {
-            Some(packed) => (Space::compact(packed), 1),
+            Some(packed) => (ReplayAddressSpace::compact(packed), 1),
             // In its region, however far it would reach elsewhere.
-            None => (Space::Compact(Vec::new().into()), ALIGN_BYTES),
+            None => (ReplayAddressSpace::Compact(Vec::new().into()), ALIGN_BYTES),
         };
         self.model
             .play(&self.model.whole(self.scale), &space, align, seed)
@@ -82,16 +84,16 @@ impl Member<'_> {
 
 /// The requests of all members in order of time: an iterator whose memory does not grow.
 #[derive(Debug)]
-pub struct Mixed {
-    members: Vec<(Peekable<Played>, u64)>,
+pub struct ModelMixReplay {
+    members: Vec<(Peekable<ModelReplay>, u64)>,
     end: Nanos,
 }
 
-impl Mixed {
+impl ModelMixReplay {
     /// The requests of these members, for as long as all of them last. What counters do not tell is
     /// drawn from the seed.
     #[must_use]
-    pub fn new(members: &[Member<'_>], seed: Seed) -> Mixed {
+    pub fn new(members: &[ModelMixMember<'_>], seed: Seed) -> ModelMixReplay {
         let mut region = 0;
         let all = members.iter().zip(0..).map(|(member, number)| {
             let start = region;
@@ -99,17 +101,17 @@ impl Mixed {
             let requests = member.play(seed.derive("member", number));
             (requests.peekable(), start)
         });
-        Mixed {
+        ModelMixReplay {
             members: all.collect(),
             end: length(members),
         }
     }
 }
 
-impl Iterator for Mixed {
-    type Item = Traced;
+impl Iterator for ModelMixReplay {
+    type Item = TraceAccess;
 
-    fn next(&mut self) -> Option<Traced> {
+    fn next(&mut self) -> Option<TraceAccess> {
         let waiting = self.members.iter_mut().enumerate();
         let starts = waiting
             .filter_map(|(place, (requests, _))| Some((requests.peek()?.intended_at, place)));
@@ -120,7 +122,7 @@ impl Iterator for Mixed {
         }
         let (requests, region) = &mut self.members[place];
         let request = requests.next()?;
-        Some(Traced {
+        Some(TraceAccess {
             at,
             kind: request.kind,
             offset: *region + request.offset,
@@ -130,12 +132,12 @@ impl Iterator for Mixed {
 }
 
 /// How long all of them last.
-fn length(members: &[Member<'_>]) -> Nanos {
-    let lengths = members.iter().map(Member::length);
+fn length(members: &[ModelMixMember<'_>]) -> Nanos {
+    let lengths = members.iter().map(ModelMixMember::length);
     lengths.min().unwrap_or_default()
 }
 
-impl Model {
+impl WorkloadModel {
     /// A model of several at once, each in a region of its own, the regions after one another in the
     /// order of the members; as long as the shortest lasts. Its fidelity holds the gates that members
     /// missed.
@@ -143,7 +145,11 @@ impl Model {
     /// # Errors
     /// When there are fewer than two members or more than 64, a factor is out of range, or it has more
     /// requests than can be packed.
-    pub fn mix(name: &str, members: &[Member<'_>], seed: Seed) -> Result<Model, String> {
+    pub fn mix(
+        name: &str,
+        members: &[ModelMixMember<'_>],
+        seed: Seed,
+    ) -> Result<WorkloadModel, String> {
         if !(2..=MEMBERS_MAX).contains(&members.len()) {
             return Err(format!("a mix has from 2 to {MEMBERS_MAX} members"));
         }
@@ -155,9 +161,9 @@ impl Model {
         }
         let sync_writes = sync_writes(members)?;
         let length = length(members);
-        let mut packer = Packer::new(Gaps::Exact);
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
         let mut requests = 0;
-        for request in Mixed::new(members, seed) {
+        for request in ModelMixReplay::new(members, seed) {
             requests += 1;
             if requests > REQUESTS_MAX {
                 return Err(format!("it has more than {REQUESTS_MAX} requests"));
@@ -166,13 +172,16 @@ impl Model {
         }
         let packed = packer.finish(length);
         let cells = described(length, packed.unpack());
-        let room = members.iter().map(Member::region_bytes).sum::<u64>();
-        Ok(Model {
+        let room = members
+            .iter()
+            .map(ModelMixMember::region_bytes)
+            .sum::<u64>();
+        Ok(WorkloadModel {
             name: name.into(),
             source: source(members, length),
-            facts: Facts {
+            facts: ModelFacts {
                 sync_writes,
-                ..Facts::of_requests(room)
+                ..ModelFacts::of_requests(room)
             },
             bursts: Vec::new(),
             phases: Vec::new(),
@@ -180,14 +189,14 @@ impl Model {
             verified: None,
             requests: Some(Box::new(packed)),
             parametric: None,
-            envelope: Envelope::new(cells)?,
+            envelope: ModelEnvelope::new(cells)?,
         })
     }
 }
 
 /// Whether the writes of all are durable when they end.
-fn sync_writes(members: &[Member<'_>]) -> Result<Option<Known<bool>>, String> {
-    let is_sync = |member: &&Member<'_>| member.model.facts.syncs().each_write;
+fn sync_writes(members: &[ModelMixMember<'_>]) -> Result<Option<ModelFactValue<bool>>, String> {
+    let is_sync = |member: &&ModelMixMember<'_>| member.model.facts.syncs().each_write;
     let other = members.iter().find(|member| !is_sync(member));
     match (members.iter().find(is_sync), other) {
         (Some(sync), Some(other)) => Err(format!(
@@ -195,20 +204,20 @@ fn sync_writes(members: &[Member<'_>]) -> Result<Option<Known<bool>>, String> {
              way to write: declare the same of both",
             sync.model.name, other.model.name
         )),
-        (Some(_), None) => Ok(Some(Known::derived(true))),
+        (Some(_), None) => Ok(Some(ModelFactValue::derived(true))),
         (None, _) => Ok(None),
     }
 }
 
-fn missed<'a>(member: &'a Member<'_>) -> impl Iterator<Item = super::Fidelity> + 'a {
+fn missed<'a>(member: &'a ModelMixMember<'_>) -> impl Iterator<Item = super::FidelityCheck> + 'a {
     let name = &member.model.name;
-    member.model.missed().map(move |line| super::Fidelity {
+    member.model.missed().map(move |line| super::FidelityCheck {
         metric: format!("{name}: {}", line.metric),
         ..line.clone()
     })
 }
 
-fn source(members: &[Member<'_>], length: Nanos) -> Provenance {
+fn source(members: &[ModelMixMember<'_>], length: Nanos) -> ModelProvenance {
     let names: Vec<String> = members
         .iter()
         .map(|member| match member.scale {
@@ -222,7 +231,7 @@ fn source(members: &[Member<'_>], length: Nanos) -> Provenance {
         region += member.region_bytes();
         member.words(start)
     });
-    Provenance {
+    ModelProvenance {
         recording: names.join(" + "),
         format: "mix".into(),
         host: String::new(),
@@ -240,7 +249,10 @@ fn source(members: &[Member<'_>], length: Nanos) -> Provenance {
 }
 
 /// The intervals that describe requests that take so long together.
-pub(super) fn described(length: Nanos, requests: impl Iterator<Item = Traced>) -> Vec<Cell> {
+pub(super) fn described(
+    length: Nanos,
+    requests: impl Iterator<Item = TraceAccess>,
+) -> Vec<ModelInterval> {
     let interval = Nanos(length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut cells = empty_cells(length, interval);
     for request in requests {
@@ -250,20 +262,20 @@ pub(super) fn described(length: Nanos, requests: impl Iterator<Item = Traced>) -
     cells
 }
 
-fn empty_cells(length: Nanos, interval: Nanos) -> Vec<Cell> {
+fn empty_cells(length: Nanos, interval: Nanos) -> Vec<ModelInterval> {
     let n = length.0.div_ceil(interval.0).max(1);
-    let cell = |i: u64| Cell {
+    let cell = |i: u64| ModelInterval {
         length: interval
             .min(length.since(Nanos(i * interval.0)))
             .max(Nanos(1)),
-        read: Load::default(),
-        write: Load::default(),
+        read: DirectionLoad::default(),
+        write: DirectionLoad::default(),
     };
     (0..n).map(cell).collect()
 }
 
-fn count(cell: &mut Cell, request: &Traced) {
-    cell.count(&crate::op::Request {
+fn count(cell: &mut ModelInterval, request: &TraceAccess) {
+    cell.count(&crate::op::OpRequest {
         kind: request.kind,
         file: 0,
         offset: request.offset,
@@ -275,22 +287,22 @@ fn count(cell: &mut Cell, request: &Traced) {
 #[cfg(test)]
 mod tests {
     use super::super::tests::bursty;
-    use super::super::{Direction, totals};
+    use super::super::{IoDirection, totals};
     use super::*;
-    use crate::op::Kind;
+    use crate::op::OpKind;
 
     /// An hour of appends to one log, 100 zones apart each, recorded.
-    fn log() -> Model {
-        let mut packer = Packer::new(Gaps::Exact);
+    fn log() -> WorkloadModel {
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
         for i in 0..1_800_u64 {
-            packer.push(&Traced {
+            packer.push(&TraceAccess {
                 at: Nanos(i * 2_000_000_000),
-                kind: Kind::Write,
+                kind: OpKind::Write,
                 offset: (i % 10) * 100 * ZONE_BYTES + i / 10 * 512,
                 bytes: 512,
             });
         }
-        Model {
+        WorkloadModel {
             name: "log".into(),
             requests: Some(Box::new(packer.finish(Nanos(3_600_000_000_000)))),
             ..bursty()
@@ -301,33 +313,33 @@ mod tests {
     fn a_mix_is_every_request_of_its_members_in_order_and_in_regions_of_their_own() {
         let (one, two) = (bursty(), log());
         let members = [
-            Member {
+            ModelMixMember {
                 model: &one,
                 scale: 1.0,
             },
-            Member {
+            ModelMixMember {
                 model: &two,
                 scale: 1.0,
             },
         ];
-        let mix = Model::mix("both", &members, Seed(3)).unwrap();
+        let mix = WorkloadModel::mix("both", &members, Seed(3)).unwrap();
         let packed = mix.requests.as_ref().unwrap();
-        let requests: Vec<Traced> = packed.unpack().collect();
+        let requests: Vec<TraceAccess> = packed.unpack().collect();
         assert!(requests.is_sorted_by_key(|request| request.at));
         let border = one.facts.working_set_bytes.value;
-        let of_log: Vec<&Traced> = requests.iter().filter(|r| r.offset >= border).collect();
+        let of_log: Vec<&TraceAccess> = requests.iter().filter(|r| r.offset >= border).collect();
         // What was recorded is there to the nanosecond, its ten zones side by side.
         assert_eq!(of_log.len(), 1_800);
         assert_eq!(of_log[7].at, Nanos(14_000_000_000));
         assert_eq!(of_log[7].offset, border + 7 * ZONE_BYTES);
-        let (reads, read_bytes) = totals(one.envelope.cells(), Direction::Read);
-        let drawn = requests.iter().filter(|r| r.kind == Kind::Read);
+        let (reads, read_bytes) = totals(one.envelope.cells(), IoDirection::Read);
+        let drawn = requests.iter().filter(|r| r.kind == OpKind::Read);
         assert!((drawn.clone().count() as f64 - reads).abs() < 0.5);
         let bytes: f64 = drawn.map(|r| f64::from(r.bytes)).sum();
         assert!((bytes / read_bytes - 1.0).abs() < 1e-4);
         // The description is of the sum.
-        let (writes, _) = totals(mix.envelope.cells(), Direction::Write);
-        let (own, _) = totals(one.envelope.cells(), Direction::Write);
+        let (writes, _) = totals(mix.envelope.cells(), IoDirection::Write);
+        let (own, _) = totals(one.envelope.cells(), IoDirection::Write);
         assert!((writes - own - 1_800.0).abs() < 0.5);
         assert_eq!(mix.length(), one.length());
         assert_eq!(mix.source.recording, "bursty + log");
@@ -339,42 +351,42 @@ mod tests {
     fn the_shortest_member_ends_a_mix_and_factors_are_of_each_member() {
         let (one, two) = (bursty(), log());
         let fast = [
-            Member {
+            ModelMixMember {
                 model: &one,
                 scale: 3.0,
             },
-            Member {
+            ModelMixMember {
                 model: &two,
                 scale: 2.0,
             },
         ];
-        let mix = Model::mix("m", &fast, Seed(3)).unwrap();
+        let mix = WorkloadModel::mix("m", &fast, Seed(3)).unwrap();
         assert_eq!(mix.length(), Nanos(one.length().0 / 2 + 1));
-        let (reads, _) = mix.mean_per_s(Direction::Read);
-        let (own, _) = one.mean_per_s(Direction::Read);
+        let (reads, _) = mix.mean_per_s(IoDirection::Read);
+        let (own, _) = one.mean_per_s(IoDirection::Read);
         assert!((reads / own / 3.0 - 1.0).abs() < 0.02, "{reads} {own}");
-        let again = Model::mix("m", &fast, Seed(3)).unwrap();
+        let again = WorkloadModel::mix("m", &fast, Seed(3)).unwrap();
         assert_eq!(again, mix);
         for wrong in [
             &fast[..1],
             &[
-                Member {
+                ModelMixMember {
                     scale: 0.0,
                     ..fast[0]
                 },
                 fast[1],
             ],
         ] {
-            assert!(Model::mix("m", wrong, Seed(3)).is_err());
+            assert!(WorkloadModel::mix("m", wrong, Seed(3)).is_err());
         }
     }
 
     #[test]
     fn a_member_that_missed_a_gate_is_named_by_the_mix() {
         let (mut one, two) = (bursty(), log());
-        one.fidelity = vec![super::super::Fidelity::relative("m", 1.0, 2.0, 0.1)];
-        let members = [&one, &two].map(|model| Member { model, scale: 1.0 });
-        let mix = Model::mix("m", &members, Seed(3)).unwrap();
+        one.fidelity = vec![super::super::FidelityCheck::relative("m", 1.0, 2.0, 0.1)];
+        let members = [&one, &two].map(|model| ModelMixMember { model, scale: 1.0 });
+        let mix = WorkloadModel::mix("m", &members, Seed(3)).unwrap();
         let missed: Vec<&str> = mix.missed().map(|line| line.metric.as_str()).collect();
         assert_eq!(missed, ["bursty: m"]);
     }

@@ -23,17 +23,23 @@ mod slices;
 mod verification;
 mod within;
 
-pub use arrivals::Arrivals;
-pub use change::Change;
-pub use excerpt::{Excerpt, Played};
-pub use facts::{Corner, Extremes, Facts, Known, Origin, Sizes};
-pub use mix::{Member, Mixed};
-pub use packed::{Gaps, Link, Links, Packed, Packer, Unpacked, ZONE_BYTES};
-pub use parametric::{Lost, Parametric};
-pub use recorded::{Recorded, Space, Step};
-pub use slices::Selection;
-pub use verification::{Checked, Floor, Verification};
-pub use within::Within;
+pub use arrivals::ModelArrivals;
+pub use change::ModelChange;
+pub use excerpt::{ModelExcerpt, ModelReplay};
+pub use facts::{
+    ModelFactOrigin, ModelFactValue, ModelFacts, ModelSizeDistribution, SensitivityBound,
+    SensitivityBoundLimits,
+};
+pub use mix::{ModelMixMember, ModelMixReplay};
+pub use packed::{
+    PackedDependency, PackedDependencyReader, PackedGapPrecision, PackedRequests,
+    PackedRequestsReader, PackedRequestsWriter, ZONE_BYTES,
+};
+pub use parametric::{ParametricMetricLoss, ParametricModel};
+pub use recorded::{PackedReplay, PackedReplayRequest, ReplayAddressSpace};
+pub use slices::ModelSliceSelection;
+pub use verification::{FidelityNoiseFloor, FidelityReport, FidelityReportRow};
+pub use within::ModelArrivalPattern;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,30 +49,30 @@ use crate::units::Nanos;
 /// Direction of transfer: counters tell reads and writes apart, nothing finer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum IoDirection {
     /// From the storage.
     Read,
     /// To the storage.
     Write,
 }
 
-impl Direction {
+impl IoDirection {
     /// Both, in the order of reports.
-    pub const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
+    pub const BOTH: [IoDirection; 2] = [IoDirection::Read, IoDirection::Write];
 
     /// `read` or `write`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Direction::Read => "read",
-            Direction::Write => "write",
+            IoDirection::Read => "read",
+            IoDirection::Write => "write",
         }
     }
 }
 
 /// Operations and bytes of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct DirectionLoad {
     /// Operations.
     pub ops: u64,
     /// Bytes.
@@ -75,28 +81,28 @@ pub struct Load {
 
 /// One interval of the recording, or one slice of a play: what was asked during it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cell {
+pub struct ModelInterval {
     /// How long it lasted.
     pub length: Nanos,
     /// Reads in it.
-    pub read: Load,
+    pub read: DirectionLoad,
     /// Writes in it.
-    pub write: Load,
+    pub write: DirectionLoad,
 }
 
-impl Cell {
+impl ModelInterval {
     /// The load of one direction.
     #[must_use]
-    pub fn load(&self, direction: Direction) -> Load {
+    pub fn load(&self, direction: IoDirection) -> DirectionLoad {
         match direction {
-            Direction::Read => self.read,
-            Direction::Write => self.write,
+            IoDirection::Read => self.read,
+            IoDirection::Write => self.write,
         }
     }
 
     /// Operations per second of one direction.
     #[must_use]
-    pub fn ops_per_s(&self, direction: Direction) -> f64 {
+    pub fn ops_per_s(&self, direction: IoDirection) -> f64 {
         ratio(self.load(direction).ops as f64, self.length.as_secs_f64())
     }
 }
@@ -104,7 +110,7 @@ impl Cell {
 /// Where a model came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Provenance {
+pub struct ModelProvenance {
     /// The recording, as it was named on the command line.
     pub recording: String,
     /// What kind of recording it is, such as `PCP archive, version 2`.
@@ -130,9 +136,9 @@ pub struct Provenance {
 /// A pattern of bursts found in one direction of the recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bursts {
+pub struct BurstPattern {
     /// Whose operations come in bursts.
-    pub direction: Direction,
+    pub direction: IoDirection,
     /// An interval with more operations per second than this belongs to a burst.
     pub threshold_per_s: f64,
     /// Bursts found: runs of such intervals.
@@ -150,24 +156,24 @@ pub struct Bursts {
 /// A kind of time in the recording: stretches in which the load was alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Phase {
+pub struct ModelPhase {
     /// What it is called: `base` where most time was spent, `scan` where long reads came on top.
     pub name: String,
     /// Where it was, in recorded order; no two phases overlap.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<ModelPhaseSpan>,
     /// Share of the time, 0..=1.
     pub share: f64,
     /// Mean load of its intervals, reads then writes.
-    pub load: [Rates; 2],
+    pub load: [DirectionRates; 2],
     /// What of that is its own: the load less that of `base`. `None` for the base itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<[Rates; 2]>,
+    pub own: Option<[DirectionRates; 2]>,
 }
 
 /// Consecutive intervals of the envelope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stretch {
+pub struct ModelPhaseSpan {
     /// Place of the first interval in the envelope.
     pub first: u64,
     /// Number of intervals.
@@ -181,7 +187,7 @@ pub struct Stretch {
 /// Mean rates of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rates {
+pub struct DirectionRates {
     /// Operations per second.
     pub ops_per_s: f64,
     /// Bytes per second.
@@ -191,7 +197,7 @@ pub struct Rates {
 /// One metric of the model held against the recording, and the gate it had to pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fidelity {
+pub struct FidelityCheck {
     /// What was compared, such as `write bytes per second`.
     pub metric: String,
     /// In the recording.
@@ -204,7 +210,7 @@ pub struct Fidelity {
     pub gate: f64,
 }
 
-impl Fidelity {
+impl FidelityCheck {
     /// Compares by relative error.
     #[must_use]
     pub fn relative(metric: impl Into<String>, recorded: f64, submitted: f64, gate: f64) -> Self {
@@ -215,7 +221,7 @@ impl Fidelity {
         } else {
             0.0
         };
-        Fidelity {
+        FidelityCheck {
             metric: metric.into(),
             recorded,
             submitted,
@@ -234,36 +240,36 @@ impl Fidelity {
 /// A fitted model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub struct WorkloadModel {
     /// What reports call it.
     pub name: String,
     /// Where it came from.
-    pub source: Provenance,
+    pub source: ModelProvenance,
     /// What it says beyond its intervals.
-    pub facts: Facts,
+    pub facts: ModelFacts,
     /// Bursts found, at most one pattern per direction.
     #[serde(default)]
-    pub bursts: Vec<Bursts>,
+    pub bursts: Vec<BurstPattern>,
     /// Phases found, the one with most time first; none where the load was alike throughout.
     #[serde(default)]
-    pub phases: Vec<Phase>,
+    pub phases: Vec<ModelPhase>,
     /// The model's submitted load held against the recording, at the time of the fit.
     #[serde(default)]
-    pub fidelity: Vec<Fidelity>,
+    pub fidelity: Vec<FidelityCheck>,
     /// The load held against a recording later, when that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verified: Option<Box<Verification>>,
+    pub verified: Option<Box<FidelityReport>>,
     /// The recorded requests, where the recording told them: these are played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<Box<Packed>>,
+    pub requests: Option<Box<PackedRequests>>,
     /// What the requests are drawn from, where they are not the recorded ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parametric: Option<Box<Parametric>>,
+    pub parametric: Option<Box<ParametricModel>>,
     /// The recorded intervals: played where there are no requests.
-    pub envelope: Envelope,
+    pub envelope: ModelEnvelope,
 }
 
-impl Model {
+impl WorkloadModel {
     /// Whether some of its requests start when an earlier one has ended.
     #[must_use]
     pub fn waits(&self) -> bool {
@@ -277,11 +283,11 @@ impl Model {
     ///
     /// # Errors
     /// When the distributions are nonsense, or give too many requests.
-    pub fn drawn_from(self, parametric: Parametric) -> Result<Model, String> {
+    pub fn drawn_from(self, parametric: ParametricModel) -> Result<WorkloadModel, String> {
         let packed = parametric.pack()?;
         let cells = mix::described(packed.length(), packed.unpack());
-        Ok(Model {
-            facts: Facts {
+        Ok(WorkloadModel {
+            facts: ModelFacts {
                 threads: None,
                 in_flight: None,
                 ..self.facts
@@ -291,7 +297,7 @@ impl Model {
             verified: None,
             requests: Some(Box::new(packed)),
             parametric: Some(Box::new(parametric)),
-            envelope: Envelope::new(cells)?,
+            envelope: ModelEnvelope::new(cells)?,
             ..self
         })
     }
@@ -307,7 +313,7 @@ impl Model {
 
     /// Operations and bytes per second of one direction over the whole recording.
     #[must_use]
-    pub fn mean_per_s(&self, direction: Direction) -> (f64, f64) {
+    pub fn mean_per_s(&self, direction: IoDirection) -> (f64, f64) {
         let (ops, bytes) = totals(self.envelope.cells(), direction);
         let seconds = self.length().as_secs_f64();
         (ratio(ops, seconds), ratio(bytes, seconds))
@@ -315,8 +321,8 @@ impl Model {
 
     /// The whole recording with every rate multiplied by `scale`, sizes unchanged.
     #[must_use]
-    pub fn play_whole(&self, scale: f64) -> Vec<Cell> {
-        let mut carries = [Carry::default(); 4];
+    pub fn play_whole(&self, scale: f64) -> Vec<ModelInterval> {
+        let mut carries = [RoundingCarry::default(); 4];
         let cells = self.envelope.cells().iter();
         cells
             .map(|cell| scaled(cell, scale, &mut carries))
@@ -324,15 +330,15 @@ impl Model {
     }
 }
 
-fn scaled(cell: &Cell, scale: f64, carries: &mut [Carry; 4]) -> Cell {
+fn scaled(cell: &ModelInterval, scale: f64, carries: &mut [RoundingCarry; 4]) -> ModelInterval {
     let [read_ops, read_bytes, write_ops, write_bytes] = carries;
-    Cell {
+    ModelInterval {
         length: cell.length,
-        read: Load {
+        read: DirectionLoad {
             ops: read_ops.take(cell.read.ops as f64 * scale),
             bytes: read_bytes.take(cell.read.bytes as f64 * scale),
         },
-        write: Load {
+        write: DirectionLoad {
             ops: write_ops.take(cell.write.ops as f64 * scale),
             bytes: write_bytes.take(cell.write.bytes as f64 * scale),
         },
@@ -340,7 +346,7 @@ fn scaled(cell: &Cell, scale: f64, carries: &mut [Carry; 4]) -> Cell {
 }
 
 /// Total operations and bytes of one direction.
-pub(crate) fn totals(cells: &[Cell], direction: Direction) -> (f64, f64) {
+pub(crate) fn totals(cells: &[ModelInterval], direction: IoDirection) -> (f64, f64) {
     cells.iter().fold((0.0, 0.0), |(ops, bytes), cell| {
         let load = cell.load(direction);
         (ops + load.ops as f64, bytes + load.bytes as f64)
@@ -350,12 +356,12 @@ pub(crate) fn totals(cells: &[Cell], direction: Direction) -> (f64, f64) {
 /// Rounds a series of shares to whole numbers whose running total stays within 1/2 of the exact
 /// one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Carry {
+pub(crate) struct RoundingCarry {
     exact: f64,
     given: u64,
 }
 
-impl Carry {
+impl RoundingCarry {
     pub(crate) fn take(&mut self, share: f64) -> u64 {
         self.exact += share;
         let now = round_u64(self.exact).saturating_sub(self.given);
@@ -366,10 +372,10 @@ impl Carry {
 
 /// The recorded intervals, on disk as packed columns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Columns", into = "Columns")]
-pub struct Envelope(Vec<Cell>);
+#[serde(try_from = "ModelEnvelopeColumns", into = "ModelEnvelopeColumns")]
+pub struct ModelEnvelope(Vec<ModelInterval>);
 
-impl Envelope {
+impl ModelEnvelope {
     /// Most intervals a model may have: 18 years of minutes. Longer recordings are refused.
     pub const CELLS_MAX: usize = 10_000_000;
 
@@ -377,7 +383,7 @@ impl Envelope {
     ///
     /// # Errors
     /// When there are none, or more than [`Envelope::CELLS_MAX`], or one has no length.
-    pub fn new(cells: Vec<Cell>) -> Result<Self, String> {
+    pub fn new(cells: Vec<ModelInterval>) -> Result<Self, String> {
         if cells.is_empty() {
             return Err("the envelope has no intervals".into());
         }
@@ -389,20 +395,20 @@ impl Envelope {
         }
         match cells.iter().position(|cell| cell.length.0 == 0) {
             Some(at) => Err(format!("interval {at} of the envelope has no length")),
-            None => Ok(Envelope(cells)),
+            None => Ok(ModelEnvelope(cells)),
         }
     }
 
     /// The intervals in recorded order.
     #[must_use]
-    pub fn cells(&self) -> &[Cell] {
+    pub fn cells(&self) -> &[ModelInterval] {
         &self.0
     }
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Columns {
+struct ModelEnvelopeColumns {
     length_ns: Vec<u64>,
     reads: Vec<u64>,
     read_bytes: Vec<u64>,
@@ -410,10 +416,10 @@ struct Columns {
     write_bytes: Vec<u64>,
 }
 
-impl From<Envelope> for Columns {
-    fn from(envelope: Envelope) -> Columns {
-        let column = |get: fn(&Cell) -> u64| envelope.0.iter().map(get).collect();
-        Columns {
+impl From<ModelEnvelope> for ModelEnvelopeColumns {
+    fn from(envelope: ModelEnvelope) -> ModelEnvelopeColumns {
+        let column = |get: fn(&ModelInterval) -> u64| envelope.0.iter().map(get).collect();
+        ModelEnvelopeColumns {
             length_ns: column(|c| c.length.0),
             reads: column(|c| c.read.ops),
             read_bytes: column(|c| c.read.bytes),
@@ -423,9 +429,9 @@ impl From<Envelope> for Columns {
     }
 }
 
-impl TryFrom<Columns> for Envelope {
+impl TryFrom<ModelEnvelopeColumns> for ModelEnvelope {
     type Error = String;
-    fn try_from(columns: Columns) -> Result<Envelope, String> {
+    fn try_from(columns: ModelEnvelopeColumns) -> Result<ModelEnvelope, String> {
         let n = columns.length_ns.len();
         let others = [
             &columns.reads,
@@ -436,18 +442,18 @@ impl TryFrom<Columns> for Envelope {
         if others.iter().any(|column| column.len() != n) {
             return Err("the envelope's columns differ in length".into());
         }
-        let cell = |i: usize| Cell {
+        let cell = |i: usize| ModelInterval {
             length: Nanos(columns.length_ns[i]),
-            read: Load {
+            read: DirectionLoad {
                 ops: columns.reads[i],
                 bytes: columns.read_bytes[i],
             },
-            write: Load {
+            write: DirectionLoad {
                 ops: columns.writes[i],
                 bytes: columns.write_bytes[i],
             },
         };
-        Envelope::new((0..n).map(cell).collect())
+        ModelEnvelope::new((0..n).map(cell).collect())
     }
 }
 
@@ -456,7 +462,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// An hour of 15 s intervals: steady reads, and writes that burst every 300 s.
-    pub(crate) fn bursty() -> Model {
+    pub(crate) fn bursty() -> WorkloadModel {
         let cell = |i: u64| {
             let writes = if i % 20 == 7 || i % 20 == 8 {
                 3_600 + i
@@ -464,21 +470,21 @@ pub(crate) mod tests {
                 220 + i % 13
             };
             let reads = 1_275 + (i * 37) % 90;
-            Cell {
+            ModelInterval {
                 length: Nanos(15_000_000_000),
-                read: Load {
+                read: DirectionLoad {
                     ops: reads,
                     bytes: reads * 29_668,
                 },
-                write: Load {
+                write: DirectionLoad {
                     ops: writes,
                     bytes: writes * 30_800,
                 },
             }
         };
-        Model {
+        WorkloadModel {
             name: "bursty".into(),
-            source: Provenance {
+            source: ModelProvenance {
                 recording: "made up".into(),
                 format: "test".into(),
                 host: "h".into(),
@@ -489,9 +495,9 @@ pub(crate) mod tests {
                 left_out: Vec::new(),
                 changes: Vec::new(),
             },
-            facts: Facts::assumed(1 << 30),
-            bursts: vec![Bursts {
-                direction: Direction::Write,
+            facts: ModelFacts::assumed(1 << 30),
+            bursts: vec![BurstPattern {
+                direction: IoDirection::Write,
                 threshold_per_s: 100.0,
                 count: 12,
                 period_s: Some(300.0),
@@ -504,7 +510,7 @@ pub(crate) mod tests {
             verified: None,
             requests: None,
             parametric: None,
-            envelope: Envelope::new((0..240).map(cell).collect()).unwrap(),
+            envelope: ModelEnvelope::new((0..240).map(cell).collect()).unwrap(),
         }
     }
 
@@ -513,7 +519,7 @@ pub(crate) mod tests {
         let model = bursty();
         for scale in [1.0, 0.37, 7.5] {
             let played = model.play_whole(scale);
-            for direction in Direction::BOTH {
+            for direction in IoDirection::BOTH {
                 let (ops, bytes) = totals(model.envelope.cells(), direction);
                 let (played_ops, played_bytes) = totals(&played, direction);
                 assert!((played_ops - ops * scale).abs() <= 0.5, "{scale}");
@@ -526,10 +532,10 @@ pub(crate) mod tests {
     fn models_round_trip_through_toml_and_bad_ones_are_refused() {
         let model = bursty();
         let text = toml::to_string(&model).unwrap();
-        assert_eq!(toml::from_str::<Model>(&text).unwrap(), model);
+        assert_eq!(toml::from_str::<WorkloadModel>(&text).unwrap(), model);
         let cut = text.replace("reads = [1275, ", "reads = [");
         assert!(
-            toml::from_str::<Model>(&cut)
+            toml::from_str::<WorkloadModel>(&cut)
                 .unwrap_err()
                 .to_string()
                 .contains("differ in length")

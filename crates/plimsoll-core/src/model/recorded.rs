@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
-use super::packed::{Link, Links, Packed, Unpacked, ZONE_BYTES};
+use super::packed::{
+    PackedDependency, PackedDependencyReader, PackedRequests, PackedRequestsReader, ZONE_BYTES,
+};
 use crate::num::{round_u64, saturating_u32};
-use crate::op::Request;
-use crate::op::Traced;
+use crate::op::OpRequest;
+use crate::op::TraceAccess;
 use crate::units::Nanos;
 
 /// Where on the target the requests go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Space {
+pub enum ReplayAddressSpace {
     /// Where they went on the recorded device.
     AsRecorded,
     /// The zones that were touched, moved together in their order: neighbours stay neighbours,
@@ -20,17 +22,17 @@ pub enum Space {
     Compact(Arc<[u64]>),
 }
 
-impl Space {
+impl ReplayAddressSpace {
     /// The touched zones of a recording, moved together.
     #[must_use]
-    pub fn compact(packed: &Packed) -> Space {
-        Space::Compact(packed.zones().into())
+    pub fn compact(packed: &PackedRequests) -> ReplayAddressSpace {
+        ReplayAddressSpace::Compact(packed.zones().into())
     }
 
     fn place(&self, offset: u64) -> u64 {
         match self {
-            Space::AsRecorded => offset,
-            Space::Compact(zones) => {
+            ReplayAddressSpace::AsRecorded => offset,
+            ReplayAddressSpace::Compact(zones) => {
                 let zone = zones.partition_point(|zone| *zone < offset / ZONE_BYTES);
                 zone as u64 * ZONE_BYTES + offset % ZONE_BYTES
             }
@@ -40,36 +42,42 @@ impl Space {
 
 /// A request, and what waits for its end.
 #[derive(Debug, Clone, Copy)]
-pub struct Step {
+pub struct PackedReplayRequest {
     /// Which of the recording's it is, from 0.
     pub number: u64,
     /// The request, at the instant at which it was recorded.
-    pub request: Request,
+    pub request: OpRequest,
     /// What waits for its end, if anything.
-    pub link: Option<Link>,
+    pub link: Option<PackedDependency>,
 }
 
 /// The requests of a stretch of a recording: an iterator with fixed memory.
 #[derive(Debug, Clone)]
-pub struct Recorded {
-    requests: Unpacked,
-    links: Links,
+pub struct PackedReplay {
+    requests: PackedRequestsReader,
+    links: PackedDependencyReader,
     number: u64,
-    space: Space,
+    space: ReplayAddressSpace,
     from: Nanos,
     scale: f64,
     align: u64,
     len_max: u64,
 }
 
-impl Recorded {
+impl PackedReplay {
     /// Plays `packed` from `from` on, `scale` times as fast. Offsets are rounded down and ends up
     /// to multiples of `align` (a power of two), so that what was touched is touched.
     ///
     /// # Panics
     /// When `align` is not a power of two, or `scale` not above 0.
     #[must_use]
-    pub fn new(packed: &Packed, space: Space, from: Nanos, scale: f64, align: u32) -> Recorded {
+    pub fn new(
+        packed: &PackedRequests,
+        space: ReplayAddressSpace,
+        from: Nanos,
+        scale: f64,
+        align: u32,
+    ) -> PackedReplay {
         assert!(
             align.is_power_of_two() && scale > 0.0,
             "alignment is a power of two, the scale above 0"
@@ -77,7 +85,7 @@ impl Recorded {
         let align = u64::from(align);
         // A request that begins off a boundary reaches one block further.
         let largest = u64::from(packed.largest_bytes()).next_multiple_of(align) + align;
-        Recorded {
+        PackedReplay {
             requests: packed.unpack(),
             links: packed.links(),
             number: 0,
@@ -98,7 +106,7 @@ impl Recorded {
     /// The next request with what waits for its end. What waited for one before the stretch waits for
     /// nothing.
     #[inline]
-    pub fn step(&mut self) -> Option<Step> {
+    pub fn step(&mut self) -> Option<PackedReplayRequest> {
         // Bounded by the recording.
         let (traced, number, link) = loop {
             let traced = self.requests.next()?;
@@ -108,24 +116,24 @@ impl Recorded {
                 break (traced, number, link);
             }
         };
-        let link = link.map(|link| Link {
+        let link = link.map(|link| PackedDependency {
             think: Nanos(round_u64(link.think.0 as f64 / self.scale)),
             ..link
         });
-        Some(Step {
+        Some(PackedReplayRequest {
             number,
             request: self.request(&traced),
             link,
         })
     }
 
-    fn request(&self, traced: &Traced) -> Request {
+    fn request(&self, traced: &TraceAccess) -> OpRequest {
         let offset = self.space.place(traced.offset);
         let start = offset / self.align * self.align;
         let end = (offset + u64::from(traced.bytes)).next_multiple_of(self.align);
         let len = if traced.bytes == 0 { 0 } else { end - start };
         let at = traced.at.since(self.from).0;
-        Request {
+        OpRequest {
             kind: traced.kind,
             file: 0,
             offset: start,
@@ -135,11 +143,11 @@ impl Recorded {
     }
 }
 
-impl Iterator for Recorded {
-    type Item = Request;
+impl Iterator for PackedReplay {
+    type Item = OpRequest;
 
     #[inline]
-    fn next(&mut self) -> Option<Request> {
+    fn next(&mut self) -> Option<OpRequest> {
         self.step().map(|step| step.request)
     }
 }
@@ -147,19 +155,19 @@ impl Iterator for Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Gaps, Packer};
-    use crate::op::Kind;
+    use crate::model::{PackedGapPrecision, PackedRequestsWriter};
+    use crate::op::OpKind;
 
-    fn packed() -> Packed {
-        let mut packer = Packer::new(Gaps::Exact);
+    fn packed() -> PackedRequests {
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
         let far = 500 * ZONE_BYTES;
         for (ms, kind, offset, bytes) in [
-            (0, Kind::Read, far + 512, 1024),
-            (10, Kind::Write, 4096, 4096),
-            (20, Kind::Fsync, 0, 0),
-            (40, Kind::Read, far + ZONE_BYTES, 512),
+            (0, OpKind::Read, far + 512, 1024),
+            (10, OpKind::Write, 4096, 4096),
+            (20, OpKind::Fsync, 0, 0),
+            (40, OpKind::Read, far + ZONE_BYTES, 512),
         ] {
-            packer.push(&Traced {
+            packer.push(&TraceAccess {
                 at: Nanos(ms * 1_000_000),
                 kind,
                 offset,
@@ -169,9 +177,14 @@ mod tests {
         packer.finish(Nanos::SECOND)
     }
 
-    fn played(space: Space, from_ms: u64, scale: f64, align: u32) -> Vec<(u64, u64, u32)> {
+    fn played(
+        space: ReplayAddressSpace,
+        from_ms: u64,
+        scale: f64,
+        align: u32,
+    ) -> Vec<(u64, u64, u32)> {
         let from = Nanos(from_ms * 1_000_000);
-        Recorded::new(&packed(), space, from, scale, align)
+        PackedReplay::new(&packed(), space, from, scale, align)
             .map(|r| (r.intended_at.0 / 1_000_000, r.offset, r.len))
             .collect()
     }
@@ -185,19 +198,25 @@ mod tests {
             (20, 0, 0),
             (40, far + ZONE_BYTES, 512),
         ];
-        assert_eq!(played(Space::AsRecorded, 0, 1.0, 512), as_recorded);
+        assert_eq!(
+            played(ReplayAddressSpace::AsRecorded, 0, 1.0, 512),
+            as_recorded
+        );
         let in_blocks = [
             (0, far, 4096),
             (10, 4096, 4096),
             (20, 0, 0),
             (40, far + ZONE_BYTES, 4096),
         ];
-        assert_eq!(played(Space::AsRecorded, 0, 1.0, 4096), in_blocks);
+        assert_eq!(
+            played(ReplayAddressSpace::AsRecorded, 0, 1.0, 4096),
+            in_blocks
+        );
     }
 
     #[test]
     fn zones_are_moved_together_in_their_order() {
-        let space = Space::compact(&packed());
+        let space = ReplayAddressSpace::compact(&packed());
         let moved = [
             (0, ZONE_BYTES + 512, 1024),
             (10, 4096, 4096),
@@ -209,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_stretch_begins_at_its_start_and_goes_at_its_pace() {
-        let late: Vec<u64> = played(Space::AsRecorded, 10, 2.0, 512)
+        let late: Vec<u64> = played(ReplayAddressSpace::AsRecorded, 10, 2.0, 512)
             .into_iter()
             .map(|(ms, _, _)| ms)
             .collect();

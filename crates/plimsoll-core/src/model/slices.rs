@@ -7,7 +7,10 @@
 //! inside and outside bursts, so that mean rates, mean sizes and the share of load in bursts are
 //! those of the whole. The slices play in recorded order.
 
-use super::{Bursts, Carry, Cell, Direction, Fidelity, Load, Model, totals};
+use super::{
+    BurstPattern, DirectionLoad, FidelityCheck, IoDirection, ModelInterval, RoundingCarry,
+    WorkloadModel, totals,
+};
 use crate::num::{floor_u64, ratio, round_u64};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
@@ -23,28 +26,28 @@ const BURST_GATE: f64 = 0.10;
 
 /// The slices of a short run.
 #[derive(Debug, Clone)]
-pub struct Selection {
+pub struct ModelSliceSelection {
     /// One-second cells, to be played one after the other.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ModelInterval>,
     /// Which interval of the recording each cell was taken from.
     pub picked: Vec<usize>,
     /// How well the slices stand for the whole recording.
-    pub fidelity: Vec<Fidelity>,
+    pub fidelity: Vec<FidelityCheck>,
 }
 
 /// What a draw is held against: the load of one direction inside or outside bursts.
 struct Class {
-    direction: Direction,
+    direction: IoDirection,
     burst: bool,
     /// Operations and bytes per second of the whole recording.
     per_s: (f64, f64),
 }
 
-impl Model {
+impl WorkloadModel {
     /// Chooses `seconds` one-second slices and scales their rates by `scale`. The same seed gives
     /// the same slices, so all arms of a block play the same.
     #[must_use]
-    pub fn play_slices(&self, seconds: u32, scale: f64, seed: Seed) -> Selection {
+    pub fn play_slices(&self, seconds: u32, scale: f64, seed: Seed) -> ModelSliceSelection {
         let mut rng = Rng::new(seed.derive("slices", 0));
         let strata = strata(self.envelope.cells(), seconds.max(1));
         let classes = self.classes();
@@ -55,30 +58,30 @@ impl Model {
         let best = judged.min_by(|(a, _), (b, _)| a.total_cmp(b));
         let (_, mut picked) = best.expect("at least one draw is made");
         picked.sort_unstable();
-        let mut cells: Vec<Cell> = picked
+        let mut cells: Vec<ModelInterval> = picked
             .iter()
-            .map(|_| Cell {
+            .map(|_| ModelInterval {
                 length: Nanos::SECOND,
-                read: Load::default(),
-                write: Load::default(),
+                read: DirectionLoad::default(),
+                write: DirectionLoad::default(),
             })
             .collect();
-        for direction in Direction::BOTH {
+        for direction in IoDirection::BOTH {
             self.fill(&mut cells, &picked, direction, scale, &mut rng);
         }
         let fidelity = self.slice_fidelity(&cells, &picked, scale);
-        Selection {
+        ModelSliceSelection {
             cells,
             picked,
             fidelity,
         }
     }
 
-    fn bursts_of(&self, direction: Direction) -> Option<&Bursts> {
+    fn bursts_of(&self, direction: IoDirection) -> Option<&BurstPattern> {
         self.bursts.iter().find(|b| b.direction == direction)
     }
 
-    fn in_burst(&self, cell: usize, direction: Direction) -> bool {
+    fn in_burst(&self, cell: usize, direction: IoDirection) -> bool {
         let rate = self.envelope.cells()[cell].ops_per_s(direction);
         self.bursts_of(direction)
             .is_some_and(|b| rate > b.threshold_per_s)
@@ -86,9 +89,9 @@ impl Model {
 
     /// Operations and bytes per second of the whole recording that fall inside (or outside)
     /// bursts.
-    fn class_per_s(&self, direction: Direction, burst: bool) -> (f64, f64) {
+    fn class_per_s(&self, direction: IoDirection, burst: bool) -> (f64, f64) {
         let all = self.envelope.cells().iter().enumerate();
-        let class: Vec<Cell> = all
+        let class: Vec<ModelInterval> = all
             .filter(|(i, _)| self.in_burst(*i, direction) == burst)
             .map(|(_, c)| *c)
             .collect();
@@ -104,7 +107,7 @@ impl Model {
             per_s: self.class_per_s(direction, burst),
         };
         let both = |direction| [class(direction, false), class(direction, true)];
-        Direction::BOTH.into_iter().flat_map(both).collect()
+        IoDirection::BOTH.into_iter().flat_map(both).collect()
     }
 
     /// How far the factors that a draw would need are from 1.
@@ -133,9 +136,9 @@ impl Model {
 
     fn fill(
         &self,
-        cells: &mut [Cell],
+        cells: &mut [ModelInterval],
         picked: &[usize],
-        direction: Direction,
+        direction: IoDirection,
         scale: f64,
         rng: &mut Rng,
     ) {
@@ -147,7 +150,7 @@ impl Model {
             let members: Vec<usize> = (0..picked.len())
                 .filter(|i| self.in_burst(picked[*i], direction) == burst)
                 .collect();
-            let recorded: Vec<Load> = members
+            let recorded: Vec<DirectionLoad> = members
                 .iter()
                 .map(|i| self.envelope.cells()[picked[*i]].load(direction))
                 .collect();
@@ -160,8 +163,8 @@ impl Model {
             owed = (0.0, 0.0);
             for (member, load) in members.into_iter().zip(loads) {
                 match direction {
-                    Direction::Read => cells[member].read = load,
-                    Direction::Write => cells[member].write = load,
+                    IoDirection::Read => cells[member].read = load,
+                    IoDirection::Write => cells[member].write = load,
                 }
             }
         }
@@ -170,10 +173,15 @@ impl Model {
     /// Holds the load of slices against the whole recording times `scale`: `cells` are what was
     /// (or will be) submitted in each slice, `picked` the intervals the slices were taken from.
     #[must_use]
-    pub fn slice_fidelity(&self, cells: &[Cell], picked: &[usize], scale: f64) -> Vec<Fidelity> {
+    pub fn slice_fidelity(
+        &self,
+        cells: &[ModelInterval],
+        picked: &[usize],
+        scale: f64,
+    ) -> Vec<FidelityCheck> {
         let mut lines = Vec::new();
         let seconds = cells.len() as f64;
-        for direction in Direction::BOTH {
+        for direction in IoDirection::BOTH {
             let name = direction.name();
             let (ops, bytes) = totals(cells, direction);
             let (whole_ops, whole_bytes) = self.mean_per_s(direction);
@@ -181,7 +189,7 @@ impl Model {
                 continue;
             }
             let mut add = |metric: &str, recorded, got, gate| {
-                lines.push(Fidelity::relative(
+                lines.push(FidelityCheck::relative(
                     format!("{name} {metric}"),
                     recorded,
                     got,
@@ -230,10 +238,10 @@ fn miss(got: f64, owed: f64) -> f64 {
 
 /// Cuts the intervals, sorted by rate, into `n` strata of equal time. An interval that spans a
 /// border belongs to both with the time it has in each.
-fn strata(cells: &[Cell], n: u32) -> Vec<Vec<(usize, u64)>> {
+fn strata(cells: &[ModelInterval], n: u32) -> Vec<Vec<(usize, u64)>> {
     let mut order: Vec<usize> = (0..cells.len()).collect();
     let rate = |i: &usize| {
-        Direction::BOTH
+        IoDirection::BOTH
             .iter()
             .map(|d| cells[*i].ops_per_s(*d))
             .sum::<f64>()
@@ -282,7 +290,7 @@ fn draw(strata: &[Vec<(usize, u64)>], rng: &mut Rng) -> Vec<usize> {
 
 /// Spreads `owed` operations over cells in proportion to their recorded counts, each operation
 /// falling independently (a Poisson process given its total), and bytes by the cells' mean sizes.
-fn allocate(recorded: &[Load], owed: (f64, f64), rng: &mut Rng) -> Vec<Load> {
+fn allocate(recorded: &[DirectionLoad], owed: (f64, f64), rng: &mut Rng) -> Vec<DirectionLoad> {
     let weights: Vec<u64> = recorded.iter().map(|load| load.ops).collect();
     let mut left = round_u64(owed.0);
     let mut weight_left: u64 = weights.iter().sum();
@@ -295,17 +303,17 @@ fn allocate(recorded: &[Load], owed: (f64, f64), rng: &mut Rng) -> Vec<Load> {
         left -= here;
         ops.push(here);
     }
-    let mean = |load: &Load| ratio(load.bytes as f64, load.ops as f64);
+    let mean = |load: &DirectionLoad| ratio(load.bytes as f64, load.ops as f64);
     let natural: f64 = ops
         .iter()
         .zip(recorded)
         .map(|(n, load)| *n as f64 * mean(load))
         .sum();
     let factor = ratio(owed.1, natural);
-    let mut carry = Carry::default();
+    let mut carry = RoundingCarry::default();
     let loads = ops.iter().zip(recorded);
     loads
-        .map(|(n, load)| Load {
+        .map(|(n, load)| DirectionLoad {
             ops: *n,
             bytes: carry.take(*n as f64 * mean(load) * factor),
         })
@@ -377,14 +385,14 @@ mod tests {
     #[test]
     fn a_week_of_seconds_cut_into_as_many_strata_is_quick() {
         let seconds: u32 = 7 * 86_400 / 4;
-        let cells: Vec<Cell> = (0..u64::from(seconds))
-            .map(|i| Cell {
+        let cells: Vec<ModelInterval> = (0..u64::from(seconds))
+            .map(|i| ModelInterval {
                 length: Nanos::SECOND,
-                read: Load {
+                read: DirectionLoad {
                     ops: i % 1_000,
                     bytes: 0,
                 },
-                write: Load::default(),
+                write: DirectionLoad::default(),
             })
             .collect();
         // Looking at every stratum for every interval would be 10^10 steps.

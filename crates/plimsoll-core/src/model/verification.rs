@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fidelity, Model};
+use super::{FidelityCheck, WorkloadModel};
 
 /// How large the error of a metric is where nothing is wrong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Floor {
+pub struct FidelityNoiseFloor {
     /// The error between two plays of the same load from two seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<f64>,
@@ -20,17 +20,17 @@ pub struct Floor {
 /// One metric with its gate, and its noise floor beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Checked {
+pub struct FidelityReportRow {
     /// The metric and its gate.
-    pub line: Fidelity,
+    pub line: FidelityCheck,
     /// What its error would be by chance.
-    pub floor: Floor,
+    pub floor: FidelityNoiseFloor,
 }
 
 /// A load held against one disk of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verification {
+pub struct FidelityReport {
     /// The recording, as it was named on the command line.
     pub recording: String,
     /// The disk.
@@ -42,23 +42,23 @@ pub struct Verification {
     /// Recorded intervals, or recorded requests, that were compared.
     pub compared: u64,
     /// Every metric.
-    pub lines: Vec<Checked>,
+    pub lines: Vec<FidelityReportRow>,
     /// What could not be held against the recording, and why: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<String>,
 }
 
-impl Verification {
+impl FidelityReport {
     /// The metrics that missed their gates.
-    pub fn missed(&self) -> impl Iterator<Item = &Fidelity> {
+    pub fn missed(&self) -> impl Iterator<Item = &FidelityCheck> {
         let lines = self.lines.iter().map(|checked| &checked.line);
         lines.filter(|line| !line.passed())
     }
 }
 
-impl Model {
+impl WorkloadModel {
     /// The gates it missed: when it was fitted, and when it was last verified.
-    pub fn missed(&self) -> impl Iterator<Item = &Fidelity> {
+    pub fn missed(&self) -> impl Iterator<Item = &FidelityCheck> {
         let fitted = self.fidelity.iter().filter(|line| !line.passed());
         fitted.chain(self.verified.iter().flat_map(|verified| verified.missed()))
     }
@@ -71,18 +71,18 @@ mod tests {
 
     #[test]
     fn a_gate_missed_at_either_time_is_a_missed_gate() {
-        let line = |error: f64| Fidelity::relative("m", 1.0, 1.0 + error, 0.01);
+        let line = |error: f64| FidelityCheck::relative("m", 1.0, 1.0 + error, 0.01);
         let mut model = bursty();
         model.fidelity = vec![line(0.0)];
         assert_eq!(model.missed().count(), 0);
-        let checked = |error| Checked {
+        let checked = |error| FidelityReportRow {
             line: line(error),
-            floor: Floor {
+            floor: FidelityNoiseFloor {
                 seeds: Some(0.001),
                 halves: None,
             },
         };
-        model.verified = Some(Box::new(Verification {
+        model.verified = Some(Box::new(FidelityReport {
             recording: "r".into(),
             disk: "d".into(),
             from: String::new(),
@@ -95,6 +95,6 @@ mod tests {
         model.fidelity.push(line(-0.2));
         assert_eq!(model.missed().count(), 2);
         let text = toml::to_string(&model).unwrap();
-        assert_eq!(toml::from_str::<Model>(&text).unwrap(), model);
+        assert_eq!(toml::from_str::<WorkloadModel>(&text).unwrap(), model);
     }
 }

@@ -12,7 +12,7 @@ use crate::units::Nanos;
 /// How arrivals lie inside an interval. No counter tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Within {
+pub enum ModelArrivalPattern {
     /// At equal distances: the kindest to a storage system.
     Even,
     /// Independent and uniform: a Poisson process given its count.
@@ -32,16 +32,16 @@ pub enum Within {
     },
 }
 
-impl Within {
+impl ModelArrivalPattern {
     /// As bursty as recorded disks commonly are.
-    pub const BURSTY: Within = Within::Biased { bias: 0.7 };
+    pub const BURSTY: ModelArrivalPattern = ModelArrivalPattern::Biased { bias: 0.7 };
 
     /// The bias with which an interval is halved; `None` where it is not.
     fn bias(self, length: Nanos, arrivals: u64) -> Option<f64> {
         match self {
-            Within::Even | Within::Poisson => None,
-            Within::Biased { bias } => Some(bias.clamp(0.5, 1.0)),
-            Within::Clustered { others } => {
+            ModelArrivalPattern::Even | ModelArrivalPattern::Poisson => None,
+            ModelArrivalPattern::Biased { bias } => Some(bias.clamp(0.5, 1.0)),
+            ModelArrivalPattern::Clustered { others } => {
                 let halvings = (length.0 as f64 / SPAN_MIN.0 as f64).log2().ceil().max(1.0);
                 // With the bias b, two arrivals stay together with b^2 + (1 - b)^2 each time.
                 let together = others / arrivals.saturating_sub(1).max(1) as f64;
@@ -52,12 +52,12 @@ impl Within {
     }
 }
 
-impl fmt::Display for Within {
+impl fmt::Display for ModelArrivalPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Within::Even => "even",
-            Within::Poisson => "Poisson",
-            Within::Biased { .. } | Within::Clustered { .. } => "bursty",
+            ModelArrivalPattern::Even => "even",
+            ModelArrivalPattern::Poisson => "Poisson",
+            ModelArrivalPattern::Biased { .. } | ModelArrivalPattern::Clustered { .. } => "bursty",
         })
     }
 }
@@ -69,7 +69,7 @@ const DRAWN_MAX: u64 = 64;
 
 /// Arrivals still to come in a stretch of time.
 #[derive(Debug, Clone, Copy, Default)]
-struct Span {
+struct ModelArrivalSpan {
     from: Nanos,
     to: Nanos,
     arrivals: u64,
@@ -80,39 +80,43 @@ struct Span {
 
 /// Draws the instants of one interval after another, in order, with fixed memory.
 #[derive(Debug)]
-pub(super) struct Instants {
-    within: Within,
+pub(super) struct ModelArrivalSampler {
+    within: ModelArrivalPattern,
     rng: Rng,
     /// From which comes which halves are the busier.
     bursts: Seed,
     intervals: u64,
     bias: Option<f64>,
     /// What follows `now`, the next last: at most one for each halving.
-    later: Vec<Span>,
-    now: Span,
+    later: Vec<ModelArrivalSpan>,
+    now: ModelArrivalSpan,
 }
 
-impl Instants {
+impl ModelArrivalSampler {
     /// Those with the same `bursts` have their bursts at the same time.
-    pub(super) fn new(within: Within, seed: Seed, bursts: Seed) -> Instants {
-        Instants {
+    pub(super) fn new(
+        within: ModelArrivalPattern,
+        seed: Seed,
+        bursts: Seed,
+    ) -> ModelArrivalSampler {
+        ModelArrivalSampler {
             within,
             rng: Rng::new(seed),
             bursts,
             intervals: 0,
             bias: None,
             later: Vec::new(),
-            now: Span::default(),
+            now: ModelArrivalSpan::default(),
         }
     }
 
     /// Begins an interval with so many arrivals; what was left of the last is forgotten.
     pub(super) fn begin(&mut self, from: Nanos, to: Nanos, arrivals: u64) {
-        self.now = Span::default();
+        self.now = ModelArrivalSpan::default();
         self.intervals += 1;
         self.bias = self.within.bias(to.since(from), arrivals);
         self.later.clear();
-        self.later.push(Span {
+        self.later.push(ModelArrivalSpan {
             from,
             to,
             arrivals,
@@ -129,8 +133,8 @@ impl Instants {
         }
         let left = self.now.arrivals as f64;
         let fraction = match (self.within, self.now.has_begun) {
-            (Within::Even, false) => 0.5 / left,
-            (Within::Even, true) => 1.0 / (left + 0.5),
+            (ModelArrivalPattern::Even, false) => 0.5 / left,
+            (ModelArrivalPattern::Even, true) => 1.0 / (left + 0.5),
             // The smallest of `left` uniform instants.
             _ => 1.0 - self.rng.unit().powf(1.0 / left),
         };
@@ -142,7 +146,7 @@ impl Instants {
         Some(span.from)
     }
 
-    fn next_span(&mut self) -> Option<Span> {
+    fn next_span(&mut self) -> Option<ModelArrivalSpan> {
         let mut span = self.later.pop()?;
         let Some(bias) = self.bias else {
             return Some(span);
@@ -156,7 +160,7 @@ impl Instants {
                 true => busier,
                 false => span.arrivals - busier,
             };
-            let half = |from, to, arrivals, place| Span {
+            let half = |from, to, arrivals, place| ModelArrivalSpan {
                 from,
                 to,
                 arrivals,
@@ -184,8 +188,8 @@ impl Instants {
 mod tests {
     use super::*;
 
-    fn drawn(within: Within, arrivals: u64) -> Vec<u64> {
-        let mut instants = Instants::new(within, Seed(11), Seed(12));
+    fn drawn(within: ModelArrivalPattern, arrivals: u64) -> Vec<u64> {
+        let mut instants = ModelArrivalSampler::new(within, Seed(11), Seed(12));
         instants.begin(Nanos(0), Nanos(Nanos::SECOND.0 * 16), arrivals);
         let drawn: Vec<u64> = std::iter::from_fn(|| instants.next())
             .map(|at| at.0)
@@ -206,7 +210,11 @@ mod tests {
 
     #[test]
     fn every_arrival_comes_however_they_lie() {
-        for within in [Within::Even, Within::Poisson, Within::BURSTY] {
+        for within in [
+            ModelArrivalPattern::Even,
+            ModelArrivalPattern::Poisson,
+            ModelArrivalPattern::BURSTY,
+        ] {
             for arrivals in [0, 1, 2, 7, 10_000] {
                 assert_eq!(drawn(within, arrivals).len() as u64, arrivals, "{within}");
             }
@@ -214,9 +222,9 @@ mod tests {
     }
 
     /// How many others each arrival has within a leaf, on average over many intervals.
-    fn others(within: Within, arrivals: u64) -> f64 {
+    fn others(within: ModelArrivalPattern, arrivals: u64) -> f64 {
         let leaf = 30_000;
-        let mut instants = Instants::new(within, Seed(3), Seed(4));
+        let mut instants = ModelArrivalSampler::new(within, Seed(3), Seed(4));
         let (mut others, mut all) = (0.0, 0.0);
         for _ in 0..200_000 / arrivals {
             instants.begin(Nanos(0), Nanos(leaf << 19), arrivals);
@@ -236,7 +244,7 @@ mod tests {
         let bias = 0.9;
         let together = (bias * bias + 0.1_f64 * 0.1).powi(19);
         for arrivals in [2, 5, 1_000] {
-            let found = others(Within::Biased { bias }, arrivals);
+            let found = others(ModelArrivalPattern::Biased { bias }, arrivals);
             let expected = together * (arrivals - 1) as f64;
             assert!(
                 (found / expected - 1.0).abs() < 0.2,
@@ -248,21 +256,22 @@ mod tests {
     #[test]
     fn clustered_arrivals_find_so_many_others_however_many_there_are() {
         for (wanted, arrivals) in [(0.5, 20), (3.0, 20), (3.0, 2_000), (30.0, 2_000)] {
-            let found = others(Within::Clustered { others: wanted }, arrivals);
+            let found = others(ModelArrivalPattern::Clustered { others: wanted }, arrivals);
             assert!(
                 (found / wanted - 1.0).abs() < 0.25,
                 "{wanted} {arrivals}: {found}"
             );
         }
         // Of three more than two others cannot be near.
-        let found = others(Within::Clustered { others: 5.0 }, 3);
+        let found = others(ModelArrivalPattern::Clustered { others: 5.0 }, 3);
         assert!((found - 2.0).abs() < 1e-9, "{found}");
     }
 
     #[test]
     fn bursts_of_both_directions_come_together() {
         let of = |seed| {
-            let mut instants = Instants::new(Within::Biased { bias: 1.0 }, seed, Seed(12));
+            let mut instants =
+                ModelArrivalSampler::new(ModelArrivalPattern::Biased { bias: 1.0 }, seed, Seed(12));
             instants.begin(Nanos(0), Nanos(16_000_000_000), 100);
             instants.next().unwrap_or_default()
         };
@@ -271,13 +280,13 @@ mod tests {
 
     #[test]
     fn even_ones_have_equal_distances_and_bursty_ones_come_in_bursts() {
-        let even = drawn(Within::Even, 1_000);
+        let even = drawn(ModelArrivalPattern::Even, 1_000);
         let gaps = even.windows(2).map(|pair| pair[1] - pair[0]);
         assert!(gaps.into_iter().all(|gap| gap.abs_diff(16_000_000) < 100));
         assert_eq!(even[0].abs_diff(8_000_000), 0);
         let window = 125_000_000;
-        let poisson = dispersion(&drawn(Within::Poisson, 10_000), window);
-        let bursty = dispersion(&drawn(Within::BURSTY, 10_000), window);
+        let poisson = dispersion(&drawn(ModelArrivalPattern::Poisson, 10_000), window);
+        let bursty = dispersion(&drawn(ModelArrivalPattern::BURSTY, 10_000), window);
         assert!((0.5..1.5).contains(&poisson), "{poisson}");
         assert!(bursty > 100.0, "{bursty}");
     }

@@ -7,15 +7,15 @@
 //! of its size inside its block.
 
 use super::map::BlockMap;
-use super::permutation::Permutation;
-use super::zipf::Zipf;
-use super::{Offsets, Zone};
+use super::permutation::SeededPermutation;
+use super::zipf::ZipfSampler;
+use super::{OffsetPattern, OffsetZone};
 use crate::num::{round_u64, saturating_u32};
 use crate::rng::{Rng, Seed};
 
 /// What a stream of operations may touch, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
+pub struct OffsetRegion {
     /// Where it begins.
     pub start: u64,
     /// How long it is.
@@ -24,7 +24,7 @@ pub struct Region {
     pub grain_bytes: u64,
 }
 
-impl Region {
+impl OffsetRegion {
     /// Whole blocks of the region, at least 1.
     #[must_use]
     pub fn blocks(&self) -> u64 {
@@ -34,13 +34,13 @@ impl Region {
 
 /// Chooses offsets.
 #[derive(Debug, Clone)]
-pub struct Draw {
-    region: Region,
-    way: Way,
+pub struct OffsetGenerator {
+    region: OffsetRegion,
+    way: OffsetGeneratorState,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum OffsetGeneratorState {
     /// For operations of `size` bytes, as the one before was: a division less for each.
     Uniform {
         size: u64,
@@ -69,7 +69,7 @@ enum Way {
 #[derive(Debug, Clone)]
 enum ByBlock {
     Permutation {
-        order: Permutation,
+        order: SeededPermutation,
         seed: Seed,
         /// Of the order, counted from 0.
         round: u64,
@@ -82,87 +82,98 @@ enum ByBlock {
         blocks: u64,
     },
     Zipf {
-        ranks: Zipf,
-        places: Permutation,
+        ranks: ZipfSampler,
+        places: SeededPermutation,
     },
-    Zones(Vec<Span>),
+    Zones(Vec<OffsetZoneSpan>),
 }
 
 /// A zone as it is drawn: access share summed up to its end, and where it lies, in blocks.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct OffsetZoneSpan {
     access_until: f64,
     first: u64,
     blocks: u64,
 }
 
-impl Draw {
+impl OffsetGenerator {
     /// Offsets for worker `worker` of `workers` in `region`. The order of a permutation that brings
     /// no seed and the places of Zipf's ranks come from `seed`: workers with the same seed have the
     /// same hot blocks and the same order.
     #[must_use]
     pub fn new(
-        offsets: &Offsets,
-        region: Region,
+        offsets: &OffsetPattern,
+        region: OffsetRegion,
         (worker, workers): (u32, u32),
         seed: Seed,
     ) -> Self {
         let blocks = region.blocks();
         let way = match offsets {
-            Offsets::Uniform => Way::Uniform {
+            OffsetPattern::Uniform => OffsetGeneratorState::Uniform {
                 size: region.grain_bytes.max(1),
                 blocks,
             },
-            Offsets::Sequential => Way::Sequential(0),
-            Offsets::Backward => Way::Backward(0),
-            Offsets::Runs { blocks } => Way::Runs {
+            OffsetPattern::Sequential => OffsetGeneratorState::Sequential(0),
+            OffsetPattern::Backward => OffsetGeneratorState::Backward(0),
+            OffsetPattern::Runs { blocks } => OffsetGeneratorState::Runs {
                 blocks: (*blocks).max(1),
                 left: 0,
                 cursor: 0,
             },
-            Offsets::Strided { stride_bytes } => Way::Strided {
+            OffsetPattern::Strided { stride_bytes } => OffsetGeneratorState::Strided {
                 stride_bytes: (*stride_bytes).max(1),
                 cursor: 0,
             },
-            Offsets::Permutation => Way::ByBlock(ByBlock::permutation(blocks, seed)),
-            Offsets::FixedPermutation { seed } => {
-                Way::ByBlock(ByBlock::permutation(blocks, Seed(*seed)))
+            OffsetPattern::Permutation => {
+                OffsetGeneratorState::ByBlock(ByBlock::permutation(blocks, seed))
             }
-            Offsets::Interleaved => {
+            OffsetPattern::FixedPermutation { seed } => {
+                OffsetGeneratorState::ByBlock(ByBlock::permutation(blocks, Seed(*seed)))
+            }
+            OffsetPattern::Interleaved => {
                 let first = u64::from(worker) % blocks;
-                Way::ByBlock(ByBlock::Interleaved {
+                OffsetGeneratorState::ByBlock(ByBlock::Interleaved {
                     first,
                     step: u64::from(workers.max(1)),
                     next: first,
                     blocks,
                 })
             }
-            Offsets::Zipf { exponent } => Way::ByBlock(ByBlock::Zipf {
-                ranks: Zipf::new(blocks, *exponent),
-                places: Permutation::new(blocks, seed.derive("places", 0)),
+            OffsetPattern::Zipf { exponent } => OffsetGeneratorState::ByBlock(ByBlock::Zipf {
+                ranks: ZipfSampler::new(blocks, *exponent),
+                places: SeededPermutation::new(blocks, seed.derive("places", 0)),
             }),
-            Offsets::Zones(zones) => Way::ByBlock(ByBlock::Zones(spans(zones, blocks))),
+            OffsetPattern::Zones(zones) => {
+                OffsetGeneratorState::ByBlock(ByBlock::Zones(spans(zones, blocks)))
+            }
         };
-        Draw { region, way }
+        OffsetGenerator { region, way }
     }
 
-    /// As [`Draw::new`], for operations of several sizes whose places are drawn before their sizes
-    /// ([`Draw::place`], [`Draw::take`]); the grain of the region is the smallest of them.
+    /// As [`OffsetGenerator::new`], for operations of several sizes whose places are drawn before their sizes
+    /// ([`OffsetGenerator::place`], [`OffsetGenerator::take`]); the grain of the region is the smallest of them.
     #[must_use]
-    pub fn of_sizes(offsets: &Offsets, region: Region, who: (u32, u32), seed: Seed) -> Self {
+    pub fn of_sizes(
+        offsets: &OffsetPattern,
+        region: OffsetRegion,
+        who: (u32, u32),
+        seed: Seed,
+    ) -> Self {
         match offsets {
-            Offsets::Permutation | Offsets::FixedPermutation { .. } => Draw {
-                region,
-                way: Way::Map(BlockMap::new(region.blocks())),
-            },
-            _ => Draw::new(offsets, region, who, seed),
+            OffsetPattern::Permutation | OffsetPattern::FixedPermutation { .. } => {
+                OffsetGenerator {
+                    region,
+                    way: OffsetGeneratorState::Map(BlockMap::new(region.blocks())),
+                }
+            }
+            _ => OffsetGenerator::new(offsets, region, who, seed),
         }
     }
 
     /// Where the next operation begins, at least one block before the end of the region.
     pub fn place(&mut self, rng: &mut Rng) -> u64 {
         let grain = self.region.grain_bytes.max(1);
-        if let Way::Map(map) = &self.way {
+        if let OffsetGeneratorState::Map(map) = &self.way {
             return self.region.start + map.free_from(rng.below(map.blocks())) * grain;
         }
         self.next(saturating_u32(grain), rng)
@@ -180,8 +191,9 @@ impl Draw {
         let grain = self.region.grain_bytes.max(1);
         let more = u64::from(size).saturating_sub(grain);
         match &mut self.way {
-            Way::Sequential(cursor) | Way::Runs { cursor, .. } => *cursor += more,
-            Way::Map(map) => {
+            OffsetGeneratorState::Sequential(cursor)
+            | OffsetGeneratorState::Runs { cursor, .. } => *cursor += more,
+            OffsetGeneratorState::Map(map) => {
                 let first = (place - self.region.start) / grain;
                 let taken = map.take(first, u64::from(size).div_ceil(grain));
                 return size.min(saturating_u32(taken * grain));
@@ -196,13 +208,13 @@ impl Draw {
     #[must_use]
     pub fn pass(&self) -> u64 {
         match &self.way {
-            Way::ByBlock(ByBlock::Interleaved {
+            OffsetGeneratorState::ByBlock(ByBlock::Interleaved {
                 first,
                 step,
                 blocks,
                 ..
             }) => (blocks - first).div_ceil(*step),
-            Way::Strided { stride_bytes, .. } => {
+            OffsetGeneratorState::Strided { stride_bytes, .. } => {
                 let last = self.region.bytes.saturating_sub(self.region.grain_bytes);
                 last / stride_bytes + 1
             }
@@ -215,7 +227,7 @@ impl Draw {
     #[inline]
     pub fn next(&mut self, size: u32, rng: &mut Rng) -> u64 {
         // What most draws are, without a call.
-        if let Way::Uniform {
+        if let OffsetGeneratorState::Uniform {
             size: before,
             blocks,
         } = &self.way
@@ -231,7 +243,7 @@ impl Draw {
         let size = u64::from(size.max(1));
         let bytes = self.region.bytes;
         let from_start = match &mut self.way {
-            Way::Uniform {
+            OffsetGeneratorState::Uniform {
                 size: before,
                 blocks,
             } => {
@@ -240,19 +252,19 @@ impl Draw {
                 }
                 rng.below(*blocks) * size
             }
-            Way::Sequential(cursor) => {
+            OffsetGeneratorState::Sequential(cursor) => {
                 let at = if *cursor + size > bytes { 0 } else { *cursor };
                 *cursor = at + size;
                 at
             }
-            Way::Backward(cursor) => {
+            OffsetGeneratorState::Backward(cursor) => {
                 if *cursor < size {
                     *cursor = bytes / size * size;
                 }
                 *cursor = cursor.saturating_sub(size);
                 *cursor
             }
-            Way::Runs {
+            OffsetGeneratorState::Runs {
                 blocks,
                 left,
                 cursor,
@@ -266,7 +278,7 @@ impl Draw {
                 *cursor += size;
                 *cursor - size
             }
-            Way::Strided {
+            OffsetGeneratorState::Strided {
                 stride_bytes,
                 cursor,
             } => {
@@ -274,11 +286,11 @@ impl Draw {
                 *cursor = at + *stride_bytes;
                 at
             }
-            Way::ByBlock(by_block) => {
+            OffsetGeneratorState::ByBlock(by_block) => {
                 let block = by_block.next(rng);
                 self.region.inside(block, size, rng)
             }
-            Way::Map(map) => {
+            OffsetGeneratorState::Map(map) => {
                 let block = map.free_from(rng.below(map.blocks()));
                 map.take(block, 1);
                 block * self.region.grain_bytes.max(1)
@@ -291,7 +303,7 @@ impl Draw {
 impl ByBlock {
     fn permutation(blocks: u64, seed: Seed) -> Self {
         ByBlock::Permutation {
-            order: Permutation::new(blocks, seed.derive("round", 0)),
+            order: SeededPermutation::new(blocks, seed.derive("round", 0)),
             seed,
             round: 0,
             next: 0,
@@ -309,7 +321,7 @@ impl ByBlock {
                 if *next == order.n() {
                     *round += 1;
                     *next = 0;
-                    *order = Permutation::new(order.n(), seed.derive("round", *round));
+                    *order = SeededPermutation::new(order.n(), seed.derive("round", *round));
                 }
                 *next += 1;
                 order.at(*next - 1)
@@ -338,7 +350,7 @@ impl ByBlock {
     }
 }
 
-impl Region {
+impl OffsetRegion {
     /// Where in `block` an operation of `size` begins, from the start of the region; one that is
     /// longer than a block begins with it, or as late as it can.
     fn inside(&self, block: u64, size: u64, rng: &mut Rng) -> u64 {
@@ -353,7 +365,7 @@ impl Region {
 
 /// The zones as they are drawn. A zone of some size has at least one block as long as there are
 /// blocks, and the last one reaches to the end.
-fn spans(zones: &[Zone], blocks: u64) -> Vec<Span> {
+fn spans(zones: &[OffsetZone], blocks: u64) -> Vec<OffsetZoneSpan> {
     let access_all: f64 = zones.iter().map(|zone| zone.access).sum();
     let size_all: f64 = zones.iter().map(|zone| zone.size).sum();
     let (mut access, mut size, mut first) = (0.0, 0.0, 0);
@@ -368,7 +380,7 @@ fn spans(zones: &[Zone], blocks: u64) -> Vec<Span> {
         };
         // Rounding may leave nothing: then it shares the block before.
         let begin = first.min(blocks - 1);
-        spans.push(Span {
+        spans.push(OffsetZoneSpan {
             access_until: access,
             first: begin,
             blocks: end.saturating_sub(begin).max(1),
@@ -376,7 +388,7 @@ fn spans(zones: &[Zone], blocks: u64) -> Vec<Span> {
         first = end.max(first);
     }
     if spans.is_empty() {
-        spans.push(Span {
+        spans.push(OffsetZoneSpan {
             access_until: 1.0,
             first: 0,
             blocks,

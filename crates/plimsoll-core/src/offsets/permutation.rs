@@ -14,7 +14,7 @@ const ROUNDS: usize = 4;
 
 /// A bijection of `0..n`, fixed by its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permutation {
+pub struct SeededPermutation {
     n: u64,
     low_bits: u32,
     low_mask: u64,
@@ -23,7 +23,7 @@ pub struct Permutation {
     keys: [(u64, u64); ROUNDS],
 }
 
-impl Permutation {
+impl SeededPermutation {
     /// The permutation of `0..n` with this seed; 0 counts as 1.
     #[must_use]
     pub fn new(n: u64, seed: Seed) -> Self {
@@ -32,7 +32,7 @@ impl Permutation {
         let bits = (u64::BITS - (n - 1).leading_zeros()).max(2);
         let low_bits = bits / 2;
         let mut rng = Rng::new(seed);
-        Permutation {
+        SeededPermutation {
             n,
             low_bits,
             low_mask: (1 << low_bits) - 1,
@@ -93,7 +93,7 @@ mod tests {
     fn every_number_comes_exactly_once() {
         for n in [1, 2, 3, 5, 8, 100, 255, 256, 257, 4097, 100_003] {
             for seed in 0..3 {
-                let permutation = Permutation::new(n, Seed(seed));
+                let permutation = SeededPermutation::new(n, Seed(seed));
                 let mut found: Vec<u64> = (0..n).map(|i| permutation.at(i)).collect();
                 found.sort_unstable();
                 assert!(found.into_iter().eq(0..n), "{n} {seed}");
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_seed_fixes_the_order_and_another_gives_another() {
         let order = |seed| -> Vec<u64> {
-            let permutation = Permutation::new(1_000, Seed(seed));
+            let permutation = SeededPermutation::new(1_000, Seed(seed));
             (0..1_000).map(|i| permutation.at(i)).collect()
         };
         assert_eq!(order(1), order(1));
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_order_looks_random() {
         let n = 1u64 << 16;
-        let permutation = Permutation::new(n, Seed(3));
+        let permutation = SeededPermutation::new(n, Seed(3));
         let order: Vec<u64> = (0..n).map(|i| permutation.at(i)).collect();
         // Serial correlation of neighbours; its standard deviation is 1/256.
         let mean = (n - 1) as f64 / 2.0;

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 
 /// Draws ranks.
 #[derive(Debug, Clone)]
-pub(super) struct Zipf {
+pub(super) struct ZipfSampler {
     n: f64,
     exponent: f64,
     /// Area below the hat from its left end to 1.5, less the probability mass of rank 1.
@@ -22,11 +22,11 @@ pub(super) struct Zipf {
     sure: f64,
 }
 
-impl Zipf {
+impl ZipfSampler {
     /// Ranks `1..=n` (at least 1) with this exponent, 0 to 10.
     pub(super) fn new(n: u64, exponent: f64) -> Self {
         let n = n.max(1) as f64;
-        let mut zipf = Zipf {
+        let mut zipf = ZipfSampler {
             n,
             exponent,
             area_first: 0.0,
@@ -92,7 +92,7 @@ mod tests {
     fn ranks_have_their_exact_probabilities() {
         for exponent in [0.0, 0.5, 0.99, 1.0, 1.000_001, 1.2, 2.0, 10.0] {
             for n in [1u64, 2, 10, 1_000] {
-                let zipf = Zipf::new(n, exponent);
+                let zipf = ZipfSampler::new(n, exponent);
                 let mut rng = Rng::new(Seed(n));
                 let draws = 200_000;
                 let mut counts = vec![0u64; to_usize(n)];
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_terabyte_of_blocks_needs_no_table() {
         let n = 1 << 28;
-        let zipf = Zipf::new(n, 0.9);
+        let zipf = ZipfSampler::new(n, 0.9);
         let mut rng = Rng::new(Seed(1));
         let ranks: Vec<u64> = (0..10_000).map(|_| zipf.next(&mut rng)).collect();
         assert!(ranks.iter().all(|rank| (1..=n).contains(rank)));

@@ -11,8 +11,8 @@ fn probed(
     sessions: u32,
     seconds: u64,
     mut end: impl FnMut(u32, Nanos) -> Option<(Nanos, Result<(), i32>)>,
-) -> (Vec<Session>, Vec<Probe>, Window) {
-    let named = (0..sessions).map(|number| Session {
+) -> (Vec<OutageProbeSession>, Vec<OutageProbe>, OutageProbeWindow) {
+    let named = (0..sessions).map(|number| OutageProbeSession {
         name: format!("session {number}"),
         write_period: Some(Nanos(20 * MS)),
         read_period: Some(Nanos(20 * MS)),
@@ -21,9 +21,9 @@ fn probed(
     let mut probes = Vec::new();
     for tick in 0..seconds * 100 {
         let intended_at = Nanos(tick * 10 * MS);
-        let kind = [Kind::Write, Kind::Read][to_usize(tick % 2)];
+        let kind = [OpKind::Write, OpKind::Read][to_usize(tick % 2)];
         for session in 0..sessions {
-            probes.push(Probe {
+            probes.push(OutageProbe {
                 session,
                 kind,
                 intended_at,
@@ -31,7 +31,7 @@ fn probed(
             });
         }
     }
-    let window = Window {
+    let window = OutageProbeWindow {
         from: Nanos(0),
         until: Nanos(seconds * 1000 * MS),
         fault_at: None,
@@ -54,9 +54,9 @@ fn stalled(at: Nanos, from: u64, length: u64) -> Option<(Nanos, Result<(), i32>)
 fn a_stall_of_every_length_is_found_within_the_resolution() {
     for length in [100, 130, 777, 6_240, 20_000] {
         let (sessions, probes, window) = probed(2, 60, |_, at| stalled(at, 15_003, length));
-        let outage = Outage::of(&sessions, &probes, window);
+        let outage = OutageResult::of(&sessions, &probes, window);
         assert_eq!(outage.resolution, Nanos(20 * MS));
-        for kind in [Kind::Read, Kind::Write] {
+        for kind in [OpKind::Read, OpKind::Write] {
             let worst = outage.worst(kind).unwrap();
             let error = worst.length.0.abs_diff(length * MS);
             assert!(error <= 20 * MS, "{kind} of {length}: {worst}");
@@ -73,17 +73,17 @@ fn a_stall_of_every_length_is_found_within_the_resolution() {
 #[test]
 fn steady_storage_has_no_outage() {
     let (sessions, probes, window) = probed(3, 20, |_, at| Some((at + Nanos(3 * MS), Ok(()))));
-    let outage = Outage::of(&sessions, &probes, window);
-    assert_eq!(outage.worst(Kind::Write).unwrap().length, Nanos(0));
+    let outage = OutageResult::of(&sessions, &probes, window);
+    assert_eq!(outage.worst(OpKind::Write).unwrap().length, Nanos(0));
     assert_eq!(outage.unavailable, Some(Nanos(0)));
     assert_eq!(outage.fault_at, None);
     assert_eq!(outage.brown_out, BrownOut::Unknown);
     assert_eq!(outage.backlog_p99, None);
-    let window = Window {
+    let window = OutageProbeWindow {
         fault_at: Some(Nanos(5_000 * MS)),
         ..window
     };
-    let outage = Outage::of(&sessions, &probes, window);
+    let outage = OutageResult::of(&sessions, &probes, window);
     assert_eq!(outage.brown_out, BrownOut::Lasted(Nanos(0)));
     assert_eq!(outage.backlog_p99, Some(Nanos(3 * MS)));
 }
@@ -96,23 +96,23 @@ fn what_was_over_before_a_known_fault_is_not_of_it() {
         false => stalled(at, 20_000, 2_000),
     };
     let (sessions, probes, window) = probed(2, 40, both);
-    let window = Window {
+    let window = OutageProbeWindow {
         fault_at: Some(Nanos(20_003 * MS)),
         ..window
     };
-    let outage = Outage::of(&sessions, &probes, window);
-    let worst = outage.worst(Kind::Write).unwrap();
+    let outage = OutageResult::of(&sessions, &probes, window);
+    let worst = outage.worst(OpKind::Write).unwrap();
     assert!(worst.length.0.abs_diff(2_000 * MS) <= 20 * MS, "{worst}");
     assert!(worst.from.0.abs_diff(20_000 * MS) <= 20 * MS, "{worst}");
     let unavailable = outage.unavailable.unwrap().0;
     assert!((1_800..=2_000).contains(&(unavailable / MS)));
     // Of a rate of nothing any is enough: that says nothing.
     let (sessions, probes, window) = probed(2, 40, |_, at| stalled(at, 1_000, 20_000));
-    let window = Window {
+    let window = OutageProbeWindow {
         fault_at: Some(Nanos(21_500 * MS)),
         ..window
     };
-    let outage = Outage::of(&sessions, &probes, window);
+    let outage = OutageResult::of(&sessions, &probes, window);
     assert_eq!(outage.brown_out, BrownOut::Unknown);
 }
 
@@ -125,30 +125,30 @@ fn errors_and_new_descriptors_are_not_surviving() {
     };
     let (mut sessions, probes, window) = probed(3, 30, fails);
     sessions[2].reopened = 1;
-    let window = Window {
+    let window = OutageProbeWindow {
         fault_at: Some(Nanos(4_500 * MS)),
         ..window
     };
-    let outage = Outage::of(&sessions, &probes, window);
+    let outage = OutageResult::of(&sessions, &probes, window);
     let survived = |index: usize| outage.sessions[index].survived;
     // A session that saw errors and went on with the same descriptor did survive.
     assert!(survived(0) && survived(1) && !survived(2) && !outage.survived());
     let second = &outage.sessions[1];
     assert_eq!(second.errors, 200);
     assert_eq!(second.first_error_after, Some(Nanos(501 * MS)));
-    let stall = outage.worst(Kind::Write).unwrap().length;
+    let stall = outage.worst(OpKind::Write).unwrap().length;
     assert!(stall.0.abs_diff(2_000 * MS) <= 20 * MS, "{stall}");
     // The other two went on: some success in every bin.
     assert_eq!(outage.unavailable, Some(Nanos(0)));
-    assert_eq!(outage.median(Kind::Write).unwrap().length, Nanos(0));
+    assert_eq!(outage.median(OpKind::Write).unwrap().length, Nanos(0));
 }
 
 #[test]
 fn what_does_not_come_back_is_an_open_stall() {
     let dies = |_, at: Nanos| (at.0 < 12_000 * MS).then_some((at + Nanos(MS), Ok(())));
     let (sessions, probes, window) = probed(1, 20, dies);
-    let outage = Outage::of(&sessions, &probes, window);
-    let worst = outage.worst(Kind::Read).unwrap();
+    let outage = OutageResult::of(&sessions, &probes, window);
+    let worst = outage.worst(OpKind::Read).unwrap();
     assert!(worst.is_open && worst.length.0.abs_diff(8_000 * MS) <= 20 * MS);
     assert_eq!(outage.sessions[0].unended, 800);
     assert!(matches!(outage.brown_out, BrownOut::NotOver(_)));
@@ -157,7 +157,7 @@ fn what_does_not_come_back_is_an_open_stall() {
     // Errors at the end: the session is not alive.
     let fails = |_, at: Nanos| Some((at, if at.0 < 9_000 * MS { Ok(()) } else { Err(5) }));
     let (sessions, probes, window) = probed(1, 10, fails);
-    assert!(!Outage::of(&sessions, &probes, window).survived());
+    assert!(!OutageResult::of(&sessions, &probes, window).survived());
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn a_brown_out_ends_when_the_rate_is_back_for_ten_seconds() {
         Some((end, if hurt { Err(5) } else { Ok(()) }))
     };
     let (sessions, probes, window) = probed(2, 60, slow);
-    let window = Window {
+    let window = OutageProbeWindow {
         fault_at: Some(Nanos(20_000 * MS)),
         ..window
     };
-    let outage = Outage::of(&sessions, &probes, window);
+    let outage = OutageResult::of(&sessions, &probes, window);
     let BrownOut::Lasted(time) = outage.brown_out else {
         panic!("{outage}");
     };
@@ -184,11 +184,11 @@ fn a_brown_out_ends_when_the_rate_is_back_for_ten_seconds() {
     let backlog = outage.backlog_p99.unwrap();
     assert!((1_580..=1_640).contains(&(backlog.0 / MS)), "{backlog}");
     // Too few seconds are left to say that it is over.
-    let short = Window {
+    let short = OutageProbeWindow {
         until: Nanos(38_000 * MS),
         ..window
     };
-    let outage = Outage::of(&sessions, &probes, short);
+    let outage = OutageResult::of(&sessions, &probes, short);
     assert_eq!(outage.brown_out, BrownOut::NotOver(Nanos(18_000 * MS)));
 }
 
@@ -197,27 +197,27 @@ fn few_probes_and_none_at_all_say_so() {
     let (mut sessions, probes, window) = probed(1, 20, |_, at| Some((at, Ok(()))));
     sessions[0].write_period = None;
     sessions[0].read_period = Some(Nanos(100 * MS));
-    let outage = Outage::of(&sessions, &probes, window);
+    let outage = OutageResult::of(&sessions, &probes, window);
     assert_eq!(outage.unavailable, None);
     assert_eq!(outage.sessions[0].write_stall, None);
-    let nothing = Outage::of(&[], &[], window);
-    assert_eq!((nothing.worst(Kind::Read), nothing.errors()), (None, 0));
+    let nothing = OutageResult::of(&[], &[], window);
+    assert_eq!((nothing.worst(OpKind::Read), nothing.errors()), (None, 0));
     // A probe of nobody is left out.
-    let probe = Probe {
+    let probe = OutageProbe {
         session: 9,
         ..probes[0]
     };
-    assert!(Outage::of(&[], &[probe], window).sessions.is_empty());
+    assert!(OutageResult::of(&[], &[probe], window).sessions.is_empty());
 }
 
 #[test]
 fn an_outage_is_told_and_kept_whole() {
     let (sessions, probes, window) = probed(1, 40, |_, at| stalled(at, 15_000, 3_000));
-    let outage = Outage::of(&sessions, &probes, window);
+    let outage = OutageResult::of(&sessions, &probes, window);
     let text = outage.to_string();
     assert!(text.starts_with("session 0: writes stalled "), "{text}");
     assert!(text.contains("where the longest stall began"), "{text}");
     assert!(text.ends_with("resolution: ±20.0 ms"), "{text}");
     let json = serde_json::to_string(&outage).unwrap();
-    assert_eq!(serde_json::from_str::<Outage>(&json).unwrap(), outage);
+    assert_eq!(serde_json::from_str::<OutageResult>(&json).unwrap(), outage);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What faults do to servers, as values. It stands in no journal.
 
-use crate::fault::{Fault, Word};
+use crate::fault::{FaultCommand, FaultKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One thing that is done to a server to see what it carries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hurt {
+pub enum FaultAction {
     /// In a network namespace of ours: throw away what is sent to this address, or no more.
     Mute {
         /// The address.
@@ -24,9 +24,9 @@ pub enum Hurt {
         /// The command; the name of the fault and the word are added.
         command: Vec<String>,
         /// The fault.
-        fault: Fault,
+        fault: FaultKind,
         /// What is to be done with it.
-        word: Word,
+        word: FaultCommand,
     },
     /// Send malformed messages to every TCP port on which the processes that carry this mark listen.
     Malform {
@@ -54,30 +54,32 @@ pub enum Hurt {
     },
 }
 
-impl fmt::Display for Hurt {
+impl fmt::Display for FaultAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Hurt::Mute { address, on } => {
+            FaultAction::Mute { address, on } => {
                 let verb = if *on { "add" } else { "delete" };
                 write!(f, "ip route {verb} blackhole {address}")
             }
-            Hurt::Netem(how) if how.is_empty() => {
+            FaultAction::Netem(how) if how.is_empty() => {
                 write!(f, "tc qdisc delete dev eth0 root netem")
             }
-            Hurt::Netem(how) => {
+            FaultAction::Netem(how) => {
                 write!(f, "tc qdisc replace dev eth0 root netem {}", how.join(" "))
             }
-            Hurt::Fault {
+            FaultAction::Fault {
                 command,
                 fault,
                 word,
             } => write!(f, "{} {fault} {word}", command.join(" ")),
-            Hurt::Malform { mark, messages, .. } => write!(
+            FaultAction::Malform { mark, messages, .. } => write!(
                 f,
                 "send {messages} malformed messages to each port of the processes marked {mark}"
             ),
-            Hurt::End { mark } => write!(f, "kill -15 the processes marked {mark}, and wait"),
-            Hurt::Power { switch, on } => {
+            FaultAction::End { mark } => {
+                write!(f, "kill -15 the processes marked {mark}, and wait")
+            }
+            FaultAction::Power { switch, on } => {
                 write!(f, "{} {}", switch.join(" "), if *on { "on" } else { "off" })
             }
         }

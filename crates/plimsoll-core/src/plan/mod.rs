@@ -5,9 +5,10 @@
 mod hurt;
 mod site;
 
-pub use hurt::Hurt;
+pub use hurt::FaultAction;
 pub use site::{
-    Ask, HERE, Made, Node, Part, Parts, Proof, Question, Reach, Server, Site, file_name_of,
+    HERE, NodeTransport, PlanNode, ServerQuery, StackNodes, StackOutputs, StackPart, StackRequest,
+    StackSelfTest, StackServer, StackSpec, file_name_of,
 };
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use std::fmt;
 /// One argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Arg {
+pub enum PlanCommandArg {
     /// As it is.
     Text(String),
     /// The loop device that is backed by this file, looked up when the command runs.
@@ -27,25 +28,27 @@ pub enum Arg {
     ArrayOf(Vec<String>),
 }
 
-impl From<&str> for Arg {
-    fn from(text: &str) -> Arg {
-        Arg::Text(text.into())
+impl From<&str> for PlanCommandArg {
+    fn from(text: &str) -> PlanCommandArg {
+        PlanCommandArg::Text(text.into())
     }
 }
 
-impl From<String> for Arg {
-    fn from(text: String) -> Arg {
-        Arg::Text(text)
+impl From<String> for PlanCommandArg {
+    fn from(text: String) -> PlanCommandArg {
+        PlanCommandArg::Text(text)
     }
 }
 
-impl fmt::Display for Arg {
+impl fmt::Display for PlanCommandArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Arg::Text(text) if text.is_empty() || text.contains(' ') => write!(f, "'{text}'"),
-            Arg::Text(text) => f.write_str(text),
-            Arg::LoopOf(file) => write!(f, "<loop device of {file}>"),
-            Arg::ArrayOf(files) => write!(f, "<array of {}>", files.join(", ")),
+            PlanCommandArg::Text(text) if text.is_empty() || text.contains(' ') => {
+                write!(f, "'{text}'")
+            }
+            PlanCommandArg::Text(text) => f.write_str(text),
+            PlanCommandArg::LoopOf(file) => write!(f, "<loop device of {file}>"),
+            PlanCommandArg::ArrayOf(files) => write!(f, "<array of {}>", files.join(", ")),
         }
     }
 }
@@ -53,11 +56,11 @@ impl fmt::Display for Arg {
 /// A program and its arguments: never a shell string.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cmd {
+pub struct PlanCommand {
     /// Name, looked up in the path (and in the system directories `sbin`).
     pub program: String,
     /// Arguments.
-    pub args: Vec<Arg>,
+    pub args: Vec<PlanCommandArg>,
     /// Variables set for it, besides the mark.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -74,10 +77,10 @@ fn is_zero(limit_s: &u32) -> bool {
     *limit_s == 0
 }
 
-impl Cmd {
+impl PlanCommand {
     /// A command from words.
-    pub fn new<A: Into<Arg>>(program: &str, args: impl IntoIterator<Item = A>) -> Self {
-        Cmd {
+    pub fn new<A: Into<PlanCommandArg>>(program: &str, args: impl IntoIterator<Item = A>) -> Self {
+        PlanCommand {
             program: program.into(),
             args: args.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
@@ -100,7 +103,7 @@ impl Cmd {
     }
 }
 
-impl fmt::Display for Cmd {
+impl fmt::Display for PlanCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.env {
             write!(f, "{name}={value} ")?;
@@ -113,7 +116,7 @@ impl fmt::Display for Cmd {
 /// How to see that a daemon is ready for the next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ready {
+pub enum PlanReadinessCheck {
     /// A socket (or any file) exists at this path.
     Exists(String),
     /// The daemon listens on this TCP port of its node.
@@ -121,7 +124,7 @@ pub enum Ready {
     /// Something is mounted here.
     Mounted(String),
     /// This program, run again and again, ends with 0.
-    Succeeds(Cmd),
+    Succeeds(PlanCommand),
     /// The file at this path has at least this many bytes.
     Size {
         /// The file.
@@ -134,30 +137,30 @@ pub enum Ready {
 /// One change of a machine, or one look at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum PlanAction {
     /// Run a program to its end; it must exit with 0.
-    Run(Cmd),
+    Run(PlanCommand),
     /// Run a program to its end if another, run before it, ends with 0; for undoing what may not be
     /// there.
     RunIf {
         /// What is asked.
-        when: Cmd,
+        when: PlanCommand,
         /// What is run then; it must exit with 0.
-        run: Cmd,
+        run: PlanCommand,
     },
     /// Wait until a program, run again and again, ends with 0: for what goes on behind the back of
     /// who started it.
-    Await(Cmd),
+    Await(PlanCommand),
     /// Start a daemon in a session of its own, marked, with its output in `log`.
     Start {
         /// The daemon.
-        cmd: Cmd,
+        cmd: PlanCommand,
         /// Its mark: how it is found again, even when nobody noted its process number.
         mark: String,
         /// File for its output.
         log: String,
         /// When the next step may begin.
-        ready: Ready,
+        ready: PlanReadinessCheck,
     },
     /// End every process that carries this mark.
     Stop {
@@ -289,7 +292,7 @@ pub enum Action {
         up: bool,
     },
     /// Do something of a fault to a server, or end it.
-    Hurt(Hurt),
+    Hurt(FaultAction),
     /// Make an instance of the kernel's tracer, apart from everybody else's, by its name.
     MakeTracing(String),
     /// Remove an instance of the kernel's tracer of ours, with all that it was set to.
@@ -305,43 +308,45 @@ pub enum Action {
         /// What must be mounted there: one of these, as the mount table names it. Anything of that
         /// type where there are none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        sources: Vec<Arg>,
+        sources: Vec<PlanCommandArg>,
     },
 }
 
-impl Action {
+impl PlanAction {
     /// What is removed by its path on the machine, if that is what this does.
     #[must_use]
     pub fn removed_path(&self) -> Option<&str> {
         match self {
-            Action::RemoveDir(path)
-            | Action::RemoveDirOf { path, .. }
-            | Action::RemoveFile(path) => Some(path),
+            PlanAction::RemoveDir(path)
+            | PlanAction::RemoveDirOf { path, .. }
+            | PlanAction::RemoveFile(path) => Some(path),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for PlanAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Action::Run(cmd) => write!(f, "{cmd}"),
-            Action::RunIf { when, run } => write!(f, "{run}, if this ends with 0: {when}"),
-            Action::Await(cmd) => write!(f, "wait for '{cmd}'"),
-            Action::Start { cmd, .. } => write!(f, "{cmd} &"),
-            Action::Stop { mark } => write!(f, "end the processes marked {mark}"),
-            Action::Kill { mark } => write!(f, "kill -9 the processes marked {mark}"),
-            Action::Pause { mark } => write!(f, "kill -STOP the processes marked {mark}"),
-            Action::Resume { mark } => write!(f, "kill -CONT the processes marked {mark}"),
-            Action::MakeDir(path) => write!(f, "mkdir {path}"),
-            Action::RemoveDir(path) | Action::RemoveDirOf { path, .. } => write!(f, "rm -r {path}"),
-            Action::MakeRemoteDir { address, name } => write!(f, "mkdir {name} on {address}"),
-            Action::RemoveRemoteDir { address, name } => write!(f, "rm -r {name} on {address}"),
-            Action::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
-            Action::WriteFile { path, .. } => write!(f, "write {path}"),
-            Action::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
-            Action::CopySecret { from, to } => write!(f, "copy {from} of here to {to}"),
-            Action::TellAccount {
+            PlanAction::Run(cmd) => write!(f, "{cmd}"),
+            PlanAction::RunIf { when, run } => write!(f, "{run}, if this ends with 0: {when}"),
+            PlanAction::Await(cmd) => write!(f, "wait for '{cmd}'"),
+            PlanAction::Start { cmd, .. } => write!(f, "{cmd} &"),
+            PlanAction::Stop { mark } => write!(f, "end the processes marked {mark}"),
+            PlanAction::Kill { mark } => write!(f, "kill -9 the processes marked {mark}"),
+            PlanAction::Pause { mark } => write!(f, "kill -STOP the processes marked {mark}"),
+            PlanAction::Resume { mark } => write!(f, "kill -CONT the processes marked {mark}"),
+            PlanAction::MakeDir(path) => write!(f, "mkdir {path}"),
+            PlanAction::RemoveDir(path) | PlanAction::RemoveDirOf { path, .. } => {
+                write!(f, "rm -r {path}")
+            }
+            PlanAction::MakeRemoteDir { address, name } => write!(f, "mkdir {name} on {address}"),
+            PlanAction::RemoveRemoteDir { address, name } => write!(f, "rm -r {name} on {address}"),
+            PlanAction::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
+            PlanAction::WriteFile { path, .. } => write!(f, "write {path}"),
+            PlanAction::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
+            PlanAction::CopySecret { from, to } => write!(f, "copy {from} of here to {to}"),
+            PlanAction::TellAccount {
                 socket,
                 user,
                 secret,
@@ -349,21 +354,23 @@ impl fmt::Display for Action {
                 f,
                 "tell {socket} the account {user} with the secret in {secret}"
             ),
-            Action::RemoveFile(path) => write!(f, "rm {path}"),
-            Action::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
-            Action::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),
-            Action::StopArray(files) => write!(f, "mdadm --stop {}", Arg::ArrayOf(files.clone())),
-            Action::Unmount(path) => write!(f, "umount {path}"),
-            Action::MakeNamespace(name) => write!(f, "ip netns add {name}"),
-            Action::RemoveNamespace(name) => write!(f, "ip netns delete {name}"),
-            Action::MakeBridge { name, address } => {
+            PlanAction::RemoveFile(path) => write!(f, "rm {path}"),
+            PlanAction::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
+            PlanAction::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),
+            PlanAction::StopArray(files) => {
+                write!(f, "mdadm --stop {}", PlanCommandArg::ArrayOf(files.clone()))
+            }
+            PlanAction::Unmount(path) => write!(f, "umount {path}"),
+            PlanAction::MakeNamespace(name) => write!(f, "ip netns add {name}"),
+            PlanAction::RemoveNamespace(name) => write!(f, "ip netns delete {name}"),
+            PlanAction::MakeBridge { name, address } => {
                 write!(
                     f,
                     "ip link add {name} type bridge; ip address add {address} dev {name}; \
                      ip rule add to its network: root of this machine alone"
                 )
             }
-            Action::JoinBridge {
+            PlanAction::JoinBridge {
                 bridge,
                 namespace,
                 link,
@@ -373,15 +380,15 @@ impl fmt::Display for Action {
                 "ip link add {link} master {bridge} type veth peer name eth0 netns {namespace}; \
                  ip -n {namespace} address add {address} dev eth0"
             ),
-            Action::RemoveLink(name) => write!(f, "ip link delete {name}"),
-            Action::SetLink { name, up } => {
+            PlanAction::RemoveLink(name) => write!(f, "ip link delete {name}"),
+            PlanAction::SetLink { name, up } => {
                 write!(f, "ip link set {name} {}", if *up { "up" } else { "down" })
             }
-            Action::Hurt(hurt) => write!(f, "{hurt}"),
-            Action::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
-            Action::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
-            Action::PortFree(port) => write!(f, "check that port {port} is free"),
-            Action::MountIs {
+            PlanAction::Hurt(hurt) => write!(f, "{hurt}"),
+            PlanAction::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
+            PlanAction::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
+            PlanAction::PortFree(port) => write!(f, "check that port {port} is free"),
+            PlanAction::MountIs {
                 path,
                 file_system,
                 sources,
@@ -393,7 +400,7 @@ impl fmt::Display for Action {
     }
 }
 
-fn fmt_sources(sources: &[Arg], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn fmt_sources(sources: &[PlanCommandArg], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (n, source) in sources.iter().enumerate() {
         let word = if n == 0 { "of" } else { "or" };
         write!(f, " {word} {source}")?;
@@ -407,21 +414,21 @@ pub const TRACING: &str = "/sys/kernel/tracing";
 /// One reversible step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct PlanStep {
     /// What it is for; completes "failed to …".
     pub why: String,
     /// Name of the node it is done on.
     #[serde(default = "here", skip_serializing_if = "is_here")]
     pub node: String,
     /// What it does.
-    pub apply: Action,
+    pub apply: PlanAction,
     /// How it is undone; must be safe when `apply` did not happen or happened twice.
-    pub undo: Option<Action>,
+    pub undo: Option<PlanAction>,
     /// How it is taken back when a later step of the same change of a standing stack fails and the
     /// rest of the stack stays, where that is not how it is undone with the whole: a disk is taken
     /// out of a file system that goes on, and simply goes with one that does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<Action>,
+    pub back: Option<PlanAction>,
 }
 
 fn here() -> String {
@@ -437,18 +444,18 @@ fn is_here(node: &str) -> bool {
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
 }
 
 impl Plan {
     /// Adds a step on this machine.
-    pub fn step(&mut self, why: &str, apply: Action, undo: Option<Action>) {
+    pub fn step(&mut self, why: &str, apply: PlanAction, undo: Option<PlanAction>) {
         self.step_on(HERE, why, apply, undo);
     }
 
     /// Adds a step on the node of this name.
-    pub fn step_on(&mut self, node: &str, why: &str, apply: Action, undo: Option<Action>) {
-        self.steps.push(Step {
+    pub fn step_on(&mut self, node: &str, why: &str, apply: PlanAction, undo: Option<PlanAction>) {
+        self.steps.push(PlanStep {
             why: why.into(),
             node: node.into(),
             apply,
@@ -461,7 +468,7 @@ impl Plan {
     ///
     /// # Panics
     /// When there is no step yet.
-    pub fn taken_back_by(&mut self, back: Action) {
+    pub fn taken_back_by(&mut self, back: PlanAction) {
         self.steps.last_mut().expect("a step was added before").back = Some(back);
     }
 }

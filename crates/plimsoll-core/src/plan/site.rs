@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-use super::{Action, Cmd};
+use super::{PlanAction, PlanCommand};
 
 /// Name of the node that is this machine, with its own network.
 pub const HERE: &str = "here";
@@ -13,7 +13,7 @@ pub const HERE: &str = "here";
 /// One part of a stack: its base or a layer, with what was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct StackPart {
     /// Name of the recipe.
     pub name: String,
     /// Settings and their values, in the order in which they were given.
@@ -21,7 +21,7 @@ pub struct Part {
     pub given: Vec<(String, String)>,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for StackPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if self.given.is_empty() {
@@ -39,18 +39,18 @@ impl fmt::Display for Part {
 /// A stack as it is written: `gluster(volume=replicate)+tenant(tls=on)+crypt`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parts {
+pub struct StackSpec {
     /// What makes storage.
-    pub base: Part,
+    pub base: StackPart,
     /// What is put over it, from below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub layers: Vec<Part>,
+    pub layers: Vec<StackPart>,
 }
 
-impl Parts {
+impl StackSpec {
     /// The layer of this name, if it is there.
     #[must_use]
-    pub fn layer(&self, name: &str) -> Option<&Part> {
+    pub fn layer(&self, name: &str) -> Option<&StackPart> {
         self.layers.iter().find(|part| part.name == name)
     }
 
@@ -92,7 +92,7 @@ fn checksum(text: &str) -> u16 {
     u16::from_be_bytes([a ^ c, b ^ d])
 }
 
-impl fmt::Display for Parts {
+impl fmt::Display for StackSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.base)?;
         self.layers.iter().try_for_each(|part| write!(f, "+{part}"))
@@ -102,7 +102,7 @@ impl fmt::Display for Parts {
 /// How commands get to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum NodeTransport {
     /// They are started on this machine.
     Here,
     /// They are started on this machine, in this network namespace.
@@ -112,23 +112,23 @@ pub enum Reach {
     Agent(Vec<String>),
 }
 
-impl Reach {
+impl NodeTransport {
     /// Whether its commands run on this machine, whatever its network: its files are ours, and its
     /// disk is the same.
     #[must_use]
     pub fn is_this_machine(&self) -> bool {
-        !matches!(self, Reach::Agent(_))
+        !matches!(self, NodeTransport::Agent(_))
     }
 }
 
 /// A machine, or what stands for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Node {
+pub struct PlanNode {
     /// Its name: lower-case letters and digits.
     pub name: String,
     /// How commands get there.
-    pub reach: Reach,
+    pub reach: NodeTransport,
     /// Address at which the other nodes reach it.
     pub address: String,
     /// Directory on it below which everything is made.
@@ -155,34 +155,34 @@ pub struct Node {
     pub faults: Vec<String>,
 }
 
-impl Node {
+impl PlanNode {
     /// Whether it has a network of its own, so that every port of its address is its own.
     #[must_use]
     pub fn has_network(&self) -> bool {
-        self.reach != Reach::Here
+        self.reach != NodeTransport::Here
     }
 }
 
 /// The nodes a stack is spread over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Site {
+pub struct StackNodes {
     /// Where the storage is used: this machine.
-    pub client: Node,
+    pub client: PlanNode,
     /// Where it is served from, as many as the stack asked for. They may be one and the same.
-    pub servers: Vec<Node>,
+    pub servers: Vec<PlanNode>,
 }
 
 /// What somebody asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct StackRequest {
     /// The stack.
-    pub parts: Parts,
+    pub parts: StackSpec,
     /// Size of each server's disk.
     pub size_bytes: u64,
     /// Where.
-    pub site: Site,
+    pub site: StackNodes,
     /// Programs that commands of this journal may name besides those of recipes, since the user
     /// named them himself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -192,7 +192,7 @@ pub struct Ask {
 /// A server of a stack: what is watched while it works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct StackServer {
     /// What reports call it: `n1`, `tgt0`.
     pub name: String,
     /// The node it runs on.
@@ -200,18 +200,18 @@ pub struct Server {
     /// Marks of its processes; none where a kernel serves.
     pub marks: Vec<String>,
     /// What is asked about it on its node, where only one of the servers serves at a time; one of the words
-    /// of [`Question`] is added.
+    /// of [`ServerQuery`] is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Cmd>,
+    pub asked: Option<PlanCommand>,
     /// What lets it serve again after its machine was off, in order; empty where that is not known, or
     /// where a proof says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub restore: Vec<(String, Action)>,
+    pub restore: Vec<(String, PlanAction)>,
 }
 
 /// What a server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub enum ServerQuery {
     /// Whether it is the one that serves: the command ends with 0 then.
     Serves,
     /// How it is, one thing a line.
@@ -222,15 +222,15 @@ pub enum Question {
     Switch,
 }
 
-impl Server {
+impl StackServer {
     /// The command that asks it, if it can be asked.
     #[must_use]
-    pub fn question(&self, question: Question) -> Option<Cmd> {
+    pub fn question(&self, question: ServerQuery) -> Option<PlanCommand> {
         let word = match question {
-            Question::Serves => "serves",
-            Question::How => "how",
-            Question::Events => "events",
-            Question::Switch => "switch",
+            ServerQuery::Serves => "serves",
+            ServerQuery::How => "how",
+            ServerQuery::Events => "events",
+            ServerQuery::Switch => "switch",
         };
         let mut asked = self.asked.clone()?;
         asked.args.push(word.into());
@@ -241,7 +241,7 @@ impl Server {
 /// Something that must be seen of a stack before it is trusted, besides that it keeps data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Proof {
+pub enum StackSelfTest {
     /// An `fsync` of the client makes the disk below this directory of this node flush.
     Flushes {
         /// The node.
@@ -265,12 +265,12 @@ pub enum Proof {
         node: String,
         /// What must be done first: a mount, say. If one of these fails, that is a refusal too.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        before: Vec<Action>,
+        before: Vec<PlanAction>,
         /// What is tried then.
-        attempt: Box<Cmd>,
+        attempt: Box<PlanCommand>,
         /// What cleans up, in order, whether it worked or not.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        undo: Vec<Action>,
+        undo: Vec<PlanAction>,
     },
     /// No other user of the node gains anything: he can look into none of these directories, and what
     /// the processes of these marks serve on ports of the node, and at these addresses, is not served
@@ -299,16 +299,16 @@ pub enum Proof {
         /// The node, as the report calls it.
         node: String,
         /// What takes it away: node and action.
-        lose: Vec<(String, Action)>,
+        lose: Vec<(String, PlanAction)>,
         /// What brings it back, in order.
-        restore: Vec<(String, Action)>,
+        restore: Vec<(String, PlanAction)>,
     },
 }
 
 /// What a plan makes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Made {
+pub struct StackOutputs {
     /// The directory to measure on; empty where there is an address instead, and where only other
     /// machines can have it mounted, each on its own.
     pub mount_dir: String,
@@ -326,17 +326,17 @@ pub struct Made {
     pub description: String,
     /// Who serves it.
     #[serde(default)]
-    pub servers: Vec<Server>,
+    pub servers: Vec<StackServer>,
     /// What must be seen before it is trusted.
     #[serde(default)]
-    pub proofs: Vec<Proof>,
+    pub proofs: Vec<StackSelfTest>,
     /// Whether its servers cut each other's power when they are lost, so that any of them may be off after
     /// a fault.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fences: bool,
 }
 
-impl Made {
+impl StackOutputs {
     /// Where it is measured: the directory, or the address.
     #[must_use]
     pub fn place(&self) -> &str {
@@ -348,9 +348,9 @@ impl Made {
 mod tests {
     use super::*;
 
-    fn part(name: &str, given: &[(&str, &str)]) -> Part {
+    fn part(name: &str, given: &[(&str, &str)]) -> StackPart {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        Part {
+        StackPart {
             name: name.into(),
             given: given.iter().map(own).collect(),
         }
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn different_stacks_have_different_file_names() {
-        let plain = Parts {
+        let plain = StackSpec {
             base: part("iscsi", &[]),
             layers: vec![],
         };
@@ -367,7 +367,7 @@ mod tests {
         for volume in ["distribute", "replicate", "disperse"] {
             for layers in [vec![], vec![part("crypt", &[("mode", "a")])]] {
                 let base = part("gluster", &[("volume", volume)]);
-                let name = Parts { base, layers }.file_name();
+                let name = StackSpec { base, layers }.file_name();
                 assert!(name.len() <= 40, "{name}");
                 assert!(names.insert(name));
             }
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_stack_is_shown_as_it_is_written() {
-        let parts = Parts {
+        let parts = StackSpec {
             base: part("gluster", &[("volume", "disperse"), ("nodes", "3")]),
             layers: vec![part("tenant", &[("tls", "on")]), part("crypt", &[])],
         };

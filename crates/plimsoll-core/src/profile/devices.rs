@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// What a device is made of, as far as its name tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layer {
+pub enum DeviceKind {
     /// A whole disk, or what its name does not tell to be anything else.
     Disk,
     /// A part of a disk.
@@ -41,32 +41,32 @@ pub enum Layer {
     Total,
 }
 
-impl Layer {
+impl DeviceKind {
     /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Layer::Disk => "disk",
-            Layer::Partition => "partition",
-            Layer::DeviceMapper => "device mapper",
-            Layer::Multipath => "multipath",
-            Layer::Md => "md",
-            Layer::Loop => "loop",
-            Layer::Volume => "volume",
-            Layer::Cache => "bcache",
-            Layer::Replica => "drbd",
-            Layer::Zvol => "zvol",
-            Layer::Path => "path",
-            Layer::VirtualDisk => "virtual disk",
-            Layer::Total => "total",
+            DeviceKind::Disk => "disk",
+            DeviceKind::Partition => "partition",
+            DeviceKind::DeviceMapper => "device mapper",
+            DeviceKind::Multipath => "multipath",
+            DeviceKind::Md => "md",
+            DeviceKind::Loop => "loop",
+            DeviceKind::Volume => "volume",
+            DeviceKind::Cache => "bcache",
+            DeviceKind::Replica => "drbd",
+            DeviceKind::Zvol => "zvol",
+            DeviceKind::Path => "path",
+            DeviceKind::VirtualDisk => "virtual disk",
+            DeviceKind::Total => "total",
         }
     }
 
     /// The layer of the device `name` among all devices of its recording, and the device it is a
     /// part of, for a partition.
-    fn of<'a>(name: &'a str, all: &DeviceNames<'_>) -> (Layer, Option<&'a str>) {
+    fn of<'a>(name: &'a str, all: &DeviceNames<'_>) -> (DeviceKind, Option<&'a str>) {
         if let Some(disk) = parent(name) {
-            return (Layer::Partition, Some(disk));
+            return (DeviceKind::Partition, Some(disk));
         }
         let known = NAMES.iter().find(|(prefix, rest, _)| {
             let behind = name.strip_prefix(prefix);
@@ -74,14 +74,14 @@ impl Layer {
         });
         let layer = match known {
             Some((.., layer)) => *layer,
-            None if is_nvme_path(name) => Layer::Path,
-            None if all.is_letter_of_a_disk(name) => Layer::Volume,
-            None if all.has_parts_of(name) => Layer::Total,
+            None if is_nvme_path(name) => DeviceKind::Path,
+            None if all.is_letter_of_a_disk(name) => DeviceKind::Volume,
+            None if all.has_parts_of(name) => DeviceKind::Total,
             // What iostat -N calls the volumes of the device mapper.
             None if name.contains('-') && !name.starts_with("dev") && all.has_hardware => {
-                Layer::DeviceMapper
+                DeviceKind::DeviceMapper
             }
-            None => Layer::Disk,
+            None => DeviceKind::Disk,
         };
         (layer, None)
     }
@@ -106,23 +106,23 @@ impl Rest {
 }
 
 /// Names that tell a layer above disks.
-const NAMES: [(&str, Rest, Layer); 16] = [
-    ("dm-", Rest::Number, Layer::DeviceMapper),
-    ("VxVM", Rest::Number, Layer::DeviceMapper),
-    ("mpath", Rest::Anything, Layer::Multipath),
-    ("emcpower", Rest::Number, Layer::Multipath),
-    ("emcpower", Rest::Letters, Layer::Multipath),
-    ("hdiskpower", Rest::Number, Layer::Multipath),
-    ("VxDMP", Rest::Number, Layer::Multipath),
-    ("md", Rest::Number, Layer::Md),
-    ("dev9-", Rest::Number, Layer::Md),
-    ("md_", Rest::Anything, Layer::Md),
-    ("loop", Rest::Number, Layer::Loop),
-    ("dev7-", Rest::Number, Layer::Loop),
-    ("bcache", Rest::Number, Layer::Cache),
-    ("drbd", Rest::Number, Layer::Replica),
-    ("dev147-", Rest::Number, Layer::Replica),
-    ("zd", Rest::Number, Layer::Zvol),
+const NAMES: [(&str, Rest, DeviceKind); 16] = [
+    ("dm-", Rest::Number, DeviceKind::DeviceMapper),
+    ("VxVM", Rest::Number, DeviceKind::DeviceMapper),
+    ("mpath", Rest::Anything, DeviceKind::Multipath),
+    ("emcpower", Rest::Number, DeviceKind::Multipath),
+    ("emcpower", Rest::Letters, DeviceKind::Multipath),
+    ("hdiskpower", Rest::Number, DeviceKind::Multipath),
+    ("VxDMP", Rest::Number, DeviceKind::Multipath),
+    ("md", Rest::Number, DeviceKind::Md),
+    ("dev9-", Rest::Number, DeviceKind::Md),
+    ("md_", Rest::Anything, DeviceKind::Md),
+    ("loop", Rest::Number, DeviceKind::Loop),
+    ("dev7-", Rest::Number, DeviceKind::Loop),
+    ("bcache", Rest::Number, DeviceKind::Cache),
+    ("drbd", Rest::Number, DeviceKind::Replica),
+    ("dev147-", Rest::Number, DeviceKind::Replica),
+    ("zd", Rest::Number, DeviceKind::Zvol),
 ];
 
 /// Kinds of disks that have letters, and numbers for their parts.
@@ -227,19 +227,19 @@ fn parent(name: &str) -> Option<&str> {
 /// What a device is made of, as its recording tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Made {
+pub struct DeviceComposition {
     /// What it is.
-    pub layer: Layer,
+    pub layer: DeviceKind,
     /// Of a disk that is reached on several ways: these, each of them a device of the recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
 }
 
-impl Made {
+impl DeviceComposition {
     /// Of this layer, with nothing to be said beyond.
     #[must_use]
-    pub fn of(layer: Layer) -> Made {
-        Made {
+    pub fn of(layer: DeviceKind) -> DeviceComposition {
+        DeviceComposition {
             layer,
             paths: Vec::new(),
         }
@@ -248,49 +248,52 @@ impl Made {
 
 /// A device beside the others of its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Side {
+pub struct DeviceClassification {
     /// What it is made of.
-    pub layer: Layer,
+    pub layer: DeviceKind,
     /// Whether its load is that of other devices of the recording, seen again.
     pub counted_again: bool,
 }
 
-impl Side {
+impl DeviceClassification {
     /// Of each of the devices of a recording, by what is `told` of it, else by its name.
     #[must_use]
-    pub fn of(names: &[String], told: &dyn Fn(&str) -> Option<Made>) -> Vec<Side> {
+    pub fn of(
+        names: &[String],
+        told: &dyn Fn(&str) -> Option<DeviceComposition>,
+    ) -> Vec<DeviceClassification> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let all = DeviceNames::of(&names);
-        let made: Vec<Option<Made>> = names.iter().map(|name| told(name)).collect();
+        let made: Vec<Option<DeviceComposition>> = names.iter().map(|name| told(name)).collect();
         let layers = names.iter().zip(&made).map(|(name, made)| {
-            let (layer, disk) = Layer::of(name, &all);
+            let (layer, disk) = DeviceKind::of(name, &all);
             let told = made.as_ref().map(|made| made.layer);
             // That it is the sum of others its name knows best.
             (
-                told.filter(|_| layer != Layer::Total).unwrap_or(layer),
+                told.filter(|_| layer != DeviceKind::Total).unwrap_or(layer),
                 disk,
             )
         });
-        let layers: Vec<(Layer, Option<&str>)> = layers.collect();
-        let several = |made: &&Made| made.paths.iter().all(|way| all.contains(way));
-        let several = |made: &&Made| made.paths.len() > 1 && several(made);
+        let layers: Vec<(DeviceKind, Option<&str>)> = layers.collect();
+        let several = |made: &&DeviceComposition| made.paths.iter().all(|way| all.contains(way));
+        let several = |made: &&DeviceComposition| made.paths.len() > 1 && several(made);
         let ways: BTreeSet<&str> = (made.iter().flatten().filter(several))
             .flat_map(|disk| disk.paths.iter().map(String::as_str))
             .collect();
-        let is_disk = |layer: Layer| matches!(layer, Layer::Disk | Layer::Partition);
+        let is_disk = |layer: DeviceKind| matches!(layer, DeviceKind::Disk | DeviceKind::Partition);
         let has_disks = layers.iter().any(|(layer, _)| is_disk(*layer));
-        let has_whole = layers.iter().any(|(layer, _)| *layer == Layer::Disk);
+        let has_whole = layers.iter().any(|(layer, _)| *layer == DeviceKind::Disk);
         let each = names.iter().zip(&made).zip(layers);
-        each.map(|((name, made), (layer, disk))| Side {
+        each.map(|((name, made), (layer, disk))| DeviceClassification {
             layer,
             counted_again: match disk {
                 _ if made.as_ref().is_some_and(|made| several(&made)) => false,
                 _ if ways.contains(name) => true,
                 Some(disk) if disk == *name => is_scsi_whole_there(disk, &all),
                 Some(disk) => all.contains(disk),
-                None if layer == Layer::Total => true,
-                None if layer == Layer::Partition => has_whole,
-                None => layer != Layer::Disk && has_disks,
+                None if layer == DeviceKind::Total => true,
+                None if layer == DeviceKind::Partition => has_whole,
+                None => layer != DeviceKind::Disk && has_disks,
             },
         })
         .collect()
@@ -304,7 +307,7 @@ pub struct DeviceLoad {
     /// Its name in the recording.
     pub name: String,
     /// What it is made of.
-    pub layer: Layer,
+    pub layer: DeviceKind,
     /// Whether its load is that of other devices of the recording, seen again: it is left out of
     /// the totals.
     pub counted_again: bool,
@@ -328,7 +331,7 @@ pub struct DeviceLoad {
 /// told by all, the last one that some tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RankedBy {
+pub enum DeviceRankingKey {
     /// The time their operations took together.
     Queue,
     /// The time they were busy.
@@ -342,9 +345,9 @@ pub enum RankedBy {
 /// All devices of a recording, most loaded first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Devices {
+pub struct DeviceRanking {
     /// By what they are ranked.
-    pub ranked_by: RankedBy,
+    pub ranked_by: DeviceRankingKey,
     /// The devices. What is counted again stands where its load puts it.
     pub devices: Vec<DeviceLoad>,
     /// Operations per second of all devices that are not counted again; `None` when none tells them.
@@ -353,13 +356,16 @@ pub struct Devices {
     pub bytes_per_s: Option<f64>,
 }
 
-impl Devices {
+impl DeviceRanking {
     /// Ranks devices, and finds out which of them are layers above others, or ways to one: by what
     /// is `told` of them, else by their names. Their `layer` and `counted_again` are set here.
     #[must_use]
-    pub fn rank(mut devices: Vec<DeviceLoad>, told: &dyn Fn(&str) -> Option<Made>) -> Devices {
+    pub fn rank(
+        mut devices: Vec<DeviceLoad>,
+        told: &dyn Fn(&str) -> Option<DeviceComposition>,
+    ) -> DeviceRanking {
         let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
-        let sides = Side::of(&names, told);
+        let sides = DeviceClassification::of(&names, told);
         for (device, side) in devices.iter_mut().zip(sides) {
             device.layer = side.layer;
             device.counted_again = side.counted_again;
@@ -380,7 +386,7 @@ impl Devices {
             counted.filter_map(of).reduce(|a, b| a + b)
         };
         let (ops_per_s, bytes_per_s) = (sum(|d| d.ops_per_s), sum(|d| d.bytes_per_s));
-        Devices {
+        DeviceRanking {
             ranked_by,
             devices,
             ops_per_s,
@@ -404,37 +410,43 @@ fn is_scsi_whole_there(name: &str, all: &DeviceNames<'_>) -> bool {
     minor.is_some_and(|minor| all.contains(&format!("dev8-{}", minor / 16 * 16)))
 }
 
-impl RankedBy {
-    const ALL: [RankedBy; 4] = [
-        RankedBy::Queue,
-        RankedBy::Busy,
-        RankedBy::Operations,
-        RankedBy::Bytes,
+impl DeviceRankingKey {
+    const ALL: [DeviceRankingKey; 4] = [
+        DeviceRankingKey::Queue,
+        DeviceRankingKey::Busy,
+        DeviceRankingKey::Operations,
+        DeviceRankingKey::Bytes,
     ];
 
     fn figure(self, device: &DeviceLoad) -> Option<f64> {
         match self {
-            RankedBy::Queue => device.queue,
-            RankedBy::Busy => device.busy,
-            RankedBy::Operations => device.ops_per_s,
-            RankedBy::Bytes => device.bytes_per_s,
+            DeviceRankingKey::Queue => device.queue,
+            DeviceRankingKey::Busy => device.busy,
+            DeviceRankingKey::Operations => device.ops_per_s,
+            DeviceRankingKey::Bytes => device.bytes_per_s,
         }
     }
 }
 
-fn ranked_by(devices: &[DeviceLoad]) -> RankedBy {
+fn ranked_by(devices: &[DeviceLoad]) -> DeviceRankingKey {
     let has_load = |device: &&DeviceLoad| {
-        let figures = RankedBy::ALL.map(|by| by.figure(device));
+        let figures = DeviceRankingKey::ALL.map(|by| by.figure(device));
         figures.into_iter().flatten().any(|figure| figure > 0.0)
     };
     let loaded: Vec<&DeviceLoad> = devices.iter().filter(has_load).collect();
-    let tells = |by: &RankedBy, all: bool| match all {
+    let tells = |by: &DeviceRankingKey, all: bool| match all {
         true => loaded.iter().all(|device| by.figure(device).is_some()),
         false => loaded.iter().any(|device| by.figure(device).is_some()),
     };
-    let by_all = RankedBy::ALL.into_iter().find(|by| tells(by, true));
-    let by_some = || RankedBy::ALL.into_iter().rfind(|by| tells(by, false));
-    by_all.or_else(by_some).unwrap_or(RankedBy::Operations)
+    let by_all = DeviceRankingKey::ALL.into_iter().find(|by| tells(by, true));
+    let by_some = || {
+        DeviceRankingKey::ALL
+            .into_iter()
+            .rfind(|by| tells(by, false))
+    };
+    by_all
+        .or_else(by_some)
+        .unwrap_or(DeviceRankingKey::Operations)
 }
 
 #[cfg(test)]
@@ -444,7 +456,7 @@ mod tests {
     fn device(name: &str, ops_per_s: f64, busy: Option<f64>) -> DeviceLoad {
         DeviceLoad {
             name: name.into(),
-            layer: Layer::Disk,
+            layer: DeviceKind::Disk,
             counted_again: false,
             ops_per_s: Some(ops_per_s),
             read_share: None,
@@ -457,7 +469,7 @@ mod tests {
 
     fn again(names: &[&str]) -> Vec<String> {
         let devices = names.iter().map(|name| device(name, 1.0, None)).collect();
-        let ranked = Devices::rank(devices, &|_| None);
+        let ranked = DeviceRanking::rank(devices, &|_| None);
         let again = ranked.devices.into_iter().filter(|d| d.counted_again);
         again
             .map(|d| format!("{} {}", d.name, d.layer.name()))
@@ -501,7 +513,7 @@ mod tests {
     #[test]
     fn devices_are_ranked_by_what_all_of_them_tell_and_summed_once() {
         let busy = |name: &str, ops, busy| device(name, ops, Some(busy));
-        let ranked = Devices::rank(
+        let ranked = DeviceRanking::rank(
             vec![
                 busy("sda", 10.0, 0.2),
                 busy("sdb", 5.0, 0.9),
@@ -512,16 +524,16 @@ mod tests {
         );
         let order: Vec<&str> = ranked.devices.iter().map(|d| d.name.as_str()).collect();
         assert_eq!(order, ["dm-0", "sdb", "sda", "sdc"]);
-        assert_eq!(ranked.ranked_by, RankedBy::Busy);
+        assert_eq!(ranked.ranked_by, DeviceRankingKey::Busy);
         assert_eq!(ranked.busiest().unwrap().name, "sdb");
         assert!((ranked.ops_per_s.unwrap() - 15.0).abs() < 1e-9);
-        let ranked = Devices::rank(
+        let ranked = DeviceRanking::rank(
             vec![device("sda", 1.0, None), busy("sdb", 0.5, 0.9)],
             &|_| None,
         );
-        assert_eq!(ranked.ranked_by, RankedBy::Operations);
+        assert_eq!(ranked.ranked_by, DeviceRankingKey::Operations);
         assert_eq!(ranked.busiest().unwrap().name, "sda");
-        let none = Devices::rank(Vec::new(), &|_| None);
+        let none = DeviceRanking::rank(Vec::new(), &|_| None);
         assert_eq!((none.busiest(), none.bytes_per_s), (None, None));
     }
 
@@ -532,11 +544,11 @@ mod tests {
             bytes_per_s: Some(bytes_per_s),
             ..device(name, 0.0, None)
         };
-        let ranked = Devices::rank(
+        let ranked = DeviceRanking::rank(
             vec![bytes("sda", 84.0), bytes("sdb", 0.0), bytes("sdr", 1005.0)],
             &|_| None,
         );
-        assert_eq!(ranked.ranked_by, RankedBy::Bytes);
+        assert_eq!(ranked.ranked_by, DeviceRankingKey::Bytes);
         assert_eq!(ranked.busiest().unwrap().name, "sdr");
         assert_eq!((ranked.ops_per_s, ranked.bytes_per_s), (None, Some(1089.0)));
     }
@@ -583,17 +595,17 @@ mod tests {
     fn what_a_recording_tells_goes_before_names_and_ways_to_a_disk_are_set_aside() {
         let names = ["sda", "sdb", "sdc", "36001", "data", "backup", "c1"].map(String::from);
         let told = |name: &str| match name {
-            "36001" => Some(Made {
-                layer: Layer::Multipath,
+            "36001" => Some(DeviceComposition {
+                layer: DeviceKind::Multipath,
                 paths: ["sda", "sdb"].map(Into::into).to_vec(),
             }),
-            "data" => Some(Made::of(Layer::DeviceMapper)),
-            "backup" => Some(Made::of(Layer::Md)),
-            "c1" => Some(Made::of(Layer::Partition)),
+            "data" => Some(DeviceComposition::of(DeviceKind::DeviceMapper)),
+            "backup" => Some(DeviceComposition::of(DeviceKind::Md)),
+            "c1" => Some(DeviceComposition::of(DeviceKind::Partition)),
             _ => None,
         };
         let again = |names: &[String]| -> Vec<String> {
-            let sides = Side::of(names, &told);
+            let sides = DeviceClassification::of(names, &told);
             let both = names.iter().zip(sides);
             let again = both.filter(|(_, side)| side.counted_again);
             again.map(|(name, _)| name.clone()).collect()

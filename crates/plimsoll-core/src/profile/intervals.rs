@@ -70,7 +70,7 @@ fn quotient(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
 /// A point of a chart: one interval, or several neighbours together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Point {
+pub struct ProfilePoint {
     /// From the start of what is shown to the start of the point, seconds.
     pub from_s: f64,
     /// To its end.
@@ -104,12 +104,12 @@ pub struct Point {
 /// Intervals put together to at most so many points of equal steps, however many intervals come; a
 /// step with a gap in it is a point on either side.
 #[derive(Debug, Clone)]
-pub struct Points {
+pub struct ProfileDownsampler {
     from_unix_ns: u64,
     step_ns: f64,
-    bins: Vec<Bin>,
+    bins: Vec<ProfileTimeBin>,
     /// What lies before a gap inside a step, of which the rest is in `bins`.
-    before_gaps: Vec<Bin>,
+    before_gaps: Vec<ProfileTimeBin>,
 }
 
 /// A gap of this part of a step and more is a hole; what is shorter could not be seen.
@@ -117,7 +117,7 @@ const HOLE_MIN: f64 = 0.25;
 
 /// Sums over the intervals of a step. Every figure has its own time, as it may be unknown.
 #[derive(Debug, Clone, Copy, Default)]
-struct Bin {
+struct ProfileTimeBin {
     from_unix_ns: u64,
     to_unix_ns: u64,
     sums: [(f64, f64); 8],
@@ -125,16 +125,16 @@ struct Bin {
     writes_peak: f64,
 }
 
-impl Points {
+impl ProfileDownsampler {
     /// For what lies between two instants (nanoseconds since 1970). `points` of 0 counts as 1.
     #[must_use]
-    pub fn new(from_unix_ns: u64, to_unix_ns: u64, points: usize) -> Points {
+    pub fn new(from_unix_ns: u64, to_unix_ns: u64, points: usize) -> ProfileDownsampler {
         let points = points.max(1);
         let length = to_unix_ns.saturating_sub(from_unix_ns).max(1);
-        Points {
+        ProfileDownsampler {
             from_unix_ns,
             step_ns: length as f64 / points as f64,
-            bins: vec![Bin::default(); points],
+            bins: vec![ProfileTimeBin::default(); points],
             before_gaps: Vec::new(),
         }
     }
@@ -186,14 +186,14 @@ impl Points {
 
     /// The points with anything in them, in order of time.
     #[must_use]
-    pub fn finish(self) -> Vec<Point> {
+    pub fn finish(self) -> Vec<ProfilePoint> {
         let filled = self.bins.iter().filter(|bin| bin.to_unix_ns > 0);
-        let mut filled: Vec<&Bin> = filled.chain(&self.before_gaps).collect();
+        let mut filled: Vec<&ProfileTimeBin> = filled.chain(&self.before_gaps).collect();
         filled.sort_by_key(|bin| bin.from_unix_ns);
         filled.into_iter().map(|bin| self.point(bin)).collect()
     }
 
-    fn point(&self, bin: &Bin) -> Point {
+    fn point(&self, bin: &ProfileTimeBin) -> ProfilePoint {
         let since = |at: u64| at.saturating_sub(self.from_unix_ns) as f64 / 1e9;
         let rate = |i: usize| {
             let (sum, seconds) = bin.sums[i];
@@ -201,7 +201,7 @@ impl Points {
         };
         let ms = |seconds: Option<f64>| seconds.map(|seconds| seconds * 1e3);
         let [reads, writes] = [rate(0), rate(1)];
-        Point {
+        ProfilePoint {
             from_s: since(bin.from_unix_ns),
             to_s: since(bin.to_unix_ns),
             reads_per_s: reads,
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn many_intervals_become_few_points_that_keep_means_and_peaks() {
-        let mut points = Points::new(1_000 * SECOND, 2_000 * SECOND, 100);
+        let mut points = ProfileDownsampler::new(1_000 * SECOND, 2_000 * SECOND, 100);
         for at_s in 0..1_000 {
             let reads = if at_s % 10 == 3 { 1_000.0 } else { 0.0 };
             points.add(&row(at_s, Some(reads)));
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_does_not_count_leaves_a_hole_and_nothing_is_out_of_bounds() {
-        let mut points = Points::new(1_000 * SECOND, 1_010 * SECOND, 10);
+        let mut points = ProfileDownsampler::new(1_000 * SECOND, 1_010 * SECOND, 10);
         for at_s in 0..10 {
             points.add(&row(at_s, (at_s != 4).then_some(1.0)));
         }
@@ -268,7 +268,7 @@ mod tests {
         let points = points.finish();
         assert_eq!(points.len(), 9);
         assert!(!points.iter().any(|p| p.from_s < 4.5 && p.to_s > 4.5));
-        assert!(Points::new(7, 7, 0).finish().is_empty());
+        assert!(ProfileDownsampler::new(7, 7, 0).finish().is_empty());
     }
 
     #[test]
@@ -282,14 +282,14 @@ mod tests {
             ..IntervalRow::default()
         };
         let end = minute(2_879).to_unix_ns;
-        let mut points = Points::new(minute(0).from_unix_ns, end, 24);
+        let mut points = ProfileDownsampler::new(minute(0).from_unix_ns, end, 24);
         let is_gap = |at: u64| (30..90).contains(&at) || at == 500;
         let rows = (0..2_880).filter(|at| !is_gap(*at)).map(minute);
         rows.for_each(|row| points.add(&row));
         let points = points.finish();
         // A single minute is too short to be seen.
         assert_eq!(points.len(), 25);
-        let ends = |p: &Point| (p.from_s, p.to_s);
+        let ends = |p: &ProfilePoint| (p.from_s, p.to_s);
         assert_eq!(ends(&points[0]), (0.0, 1_800.0));
         assert_eq!(ends(&points[1]), (5_400.0, 7_200.0));
         assert!(points.iter().all(|p| p.reads_per_s == Some(10.0)));

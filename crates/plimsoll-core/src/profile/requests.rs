@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
-use crate::op::Kind;
+use crate::op::OpKind;
 
 /// Quantiles that are kept of a distribution.
 const QUANTILES: [f64; 25] = [
@@ -15,7 +15,7 @@ const QUANTILES: [f64; 25] = [
 /// A distribution of times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Times {
+pub struct TimeDistribution {
     /// Values.
     pub count: u64,
     /// Mean, nanoseconds.
@@ -27,17 +27,17 @@ pub struct Times {
     pub quantiles: Vec<(f64, u64)>,
 }
 
-impl Times {
+impl TimeDistribution {
     /// Of a histogram; `None` of an empty one.
     #[must_use]
-    pub fn of(histogram: &Histogram) -> Option<Times> {
+    pub fn of(histogram: &Histogram) -> Option<TimeDistribution> {
         if histogram.is_empty() {
             return None;
         }
         let supported = QUANTILES
             .iter()
             .filter(|q| histogram.supports_quantile(**q));
-        Some(Times {
+        Some(TimeDistribution {
             count: histogram.count(),
             mean_ns: histogram.mean_ns(),
             max_ns: histogram.max_ns(),
@@ -58,13 +58,13 @@ impl Times {
 #[serde(deny_unknown_fields)]
 pub struct KindProfile {
     /// Which.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// How many.
     pub requests: u64,
     /// Bytes they moved; `None` where the recording tells no sizes.
     pub bytes: Option<u64>,
     /// Times from start to end, where they were recorded.
-    pub response: Option<Times>,
+    pub response: Option<TimeDistribution>,
 }
 
 /// Requests of one kind and size.
@@ -72,7 +72,7 @@ pub struct KindProfile {
 #[serde(deny_unknown_fields)]
 pub struct SizeCount {
     /// Kind.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// Bytes of each.
     pub bytes: u32,
     /// How many.
@@ -83,7 +83,7 @@ pub struct SizeCount {
 /// of one of the last 64 streams, in the same direction, less than a second after it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Streams {
+pub struct SequentialRunStats {
     /// Requests that continue one, over all reads and writes, 0..=1.
     pub sequential_share: f64,
     /// Streams, those of one request included.
@@ -101,7 +101,7 @@ pub struct Streams {
 /// How unevenly places are used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Skew {
+pub struct AccessSkew {
     /// This share of the touched zones of 1 MiB, the hottest ones.
     pub zones: f64,
     /// Gets this share of the requests.
@@ -133,7 +133,7 @@ pub struct MissRatio {
 /// How bursty arrivals are at one scale of time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Dispersion {
+pub struct ArrivalDispersion {
     /// Length of the windows, seconds.
     pub window_s: f64,
     /// Variance over mean of the requests in a window: 0 for a clock, 1 for a Poisson process.
@@ -143,7 +143,7 @@ pub struct Dispersion {
 /// How many requests were in flight together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct InFlight {
+pub struct InFlightStats {
     /// Mean over time.
     pub mean: f64,
     /// Share of the time with any in flight, 0..=1.
@@ -169,9 +169,9 @@ pub struct RequestsProfile {
     /// Requests of all other sizes.
     pub sizes_more: u64,
     /// Order on the device; `None` without reads and writes.
-    pub streams: Option<Streams>,
+    pub streams: Option<SequentialRunStats>,
     /// How unevenly places are used; empty without requests that have a place.
-    pub skew: Vec<Skew>,
+    pub skew: Vec<AccessSkew>,
     /// The finest difference of two starts: what is shorter is not told, and stands as 0 where it is
     /// part of a distribution.
     pub resolution_ns: u64,
@@ -182,13 +182,13 @@ pub struct RequestsProfile {
     /// What caches of growing size would miss, up to one that holds all.
     pub misses: Vec<MissRatio>,
     /// Times between starts.
-    pub gaps: Option<Times>,
+    pub gaps: Option<TimeDistribution>,
     /// Coefficient of variation of these times: 0 for a clock, 1 for a Poisson process.
     pub gaps_variation: Option<f64>,
     /// How bursty arrivals are, by scale of time.
-    pub dispersion: Vec<Dispersion>,
+    pub dispersion: Vec<ArrivalDispersion>,
     /// How many were in flight, where ends were recorded.
-    pub in_flight: Option<InFlight>,
+    pub in_flight: Option<InFlightStats>,
 }
 
 #[cfg(test)]
@@ -199,11 +199,11 @@ mod tests {
     #[test]
     fn only_quantiles_that_rest_on_enough_values_are_kept() {
         let mut histogram = Histogram::new();
-        assert_eq!(Times::of(&histogram), None);
+        assert_eq!(TimeDistribution::of(&histogram), None);
         for i in 1..=100 {
             histogram.record(Nanos(i * 1_000));
         }
-        let times = Times::of(&histogram).unwrap();
+        let times = TimeDistribution::of(&histogram).unwrap();
         assert!(
             times
                 .quantile_ns(0.5)

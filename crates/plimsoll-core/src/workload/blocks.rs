@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::offsets::Offsets;
-use crate::op::{Kind, Traced};
-use crate::syncs::Syncs;
+use crate::offsets::OffsetPattern;
+use crate::op::{OpKind, TraceAccess};
+use crate::syncs::SyncPolicy;
 use crate::units::Nanos;
 
 /// Most operations that are handed to the kernel at once where a group does not say.
@@ -14,17 +14,17 @@ pub const BATCH_DEFAULT: u32 = 8;
 /// Block I/O by one or more groups of workers at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Blocks {
+pub struct BlockIoWorkload {
     /// What reports call it.
     pub name: String,
     /// Who does what.
-    pub groups: Vec<Group>,
+    pub groups: Vec<BlockIoGroup>,
 }
 
 /// Workers that do alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Group {
+pub struct BlockIoGroup {
     /// What reports call it, unique in its workload.
     pub name: String,
     /// Workers, each a thread with a ring of its own.
@@ -32,19 +32,19 @@ pub struct Group {
     /// Operations each worker keeps in flight (closed loop), or may have in flight (open loop).
     pub depth: u32,
     /// What it works on.
-    pub extent: Extent,
+    pub extent: BlockIoExtent,
     /// What is done, drawn by weight for every turn.
-    pub mix: Vec<Turn>,
+    pub mix: Vec<BlockIoMixEntry>,
     /// Where.
-    pub offsets: Offsets,
+    pub offsets: OffsetPattern,
     /// When.
-    pub pace: Pace,
+    pub pace: BlockIoPacing,
     /// What makes writes durable on the way.
-    pub syncs: Syncs,
+    pub syncs: SyncPolicy,
     /// What each worker does after its last turn, inside the measured time.
-    pub finish: Vec<Finish>,
+    pub finish: Vec<BlockIoFinalOp>,
     /// What it does after that, outside the measured time, unless it has just done so.
-    pub after: Vec<Finish>,
+    pub after: Vec<BlockIoFinalOp>,
     /// How long it then does nothing: the storage rests before a phase that follows.
     pub rest: Nanos,
     /// Where the end of one worker's work stops the counting of the others: whether that end comes
@@ -53,14 +53,14 @@ pub struct Group {
     /// Whether to bypass the page cache (`O_DIRECT`).
     pub direct: bool,
     /// What is written.
-    pub content: Content,
+    pub content: BlockIoContent,
     /// When a worker has done its work.
-    pub work: Work,
+    pub work: BlockIoStopCondition,
     /// Begins so long after the run.
     pub delay: Nanos,
     /// How turns of different kinds and sizes choose their places.
     #[serde(skip_serializing_if = "is_default")]
-    pub positions: Positions,
+    pub positions: BlockIoOffsetSharing,
     /// Most operations handed to the kernel at once, which may merge neighbours among them; 0:
     /// [`BATCH_DEFAULT`].
     #[serde(skip_serializing_if = "is_default")]
@@ -75,28 +75,28 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-impl Default for Group {
+impl Default for BlockIoGroup {
     /// One worker that reads 4 KiB blocks at random, one at a time, from a file of 1 GiB, around
     /// the page cache, for as long as the run lasts.
     fn default() -> Self {
-        Group {
+        BlockIoGroup {
             name: "io".into(),
             workers: 1,
             depth: 1,
-            extent: Extent::default(),
-            mix: vec![Turn::of(TurnKind::Read, 4096)],
-            offsets: Offsets::Uniform,
-            pace: Pace::default(),
-            syncs: Syncs::default(),
+            extent: BlockIoExtent::default(),
+            mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Read, 4096)],
+            offsets: OffsetPattern::Uniform,
+            pace: BlockIoPacing::default(),
+            syncs: SyncPolicy::default(),
             finish: Vec::new(),
             after: Vec::new(),
             rest: Nanos(0),
             breaks_off: false,
             direct: true,
-            content: Content::default(),
-            work: Work::Time,
+            content: BlockIoContent::default(),
+            work: BlockIoStopCondition::Time,
             delay: Nanos(0),
-            positions: Positions::default(),
+            positions: BlockIoOffsetSharing::default(),
             batch: 0,
             cold_every_bytes: 0,
         }
@@ -106,7 +106,7 @@ impl Default for Group {
 /// How turns of different kinds and sizes choose their places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Positions {
+pub enum BlockIoOffsetSharing {
     /// All turns follow one stream, in blocks of the largest; a smaller one lies at a random
     /// multiple of its own size inside its block.
     #[default]
@@ -121,7 +121,7 @@ pub enum Positions {
 /// The files of a group and the part each worker may touch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Extent {
+pub struct BlockIoExtent {
     /// Base name of the files: groups and phases of a series that name the same share them.
     pub file: String,
     /// Whether the workers share one file.
@@ -129,19 +129,19 @@ pub struct Extent {
     /// Size of each file. On a device: of the part from its start.
     pub bytes: u64,
     /// What of its file a worker touches.
-    pub region: Region,
+    pub region: BlockIoRegion,
     /// Who made the files.
-    pub made: Made,
+    pub made: BlockIoFileCreation,
 }
 
-impl Default for Extent {
+impl Default for BlockIoExtent {
     fn default() -> Self {
-        Extent {
+        BlockIoExtent {
             file: "data".into(),
             shared: true,
             bytes: 1 << 30,
-            region: Region::Whole,
-            made: Made::Before,
+            region: BlockIoRegion::Whole,
+            made: BlockIoFileCreation::Before,
         }
     }
 }
@@ -149,7 +149,7 @@ impl Default for Extent {
 /// What of its file a worker touches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Region {
+pub enum BlockIoRegion {
     /// All of it.
     #[default]
     Whole,
@@ -161,7 +161,7 @@ pub enum Region {
 /// When files come into being.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Made {
+pub enum BlockIoFileCreation {
     /// Laid out with random bytes before the measured part.
     #[default]
     Before,
@@ -174,9 +174,9 @@ pub enum Made {
 /// One kind of turn and how often it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
+pub struct BlockIoMixEntry {
     /// What is done.
-    pub kind: TurnKind,
+    pub kind: BlockIoOpKind,
     /// Bytes of its operation.
     pub bytes: u32,
     /// Weight against the other turns.
@@ -188,11 +188,11 @@ fn one() -> f64 {
     1.0
 }
 
-impl Turn {
+impl BlockIoMixEntry {
     /// The only, or one equally likely, turn.
     #[must_use]
-    pub fn of(kind: TurnKind, bytes: u32) -> Self {
-        Turn {
+    pub fn of(kind: BlockIoOpKind, bytes: u32) -> Self {
+        BlockIoMixEntry {
             kind,
             bytes,
             weight: 1.0,
@@ -203,7 +203,7 @@ impl Turn {
 /// What a turn does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TurnKind {
+pub enum BlockIoOpKind {
     /// Reads the block.
     Read,
     /// Writes the block.
@@ -216,16 +216,16 @@ pub enum TurnKind {
     Discard,
 }
 
-impl TurnKind {
+impl BlockIoOpKind {
     /// The operations of the turn, in order.
     #[must_use]
-    pub fn operations(self) -> &'static [Kind] {
+    pub fn operations(self) -> &'static [OpKind] {
         match self {
-            TurnKind::Read => &[Kind::Read],
-            TurnKind::Write => &[Kind::Write],
-            TurnKind::Update => &[Kind::Read, Kind::Write],
-            TurnKind::Append => &[Kind::Append],
-            TurnKind::Discard => &[Kind::Discard],
+            BlockIoOpKind::Read => &[OpKind::Read],
+            BlockIoOpKind::Write => &[OpKind::Write],
+            BlockIoOpKind::Update => &[OpKind::Read, OpKind::Write],
+            BlockIoOpKind::Append => &[OpKind::Append],
+            BlockIoOpKind::Discard => &[OpKind::Discard],
         }
     }
 }
@@ -233,7 +233,7 @@ impl TurnKind {
 /// When turns begin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pace {
+pub enum BlockIoPacing {
     /// Closed loop: when the turn before it in the same slot has ended, and the think time after.
     Closed {
         /// Think time.
@@ -246,12 +246,12 @@ pub enum Pace {
         drains: bool,
     },
     /// Open loop: at instants that do not depend on the storage. Rates are of the whole group.
-    Open(Arrival),
+    Open(ArrivalProcess),
 }
 
-impl Default for Pace {
+impl Default for BlockIoPacing {
     fn default() -> Self {
-        Pace::Closed {
+        BlockIoPacing::Closed {
             think: Nanos(0),
             every: 1,
             drains: false,
@@ -262,7 +262,7 @@ impl Default for Pace {
 /// The instants of an open loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Arrival {
+pub enum ArrivalProcess {
     /// Equally spaced.
     Paced {
         /// Turns per second.
@@ -290,15 +290,15 @@ pub enum Arrival {
         off: Nanos,
     },
     /// A Poisson process whose rate follows these segments, over and over.
-    Envelope(Vec<Segment>),
+    Envelope(Vec<ArrivalRateSegment>),
     /// These very turns.
-    Trace(Vec<Traced>),
+    Trace(Vec<TraceAccess>),
 }
 
 /// A piece of an envelope: the rate goes linearly from one value to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Segment {
+pub struct ArrivalRateSegment {
     /// How long it lasts.
     pub length: Nanos,
     /// Turns per second at its start.
@@ -310,7 +310,7 @@ pub struct Segment {
 /// Something a worker does after its last turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
+pub enum BlockIoFinalOp {
     /// Fsync of its file.
     Fsync,
     /// Close of its file.
@@ -320,7 +320,7 @@ pub enum Finish {
 /// What is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Content {
+pub struct BlockIoContent {
     /// Share of each 4 KiB that is zeros and can be compressed away, 0..=1.
     pub compressible: f64,
     /// Share of the 4 KiB blocks that repeat an earlier one, 0..=1.
@@ -332,7 +332,7 @@ pub struct Content {
 /// When a worker has done its work. All of it also ends with the run's time, if it has one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum BlockIoStopCondition {
     /// When the time of the run is up.
     #[default]
     Time,
@@ -346,24 +346,24 @@ pub enum Work {
     Together(u64),
 }
 
-impl Blocks {
+impl BlockIoWorkload {
     /// Uniformly random 4 KiB reads and writes at depth 32 on a file of 1 GiB, direct.
     #[must_use]
     pub fn random(name: &str, read_share: f64) -> Self {
-        let turn = |kind, weight| Turn {
+        let turn = |kind, weight| BlockIoMixEntry {
             weight,
-            ..Turn::of(kind, 4096)
+            ..BlockIoMixEntry::of(kind, 4096)
         };
         let both = [
-            turn(TurnKind::Read, read_share),
-            turn(TurnKind::Write, 1.0 - read_share),
+            turn(BlockIoOpKind::Read, read_share),
+            turn(BlockIoOpKind::Write, 1.0 - read_share),
         ];
-        let group = Group {
+        let group = BlockIoGroup {
             depth: 32,
             mix: both.into_iter().filter(|turn| turn.weight > 0.0).collect(),
-            ..Group::default()
+            ..BlockIoGroup::default()
         };
-        Blocks {
+        BlockIoWorkload {
             name: name.into(),
             groups: vec![group],
         }
@@ -395,13 +395,15 @@ impl Blocks {
     /// Whether instants, not the storage, set the pace of every group.
     #[must_use]
     pub fn is_open_loop(&self) -> bool {
-        let open = |group: &Group| matches!(group.pace, Pace::Open(_));
+        let open = |group: &BlockIoGroup| matches!(group.pace, BlockIoPacing::Open(_));
         !self.groups.is_empty() && self.groups.iter().all(open)
     }
 
     /// Whether every group ends by itself, so that no length of time is needed.
     #[must_use]
     pub fn ends_by_itself(&self) -> bool {
-        self.groups.iter().all(|group| group.work != Work::Time)
+        self.groups
+            .iter()
+            .all(|group| group.work != BlockIoStopCondition::Time)
     }
 }

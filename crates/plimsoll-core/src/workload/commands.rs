@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 /// Commands one after another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Commands {
+pub struct CommandWorkload {
     /// What reports call it.
     pub name: String,
     /// Run before the measured part, such as unpacking what will be copied.
     #[serde(default)]
-    pub prepare: Vec<Command>,
+    pub prepare: Vec<WorkloadCommand>,
     /// Run in order, each measured.
-    pub phases: Vec<Command>,
+    pub phases: Vec<WorkloadCommand>,
     /// Run after the measured part, also when it failed: removes what was made elsewhere.
     #[serde(default)]
-    pub finish: Vec<Command>,
+    pub finish: Vec<WorkloadCommand>,
     /// Room they need on the target.
     pub data_bytes: u64,
 }
@@ -25,7 +25,7 @@ pub struct Commands {
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Command {
+pub struct WorkloadCommand {
     /// What reports call it.
     pub name: String,
     /// Program and arguments. `{dir}` stands for the directory on the target (which is also where
@@ -35,17 +35,17 @@ pub struct Command {
     pub argv: Vec<String>,
     /// How its output is read.
     #[serde(default)]
-    pub output: Output,
+    pub output: CommandOutputFormat,
     /// Bytes it moves, where they are known: then it is compared on its throughput, else on its
     /// time.
     #[serde(default)]
-    pub moves: Option<Moves>,
+    pub moves: Option<CommandTransfer>,
 }
 
 /// What a command moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moves {
+pub enum CommandTransfer {
     /// So many bytes to the target.
     To(u64),
     /// So many bytes from the target.
@@ -55,7 +55,7 @@ pub enum Moves {
 /// What is read from the output of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Output {
+pub enum CommandOutputFormat {
     /// Nothing: the wall time is the result.
     #[default]
     Time,

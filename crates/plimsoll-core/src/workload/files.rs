@@ -14,10 +14,10 @@ pub struct FileLoop {
     /// The files.
     pub sets: Vec<FileSet>,
     /// Who does what.
-    pub groups: Vec<LoopGroup>,
+    pub groups: Vec<FileLoopGroup>,
     /// How files are chosen, and when it ends.
     #[serde(default)]
-    pub over: Over,
+    pub over: FileLoopSelection,
     /// Events per second that [`FileOp::Limit`] waits for, all threads together.
     #[serde(default)]
     pub events_per_s: Option<f64>,
@@ -27,14 +27,14 @@ pub struct FileLoop {
     pub sync_at_end: bool,
     /// What a thread does that finds no file it could use.
     #[serde(default)]
-    pub without_file: WithoutFile,
+    pub without_file: FileLoopNoFilePolicy,
 }
 
 /// What becomes of a run whose files are chosen in turn when a thread wants a file and no slot of
 /// the set is as it wants one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WithoutFile {
+pub enum FileLoopNoFilePolicy {
     /// It fails, and ends with what was measured.
     #[default]
     Fail,
@@ -47,20 +47,20 @@ pub enum WithoutFile {
 /// How files are chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Over {
+pub enum FileLoopSelection {
     /// In turn, by rotors that all threads share, until the time is up (filebench).
     #[default]
     Rotor,
     /// Each thread carries out its list once for each file of its equal share of the first set,
     /// in this order, and has then done its work. The threads of each group share all files of
     /// the set among them; files of other sets are chosen in turn.
-    Each(Order),
+    Each(FileLoopOrder),
 }
 
 /// An order of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum FileLoopOrder {
     /// By number.
     Numbered,
     /// As the directory lists them.
@@ -81,14 +81,14 @@ pub struct FileSet {
     /// Mean file size; each slot's size is drawn once.
     pub mean_bytes: u64,
     /// How sizes spread around the mean.
-    pub sizes: Sizes,
+    pub sizes: FileSizeDistribution,
     /// Share of the slots that exist before the run, 0..=1, each independently.
     pub prealloc: f64,
     /// How the files lie in directories.
-    pub tree: Tree,
+    pub tree: FileTreeLayout,
     /// What the files are called.
     #[serde(default)]
-    pub names: Names,
+    pub names: FileNameScheme,
     /// Whether its files were left by an earlier phase of the series.
     #[serde(default)]
     pub made_earlier: bool,
@@ -100,7 +100,7 @@ pub struct FileSet {
 /// How the sizes of files spread around their mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sizes {
+pub enum FileSizeDistribution {
     /// All alike.
     Constant,
     /// Gamma distribution of this shape (1.5: coefficient of variation 0.816).
@@ -112,7 +112,7 @@ pub enum Sizes {
 /// How files lie in directories.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tree {
+pub enum FileTreeLayout {
     /// All in one directory.
     Flat,
     /// Evenly over so many directories side by side, consecutive numbers together: as many
@@ -132,7 +132,7 @@ pub enum Tree {
 /// What files are called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Names {
+pub enum FileNameScheme {
     /// Their number in eight decimal digits.
     #[default]
     Digits,
@@ -145,13 +145,13 @@ pub enum Names {
 /// Threads that repeat the same list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LoopGroup {
+pub struct FileLoopGroup {
     /// What reports call it, unique in its workload.
     pub name: String,
     /// Threads.
     pub threads: u32,
     /// What each thread repeats.
-    pub ops: Vec<LoopOp>,
+    pub ops: Vec<FileLoopOp>,
     /// Whether to bypass the page cache (`O_DIRECT`).
     #[serde(default)]
     pub direct: bool,
@@ -163,7 +163,7 @@ pub struct LoopGroup {
 /// One entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LoopOp {
+pub struct FileLoopOp {
     /// What is done.
     pub op: FileOp,
     /// Place of the file set in the list of sets.
@@ -174,7 +174,7 @@ pub struct LoopOp {
     pub fd: u32,
     /// How the open file came to be open.
     #[serde(default)]
-    pub opened: Opened,
+    pub opened: FileLoopOpenMode,
     /// Only the first so many bytes of the file are read or written; 0: all of it.
     #[serde(default)]
     pub span_bytes: u64,
@@ -186,7 +186,7 @@ pub struct LoopOp {
 /// How the file that an operation needs open came to be open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Opened {
+pub enum FileLoopOpenMode {
     /// By an operation of the list before it.
     #[default]
     Listed,
@@ -201,28 +201,28 @@ fn one() -> u32 {
     1
 }
 
-impl From<FileOp> for LoopOp {
+impl From<FileOp> for FileLoopOp {
     /// Once, on the first set and the first open file.
     fn from(op: FileOp) -> Self {
-        LoopOp {
+        FileLoopOp {
             op,
             set: 0,
             fd: 0,
-            opened: Opened::Listed,
+            opened: FileLoopOpenMode::Listed,
             span_bytes: 0,
             repeat: 1,
         }
     }
 }
 
-impl LoopOp {
+impl FileLoopOp {
     /// Once, on this set and this open file.
     #[must_use]
     pub fn on(op: FileOp, set: u32, fd: u32) -> Self {
-        LoopOp {
+        FileLoopOp {
             set,
             fd,
-            ..LoopOp::from(op)
+            ..FileLoopOp::from(op)
         }
     }
 }
@@ -378,15 +378,15 @@ impl FileOp {
 impl FileSet {
     /// Files of about this size, all existing, in one directory.
     #[must_use]
-    pub fn flat(name: &str, entries: u32, mean_bytes: u64, sizes: Sizes) -> Self {
+    pub fn flat(name: &str, entries: u32, mean_bytes: u64, sizes: FileSizeDistribution) -> Self {
         FileSet {
             name: name.into(),
             entries,
             mean_bytes,
             sizes,
             prealloc: 1.0,
-            tree: Tree::Flat,
-            names: Names::Digits,
+            tree: FileTreeLayout::Flat,
+            names: FileNameScheme::Digits,
             made_earlier: false,
             read_only: false,
         }
@@ -396,21 +396,21 @@ impl FileSet {
 impl FileLoop {
     /// One group of threads that repeats `ops` on one set, until the time is up.
     #[must_use]
-    pub fn of(name: &str, set: FileSet, threads: u32, ops: Vec<LoopOp>) -> Self {
+    pub fn of(name: &str, set: FileSet, threads: u32, ops: Vec<FileLoopOp>) -> Self {
         FileLoop {
             name: name.into(),
             sets: vec![set],
-            groups: vec![LoopGroup {
+            groups: vec![FileLoopGroup {
                 name: "threads".into(),
                 threads,
                 ops,
                 direct: false,
                 sync: false,
             }],
-            over: Over::Rotor,
+            over: FileLoopSelection::Rotor,
             events_per_s: None,
             sync_at_end: false,
-            without_file: WithoutFile::Fail,
+            without_file: FileLoopNoFilePolicy::Fail,
         }
     }
 
@@ -419,7 +419,9 @@ impl FileLoop {
     pub fn ends_by_itself(&self) -> bool {
         let ops = self.groups.iter().flat_map(|group| &group.ops);
         let mut ends = ops.filter(|op| matches!(op.op, FileOp::EndAfter { .. }));
-        self.over != Over::Rotor || self.without_file != WithoutFile::Fail || ends.next().is_some()
+        self.over != FileLoopSelection::Rotor
+            || self.without_file != FileLoopNoFilePolicy::Fail
+            || ends.next().is_some()
     }
 
     /// Threads of all groups.

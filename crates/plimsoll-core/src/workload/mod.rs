@@ -9,16 +9,16 @@ pub mod commands;
 pub mod files;
 pub mod series;
 
-pub use blocks::Blocks;
-pub use commands::Commands;
+pub use blocks::BlockIoWorkload;
+pub use commands::CommandWorkload;
 pub use files::FileLoop;
-pub use series::Series;
+pub use series::PhaseSeries;
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::Metric;
+use crate::comparison::ComparisonMetric;
 use crate::format::FormatVersion;
-use crate::model::Model;
+use crate::model::WorkloadModel;
 
 /// A workload file: the version of the format and one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,15 +35,15 @@ pub struct WorkloadFile {
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
     /// Fitted from a recording: open loop, one file.
-    Model(Box<Model>),
+    Model(Box<WorkloadModel>),
     /// Block I/O by groups of workers.
-    Blocks(Blocks),
+    Blocks(BlockIoWorkload),
     /// Threads that repeat lists of file operations: closed loop, trees of files.
     Files(FileLoop),
     /// Phases one after another.
-    Series(Series),
+    Series(PhaseSeries),
     /// Programs that are run and timed.
-    Commands(Commands),
+    Commands(CommandWorkload),
 }
 
 impl Workload {
@@ -74,14 +74,16 @@ impl Workload {
     /// where the load is given (open loop), operations per second where the system sets the pace.
     /// `None` where each phase has its own.
     #[must_use]
-    pub fn metric(&self) -> Option<Metric> {
+    pub fn metric(&self) -> Option<ComparisonMetric> {
         match self {
             Workload::Model(model) if model.requests.as_ref().is_some_and(|r| r.is_closed()) => {
-                Some(Metric::OpsPerSecond)
+                Some(ComparisonMetric::OpsPerSecond)
             }
-            Workload::Model(_) => Some(Metric::MeanResponse),
-            Workload::Blocks(blocks) if blocks.is_open_loop() => Some(Metric::MeanResponse),
-            Workload::Blocks(_) | Workload::Files(_) => Some(Metric::OpsPerSecond),
+            Workload::Model(_) => Some(ComparisonMetric::MeanResponse),
+            Workload::Blocks(blocks) if blocks.is_open_loop() => {
+                Some(ComparisonMetric::MeanResponse)
+            }
+            Workload::Blocks(_) | Workload::Files(_) => Some(ComparisonMetric::OpsPerSecond),
             Workload::Series(_) | Workload::Commands(_) => None,
         }
     }
@@ -106,8 +108,12 @@ impl Workload {
             Workload::Blocks(blocks) => blocks.groups.iter().all(|group| group.direct),
             Workload::Files(files) => files.groups.iter().all(|group| group.direct),
             Workload::Series(series) => series.phases.iter().all(|phase| match &phase.body {
-                series::Body::Blocks(blocks) => blocks.groups.iter().all(|group| group.direct),
-                series::Body::Files(files) => files.groups.iter().all(|group| group.direct),
+                series::PhaseWorkload::Blocks(blocks) => {
+                    blocks.groups.iter().all(|group| group.direct)
+                }
+                series::PhaseWorkload::Files(files) => {
+                    files.groups.iter().all(|group| group.direct)
+                }
             }),
             Workload::Commands(_) => false,
         }
@@ -117,7 +123,7 @@ impl Workload {
     /// device.
     #[must_use]
     pub fn needs_directory(&self) -> bool {
-        let files = |blocks: &Blocks| {
+        let files = |blocks: &BlockIoWorkload| {
             let extents = || blocks.groups.iter().map(|group| &group.extent);
             let first = extents().next().map(|extent| &extent.file);
             extents().any(|extent| !extent.shared || Some(&extent.file) != first)
@@ -127,8 +133,8 @@ impl Workload {
             Workload::Blocks(blocks) => files(blocks),
             Workload::Files(_) | Workload::Commands(_) => true,
             Workload::Series(series) => series.phases.iter().any(|phase| match &phase.body {
-                series::Body::Blocks(blocks) => files(blocks),
-                series::Body::Files(_) => true,
+                series::PhaseWorkload::Blocks(blocks) => files(blocks),
+                series::PhaseWorkload::Files(_) => true,
             }),
         }
     }

@@ -3,34 +3,34 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::Blocks;
+use super::blocks::BlockIoWorkload;
 use super::files::FileLoop;
-use crate::comparison::Metric;
+use crate::comparison::ComparisonMetric;
 use crate::units::Nanos;
 
 /// Phases one after another, each measured and compared on its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Series {
+pub struct PhaseSeries {
     /// What reports call it.
     pub name: String,
     /// The program it does the work of, for the text in that program's own form.
-    pub classic: Option<Classic>,
+    pub classic: Option<ClassicProgram>,
     /// The phases, in order.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<PhaseSpec>,
 }
 
 /// A classic program and its settings, as they were resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Classic {
+pub struct ClassicProgram {
     /// Its name, such as `bonnie++`.
     pub program: String,
     /// Names of settings and their values, in order; a name may come more than once.
     pub settings: Vec<(String, String)>,
 }
 
-impl Classic {
+impl ClassicProgram {
     /// The (last) value of a setting.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {
@@ -42,13 +42,13 @@ impl Classic {
 /// One phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Phase {
+pub struct PhaseSpec {
     /// What reports call it, unique in its series.
     pub name: String,
     /// What is done.
-    pub body: Body,
+    pub body: PhaseWorkload,
     /// What it is compared on.
-    pub metric: Metric,
+    pub metric: ComparisonMetric,
     /// Whether the first worker that has done its work stops the counting of the others, which
     /// then complete their files uncounted.
     #[serde(default)]
@@ -64,20 +64,20 @@ pub struct Phase {
 /// What a phase does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Body {
+pub enum PhaseWorkload {
     /// Block I/O.
-    Blocks(Blocks),
+    Blocks(BlockIoWorkload),
     /// File operations.
     Files(FileLoop),
 }
 
-impl Series {
+impl PhaseSeries {
     /// Bytes that its phases keep on the target at the same time, at most.
     #[must_use]
     pub fn data_set_bytes(&self) -> u64 {
         let bytes = self.phases.iter().map(|phase| match &phase.body {
-            Body::Blocks(blocks) => blocks.data_set_bytes(),
-            Body::Files(files) => files.data_set_bytes(),
+            PhaseWorkload::Blocks(blocks) => blocks.data_set_bytes(),
+            PhaseWorkload::Files(files) => files.data_set_bytes(),
         });
         bytes.max().unwrap_or(0)
     }

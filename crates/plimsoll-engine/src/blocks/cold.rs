@@ -18,7 +18,7 @@ pub(crate) struct CachedPart {
 
 /// The passes of one worker.
 #[derive(Debug)]
-pub(crate) struct Passes {
+pub(crate) struct BlockIoColdPasses {
     every_bytes: u64,
     left: u64,
     cached: Option<CachedPart>,
@@ -27,15 +27,15 @@ pub(crate) struct Passes {
     began: Nanos,
 }
 
-impl Passes {
+impl BlockIoColdPasses {
     /// One that never ends.
     pub(super) fn none() -> Self {
-        Passes::new(u64::MAX, None)
+        BlockIoColdPasses::new(u64::MAX, None)
     }
 
     /// Passes of so many bytes.
     pub(crate) fn new(every_bytes: u64, cached: Option<CachedPart>) -> Self {
-        Passes {
+        BlockIoColdPasses {
             every_bytes,
             left: every_bytes,
             cached,

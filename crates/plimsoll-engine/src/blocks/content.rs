@@ -4,7 +4,7 @@
 use plimsoll_core::num::{floor_u64, to_usize};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Content;
+use plimsoll_core::workload::blocks::BlockIoContent;
 
 use crate::engine::fill_random;
 use crate::source::scramble;
@@ -18,13 +18,13 @@ const LIBRARY: usize = 16;
 
 /// Fills the buffers of one worker.
 #[derive(Debug)]
-pub(crate) struct Contents {
-    way: Way,
+pub(crate) struct BlockIoFiller {
+    way: BlockIoFillMode,
     rng: Rng,
 }
 
 #[derive(Debug)]
-enum Way {
+enum BlockIoFillMode {
     /// Random bytes stay random when a few of each sector change.
     Scramble,
     Pieces {
@@ -41,19 +41,19 @@ enum Way {
     },
 }
 
-impl Contents {
+impl BlockIoFiller {
     /// Contents for the worker of this seed; duplicates repeat what `shared` gives. With
     /// `read_into` the buffers may hold what was read from a file that was not laid out.
-    pub(crate) fn new(content: &Content, read_into: bool, seed: Seed, shared: Seed) -> Self {
+    pub(crate) fn new(content: &BlockIoContent, read_into: bool, seed: Seed, shared: Seed) -> Self {
         let rng = Rng::new(seed.derive("contents", 0));
         if content.date {
-            let way = Way::Date { next: 0 };
-            return Contents { way, rng };
+            let way = BlockIoFillMode::Date { next: 0 };
+            return BlockIoFiller { way, rng };
         }
         let plain = content.compressible <= 0.0 && content.duplicate <= 0.0;
         if plain && !read_into {
-            let way = Way::Scramble;
-            return Contents { way, rng };
+            let way = BlockIoFillMode::Scramble;
+            return BlockIoFiller { way, rng };
         }
         let share = (1.0 - content.compressible).clamp(0.0, 1.0);
         let random_bytes = to_usize(floor_u64((PIECE as f64 * share).round()));
@@ -62,21 +62,21 @@ impl Contents {
         for piece in library.chunks_mut(PIECE) {
             fill_random(&mut piece[..random_bytes], &mut fixed);
         }
-        let way = Way::Pieces {
+        let way = BlockIoFillMode::Pieces {
             random_bytes,
             duplicate: content.duplicate,
             library,
             anew: read_into || content.duplicate > 0.0,
         };
-        Contents { way, rng }
+        BlockIoFiller { way, rng }
     }
 
     /// Fills the bytes of a write.
     #[inline]
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
         match &mut self.way {
-            Way::Scramble => scramble(bytes),
-            Way::Pieces {
+            BlockIoFillMode::Scramble => scramble(bytes),
+            BlockIoFillMode::Pieces {
                 random_bytes,
                 duplicate,
                 library,
@@ -98,7 +98,7 @@ impl Contents {
                     zeros.fill(0);
                 }
             }
-            Way::Date { next } => {
+            BlockIoFillMode::Date { next } => {
                 date_line(wall_clock(), *next, bytes);
                 *next += 1;
             }
@@ -148,8 +148,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// So many blocks of 4 KiB as they would be written.
-    fn written(content: Content, read_into: bool, n: usize) -> Vec<Vec<u8>> {
-        let mut contents = Contents::new(&content, read_into, Seed(1), Seed(2));
+    fn written(content: BlockIoContent, read_into: bool, n: usize) -> Vec<Vec<u8>> {
+        let mut contents = BlockIoFiller::new(&content, read_into, Seed(1), Seed(2));
         let mut buffer = vec![0; PIECE];
         fill_random(&mut buffer, &mut Rng::new(Seed(3)));
         let mut fill = |_| {
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn plain_contents_neither_compress_nor_repeat() {
         for read_into in [false, true] {
-            let blocks = written(Content::default(), read_into, 50);
+            let blocks = written(BlockIoContent::default(), read_into, 50);
             for (i, block) in blocks.iter().enumerate() {
                 assert!(zeros(block) < 16 && !blocks[..i].contains(block));
                 let sevens = block.iter().filter(|b| **b == 7).count();
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn the_shares_are_those_that_were_asked_for() {
         for (compressible, duplicate) in [(0.5, 0.0), (0.25, 0.3), (0.0, 0.6), (1.0, 0.0)] {
-            let content = Content {
+            let content = BlockIoContent {
                 compressible,
                 duplicate,
                 date: false,
@@ -222,10 +222,10 @@ mod tests {
             date_line(Nanos(0), 1, &mut bytes);
             assert_eq!(bytes, expect.as_bytes());
         }
-        let mut contents = Contents::new(
-            &Content {
+        let mut contents = BlockIoFiller::new(
+            &BlockIoContent {
                 date: true,
-                ..Content::default()
+                ..BlockIoContent::default()
             },
             false,
             Seed(1),

@@ -5,17 +5,17 @@
 use std::collections::VecDeque;
 
 use plimsoll_core::event::WorkerResult;
-use plimsoll_core::op::{Request, Sample};
+use plimsoll_core::op::{OpRequest, OpSample};
 use plimsoll_core::units::Nanos;
 
-use super::BlockSource;
-use crate::error::Error;
-use crate::source::{Next, Source};
+use super::BlockIoSource;
+use crate::error::EngineError;
+use crate::source::{NextRequest, RequestSource};
 
 /// Workers side by side.
 #[derive(Debug)]
-pub(crate) struct Merged {
-    workers: Vec<Member>,
+pub(crate) struct BlockIoSourceMux {
+    workers: Vec<BlockIoMuxMember>,
     /// Which worker and which of its slots is in each slot of the engine.
     seats: Vec<(usize, u32)>,
     /// The worker that is asked first, so that none is favoured.
@@ -23,22 +23,22 @@ pub(crate) struct Merged {
 }
 
 #[derive(Debug)]
-struct Member {
-    source: BlockSource,
+struct BlockIoMuxMember {
+    source: BlockIoSource,
     free: VecDeque<u32>,
     ended: bool,
 }
 
-impl Merged {
+impl BlockIoSourceMux {
     /// These workers and their depths.
-    pub(crate) fn new(workers: Vec<(BlockSource, u32)>) -> Self {
+    pub(crate) fn new(workers: Vec<(BlockIoSource, u32)>) -> Self {
         let slots: u32 = workers.iter().map(|(_, depth)| depth).sum();
-        let member = |(source, depth)| Member {
+        let member = |(source, depth)| BlockIoMuxMember {
             source,
             free: (0..depth).collect(),
             ended: false,
         };
-        Merged {
+        BlockIoSourceMux {
             workers: workers.into_iter().map(member).collect(),
             seats: vec![(0, 0); slots as usize],
             first: 0,
@@ -51,8 +51,8 @@ impl Merged {
     }
 }
 
-impl Source for Merged {
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+impl RequestSource for BlockIoSourceMux {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         let n = self.workers.len();
         let (mut earliest, mut all_ended) = (None, true);
         for number in (self.first..n).chain(0..self.first) {
@@ -63,27 +63,27 @@ impl Source for Merged {
             // At most twice: when its counted work is over a worker may go on at once.
             while let Some(own) = member.free.front().copied() {
                 match member.source.next(now, own)? {
-                    Next::Request(request) => {
+                    NextRequest::Request(request) => {
                         member.free.pop_front();
                         self.seats[slot as usize] = (number, own);
                         self.first = (number + 1) % n;
-                        return Ok(Next::Request(request));
+                        return Ok(NextRequest::Request(request));
                     }
-                    Next::Until(at) if at > now => {
+                    NextRequest::Until(at) if at > now => {
                         earliest = Some(earliest.map_or(at, |other: Nanos| other.min(at)));
                     }
-                    Next::Until(_) => continue,
-                    Next::End => member.ended = true,
-                    Next::Wait | Next::Again => {}
+                    NextRequest::Until(_) => continue,
+                    NextRequest::End => member.ended = true,
+                    NextRequest::Wait | NextRequest::Again => {}
                 }
                 break;
             }
             all_ended &= member.ended;
         }
         Ok(match earliest {
-            Some(at) => Next::Until(at),
-            None if all_ended => Next::End,
-            None => Next::Wait,
+            Some(at) => NextRequest::Until(at),
+            None if all_ended => NextRequest::End,
+            None => NextRequest::Wait,
         })
     }
 
@@ -92,7 +92,7 @@ impl Source for Merged {
         self.workers[number].source.is_counted(own)
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         let (number, own) = self.seats[slot as usize];
         let member = &mut self.workers[number];
         member.source.completed(own, sample);
@@ -103,7 +103,7 @@ impl Source for Merged {
         }
     }
 
-    fn fill(&mut self, slot: u32, request: &Request, bytes: &mut [u8]) {
+    fn fill(&mut self, slot: u32, request: &OpRequest, bytes: &mut [u8]) {
         let (number, own) = self.seats[slot as usize];
         self.workers[number].source.fill(own, request, bytes);
     }
@@ -113,7 +113,7 @@ impl Source for Merged {
         Some(members.map(|member| member.source.result()).collect())
     }
 
-    fn given_up(&mut self, slot: u32, sample: &Sample) {
+    fn given_up(&mut self, slot: u32, sample: &OpSample) {
         let (number, own) = self.seats[slot as usize];
         self.workers[number].source.given_up(own, sample);
     }

@@ -10,17 +10,17 @@
 use plimsoll_core::num::round_u64;
 use plimsoll_core::rng::Rng;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{Arrival, Segment};
+use plimsoll_core::workload::blocks::{ArrivalProcess, ArrivalRateSegment};
 
 /// The instants of one worker.
 #[derive(Debug)]
-pub(crate) struct Instants {
-    law: Law,
+pub(crate) struct BlockIoArrivalTimes {
+    law: BlockIoArrivalProcess,
     rng: Rng,
 }
 
 #[derive(Debug)]
-enum Law {
+enum BlockIoArrivalProcess {
     /// The instants `k * gap` for `k` from the worker's number in steps of the workers.
     Paced { gap_ns: f64, next: u64, step: u64 },
     /// Summed as a float: 2^53 ns are 104 days, so the sum is right to a nanosecond.
@@ -40,14 +40,14 @@ enum Law {
         at_ns: f64,
     },
     /// As Poisson on a clock that runs with the rate.
-    Envelope(Envelope),
+    Envelope(BlockIoRateEnvelope),
     /// Never.
     Silent,
 }
 
 #[derive(Debug)]
-struct Envelope {
-    segments: Vec<Segment>,
+struct BlockIoRateEnvelope {
+    segments: Vec<ArrivalRateSegment>,
     /// The workers of the group: each sees so much less of the rate.
     workers: f64,
     /// The current segment, when it began, and how far in the instant before lies.
@@ -56,34 +56,34 @@ struct Envelope {
     inside_s: f64,
 }
 
-impl Instants {
+impl BlockIoArrivalTimes {
     /// The share of worker `worker` of `workers` in `arrival`. Traces have no law: `Silent`.
-    pub(crate) fn new(arrival: &Arrival, (worker, workers): (u32, u32), rng: Rng) -> Self {
+    pub(crate) fn new(arrival: &ArrivalProcess, (worker, workers): (u32, u32), rng: Rng) -> Self {
         let share = f64::from(workers.max(1));
         let law = match arrival {
-            Arrival::Paced { per_s } => Law::Paced {
+            ArrivalProcess::Paced { per_s } => BlockIoArrivalProcess::Paced {
                 gap_ns: 1e9 / per_s,
                 next: worker.into(),
                 step: u64::from(workers.max(1)),
             },
-            Arrival::Poisson { per_s } => Law::Poisson {
+            ArrivalProcess::Poisson { per_s } => BlockIoArrivalProcess::Poisson {
                 mean_ns: 1e9 / per_s * share,
                 at_ns: 0.0,
             },
-            Arrival::Batch { per_s, size } => Law::Batch {
+            ArrivalProcess::Batch { per_s, size } => BlockIoArrivalProcess::Batch {
                 mean_ns: 1e9 / per_s * share * f64::from((*size).max(1)),
                 at_ns: 0.0,
                 size: (*size).max(1),
                 left: 0,
             },
-            Arrival::OnOff { per_s, on, off } => Law::OnOff {
+            ArrivalProcess::OnOff { per_s, on, off } => BlockIoArrivalProcess::OnOff {
                 mean_ns: 1e9 / per_s * share,
                 on_ns: on.0.max(1),
                 off_ns: off.0,
                 at_ns: 0.0,
             },
-            Arrival::Envelope(segments) if segments.iter().any(has_mass) => {
-                Law::Envelope(Envelope {
+            ArrivalProcess::Envelope(segments) if segments.iter().any(has_mass) => {
+                BlockIoArrivalProcess::Envelope(BlockIoRateEnvelope {
                     segments: segments.clone(),
                     workers: share,
                     segment: 0,
@@ -91,9 +91,9 @@ impl Instants {
                     inside_s: 0.0,
                 })
             }
-            Arrival::Envelope(_) | Arrival::Trace(_) => Law::Silent,
+            ArrivalProcess::Envelope(_) | ArrivalProcess::Trace(_) => BlockIoArrivalProcess::Silent,
         };
-        Instants { law, rng }
+        BlockIoArrivalTimes { law, rng }
     }
 
     /// The next instant; `None` when there is none any more.
@@ -101,16 +101,16 @@ impl Instants {
     pub(crate) fn next(&mut self) -> Option<Nanos> {
         let rng = &mut self.rng;
         match &mut self.law {
-            Law::Paced { gap_ns, next, step } => {
+            BlockIoArrivalProcess::Paced { gap_ns, next, step } => {
                 let at = *next as f64 * *gap_ns;
                 *next += *step;
                 Some(Nanos(round_u64(at)))
             }
-            Law::Poisson { mean_ns, at_ns } => {
+            BlockIoArrivalProcess::Poisson { mean_ns, at_ns } => {
                 *at_ns += rng.exponential(*mean_ns);
                 Some(Nanos(round_u64(*at_ns)))
             }
-            Law::Batch {
+            BlockIoArrivalProcess::Batch {
                 mean_ns,
                 at_ns,
                 size,
@@ -123,7 +123,7 @@ impl Instants {
                 *left -= 1;
                 Some(Nanos(round_u64(*at_ns)))
             }
-            Law::OnOff {
+            BlockIoArrivalProcess::OnOff {
                 mean_ns,
                 on_ns,
                 off_ns,
@@ -134,17 +134,19 @@ impl Instants {
                 let silence = (at / *on_ns).saturating_mul(*off_ns);
                 Some(Nanos(at.saturating_add(silence)))
             }
-            Law::Envelope(envelope) => Some(envelope.next(rng.exponential(envelope.workers))),
-            Law::Silent => None,
+            BlockIoArrivalProcess::Envelope(envelope) => {
+                Some(envelope.next(rng.exponential(envelope.workers)))
+            }
+            BlockIoArrivalProcess::Silent => None,
         }
     }
 }
 
-fn has_mass(segment: &Segment) -> bool {
+fn has_mass(segment: &ArrivalRateSegment) -> bool {
     segment.length > Nanos(0) && segment.from_per_s + segment.to_per_s > 0.0
 }
 
-impl Envelope {
+impl BlockIoRateEnvelope {
     /// The instant at which the integral of the rate has grown by `mass`: exact, nothing is drawn
     /// and thrown away.
     fn next(&mut self, mut mass: f64) -> Nanos {
@@ -179,7 +181,8 @@ impl Envelope {
 
     /// Integral of the rate over all segments; above 0, or there would be no envelope.
     fn round_mass(&self) -> f64 {
-        let mass = |s: &Segment| (s.from_per_s + s.to_per_s) / 2.0 * s.length.as_secs_f64();
+        let mass =
+            |s: &ArrivalRateSegment| (s.from_per_s + s.to_per_s) / 2.0 * s.length.as_secs_f64();
         self.segments.iter().map(mass).sum()
     }
 }

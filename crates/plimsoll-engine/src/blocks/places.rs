@@ -1,37 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the operations of a worker lie: one stream for all, or one for each kind.
 
-use plimsoll_core::offsets::{Draw, Offsets, Region};
+use plimsoll_core::offsets::{OffsetGenerator, OffsetPattern, OffsetRegion};
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_core::workload::blocks::{Group, Positions, Turn, TurnKind};
+use plimsoll_core::workload::blocks::{
+    BlockIoGroup, BlockIoMixEntry, BlockIoOffsetSharing, BlockIoOpKind,
+};
 
 use super::bounds;
-use super::source::Mix;
+use super::source::BlockIoMixSampler;
 
 /// How often a size that does not fit behind a place is drawn again.
 const REDRAWS_MAX: u32 = 1_000;
 
 /// The places of one worker.
 #[derive(Debug)]
-pub(super) enum Places {
-    Shared(Draw),
-    ByKind(Vec<OfKind>),
+pub(super) enum BlockIoOffsetStreams {
+    Shared(OffsetGenerator),
+    ByKind(Vec<BlockIoKindStream>),
 }
 
 #[derive(Debug)]
-pub(super) struct OfKind {
-    kinds: Vec<TurnKind>,
+pub(super) struct BlockIoKindStream {
+    kinds: Vec<BlockIoOpKind>,
     smallest: u32,
-    draw: Draw,
+    draw: OffsetGenerator,
 }
 
-impl Places {
-    pub(super) fn new(group: &Group, who: (u32, u32), seed: Seed) -> Self {
+impl BlockIoOffsetStreams {
+    pub(super) fn new(group: &BlockIoGroup, who: (u32, u32), seed: Seed) -> Self {
         let region = bounds(group, who.0);
-        if group.positions == Positions::Shared || group.mix.is_empty() {
-            return Places::Shared(Draw::new(&group.offsets, region, who, seed));
+        if group.positions == BlockIoOffsetSharing::Shared || group.mix.is_empty() {
+            return BlockIoOffsetStreams::Shared(OffsetGenerator::new(
+                &group.offsets,
+                region,
+                who,
+                seed,
+            ));
         }
-        let mut parts: Vec<OfKind> = Vec::new();
+        let mut parts: Vec<BlockIoKindStream> = Vec::new();
         for turn in &group.mix {
             if parts.iter().any(|part| part.kinds.contains(&turn.kind)) {
                 continue;
@@ -42,46 +49,56 @@ impl Places {
                 part.kinds.push(turn.kind);
                 continue;
             }
-            let region = Region {
+            let region = OffsetRegion {
                 grain_bytes: smallest.into(),
                 ..region
             };
-            parts.push(OfKind {
+            parts.push(BlockIoKindStream {
                 kinds: vec![turn.kind],
                 smallest,
-                draw: Draw::of_sizes(&group.offsets, region, who, seed),
+                draw: OffsetGenerator::of_sizes(&group.offsets, region, who, seed),
             });
         }
-        Places::ByKind(parts)
+        BlockIoOffsetStreams::ByKind(parts)
     }
 
     /// Operations that go through the region once.
     pub(super) fn pass(&self) -> u64 {
         match self {
-            Places::Shared(draw) => draw.pass(),
-            Places::ByKind(parts) => parts.first().map_or(1, |part| part.draw.pass()),
+            BlockIoOffsetStreams::Shared(draw) => draw.pass(),
+            BlockIoOffsetStreams::ByKind(parts) => parts.first().map_or(1, |part| part.draw.pass()),
         }
     }
 
     /// Where this turn's operation begins, and how long it is.
     #[inline(always)]
-    pub(super) fn next(&mut self, turn: Turn, mix: &Mix, rng: &mut Rng) -> (u64, u32) {
+    pub(super) fn next(
+        &mut self,
+        turn: BlockIoMixEntry,
+        mix: &BlockIoMixSampler,
+        rng: &mut Rng,
+    ) -> (u64, u32) {
         match self {
-            Places::Shared(draw) => (draw.next(turn.bytes, rng), turn.bytes),
-            Places::ByKind(parts) => next_of_kind(parts, turn, mix, rng),
+            BlockIoOffsetStreams::Shared(draw) => (draw.next(turn.bytes, rng), turn.bytes),
+            BlockIoOffsetStreams::ByKind(parts) => next_of_kind(parts, turn, mix, rng),
         }
     }
 }
 
 #[inline(never)]
-fn next_of_kind(parts: &mut [OfKind], turn: Turn, mix: &Mix, rng: &mut Rng) -> (u64, u32) {
+fn next_of_kind(
+    parts: &mut [BlockIoKindStream],
+    turn: BlockIoMixEntry,
+    mix: &BlockIoMixSampler,
+    rng: &mut Rng,
+) -> (u64, u32) {
     let part = parts
         .iter_mut()
         .find(|part| part.kinds.contains(&turn.kind))
         .expect("each kind of the mix has its part");
     let place = part.draw.place(rng);
     let room = part.draw.room(place);
-    let fits = |turn: &Turn| u64::from(turn.bytes) <= room;
+    let fits = |turn: &BlockIoMixEntry| u64::from(turn.bytes) <= room;
     let mut size = turn;
     let mut redraws = 0;
     while !fits(&size) && redraws < REDRAWS_MAX {
@@ -100,29 +117,29 @@ fn next_of_kind(parts: &mut [OfKind], turn: Turn, mix: &Mix, rng: &mut Rng) -> (
 }
 
 /// Whether each kind has its own place to go on from.
-fn is_stream(offsets: &Offsets) -> bool {
+fn is_stream(offsets: &OffsetPattern) -> bool {
     matches!(
         offsets,
-        Offsets::Sequential
-            | Offsets::Backward
-            | Offsets::Runs { .. }
-            | Offsets::Interleaved
-            | Offsets::Strided { .. }
+        OffsetPattern::Sequential
+            | OffsetPattern::Backward
+            | OffsetPattern::Runs { .. }
+            | OffsetPattern::Interleaved
+            | OffsetPattern::Strided { .. }
     )
 }
 
-fn smallest(mix: &[Turn], kind: TurnKind) -> u32 {
+fn smallest(mix: &[BlockIoMixEntry], kind: BlockIoOpKind) -> u32 {
     let of_kind = mix.iter().filter(|turn| turn.kind == kind);
     of_kind.map(|turn| turn.bytes).min().unwrap_or(1).max(1)
 }
 
 /// Blocks of the maps that the workers of a group need in memory.
-pub(crate) fn map_blocks(group: &Group) -> u64 {
+pub(crate) fn map_blocks(group: &BlockIoGroup) -> u64 {
     let has_map = matches!(
         group.offsets,
-        Offsets::Permutation | Offsets::FixedPermutation { .. }
+        OffsetPattern::Permutation | OffsetPattern::FixedPermutation { .. }
     );
-    if !has_map || group.positions == Positions::Shared {
+    if !has_map || group.positions == BlockIoOffsetSharing::Shared {
         return 0;
     }
     let least = group.mix.iter().map(|turn| turn.bytes).min();

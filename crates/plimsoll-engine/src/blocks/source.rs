@@ -15,42 +15,45 @@ use std::sync::atomic::Ordering;
 
 use plimsoll_core::event::WorkerResult;
 use plimsoll_core::num::round_u64;
-use plimsoll_core::op::Traced;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::TraceAccess;
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_core::syncs::{SyncKind, Syncs};
+use plimsoll_core::syncs::{SyncKind, SyncPolicy};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{Arrival, Finish, Made, Pace, Turn, TurnKind, Work};
+use plimsoll_core::workload::blocks::{
+    ArrivalProcess, BlockIoFileCreation, BlockIoFinalOp, BlockIoMixEntry, BlockIoOpKind,
+    BlockIoPacing, BlockIoStopCondition,
+};
 
-use super::cold::Passes;
-use super::content::Contents;
-use super::pace::Instants;
-use super::places::Places;
-use super::think::Thinking;
-use super::{Common, Post};
-use crate::error::Error;
-use crate::source::{Next, Source};
+use super::cold::BlockIoColdPasses;
+use super::content::BlockIoFiller;
+use super::pace::BlockIoArrivalTimes;
+use super::places::BlockIoOffsetStreams;
+use super::think::BlockIoThinkTime;
+use super::{BlockIoSharedState, BlockIoWorkerContext};
+use crate::error::EngineError;
+use crate::source::{NextRequest, RequestSource};
 
 /// The source of one worker.
 #[derive(Debug)]
-pub(crate) struct BlockSource {
+pub(crate) struct BlockIoSource {
     rng: Rng,
-    mix: Mix,
-    places: Places,
-    passes: Passes,
+    mix: BlockIoMixSampler,
+    places: BlockIoOffsetStreams,
+    passes: BlockIoColdPasses,
     pace: Pacing,
-    contents: Contents,
-    slots: Vec<Slot>,
+    contents: BlockIoFiller,
+    slots: Vec<BlockIoSlot>,
     work: Remaining,
-    syncs: Syncs,
+    syncs: SyncPolicy,
     /// Writes that have ended.
     writes: u64,
-    finish: Vec<Finish>,
+    finish: Vec<BlockIoFinalOp>,
     /// What comes outside the measured time, from [`Stage::After`] on what of it is left to do.
-    after: Vec<Finish>,
+    after: Vec<BlockIoFinalOp>,
     rest: Nanos,
     breaks_off: bool,
-    stage: Stage,
+    stage: BlockIoStage,
     turns_in_flight: u32,
     warmup: Nanos,
     end: Nanos,
@@ -60,8 +63,8 @@ pub(crate) struct BlockSource {
 
 /// Turns by weight.
 #[derive(Debug)]
-pub(super) struct Mix {
-    pub(super) turns: Vec<Turn>,
+pub(super) struct BlockIoMixSampler {
+    pub(super) turns: Vec<BlockIoMixEntry>,
     /// Shares of 2^64 summed up to each turn but the last.
     limits: Vec<u64>,
 }
@@ -77,14 +80,14 @@ enum Pacing {
         ready: BinaryHeap<Reverse<(Nanos, u32)>>,
     },
     /// Turns of a worker that thinks as a whole.
-    Draining(Thinking),
+    Draining(BlockIoThinkTime),
     Open {
-        instants: Instants,
+        instants: BlockIoArrivalTimes,
         delay: Nanos,
         head: Option<Nanos>,
     },
     Trace {
-        ops: Arc<[Traced]>,
+        ops: Arc<[TraceAccess]>,
         next: usize,
         /// From one operation of this worker to its next.
         step: usize,
@@ -94,7 +97,7 @@ enum Pacing {
 
 /// What a slot is about.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct BlockIoSlot {
     /// When it became free; when the operation before ended.
     free_since: Nanos,
     /// What comes after the operation in it, or, when that has ended, now.
@@ -123,13 +126,13 @@ struct Remaining {
     /// Shared by the group: this many in all.
     together: Option<u64>,
     group: usize,
-    common: Arc<Common>,
+    common: Arc<BlockIoSharedState>,
     /// Whether another worker's end may stop the counting.
     has_wall: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum BlockIoStage {
     Turns,
     /// The finishing operation of this number is next, or in flight.
     Finishing {
@@ -150,7 +153,7 @@ enum Stage {
 
 /// Whether a turn can begin.
 enum Begin {
-    Turn(Request),
+    Turn(OpRequest),
     Until(Nanos),
     /// Not before what is in flight has ended.
     Wait,
@@ -160,9 +163,9 @@ enum Begin {
     Over,
 }
 
-impl BlockSource {
+impl BlockIoSource {
     /// The worker of this post on an engine of `slots` slots.
-    pub(crate) fn new(post: &Post<'_>, slots: u32) -> Self {
+    pub(crate) fn new(post: &BlockIoWorkerContext<'_>, slots: u32) -> Self {
         let group = post.group;
         let who = (post.worker, group.workers);
         // The first worker of the first group has the sequence that the only one always had.
@@ -172,41 +175,44 @@ impl BlockSource {
                 .derive(purpose, (group << 32) | u64::from(post.worker))
         };
         let ours = post.seed.derive("group", post.group_number as u64);
-        let places = Places::new(group, who, order_seed(post, ours));
+        let places = BlockIoOffsetStreams::new(group, who, order_seed(post, ours));
         let turns = match group.work {
-            Work::Time | Work::Together(_) | Work::Bytes(_) => u64::MAX,
-            Work::Pass => places.pass(),
-            Work::Each(turns) => turns,
+            BlockIoStopCondition::Time
+            | BlockIoStopCondition::Together(_)
+            | BlockIoStopCondition::Bytes(_) => u64::MAX,
+            BlockIoStopCondition::Pass => places.pass(),
+            BlockIoStopCondition::Each(turns) => turns,
         };
-        let reads = |turn: &Turn| turn.kind.operations().contains(&Kind::Read);
+        let reads = |turn: &BlockIoMixEntry| turn.kind.operations().contains(&OpKind::Read);
         // What is read from a file of random bytes may be written again; holes read as zeros.
-        let discards = |turn: &Turn| turn.kind == TurnKind::Discard;
-        let traced = matches!(group.pace, Pace::Open(Arrival::Trace(_)));
-        let holes = group.extent.made != Made::Before || group.mix.iter().any(discards);
+        let discards = |turn: &BlockIoMixEntry| turn.kind == BlockIoOpKind::Discard;
+        let traced = matches!(group.pace, BlockIoPacing::Open(ArrivalProcess::Trace(_)));
+        let holes =
+            group.extent.made != BlockIoFileCreation::Before || group.mix.iter().any(discards);
         let read_into = traced || holes && group.mix.iter().any(reads);
-        let slot = Slot {
+        let slot = BlockIoSlot {
             free_since: group.delay,
             then: Then::Nothing,
             offset: 0,
             bytes: 0,
             turns: 0,
         };
-        BlockSource {
+        BlockIoSource {
             rng: Rng::new(mine("random")),
-            mix: Mix::new(&group.mix),
+            mix: BlockIoMixSampler::new(&group.mix),
             places,
-            passes: Passes::none(),
+            passes: BlockIoColdPasses::none(),
             pace: Pacing::new(post, slots, mine("pace")),
-            contents: Contents::new(&group.content, read_into, mine("contents"), ours),
+            contents: BlockIoFiller::new(&group.content, read_into, mine("contents"), ours),
             slots: vec![slot; slots as usize],
             work: Remaining {
                 turns,
                 bytes: match group.work {
-                    Work::Bytes(bytes) => bytes,
+                    BlockIoStopCondition::Bytes(bytes) => bytes,
                     _ => u64::MAX,
                 },
                 together: match group.work {
-                    Work::Together(turns) => Some(turns),
+                    BlockIoStopCondition::Together(turns) => Some(turns),
                     _ => None,
                 },
                 group: post.group_number,
@@ -219,7 +225,7 @@ impl BlockSource {
             after: group.after.clone(),
             rest: group.rest,
             breaks_off: group.breaks_off,
-            stage: Stage::Turns,
+            stage: BlockIoStage::Turns,
             turns_in_flight: 0,
             warmup: post.warmup,
             end: post.end,
@@ -229,7 +235,7 @@ impl BlockSource {
     }
 
     /// The same, dropping clean pages between its passes.
-    pub(crate) fn with_passes(mut self, passes: Passes) -> Self {
+    pub(crate) fn with_passes(mut self, passes: BlockIoColdPasses) -> Self {
         self.passes = passes;
         self
     }
@@ -240,9 +246,9 @@ impl BlockSource {
     }
 
     #[inline]
-    fn request(&self, kind: Kind, slot: u32, intended_at: Nanos) -> Request {
+    fn request(&self, kind: OpKind, slot: u32, intended_at: Nanos) -> OpRequest {
         let slot = &self.slots[slot as usize];
-        Request {
+        OpRequest {
             kind,
             file: 0,
             offset: slot.offset,
@@ -253,14 +259,14 @@ impl BlockSource {
 
     /// The operation that follows the one before in the same turn.
     #[inline(never)]
-    fn go_on(&mut self, slot: u32) -> Request {
+    fn go_on(&mut self, slot: u32) -> OpRequest {
         let state = &mut self.slots[slot as usize];
         let kind = match std::mem::replace(&mut state.then, Then::Nothing) {
             Then::Sync => {
                 (state.offset, state.bytes) = (0, 0);
                 sync_kind(self.syncs.with)
             }
-            Then::Write | Then::Nothing => Kind::Write,
+            Then::Write | Then::Nothing => OpKind::Write,
         };
         let at = self.slots[slot as usize].free_since;
         self.request(kind, slot, at)
@@ -300,19 +306,19 @@ impl BlockSource {
         }
         let turn = self.mix.draw(&mut self.rng);
         (state.offset, state.bytes) = match turn.kind {
-            TurnKind::Append => (0, turn.bytes),
+            BlockIoOpKind::Append => (0, turn.bytes),
             _ => self.places.next(turn, &self.mix, &mut self.rng),
         };
         self.work.begun(state.bytes);
         self.passes.begun(state.bytes);
         let kind = match turn.kind {
-            TurnKind::Read => Kind::Read,
-            TurnKind::Write => Kind::Write,
-            TurnKind::Append => Kind::Append,
-            TurnKind::Discard => Kind::Discard,
-            TurnKind::Update => {
+            BlockIoOpKind::Read => OpKind::Read,
+            BlockIoOpKind::Write => OpKind::Write,
+            BlockIoOpKind::Append => OpKind::Append,
+            BlockIoOpKind::Discard => OpKind::Discard,
+            BlockIoOpKind::Update => {
                 state.then = Then::Write;
-                Kind::Read
+                OpKind::Read
             }
         };
         Begin::Turn(self.request(kind, slot, at))
@@ -334,65 +340,65 @@ impl BlockSource {
     /// Whether another worker's end has stopped this one's counting.
     #[inline]
     fn is_walled(&self) -> bool {
-        self.work.has_wall && self.stage == Stage::Turns && self.work.common.is_walled()
+        self.work.has_wall && self.stage == BlockIoStage::Turns && self.work.common.is_walled()
     }
 
     /// What to do when no turn can begin and none is in flight.
     #[cold]
-    fn wind_up(&mut self, now: Nanos, slot: u32) -> Next {
-        if self.stage == Stage::Turns {
+    fn wind_up(&mut self, now: Nanos, slot: u32) -> NextRequest {
+        if self.stage == BlockIoStage::Turns {
             if !self.breaks_off {
                 self.stop_the_others();
             }
-            self.stage = Stage::Finishing {
+            self.stage = BlockIoStage::Finishing {
                 next: 0,
                 in_flight: false,
             };
         }
         match self.stage {
-            Stage::Finishing {
+            BlockIoStage::Finishing {
                 in_flight: true, ..
             }
-            | Stage::After {
+            | BlockIoStage::After {
                 in_flight: true, ..
-            } => Next::Wait,
-            Stage::Finishing { next, .. } if next < self.finish.len() => {
-                self.stage = Stage::Finishing {
+            } => NextRequest::Wait,
+            BlockIoStage::Finishing { next, .. } if next < self.finish.len() => {
+                self.stage = BlockIoStage::Finishing {
                     next,
                     in_flight: true,
                 };
                 self.finishing(self.finish[next], slot)
             }
-            Stage::Finishing { .. } if !self.breaks_off && self.is_cut_short() => {
-                self.stage = Stage::Uncounted;
-                Next::Until(Nanos(0))
+            BlockIoStage::Finishing { .. } if !self.breaks_off && self.is_cut_short() => {
+                self.stage = BlockIoStage::Uncounted;
+                NextRequest::Until(Nanos(0))
             }
-            Stage::Finishing { .. } | Stage::Uncounted => {
+            BlockIoStage::Finishing { .. } | BlockIoStage::Uncounted => {
                 if self.breaks_off {
                     self.stop_the_others();
                 }
                 self.after = self.left_to_do();
-                self.stage = Stage::After {
+                self.stage = BlockIoStage::After {
                     next: 0,
                     in_flight: false,
                 };
-                Next::Until(Nanos(0))
+                NextRequest::Until(Nanos(0))
             }
-            Stage::After { next, .. } if next < self.after.len() => {
-                self.stage = Stage::After {
+            BlockIoStage::After { next, .. } if next < self.after.len() => {
+                self.stage = BlockIoStage::After {
                     next,
                     in_flight: true,
                 };
                 self.finishing(self.after[next], slot)
             }
-            Stage::After { .. } if self.rest > Nanos(0) => {
-                self.stage = Stage::Resting(now + self.rest);
-                Next::Until(now + self.rest)
+            BlockIoStage::After { .. } if self.rest > Nanos(0) => {
+                self.stage = BlockIoStage::Resting(now + self.rest);
+                NextRequest::Until(now + self.rest)
             }
-            Stage::Resting(until) if now < until => Next::Until(until),
+            BlockIoStage::Resting(until) if now < until => NextRequest::Until(until),
             _ => {
-                self.stage = Stage::Done;
-                Next::End
+                self.stage = BlockIoStage::Done;
+                NextRequest::End
             }
         }
     }
@@ -407,10 +413,10 @@ impl BlockSource {
     }
 
     /// What is to be done outside the measured time: not again what has just been done inside.
-    fn left_to_do(&self) -> Vec<Finish> {
-        let wrote_on = self.stage == Stage::Uncounted;
-        let again = (self.finish.iter()).filter(|op| wrote_on && **op == Finish::Fsync);
-        let mut left: Vec<Finish> = again.copied().collect();
+    fn left_to_do(&self) -> Vec<BlockIoFinalOp> {
+        let wrote_on = self.stage == BlockIoStage::Uncounted;
+        let again = (self.finish.iter()).filter(|op| wrote_on && **op == BlockIoFinalOp::Fsync);
+        let mut left: Vec<BlockIoFinalOp> = again.copied().collect();
         for op in &self.after {
             if !left.contains(op) && (wrote_on || !self.finish.contains(op)) {
                 left.push(*op);
@@ -419,16 +425,16 @@ impl BlockSource {
         left
     }
 
-    fn finishing(&mut self, op: Finish, slot: u32) -> Next {
+    fn finishing(&mut self, op: BlockIoFinalOp, slot: u32) -> NextRequest {
         let kind = match op {
-            Finish::Fsync => Kind::Fsync,
-            Finish::Close => Kind::Close,
+            BlockIoFinalOp::Fsync => OpKind::Fsync,
+            BlockIoFinalOp::Close => OpKind::Close,
         };
         let state = &mut self.slots[slot as usize];
         (state.offset, state.bytes) = (0, 0);
         let ends = self.slots.iter().map(|slot| slot.free_since);
         let at = ends.max().unwrap_or_default();
-        Next::Request(self.request(kind, slot, at))
+        NextRequest::Request(self.request(kind, slot, at))
     }
 
     /// Whether there is work left that later phases count on.
@@ -441,17 +447,20 @@ impl BlockSource {
     /// Whether what ends now is measured.
     #[inline]
     fn counts(&self) -> bool {
-        !matches!(self.stage, Stage::Uncounted | Stage::After { .. })
+        !matches!(
+            self.stage,
+            BlockIoStage::Uncounted | BlockIoStage::After { .. }
+        )
     }
 
-    fn count_end(&mut self, sample: &Sample) {
+    fn count_end(&mut self, sample: &OpSample) {
         if sample.request.intended_at >= self.warmup {
             self.result.ended = sample.completed_at;
         }
     }
 
     #[inline]
-    fn count(&mut self, sample: &Sample) {
+    fn count(&mut self, sample: &OpSample) {
         if !self.counts() || sample.request.intended_at < self.warmup {
             return;
         }
@@ -467,19 +476,19 @@ impl BlockSource {
 
 /// Orders and hot blocks: those of Zipf are the group's, an order without replacement is each
 /// worker's own.
-fn order_seed(post: &Post<'_>, ours: Seed) -> Seed {
-    use plimsoll_core::offsets::Offsets;
+fn order_seed(post: &BlockIoWorkerContext<'_>, ours: Seed) -> Seed {
+    use plimsoll_core::offsets::OffsetPattern;
     match post.group.offsets {
-        Offsets::Permutation => ours.derive("order", u64::from(post.worker)),
+        OffsetPattern::Permutation => ours.derive("order", u64::from(post.worker)),
         _ => ours,
     }
 }
 
-fn sync_kind(kind: SyncKind) -> Kind {
+fn sync_kind(kind: SyncKind) -> OpKind {
     match kind {
-        SyncKind::Fsync => Kind::Fsync,
-        SyncKind::Fdatasync => Kind::Fdatasync,
-        SyncKind::SyncRange => Kind::SyncRange,
+        SyncKind::Fsync => OpKind::Fsync,
+        SyncKind::Fdatasync => OpKind::Fdatasync,
+        SyncKind::SyncRange => OpKind::SyncRange,
     }
 }
 
@@ -508,24 +517,24 @@ impl Remaining {
     }
 }
 
-impl Mix {
-    pub(super) fn new(turns: &[Turn]) -> Self {
+impl BlockIoMixSampler {
+    pub(super) fn new(turns: &[BlockIoMixEntry]) -> Self {
         let whole: f64 = turns.iter().map(|turn| turn.weight).sum();
         let mut until = 0.0;
-        let limit = |turn: &Turn| {
+        let limit = |turn: &BlockIoMixEntry| {
             until += turn.weight / whole;
             round_u64(until * 2f64.powi(64))
         };
         let mut limits: Vec<u64> = turns.iter().map(limit).collect();
         limits.pop();
-        Mix {
+        BlockIoMixSampler {
             turns: turns.to_vec(),
             limits,
         }
     }
 
     #[inline]
-    pub(super) fn draw(&self, rng: &mut Rng) -> Turn {
+    pub(super) fn draw(&self, rng: &mut Rng) -> BlockIoMixEntry {
         if self.limits.is_empty() {
             return self.turns[0];
         }
@@ -538,7 +547,7 @@ impl Mix {
 enum Due {
     At(Nanos),
     /// As [`Due::At`], with what it is.
-    Op(Nanos, Traced),
+    Op(Nanos, TraceAccess),
     /// Not before then.
     Until(Nanos),
     /// Not before what is in flight has ended.
@@ -547,29 +556,29 @@ enum Due {
 }
 
 impl Pacing {
-    fn new(post: &Post<'_>, slots: u32, seed: Seed) -> Self {
+    fn new(post: &BlockIoWorkerContext<'_>, slots: u32, seed: Seed) -> Self {
         let who = (post.worker, post.group.workers);
         let delay = post.group.delay;
         match &post.group.pace {
-            Pace::Closed { think, .. } if *think == Nanos(0) => Pacing::AtOnce,
-            Pace::Closed {
+            BlockIoPacing::Closed { think, .. } if *think == Nanos(0) => Pacing::AtOnce,
+            BlockIoPacing::Closed {
                 think,
                 every,
                 drains: true,
-            } => Pacing::Draining(Thinking::new(*think, *every, delay)),
-            Pace::Closed { think, every, .. } => Pacing::Thinking {
+            } => Pacing::Draining(BlockIoThinkTime::new(*think, *every, delay)),
+            BlockIoPacing::Closed { think, every, .. } => Pacing::Thinking {
                 think: *think,
                 every: (*every).max(1),
                 ready: (0..slots).map(|_| Reverse((delay, 0))).collect(),
             },
-            Pace::Open(Arrival::Trace(_)) => Pacing::Trace {
+            BlockIoPacing::Open(ArrivalProcess::Trace(_)) => Pacing::Trace {
                 ops: post.common.trace(post.group_number),
                 next: who.0 as usize,
                 step: who.1.max(1) as usize,
                 delay,
             },
-            Pace::Open(arrival) => Pacing::Open {
-                instants: Instants::new(arrival, who, Rng::new(seed)),
+            BlockIoPacing::Open(arrival) => Pacing::Open {
+                instants: BlockIoArrivalTimes::new(arrival, who, Rng::new(seed)),
                 delay,
                 head: None,
             },
@@ -671,29 +680,29 @@ impl Pacing {
     }
 }
 
-impl Source for BlockSource {
+impl RequestSource for BlockIoSource {
     #[inline(always)]
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         if self.slots[slot as usize].then != Then::Nothing {
-            return Ok(Next::Request(self.go_on(slot)));
+            return Ok(NextRequest::Request(self.go_on(slot)));
         }
-        if matches!(self.stage, Stage::Turns | Stage::Uncounted) {
+        if matches!(self.stage, BlockIoStage::Turns | BlockIoStage::Uncounted) {
             match self.begin(now, slot) {
-                Begin::Turn(request) => return Ok(Next::Request(request)),
-                Begin::Until(at) => return Ok(Next::Until(at)),
-                Begin::Wait => return Ok(Next::Wait),
-                Begin::Again => return Ok(Next::Again),
+                Begin::Turn(request) => return Ok(NextRequest::Request(request)),
+                Begin::Until(at) => return Ok(NextRequest::Until(at)),
+                Begin::Wait => return Ok(NextRequest::Wait),
+                Begin::Again => return Ok(NextRequest::Again),
                 Begin::Over => {}
             }
         }
         if self.turns_in_flight > 0 {
-            return Ok(Next::Wait);
+            return Ok(NextRequest::Wait);
         }
         Ok(self.wind_up(now, slot))
     }
 
     #[inline]
-    fn fill(&mut self, _slot: u32, _request: &Request, bytes: &mut [u8]) {
+    fn fill(&mut self, _slot: u32, _request: &OpRequest, bytes: &mut [u8]) {
         self.contents.fill(bytes);
     }
 
@@ -708,25 +717,28 @@ impl Source for BlockSource {
     }
 
     #[inline(always)]
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         let state = &mut self.slots[slot as usize];
         state.free_since = sample.completed_at;
         match self.stage {
-            Stage::Finishing { next, .. } => {
-                self.stage = Stage::Finishing {
+            BlockIoStage::Finishing { next, .. } => {
+                self.stage = BlockIoStage::Finishing {
                     next: next + 1,
                     in_flight: false,
                 };
                 return self.count_end(sample);
             }
-            Stage::After { next, .. } => {
-                self.stage = Stage::After {
+            BlockIoStage::After { next, .. } => {
+                self.stage = BlockIoStage::After {
                     next: next + 1,
                     in_flight: false,
                 };
                 return;
             }
-            Stage::Turns | Stage::Uncounted | Stage::Resting(_) | Stage::Done => {}
+            BlockIoStage::Turns
+            | BlockIoStage::Uncounted
+            | BlockIoStage::Resting(_)
+            | BlockIoStage::Done => {}
         }
         let kind = sample.request.kind;
         if state.then == Then::Write {
@@ -756,7 +768,7 @@ impl Source for BlockSource {
         Some(vec![self.result()])
     }
 
-    fn given_up(&mut self, _slot: u32, sample: &Sample) {
+    fn given_up(&mut self, _slot: u32, sample: &OpSample) {
         if self.counts() {
             self.count_end(sample);
         }
@@ -768,7 +780,7 @@ impl Source for BlockSource {
         }
         let mut left = 0;
         // A backlog larger than this is told as this: drawing it would take longer than the run.
-        while left < LEFT_MAX && self.work.turns > 0 && self.stage == Stage::Turns {
+        while left < LEFT_MAX && self.work.turns > 0 && self.stage == BlockIoStage::Turns {
             match self.pace.due(time, self.end.min(time), Nanos(0)) {
                 Due::At(at) | Due::Op(at, _) if self.work.take() => due(at),
                 _ => break,
@@ -783,8 +795,8 @@ impl Source for BlockSource {
 /// Most requests counted that were never handed over.
 const LEFT_MAX: u64 = 10_000_000;
 
-fn is_sync(kind: Kind) -> bool {
-    matches!(kind, Kind::Fsync | Kind::Fdatasync | Kind::SyncRange)
+fn is_sync(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Fsync | OpKind::Fdatasync | OpKind::SyncRange)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use plimsoll_core::units::Nanos;
 
 /// When a worker may begin its next turn.
 #[derive(Debug)]
-pub(super) struct Thinking {
+pub(super) struct BlockIoThinkTime {
     think: Nanos,
     every: u64,
     /// Turns that have ended, and how many had when the last thought was decided on.
@@ -21,11 +21,11 @@ pub(super) struct Thinking {
     last_end: Nanos,
     /// Since when turns may begin.
     awake_since: Nanos,
-    stage: Stage,
+    stage: BlockIoThinkState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum BlockIoThinkState {
     /// The next turn begins without a look.
     Woken,
     Working,
@@ -33,10 +33,10 @@ enum Stage {
     Emptying,
 }
 
-impl Thinking {
+impl BlockIoThinkTime {
     /// The first turn may begin after `delay`.
     pub(super) fn new(think: Nanos, every: u32, delay: Nanos) -> Self {
-        Thinking {
+        BlockIoThinkTime {
             think,
             every: u64::from(every.max(1)),
             ended: 0,
@@ -44,30 +44,30 @@ impl Thinking {
             in_flight: 0,
             last_end: delay,
             awake_since: delay,
-            stage: Stage::Woken,
+            stage: BlockIoThinkState::Woken,
         }
     }
 
     /// When a turn may begin in a slot that is free since `free_since`; `None`: when what is in
     /// flight has ended.
     pub(super) fn due(&mut self, free_since: Nanos) -> Option<Nanos> {
-        if self.stage == Stage::Working && self.ended >= self.mark + self.every {
+        if self.stage == BlockIoThinkState::Working && self.ended >= self.mark + self.every {
             self.mark = self.ended;
-            self.stage = Stage::Emptying;
+            self.stage = BlockIoThinkState::Emptying;
         }
-        if self.stage == Stage::Emptying {
+        if self.stage == BlockIoThinkState::Emptying {
             if self.in_flight > 0 {
                 return None;
             }
             self.awake_since = self.last_end + self.think;
-            self.stage = Stage::Woken;
+            self.stage = BlockIoThinkState::Woken;
         }
         Some(free_since.max(self.awake_since))
     }
 
     pub(super) fn begun(&mut self) {
         self.in_flight += 1;
-        self.stage = Stage::Working;
+        self.stage = BlockIoThinkState::Working;
     }
 
     pub(super) fn ended(&mut self, at: Nanos) {
@@ -84,7 +84,7 @@ mod tests {
     /// Plays a queue of so many slots, each operation 1 ns, for so many thoughts: turns begun in
     /// all.
     fn turns(depth: u64, every: u32, thoughts: u64) -> u64 {
-        let mut it = Thinking::new(Nanos(1_000), every, Nanos(0));
+        let mut it = BlockIoThinkTime::new(Nanos(1_000), every, Nanos(0));
         let (mut now, mut begun, mut thought, mut in_flight) = (Nanos(0), 0, 0, 0);
         while thought < thoughts {
             match it.due(Nanos(0)) {

@@ -12,13 +12,13 @@ use std::fmt;
 use std::rc::Rc;
 
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use crate::clock::{Clock, SimClock};
-use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
-use crate::error::Error;
+use crate::clock::{RunClock, SimClock};
+use crate::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, buffers, fits};
+use crate::error::EngineError;
 
 /// What an operation takes.
 const SERVICE: Nanos = Nanos(100_000);
@@ -27,7 +27,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// What becomes of the cache at a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Cut {
+pub enum FaultyPowerCut {
     /// It is lost.
     #[default]
     Lost,
@@ -39,31 +39,31 @@ pub enum Cut {
 
 /// How a disk behaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Manners {
+pub struct FaultyDiskOptions {
     /// A flush or a write that must be durable is acknowledged and stays in the cache.
     pub lies_about_flush: bool,
     /// What becomes of the cache when the power goes.
-    pub cut: Cut,
+    pub cut: FaultyPowerCut,
     /// Share of the reads that give what was there before the last write, 0..1.
     pub stale_reads: f64,
 }
 
-struct Medium {
+struct FaultyDiskState {
     bytes: Vec<u8>,
     /// Writes that are not durable, oldest first.
     cache: Vec<(usize, Vec<u8>)>,
     /// What the last write of a place replaced.
     before: BTreeMap<usize, Vec<u8>>,
-    manners: Manners,
+    manners: FaultyDiskOptions,
     rng: Rng,
     n_stale: u64,
 }
 
 /// A disk. Copies are the same one, as two cables lead to it.
 #[derive(Clone)]
-pub struct Disk(Rc<RefCell<Medium>>);
+pub struct FaultyDisk(Rc<RefCell<FaultyDiskState>>);
 
-impl fmt::Debug for Disk {
+impl fmt::Debug for FaultyDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let medium = self.0.borrow();
         let (len, cached) = (medium.bytes.len(), medium.cache.len());
@@ -71,11 +71,11 @@ impl fmt::Debug for Disk {
     }
 }
 
-impl Disk {
+impl FaultyDisk {
     /// A disk of so many zeros.
     #[must_use]
-    pub fn new(bytes: u64, manners: Manners, seed: Seed) -> Self {
-        Disk(Rc::new(RefCell::new(Medium {
+    pub fn new(bytes: u64, manners: FaultyDiskOptions, seed: Seed) -> Self {
+        FaultyDisk(Rc::new(RefCell::new(FaultyDiskState {
             bytes: vec![0; to_usize(bytes)],
             cache: Vec::new(),
             before: BTreeMap::new(),
@@ -92,8 +92,8 @@ impl Disk {
         clock: SimClock,
         (slots, len_max): (u32, u32),
         durable: bool,
-    ) -> DiskEngine {
-        DiskEngine {
+    ) -> FaultyDiskEngine {
+        FaultyDiskEngine {
             disk: self.clone(),
             clock,
             durable,
@@ -110,10 +110,12 @@ impl Disk {
         let n_cached = cache.len();
         for (at, bytes) in cache {
             match medium.manners.cut {
-                Cut::Lost => {}
-                Cut::Reordered if medium.rng.below(2) == 0 => {}
-                Cut::Reordered => medium.bytes[at..at + bytes.len()].copy_from_slice(&bytes),
-                Cut::Torn => {
+                FaultyPowerCut::Lost => {}
+                FaultyPowerCut::Reordered if medium.rng.below(2) == 0 => {}
+                FaultyPowerCut::Reordered => {
+                    medium.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
+                }
+                FaultyPowerCut::Torn => {
                     for (piece, from) in
                         bytes.chunks(SECTOR_BYTES).zip((at..).step_by(SECTOR_BYTES))
                     {
@@ -144,10 +146,10 @@ impl Disk {
 
     /// Another disk with the same contents.
     #[must_use]
-    pub fn replica(&self, seed: Seed) -> Disk {
+    pub fn replica(&self, seed: Seed) -> FaultyDisk {
         let medium = &mut *self.0.borrow_mut();
         medium.flush();
-        Disk(Rc::new(RefCell::new(Medium {
+        FaultyDisk(Rc::new(RefCell::new(FaultyDiskState {
             bytes: medium.bytes.clone(),
             cache: Vec::new(),
             before: medium.before.clone(),
@@ -158,7 +160,7 @@ impl Disk {
     }
 
     /// What another disk has in `len` bytes from `offset` on lies here, too.
-    pub fn leak_from(&self, other: &Disk, offset: u64, len: u32) {
+    pub fn leak_from(&self, other: &FaultyDisk, offset: u64, len: u32) {
         let (at, len) = (to_usize(offset), len as usize);
         let bytes = other.0.borrow().visible(at, len);
         let medium = &mut *self.0.borrow_mut();
@@ -173,7 +175,7 @@ impl Disk {
     }
 }
 
-impl Medium {
+impl FaultyDiskState {
     fn visible(&self, at: usize, len: usize) -> Vec<u8> {
         let mut bytes = self.bytes[at..at + len].to_vec();
         for (start, cached) in &self.cache {
@@ -194,7 +196,7 @@ impl Medium {
 
     fn carry_out(
         &mut self,
-        request: &Request,
+        request: &OpRequest,
         buffer: &mut [u8],
         durable: bool,
     ) -> Result<u64, i32> {
@@ -204,7 +206,7 @@ impl Medium {
             return Err(rustix::io::Errno::NOSPC.raw_os_error());
         }
         match request.kind {
-            Kind::Read => {
+            OpKind::Read => {
                 let old = self.before.get(&at).filter(|old| old.len() == len);
                 let stale = self.manners.stale_reads;
                 match old {
@@ -215,13 +217,13 @@ impl Medium {
                     _ => buffer[..len].copy_from_slice(&self.visible(at, len)),
                 }
             }
-            Kind::Write => {
+            OpKind::Write => {
                 self.before.insert(at, self.visible(at, len));
                 self.cache.push((at, buffer[..len].to_vec()));
             }
             _ => {}
         }
-        let flushes = request.kind == Kind::Fsync || (durable && request.kind == Kind::Write);
+        let flushes = request.kind == OpKind::Fsync || (durable && request.kind == OpKind::Write);
         if flushes && !self.manners.lies_about_flush {
             self.flush();
         }
@@ -233,18 +235,18 @@ impl Medium {
     }
 }
 
-/// An engine on a [`Disk`].
+/// An engine on a [`FaultyDisk`].
 #[derive(Debug)]
-pub struct DiskEngine {
-    disk: Disk,
+pub struct FaultyDiskEngine {
+    disk: FaultyDisk,
     clock: SimClock,
     durable: bool,
-    buffers: Vec<Buffer>,
-    queued: Vec<(u32, Request)>,
-    done: Vec<Completion>,
+    buffers: Vec<IoBuffer>,
+    queued: Vec<(u32, OpRequest)>,
+    done: Vec<IoCompletion>,
 }
 
-impl Engine for DiskEngine {
+impl IoEngine for FaultyDiskEngine {
     fn describe(&self) -> String {
         "disk in memory".into()
     }
@@ -257,9 +259,9 @@ impl Engine for DiskEngine {
         self.buffers[slot as usize].bytes_mut()
     }
 
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
-        if !matches!(request.kind, Kind::Read | Kind::Write | Kind::Fsync) {
-            return Err(Unsupported(request.kind));
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
+        if !matches!(request.kind, OpKind::Read | OpKind::Write | OpKind::Fsync) {
+            return Err(UnsupportedOp(request.kind));
         }
         let room = self.buffers[slot as usize].bytes().len();
         assert!(fits(request, room), "the request fits its buffer");
@@ -267,7 +269,7 @@ impl Engine for DiskEngine {
         Ok(())
     }
 
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         let now = self.clock.now();
         if self.queued.is_empty() && self.done.is_empty() {
             self.clock.advance_to(now + wait.unwrap_or_default());
@@ -277,13 +279,13 @@ impl Engine for DiskEngine {
             let buffer = self.buffers[slot as usize].bytes_mut();
             let medium = &mut *self.disk.0.borrow_mut();
             let result = medium.carry_out(&request, buffer, self.durable);
-            self.done.push(Completion { slot, result });
+            self.done.push(IoCompletion { slot, result });
             self.clock.advance_to(self.clock.now() + SERVICE);
         }
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         done.append(&mut self.done);
     }
 }
@@ -294,13 +296,13 @@ mod tests {
 
     const LEN: u32 = 1024;
 
-    fn perform(engine: &mut DiskEngine, kind: Kind, fill: u8) -> u8 {
+    fn perform(engine: &mut FaultyDiskEngine, kind: OpKind, fill: u8) -> u8 {
         engine.buffer(0)[..LEN as usize].fill(fill);
-        let request = Request {
+        let request = OpRequest {
             kind,
             file: 0,
             offset: 2048,
-            len: if kind == Kind::Fsync { 0 } else { LEN },
+            len: if kind == OpKind::Fsync { 0 } else { LEN },
             intended_at: Nanos(0),
         };
         engine.queue(0, &request).unwrap();
@@ -311,45 +313,49 @@ mod tests {
         engine.buffer(0)[LEN as usize - 1]
     }
 
-    fn disk(manners: Manners, durable: bool) -> (Disk, DiskEngine) {
-        let disk = Disk::new(8192, manners, Seed(1));
+    fn disk(manners: FaultyDiskOptions, durable: bool) -> (FaultyDisk, FaultyDiskEngine) {
+        let disk = FaultyDisk::new(8192, manners, Seed(1));
         let engine = disk.engine(SimClock::new(), (1, LEN), durable);
         (disk, engine)
     }
 
     #[test]
     fn what_was_flushed_survives_a_power_cut_and_nothing_else() {
-        let lying = Manners {
+        let lying = FaultyDiskOptions {
             lies_about_flush: true,
-            ..Manners::default()
+            ..FaultyDiskOptions::default()
         };
         for (manners, durable, flush, expect) in [
-            (Manners::default(), false, false, 0),
-            (Manners::default(), false, true, 7),
-            (Manners::default(), true, false, 7),
+            (FaultyDiskOptions::default(), false, false, 0),
+            (FaultyDiskOptions::default(), false, true, 7),
+            (FaultyDiskOptions::default(), true, false, 7),
             (lying, true, true, 0),
         ] {
             let (disk, mut engine) = disk(manners, durable);
-            perform(&mut engine, Kind::Write, 7);
-            assert_eq!(perform(&mut engine, Kind::Read, 0), 7, "caches are visible");
+            perform(&mut engine, OpKind::Write, 7);
+            assert_eq!(
+                perform(&mut engine, OpKind::Read, 0),
+                7,
+                "caches are visible"
+            );
             if flush {
-                perform(&mut engine, Kind::Fsync, 0);
+                perform(&mut engine, OpKind::Fsync, 0);
             }
             let in_cache = disk.power_cut();
             assert_eq!(in_cache, usize::from(expect == 0));
-            assert_eq!(perform(&mut engine, Kind::Read, 0), expect, "{manners:?}");
+            assert_eq!(perform(&mut engine, OpKind::Read, 0), expect, "{manners:?}");
         }
     }
 
     #[test]
     fn old_contents_come_back_when_they_are_asked_to() {
-        let (disk, mut engine) = disk(Manners::default(), true);
-        perform(&mut engine, Kind::Write, 7);
-        perform(&mut engine, Kind::Write, 8);
+        let (disk, mut engine) = disk(FaultyDiskOptions::default(), true);
+        perform(&mut engine, OpKind::Write, 7);
+        perform(&mut engine, OpKind::Write, 8);
         let replica = disk.replica(Seed(2));
         assert_eq!(disk.revive(9), 1);
-        assert_eq!(perform(&mut engine, Kind::Read, 0), 7);
+        assert_eq!(perform(&mut engine, OpKind::Read, 0), 7);
         disk.leak_from(&replica, 2048, LEN);
-        assert_eq!(perform(&mut engine, Kind::Read, 0), 8);
+        assert_eq!(perform(&mut engine, OpKind::Read, 0), 8);
     }
 }

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use plimsoll_core::units::size;
 use plimsoll_core::workload::FileLoop;
 use plimsoll_core::workload::files::{
-    FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree,
+    FileLoopGroup, FileLoopOp, FileLoopOpenMode, FileLoopSelection, FileOp, FileSet,
+    FileSizeDistribution, FileTreeLayout,
 };
 
 use super::signals::stuck;
-use crate::error::Error;
+use crate::error::EngineError;
 
 /// Limits of a loop that may come from a file written by hand: beyond them the generator, not the
 /// target, would be measured, or memory would run out.
@@ -30,8 +31,9 @@ const SHAPE_MAX: f64 = 1e6;
 ///
 /// # Errors
 /// A sentence about the first thing that does not fit.
-pub fn check(files: &FileLoop, align: u32) -> Result<(), Error> {
-    found_in(files, align).map_err(|what| Error::Workload(format!("'{}': {what}", files.name)))
+pub fn check(files: &FileLoop, align: u32) -> Result<(), EngineError> {
+    found_in(files, align)
+        .map_err(|what| EngineError::Workload(format!("'{}': {what}", files.name)))
 }
 
 fn found_in(files: &FileLoop, align: u32) -> Result<(), String> {
@@ -97,7 +99,7 @@ fn check_set(set: &FileSet) -> Result<(), String> {
     if set.entries == 0 {
         return Err("it needs a thread, an operation and a file".into());
     }
-    if let Sizes::Gamma(shape) = set.sizes
+    if let FileSizeDistribution::Gamma(shape) = set.sizes
         && !(1.0..=SHAPE_MAX).contains(&shape)
     {
         return Err("the gamma shape of file sizes must be within 1 and 1000000".into());
@@ -106,20 +108,22 @@ fn check_set(set: &FileSet) -> Result<(), String> {
         return Err("the share of files that exist before the run is not within 0 and 1".into());
     }
     match set.tree {
-        Tree::Even(count) if !(1..=DIRECTORIES_MAX).contains(&count) => Err(format!(
+        FileTreeLayout::Even(count) if !(1..=DIRECTORIES_MAX).contains(&count) => Err(format!(
             "the files of '{name}' may lie in 1 to {DIRECTORIES_MAX} directories, not {count}"
         )),
-        Tree::Random { width, .. } if !(2.0..=1e12).contains(&width) => Err(format!(
+        FileTreeLayout::Random { width, .. } if !(2.0..=1e12).contains(&width) => Err(format!(
             "the mean width of directories of '{name}' must be at least 2"
         )),
-        Tree::Random { shape, .. } if shape != 0.0 && !(1.0..=SHAPE_MAX).contains(&shape) => {
+        FileTreeLayout::Random { shape, .. }
+            if shape != 0.0 && !(1.0..=SHAPE_MAX).contains(&shape) =>
+        {
             Err("the gamma shape of a tree must be 0 or within 1 and 1000000".into())
         }
         _ => Ok(()),
     }
 }
 
-fn check_group(files: &FileLoop, group: &LoopGroup, align: u32) -> Result<(), String> {
+fn check_group(files: &FileLoop, group: &FileLoopGroup, align: u32) -> Result<(), String> {
     if !group.ops.iter().any(|op| op.op.is_operation()) {
         return Err("it needs a thread, an operation and a file".into());
     }
@@ -138,13 +142,17 @@ fn check_group(files: &FileLoop, group: &LoopGroup, align: u32) -> Result<(), St
 }
 
 /// Plays one operation on what is open.
-fn step(open: &mut BTreeMap<u32, u32>, op: &LoopOp, files: &FileLoop) -> Result<(), &'static str> {
+fn step(
+    open: &mut BTreeMap<u32, u32>,
+    op: &FileLoopOp,
+    files: &FileLoop,
+) -> Result<(), &'static str> {
     match op.op {
         FileOp::Create | FileOp::Open => match open.insert(op.fd, op.set) {
             Some(_) => return Err("opens a second file where one is open"),
             None => return Ok(()),
         },
-        FileOp::Delete if !open.is_empty() && files.over != Over::Rotor => {
+        FileOp::Delete if !open.is_empty() && files.over != FileLoopSelection::Rotor => {
             return Err("needs the open file closed before it");
         }
         _ => {}
@@ -153,7 +161,7 @@ fn step(open: &mut BTreeMap<u32, u32>, op: &LoopOp, files: &FileLoop) -> Result<
         return Ok(());
     }
     let set = match op.opened {
-        Opened::Listed => *open.get(&op.fd).ok_or("needs an open file")?,
+        FileLoopOpenMode::Listed => *open.get(&op.fd).ok_or("needs an open file")?,
         _ if open.contains_key(&op.fd) => return Err("uses the place of a file that is open"),
         _ => op.set,
     };
@@ -161,7 +169,7 @@ fn step(open: &mut BTreeMap<u32, u32>, op: &LoopOp, files: &FileLoop) -> Result<
         return Err("writes to a set that is read only");
     }
     if op.op == FileOp::Close {
-        if op.opened != Opened::Listed {
+        if op.opened != FileLoopOpenMode::Listed {
             return Err("closes a file that is to stay open");
         }
         open.remove(&op.fd);
@@ -169,7 +177,12 @@ fn step(open: &mut BTreeMap<u32, u32>, op: &LoopOp, files: &FileLoop) -> Result<
     Ok(())
 }
 
-fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp, align: u32) -> Result<(), String> {
+fn check_op(
+    files: &FileLoop,
+    group: &FileLoopGroup,
+    op: &FileLoopOp,
+    align: u32,
+) -> Result<(), String> {
     let Some(set) = files.sets.get(op.set as usize) else {
         return Err(format!("names set {}, which there is not", op.set));
     };
@@ -180,7 +193,7 @@ fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp, align: u32) -> Res
             op.fd
         ));
     }
-    if op.opened == Opened::Rotating && set.entries > ROTATING_MAX {
+    if op.opened == FileLoopOpenMode::Rotating && set.entries > ROTATING_MAX {
         return Err(format!(
             "would keep {} files open in each thread, more than {ROTATING_MAX}",
             set.entries
@@ -210,7 +223,9 @@ fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp, align: u32) -> Res
         let whole = |bytes: u64| bytes.is_multiple_of(align.into());
         let blocks = match op.op {
             FileOp::AppendRandom { .. } => false,
-            FileOp::WriteWhole { .. } => set.sizes == Sizes::Constant && whole(set.mean_bytes),
+            FileOp::WriteWhole { .. } => {
+                set.sizes == FileSizeDistribution::Constant && whole(set.mean_bytes)
+            }
             _ => true,
         };
         if !blocks || !whole(u64::from(bytes)) {
@@ -252,7 +267,7 @@ fn check_signals(files: &FileLoop) -> Result<(), String> {
 }
 
 /// The largest buffer an operation of the group needs.
-pub(super) fn len_max(group: &LoopGroup) -> u32 {
+pub(super) fn len_max(group: &FileLoopGroup) -> u32 {
     let bytes = group.ops.iter().map(|op| op.op.buffer_bytes());
     bytes.max().unwrap_or(0).max(1)
 }
@@ -313,9 +328,9 @@ mod tests {
 
     #[test]
     fn operations_that_cannot_be_done_are_refused_with_the_reason() {
-        let on = |change: &dyn Fn(&mut LoopOp)| {
-            let mut op = LoopOp::from(READ);
-            op.opened = Opened::Once;
+        let on = |change: &dyn Fn(&mut FileLoopOp)| {
+            let mut op = FileLoopOp::from(READ);
+            op.opened = FileLoopOpenMode::Once;
             change(&mut op);
             files(1_000, vec![op])
         };
@@ -323,7 +338,10 @@ mod tests {
         for (loop_, expect) in [
             (on(&|op| op.set = 1), "names set 1"),
             (on(&|op| op.fd = 64), "0 to 63"),
-            (on(&|op| op.opened = Opened::Rotating), "1000 files open"),
+            (
+                on(&|op| op.opened = FileLoopOpenMode::Rotating),
+                "1000 files open",
+            ),
             (on(&|op| op.repeat = 0), "0 times"),
             (on(&|op| op.op = FileOp::Close), "to stay open"),
             (
@@ -349,7 +367,7 @@ mod tests {
             check(&files, 512)
         };
         assert!(with(&|_| {}).is_ok());
-        let random = |width, shape| Tree::Random { width, shape };
+        let random = |width, shape| FileTreeLayout::Random { width, shape };
         for (result, expect) in [
             (with(&|f| f.sets[0].name = "../x".into()), "'../x'"),
             (with(&|f| f.sets.push(f.sets[0].clone())), "two sets"),
@@ -357,7 +375,10 @@ mod tests {
                 with(&|f| f.groups.push(f.groups[0].clone())),
                 "two groups are called 'group'",
             ),
-            (with(&|f| f.sets[0].tree = Tree::Even(0)), "directories"),
+            (
+                with(&|f| f.sets[0].tree = FileTreeLayout::Even(0)),
+                "directories",
+            ),
             (with(&|f| f.sets[0].tree = random(1.0, 0.0)), "width"),
             (with(&|f| f.sets[0].tree = random(f64::NAN, 0.0)), "width"),
             (with(&|f| f.sets[0].tree = random(2.0, 0.5)), "gamma shape"),

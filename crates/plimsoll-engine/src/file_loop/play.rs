@@ -8,27 +8,27 @@ use plimsoll_core::num::{floor_u64, round_u64, saturating_u32};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::FileLoop;
-use plimsoll_core::workload::files::{FileOp, LoopGroup, Order, Over};
+use plimsoll_core::workload::files::{FileLoopGroup, FileLoopOrder, FileLoopSelection, FileOp};
 
 use super::FileLoopSource;
-use super::each::Share;
-use super::thread::Obstacle;
-use crate::bell::Bell;
-use crate::error::Error;
-use crate::file_sets::Where;
-use crate::target::Target;
-use crate::trees::Trees;
+use super::each::FileLoopShare;
+use super::thread::FileLoopBlocker;
+use crate::bell::WakeNotifier;
+use crate::error::EngineError;
+use crate::file_sets::FileSetLocation;
+use crate::target::RequestTarget;
+use crate::trees::FileLoopSets;
 
 /// Events that nobody took for so long are lost: filebench 1.5 fills its bucket no further.
 const EVENTS_KEPT: Nanos = Nanos(5_000_000_000);
 
 /// One run of a loop: made anew for each, so that events and signals begin at nothing.
 #[derive(Debug)]
-pub struct Play {
+pub struct FileLoopRun {
     pub(super) files: FileLoop,
-    pub(super) trees: Arc<Trees>,
-    pub(super) events: Option<Events>,
-    pub(super) signals: Vec<Signal>,
+    pub(super) trees: Arc<FileLoopSets>,
+    pub(super) events: Option<FileLoopEventRate>,
+    pub(super) signals: Vec<FileLoopSignal>,
     /// Threads that still have work.
     at_work: AtomicU32,
     /// Operations and bytes of all threads, where the run ends after so many.
@@ -37,14 +37,14 @@ pub struct Play {
     is_over: AtomicBool,
 }
 
-impl Play {
+impl FileLoopRun {
     /// Of a loop that was checked, on its sets.
     #[must_use]
-    pub fn new(files: &FileLoop, trees: Arc<Trees>) -> Self {
-        Play {
+    pub fn new(files: &FileLoop, trees: Arc<FileLoopSets>) -> Self {
+        FileLoopRun {
             files: files.clone(),
             trees,
-            events: files.events_per_s.map(Events::new),
+            events: files.events_per_s.map(FileLoopEventRate::new),
             signals: signals(files),
             at_work: AtomicU32::new(files.threads()),
             done: counts_all(files).then(Default::default),
@@ -90,9 +90,9 @@ impl Play {
         self: &Arc<Self>,
         (first, slots): (u32, u32),
         end: Nanos,
-        place: Option<Where<'_>>,
+        place: Option<FileSetLocation<'_>>,
         seed: Seed,
-    ) -> Result<FileLoopSource, Error> {
+    ) -> Result<FileLoopSource, EngineError> {
         let mut shares = Vec::new();
         for thread in first..first + slots {
             shares.push(self.share(thread, place, seed)?);
@@ -116,17 +116,19 @@ impl Play {
     pub(crate) fn target(
         &self,
         thread: u32,
-        place: Where<'_>,
+        place: FileSetLocation<'_>,
         direct_align: Option<u32>,
-    ) -> Result<Target, Error> {
+    ) -> Result<RequestTarget, EngineError> {
         let group = self.group(thread).1;
         let trees = Arc::clone(&self.trees);
         match place {
-            Where::Directory(directory) => {
+            FileSetLocation::Directory(directory) => {
                 let flags = (direct_align.filter(|_| group.direct), group.sync);
-                Target::tree(directory, trees, flags)
+                RequestTarget::tree(directory, trees, flags)
             }
-            Where::Export(export) => Ok(Target::Export(Box::new(export.tree(trees, group.sync)?))),
+            FileSetLocation::Export(export) => Ok(RequestTarget::Export(Box::new(
+                export.tree(trees, group.sync)?,
+            ))),
         }
     }
 
@@ -137,7 +139,7 @@ impl Play {
     }
 
     /// The group of a thread, and which of its threads it is.
-    pub(super) fn group(&self, thread: u32) -> (usize, &LoopGroup, u32) {
+    pub(super) fn group(&self, thread: u32) -> (usize, &FileLoopGroup, u32) {
         let mut first = 0;
         for (index, group) in self.files.groups.iter().enumerate() {
             if thread - first < group.threads {
@@ -151,33 +153,37 @@ impl Play {
     fn share(
         &self,
         thread: u32,
-        place: Option<Where<'_>>,
+        place: Option<FileSetLocation<'_>>,
         seed: Seed,
-    ) -> Result<Option<Share>, Error> {
-        let Over::Each(order) = self.files.over else {
+    ) -> Result<Option<FileLoopShare>, EngineError> {
+        let FileLoopSelection::Each(order) = self.files.over else {
             return Ok(None);
         };
         let (_, group, of_group) = self.group(thread);
         let part = (of_group, group.threads);
         let entries = self.trees.set(0).entries();
         Ok(Some(match (order, place) {
-            (Order::Listed, Some(place)) => {
-                Share::of_list(&place.listing(self.trees.grove(0))?, part)
+            (FileLoopOrder::Listed, Some(place)) => {
+                FileLoopShare::of_list(&place.listing(self.trees.grove(0))?, part)
             }
-            (Order::Shuffled, _) => {
+            (FileLoopOrder::Shuffled, _) => {
                 let seed = seed.derive("order of files", u64::from(thread));
-                Share::shuffled(entries, part, seed)
+                FileLoopShare::shuffled(entries, part, seed)
             }
-            _ => Share::numbered(entries, part),
+            _ => FileLoopShare::numbered(entries, part),
         }))
     }
 
     /// `thread` sleeps until what it waits for may have come, for `at_most`. May end early.
-    pub(super) fn wait(&self, thread: u32, obstacle: Obstacle, at_most: Nanos) {
+    pub(super) fn wait(&self, thread: u32, obstacle: FileLoopBlocker, at_most: Nanos) {
         match obstacle {
-            Obstacle::Posts { signal } => self.signals[signal as usize].wait(thread, at_most),
-            Obstacle::Room { signal } => self.signals[signal as usize].wait_for_room(at_most),
-            Obstacle::File { set, pick } => self.trees.set(set).wait_for(pick, at_most),
+            FileLoopBlocker::Posts { signal } => {
+                self.signals[signal as usize].wait(thread, at_most);
+            }
+            FileLoopBlocker::Room { signal } => {
+                self.signals[signal as usize].wait_for_room(at_most);
+            }
+            FileLoopBlocker::File { set, pick } => self.trees.set(set).wait_for(pick, at_most),
         }
     }
 
@@ -205,14 +211,14 @@ fn counts_all(files: &FileLoop) -> bool {
 
 /// Events at a rate: the `k`-th (from 1) is due at `k / rate`, to the nanosecond.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct FileLoopEventRate {
     per_s: f64,
     taken: AtomicU64,
 }
 
-impl Events {
+impl FileLoopEventRate {
     fn new(per_s: f64) -> Self {
-        Events {
+        FileLoopEventRate {
             per_s,
             taken: AtomicU64::new(0),
         }
@@ -233,11 +239,11 @@ impl Events {
 
 /// Posts, and who waits for them. Each post is for all that wait.
 #[derive(Debug, Default)]
-pub(super) struct Signal {
+pub(super) struct FileLoopSignal {
     posted: AtomicU64,
     waiters: Vec<Waiter>,
     /// Rung when those that were too far behind have asked for more.
-    room: Bell,
+    room: WakeNotifier,
 }
 
 #[derive(Debug)]
@@ -247,10 +253,10 @@ struct Waiter {
     asked: AtomicU64,
     ahead: u64,
     /// Rung at the post that is the last it has asked for.
-    given: Bell,
+    given: WakeNotifier,
 }
 
-impl Signal {
+impl FileLoopSignal {
     /// Whether it may be posted now.
     pub(super) fn has_room(&self) -> bool {
         !self.waiters.iter().any(|waiter| self.is_far(waiter))
@@ -330,8 +336,8 @@ impl Signal {
 }
 
 /// The signals of a loop. A thread that awaits one in several places waits for it as one.
-pub(super) fn signals(files: &FileLoop) -> Vec<Signal> {
-    let mut signals: Vec<Signal> = Vec::new();
+pub(super) fn signals(files: &FileLoop) -> Vec<FileLoopSignal> {
+    let mut signals: Vec<FileLoopSignal> = Vec::new();
     let mut first = 0;
     for group in &files.groups {
         for op in &group.ops {
@@ -340,14 +346,14 @@ pub(super) fn signals(files: &FileLoop) -> Vec<Signal> {
             };
             let place = signal as usize;
             if signals.len() <= place {
-                signals.resize_with(place + 1, Signal::default);
+                signals.resize_with(place + 1, FileLoopSignal::default);
             }
             if let FileOp::Await { ahead, .. } = op.op {
                 let waiter = |thread| Waiter {
                     thread,
                     asked: AtomicU64::new(0),
                     ahead: u64::from(ahead),
-                    given: Bell::default(),
+                    given: WakeNotifier::default(),
                 };
                 for thread in first..first + group.threads {
                     let waiters = &mut signals[place].waiters;
@@ -369,7 +375,7 @@ mod tests {
 
     #[test]
     fn events_come_at_their_rate_and_are_kept_for_five_seconds() {
-        let events = Events::new(3.0);
+        let events = FileLoopEventRate::new(3.0);
         let due: Vec<u64> = (0..4).map(|_| events.take(Nanos(0), 1).0).collect();
         assert_eq!(
             due,
@@ -379,7 +385,7 @@ mod tests {
         // At 20 s those up to 15 s are lost: the next is the 46th.
         let now = Nanos(20 * Nanos::SECOND.0);
         assert_eq!(events.take(now, 1), Nanos(15_333_333_333));
-        let fast = Events::new(1e6);
+        let fast = FileLoopEventRate::new(1e6);
         let last = (0..1_000_000).map(|_| fast.take(Nanos(0), 1)).last();
         assert_eq!(last, Some(Nanos::SECOND), "no drift");
     }
@@ -390,11 +396,11 @@ mod tests {
             thread,
             asked: AtomicU64::new(0),
             ahead,
-            given: Bell::default(),
+            given: WakeNotifier::default(),
         };
-        let signal = Signal {
+        let signal = FileLoopSignal {
             waiters: vec![waiter(3, 2), waiter(4, 5)],
-            ..Signal::default()
+            ..FileLoopSignal::default()
         };
         assert_eq!(
             [signal.post(), signal.post(), signal.post()],

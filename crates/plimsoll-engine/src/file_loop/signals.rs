@@ -6,10 +6,10 @@
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::FileLoop;
-use plimsoll_core::workload::files::{FileOp, LoopOp, Over};
+use plimsoll_core::workload::files::{FileLoopOp, FileLoopSelection, FileOp};
 
 use super::each;
-use super::play::{Signal, signals};
+use super::play::{FileLoopSignal, signals};
 
 /// Steps that are played at most: what goes well for so long goes well.
 const STEPS_MAX: u32 = 100_000;
@@ -19,7 +19,7 @@ const PASSES: u32 = 3;
 /// A thread, reduced to the signals in its list.
 struct Walker<'a> {
     thread: u32,
-    ops: Vec<&'a LoopOp>,
+    ops: Vec<&'a FileLoopOp>,
     place: usize,
     repeated: u32,
     /// Whether it has asked for what it awaits.
@@ -31,7 +31,7 @@ struct Walker<'a> {
 
 /// Where a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FileLoopSignalState {
     GoesOn,
     Posts(u32),
     Awaits(u32),
@@ -39,19 +39,19 @@ enum State {
 }
 
 impl<'a> Walker<'a> {
-    fn state(&self) -> State {
+    fn state(&self) -> FileLoopSignalState {
         if self.passes >= self.passes_max {
-            return State::Done;
+            return FileLoopSignalState::Done;
         }
         match self.ops[self.place].op {
-            FileOp::Post { signal } => State::Posts(signal),
-            FileOp::Await { signal, .. } => State::Awaits(signal),
-            _ => State::GoesOn,
+            FileOp::Post { signal } => FileLoopSignalState::Posts(signal),
+            FileOp::Await { signal, .. } => FileLoopSignalState::Awaits(signal),
+            _ => FileLoopSignalState::GoesOn,
         }
     }
 
     /// Does what is next; whether it could. To ask for posts is a step of its own.
-    fn step(&mut self, signals: &[Signal]) -> bool {
+    fn step(&mut self, signals: &[FileLoopSignal]) -> bool {
         let op = self.ops[self.place];
         let did = match op.op {
             FileOp::Post { signal } => signals[signal as usize].post(),
@@ -94,8 +94,8 @@ pub(super) fn stuck(files: &FileLoop) -> Option<u32> {
     let mut steps = 0;
     // The end of the work is another matter than its beginning: posts may run out.
     let passes = match files.over {
-        Over::Rotor => PASSES,
-        Over::Each(_) => u32::MAX,
+        FileLoopSelection::Rotor => PASSES,
+        FileLoopSelection::Each(_) => u32::MAX,
     };
     while steps < STEPS_MAX && walkers.iter().any(|walker| walker.passes < passes) {
         let before = steps;
@@ -103,7 +103,7 @@ pub(super) fn stuck(files: &FileLoop) -> Option<u32> {
             let passes = walker.passes;
             while steps < STEPS_MAX
                 && walker.passes == passes
-                && walker.state() != State::Done
+                && walker.state() != FileLoopSignalState::Done
                 && walker.step(&signals)
             {
                 steps += 1;
@@ -121,12 +121,12 @@ pub(super) fn stuck(files: &FileLoop) -> Option<u32> {
 }
 
 fn walkers(files: &FileLoop) -> Vec<Walker<'_>> {
-    let is_signal = |op: &&LoopOp| matches!(op.op, FileOp::Post { .. } | FileOp::Await { .. });
+    let is_signal = |op: &&FileLoopOp| matches!(op.op, FileOp::Post { .. } | FileOp::Await { .. });
     let entries = files.sets.first().map_or(0, |set| u64::from(set.entries));
     let mut walkers = Vec::new();
     let mut first = 0;
     for group in &files.groups {
-        let ops: Vec<&LoopOp> = group.ops.iter().filter(is_signal).collect();
+        let ops: Vec<&FileLoopOp> = group.ops.iter().filter(is_signal).collect();
         for of_group in 0..group.threads {
             let (start, end) = each::bounds(entries, (of_group, group.threads));
             let walker = Walker {
@@ -137,8 +137,8 @@ fn walkers(files: &FileLoop) -> Vec<Walker<'_>> {
                 asked: false,
                 passes: 0,
                 passes_max: match files.over {
-                    Over::Rotor => u32::MAX,
-                    Over::Each(_) => saturating_u32(end - start),
+                    FileLoopSelection::Rotor => u32::MAX,
+                    FileLoopSelection::Each(_) => saturating_u32(end - start),
                 },
             };
             if !ops.is_empty() {
@@ -152,26 +152,30 @@ fn walkers(files: &FileLoop) -> Vec<Walker<'_>> {
 
 /// What threads wait for that can only be helped by each other, or by those that have done their
 /// work.
-fn hopeless(walkers: &[Walker<'_>], signals: &[Signal]) -> Option<u32> {
+fn hopeless(walkers: &[Walker<'_>], signals: &[FileLoopSignal]) -> Option<u32> {
     let waits = |walker: &Walker<'_>| match walker.state() {
-        State::Posts(signal) => !signals[signal as usize].has_room(),
-        State::Awaits(signal) => walker.asked && !signals[signal as usize].is_given(walker.thread),
-        State::GoesOn | State::Done => false,
+        FileLoopSignalState::Posts(signal) => !signals[signal as usize].has_room(),
+        FileLoopSignalState::Awaits(signal) => {
+            walker.asked && !signals[signal as usize].is_given(walker.thread)
+        }
+        FileLoopSignalState::GoesOn | FileLoopSignalState::Done => false,
     };
     let mut waiting: Vec<bool> = walkers.iter().map(waits).collect();
     // Each turn takes one out, or is the last.
     loop {
         let can_help = |index: usize| {
-            let helper = |other: &Walker<'_>, waits: bool| !waits && other.state() != State::Done;
+            let helper = |other: &Walker<'_>, waits: bool| {
+                !waits && other.state() != FileLoopSignalState::Done
+            };
             let mut others = walkers.iter().zip(&waiting);
             match walkers[index].state() {
-                State::Awaits(signal) => {
+                FileLoopSignalState::Awaits(signal) => {
                     others.any(|(other, waits)| other.gives(signal) && helper(other, *waits))
                 }
-                State::Posts(signal) => others.any(|(other, waits)| {
+                FileLoopSignalState::Posts(signal) => others.any(|(other, waits)| {
                     signals[signal as usize].is_held_by(other.thread) && helper(other, *waits)
                 }),
-                State::GoesOn | State::Done => true,
+                FileLoopSignalState::GoesOn | FileLoopSignalState::Done => true,
             }
         };
         let helped = (0..walkers.len()).find(|index| waiting[*index] && can_help(*index));
@@ -182,7 +186,9 @@ fn hopeless(walkers: &[Walker<'_>], signals: &[Signal]) -> Option<u32> {
     }
     let stuck = walkers.iter().zip(&waiting).find(|(_, waits)| **waits);
     match stuck.map(|(walker, _)| walker.state()) {
-        Some(State::Awaits(signal) | State::Posts(signal)) => Some(signal),
+        Some(FileLoopSignalState::Awaits(signal) | FileLoopSignalState::Posts(signal)) => {
+            Some(signal)
+        }
         _ => None,
     }
 }
@@ -191,7 +197,7 @@ fn hopeless(walkers: &[Walker<'_>], signals: &[Signal]) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::file_loop::tests::files;
-    use plimsoll_core::workload::files::Order;
+    use plimsoll_core::workload::files::FileLoopOrder;
 
     fn wait(signal: u32, posts: u32, ahead: u32) -> FileOp {
         FileOp::Await {
@@ -206,7 +212,7 @@ mod tests {
     }
 
     /// One thread for each list.
-    fn of(lists: &[&[FileOp]], over: Over) -> FileLoop {
+    fn of(lists: &[&[FileOp]], over: FileLoopSelection) -> FileLoop {
         let mut files = files(9, Vec::new());
         let group = files.groups.remove(0);
         files.over = over;
@@ -214,7 +220,7 @@ mod tests {
             let mut own = group.clone();
             own.name = format!("group {number}");
             own.threads = 1;
-            own.ops = list.iter().copied().map(LoopOp::from).collect();
+            own.ops = list.iter().copied().map(FileLoopOp::from).collect();
             files.groups.push(own);
         }
         files
@@ -222,7 +228,11 @@ mod tests {
 
     #[test]
     fn threads_that_wait_for_each_other_are_found() {
-        let (stat, rotor, each) = (FileOp::Stat, Over::Rotor, Over::Each(Order::Numbered));
+        let (stat, rotor, each) = (
+            FileOp::Stat,
+            FileLoopSelection::Rotor,
+            FileLoopSelection::Each(FileLoopOrder::Numbered),
+        );
         for (lists, over, expect) in [
             (&[&[stat, post(0)][..], &[wait(0, 1, 1)]][..], rotor, None),
             (&[&[post(0)], &[wait(0, 500, 600)]], rotor, None),
@@ -257,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_group_without_threads_gives_no_signal() {
-        let mut files = of(&[&[post(0)], &[wait(0, 1, 1)]], Over::Rotor);
+        let mut files = of(&[&[post(0)], &[wait(0, 1, 1)]], FileLoopSelection::Rotor);
         files.groups[0].threads = 0;
         assert_eq!(stuck(&files), Some(0));
     }

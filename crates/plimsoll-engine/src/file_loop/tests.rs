@@ -2,36 +2,42 @@
 //! What a source of file operations asks for, step by step.
 
 use super::*;
-use crate::file_sets::Where;
-use crate::fileset::Fileset;
+use crate::file_sets::FileSetLocation;
+use crate::fileset::FileSlotTable;
 use crate::sys::clock::monotonic;
 use crate::sys::clock::nap;
-use crate::trees::{Known, Trees};
-use plimsoll_core::op::Kind;
+use crate::trees::{FileLoopSets, FileSetsByName};
+use plimsoll_core::op::OpKind;
 use plimsoll_core::workload::FileLoop;
 use plimsoll_core::workload::files::{
-    FileOp, FileSet, LoopGroup, LoopOp, Opened, Order, Over, Sizes, WithoutFile,
+    FileLoopGroup, FileLoopNoFilePolicy, FileLoopOp, FileLoopOpenMode, FileLoopOrder,
+    FileLoopSelection, FileOp, FileSet, FileSizeDistribution,
 };
 
-pub(super) fn ops(list: &[FileOp]) -> Vec<LoopOp> {
-    list.iter().copied().map(LoopOp::from).collect()
+pub(super) fn ops(list: &[FileOp]) -> Vec<FileLoopOp> {
+    list.iter().copied().map(FileLoopOp::from).collect()
 }
 
 /// Two threads on one set of files of about 16 KiB.
-pub(super) fn files(entries: u32, ops: Vec<LoopOp>) -> FileLoop {
+pub(super) fn files(entries: u32, ops: Vec<FileLoopOp>) -> FileLoop {
     FileLoop {
         name: "test".into(),
-        sets: vec![FileSet::flat("set", entries, 16_384, Sizes::Gamma(1.5))],
+        sets: vec![FileSet::flat(
+            "set",
+            entries,
+            16_384,
+            FileSizeDistribution::Gamma(1.5),
+        )],
         groups: vec![group("group", 2, ops)],
-        over: Over::Rotor,
+        over: FileLoopSelection::Rotor,
         events_per_s: None,
         sync_at_end: false,
-        without_file: WithoutFile::Fail,
+        without_file: FileLoopNoFilePolicy::Fail,
     }
 }
 
-fn group(name: &str, threads: u32, ops: Vec<LoopOp>) -> LoopGroup {
-    LoopGroup {
+fn group(name: &str, threads: u32, ops: Vec<FileLoopOp>) -> FileLoopGroup {
+    FileLoopGroup {
         name: name.into(),
         threads,
         ops,
@@ -43,39 +49,43 @@ fn group(name: &str, threads: u32, ops: Vec<LoopOp>) -> LoopGroup {
 /// A source with all threads of a loop, or on a real directory the first of them.
 struct Stage {
     source: FileLoopSource,
-    trees: Arc<Trees>,
+    trees: Arc<FileLoopSets>,
     now: Nanos,
 }
 
 impl Stage {
     fn new(files: &FileLoop) -> Self {
         check(files, 512).unwrap();
-        let trees = Arc::new(Trees::new(files, Seed(1), &mut Known::new()));
-        let play = Arc::new(Play::new(files, Arc::clone(&trees)));
+        let trees = Arc::new(FileLoopSets::new(
+            files,
+            Seed(1),
+            &mut FileSetsByName::new(),
+        ));
+        let play = Arc::new(FileLoopRun::new(files, Arc::clone(&trees)));
         let all = (0, files.threads());
         let source = play.source(all, Nanos::MAX, None, Seed(1)).unwrap();
         let now = Nanos(5);
         Stage { source, trees, now }
     }
 
-    fn of(ops: Vec<LoopOp>, entries: u32) -> Self {
+    fn of(ops: Vec<FileLoopOp>, entries: u32) -> Self {
         Stage::new(&files(entries, ops))
     }
 
-    fn set(&self) -> &Fileset {
+    fn set(&self) -> &FileSlotTable {
         self.trees.set(0)
     }
 
-    fn request(&mut self, slot: u32) -> Request {
+    fn request(&mut self, slot: u32) -> OpRequest {
         match self.source.next(self.now, slot).unwrap() {
-            Next::Request(request) => request,
+            NextRequest::Request(request) => request,
             other => panic!("{other:?}"),
         }
     }
 
-    fn end(&mut self, slot: u32, request: Request, result: Result<u64, i32>) {
+    fn end(&mut self, slot: u32, request: OpRequest, result: Result<u64, i32>) {
         self.now = self.now + Nanos(4);
-        let sample = Sample {
+        let sample = OpSample {
             request,
             submitted_at: Nanos(6),
             completed_at: self.now,
@@ -85,18 +95,18 @@ impl Stage {
     }
 
     /// The next operation in slot 0, carried out.
-    fn done(&mut self) -> Request {
+    fn done(&mut self) -> OpRequest {
         let request = self.request(0);
         self.end(0, request, Ok(u64::from(request.len)));
         request
     }
 
-    fn kinds(&mut self, count: usize) -> Vec<Kind> {
+    fn kinds(&mut self, count: usize) -> Vec<OpKind> {
         (0..count).map(|_| self.done().kind).collect()
     }
 }
 
-fn one_thread(entries: u32, ops: Vec<LoopOp>) -> FileLoop {
+fn one_thread(entries: u32, ops: Vec<FileLoopOp>) -> FileLoop {
     let mut files = files(entries, ops);
     files.groups[0].threads = 1;
     files
@@ -108,12 +118,12 @@ fn both_open() -> Stage {
     let mut stage = Stage::of(ops(&list), 1);
     let open = stage.request(0);
     // The other thread cannot have the file while it is being opened.
-    assert_eq!(stage.source.next(stage.now, 1).unwrap(), Next::Wait);
+    assert_eq!(stage.source.next(stage.now, 1).unwrap(), NextRequest::Wait);
     stage.end(0, open, Ok(0));
     let open = stage.request(0);
-    assert_eq!(open.kind, Kind::Open, "the other thread was waiting");
+    assert_eq!(open.kind, OpKind::Open, "the other thread was waiting");
     let fsync = stage.request(1);
-    assert_eq!(fsync.kind, Kind::Fsync);
+    assert_eq!(fsync.kind, OpKind::Fsync);
     stage.end(0, open, Ok(0));
     stage.end(1, fsync, Ok(0));
     assert_eq!(stage.set().open_count(0), 2);
@@ -124,8 +134,8 @@ fn both_open() -> Stage {
 fn deleting_a_file_that_is_open_elsewhere_is_left_out_and_not_counted() {
     let mut stage = both_open();
     let held = stage.request(0);
-    assert_eq!(held.kind, Kind::Fsync, "of the second thread");
-    for expect in [Kind::Close, Kind::Open] {
+    assert_eq!(held.kind, OpKind::Fsync, "of the second thread");
+    for expect in [OpKind::Close, OpKind::Open] {
         let request = stage.request(1);
         assert_eq!(request.kind, expect, "the delete between them is left out");
         stage.end(1, request, Ok(0));
@@ -133,7 +143,7 @@ fn deleting_a_file_that_is_open_elsewhere_is_left_out_and_not_counted() {
     }
     stage.end(0, held, Ok(0));
     // Now both close it before one of them is at its delete.
-    let expect = [Kind::Fsync, Kind::Close, Kind::Close, Kind::Delete];
+    let expect = [OpKind::Fsync, OpKind::Close, OpKind::Close, OpKind::Delete];
     assert_eq!(stage.kinds(4), expect);
     assert!(!stage.set().exists(0));
 }
@@ -149,18 +159,22 @@ fn a_source_takes_its_open_files_with_it() {
 fn what_is_in_flight_when_the_time_is_up_ends_before_everything_is_synced() {
     let mut files = files(9, ops(&[FileOp::Stat]));
     files.sync_at_end = true;
-    let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
-    let play = Arc::new(Play::new(&files, Arc::clone(&trees)));
+    let trees = Arc::new(FileLoopSets::new(
+        &files,
+        Seed(1),
+        &mut FileSetsByName::new(),
+    ));
+    let play = Arc::new(FileLoopRun::new(&files, Arc::clone(&trees)));
     let source = play.source((0, 2), Nanos(100), None, Seed(1)).unwrap();
     let now = Nanos(5);
     let mut stage = Stage { source, trees, now };
     let stats = [stage.request(0), stage.request(1)];
     stage.now = Nanos(200);
     stage.end(0, stats[0], Ok(0));
-    assert_eq!(stage.source.next(stage.now, 0).unwrap(), Next::Wait);
+    assert_eq!(stage.source.next(stage.now, 0).unwrap(), NextRequest::Wait);
     stage.end(1, stats[1], Ok(0));
-    assert_eq!(stage.kinds(1), [Kind::SyncAll]);
-    assert_eq!(stage.source.next(stage.now, 0).unwrap(), Next::End);
+    assert_eq!(stage.kinds(1), [OpKind::SyncAll]);
+    assert_eq!(stage.source.next(stage.now, 0).unwrap(), NextRequest::End);
 }
 
 #[test]
@@ -172,7 +186,7 @@ fn an_operation_is_meant_to_start_when_the_one_before_it_ended() {
     assert_eq!(stage.done().intended_at, Nanos(0));
     let append = stage.done();
     assert_eq!((append.intended_at, append.len), (Nanos(9), 0));
-    assert_eq!(append.kind, Kind::Append, "no bytes are an operation too");
+    assert_eq!(append.kind, OpKind::Append, "no bytes are an operation too");
     assert_eq!(stage.set().size_bytes(0), before);
 }
 
@@ -183,22 +197,26 @@ fn what_needs_a_file_that_could_not_be_opened_is_left_out() {
     let open = stage.request(0);
     stage.end(0, open, Err(2));
     assert_eq!(stage.set().open_count(0), 0);
-    assert_eq!(stage.kinds(3), [Kind::Open, Kind::Fsync, Kind::Close]);
+    assert_eq!(stage.kinds(3), [OpKind::Open, OpKind::Fsync, OpKind::Close]);
 }
 
 #[test]
 fn a_thread_whose_files_are_all_busy_waits_and_gives_up_in_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(1, ops(&[FileOp::Open, FileOp::Close]));
-    let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
-    let play = Arc::new(Play::new(&files, Arc::clone(&trees)));
-    let held = crate::held::Held::directory(directory.path()).unwrap();
-    let real = Some(Where::Directory(&held));
+    let trees = Arc::new(FileLoopSets::new(
+        &files,
+        Seed(1),
+        &mut FileSetsByName::new(),
+    ));
+    let play = Arc::new(FileLoopRun::new(&files, Arc::clone(&trees)));
+    let held = crate::held::TargetHandle::directory(directory.path()).unwrap();
+    let real = Some(FileSetLocation::Directory(&held));
     let mut source = play.source((1, 1), Nanos::MAX, real, Seed(1)).unwrap();
-    assert!(trees.set(0).take(0, Pick::Existing));
+    assert!(trees.set(0).take(0, FilePickKind::Existing));
     let after = |seconds| Nanos(5 + seconds * Nanos::SECOND.0);
     for seconds in [0, 4] {
-        assert_eq!(source.next(after(seconds), 0).unwrap(), Next::Again);
+        assert_eq!(source.next(after(seconds), 0).unwrap(), NextRequest::Again);
     }
     let error = source.next(after(6), 0).unwrap_err().to_string();
     assert!(
@@ -208,22 +226,22 @@ fn a_thread_whose_files_are_all_busy_waits_and_gives_up_in_the_end() {
     // Once the file is free the thread goes on where it was.
     trees.set(0).release(0);
     let next = source.next(after(6), 0).unwrap();
-    assert!(matches!(next, Next::Request(request) if request.kind == Kind::Open));
+    assert!(matches!(next, NextRequest::Request(request) if request.kind == OpKind::Open));
 }
 
 /// Plays the second thread of a loop on a real directory for so many operations; how often it had
 /// to look for what it waits for, and how often it may have because a sleep has an end.
-fn looks_of_second(play: &Arc<Play>, directory: &std::path::Path, count: u32) -> (u32, u64) {
-    let held = crate::held::Held::directory(directory).unwrap();
-    let place = Some(Where::Directory(&held));
+fn looks_of_second(play: &Arc<FileLoopRun>, directory: &std::path::Path, count: u32) -> (u32, u64) {
+    let held = crate::held::TargetHandle::directory(directory).unwrap();
+    let place = Some(FileSetLocation::Directory(&held));
     let mut source = play.source((1, 1), Nanos::MAX, place, Seed(1)).unwrap();
     let began = monotonic();
     let (mut done, mut looks) = (0, 0);
     while done < count {
         match source.next(Nanos(5), 0).unwrap() {
-            Next::Request(request) => {
+            NextRequest::Request(request) => {
                 done += 1;
-                let sample = Sample {
+                let sample = OpSample {
                     request,
                     submitted_at: Nanos(6),
                     completed_at: Nanos(5),
@@ -231,7 +249,7 @@ fn looks_of_second(play: &Arc<Play>, directory: &std::path::Path, count: u32) ->
                 };
                 source.completed(0, &sample);
             }
-            Next::Again => {
+            NextRequest::Again => {
                 looks += 1;
                 source.wait_for_others(Nanos(5));
             }
@@ -256,8 +274,12 @@ fn a_thread_that_waits_for_signals_looks_only_when_it_was_helped() {
     };
     let writer = group("writer", 1, ops(&[FileOp::Stat, wait]));
     files.groups.push(writer);
-    let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
-    let play = Arc::new(Play::new(&files, trees));
+    let trees = Arc::new(FileLoopSets::new(
+        &files,
+        Seed(1),
+        &mut FileSetsByName::new(),
+    ));
+    let play = Arc::new(FileLoopRun::new(&files, trees));
     let (mut refused, long) = (0, Nanos(600 * Nanos::SECOND.0));
     let (looks, sleeps) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| looks_of_second(&play, directory.path(), TURNS));
@@ -268,7 +290,7 @@ fn a_thread_that_waits_for_signals_looks_only_when_it_was_helped() {
             }
             while !play.signals[0].post() {
                 refused += 1;
-                play.wait(0, Obstacle::Room { signal }, long);
+                play.wait(0, FileLoopBlocker::Room { signal }, long);
             }
         }
         writer.join().unwrap()
@@ -285,9 +307,13 @@ fn a_thread_that_waits_for_signals_looks_only_when_it_was_helped() {
 fn a_thread_that_waits_for_a_file_looks_only_when_one_was_freed() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(1, ops(&[FileOp::Stat]));
-    let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
-    let play = Arc::new(Play::new(&files, Arc::clone(&trees)));
-    assert!(trees.set(0).take(0, Pick::Existing));
+    let trees = Arc::new(FileLoopSets::new(
+        &files,
+        Seed(1),
+        &mut FileSetsByName::new(),
+    ));
+    let play = Arc::new(FileLoopRun::new(&files, Arc::clone(&trees)));
+    assert!(trees.set(0).take(0, FilePickKind::Existing));
     let (looks, sleeps) = std::thread::scope(|scope| {
         let second = scope.spawn(|| looks_of_second(&play, directory.path(), 1));
         nap(Nanos(100_000_000));
@@ -330,15 +356,15 @@ fn sequential_reads_go_through_the_file_end_empty_and_begin_again() {
     };
     let mut files = one_thread(
         1,
-        vec![LoopOp {
-            opened: Opened::Once,
-            ..LoopOp::from(read)
+        vec![FileLoopOp {
+            opened: FileLoopOpenMode::Once,
+            ..FileLoopOp::from(read)
         }],
     );
-    files.sets[0].sizes = Sizes::Constant;
+    files.sets[0].sizes = FileSizeDistribution::Constant;
     files.sets[0].mean_bytes = 10_000;
     let mut stage = Stage::new(&files);
-    assert_eq!(stage.done().kind, Kind::Open, "opened when it is needed");
+    assert_eq!(stage.done().kind, OpKind::Open, "opened when it is needed");
     let places: Vec<(u64, u32)> = (0..5)
         .map(|_| stage.done())
         .map(|read| (read.offset, read.len))
@@ -356,16 +382,16 @@ fn sequential_reads_go_through_the_file_end_empty_and_begin_again() {
 #[test]
 fn random_reads_touch_every_whole_block_of_the_span_and_writes_do_not_grow_it() {
     for (span_bytes, blocks) in [(0, 25), (40_960, 10)] {
-        let op = |op| LoopOp {
-            opened: Opened::Once,
+        let op = |op| FileLoopOp {
+            opened: FileLoopOpenMode::Once,
             span_bytes,
-            ..LoopOp::from(op)
+            ..FileLoopOp::from(op)
         };
         let (bytes, random) = (4096, true);
         let reads = op(FileOp::Read { bytes, random });
         let writes = op(FileOp::Write { bytes, random });
         let mut files = one_thread(1, vec![reads, writes]);
-        files.sets[0].sizes = Sizes::Constant;
+        files.sets[0].sizes = FileSizeDistribution::Constant;
         files.sets[0].mean_bytes = 25 * 4096 + 100;
         let mut stage = Stage::new(&files);
         stage.done();
@@ -405,17 +431,17 @@ fn sequential_writes_grow_the_file_and_whole_files_have_their_designated_size() 
 
 #[test]
 fn an_operation_is_repeated_and_open_files_are_used_in_turn() {
-    let read = LoopOp {
-        opened: Opened::Rotating,
+    let read = FileLoopOp {
+        opened: FileLoopOpenMode::Rotating,
         repeat: 4,
-        ..LoopOp::from(FileOp::Read {
+        ..FileLoopOp::from(FileOp::Read {
             bytes: 512,
             random: true,
         })
     };
-    let stat = LoopOp::from(FileOp::Stat);
+    let stat = FileLoopOp::from(FileOp::Stat);
     let mut stage = Stage::new(&one_thread(3, vec![read, stat]));
-    let (o, r, s) = (Kind::Open, Kind::Read, Kind::Stat);
+    let (o, r, s) = (OpKind::Open, OpKind::Read, OpKind::Stat);
     assert_eq!(stage.kinds(8), [o, r, o, r, o, r, r, s]);
     assert_eq!(stage.kinds(5), [r, r, r, r, s]);
     let files: Vec<u32> = (0..4).map(|_| stage.done().file).collect();
@@ -429,7 +455,7 @@ fn delays_and_limits_put_the_next_operation_off_and_are_none() {
     let mut stage = Stage::new(&files);
     stage.done();
     let until = stage.source.next(stage.now, 0).unwrap();
-    assert_eq!(until, Next::Until(Nanos(1_009)));
+    assert_eq!(until, NextRequest::Until(Nanos(1_009)));
     stage.now = Nanos(1_020);
     assert_eq!(stage.request(0).intended_at, Nanos(1_009));
 
@@ -438,28 +464,28 @@ fn delays_and_limits_put_the_next_operation_off_and_are_none() {
     stage.done();
     stage.now = Nanos(2_000);
     let until = stage.source.next(stage.now, 0).unwrap();
-    assert_eq!(until, Next::Until(Nanos(1_000_000)));
+    assert_eq!(until, NextRequest::Until(Nanos(1_000_000)));
     stage.now = Nanos(1_000_000);
     assert_eq!(stage.request(0).intended_at, Nanos(1_000_000));
 }
 
 #[test]
 fn events_are_taken_for_bytes_moved() {
-    let read = LoopOp {
-        opened: Opened::Once,
-        ..LoopOp::from(FileOp::Read {
+    let read = FileLoopOp {
+        opened: FileLoopOpenMode::Once,
+        ..FileLoopOp::from(FileOp::Read {
             bytes: 1_000,
             random: true,
         })
     };
-    let limit = LoopOp::from(FileOp::LimitBytes { bytes: 4_000 });
+    let limit = FileLoopOp::from(FileOp::LimitBytes { bytes: 4_000 });
     let mut files = one_thread(1, vec![read, limit]);
     files.events_per_s = Some(1.0);
-    files.sets[0].sizes = Sizes::Constant;
+    files.sets[0].sizes = FileSizeDistribution::Constant;
     let mut stage = Stage::new(&files);
-    assert!(stage.kinds(5)[1..].iter().all(|kind| *kind == Kind::Read));
+    assert!(stage.kinds(5)[1..].iter().all(|kind| *kind == OpKind::Read));
     let until = stage.source.next(stage.now, 0).unwrap();
-    assert_eq!(until, Next::Until(Nanos::SECOND));
+    assert_eq!(until, NextRequest::Until(Nanos::SECOND));
 }
 
 #[test]
@@ -483,7 +509,7 @@ fn a_run_ends_once_so_much_has_been_done() {
         let mut stage = Stage::new(&one_thread(10, ops(&list)));
         stage.kinds(expect);
         let next = stage.source.next(stage.now, 0).unwrap();
-        assert_eq!(next, Next::End, "{last:?}");
+        assert_eq!(next, NextRequest::End, "{last:?}");
     }
     let files = one_thread(10, ops(&[FileOp::Stat, end(1, false, Some(1))]));
     let error = check(&files, 512).unwrap_err().to_string();
@@ -498,21 +524,21 @@ fn events_are_taken_for_operations_done() {
     let mut stage = Stage::new(&files);
     stage.kinds(3);
     let until = stage.source.next(stage.now, 0).unwrap();
-    assert_eq!(until, Next::Until(Nanos(3 * Nanos::SECOND.0)));
+    assert_eq!(until, NextRequest::Until(Nanos(3 * Nanos::SECOND.0)));
 }
 
 #[test]
 fn a_signal_lets_a_thread_go_on_and_posters_wait_for_it() {
-    let stat = || LoopOp::from(FileOp::Stat);
-    let wait = LoopOp::from(FileOp::Await {
+    let stat = || FileLoopOp::from(FileOp::Stat);
+    let wait = FileLoopOp::from(FileOp::Await {
         signal: 0,
         posts: 3,
         ahead: 2,
     });
-    let post = LoopOp::from(FileOp::Post { signal: 0 });
-    let fsync = |op| LoopOp {
-        opened: Opened::Once,
-        ..LoopOp::from(op)
+    let post = FileLoopOp::from(FileOp::Post { signal: 0 });
+    let fsync = |op| FileLoopOp {
+        opened: FileLoopOpenMode::Once,
+        ..FileLoopOp::from(op)
     };
     let mut files = files(10, vec![stat(), post]);
     files.groups[0].threads = 1;
@@ -521,31 +547,35 @@ fn a_signal_lets_a_thread_go_on_and_posters_wait_for_it() {
         .push(group("writer", 1, vec![fsync(FileOp::Fsync), wait]));
     let mut stage = Stage::new(&files);
     let kinds = stage.kinds(41);
-    let fsyncs = kinds.iter().filter(|kind| **kind == Kind::Fsync).count();
-    let stats = kinds.iter().filter(|kind| **kind == Kind::Stat).count();
+    let fsyncs = kinds.iter().filter(|kind| **kind == OpKind::Fsync).count();
+    let stats = kinds.iter().filter(|kind| **kind == OpKind::Stat).count();
     assert_eq!(fsyncs + stats, 40, "and one open");
     assert!(stats.abs_diff(fsyncs * 3) <= 5, "{stats} {fsyncs}");
 }
 
 #[test]
 fn every_file_is_gone_over_once_and_then_all_is_synced_once() {
-    for order in [Order::Numbered, Order::Shuffled, Order::Listed] {
+    for order in [
+        FileLoopOrder::Numbered,
+        FileLoopOrder::Shuffled,
+        FileLoopOrder::Listed,
+    ] {
         let list = [FileOp::Create, FileOp::Append { bytes: 10 }, FileOp::Close];
         let mut files = files(9, ops(&list));
-        files.over = Over::Each(order);
+        files.over = FileLoopSelection::Each(order);
         files.sync_at_end = true;
         files.sets[0].prealloc = 0.0;
         let mut stage = Stage::new(&files);
-        let (mut created, mut last) = (Vec::new(), Kind::Stat);
+        let (mut created, mut last) = (Vec::new(), OpKind::Stat);
         for _ in 0..28 {
             let request = stage.done();
             last = request.kind;
-            if last == Kind::Create {
+            if last == OpKind::Create {
                 created.push(request.file);
             }
         }
-        assert_eq!(last, Kind::SyncAll);
-        assert_eq!(stage.source.next(stage.now, 0).unwrap(), Next::End);
+        assert_eq!(last, OpKind::SyncAll);
+        assert_eq!(stage.source.next(stage.now, 0).unwrap(), NextRequest::End);
         created.sort_unstable();
         assert!(created.into_iter().eq(0..9), "{order:?}");
     }
@@ -553,17 +583,17 @@ fn every_file_is_gone_over_once_and_then_all_is_synced_once() {
 
 #[test]
 fn files_of_an_earlier_phase_are_found_again_and_missing_ones_passed_over() {
-    let known = &mut Known::new();
+    let known = &mut FileSetsByName::new();
     let mut create = files(6, ops(&[FileOp::Create, FileOp::Close]));
-    create.over = Over::Each(Order::Numbered);
+    create.over = FileLoopSelection::Each(FileLoopOrder::Numbered);
     create.groups[0].threads = 1;
     create.sets[0].prealloc = 0.0;
     let mut stat = create.clone();
     stat.groups[0].ops = ops(&[FileOp::Stat]);
     stat.sets[0].made_earlier = true;
-    let play = |files: &FileLoop, known: &mut Known, count| {
-        let trees = Arc::new(Trees::new(files, Seed(1), known));
-        let play = Arc::new(Play::new(files, Arc::clone(&trees)));
+    let play = |files: &FileLoop, known: &mut FileSetsByName, count| {
+        let trees = Arc::new(FileLoopSets::new(files, Seed(1), known));
+        let play = Arc::new(FileLoopRun::new(files, Arc::clone(&trees)));
         let source = play.source((0, 1), Nanos::MAX, None, Seed(1)).unwrap();
         let now = Nanos(5);
         let mut stage = Stage { source, trees, now };
@@ -573,5 +603,5 @@ fn files_of_an_earlier_phase_are_found_again_and_missing_ones_passed_over() {
     // Cut short after two files.
     play(&create, known, 4);
     let (files, next) = play(&stat, known, 2);
-    assert_eq!((files, next), (vec![0, 1], Next::End));
+    assert_eq!((files, next), (vec![0, 1], NextRequest::End));
 }

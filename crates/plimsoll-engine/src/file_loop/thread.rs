@@ -2,19 +2,19 @@
 //! One thread of a loop: its place in the list, its open files, and what it does next.
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::files::{FileOp, LoopOp, Opened};
+use plimsoll_core::workload::files::{FileLoopOp, FileLoopOpenMode, FileOp};
 
-use super::each::Share;
-use super::play::Play;
-use crate::error::{Error, Shortage};
-use crate::fileset::Pick;
+use super::each::FileLoopShare;
+use super::play::FileLoopRun;
+use crate::error::{EngineError, FileShortage};
+use crate::fileset::FilePickKind;
 
 /// A file that a thread has open.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct FileLoopOpenFile {
     set: u32,
     file: u32,
     /// Where sequential reads and writes go on.
@@ -23,8 +23,8 @@ struct Open {
 
 /// An operation that has not ended.
 #[derive(Debug, Clone, Copy)]
-struct Flight {
-    kind: Kind,
+struct FileLoopInFlight {
+    kind: OpKind,
     set: u32,
     file: u32,
     /// Place among the open files, for operations on one.
@@ -34,19 +34,19 @@ struct Flight {
 }
 
 #[derive(Debug)]
-pub(super) struct Thread {
+pub(super) struct FileLoopThread {
     pub(super) number: u32,
     group: usize,
     /// Index of the next operation, and how often it was done.
     place: usize,
     repeated: u32,
     /// Open files by number; then, set by set, one for each file of the sets that are used in turn.
-    open: Vec<Option<Open>>,
+    open: Vec<Option<FileLoopOpenFile>>,
     /// By set, where its files begin in `open`, and whose turn it is.
     rotating: Vec<(usize, u32)>,
-    flight: Option<Flight>,
+    flight: Option<FileLoopInFlight>,
     /// What is left of its share, and the file it is at.
-    share: Option<Share>,
+    share: Option<FileLoopShare>,
     current: Option<u32>,
     pub(super) free_since: Nanos,
     /// Since when every file it could use has been busy.
@@ -57,7 +57,7 @@ pub(super) struct Thread {
     moved_bytes: u64,
     n_done: u64,
     /// Operations and bytes by place in the list.
-    done: Vec<Done>,
+    done: Vec<FileLoopOpCounts>,
     /// Whether it has done its work.
     pub(super) has_left: bool,
     rng: Rng,
@@ -67,19 +67,19 @@ pub(super) struct Thread {
 
 /// What an operation of the list has done.
 #[derive(Debug, Clone, Copy, Default)]
-struct Done {
+struct FileLoopOpCounts {
     ops: u64,
     bytes: u64,
 }
 
 /// What became of an operation of the list.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Turn {
-    Request(Request),
+pub(super) enum FileLoopNext {
+    Request(OpRequest),
     /// Nothing before this time.
     Later(Nanos),
     /// Something is in the way that only another thread can take away.
-    Blocked(Obstacle),
+    Blocked(FileLoopBlocker),
     /// No operation, but something others may wait for.
     Signalled,
     /// It has done its work.
@@ -90,35 +90,41 @@ pub(super) enum Turn {
 
 /// What is in the way of a thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Obstacle {
+pub(super) enum FileLoopBlocker {
     /// Posts that it has asked for and not got.
     Posts { signal: u32 },
     /// Those that await its post are too far behind.
     Room { signal: u32 },
     /// Every file of the set that it could use is busy.
-    File { set: u32, pick: Pick },
+    File { set: u32, pick: FilePickKind },
 }
 
 /// The same, where the operation may also be left out.
-enum Step {
-    Turn(Turn),
+enum FileLoopNextOrSkip {
+    Turn(FileLoopNext),
     LeftOut,
 }
 
-impl Thread {
-    pub(super) fn new(play: &Play, number: u32, share: Option<Share>, seed: Seed) -> Self {
+impl FileLoopThread {
+    pub(super) fn new(
+        play: &FileLoopRun,
+        number: u32,
+        share: Option<FileLoopShare>,
+        seed: Seed,
+    ) -> Self {
         let (index, group, _) = play.group(number);
         let listed = group.ops.iter().map(|op| op.fd as usize + 1);
         let mut end = listed.max().unwrap_or(0);
         let mut rotating = Vec::new();
         for set in 0..saturating_u32(play.files.sets.len() as u64) {
             rotating.push((end, 0));
-            let is_used = |op: &LoopOp| op.opened == Opened::Rotating && op.set == set;
+            let is_used =
+                |op: &FileLoopOp| op.opened == FileLoopOpenMode::Rotating && op.set == set;
             if group.ops.iter().any(is_used) {
                 end += play.trees.set(set).entries() as usize;
             }
         }
-        Thread {
+        FileLoopThread {
             number,
             group: index,
             place: 0,
@@ -133,7 +139,7 @@ impl Thread {
             awaiting: false,
             moved_bytes: 0,
             n_done: 0,
-            done: vec![Done::default(); group.ops.len()],
+            done: vec![FileLoopOpCounts::default(); group.ops.len()],
             has_left: false,
             rng: Rng::new(seed.derive("file loop", u64::from(number))),
             contents: Rng::new(seed.derive("appended bytes", u64::from(number))),
@@ -141,12 +147,17 @@ impl Thread {
     }
 
     /// What to do next. `imagined` sets have no files behind them.
-    pub(super) fn next(&mut self, play: &Play, imagined: bool, now: Nanos) -> Result<Turn, Error> {
+    pub(super) fn next(
+        &mut self,
+        play: &FileLoopRun,
+        imagined: bool,
+        now: Nanos,
+    ) -> Result<FileLoopNext, EngineError> {
         let ops = &play.files.groups[self.group].ops;
         // At most one turn through the list: then every operation has been left out.
         for _ in 0..=ops.len() {
             if self.place == 0 && self.current.is_none() && !self.begin(play) {
-                return Ok(Turn::Done);
+                return Ok(FileLoopNext::Done);
             }
             let op = ops[self.place];
             let step = if op.op.needs_open() {
@@ -154,18 +165,18 @@ impl Thread {
             } else if op.op.is_operation() {
                 self.on_name(play, op)?
             } else {
-                Step::Turn(self.between(play, op.op, now))
+                FileLoopNextOrSkip::Turn(self.between(play, op.op, now))
             };
             match step {
-                Step::Turn(turn) => return Ok(turn),
-                Step::LeftOut => self.advance(op, ops.len()),
+                FileLoopNextOrSkip::Turn(turn) => return Ok(turn),
+                FileLoopNextOrSkip::LeftOut => self.advance(op, ops.len()),
             }
         }
         if self.share.is_some() {
             // Nothing could be done with this file; the next one may be better.
-            return Ok(Turn::Later(now));
+            return Ok(FileLoopNext::Later(now));
         }
-        Err(Error::NoFile(Shortage {
+        Err(EngineError::NoFile(FileShortage {
             wanted: "a file that is not open",
             entries: play.trees.set(0).entries(),
             busy_for: None,
@@ -173,7 +184,7 @@ impl Thread {
     }
 
     /// Begins the list; whether there is something to do.
-    fn begin(&mut self, play: &Play) -> bool {
+    fn begin(&mut self, play: &FileLoopRun) -> bool {
         let Some(share) = &mut self.share else {
             return true;
         };
@@ -183,15 +194,15 @@ impl Thread {
             .find(|op| op.set == 0 && op.op.is_operation())
             .is_some_and(|op| op.op == FileOp::Create);
         let pick = if creates {
-            Pick::Missing
+            FilePickKind::Missing
         } else {
-            Pick::Existing
+            FilePickKind::Existing
         };
         self.current = share.next(play.trees.set(0), pick);
         self.current.is_some()
     }
 
-    fn advance(&mut self, op: LoopOp, len: usize) {
+    fn advance(&mut self, op: FileLoopOp, len: usize) {
         self.repeated += 1;
         self.blocked_since = None;
         if self.repeated >= op.repeat {
@@ -203,13 +214,13 @@ impl Thread {
         }
     }
 
-    fn go_on(&mut self, play: &Play) {
+    fn go_on(&mut self, play: &FileLoopRun) {
         let ops = &play.files.groups[self.group].ops;
         self.advance(ops[self.place], ops.len());
     }
 
     /// What decides when the next operation is.
-    fn between(&mut self, play: &Play, op: FileOp, now: Nanos) -> Turn {
+    fn between(&mut self, play: &FileLoopRun, op: FileOp, now: Nanos) -> FileLoopNext {
         let events = match op {
             FileOp::Limit => 1,
             FileOp::LimitOps => std::mem::take(&mut self.n_done),
@@ -221,11 +232,11 @@ impl Thread {
             FileOp::Delay { ns } => {
                 self.go_on(play);
                 self.free_since = self.free_since + Nanos(ns);
-                return Turn::Later(self.free_since);
+                return FileLoopNext::Later(self.free_since);
             }
             FileOp::Post { signal } => {
                 let posted = play.signals[signal as usize].post();
-                let obstacle = (!posted).then_some(Obstacle::Room { signal });
+                let obstacle = (!posted).then_some(FileLoopBlocker::Room { signal });
                 return self.signalled(play, obstacle, now);
             }
             FileOp::Await { signal, posts, .. } => {
@@ -234,10 +245,10 @@ impl Thread {
                     self.awaiting = true;
                     awaited.ask(self.number, posts);
                     // Now there may be room for posts.
-                    return Turn::Signalled;
+                    return FileLoopNext::Signalled;
                 }
                 self.awaiting = !awaited.is_given(self.number);
-                let obstacle = self.awaiting.then_some(Obstacle::Posts { signal });
+                let obstacle = self.awaiting.then_some(FileLoopBlocker::Posts { signal });
                 return self.signalled(play, obstacle, now);
             }
             FileOp::EndAfter {
@@ -251,10 +262,10 @@ impl Thread {
                 };
                 // filebench ends at so many operations, but beyond so many bytes.
                 if in_bytes && done.1 > amount || !in_bytes && done.0 >= amount {
-                    return Turn::EndRun;
+                    return FileLoopNext::EndRun;
                 }
                 self.go_on(play);
-                return Turn::Later(self.free_since);
+                return FileLoopNext::Later(self.free_since);
             }
             _ => 0,
         };
@@ -262,39 +273,48 @@ impl Thread {
         if let (Some(bucket), 1..) = (&play.events, events) {
             self.free_since = self.free_since.max(bucket.take(now, events));
         }
-        Turn::Later(self.free_since)
+        FileLoopNext::Later(self.free_since)
     }
 
     /// The time spent waiting for others belongs to no operation.
-    fn signalled(&mut self, play: &Play, obstacle: Option<Obstacle>, now: Nanos) -> Turn {
+    fn signalled(
+        &mut self,
+        play: &FileLoopRun,
+        obstacle: Option<FileLoopBlocker>,
+        now: Nanos,
+    ) -> FileLoopNext {
         if let Some(obstacle) = obstacle {
             self.blocked_since.get_or_insert(now);
-            return Turn::Blocked(obstacle);
+            return FileLoopNext::Blocked(obstacle);
         }
         if self.blocked_since.is_some() {
             self.free_since = self.free_since.max(now);
         }
         self.go_on(play);
-        Turn::Signalled
+        FileLoopNext::Signalled
     }
 
     /// An operation that finds its file by name.
-    fn on_name(&mut self, play: &Play, op: LoopOp) -> Result<Step, Error> {
+    fn on_name(
+        &mut self,
+        play: &FileLoopRun,
+        op: FileLoopOp,
+    ) -> Result<FileLoopNextOrSkip, EngineError> {
         let (kind, pick) = match op.op {
-            FileOp::Create => (Kind::Create, Pick::Missing),
-            FileOp::Open => (Kind::Open, Pick::Existing),
-            FileOp::Delete => (Kind::Delete, Pick::Existing),
-            _ => (Kind::Stat, Pick::Existing),
+            FileOp::Create => (OpKind::Create, FilePickKind::Missing),
+            FileOp::Open => (OpKind::Open, FilePickKind::Existing),
+            FileOp::Delete => (OpKind::Delete, FilePickKind::Existing),
+            _ => (OpKind::Stat, FilePickKind::Existing),
         };
         let fd = op.fd as usize;
-        if matches!(kind, Kind::Create | Kind::Open) && self.open[fd].is_some() {
-            return Ok(Step::LeftOut);
+        if matches!(kind, OpKind::Create | OpKind::Open) && self.open[fd].is_some() {
+            return Ok(FileLoopNextOrSkip::LeftOut);
         }
         let set = play.trees.set(op.set);
         let picked = match self.current {
             Some(file) if op.set == 0 => {
                 if !set.take(file, pick) {
-                    return Ok(Step::LeftOut);
+                    return Ok(FileLoopNextOrSkip::LeftOut);
                 }
                 Some(file)
             }
@@ -302,15 +322,17 @@ impl Thread {
         };
         let Some(file) = picked else {
             let set = op.set;
-            return Ok(Step::Turn(Turn::Blocked(Obstacle::File { set, pick })));
+            return Ok(FileLoopNextOrSkip::Turn(FileLoopNext::Blocked(
+                FileLoopBlocker::File { set, pick },
+            )));
         };
-        if kind == Kind::Delete && set.open_count(file) > 0 {
+        if kind == OpKind::Delete && set.open_count(file) > 0 {
             set.release(file);
-            return Ok(Step::LeftOut);
+            return Ok(FileLoopNextOrSkip::LeftOut);
         }
         let (set, op) = (op.set, self.place);
         self.go_on(play);
-        let flight = Flight {
+        let flight = FileLoopInFlight {
             kind,
             set,
             file,
@@ -321,28 +343,33 @@ impl Thread {
     }
 
     /// An operation on an open file, which is opened first where that was left to it.
-    fn on_open(&mut self, play: &Play, op: LoopOp, imagined: bool) -> Result<Step, Error> {
+    fn on_open(
+        &mut self,
+        play: &FileLoopRun,
+        op: FileLoopOp,
+        imagined: bool,
+    ) -> Result<FileLoopNextOrSkip, EngineError> {
         let fd = match op.opened {
-            Opened::Rotating => {
+            FileLoopOpenMode::Rotating => {
                 let (first, turn) = self.rotating[op.set as usize];
                 first + (turn % play.trees.set(op.set).entries()) as usize
             }
             _ => op.fd as usize,
         };
         let Some(open) = self.open[fd] else {
-            if op.opened == Opened::Listed {
+            if op.opened == FileLoopOpenMode::Listed {
                 // Its open has failed.
-                return Ok(Step::LeftOut);
+                return Ok(FileLoopNextOrSkip::LeftOut);
             }
             let set = op.set;
-            return Ok(match play.trees.set(set).pick(Pick::Existing)? {
-                None => Step::Turn(Turn::Blocked(Obstacle::File {
+            return Ok(match play.trees.set(set).pick(FilePickKind::Existing)? {
+                None => FileLoopNextOrSkip::Turn(FileLoopNext::Blocked(FileLoopBlocker::File {
                     set,
-                    pick: Pick::Existing,
+                    pick: FilePickKind::Existing,
                 })),
                 Some(file) => {
-                    let flight = Flight {
-                        kind: Kind::Open,
+                    let flight = FileLoopInFlight {
+                        kind: OpKind::Open,
                         set,
                         file,
                         fd,
@@ -352,14 +379,14 @@ impl Thread {
                 }
             });
         };
-        if op.opened == Opened::Rotating {
+        if op.opened == FileLoopOpenMode::Rotating {
             let turn = &mut self.rotating[op.set as usize].1;
             *turn = turn.wrapping_add(1);
         }
         let index = self.place;
         self.go_on(play);
         let (kind, place) = self.what(play, op, fd, open, imagined);
-        let flight = Flight {
+        let flight = FileLoopInFlight {
             kind,
             set: open.set,
             file: open.file,
@@ -372,12 +399,12 @@ impl Thread {
     /// Kind, and offset and length in bytes, of an operation on an open file.
     fn what(
         &mut self,
-        play: &Play,
-        op: LoopOp,
+        play: &FileLoopRun,
+        op: FileLoopOp,
         fd: usize,
-        open: Open,
+        open: FileLoopOpenFile,
         imagined: bool,
-    ) -> (Kind, (u64, u32)) {
+    ) -> (OpKind, (u64, u32)) {
         let set = play.trees.set(open.set);
         let size_bytes = set.size_bytes(open.file);
         let span = match op.span_bytes {
@@ -392,22 +419,22 @@ impl Thread {
         match op.op {
             FileOp::AppendRandom { bytes } => {
                 let size = self.rng.below(u64::from(bytes.max(1)));
-                (Kind::Append, (0, saturating_u32(size)))
+                (OpKind::Append, (0, saturating_u32(size)))
             }
-            FileOp::Append { bytes } => (Kind::Append, (0, bytes)),
+            FileOp::Append { bytes } => (OpKind::Append, (0, bytes)),
             FileOp::WriteWhole { piece_bytes } => {
                 let size_bytes = set.designated_bytes(open.file);
-                (Kind::WriteWhole, (0, whole(size_bytes, piece_bytes)))
+                (OpKind::WriteWhole, (0, whole(size_bytes, piece_bytes)))
             }
-            FileOp::ReadWhole { .. } if imagined => (Kind::ReadWhole, (0, whole(size_bytes, 0))),
-            FileOp::ReadWhole { piece_bytes } => (Kind::ReadWhole, (0, piece_bytes)),
+            FileOp::ReadWhole { .. } if imagined => (OpKind::ReadWhole, (0, whole(size_bytes, 0))),
+            FileOp::ReadWhole { piece_bytes } => (OpKind::ReadWhole, (0, piece_bytes)),
             FileOp::Read { bytes, random } => {
                 let place = if random {
                     self.random_block(span, bytes)
                 } else {
                     self.next_piece(fd, span, bytes)
                 };
-                (Kind::Read, place)
+                (OpKind::Read, place)
             }
             FileOp::Write { bytes, random } => {
                 let offset = if random {
@@ -415,11 +442,11 @@ impl Thread {
                 } else {
                     self.next_write(fd, op.span_bytes, bytes)
                 };
-                (Kind::Write, (offset, bytes))
+                (OpKind::Write, (offset, bytes))
             }
-            FileOp::Fdatasync => (Kind::Fdatasync, (0, 0)),
-            FileOp::Close => (Kind::Close, (0, 0)),
-            _ => (Kind::Fsync, (0, 0)),
+            FileOp::Fdatasync => (OpKind::Fdatasync, (0, 0)),
+            FileOp::Close => (OpKind::Close, (0, 0)),
+            _ => (OpKind::Fsync, (0, 0)),
         }
     }
 
@@ -455,9 +482,14 @@ impl Thread {
         offset
     }
 
-    fn request(&mut self, play: &Play, flight: Flight, (offset, len): (u64, u32)) -> Step {
+    fn request(
+        &mut self,
+        play: &FileLoopRun,
+        flight: FileLoopInFlight,
+        (offset, len): (u64, u32),
+    ) -> FileLoopNextOrSkip {
         self.flight = Some(flight);
-        Step::Turn(Turn::Request(Request {
+        FileLoopNextOrSkip::Turn(FileLoopNext::Request(OpRequest {
             kind: flight.kind,
             file: play.trees.number(flight.set, flight.file),
             offset,
@@ -467,9 +499,9 @@ impl Thread {
     }
 
     /// The last thread makes everything durable.
-    pub(super) fn sync_all(&self) -> Request {
-        Request {
-            kind: Kind::SyncAll,
+    pub(super) fn sync_all(&self) -> OpRequest {
+        OpRequest {
+            kind: OpKind::SyncAll,
             file: 0,
             offset: 0,
             len: 0,
@@ -478,13 +510,13 @@ impl Thread {
     }
 
     /// Its operation has ended.
-    pub(super) fn completed(&mut self, play: &Play, sample: &Sample) {
+    pub(super) fn completed(&mut self, play: &FileLoopRun, sample: &OpSample) {
         self.free_since = sample.completed_at;
         self.n_done += 1;
         let Some(flight) = self.flight.take() else {
             return;
         };
-        let Flight { set, file, fd, .. } = flight;
+        let FileLoopInFlight { set, file, fd, .. } = flight;
         let slots = play.trees.set(set);
         let request = &sample.request;
         let moved = match sample.result {
@@ -494,38 +526,40 @@ impl Thread {
         self.moved_bytes += moved;
         let listed = &play.files.groups[self.group].ops[flight.op];
         // Opening a file that an operation needed first is none of the list.
-        if request.kind != Kind::Open || listed.op == FileOp::Open {
+        if request.kind != OpKind::Open || listed.op == FileOp::Open {
             let done = &mut self.done[flight.op];
             done.ops += 1;
             done.bytes += moved;
             play.count(moved);
         }
         match (request.kind, sample.result) {
-            (Kind::Create | Kind::Open, Ok(_)) => {
+            (OpKind::Create | OpKind::Open, Ok(_)) => {
                 slots.opened(file);
-                self.open[fd] = Some(Open {
+                self.open[fd] = Some(FileLoopOpenFile {
                     set,
                     file,
                     position: 0,
                 });
             }
-            (Kind::Delete, Ok(_)) => slots.deleted(file),
-            (Kind::Create | Kind::Open | Kind::Delete | Kind::Stat, _) => slots.release(file),
-            (Kind::Close, _) => {
+            (OpKind::Delete, Ok(_)) => slots.deleted(file),
+            (OpKind::Create | OpKind::Open | OpKind::Delete | OpKind::Stat, _) => {
+                slots.release(file);
+            }
+            (OpKind::Close, _) => {
                 slots.closed(file);
                 self.open[fd] = None;
             }
-            (Kind::Append, Ok(bytes)) => slots.grew(file, bytes),
-            (Kind::Write, Ok(bytes)) => slots.reaches(file, request.offset + bytes),
-            (Kind::WriteWhole, Ok(_)) => slots.reaches(file, slots.designated_bytes(file)),
+            (OpKind::Append, Ok(bytes)) => slots.grew(file, bytes),
+            (OpKind::Write, Ok(bytes)) => slots.reaches(file, request.offset + bytes),
+            (OpKind::WriteWhole, Ok(_)) => slots.reaches(file, slots.designated_bytes(file)),
             _ => {}
         }
     }
 
     /// Gives back what it holds: the engine's files are closed when the engine is dropped.
-    pub(super) fn let_go(&mut self, play: &Play) {
+    pub(super) fn let_go(&mut self, play: &FileLoopRun) {
         if let Some(flight) = self.flight.take()
-            && let Kind::Create | Kind::Open | Kind::Delete | Kind::Stat = flight.kind
+            && let OpKind::Create | OpKind::Open | OpKind::Delete | OpKind::Stat = flight.kind
         {
             play.trees.set(flight.set).release(flight.file);
         }

@@ -13,18 +13,18 @@ const WORD: u32 = u64::BITS;
 
 /// A set of slot numbers, changed by many threads.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct FileSlotIndex {
     words: Vec<AtomicU64>,
     /// A bit for each word that is not empty.
     groups: Vec<AtomicU64>,
 }
 
-impl Index {
+impl FileSlotIndex {
     /// An empty one for so many slots.
     pub(super) fn new(slots: u32) -> Self {
         let n_words = slots.div_ceil(WORD);
         let empty = |n: u32| (0..n).map(|_| AtomicU64::new(0)).collect();
-        Index {
+        FileSlotIndex {
             words: empty(n_words),
             groups: empty(n_words.div_ceil(WORD)),
         }
@@ -87,7 +87,7 @@ mod tests {
     fn it_finds_what_a_sorted_set_finds() {
         let mut rng = Rng::new(Seed(1));
         for slots in [1u32, 64, 65, 5_000, 300_000] {
-            let (index, mut truth) = (Index::new(slots), BTreeSet::new());
+            let (index, mut truth) = (FileSlotIndex::new(slots), BTreeSet::new());
             for _ in 0..2_000 {
                 let mut draw = || saturating_u32(rng.below(u64::from(slots)));
                 let (slot, from) = (draw(), draw());

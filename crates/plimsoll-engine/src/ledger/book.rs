@@ -7,22 +7,23 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_core::ledger::{
-    Campaign, Decoded, ENTRY_BYTES_MAX, Entry, NotALedger, decode, encode,
+    ENTRY_BYTES_MAX, LedgerDecodeResult, LedgerEntry, LedgerFormatError, LedgerHeader, decode,
+    encode,
 };
 use plimsoll_core::units::Nanos;
 
-use crate::clock::Clock;
-use crate::error::Error;
-use crate::held::Held;
+use crate::clock::RunClock;
+use crate::error::EngineError;
+use crate::held::TargetHandle;
 use crate::sys::clock::HostClock;
 
 /// Where entries become durable.
-pub(super) trait Sink: Send {
+pub(super) trait LedgerSink: Send {
     /// Appends bytes, and returns when they are durable.
     fn append_durably(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
-impl Sink for File {
+impl LedgerSink for File {
     fn append_durably(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)?;
         self.sync_data()
@@ -31,7 +32,7 @@ impl Sink for File {
 
 /// A ledger that is being written. Shared by all sessions: what one of them waits for makes the
 /// entries of all durable.
-pub(super) struct Book {
+pub(super) struct LedgerWriter {
     waiting: Mutex<Waiting>,
     durable: Mutex<Durable>,
     clock: HostClock,
@@ -46,7 +47,7 @@ struct Waiting {
 }
 
 struct Durable {
-    sink: Box<dyn Sink>,
+    sink: Box<dyn LedgerSink>,
     /// Bytes durable in all.
     bytes: u64,
     sync_max: Nanos,
@@ -54,17 +55,17 @@ struct Durable {
     is_broken: bool,
 }
 
-impl Book {
+impl LedgerWriter {
     /// A new ledger at `path`.
     ///
     /// # Errors
     /// When it exists, or cannot be made.
-    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+    pub(super) fn create(path: &Path) -> Result<Self, EngineError> {
         let mut options = OpenOptions::new();
         let file = options.append(true).create_new(true).open(path);
-        let file = file.map_err(|e| Error::at("create the ledger", path, e))?;
+        let file = file.map_err(|e| EngineError::at("create the ledger", path, e))?;
         claim(&file, path)?;
-        Held::directory_of(path)?.sync_names()?;
+        TargetHandle::directory_of(path)?.sync_names()?;
         Ok(Self::on(Box::new(file), path))
     }
 
@@ -73,16 +74,16 @@ impl Book {
     ///
     /// # Errors
     /// When it cannot be opened or cut there.
-    pub(super) fn extend(path: &Path, end_bytes: u64) -> Result<Self, Error> {
-        let fault = |e| Error::at("append to the ledger", path, e);
+    pub(super) fn extend(path: &Path, end_bytes: u64) -> Result<Self, EngineError> {
+        let fault = |e| EngineError::at("append to the ledger", path, e);
         let file = OpenOptions::new().append(true).open(path).map_err(fault)?;
         claim(&file, path)?;
         file.set_len(end_bytes).map_err(fault)?;
         Ok(Self::on(Box::new(file), path))
     }
 
-    pub(super) fn on(sink: Box<dyn Sink>, path: &Path) -> Self {
-        Book {
+    pub(super) fn on(sink: Box<dyn LedgerSink>, path: &Path) -> Self {
+        LedgerWriter {
             waiting: Mutex::default(),
             durable: Mutex::new(Durable {
                 sink,
@@ -95,8 +96,8 @@ impl Book {
         }
     }
 
-    /// Appends an entry, to become durable with the next [`Book::sync`].
-    pub(super) fn append(&self, entry: &Entry) {
+    /// Appends an entry, to become durable with the next [`LedgerWriter::sync`].
+    pub(super) fn append(&self, entry: &LedgerEntry) {
         let mut waiting = locked(&self.waiting);
         let before = waiting.bytes.len();
         encode(entry, &mut waiting.bytes);
@@ -107,10 +108,10 @@ impl Book {
     ///
     /// # Errors
     /// When the ledger cannot be written: nothing may be handed over then.
-    pub(super) fn sync(&self) -> Result<(), Error> {
+    pub(super) fn sync(&self) -> Result<(), EngineError> {
         let wanted = locked(&self.waiting).appended;
         let mut durable = locked(&self.durable);
-        let fault = |source| Error::Io {
+        let fault = |source| EngineError::Io {
             doing: self.doing.clone(),
             source,
         };
@@ -142,11 +143,11 @@ impl Book {
 }
 
 /// One program at a time appends.
-fn claim(file: &File, path: &Path) -> Result<(), Error> {
+fn claim(file: &File, path: &Path) -> Result<(), EngineError> {
     use rustix::fs::FlockOperation;
     let claimed = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
     let verb = "have to myself (is it still being written?) the ledger";
-    claimed.map_err(|e| Error::at(verb, path, e))
+    claimed.map_err(|e| EngineError::at(verb, path, e))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -156,7 +157,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How a ledger ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct LedgerTail {
     /// Where the last whole entry ends.
     pub(super) whole_bytes: u64,
     /// What follows.
@@ -172,12 +173,12 @@ fn goes_on_behind(file: &mut File, at: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(at.saturating_add(1)))?;
     let mut bytes = Vec::new();
     file.take(SEARCH_BYTES).read_to_end(&mut bytes)?;
-    let is_entry = |from: usize| matches!(decode(&bytes[from..]), Decoded::Entry(..));
+    let is_entry = |from: usize| matches!(decode(&bytes[from..]), LedgerDecodeResult::Entry(..));
     Ok((0..bytes.len()).any(is_entry))
 }
 
-fn damaged_at(path: &Path, at: u64) -> Error {
-    Error::LedgerDamaged(format!(
+fn damaged_at(path: &Path, at: u64) -> EngineError {
+    EngineError::LedgerDamaged(format!(
         "the ledger '{}' is damaged at byte {at}, and goes on behind it",
         path.display()
     ))
@@ -188,36 +189,39 @@ fn damaged_at(path: &Path, at: u64) -> Error {
 /// # Errors
 /// When the file cannot be read, is no ledger of a version that is known, or is damaged before its
 /// last entry.
-pub(super) fn read(path: &Path, mut take: impl FnMut(Entry)) -> Result<(Campaign, End), Error> {
-    let mut file = File::open(path).map_err(|e| Error::at("open the ledger", path, e))?;
-    let fault = |e| Error::at("read the ledger", path, e);
+pub(super) fn read(
+    path: &Path,
+    mut take: impl FnMut(LedgerEntry),
+) -> Result<(LedgerHeader, LedgerTail), EngineError> {
+    let mut file = File::open(path).map_err(|e| EngineError::at("open the ledger", path, e))?;
+    let fault = |e| EngineError::at("read the ledger", path, e);
     let total = file.metadata().map_err(fault)?.len();
     // What is appended meanwhile is left out.
     let campaign = read_from((&mut file).take(total), &mut take).map_err(fault)?;
     let (campaign, whole_bytes) = match campaign {
         Ok(first) => first,
-        Err(NotALedger::Other) if goes_on_behind(&mut file, 0).map_err(fault)? => {
+        Err(LedgerFormatError::Other) if goes_on_behind(&mut file, 0).map_err(fault)? => {
             return Err(damaged_at(path, 0));
         }
         Err(why) => {
             let text = format!("'{}' cannot be used: {why}", path.display());
-            return Err(Error::Ledger(text));
+            return Err(EngineError::Ledger(text));
         }
     };
     if whole_bytes < total && goes_on_behind(&mut file, whole_bytes).map_err(fault)? {
         return Err(damaged_at(path, whole_bytes));
     }
-    let end = End {
+    let end = LedgerTail {
         whole_bytes,
         unread_bytes: total - whole_bytes,
     };
     Ok((campaign, end))
 }
 
-type First = Result<(Campaign, u64), NotALedger>;
+type First = Result<(LedgerHeader, u64), LedgerFormatError>;
 
 /// The campaign, and where the last whole entry ends.
-fn read_from(mut file: impl Read, take: &mut dyn FnMut(Entry)) -> io::Result<First> {
+fn read_from(mut file: impl Read, take: &mut dyn FnMut(LedgerEntry)) -> io::Result<First> {
     let mut piece = vec![0u8; 64 * ENTRY_BYTES_MAX];
     let (mut held, mut whole) = (0, 0);
     let mut campaign = None;
@@ -230,9 +234,9 @@ fn read_from(mut file: impl Read, take: &mut dyn FnMut(Entry)) -> io::Result<Fir
         // Each turn takes some bytes of a piece.
         loop {
             match decode(&piece[at..held]) {
-                Decoded::Entry(entry, len) => {
+                LedgerDecodeResult::Entry(entry, len) => {
                     if campaign.is_none() {
-                        match Campaign::first(Some(&entry)) {
+                        match LedgerHeader::first(Some(&entry)) {
                             Ok(found) => campaign = Some(found),
                             Err(why) => return Ok(Err(why)),
                         }
@@ -241,8 +245,8 @@ fn read_from(mut file: impl Read, take: &mut dyn FnMut(Entry)) -> io::Result<Fir
                     at += len;
                     whole += len as u64;
                 }
-                Decoded::Short => break,
-                Decoded::Bad => {
+                LedgerDecodeResult::Short => break,
+                LedgerDecodeResult::Bad => {
                     bad = true;
                     break;
                 }
@@ -251,7 +255,7 @@ fn read_from(mut file: impl Read, take: &mut dyn FnMut(Entry)) -> io::Result<Fir
         piece.copy_within(at..held, 0);
         held -= at;
         if moved == 0 || bad {
-            let first = campaign.map_or_else(|| Campaign::first(None), Ok);
+            let first = campaign.map_or_else(|| LedgerHeader::first(None), Ok);
             return Ok(first.map(|campaign| (campaign, whole)));
         }
     }

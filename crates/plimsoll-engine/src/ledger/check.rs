@@ -4,23 +4,29 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::data_check::{BadBlock, DataCheckResult, Flaw};
-use plimsoll_core::ledger::{Campaign, Entry, Found, LedgerCheck, Outcome, Seen, Session};
+use plimsoll_core::data_check::{BadBlock, DataCheckResult, DataFlaw};
+use plimsoll_core::ledger::{
+    LedgerBadBlock, LedgerCheck, LedgerCompletionStatus, LedgerEntry, LedgerHeader,
+    LedgerObservation, LedgerSession,
+};
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::units::Nanos;
 
-use super::book::{self, Book};
-use super::history::{Block, History, Judged, Past, Place as BlockPlace, Verdict};
-use super::site::Site;
+use super::book::{self, LedgerWriter};
+use super::history::{
+    LedgerBlockCheck, LedgerBlockHistory, LedgerBlockLocation, LedgerBlockVerdict, LedgerHistory,
+    LedgerSessionHistory,
+};
+use super::site::LedgerOpenTarget;
 use super::witness;
-use crate::clock::Clock;
-use crate::drive::{Limits, drive};
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::ground::Place;
-use crate::recorder::Recorder;
-use crate::source::{Next, Source};
+use crate::clock::RunClock;
+use crate::drive::{DriverLimits, drive};
+use crate::engine::IoEngine;
+use crate::error::EngineError;
+use crate::ground::TargetLocation;
+use crate::recorder::SampleRecorder;
+use crate::source::{NextRequest, RequestSource};
 use crate::sys::clock::HostClock;
 use crate::verify::SECTOR_BYTES;
 
@@ -29,7 +35,7 @@ const PATIENCE: Nanos = Nanos(120_000_000_000);
 
 /// How what was read is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CheckOptions {
+pub struct LedgerCheckOptions {
     /// Bytes that the storage promises to write at once: a power of two, at least 512. A write that
     /// was not acknowledged may be there in pieces of this size.
     pub atomic_bytes: u32,
@@ -38,10 +44,10 @@ pub struct CheckOptions {
     pub gone_is_lost: bool,
 }
 
-impl Default for CheckOptions {
+impl Default for LedgerCheckOptions {
     /// A sector: nothing more is promised.
     fn default() -> Self {
-        CheckOptions {
+        LedgerCheckOptions {
             atomic_bytes: 512,
             gone_is_lost: false,
         }
@@ -57,20 +63,20 @@ impl Default for CheckOptions {
 /// not as many as its targets, or a target cannot be opened. Bad blocks are not an error but in the
 /// account.
 pub fn check(
-    places: &[(Place<'_>, String)],
-    second: &[(Place<'_>, String)],
+    places: &[(TargetLocation<'_>, String)],
+    second: &[(TargetLocation<'_>, String)],
     path: &Path,
-    options: CheckOptions,
+    options: LedgerCheckOptions,
     stop: &AtomicBool,
-) -> Result<LedgerCheck, Error> {
-    let mut history = History::default();
+) -> Result<LedgerCheck, EngineError> {
+    let mut history = LedgerHistory::default();
     let (campaign, end) = book::read(path, |entry| history.take(entry))?;
     if campaign.block_bytes == witness::LINE_BYTES {
         return match (places, second) {
             (
                 [
                     (
-                        Place::Directory {
+                        TargetLocation::Directory {
                             path: directory, ..
                         },
                         _,
@@ -78,13 +84,13 @@ pub fn check(
                 ],
                 [],
             ) => witness::check(directory, path, options),
-            _ => Err(Error::Ledger(
+            _ => Err(EngineError::Ledger(
                 "it is of lines in one directory: name that, and nothing else".into(),
             )),
         };
     }
     let history = history.whole()?;
-    let book = Book::extend(path, end.whole_bytes)?;
+    let book = LedgerWriter::extend(path, end.whole_bytes)?;
     let mut account = LedgerCheck {
         unread_bytes: end.unread_bytes,
         ..LedgerCheck::default()
@@ -94,7 +100,7 @@ pub fn check(
         [] => Vec::new(),
         _ => sites_of(second, &history)?,
     };
-    let reader = Reader {
+    let reader = LedgerBlockReader {
         campaign,
         options,
         stop,
@@ -104,7 +110,7 @@ pub fn check(
     }
     for past in &history.sessions {
         let target = past.session.target as usize;
-        let read = |site: &Site| {
+        let read = |site: &LedgerOpenTarget| {
             reader.read(
                 &mut || site.open_again(&past.session, campaign.block_bytes),
                 past,
@@ -127,17 +133,20 @@ pub fn check(
     Ok(account)
 }
 
-fn cut_off(path: &Path, seen: &str) -> Error {
-    Error::LedgerDamaged(format!(
+fn cut_off(path: &Path, seen: &str) -> EngineError {
+    EngineError::LedgerDamaged(format!(
         "the ledger '{}' was cut off, or is an older copy of itself: {seen}",
         path.display()
     ))
 }
 
-fn sites_of(places: &[(Place<'_>, String)], history: &History) -> Result<Vec<Site>, Error> {
+fn sites_of(
+    places: &[(TargetLocation<'_>, String)],
+    history: &LedgerHistory,
+) -> Result<Vec<LedgerOpenTarget>, EngineError> {
     if places.len() != history.targets.len() {
         let names: Vec<&str> = history.targets.iter().map(|t| t.name.as_str()).collect();
-        return Err(Error::Ledger(format!(
+        return Err(EngineError::Ledger(format!(
             "the ledger is of {} targets ({}), and {} are given: name each, in this order",
             names.len(),
             names.join(", "),
@@ -146,29 +155,29 @@ fn sites_of(places: &[(Place<'_>, String)], history: &History) -> Result<Vec<Sit
     }
     places
         .iter()
-        .map(|(place, name)| Site::of(*place, name))
+        .map(|(place, name)| LedgerOpenTarget::of(*place, name))
         .collect()
 }
 
 /// Reads and judges.
-pub(super) struct Reader<'a> {
-    pub(super) campaign: Campaign,
-    pub(super) options: CheckOptions,
+pub(super) struct LedgerBlockReader<'a> {
+    pub(super) campaign: LedgerHeader,
+    pub(super) options: LedgerCheckOptions,
     pub(super) stop: &'a AtomicBool,
 }
 
 /// What was read of a session's blocks; `None`: not read.
-pub(super) type Read = Vec<Option<Judged>>;
+pub(super) type LedgerSessionChecks = Vec<Option<LedgerBlockCheck>>;
 
-impl Reader<'_> {
+impl LedgerBlockReader<'_> {
     /// Reads all blocks of a session, several at a time, for as long as any are read, of a file that is
     /// opened by `open`.
     pub(super) fn read(
         &self,
-        open: &mut dyn FnMut() -> Result<Box<dyn Engine>, Error>,
-        past: &Past,
-    ) -> Result<Read, Error> {
-        let mut sweep = Sweep {
+        open: &mut dyn FnMut() -> Result<Box<dyn IoEngine>, EngineError>,
+        past: &LedgerSessionHistory,
+    ) -> Result<LedgerSessionChecks, EngineError> {
+        let mut sweep = LedgerReadSweep {
             campaign: &self.campaign,
             session: &past.session,
             atomic_bytes: self.options.atomic_bytes,
@@ -178,7 +187,7 @@ impl Reader<'_> {
         };
         let mut engine = match open() {
             Err(error) if self.options.gone_is_lost && error.is_of_what_is_gone() => {
-                return Ok(vec![Some(Judged::UNREADABLE); past.blocks.len()]);
+                return Ok(vec![Some(LedgerBlockCheck::UNREADABLE); past.blocks.len()]);
             }
             opened => opened?,
         };
@@ -200,14 +209,18 @@ impl Reader<'_> {
     }
 
     /// Reads what has not been read yet, until all is, or for [`PATIENCE`].
-    fn pass(&self, engine: &mut dyn Engine, sweep: &mut Sweep<'_>) -> Result<(), Error> {
+    fn pass(
+        &self,
+        engine: &mut dyn IoEngine,
+        sweep: &mut LedgerReadSweep<'_>,
+    ) -> Result<(), EngineError> {
         let clock = HostClock::start();
-        let mut recorder = Recorder::new(Nanos::MAX, ());
-        let limits = Limits::real(clock.now() + PATIENCE);
+        let mut recorder = SampleRecorder::new(Nanos::MAX, ());
+        let limits = DriverLimits::real(clock.now() + PATIENCE);
         sweep.next = 0;
         match drive(engine, &clock, sweep, &mut recorder, limits, self.stop) {
             // That nothing can be read is a finding, too.
-            Ok(_) | Err(Error::AllFailed { .. }) => Ok(()),
+            Ok(_) | Err(EngineError::AllFailed { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -219,9 +232,9 @@ impl Reader<'_> {
     /// Counts what was found, and enters it.
     pub(super) fn conclude(
         &self,
-        past: &Past,
-        read: &Read,
-        book: &Book,
+        past: &LedgerSessionHistory,
+        read: &LedgerSessionChecks,
+        book: &LedgerWriter,
         account: &mut LedgerCheck,
     ) {
         let session = &past.session;
@@ -229,8 +242,10 @@ impl Reader<'_> {
         account.data.errors += past.errors;
         let unread = read.iter().filter(|judged| judged.is_none()).count();
         account.data.interrupted |= unread > 0 || self.is_stopped();
-        let judged = read.iter().map(|one| one.unwrap_or(Judged::UNREADABLE));
-        let judged: Vec<Judged> = judged.collect();
+        let judged = read
+            .iter()
+            .map(|one| one.unwrap_or(LedgerBlockCheck::UNREADABLE));
+        let judged: Vec<LedgerBlockCheck> = judged.collect();
         let missing = past.missing(&judged);
         let size = u64::from(self.campaign.block_bytes);
         let offsets = (session.offset..).step_by(to_usize(size));
@@ -242,14 +257,17 @@ impl Reader<'_> {
             };
             account.data.checked += 1;
             let is_zombie = judged.version < block.seen
-                && matches!(judged.verdict, Verdict::Fine | Verdict::Missing)
+                && matches!(
+                    judged.verdict,
+                    LedgerBlockVerdict::Fine | LedgerBlockVerdict::Missing
+                )
                 && !judged.is_legally_torn;
             let flaw = match judged.verdict {
-                _ if is_zombie => Some(Flaw::Zombie),
-                Verdict::Bad(flaw) => Some(flaw),
-                Verdict::Missing => missing,
-                Verdict::Fine => None,
-                Verdict::Unlisted => {
+                _ if is_zombie => Some(DataFlaw::Zombie),
+                LedgerBlockVerdict::Bad(flaw) => Some(flaw),
+                LedgerBlockVerdict::Missing => missing,
+                LedgerBlockVerdict::Fine => None,
+                LedgerBlockVerdict::Unlisted => {
                     account.unlisted += 1;
                     None
                 }
@@ -260,7 +278,7 @@ impl Reader<'_> {
             }
             allowed(block, judged, account);
             if judged.version > block.seen {
-                book.append(&Entry::Seen(Seen {
+                book.append(&LedgerEntry::Seen(LedgerObservation {
                     session: session.number,
                     offset,
                     version: judged.version,
@@ -272,10 +290,10 @@ impl Reader<'_> {
     /// Holds another reading of the same blocks against the first.
     pub(super) fn compare(
         &self,
-        past: &Past,
-        first: &Read,
-        second: &Read,
-        book: &Book,
+        past: &LedgerSessionHistory,
+        first: &LedgerSessionChecks,
+        second: &LedgerSessionChecks,
+        book: &LedgerWriter,
         account: &mut LedgerCheck,
     ) {
         let size = to_usize(self.campaign.block_bytes.into());
@@ -287,17 +305,23 @@ impl Reader<'_> {
             };
             account.data.checked += 1;
             let flaw = match second.verdict {
-                Verdict::Bad(flaw) if second.verdict != first.verdict => flaw,
+                LedgerBlockVerdict::Bad(flaw) if second.verdict != first.verdict => flaw,
                 _ if first == second => continue,
-                _ => Flaw::Diverged,
+                _ => DataFlaw::Diverged,
             };
             found(past, offset + second.bad_at, flaw, book, &mut account.data);
         }
     }
 }
 
-fn found(past: &Past, offset: u64, flaw: Flaw, book: &Book, data: &mut DataCheckResult) {
-    book.append(&Entry::Found(Found {
+fn found(
+    past: &LedgerSessionHistory,
+    offset: u64,
+    flaw: DataFlaw,
+    book: &LedgerWriter,
+    data: &mut DataCheckResult,
+) {
+    book.append(&LedgerEntry::Found(LedgerBadBlock {
         session: past.session.number,
         offset,
         flaw,
@@ -313,13 +337,13 @@ fn found(past: &Past, offset: u64, flaw: Flaw, book: &Book, data: &mut DataCheck
 }
 
 /// Counts what is allowed and worth knowing.
-fn allowed(block: &Block, judged: &Judged, account: &mut LedgerCheck) {
-    if judged.verdict != Verdict::Fine {
+fn allowed(block: &LedgerBlockHistory, judged: &LedgerBlockCheck, account: &mut LedgerCheck) {
+    if judged.verdict != LedgerBlockVerdict::Fine {
         return;
     }
     account.legally_torn += u64::from(judged.is_legally_torn);
     match block.outcome_of(judged.version) {
-        Some(Outcome::Error(_)) => account.effects_after_error += 1,
+        Some(LedgerCompletionStatus::Error(_)) => account.effects_after_error += 1,
         _ if block.is_indeterminate(judged.version) => account.indeterminate_present += 1,
         _ if block.has_indeterminate() => account.indeterminate_absent += 1,
         _ => {}
@@ -327,16 +351,16 @@ fn allowed(block: &Block, judged: &Judged, account: &mut LedgerCheck) {
 }
 
 /// Reads each block once.
-struct Sweep<'a> {
-    campaign: &'a Campaign,
-    session: &'a Session,
+struct LedgerReadSweep<'a> {
+    campaign: &'a LedgerHeader,
+    session: &'a LedgerSession,
     atomic_bytes: u32,
-    blocks: &'a [Block],
+    blocks: &'a [LedgerBlockHistory],
     next: usize,
-    judged: Read,
+    judged: LedgerSessionChecks,
 }
 
-impl Sweep<'_> {
+impl LedgerReadSweep<'_> {
     fn size(&self) -> u64 {
         u64::from(self.campaign.block_bytes)
     }
@@ -351,26 +375,28 @@ impl Sweep<'_> {
     }
 
     /// What was read, when no more can be.
-    fn given_up(self) -> Read {
+    fn given_up(self) -> LedgerSessionChecks {
         let judged = self.judged.into_iter();
-        judged.map(|one| one.or(Some(Judged::UNREADABLE))).collect()
+        judged
+            .map(|one| one.or(Some(LedgerBlockCheck::UNREADABLE)))
+            .collect()
     }
 }
 
-impl Source for Sweep<'_> {
+impl RequestSource for LedgerReadSweep<'_> {
     const CHECKS: bool = true;
 
-    fn next(&mut self, now: Nanos, _: u32) -> Result<Next, Error> {
+    fn next(&mut self, now: Nanos, _: u32) -> Result<NextRequest, EngineError> {
         while self.judged.get(self.next).is_some_and(Option::is_some) {
             self.next += 1;
         }
         if self.next == self.blocks.len() {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         }
         let offset = self.session.offset + self.next as u64 * self.size();
         self.next += 1;
-        Ok(Next::Request(Request {
-            kind: Kind::Read,
+        Ok(NextRequest::Request(OpRequest {
+            kind: OpKind::Read,
             file: 0,
             offset,
             len: self.campaign.block_bytes,
@@ -378,12 +404,12 @@ impl Source for Sweep<'_> {
         }))
     }
 
-    fn check(&mut self, _: u32, sample: &Sample, buffer: &[u8]) {
+    fn check(&mut self, _: u32, sample: &OpSample, buffer: &[u8]) {
         let offset = sample.request.offset;
         let number = self.number(offset);
         let bytes = &buffer[..sample.request.len as usize];
         debug_assert!(bytes.len().is_multiple_of(SECTOR_BYTES));
-        let place = BlockPlace {
+        let place = LedgerBlockLocation {
             campaign: self.campaign,
             session: self.session,
             offset,
@@ -391,9 +417,9 @@ impl Source for Sweep<'_> {
         };
         self.judged[number] = Some(match sample.result {
             Ok(_) => self.blocks[number].judge(&place, bytes),
-            Err(_) => Judged::UNREADABLE,
+            Err(_) => LedgerBlockCheck::UNREADABLE,
         });
     }
 
-    fn completed(&mut self, _: u32, _: &Sample) {}
+    fn completed(&mut self, _: u32, _: &OpSample) {}
 }

@@ -7,17 +7,18 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use plimsoll_core::data_check::Flaw;
+use plimsoll_core::data_check::DataFlaw;
 use plimsoll_core::ledger::{
-    Campaign, Durability, Ended, Entry, Issued, Outcome, Seen, Session, Target,
+    LedgerCompletion, LedgerCompletionStatus, LedgerDurability, LedgerEntry, LedgerHeader,
+    LedgerObservation, LedgerSession, LedgerTarget, LedgerWriteIntent,
 };
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use super::BLOCK_BYTES_MAX;
-use crate::error::Error;
-use crate::verify::{Found, SECTOR_BYTES, Stamp, read_sector};
+use crate::error::EngineError;
+use crate::verify::{DataCheckSectorState, DataCheckStamp, SECTOR_BYTES, read_sector};
 
 /// Most blocks of all sessions: about 100 bytes of memory each.
 const BLOCKS_MAX: u64 = 1 << 24;
@@ -32,12 +33,12 @@ struct Write {
     /// When it was meant to start or, once that is known, was handed over.
     issued_at: Nanos,
     /// `None`: it has not ended.
-    outcome: Option<Outcome>,
+    outcome: Option<LedgerCompletionStatus>,
 }
 
 /// What is known of a block.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Block {
+pub(super) struct LedgerBlockHistory {
     /// The last durable version; 0: none.
     floor: u64,
     floor_issued_at: Nanos,
@@ -49,15 +50,15 @@ pub(super) struct Block {
 
 /// What is known of the blocks of a session.
 #[derive(Debug)]
-pub(super) struct Past {
-    pub(super) session: Session,
+pub(super) struct LedgerSessionHistory {
+    pub(super) session: LedgerSession,
     /// What its file or device is called in reports.
     pub(super) file: String,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<LedgerBlockHistory>,
     /// Writes that have not ended, by operation.
-    open: BTreeMap<u64, Issued>,
+    open: BTreeMap<u64, LedgerWriteIntent>,
     /// Writes that were acknowledged and are not yet durable.
-    unsynced: Vec<(Issued, Ended)>,
+    unsynced: Vec<(LedgerWriteIntent, LedgerCompletion)>,
     /// Writes acknowledged, in blocks.
     pub(super) written: u64,
     /// Operations that failed.
@@ -66,41 +67,41 @@ pub(super) struct Past {
 
 /// What a ledger says.
 #[derive(Debug, Default)]
-pub(super) struct History {
-    pub(super) campaign: Option<Campaign>,
-    pub(super) targets: Vec<Target>,
-    pub(super) sessions: Vec<Past>,
+pub(super) struct LedgerHistory {
+    pub(super) campaign: Option<LedgerHeader>,
+    pub(super) targets: Vec<LedgerTarget>,
+    pub(super) sessions: Vec<LedgerSessionHistory>,
     is_probing: bool,
     /// What the ledger says and cannot be.
     fault: Option<String>,
 }
 
-impl History {
+impl LedgerHistory {
     /// Takes the next entry.
-    pub(super) fn take(&mut self, entry: Entry) {
+    pub(super) fn take(&mut self, entry: LedgerEntry) {
         match entry {
             // There is one; what follows cannot change what was said before.
-            Entry::Campaign(campaign) => {
+            LedgerEntry::Campaign(campaign) => {
                 self.campaign.get_or_insert(campaign);
             }
-            Entry::Target(target) if self.targets.len() < SESSIONS_MAX => {
+            LedgerEntry::Target(target) if self.targets.len() < SESSIONS_MAX => {
                 self.targets.push(target);
             }
-            Entry::Session(session) => self.session(session),
-            Entry::Probing(..) => self.is_probing = true,
-            Entry::Issued(issued) => self.issued(&issued),
-            Entry::Ended(ended) => self.ended(&ended),
-            Entry::Seen(seen) => self.seen(&seen),
-            Entry::Target(_) => self.fault = Some("it has too many targets".into()),
-            Entry::Opened { .. } | Entry::Found(_) | Entry::Closed { .. } => {}
+            LedgerEntry::Session(session) => self.session(session),
+            LedgerEntry::Probing(..) => self.is_probing = true,
+            LedgerEntry::Issued(issued) => self.issued(&issued),
+            LedgerEntry::Ended(ended) => self.ended(&ended),
+            LedgerEntry::Seen(seen) => self.seen(&seen),
+            LedgerEntry::Target(_) => self.fault = Some("it has too many targets".into()),
+            LedgerEntry::Opened { .. } | LedgerEntry::Found(_) | LedgerEntry::Closed { .. } => {}
         }
     }
 
     /// Whether all entries agreed with each other.
-    pub(super) fn whole(self) -> Result<Self, Error> {
+    pub(super) fn whole(self) -> Result<Self, EngineError> {
         match self.fault {
             None => Ok(self),
-            Some(fault) => Err(Error::LedgerDamaged(format!(
+            Some(fault) => Err(EngineError::LedgerDamaged(format!(
                 "the ledger is damaged: {fault}"
             ))),
         }
@@ -111,7 +112,7 @@ impl History {
         u64::from(bytes.max(1))
     }
 
-    fn session(&mut self, session: Session) {
+    fn session(&mut self, session: LedgerSession) {
         let known = self.targets.len() > session.target as usize;
         let in_order = self.sessions.len() == session.number as usize;
         let held: usize = self.sessions.iter().map(|past| past.blocks.len()).sum();
@@ -132,10 +133,10 @@ impl History {
             "" => self.targets[session.target as usize].name.clone(),
             name => name.to_owned(),
         };
-        self.sessions.push(Past {
+        self.sessions.push(LedgerSessionHistory {
             session,
             file,
-            blocks: vec![Block::default(); to_usize(count)],
+            blocks: vec![LedgerBlockHistory::default(); to_usize(count)],
             open: BTreeMap::new(),
             unsynced: Vec::new(),
             written: 0,
@@ -143,7 +144,7 @@ impl History {
         });
     }
 
-    fn issued(&mut self, issued: &Issued) {
+    fn issued(&mut self, issued: &LedgerWriteIntent) {
         let size = self.block_bytes();
         let blocks = self.range(issued.session, issued.offset, issued.len.into(), size);
         let (Some(blocks), Some(past)) = (blocks, self.past(issued.session)) else {
@@ -160,22 +161,24 @@ impl History {
         }
     }
 
-    fn ended(&mut self, ended: &Ended) {
+    fn ended(&mut self, ended: &LedgerCompletion) {
         let is_durable = self.is_probing
             && self
                 .campaign
-                .is_some_and(|campaign| campaign.durability == Durability::EachWrite);
+                .is_some_and(|campaign| campaign.durability == LedgerDurability::EachWrite);
         let size = self.block_bytes();
         let Some(past) = self.past(ended.session) else {
             self.fault = Some("an operation is of no session".into());
             return;
         };
-        if matches!(ended.outcome, Outcome::Error(_)) {
+        if matches!(ended.outcome, LedgerCompletionStatus::Error(_)) {
             past.errors += 1;
         }
         match ended.kind {
-            Kind::Write => {}
-            Kind::Fsync if ended.outcome == Outcome::Ok => return self.synced(ended, size),
+            OpKind::Write => {}
+            OpKind::Fsync if ended.outcome == LedgerCompletionStatus::Ok => {
+                return self.synced(ended, size);
+            }
             _ => return,
         }
         let Some(issued) = past.open.remove(&ended.op) else {
@@ -199,7 +202,7 @@ impl History {
                 write.issued_at = ended.submitted_at;
             }
         }
-        if ended.outcome != Outcome::Ok {
+        if ended.outcome != LedgerCompletionStatus::Ok {
             return;
         }
         past.written += blocks.len() as u64;
@@ -211,7 +214,7 @@ impl History {
     }
 
     /// An fsync was acknowledged: what had been acknowledged when it began is durable.
-    fn synced(&mut self, sync: &Ended, size: u64) {
+    fn synced(&mut self, sync: &LedgerCompletion, size: u64) {
         let Some(past) = self.past(sync.session) else {
             return;
         };
@@ -219,7 +222,7 @@ impl History {
             .into_iter()
             .partition(|(_, ended)| ended.ended_at <= sync.submitted_at);
         past.unsynced = left;
-        let durable: Vec<(Issued, Ended)> = durable;
+        let durable: Vec<(LedgerWriteIntent, LedgerCompletion)> = durable;
         for (issued, ended) in durable {
             let range = self.range(issued.session, issued.offset, issued.len.into(), size);
             if let (Some(blocks), Some(past)) = (range, self.past(sync.session)) {
@@ -228,7 +231,7 @@ impl History {
         }
     }
 
-    fn seen(&mut self, seen: &Seen) {
+    fn seen(&mut self, seen: &LedgerObservation) {
         let size = self.block_bytes();
         let range = self.range(seen.session, seen.offset, size, size);
         if let (Some(blocks), Some(past)) = (range, self.past(seen.session)) {
@@ -238,7 +241,7 @@ impl History {
         }
     }
 
-    fn past(&mut self, session: u32) -> Option<&mut Past> {
+    fn past(&mut self, session: u32) -> Option<&mut LedgerSessionHistory> {
         self.sessions.get_mut(session as usize)
     }
 
@@ -252,8 +255,14 @@ impl History {
     }
 }
 
-impl Past {
-    fn raise(&mut self, blocks: Range<usize>, issued: &Issued, ended: &Ended, at: Nanos) {
+impl LedgerSessionHistory {
+    fn raise(
+        &mut self,
+        blocks: Range<usize>,
+        issued: &LedgerWriteIntent,
+        ended: &LedgerCompletion,
+        at: Nanos,
+    ) {
         for block in &mut self.blocks[blocks] {
             if issued.version <= block.floor {
                 continue;
@@ -266,20 +275,20 @@ impl Past {
     }
 
     /// Says of the missing ones among the blocks whether the writes are a tail or leave holes.
-    pub(super) fn missing(&self, judged: &[Judged]) -> Vec<Option<Flaw>> {
+    pub(super) fn missing(&self, judged: &[LedgerBlockCheck]) -> Vec<Option<DataFlaw>> {
         let pairs = || self.blocks.iter().zip(judged);
-        let is_missing = |judged: &Judged| judged.verdict == Verdict::Missing;
+        let is_missing = |judged: &LedgerBlockCheck| judged.verdict == LedgerBlockVerdict::Missing;
         let missing = pairs().filter(|(_, judged)| is_missing(judged));
         let last = missing.map(|(block, _)| block.floor_issued_at).max();
         // The latest beginning of what is there, and was there before the last missing one began.
-        let there = pairs().filter(|(_, judged)| judged.verdict == Verdict::Fine);
+        let there = pairs().filter(|(_, judged)| judged.verdict == LedgerBlockVerdict::Fine);
         let there = there.filter_map(|(block, judged)| block.times_of(judged.version));
         let there = there.filter(|(_, durable_at)| Some(*durable_at) < last);
         let latest = there.map(|(issued_at, _)| issued_at).max();
         pairs()
             .map(|(block, judged)| match is_missing(judged) {
-                true if latest > Some(block.floor_durable_at) => Some(Flaw::Hole),
-                true => Some(Flaw::Lost),
+                true if latest > Some(block.floor_durable_at) => Some(DataFlaw::Hole),
+                true => Some(DataFlaw::Lost),
                 false => None,
             })
             .collect()
@@ -288,7 +297,7 @@ impl Past {
 
 /// What is to be said of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LedgerBlockVerdict {
     /// What is there may be there.
     Fine,
     /// A durable write is not there; why is said by the others.
@@ -297,13 +306,13 @@ pub(super) enum Verdict {
     /// handed over, so it has lost entries since, and says nothing of this block.
     Unlisted,
     /// Anything else.
-    Bad(Flaw),
+    Bad(DataFlaw),
 }
 
 /// A block, judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Judged {
-    pub(super) verdict: Verdict,
+pub(super) struct LedgerBlockCheck {
+    pub(super) verdict: LedgerBlockVerdict,
     /// First bad sector, from the beginning of the block.
     pub(super) bad_at: u64,
     /// The version in all of it; 0: there is no such.
@@ -312,10 +321,10 @@ pub(super) struct Judged {
     pub(super) is_legally_torn: bool,
 }
 
-impl Judged {
+impl LedgerBlockCheck {
     /// What could not be read.
-    pub(super) const UNREADABLE: Judged = Judged {
-        verdict: Verdict::Bad(Flaw::Unreadable),
+    pub(super) const UNREADABLE: LedgerBlockCheck = LedgerBlockCheck {
+        verdict: LedgerBlockVerdict::Bad(DataFlaw::Unreadable),
         bad_at: 0,
         version: 0,
         is_legally_torn: false,
@@ -323,46 +332,46 @@ impl Judged {
 }
 
 /// Where a block is, and what belongs there.
-pub(super) struct Place<'a> {
-    pub(super) campaign: &'a Campaign,
-    pub(super) session: &'a Session,
+pub(super) struct LedgerBlockLocation<'a> {
+    pub(super) campaign: &'a LedgerHeader,
+    pub(super) session: &'a LedgerSession,
     /// First byte of the block.
     pub(super) offset: u64,
     /// What is promised to be written at once.
     pub(super) atomic_bytes: u32,
 }
 
-impl Place<'_> {
+impl LedgerBlockLocation<'_> {
     /// The version in a sector; 0 when nothing of this campaign was written there.
-    fn version(&self, offset: u64, sector: &[u8]) -> Result<u64, Flaw> {
+    fn version(&self, offset: u64, sector: &[u8]) -> Result<u64, DataFlaw> {
         let stamp = match read_sector(sector) {
-            Found::Empty => return Ok(0),
-            Found::Garbage => return Err(Flaw::Wrong),
-            Found::Stamped(stamp) => stamp,
+            DataCheckSectorState::Empty => return Ok(0),
+            DataCheckSectorState::Garbage => return Err(DataFlaw::Wrong),
+            DataCheckSectorState::Stamped(stamp) => stamp,
         };
         if stamp.run != self.campaign.id {
             return self.stranger(&stamp);
         }
         if stamp.target != self.session.target {
-            return Err(Flaw::Foreign);
+            return Err(DataFlaw::Foreign);
         }
         if stamp.offset != offset || stamp.file != self.session.file {
             let belongs_at = stamp.offset;
-            return Err(Flaw::Misplaced { belongs_at });
+            return Err(DataFlaw::Misplaced { belongs_at });
         }
         Ok(stamp.version)
     }
 
     /// What another campaign wrote: left from before this one, or while it ran.
-    fn stranger(&self, stamp: &Stamp) -> Result<u64, Flaw> {
+    fn stranger(&self, stamp: &DataCheckStamp) -> Result<u64, DataFlaw> {
         match stamp.origin.intended_at >= self.campaign.began_at {
-            true => Err(Flaw::Foreign),
+            true => Err(DataFlaw::Foreign),
             false => Ok(0),
         }
     }
 }
 
-impl Block {
+impl LedgerBlockHistory {
     /// When a version began, and when it was durable or else began.
     fn times_of(&self, version: u64) -> Option<(Nanos, Nanos)> {
         if version == self.floor {
@@ -377,7 +386,7 @@ impl Block {
     }
 
     /// How a version that is not durable ended; `None`: it has not, or is unknown.
-    pub(super) fn outcome_of(&self, version: u64) -> Option<Outcome> {
+    pub(super) fn outcome_of(&self, version: u64) -> Option<LedgerCompletionStatus> {
         self.write(version)?.outcome
     }
 
@@ -396,9 +405,9 @@ impl Block {
     }
 
     /// Judges the bytes of the block.
-    pub(super) fn judge(&self, place: &Place<'_>, bytes: &[u8]) -> Judged {
-        let mut judged = Judged {
-            verdict: Verdict::Fine,
+    pub(super) fn judge(&self, place: &LedgerBlockLocation<'_>, bytes: &[u8]) -> LedgerBlockCheck {
+        let mut judged = LedgerBlockCheck {
+            verdict: LedgerBlockVerdict::Fine,
             bad_at: 0,
             version: 0,
             is_legally_torn: false,
@@ -416,20 +425,25 @@ impl Block {
                     versions.push(version);
                 }
                 Err(flaw) => {
-                    (judged.verdict, judged.bad_at) = (Verdict::Bad(flaw), at);
+                    (judged.verdict, judged.bad_at) = (LedgerBlockVerdict::Bad(flaw), at);
                     return judged;
                 }
             }
         }
         if is_unlisted {
-            judged.verdict = Verdict::Unlisted;
+            judged.verdict = LedgerBlockVerdict::Unlisted;
             return judged;
         }
         self.together(place.atomic_bytes, &versions, judged)
     }
 
     /// The versions of all sectors, each of which may be there by itself or is too old.
-    fn together(&self, atomic_bytes: u32, versions: &[u64], mut judged: Judged) -> Judged {
+    fn together(
+        &self,
+        atomic_bytes: u32,
+        versions: &[u64],
+        mut judged: LedgerBlockCheck,
+    ) -> LedgerBlockCheck {
         let Some(first) = versions.first() else {
             return judged;
         };
@@ -439,7 +453,7 @@ impl Block {
         if versions.iter().all(|version| version == first) {
             judged.version = *first;
             if old.is_some() {
-                judged.verdict = Verdict::Missing;
+                judged.verdict = LedgerBlockVerdict::Missing;
             }
             return judged;
         }
@@ -447,18 +461,18 @@ impl Block {
         let torn = |unit: &[u64]| unit.iter().any(|version| *version != unit[0]);
         let is_torn = versions.chunks(unit).any(torn);
         judged.verdict = match (all_old, old) {
-            (true, _) => Verdict::Missing,
-            (false, Some(_)) => Verdict::Bad(Flaw::Torn),
-            (false, None) if is_torn => Verdict::Bad(Flaw::Torn),
-            (false, None) => Verdict::Fine,
+            (true, _) => LedgerBlockVerdict::Missing,
+            (false, Some(_)) => LedgerBlockVerdict::Bad(DataFlaw::Torn),
+            (false, None) if is_torn => LedgerBlockVerdict::Bad(DataFlaw::Torn),
+            (false, None) => LedgerBlockVerdict::Fine,
         };
-        judged.is_legally_torn = judged.verdict == Verdict::Fine;
+        judged.is_legally_torn = judged.verdict == LedgerBlockVerdict::Fine;
         judged
     }
 }
 
 impl Write {
     fn is_indeterminate(&self) -> bool {
-        matches!(self.outcome, None | Some(Outcome::GivenUp))
+        matches!(self.outcome, None | Some(LedgerCompletionStatus::GivenUp))
     }
 }

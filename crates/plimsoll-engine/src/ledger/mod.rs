@@ -4,7 +4,7 @@
 //! `write` probes storage at a steady rate and enters in the ledger, before each write and before
 //! each acknowledgement counts, what it was promised; `check` reads everything back and says of
 //! each block what became of it. What is legal to be found is in [`history`], what is found
-//! otherwise has a name in [`plimsoll_core::data_check::Flaw`].
+//! otherwise has a name in [`plimsoll_core::data_check::DataFlaw`].
 //!
 //! Speed is not measured: the entries take time.
 
@@ -25,23 +25,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::ledger::{Campaign, Durability, Entry, LedgerAccount, Probes};
+use plimsoll_core::ledger::{
+    LedgerAccount, LedgerDurability, LedgerEntry, LedgerHeader, LedgerProbes,
+};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use crate::clock::Clock;
-use crate::drive::Limits;
-use crate::error::Error;
-use crate::ground::Place;
-use crate::heartbeat::Heartbeat;
+use crate::clock::RunClock;
+use crate::drive::DriverLimits;
+use crate::error::EngineError;
+use crate::ground::TargetLocation;
+use crate::heartbeat::FreezeDetector;
 use crate::sys::clock::nap;
 use crate::sys::clock::{HostClock, wall_clock};
-use book::Book;
-pub use check::{CheckOptions, check};
-use prober::{Counters, Prober};
+use book::LedgerWriter;
+pub use check::{LedgerCheckOptions, check};
+use prober::{LedgerProber, LedgerSessionCounters};
 pub use seek::seek;
-use session::{World, carry_out};
-use site::{Site, Station};
+use session::{LedgerSessionContext, carry_out};
+use site::{LedgerOpenTarget, LedgerSessionTarget};
 pub use witness::witness;
 
 /// Operations of a session in flight, at most.
@@ -61,7 +63,7 @@ const TELL: Nanos = Nanos(100_000_000);
 
 /// How a ledger is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WriteOptions {
+pub struct LedgerWriteOptions {
     /// Clients on each target, with one file or part of the device each.
     pub sessions: u32,
     /// Probes per second of each; every other one is a write.
@@ -73,7 +75,7 @@ pub struct WriteOptions {
     /// How long is probed.
     pub length: Nanos,
     /// When a write counts as durable.
-    pub durability: Durability,
+    pub durability: LedgerDurability,
     /// Whether what is in the files or on the devices already may be destroyed. Without it, files
     /// must be new, and devices are refused.
     pub destroy: bool,
@@ -81,30 +83,30 @@ pub struct WriteOptions {
     pub seed: Seed,
 }
 
-impl Default for WriteOptions {
+impl Default for LedgerWriteOptions {
     /// Two sessions of 200 probes of 4 KiB a second on 64 MiB, for a minute, with `O_DSYNC`.
     fn default() -> Self {
-        WriteOptions {
+        LedgerWriteOptions {
             sessions: 2,
             ops_per_s: 200.0,
             bytes: 64 << 20,
             block_bytes: 4096,
             length: Nanos(60_000_000_000),
-            durability: Durability::EachWrite,
+            durability: LedgerDurability::EachWrite,
             destroy: false,
             seed: Seed(0),
         }
     }
 }
 
-impl WriteOptions {
+impl LedgerWriteOptions {
     /// Time between two writes of a session, and between two reads.
     fn period(&self) -> Nanos {
         Nanos::from_secs_f64(2.0 / self.ops_per_s)
     }
 
-    fn check(&self) -> Result<(), Error> {
-        let refuse = |why: String| Err(Error::Ledger(why));
+    fn check(&self) -> Result<(), EngineError> {
+        let refuse = |why: String| Err(EngineError::Ledger(why));
         if !(0.1..=100_000.0).contains(&self.ops_per_s) {
             let rate = self.ops_per_s;
             return refuse(format!(
@@ -144,20 +146,22 @@ impl WriteOptions {
 /// When the options make no sense, the ledger exists or cannot be written, or the storage cannot
 /// even be filled.
 pub fn write(
-    places: &[(Place<'_>, String)],
+    places: &[(TargetLocation<'_>, String)],
     path: &Path,
-    options: &WriteOptions,
+    options: &LedgerWriteOptions,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(LedgerAccount, &[u64]),
-) -> Result<LedgerAccount, Error> {
+) -> Result<LedgerAccount, EngineError> {
     options.check()?;
-    let sites = places.iter().map(|(place, name)| Site::of(*place, name));
+    let sites = places
+        .iter()
+        .map(|(place, name)| LedgerOpenTarget::of(*place, name));
     let sites = sites.collect::<Result<Vec<_>, _>>()?;
     for site in &sites {
         site.check(options)?;
     }
     let clock = HostClock::start();
-    let campaign = Campaign {
+    let campaign = LedgerHeader {
         format: FormatVersion::LEDGER,
         id: options.seed.derive("ledger", 0).0,
         began_at: wall_clock().since(clock.now()),
@@ -168,60 +172,60 @@ pub fn write(
     for (number, site) in (0..).zip(&sites) {
         stations.extend(site.make(number, stations.len(), campaign.id, options)?);
     }
-    let book = Book::create(path)?;
-    book.append(&Entry::Campaign(campaign));
+    let book = LedgerWriter::create(path)?;
+    book.append(&LedgerEntry::Campaign(campaign));
     for (number, site) in (0..).zip(&sites) {
-        book.append(&Entry::Target(site.target(number)));
+        book.append(&LedgerEntry::Target(site.target(number)));
     }
     for station in &stations {
-        book.append(&Entry::Session(station.session.clone()));
+        book.append(&LedgerEntry::Session(station.session.clone()));
     }
     book.sync()?;
-    let desk = Desk {
+    let desk = LedgerSharedState {
         clock,
         stop,
         counters: stations.iter().map(|_| Arc::default()).collect(),
         held_up_ns: AtomicU64::new(0),
     };
-    let mut probers: Vec<Prober<'_>> = stations
+    let mut probers: Vec<LedgerProber<'_>> = stations
         .iter()
         .zip(&desk.counters)
         .map(|(station, counters)| {
             let (known, counters) = (Arc::clone(&station.known), Arc::clone(counters));
-            Prober::new(&book, known, campaign, station.session.clone(), counters)
+            LedgerProber::new(&book, known, campaign, station.session.clone(), counters)
         })
         .collect();
     desk.fill(&stations, &mut probers, options)?;
     let from = clock.now() + TELL;
     let until = from + options.length;
-    book.append(&Entry::Probing(from, until));
+    book.append(&LedgerEntry::Probing(from, until));
     book.sync()?;
     desk.counters.iter().for_each(|one| one.start());
     desk.held_up_ns.store(0, Ordering::Relaxed);
     for prober in &mut probers {
         prober.probe(from, until);
     }
-    let opening = options.durability == Durability::EachWrite;
-    let limits = Limits::real(until);
+    let opening = options.durability == LedgerDurability::EachWrite;
+    let limits = DriverLimits::real(until);
     desk.all(&stations, &mut probers, (opening, limits), &mut |desk| {
         tell(desk.account(&book, &[]), &desk.done());
     })?;
-    book.append(&Entry::Closed { at: clock.now() });
+    book.append(&LedgerEntry::Closed { at: clock.now() });
     book.sync()?;
     Ok(desk.account(&book, &probers))
 }
 
 /// What all sessions share.
-struct Desk<'a> {
+struct LedgerSharedState<'a> {
     clock: HostClock,
     stop: &'a AtomicBool,
     /// Of each session.
-    counters: Vec<Arc<Counters>>,
+    counters: Vec<Arc<LedgerSessionCounters>>,
     /// Time for which this program was not let run.
     held_up_ns: AtomicU64,
 }
 
-impl Counters {
+impl LedgerSessionCounters {
     /// What filled the blocks is no probe.
     fn start(&self) {
         for counter in [&self.writes, &self.reads, &self.errors, &self.given_up] {
@@ -230,22 +234,22 @@ impl Counters {
     }
 }
 
-impl Desk<'_> {
+impl LedgerSharedState<'_> {
     fn fill(
         &self,
-        stations: &[Station<'_>],
-        probers: &mut [Prober<'_>],
-        options: &WriteOptions,
-    ) -> Result<(), Error> {
-        let limits = Limits::real(self.clock.now() + FILL_MAX);
+        stations: &[LedgerSessionTarget<'_>],
+        probers: &mut [LedgerProber<'_>],
+        options: &LedgerWriteOptions,
+    ) -> Result<(), EngineError> {
+        let limits = DriverLimits::real(self.clock.now() + FILL_MAX);
         self.all(stations, probers, (false, limits), &mut |_| {})?;
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::Stopped("fill the blocks of the ledger".into()));
+            return Err(EngineError::Stopped("fill the blocks of the ledger".into()));
         }
         let errors = self.sum(|one| &one.errors);
-        let is_full = probers.iter().all(Prober::is_finished);
+        let is_full = probers.iter().all(LedgerProber::is_finished);
         if errors > 0 || !is_full {
-            return Err(Error::Ledger(format!(
+            return Err(EngineError::Ledger(format!(
                 "the {} bytes of each session could not be filled ({errors} errors): check the \
                  target before it is tested",
                 options.bytes
@@ -257,20 +261,20 @@ impl Desk<'_> {
     /// Carries out what each session has to do, each on a thread of its own.
     fn all(
         &self,
-        stations: &[Station<'_>],
-        probers: &mut [Prober<'_>],
-        (durable, limits): (bool, Limits),
+        stations: &[LedgerSessionTarget<'_>],
+        probers: &mut [LedgerProber<'_>],
+        (durable, limits): (bool, DriverLimits),
         tell: &mut dyn FnMut(&Self),
-    ) -> Result<(), Error> {
+    ) -> Result<(), EngineError> {
         std::thread::scope(|scope| {
             let work = stations.iter().zip(probers);
-            let threads: Vec<ScopedJoinHandle<'_, Result<(), Error>>> = work
+            let threads: Vec<ScopedJoinHandle<'_, Result<(), EngineError>>> = work
                 .map(|(station, prober)| {
                     scope.spawn(move || self.one(station, prober, durable, limits))
                 })
                 .collect();
             // Each thread ends by its limits.
-            let mut heart = Heartbeat::begin();
+            let mut heart = FreezeDetector::begin();
             while !threads.iter().all(ScopedJoinHandle::is_finished) {
                 heart.wait(TELL, || nap(TELL));
                 tell(self);
@@ -286,12 +290,12 @@ impl Desk<'_> {
 
     fn one(
         &self,
-        station: &Station<'_>,
-        prober: &mut Prober<'_>,
+        station: &LedgerSessionTarget<'_>,
+        prober: &mut LedgerProber<'_>,
         durable: bool,
-        limits: Limits,
-    ) -> Result<(), Error> {
-        let mut world = World {
+        limits: DriverLimits,
+    ) -> Result<(), EngineError> {
+        let mut world = LedgerSessionContext {
             clock: &self.clock,
             open: &mut || station.open(durable),
             pause: &mut |time| nap(time),
@@ -301,7 +305,7 @@ impl Desk<'_> {
         carry_out(prober, &mut world)
     }
 
-    fn sum(&self, counter: fn(&Counters) -> &AtomicU64) -> u64 {
+    fn sum(&self, counter: fn(&LedgerSessionCounters) -> &AtomicU64) -> u64 {
         let counters = self.counters.iter();
         counters
             .map(|one| counter(one).load(Ordering::Relaxed))
@@ -310,13 +314,13 @@ impl Desk<'_> {
 
     /// Operations of each session that ended well.
     fn done(&self) -> Vec<u64> {
-        let of = |one: &Arc<Counters>| {
+        let of = |one: &Arc<LedgerSessionCounters>| {
             one.writes.load(Ordering::Relaxed) + one.reads.load(Ordering::Relaxed)
         };
         self.counters.iter().map(of).collect()
     }
 
-    fn account(&self, book: &Book, probers: &[Prober<'_>]) -> LedgerAccount {
+    fn account(&self, book: &LedgerWriter, probers: &[LedgerProber<'_>]) -> LedgerAccount {
         let mut account = LedgerAccount {
             sessions: u32::try_from(self.counters.len()).unwrap_or(u32::MAX),
             writes: self.sum(|one| &one.writes),
@@ -336,12 +340,12 @@ impl Desk<'_> {
     }
 }
 
-/// The probes that a ledger tells of, for [`plimsoll_core::outage::Outage::of`], and the campaign.
+/// The probes that a ledger tells of, for [`plimsoll_core::outage::OutageResult::of`], and the campaign.
 ///
 /// # Errors
 /// When the file cannot be read, or is no ledger.
-pub fn probes(path: &Path) -> Result<(Campaign, Probes), Error> {
-    let mut probes = Probes::default();
+pub fn probes(path: &Path) -> Result<(LedgerHeader, LedgerProbes), EngineError> {
+    let mut probes = LedgerProbes::default();
     let (campaign, _) = book::read(path, |entry| probes.take(&entry))?;
     probes.finish();
     Ok((campaign, probes))

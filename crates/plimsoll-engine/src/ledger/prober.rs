@@ -15,16 +15,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_core::data_check::BadBlocks;
-use plimsoll_core::ledger::{Campaign, Durability, Ended, Entry, Found, Issued, Outcome, Session};
+use plimsoll_core::ledger::{
+    LedgerBadBlock, LedgerCompletion, LedgerCompletionStatus, LedgerDurability, LedgerEntry,
+    LedgerHeader, LedgerSession, LedgerWriteIntent,
+};
 use plimsoll_core::num::{saturating_u32, to_usize};
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use super::book::Book;
-use crate::error::Error;
-use crate::source::{Next, Source};
-use crate::verify::{Before, Found as Sector, Origin, Register, SECTOR_BYTES, read_sector};
+use super::book::LedgerWriter;
+use crate::error::EngineError;
+use crate::source::{NextRequest, RequestSource};
+use crate::verify::{
+    DataCheckRegister, DataCheckSectorState, DataCheckSnapshot, DataCheckStampOrigin, SECTOR_BYTES,
+    read_sector,
+};
 
 /// Bytes of a write that fills blocks.
 pub(super) const FILL_BYTES: u32 = 256 << 10;
@@ -34,7 +40,7 @@ const RECENT_MAX: usize = 32;
 
 /// What a session has done so far. Read by others while it works.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct LedgerSessionCounters {
     pub(super) writes: AtomicU64,
     pub(super) reads: AtomicU64,
     pub(super) errors: AtomicU64,
@@ -48,18 +54,18 @@ pub(super) fn add(counter: &AtomicU64) {
 
 /// What a slot is doing.
 #[derive(Debug, Default)]
-struct Slot {
+struct LedgerProbeSlot {
     /// Whether an operation is on its way.
     is_busy: bool,
     op: u64,
     version: u64,
     offset: u64,
     intended_at: Nanos,
-    kind: Option<Kind>,
+    kind: Option<OpKind>,
     /// Blocks of the file.
     blocks: Range<usize>,
     /// What was known of them when a read began.
-    known: Vec<Before>,
+    known: Vec<DataCheckSnapshot>,
     /// What a read found.
     found: u64,
 }
@@ -73,7 +79,7 @@ struct Unsettled {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum LedgerProbeStage {
     /// Writes every block once.
     Fill {
         next: u64,
@@ -85,20 +91,20 @@ enum Stage {
 }
 
 /// The source of a session's operations.
-pub(super) struct Prober<'a> {
-    book: &'a Book,
-    known: Arc<Register>,
-    campaign: Campaign,
-    session: Session,
-    counters: Arc<Counters>,
+pub(super) struct LedgerProber<'a> {
+    book: &'a LedgerWriter,
+    known: Arc<DataCheckRegister>,
+    campaign: LedgerHeader,
+    session: LedgerSession,
+    counters: Arc<LedgerSessionCounters>,
     rng: Rng,
-    stage: Stage,
+    stage: LedgerProbeStage,
     epoch: u32,
     probing: (Nanos, Nanos),
     /// Probes drawn so far.
     ticks: u64,
     next_op: u64,
-    slots: Vec<Slot>,
+    slots: Vec<LedgerProbeSlot>,
     in_flight: u32,
     /// By block of the file, counted from the session's first.
     busy: Vec<bool>,
@@ -110,23 +116,23 @@ pub(super) struct Prober<'a> {
     bad: BadBlocks,
 }
 
-impl<'a> Prober<'a> {
+impl<'a> LedgerProber<'a> {
     pub(super) fn new(
-        book: &'a Book,
-        known: Arc<Register>,
-        campaign: Campaign,
-        session: Session,
-        counters: Arc<Counters>,
+        book: &'a LedgerWriter,
+        known: Arc<DataCheckRegister>,
+        campaign: LedgerHeader,
+        session: LedgerSession,
+        counters: Arc<LedgerSessionCounters>,
     ) -> Self {
         let seed = Seed(campaign.id).derive("ledger session", u64::from(session.number));
         let blocks = session.bytes / u64::from(campaign.block_bytes);
-        Prober {
+        LedgerProber {
             book,
             known,
             campaign,
             counters,
             rng: Rng::new(seed),
-            stage: Stage::Fill { next: 0 },
+            stage: LedgerProbeStage::Fill { next: 0 },
             epoch: 0,
             probing: (Nanos(0), Nanos(0)),
             ticks: 0,
@@ -145,16 +151,18 @@ impl<'a> Prober<'a> {
 
     /// The blocks are full: probes start from then on, before the other time.
     pub(super) fn probe(&mut self, from: Nanos, until: Nanos) {
-        (self.stage, self.probing) = (Stage::Probe, (from, until));
+        (self.stage, self.probing) = (LedgerProbeStage::Probe, (from, until));
     }
 
     /// The file or device was opened, for the n-th time from 0, with so many slots.
     pub(super) fn opened(&mut self, epoch: u32, slots: u32, at: Nanos) {
         self.epoch = epoch;
-        self.slots.resize_with(slots as usize, Slot::default);
-        if self.stage == Stage::Probe || self.stage == Stage::Last {
+        self.slots
+            .resize_with(slots as usize, LedgerProbeSlot::default);
+        if self.stage == LedgerProbeStage::Probe || self.stage == LedgerProbeStage::Last {
             let session = self.session.number;
-            self.book.append(&Entry::Opened { session, epoch, at });
+            self.book
+                .append(&LedgerEntry::Opened { session, epoch, at });
         }
         if epoch > 0 {
             add(&self.counters.reopened);
@@ -163,7 +171,7 @@ impl<'a> Prober<'a> {
 
     /// Whether it has nothing more to do.
     pub(super) fn is_finished(&self) -> bool {
-        self.stage == Stage::End
+        self.stage == LedgerProbeStage::End
     }
 
     /// Bad blocks that its reads have found.
@@ -176,19 +184,19 @@ impl<'a> Prober<'a> {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(super) fn abandon(&mut self, at: Nanos, is_over: bool) -> Result<(), Error> {
+    pub(super) fn abandon(&mut self, at: Nanos, is_over: bool) -> Result<(), EngineError> {
         for slot in 0..self.slots.len() {
             let state = &self.slots[slot];
             let is_due = !is_over || state.intended_at <= at;
             if state.is_busy && is_due {
-                self.end(slot, (at, at), Outcome::GivenUp);
+                self.end(slot, (at, at), LedgerCompletionStatus::GivenUp);
             }
         }
         self.settle()
     }
 
     /// Ends that have come count as soon as they are durable in the ledger.
-    fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self) -> Result<(), EngineError> {
         self.book.sync()?;
         for ended in std::mem::take(&mut self.unsettled) {
             let Unsettled {
@@ -219,7 +227,7 @@ impl<'a> Prober<'a> {
         self.busy[own].fill(false);
     }
 
-    fn begin(&mut self, slot: u32, request: Request) -> Request {
+    fn begin(&mut self, slot: u32, request: OpRequest) -> OpRequest {
         let state = &mut self.slots[slot as usize];
         state.is_busy = true;
         state.op = self.next_op;
@@ -228,7 +236,7 @@ impl<'a> Prober<'a> {
         (state.version, state.found) = (0, 0);
         self.next_op += 1;
         self.in_flight += 1;
-        if request.kind == Kind::Fsync {
+        if request.kind == OpKind::Fsync {
             return request;
         }
         let blocks = self.known.blocks_of(request.offset, request.len);
@@ -236,7 +244,7 @@ impl<'a> Prober<'a> {
         let own = self.own(&blocks);
         self.busy[own].fill(true);
         let state = &mut self.slots[slot as usize];
-        if request.kind == Kind::Read {
+        if request.kind == OpKind::Read {
             self.known.before(blocks.clone(), &mut state.known);
         }
         state.blocks = blocks;
@@ -244,11 +252,17 @@ impl<'a> Prober<'a> {
     }
 
     /// A write is in the ledger before it is handed over.
-    fn write(&mut self, slot: u32, offset: u64, len: u32, at: Nanos) -> Result<Next, Error> {
-        let request = self.begin(slot, request(Kind::Write, offset, len, at));
+    fn write(
+        &mut self,
+        slot: u32,
+        offset: u64,
+        len: u32,
+        at: Nanos,
+    ) -> Result<NextRequest, EngineError> {
+        let request = self.begin(slot, request(OpKind::Write, offset, len, at));
         let state = &mut self.slots[slot as usize];
         state.version = self.known.begin(state.blocks.clone());
-        self.book.append(&Entry::Issued(Issued {
+        self.book.append(&LedgerEntry::Issued(LedgerWriteIntent {
             session: self.session.number,
             op: state.op,
             offset,
@@ -258,16 +272,21 @@ impl<'a> Prober<'a> {
         }));
         self.settle()?;
         self.unsynced += 1;
-        Ok(Next::Request(request))
+        Ok(NextRequest::Request(request))
     }
 
-    fn sync(&mut self, slot: u32, at: Nanos) -> Next {
+    fn sync(&mut self, slot: u32, at: Nanos) -> NextRequest {
         self.unsynced = 0;
         self.is_syncing = true;
-        Next::Request(self.begin(slot, request(Kind::Fsync, 0, 0, at)))
+        NextRequest::Request(self.begin(slot, request(OpKind::Fsync, 0, 0, at)))
     }
 
-    fn fill_blocks(&mut self, slot: u32, next: u64, now: Nanos) -> Result<Next, Error> {
+    fn fill_blocks(
+        &mut self,
+        slot: u32,
+        next: u64,
+        now: Nanos,
+    ) -> Result<NextRequest, EngineError> {
         let left = self.session.bytes - next;
         if left == 0 {
             return Ok(self.last(slot, now));
@@ -275,29 +294,30 @@ impl<'a> Prober<'a> {
         let len = FILL_BYTES - FILL_BYTES % self.campaign.block_bytes;
         let len = len.max(self.campaign.block_bytes);
         let len = len.min(saturating_u32(left));
-        self.stage = Stage::Fill {
+        self.stage = LedgerProbeStage::Fill {
             next: next + u64::from(len),
         };
         self.write(slot, self.session.offset + next, len, now)
     }
 
     /// The end of a stage: everything that was written is made durable.
-    fn last(&mut self, slot: u32, now: Nanos) -> Next {
+    fn last(&mut self, slot: u32, now: Nanos) -> NextRequest {
         if self.in_flight > 0 {
-            return Next::Wait;
+            return NextRequest::Wait;
         }
         // Filling is made durable whatever is probed, so that there is something to start from.
-        let is_fill = matches!(self.stage, Stage::Fill { .. });
-        if self.unsynced > 0 && (is_fill || self.campaign.durability != Durability::EachWrite) {
+        let is_fill = matches!(self.stage, LedgerProbeStage::Fill { .. });
+        if self.unsynced > 0 && (is_fill || self.campaign.durability != LedgerDurability::EachWrite)
+        {
             return self.sync(slot, now);
         }
-        self.stage = Stage::End;
-        Next::End
+        self.stage = LedgerProbeStage::End;
+        NextRequest::End
     }
 
-    fn probe_next(&mut self, slot: u32, now: Nanos) -> Result<Next, Error> {
+    fn probe_next(&mut self, slot: u32, now: Nanos) -> Result<NextRequest, EngineError> {
         self.settle()?;
-        if let Durability::Fsync(count) = self.campaign.durability
+        if let LedgerDurability::Fsync(count) = self.campaign.durability
             && self.unsynced >= count
             && !self.is_syncing
         {
@@ -312,11 +332,11 @@ impl<'a> Prober<'a> {
             from + half + Nanos(self.session.write_period.0 / 2)
         };
         if at >= until {
-            self.stage = Stage::Last;
+            self.stage = LedgerProbeStage::Last;
             return Ok(self.last(slot, now));
         }
         let Some(block) = self.block(is_write) else {
-            return Ok(Next::Wait);
+            return Ok(NextRequest::Wait);
         };
         self.ticks += 1;
         let len = self.campaign.block_bytes;
@@ -324,8 +344,8 @@ impl<'a> Prober<'a> {
         if is_write {
             return self.write(slot, offset, len, at);
         }
-        let request = request(Kind::Read, offset, len, at);
-        Ok(Next::Request(self.begin(slot, request)))
+        let request = request(OpKind::Read, offset, len, at);
+        Ok(NextRequest::Request(self.begin(slot, request)))
     }
 
     /// A block that nobody works on; for every other read one of those written lately.
@@ -349,7 +369,12 @@ impl<'a> Prober<'a> {
     }
 
     /// Enters the end of what `slot` was doing.
-    fn end(&mut self, slot: usize, (submitted_at, ended_at): (Nanos, Nanos), outcome: Outcome) {
+    fn end(
+        &mut self,
+        slot: usize,
+        (submitted_at, ended_at): (Nanos, Nanos),
+        outcome: LedgerCompletionStatus,
+    ) {
         let state = &mut self.slots[slot];
         let Some(kind) = state.kind.take() else {
             return;
@@ -357,12 +382,12 @@ impl<'a> Prober<'a> {
         state.is_busy = false;
         self.in_flight -= 1;
         let blocks = std::mem::take(&mut state.blocks);
-        let version = if kind == Kind::Read {
+        let version = if kind == OpKind::Read {
             state.found
         } else {
             state.version
         };
-        self.book.append(&Entry::Ended(Ended {
+        self.book.append(&LedgerEntry::Ended(LedgerCompletion {
             session: self.session.number,
             op: state.op,
             kind,
@@ -373,14 +398,14 @@ impl<'a> Prober<'a> {
             ended_at,
             outcome,
         }));
-        let ok = outcome == Outcome::Ok;
+        let ok = outcome == LedgerCompletionStatus::Ok;
         match kind {
-            Kind::Write => self.unsettled.push(Unsettled {
+            OpKind::Write => self.unsettled.push(Unsettled {
                 blocks,
                 version,
                 ok,
             }),
-            Kind::Read => {
+            OpKind::Read => {
                 self.free(&blocks);
                 if ok {
                     add(&self.counters.reads);
@@ -389,15 +414,15 @@ impl<'a> Prober<'a> {
             _ => self.is_syncing = false,
         }
         match outcome {
-            Outcome::Ok => {}
-            Outcome::Error(_) => add(&self.counters.errors),
-            Outcome::GivenUp => add(&self.counters.given_up),
+            LedgerCompletionStatus::Ok => {}
+            LedgerCompletionStatus::Error(_) => add(&self.counters.errors),
+            LedgerCompletionStatus::GivenUp => add(&self.counters.given_up),
         }
     }
 }
 
-fn request(kind: Kind, offset: u64, len: u32, intended_at: Nanos) -> Request {
-    Request {
+fn request(kind: OpKind, offset: u64, len: u32, intended_at: Nanos) -> OpRequest {
+    OpRequest {
         kind,
         file: 0,
         offset,
@@ -406,27 +431,27 @@ fn request(kind: Kind, offset: u64, len: u32, intended_at: Nanos) -> Request {
     }
 }
 
-impl Source for Prober<'_> {
+impl RequestSource for LedgerProber<'_> {
     const CHECKS: bool = true;
 
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         match self.stage {
-            Stage::Fill { next } => {
+            LedgerProbeStage::Fill { next } => {
                 self.settle()?;
                 self.fill_blocks(slot, next, now)
             }
-            Stage::Probe => self.probe_next(slot, now),
-            Stage::Last => {
+            LedgerProbeStage::Probe => self.probe_next(slot, now),
+            LedgerProbeStage::Last => {
                 self.settle()?;
                 Ok(self.last(slot, now))
             }
-            Stage::End => Ok(Next::End),
+            LedgerProbeStage::End => Ok(NextRequest::End),
         }
     }
 
-    fn fill(&mut self, slot: u32, request: &Request, bytes: &mut [u8]) {
+    fn fill(&mut self, slot: u32, request: &OpRequest, bytes: &mut [u8]) {
         let state = &self.slots[slot as usize];
-        let origin = Origin {
+        let origin = DataCheckStampOrigin {
             writer: self.session.number,
             epoch: self.epoch,
             op: state.op,
@@ -436,19 +461,19 @@ impl Source for Prober<'_> {
             .stamp(request.offset, state.version, origin, bytes);
     }
 
-    fn check(&mut self, slot: u32, sample: &Sample, buffer: &[u8]) {
-        if sample.request.kind != Kind::Read || sample.result.is_err() {
+    fn check(&mut self, slot: u32, sample: &OpSample, buffer: &[u8]) {
+        if sample.request.kind != OpKind::Read || sample.result.is_err() {
             return;
         }
         let state = &mut self.slots[slot as usize];
         let bytes = &buffer[..sample.request.len as usize];
-        if let Sector::Stamped(stamp) = read_sector(&bytes[..SECTOR_BYTES]) {
+        if let DataCheckSectorState::Stamped(stamp) = read_sector(&bytes[..SECTOR_BYTES]) {
             state.found = stamp.version;
         }
         let finding = self.known.check(state.blocks.start, &state.known, bytes);
         if let Some(finding) = finding {
             self.bad.count(finding.flaw);
-            self.book.append(&Entry::Found(Found {
+            self.book.append(&LedgerEntry::Found(LedgerBadBlock {
                 session: self.session.number,
                 offset: finding.offset,
                 flaw: finding.flaw,
@@ -456,17 +481,17 @@ impl Source for Prober<'_> {
         }
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         let outcome = match sample.result {
-            Ok(_) => Outcome::Ok,
-            Err(errno) => Outcome::Error(errno),
+            Ok(_) => LedgerCompletionStatus::Ok,
+            Err(errno) => LedgerCompletionStatus::Error(errno),
         };
         let times = (sample.submitted_at, sample.completed_at);
         self.end(slot as usize, times, outcome);
     }
 
-    fn given_up(&mut self, slot: u32, sample: &Sample) {
+    fn given_up(&mut self, slot: u32, sample: &OpSample) {
         let times = (sample.submitted_at, sample.completed_at);
-        self.end(slot as usize, times, Outcome::GivenUp);
+        self.end(slot as usize, times, LedgerCompletionStatus::GivenUp);
     }
 }

@@ -6,10 +6,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::data_check::{BadBlock, DataCheckResult, Flaw};
+use plimsoll_core::data_check::{BadBlock, DataCheckResult, DataFlaw};
 
 use super::book;
-use crate::error::Error;
+use crate::error::EngineError;
 use crate::verify::{MAGIC, SECTOR_BYTES};
 
 /// Bytes read at once.
@@ -20,12 +20,12 @@ const PIECE_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// When either cannot be read.
-pub fn seek(raw: &Path, path: &Path, stop: &AtomicBool) -> Result<DataCheckResult, Error> {
+pub fn seek(raw: &Path, path: &Path, stop: &AtomicBool) -> Result<DataCheckResult, EngineError> {
     let (campaign, _) = book::read(path, |_| {})?;
     let [magic, id] = [MAGIC, campaign.id].map(u64::to_le_bytes);
     let wanted = [magic, id].concat();
-    let file = File::open(raw).map_err(|e| Error::at("open", raw, e))?;
-    let fault = |e| Error::at("read", raw, e);
+    let file = File::open(raw).map_err(|e| EngineError::at("open", raw, e))?;
+    let fault = |e| EngineError::at("read", raw, e);
     let mut result = DataCheckResult::default();
     let name = raw.display().to_string();
     scan(file, &wanted, stop, &mut result, &name).map_err(fault)?;
@@ -51,12 +51,12 @@ fn scan(
         }
         held += moved;
         for at in places(&piece[..held], wanted) {
-            result.bad.count(Flaw::Plaintext);
+            result.bad.count(DataFlaw::Plaintext);
             if result.findings.len() < DataCheckResult::FINDINGS_MAX {
                 result.findings.push(BadBlock {
                     file: name.to_owned(),
                     offset: start + at as u64,
-                    flaw: Flaw::Plaintext,
+                    flaw: DataFlaw::Plaintext,
                 });
             }
         }

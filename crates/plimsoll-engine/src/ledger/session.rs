@@ -5,24 +5,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::units::Nanos;
 
-use super::prober::Prober;
-use crate::clock::Clock;
-use crate::drive::{Limits, drive};
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::recorder::Recorder;
+use super::prober::LedgerProber;
+use crate::clock::RunClock;
+use crate::drive::{DriverLimits, drive};
+use crate::engine::IoEngine;
+use crate::error::EngineError;
+use crate::recorder::SampleRecorder;
 
 /// How long a session waits before it opens its file or device again.
 const REOPEN_AFTER: Nanos = Nanos(100_000_000);
 
 /// What a session needs of the world.
-pub(super) struct World<'a, C> {
+pub(super) struct LedgerSessionContext<'a, C> {
     pub(super) clock: &'a C,
     /// Opens the file or device.
-    pub(super) open: &'a mut dyn FnMut() -> Result<Box<dyn Engine>, Error>,
+    pub(super) open: &'a mut dyn FnMut() -> Result<Box<dyn IoEngine>, EngineError>,
     /// Lets so much time pass.
     pub(super) pause: &'a mut dyn FnMut(Nanos),
-    pub(super) limits: Limits,
+    pub(super) limits: DriverLimits,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -32,10 +32,10 @@ pub(super) struct World<'a, C> {
 ///
 /// # Errors
 /// When the file or device cannot be opened the first time, or the ledger cannot be written.
-pub(super) fn carry_out<C: Clock>(
-    prober: &mut Prober<'_>,
-    world: &mut World<'_, C>,
-) -> Result<(), Error> {
+pub(super) fn carry_out<C: RunClock>(
+    prober: &mut LedgerProber<'_>,
+    world: &mut LedgerSessionContext<'_, C>,
+) -> Result<(), EngineError> {
     // How often it was opened so far.
     let mut epoch = 0;
     // Ends with the time at the latest.
@@ -46,7 +46,7 @@ pub(super) fn carry_out<C: Clock>(
             Ok(mut engine) => {
                 prober.opened(epoch, engine.slots(), now);
                 epoch += 1;
-                let mut recorder = Recorder::new(Nanos::MAX, ());
+                let mut recorder = SampleRecorder::new(Nanos::MAX, ());
                 let (limits, stop) = (world.limits, world.stop);
                 let end = drive(
                     engine.as_mut(),
@@ -58,7 +58,7 @@ pub(super) fn carry_out<C: Clock>(
                 );
                 let is_over = world.is_over();
                 prober.abandon(world.clock.now(), is_over)?;
-                if let Err(error @ Error::Unsupported { .. }) = end {
+                if let Err(error @ EngineError::Unsupported { .. }) = end {
                     return Err(error);
                 }
             }
@@ -73,7 +73,7 @@ pub(super) fn carry_out<C: Clock>(
     }
 }
 
-impl<C: Clock> World<'_, C> {
+impl<C: RunClock> LedgerSessionContext<'_, C> {
     /// Whether nothing more is begun.
     fn is_over(&self) -> bool {
         self.clock.now() >= self.limits.deadline || self.stop.load(Ordering::Relaxed)

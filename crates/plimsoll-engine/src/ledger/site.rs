@@ -4,39 +4,39 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_core::ledger::{Session, Target};
+use plimsoll_core::ledger::{LedgerSession, LedgerTarget};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use rustix::fs::OFlags;
 
-use super::{DEPTH, WriteOptions};
+use super::{DEPTH, LedgerWriteOptions};
 use crate::choice::EngineChoice;
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::ground::{Ground, Place};
+use crate::engine::IoEngine;
+use crate::error::EngineError;
+use crate::ground::{OpenTarget, TargetLocation};
 use crate::layout;
 use crate::ledger::prober::FILL_BYTES;
-use crate::verify::Register;
+use crate::verify::DataCheckRegister;
 
 /// A target.
-pub(super) struct Site {
-    ground: Ground,
+pub(super) struct LedgerOpenTarget {
+    ground: OpenTarget,
     name: String,
 }
 
 /// Where one session works.
-pub(super) struct Station<'a> {
-    site: &'a Site,
-    pub(super) session: Session,
+pub(super) struct LedgerSessionTarget<'a> {
+    site: &'a LedgerOpenTarget,
+    pub(super) session: LedgerSession,
     path: PathBuf,
     len_max: u32,
     /// What is known of the blocks of the file.
-    pub(super) known: Arc<Register>,
+    pub(super) known: Arc<DataCheckRegister>,
 }
 
-impl Station<'_> {
+impl LedgerSessionTarget<'_> {
     /// Opens its file or device, every write `durable` or not.
-    pub(super) fn open(&self, durable: bool) -> Result<Box<dyn Engine>, Error> {
+    pub(super) fn open(&self, durable: bool) -> Result<Box<dyn IoEngine>, EngineError> {
         self.site.open(&self.path, durable, self.len_max)
     }
 }
@@ -45,22 +45,24 @@ fn file_name(session: usize) -> String {
     format!("plimsoll.ledger.{session}")
 }
 
-impl Site {
-    pub(super) fn of(place: Place<'_>, name: &str) -> Result<Self, Error> {
-        let ground = Ground::of(place)?;
+impl LedgerOpenTarget {
+    pub(super) fn of(place: TargetLocation<'_>, name: &str) -> Result<Self, EngineError> {
+        let ground = OpenTarget::of(place)?;
         match &ground {
-            Ground::Storage { .. } | Ground::Nfs(_) => Ok(Site {
+            OpenTarget::Storage { .. } | OpenTarget::Nfs(_) => Ok(LedgerOpenTarget {
                 ground,
                 name: name.to_owned(),
             }),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => Err(Error::Ledger(format!(
-                "'{name}' keeps no data: a ledger needs a directory, a file, a device or an export"
-            ))),
+            OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => {
+                Err(EngineError::Ledger(format!(
+                    "'{name}' keeps no data: a ledger needs a directory, a file, a device or an export"
+                )))
+            }
         }
     }
 
-    pub(super) fn target(&self, number: u32) -> Target {
-        Target {
+    pub(super) fn target(&self, number: u32) -> LedgerTarget {
+        LedgerTarget {
             number,
             name: self.name.clone(),
         }
@@ -69,29 +71,29 @@ impl Site {
     /// Whether sessions can have files of their own.
     fn has_names(&self) -> bool {
         match &self.ground {
-            Ground::Storage { directory, .. } => directory.is_some(),
+            OpenTarget::Storage { directory, .. } => directory.is_some(),
             _ => true,
         }
     }
 
     fn path(&self, name: &str) -> PathBuf {
         match &self.ground {
-            Ground::Storage { data, .. } if name.is_empty() => data.clone(),
-            Ground::Storage {
+            OpenTarget::Storage { data, .. } if name.is_empty() => data.clone(),
+            OpenTarget::Storage {
                 directory: Some(path),
                 ..
             } => path.join(name),
-            Ground::Nfs(export) => export.directory().join(name),
+            OpenTarget::Nfs(export) => export.directory().join(name),
             _ => PathBuf::from(name),
         }
     }
 
     /// Refuses what does not fit here.
-    pub(super) fn check(&self, options: &WriteOptions) -> Result<(), Error> {
+    pub(super) fn check(&self, options: &LedgerWriteOptions) -> Result<(), EngineError> {
         let (name, align) = (&self.name, self.ground.align());
         if !options.block_bytes.is_multiple_of(align) {
             let block = options.block_bytes;
-            return Err(Error::Ledger(format!(
+            return Err(EngineError::Ledger(format!(
                 "'{name}' takes blocks of a multiple of {align} bytes, not of {block}"
             )));
         }
@@ -99,14 +101,14 @@ impl Site {
             return Ok(());
         };
         if !options.destroy {
-            return Err(Error::Ledger(format!(
+            return Err(EngineError::Ledger(format!(
                 "'{name}' is a device: what is on it is written over; say so with --destroy"
             )));
         }
         let wanted = options.bytes.saturating_mul(u64::from(options.sessions));
         if wanted > device.bytes {
             let has = device.bytes;
-            return Err(Error::Ledger(format!(
+            return Err(EngineError::Ledger(format!(
                 "'{name}' has {has} bytes, and the sessions need {wanted}: use fewer or smaller ones"
             )));
         }
@@ -119,13 +121,13 @@ impl Site {
         target: u32,
         first: usize,
         campaign: u64,
-        options: &WriteOptions,
-    ) -> Result<Vec<Station<'_>>, Error> {
+        options: &LedgerWriteOptions,
+    ) -> Result<Vec<LedgerSessionTarget<'_>>, EngineError> {
         let (bytes, block) = (options.bytes, options.block_bytes);
         let period = options.period();
         let known = |file, bytes| {
-            let known = Register::of(campaign, (target, file), bytes, block)?;
-            Ok::<_, Error>(Arc::new(known))
+            let known = DataCheckRegister::of(campaign, (target, file), bytes, block)?;
+            Ok::<_, EngineError>(Arc::new(known))
         };
         let of_all = bytes.saturating_mul(u64::from(options.sessions));
         let shared = if self.has_names() {
@@ -149,9 +151,9 @@ impl Site {
                     (number, 0, known(number, bytes)?)
                 }
             };
-            stations.push(Station {
+            stations.push(LedgerSessionTarget {
                 site: self,
-                session: Session {
+                session: LedgerSession {
                     number: saturating_u32(place as u64),
                     target,
                     file,
@@ -169,19 +171,19 @@ impl Site {
         Ok(stations)
     }
 
-    fn make_file(&self, path: &Path, bytes: u64, destroy: bool) -> Result<(), Error> {
+    fn make_file(&self, path: &Path, bytes: u64, destroy: bool) -> Result<(), EngineError> {
         let there = |is_there: bool| match is_there && !destroy {
             false => Ok(()),
-            true => Err(Error::Ledger(format!(
+            true => Err(EngineError::Ledger(format!(
                 "'{}' exists: remove it, or say with --destroy that it may be written over",
                 path.display()
             ))),
         };
         match &self.ground {
-            Ground::Storage {
+            OpenTarget::Storage {
                 device: Some(_), ..
             } => Ok(()),
-            Ground::Nfs(export) => {
+            OpenTarget::Nfs(export) => {
                 there(export.expect_file(path).is_ok())?;
                 export.empty_file(path, bytes)
             }
@@ -194,10 +196,10 @@ impl Site {
                     false => OFlags::EXCL,
                 };
                 let file = held.open(path, OFlags::WRONLY | OFlags::CREATE | how);
-                let file = file.map_err(|e| Error::at("create", path, e))?;
+                let file = file.map_err(|e| EngineError::at("create", path, e))?;
                 file.set_len(bytes)
                     .and_then(|()| file.sync_all())
-                    .map_err(|e| Error::at("set the size of", path, e))?;
+                    .map_err(|e| EngineError::at("set the size of", path, e))?;
                 held.sync_names()
             }
         }
@@ -205,7 +207,11 @@ impl Site {
 
     /// Opens what a session worked on, to read it: around the page cache, or after that was emptied
     /// of it.
-    pub(super) fn open_again(&self, session: &Session, len: u32) -> Result<Box<dyn Engine>, Error> {
+    pub(super) fn open_again(
+        &self,
+        session: &LedgerSession,
+        len: u32,
+    ) -> Result<Box<dyn IoEngine>, EngineError> {
         let path = self.path(&session.name);
         if let Ok(held) = self.ground.held() {
             layout::go_cold(held, &path)?;
@@ -213,7 +219,7 @@ impl Site {
         self.open(&path, false, len)
     }
 
-    fn open(&self, path: &Path, durable: bool, len: u32) -> Result<Box<dyn Engine>, Error> {
+    fn open(&self, path: &Path, durable: bool, len: u32) -> Result<Box<dyn IoEngine>, EngineError> {
         let wants = (true, durable, EngineChoice::Auto);
         let opened = self.ground.open_file(path, wants, (DEPTH, len), Seed(0));
         opened.map(|(engine, _)| engine)

@@ -5,20 +5,22 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use plimsoll_core::data_check::Flaw;
-use plimsoll_core::ledger::{LedgerCheck, Session, Target, entries};
-use plimsoll_core::op::Kind;
-use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::data_check::DataFlaw;
+use plimsoll_core::ledger::{LedgerCheck, LedgerSession, LedgerTarget, entries};
+use plimsoll_core::op::OpKind;
+use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 
-use super::book::Sink;
-use super::check::Reader;
-use super::history::History;
+use super::book::LedgerSink;
+use super::check::LedgerBlockReader;
+use super::history::LedgerHistory;
 use super::*;
 use crate::clock::SimClock;
-use crate::engine::Engine;
-use crate::faulty::disk::{Cut, Disk, Manners};
-use crate::faulty::{Faulty, Harm, Plan, Rule, Stall, When};
-use crate::verify::Register;
+use crate::engine::IoEngine;
+use crate::faulty::disk::{FaultyDisk, FaultyDiskOptions, FaultyPowerCut};
+use crate::faulty::{
+    FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger,
+};
+use crate::verify::DataCheckRegister;
 
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 64;
@@ -29,7 +31,7 @@ const SEEDS: u64 = 12;
 #[derive(Clone, Default)]
 struct Pages(Arc<Mutex<Vec<u8>>>);
 
-impl Sink for Pages {
+impl LedgerSink for Pages {
     fn append_durably(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.extend_from_slice(bytes);
@@ -39,9 +41,9 @@ impl Sink for Pages {
 
 /// One session on one disk, in virtual time.
 struct Bench {
-    disk: Disk,
+    disk: FaultyDisk,
     pages: Pages,
-    campaign: Campaign,
+    campaign: LedgerHeader,
     target: u32,
     seed: Seed,
     clock: SimClock,
@@ -49,12 +51,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(seed: u64, durability: Durability, manners: Manners) -> Self {
+    fn new(seed: u64, durability: LedgerDurability, manners: FaultyDiskOptions) -> Self {
         let seed = Seed(seed);
         Bench {
-            disk: Disk::new(BYTES, manners, seed),
+            disk: FaultyDisk::new(BYTES, manners, seed),
             pages: Pages::default(),
-            campaign: Campaign {
+            campaign: LedgerHeader {
                 format: FormatVersion::LEDGER,
                 id: 77,
                 began_at: Nanos(1 << 60),
@@ -68,9 +70,9 @@ impl Bench {
         }
     }
 
-    fn session(&self) -> Session {
+    fn session(&self) -> LedgerSession {
         let period = Nanos(4_000_000);
-        Session {
+        LedgerSession {
             number: 0,
             target: self.target,
             file: 0,
@@ -82,61 +84,71 @@ impl Bench {
         }
     }
 
-    fn book(&self) -> Book {
-        Book::on(Box::new(self.pages.clone()), Path::new("pages"))
+    fn book(&self) -> LedgerWriter {
+        LedgerWriter::on(Box::new(self.pages.clone()), Path::new("pages"))
     }
 
-    fn engine(&self, durable: bool, plan: &Plan) -> Box<dyn Engine> {
+    fn engine(&self, durable: bool, plan: &FaultySchedule) -> Box<dyn IoEngine> {
         let inner = self
             .disk
             .engine(self.clock.clone(), (DEPTH, prober::FILL_BYTES), durable);
         let (clock, plan) = (self.clock.clone(), plan.clone());
-        Box::new(Faulty::new(Box::new(inner), clock, plan, self.seed))
+        Box::new(FaultyEngine::new(Box::new(inner), clock, plan, self.seed))
     }
 
     /// Fills the disk, then probes it for some milliseconds while `plan` harms it.
-    fn write(&mut self, plan: &Plan, milliseconds: u64) {
+    fn write(&mut self, plan: &FaultySchedule, milliseconds: u64) {
         let book = self.book();
-        book.append(&Entry::Campaign(self.campaign));
+        book.append(&LedgerEntry::Campaign(self.campaign));
         for number in 0..=self.target {
             let name = format!("disk {number}");
-            book.append(&Entry::Target(Target { number, name }));
+            book.append(&LedgerEntry::Target(LedgerTarget { number, name }));
         }
-        book.append(&Entry::Session(self.session()));
-        let known = Register::of(self.campaign.id, (self.target, 0), BYTES, BLOCK).unwrap();
+        book.append(&LedgerEntry::Session(self.session()));
+        let known =
+            DataCheckRegister::of(self.campaign.id, (self.target, 0), BYTES, BLOCK).unwrap();
         let (known, counters) = (Arc::new(known), Arc::default());
         let session = self.session();
-        let mut prober = Prober::new(&book, known, self.campaign, session, counters);
-        self.carry_out(&mut prober, (false, &Plan::default()), Nanos::SECOND);
+        let mut prober = LedgerProber::new(&book, known, self.campaign, session, counters);
+        self.carry_out(
+            &mut prober,
+            (false, &FaultySchedule::default()),
+            Nanos::SECOND,
+        );
         assert!(prober.is_finished(), "it is full");
         let from = self.clock.now();
         let until = from + Nanos(milliseconds * 1_000_000);
-        book.append(&Entry::Probing(from, until));
+        book.append(&LedgerEntry::Probing(from, until));
         prober.probe(from, until);
-        let durable = self.campaign.durability == Durability::EachWrite;
+        let durable = self.campaign.durability == LedgerDurability::EachWrite;
         self.carry_out(&mut prober, (durable, plan), until);
-        book.append(&Entry::Closed {
+        book.append(&LedgerEntry::Closed {
             at: self.clock.now(),
         });
         book.sync().unwrap();
         self.bad = prober.bad();
     }
 
-    fn carry_out(&self, prober: &mut Prober<'_>, (durable, plan): (bool, &Plan), until: Nanos) {
+    fn carry_out(
+        &self,
+        prober: &mut LedgerProber<'_>,
+        (durable, plan): (bool, &FaultySchedule),
+        until: Nanos,
+    ) {
         let stop = AtomicBool::new(false);
-        let mut world = World {
+        let mut world = LedgerSessionContext {
             clock: &self.clock,
             open: &mut || Ok(self.engine(durable, plan)),
             pause: &mut |time| self.clock.advance_to(self.clock.now() + time),
-            limits: Limits::simulated(until),
+            limits: DriverLimits::simulated(until),
             stop: &stop,
         };
         carry_out(prober, &mut world).unwrap();
     }
 
-    fn history(&self) -> History {
+    fn history(&self) -> LedgerHistory {
         let pages = self.pages.0.lock().unwrap();
-        let (mut history, mut whole) = (History::default(), 0);
+        let (mut history, mut whole) = (LedgerHistory::default(), 0);
         for (entry, len) in entries(&pages) {
             history.take(entry);
             whole += len;
@@ -146,13 +158,13 @@ impl Bench {
     }
 
     fn check(&self) -> LedgerCheck {
-        self.check_with(None, CheckOptions::default())
+        self.check_with(None, LedgerCheckOptions::default())
     }
 
-    fn check_with(&self, second: Option<&Disk>, options: CheckOptions) -> LedgerCheck {
+    fn check_with(&self, second: Option<&FaultyDisk>, options: LedgerCheckOptions) -> LedgerCheck {
         let history = self.history();
         let stop = AtomicBool::new(false);
-        let reader = Reader {
+        let reader = LedgerBlockReader {
             campaign: self.campaign,
             options,
             stop: &stop,
@@ -160,8 +172,8 @@ impl Bench {
         let book = self.book();
         let mut account = LedgerCheck::default();
         let past = &history.sessions[0];
-        let read = |disk: &Disk| {
-            let mut open = || -> Result<Box<dyn Engine>, Error> {
+        let read = |disk: &FaultyDisk| {
+            let mut open = || -> Result<Box<dyn IoEngine>, EngineError> {
                 let clock = self.clock.clone();
                 Ok(Box::new(disk.engine(clock, (DEPTH, BLOCK), false)))
             };
@@ -177,15 +189,15 @@ impl Bench {
     }
 }
 
-fn harmed(kind: Kind, when: When, harm: Harm) -> Plan {
-    Plan {
-        rules: vec![Rule { kind, when, harm }],
-        ..Plan::default()
+fn harmed(kind: OpKind, when: FaultyTrigger, harm: FaultyEffect) -> FaultySchedule {
+    FaultySchedule {
+        rules: vec![FaultyRule { kind, when, harm }],
+        ..FaultySchedule::default()
     }
 }
 
 /// Runs a bench for every seed, and wants the flaw to be found in each.
-fn every_time(flaw: Flaw, bench: impl Fn(u64) -> LedgerCheck) {
+fn every_time(flaw: DataFlaw, bench: impl Fn(u64) -> LedgerCheck) {
     for seed in 0..SEEDS {
         let account = bench(seed);
         let found = account.data.bad.of(flaw);
@@ -197,15 +209,15 @@ fn every_time(flaw: Flaw, bench: impl Fn(u64) -> LedgerCheck) {
 #[test]
 fn a_clean_disk_is_never_blamed() {
     let ways = [
-        Durability::EachWrite,
-        Durability::Fsync(8),
-        Durability::Fsync(1),
-        Durability::None,
+        LedgerDurability::EachWrite,
+        LedgerDurability::Fsync(8),
+        LedgerDurability::Fsync(1),
+        LedgerDurability::None,
     ];
     for seed in 0..52 {
         let durability = ways[usize::try_from(seed % 4).unwrap()];
-        let mut bench = Bench::new(seed, durability, Manners::default());
-        bench.write(&Plan::default(), 500);
+        let mut bench = Bench::new(seed, durability, FaultyDiskOptions::default());
+        bench.write(&FaultySchedule::default(), 500);
         assert_eq!(bench.bad.total(), 0);
         // An honest disk keeps its promises also when the power goes; twice.
         for cut in [false, true, true] {
@@ -223,20 +235,24 @@ fn a_clean_disk_is_never_blamed() {
 #[test]
 fn a_clean_disk_whose_power_goes_in_the_middle_is_never_blamed() {
     for seed in 0..24 {
-        let torn = Manners {
-            cut: [Cut::Lost, Cut::Reordered, Cut::Torn][usize::try_from(seed % 3).unwrap()],
-            ..Manners::default()
+        let torn = FaultyDiskOptions {
+            cut: [
+                FaultyPowerCut::Lost,
+                FaultyPowerCut::Reordered,
+                FaultyPowerCut::Torn,
+            ][usize::try_from(seed % 3).unwrap()],
+            ..FaultyDiskOptions::default()
         };
         // 6 writes at most are not yet durable when nothing is answered any more.
-        let mut bench = Bench::new(seed, Durability::Fsync(6), torn);
-        let dead = Rule {
-            kind: Kind::Fsync,
-            when: When::Every(1),
-            harm: Harm::Errno(5),
+        let mut bench = Bench::new(seed, LedgerDurability::Fsync(6), torn);
+        let dead = FaultyRule {
+            kind: OpKind::Fsync,
+            when: FaultyTrigger::Every(1),
+            harm: FaultyEffect::Errno(5),
         };
-        let plan = Plan {
+        let plan = FaultySchedule {
             rules: vec![dead],
-            ..Plan::default()
+            ..FaultySchedule::default()
         };
         bench.write(&plan, 60 + seed);
         bench.disk.power_cut();
@@ -247,14 +263,14 @@ fn a_clean_disk_whose_power_goes_in_the_middle_is_never_blamed() {
 
 #[test]
 fn a_disk_that_lies_about_flushes_loses_its_tail() {
-    for durability in [Durability::EachWrite, Durability::Fsync(4)] {
-        every_time(Flaw::Lost, |seed| {
-            let lying = Manners {
+    for durability in [LedgerDurability::EachWrite, LedgerDurability::Fsync(4)] {
+        every_time(DataFlaw::Lost, |seed| {
+            let lying = FaultyDiskOptions {
                 lies_about_flush: true,
-                ..Manners::default()
+                ..FaultyDiskOptions::default()
             };
             let mut bench = Bench::new(seed, durability, lying);
-            bench.write(&Plan::default(), 300);
+            bench.write(&FaultySchedule::default(), 300);
             assert_eq!(bench.bad.total(), 0, "caches are visible");
             assert!(bench.disk.power_cut() > 0);
             let account = bench.check();
@@ -266,14 +282,14 @@ fn a_disk_that_lies_about_flushes_loses_its_tail() {
 
 #[test]
 fn a_disk_that_reorders_leaves_holes() {
-    every_time(Flaw::Hole, |seed| {
-        let manners = Manners {
+    every_time(DataFlaw::Hole, |seed| {
+        let manners = FaultyDiskOptions {
             lies_about_flush: true,
-            cut: Cut::Reordered,
-            ..Manners::default()
+            cut: FaultyPowerCut::Reordered,
+            ..FaultyDiskOptions::default()
         };
-        let mut bench = Bench::new(seed, Durability::EachWrite, manners);
-        bench.write(&Plan::default(), 500);
+        let mut bench = Bench::new(seed, LedgerDurability::EachWrite, manners);
+        bench.write(&FaultySchedule::default(), 500);
         bench.disk.power_cut();
         bench.check()
     });
@@ -283,9 +299,16 @@ fn a_disk_that_reorders_leaves_holes() {
 fn a_dropped_write_is_lost() {
     // The last of 63 writes, and one of those before it.
     for nth in [63, 60] {
-        every_time(Flaw::Lost, |seed| {
-            let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
-            bench.write(&harmed(Kind::Write, When::Nth(nth), Harm::Lost), 250);
+        every_time(DataFlaw::Lost, |seed| {
+            let mut bench = Bench::new(
+                seed,
+                LedgerDurability::EachWrite,
+                FaultyDiskOptions::default(),
+            );
+            bench.write(
+                &harmed(OpKind::Write, FaultyTrigger::Nth(nth), FaultyEffect::Lost),
+                250,
+            );
             let account = bench.check();
             assert_eq!(account.data.bad.total(), 1, "{account}");
             account
@@ -297,16 +320,20 @@ fn a_dropped_write_is_lost() {
 fn torn_misplaced_and_corrupt_writes_are_named() {
     let within_bytes = BYTES;
     for (harm, flaw) in [
-        (Harm::Torn, Flaw::Torn),
+        (FaultyEffect::Torn, DataFlaw::Torn),
         (
-            Harm::Misplaced { within_bytes },
-            Flaw::Misplaced { belongs_at: 0 },
+            FaultyEffect::Misplaced { within_bytes },
+            DataFlaw::Misplaced { belongs_at: 0 },
         ),
-        (Harm::Corrupt, Flaw::Wrong),
+        (FaultyEffect::Corrupt, DataFlaw::Wrong),
     ] {
         every_time(flaw, |seed| {
-            let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
-            bench.write(&harmed(Kind::Write, When::Every(7), harm), 300);
+            let mut bench = Bench::new(
+                seed,
+                LedgerDurability::EachWrite,
+                FaultyDiskOptions::default(),
+            );
+            bench.write(&harmed(OpKind::Write, FaultyTrigger::Every(7), harm), 300);
             bench.check()
         });
     }
@@ -316,22 +343,26 @@ fn torn_misplaced_and_corrupt_writes_are_named() {
 fn a_torn_write_is_allowed_where_it_was_not_acknowledged_and_no_more_is_promised() {
     let mut seen = 0;
     for seed in 0..SEEDS {
-        let manners = Manners {
+        let manners = FaultyDiskOptions {
             lies_about_flush: false,
-            cut: Cut::Torn,
-            ..Manners::default()
+            cut: FaultyPowerCut::Torn,
+            ..FaultyDiskOptions::default()
         };
-        let mut bench = Bench::new(seed, Durability::Fsync(1000), manners);
-        let dead = harmed(Kind::Fsync, When::Every(1), Harm::Errno(5));
+        let mut bench = Bench::new(seed, LedgerDurability::Fsync(1000), manners);
+        let dead = harmed(
+            OpKind::Fsync,
+            FaultyTrigger::Every(1),
+            FaultyEffect::Errno(5),
+        );
         bench.write(&dead, 300);
         bench.disk.power_cut();
         let account = bench.check();
         assert!(account.passed(), "{account}");
         seen += account.legally_torn;
         // The same is a flaw of storage that promises to write blocks at once.
-        let options = CheckOptions {
+        let options = LedgerCheckOptions {
             atomic_bytes: BLOCK,
-            ..CheckOptions::default()
+            ..LedgerCheckOptions::default()
         };
         let strict = bench.check_with(None, options);
         assert_eq!(strict.data.bad.torn, account.legally_torn, "{strict}");
@@ -342,23 +373,31 @@ fn a_torn_write_is_allowed_where_it_was_not_acknowledged_and_no_more_is_promised
 #[test]
 fn stale_reads_are_found_while_they_happen() {
     for seed in 0..SEEDS {
-        let manners = Manners {
+        let manners = FaultyDiskOptions {
             stale_reads: 0.1,
-            ..Manners::default()
+            ..FaultyDiskOptions::default()
         };
-        let mut bench = Bench::new(seed, Durability::EachWrite, manners);
-        bench.write(&Plan::default(), 500);
+        let mut bench = Bench::new(seed, LedgerDurability::EachWrite, manners);
+        bench.write(&FaultySchedule::default(), 500);
         assert!(bench.disk.n_stale() > 0);
-        assert_eq!(bench.bad.of(Flaw::Stale), bench.disk.n_stale(), "{seed}");
+        assert_eq!(
+            bench.bad.of(DataFlaw::Stale),
+            bench.disk.n_stale(),
+            "{seed}"
+        );
         assert_eq!(bench.bad.total(), bench.disk.n_stale());
     }
 }
 
 #[test]
 fn an_old_version_that_comes_back_after_a_check_is_a_zombie() {
-    every_time(Flaw::Zombie, |seed| {
-        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
-        bench.write(&Plan::default(), 300);
+    every_time(DataFlaw::Zombie, |seed| {
+        let mut bench = Bench::new(
+            seed,
+            LedgerDurability::EachWrite,
+            FaultyDiskOptions::default(),
+        );
+        bench.write(&FaultySchedule::default(), 300);
         let first = bench.check();
         assert!(first.passed(), "{first}");
         let revived = bench.disk.revive(3);
@@ -371,14 +410,33 @@ fn an_old_version_that_comes_back_after_a_check_is_a_zombie() {
 #[test]
 fn effects_after_errors_are_allowed_and_counted() {
     for seed in 0..SEEDS {
-        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
-        let after = harmed(Kind::Write, When::Every(5), Harm::ErrnoAfter(5));
+        let mut bench = Bench::new(
+            seed,
+            LedgerDurability::EachWrite,
+            FaultyDiskOptions::default(),
+        );
+        let after = harmed(
+            OpKind::Write,
+            FaultyTrigger::Every(5),
+            FaultyEffect::ErrnoAfter(5),
+        );
         bench.write(&after, 300);
         let account = bench.check();
         assert!(account.passed(), "{account}");
         assert!(account.effects_after_error > 0 && account.data.errors > 10);
-        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
-        bench.write(&harmed(Kind::Write, When::Every(5), Harm::Errno(5)), 300);
+        let mut bench = Bench::new(
+            seed,
+            LedgerDurability::EachWrite,
+            FaultyDiskOptions::default(),
+        );
+        bench.write(
+            &harmed(
+                OpKind::Write,
+                FaultyTrigger::Every(5),
+                FaultyEffect::Errno(5),
+            ),
+            300,
+        );
         let account = bench.check();
         assert!(account.passed() && account.effects_after_error == 0);
         assert!(account.data.errors > 10);
@@ -387,14 +445,18 @@ fn effects_after_errors_are_allowed_and_counted() {
 
 #[test]
 fn a_copy_that_differs_has_diverged() {
-    every_time(Flaw::Diverged, |seed| {
-        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
-        bench.write(&Plan::default(), 300);
+    every_time(DataFlaw::Diverged, |seed| {
+        let mut bench = Bench::new(
+            seed,
+            LedgerDurability::EachWrite,
+            FaultyDiskOptions::default(),
+        );
+        bench.write(&FaultySchedule::default(), 300);
         let copy = bench.disk.replica(bench.seed);
-        let alike = bench.check_with(Some(&copy), CheckOptions::default());
+        let alike = bench.check_with(Some(&copy), LedgerCheckOptions::default());
         assert!(alike.passed(), "{alike}");
         let old = copy.revive(4);
-        let account = bench.check_with(Some(&copy), CheckOptions::default());
+        let account = bench.check_with(Some(&copy), LedgerCheckOptions::default());
         assert_eq!(account.data.bad.diverged, old as u64, "{account}");
         account
     });
@@ -402,16 +464,24 @@ fn a_copy_that_differs_has_diverged() {
 
 #[test]
 fn what_another_tenant_wrote_is_foreign() {
-    every_time(Flaw::Foreign, |seed| {
-        let mut own = Bench::new(seed, Durability::EachWrite, Manners::default());
-        own.write(&Plan::default(), 300);
-        let mut other = Bench::new(seed + 1, Durability::EachWrite, Manners::default());
+    every_time(DataFlaw::Foreign, |seed| {
+        let mut own = Bench::new(
+            seed,
+            LedgerDurability::EachWrite,
+            FaultyDiskOptions::default(),
+        );
+        own.write(&FaultySchedule::default(), 300);
+        let mut other = Bench::new(
+            seed + 1,
+            LedgerDurability::EachWrite,
+            FaultyDiskOptions::default(),
+        );
         // Another target of the same campaign, or another campaign that ran meanwhile.
         match seed % 2 {
             0 => other.target = 1,
             _ => other.campaign.id = 78,
         }
-        other.write(&Plan::default(), 300);
+        other.write(&FaultySchedule::default(), 300);
         assert!(other.check().passed());
         own.disk
             .leak_from(&other.disk, seed * u64::from(BLOCK), BLOCK);
@@ -421,12 +491,12 @@ fn what_another_tenant_wrote_is_foreign() {
 
 #[test]
 fn what_was_left_from_an_earlier_campaign_is_a_lost_write_and_not_foreign() {
-    let mut own = Bench::new(1, Durability::EachWrite, Manners::default());
-    own.write(&Plan::default(), 300);
-    let mut earlier = Bench::new(2, Durability::EachWrite, Manners::default());
+    let mut own = Bench::new(1, LedgerDurability::EachWrite, FaultyDiskOptions::default());
+    own.write(&FaultySchedule::default(), 300);
+    let mut earlier = Bench::new(2, LedgerDurability::EachWrite, FaultyDiskOptions::default());
     earlier.campaign.id = 78;
     earlier.campaign.began_at = Nanos(1 << 50);
-    earlier.write(&Plan::default(), 300);
+    earlier.write(&FaultySchedule::default(), 300);
     own.disk.leak_from(&earlier.disk, 8192, BLOCK);
     let account = own.check();
     assert_eq!((account.data.bad.total(), account.data.bad.lost), (1, 1));
@@ -436,28 +506,32 @@ fn what_was_left_from_an_earlier_campaign_is_a_lost_write_and_not_foreign() {
 fn what_cannot_be_read_is_a_finding_however_much_it_is() {
     // More than a run goes on failing for.
     let bytes = 250 * u64::from(BLOCK);
-    let mut bench = Bench::new(1, Durability::EachWrite, Manners::default());
-    bench.disk = Disk::new(bytes, Manners::default(), bench.seed);
-    let mut history = History::default();
-    let session = Session {
+    let mut bench = Bench::new(1, LedgerDurability::EachWrite, FaultyDiskOptions::default());
+    bench.disk = FaultyDisk::new(bytes, FaultyDiskOptions::default(), bench.seed);
+    let mut history = LedgerHistory::default();
+    let session = LedgerSession {
         bytes,
         ..bench.session()
     };
-    let target = Target {
+    let target = LedgerTarget {
         number: 0,
         name: "disk".into(),
     };
-    history.take(Entry::Campaign(bench.campaign));
-    history.take(Entry::Target(target));
-    history.take(Entry::Session(session));
+    history.take(LedgerEntry::Campaign(bench.campaign));
+    history.take(LedgerEntry::Target(target));
+    history.take(LedgerEntry::Session(session));
     let past = &history.whole().unwrap().sessions[0];
     let stop = AtomicBool::new(false);
-    let reader = Reader {
+    let reader = LedgerBlockReader {
         campaign: bench.campaign,
-        options: CheckOptions::default(),
+        options: LedgerCheckOptions::default(),
         stop: &stop,
     };
-    let broken = harmed(Kind::Read, When::Every(1), Harm::Errno(5));
+    let broken = harmed(
+        OpKind::Read,
+        FaultyTrigger::Every(1),
+        FaultyEffect::Errno(5),
+    );
     let mut opened = 0;
     let mut open = || {
         opened += 1;
@@ -473,19 +547,19 @@ fn what_cannot_be_read_is_a_finding_however_much_it_is() {
 
 #[test]
 fn an_outage_and_lost_sessions_are_read_from_the_ledger() {
-    let stall = Stall {
+    let stall = FaultyStall {
         from: Nanos(2 * Nanos::SECOND.0),
         length: Nanos(1_300_000_000),
     };
-    let mut bench = Bench::new(3, Durability::EachWrite, Manners::default());
-    let plan = Plan {
+    let mut bench = Bench::new(3, LedgerDurability::EachWrite, FaultyDiskOptions::default());
+    let plan = FaultySchedule {
         stalls: vec![stall],
-        ..Plan::default()
+        ..FaultySchedule::default()
     };
     bench.write(&plan, 5_000);
     assert!(bench.check().passed());
     let outage = bench.outage();
-    for kind in [Kind::Write, Kind::Read] {
+    for kind in [OpKind::Write, OpKind::Read] {
         let found = outage.worst(kind).unwrap();
         assert!(
             found.length.0.abs_diff(stall.length.0) < 10_000_000,
@@ -494,15 +568,15 @@ fn an_outage_and_lost_sessions_are_read_from_the_ledger() {
     }
     assert!(outage.survived(), "{outage}");
     // Errors for a second: the session has to open again, and goes on.
-    let mut bench = Bench::new(4, Durability::EachWrite, Manners::default());
-    let rules = [Kind::Write, Kind::Read].map(|kind| Rule {
+    let mut bench = Bench::new(4, LedgerDurability::EachWrite, FaultyDiskOptions::default());
+    let rules = [OpKind::Write, OpKind::Read].map(|kind| FaultyRule {
         kind,
-        when: When::Share(0.98),
-        harm: Harm::Errno(5),
+        when: FaultyTrigger::Share(0.98),
+        harm: FaultyEffect::Errno(5),
     });
-    let plan = Plan {
+    let plan = FaultySchedule {
         rules: rules.to_vec(),
-        ..Plan::default()
+        ..FaultySchedule::default()
     };
     bench.write(&plan, 3_000);
     let account = bench.check();
@@ -516,16 +590,16 @@ fn an_outage_and_lost_sessions_are_read_from_the_ledger() {
 }
 
 impl Bench {
-    fn outage(&self) -> Outage {
+    fn outage(&self) -> OutageResult {
         let pages = self.pages.0.lock().unwrap();
-        let mut probes = Probes::default();
+        let mut probes = LedgerProbes::default();
         entries(&pages).for_each(|(entry, _)| probes.take(&entry));
         probes.finish();
-        let window = Window {
+        let window = OutageProbeWindow {
             from: Nanos(0),
             until: probes.length,
             fault_at: None,
         };
-        Outage::of(&probes.sessions, &probes.probes, window)
+        OutageResult::of(&probes.sessions, &probes.probes, window)
     }
 }

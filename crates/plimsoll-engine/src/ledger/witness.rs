@@ -11,23 +11,23 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::data_check::{BadBlock, DataCheckResult, Flaw};
+use plimsoll_core::data_check::{BadBlock, DataCheckResult, DataFlaw};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::ledger::{
-    Campaign, Durability, Ended, Entry, Found, Issued, LedgerAccount, LedgerCheck, Outcome,
-    Session, Target,
+    LedgerAccount, LedgerBadBlock, LedgerCheck, LedgerCompletion, LedgerCompletionStatus,
+    LedgerDurability, LedgerEntry, LedgerHeader, LedgerSession, LedgerTarget, LedgerWriteIntent,
 };
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use rustix::fs::OFlags;
 
-use super::book::{self, Book};
-use super::check::CheckOptions;
-use crate::clock::Clock;
-use crate::error::Error;
-use crate::held::Held;
+use super::book::{self, LedgerWriter};
+use super::check::LedgerCheckOptions;
+use crate::clock::RunClock;
+use crate::error::EngineError;
+use crate::held::TargetHandle;
 use crate::layout;
 use crate::sys::clock::nap;
 use crate::sys::clock::{HostClock, wall_clock};
@@ -42,7 +42,7 @@ const FILE: &str = "plimsoll.stamps";
 const NAP_MAX: Nanos = Nanos(50_000_000);
 
 /// The line that is written at a time.
-fn line(campaign: &Campaign, issued: &Issued) -> String {
+fn line(campaign: &LedgerHeader, issued: &LedgerWriteIntent) -> String {
     let at = campaign.began_at + issued.intended_at;
     let (op, seconds, rest) = (issued.op, at.0 / Nanos::SECOND.0, at.0 % Nanos::SECOND.0);
     let text = format!("{op:10} {seconds:10}.{rest:09} {:016x}", campaign.id);
@@ -62,24 +62,26 @@ pub fn witness(
     seed: Seed,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(LedgerAccount),
-) -> Result<LedgerAccount, Error> {
+) -> Result<LedgerAccount, EngineError> {
     if every.0 == 0 {
-        return Err(Error::Ledger("lines need some time between them".into()));
+        return Err(EngineError::Ledger(
+            "lines need some time between them".into(),
+        ));
     }
     let file = directory.join(FILE);
-    let held = Held::directory(directory)?;
+    let held = TargetHandle::directory(directory)?;
     let made = held.open(&file, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL);
-    made.map_err(|e| Error::at("create", &file, e))?;
+    made.map_err(|e| EngineError::at("create", &file, e))?;
     held.sync_names()?;
     let clock = HostClock::start();
-    let campaign = Campaign {
+    let campaign = LedgerHeader {
         format: FormatVersion::LEDGER,
         id: seed.derive("ledger", 0).0,
         began_at: wall_clock().since(clock.now()),
         block_bytes: LINE_BYTES,
-        durability: Durability::EachWrite,
+        durability: LedgerDurability::EachWrite,
     };
-    let book = Book::create(path)?;
+    let book = LedgerWriter::create(path)?;
     let from = clock.now();
     for entry in head(directory, campaign, every, (from, from + length)) {
         book.append(&entry);
@@ -89,7 +91,7 @@ pub fn witness(
         ..LedgerAccount::default()
     };
     for op in 0..length.0.div_ceil(every.0) {
-        let issued = Issued {
+        let issued = LedgerWriteIntent {
             session: 0,
             op,
             offset: op * u64::from(LINE_BYTES),
@@ -101,14 +103,14 @@ pub fn witness(
             account.interrupted = true;
             break;
         }
-        book.append(&Entry::Issued(issued));
+        book.append(&LedgerEntry::Issued(issued));
         book.sync()?;
         let submitted_at = clock.now();
         let outcome = match append(&file, &line(&campaign, &issued), issued.offset) {
-            Ok(()) => Outcome::Ok,
-            Err(error) => Outcome::Error(error.raw_os_error().unwrap_or(0)),
+            Ok(()) => LedgerCompletionStatus::Ok,
+            Err(error) => LedgerCompletionStatus::Error(error.raw_os_error().unwrap_or(0)),
         };
-        book.append(&Entry::Ended(ended(
+        book.append(&LedgerEntry::Ended(ended(
             &issued,
             submitted_at,
             clock.now(),
@@ -116,24 +118,24 @@ pub fn witness(
         )));
         book.sync()?;
         match outcome {
-            Outcome::Ok => account.writes += 1,
+            LedgerCompletionStatus::Ok => account.writes += 1,
             _ => account.errors += 1,
         }
         account.ledger_sync_max = book.sync_max();
         tell(account);
     }
-    book.append(&Entry::Closed { at: clock.now() });
+    book.append(&LedgerEntry::Closed { at: clock.now() });
     book.sync()?;
     Ok(account)
 }
 
 fn head(
     directory: &Path,
-    campaign: Campaign,
+    campaign: LedgerHeader,
     every: Nanos,
     (from, until): (Nanos, Nanos),
-) -> [Entry; 5] {
-    let session = Session {
+) -> [LedgerEntry; 5] {
+    let session = LedgerSession {
         number: 0,
         target: 0,
         file: 0,
@@ -145,14 +147,14 @@ fn head(
         read_period: Nanos(0),
     };
     [
-        Entry::Campaign(campaign),
-        Entry::Target(Target {
+        LedgerEntry::Campaign(campaign),
+        LedgerEntry::Target(LedgerTarget {
             number: 0,
             name: directory.display().to_string(),
         }),
-        Entry::Session(session),
-        Entry::Probing(from, until),
-        Entry::Opened {
+        LedgerEntry::Session(session),
+        LedgerEntry::Probing(from, until),
+        LedgerEntry::Opened {
             session: 0,
             epoch: 0,
             at: from,
@@ -160,11 +162,16 @@ fn head(
     ]
 }
 
-fn ended(issued: &Issued, submitted_at: Nanos, ended_at: Nanos, outcome: Outcome) -> Ended {
-    Ended {
+fn ended(
+    issued: &LedgerWriteIntent,
+    submitted_at: Nanos,
+    ended_at: Nanos,
+    outcome: LedgerCompletionStatus,
+) -> LedgerCompletion {
+    LedgerCompletion {
         session: 0,
         op: issued.op,
-        kind: Kind::Write,
+        kind: OpKind::Write,
         offset: issued.offset,
         version: issued.version,
         intended_at: issued.intended_at,
@@ -197,14 +204,15 @@ fn append(path: &Path, line: &str, offset: u64) -> io::Result<()> {
 pub(super) fn check(
     directory: &Path,
     path: &Path,
-    options: CheckOptions,
-) -> Result<LedgerCheck, Error> {
-    let mut lines: BTreeMap<u64, (Issued, Option<Outcome>)> = BTreeMap::new();
+    options: LedgerCheckOptions,
+) -> Result<LedgerCheck, EngineError> {
+    let mut lines: BTreeMap<u64, (LedgerWriteIntent, Option<LedgerCompletionStatus>)> =
+        BTreeMap::new();
     let (campaign, end) = book::read(path, |entry| match entry {
-        Entry::Issued(issued) => {
+        LedgerEntry::Issued(issued) => {
             lines.insert(issued.op, (issued, None));
         }
-        Entry::Ended(ended) => {
+        LedgerEntry::Ended(ended) => {
             if let Some((_, outcome)) = lines.get_mut(&ended.op) {
                 *outcome = Some(ended.outcome);
             }
@@ -212,14 +220,14 @@ pub(super) fn check(
         _ => {}
     })?;
     let file = directory.join(FILE);
-    let read = Held::directory(directory)
+    let read = TargetHandle::directory(directory)
         .and_then(|held| layout::go_cold(&held, &file))
-        .and_then(|()| std::fs::read(&file).map_err(|e| Error::at("read", &file, e)));
+        .and_then(|()| std::fs::read(&file).map_err(|e| EngineError::at("read", &file, e)));
     let bytes = match read {
         Err(error) if options.gone_is_lost && error.is_of_what_is_gone() => Vec::new(),
         read => read?,
     };
-    let book = Book::extend(path, end.whole_bytes)?;
+    let book = LedgerWriter::extend(path, end.whole_bytes)?;
     let mut account = LedgerCheck {
         unread_bytes: end.unread_bytes,
         ..LedgerCheck::default()
@@ -231,16 +239,18 @@ pub(super) fn check(
         let is_there = found == line(&campaign, issued).as_bytes();
         account.data.checked += 1;
         match outcome {
-            Some(Outcome::Ok) => account.data.written += 1,
-            Some(Outcome::Error(_)) => account.data.errors += 1,
+            Some(LedgerCompletionStatus::Ok) => account.data.written += 1,
+            Some(LedgerCompletionStatus::Error(_)) => account.data.errors += 1,
             _ => {}
         }
         match (is_there, outcome) {
-            (true, Some(Outcome::Ok)) => {}
-            (true, Some(Outcome::Error(_))) => account.effects_after_error += 1,
+            (true, Some(LedgerCompletionStatus::Ok)) => {}
+            (true, Some(LedgerCompletionStatus::Error(_))) => account.effects_after_error += 1,
             (true, _) => account.indeterminate_present += 1,
-            (false, Some(Outcome::Ok)) => missing(issued, found, &book, &mut account.data),
-            (false, Some(Outcome::Error(_))) => {}
+            (false, Some(LedgerCompletionStatus::Ok)) => {
+                missing(issued, found, &book, &mut account.data);
+            }
+            (false, Some(LedgerCompletionStatus::Error(_))) => {}
             (false, _) => account.indeterminate_absent += 1,
         }
     }
@@ -248,10 +258,19 @@ pub(super) fn check(
     Ok(account)
 }
 
-fn missing(issued: &Issued, found: &[u8], book: &Book, data: &mut DataCheckResult) {
+fn missing(
+    issued: &LedgerWriteIntent,
+    found: &[u8],
+    book: &LedgerWriter,
+    data: &mut DataCheckResult,
+) {
     let is_empty = found.iter().all(|byte| *byte == 0);
-    let flaw = if is_empty { Flaw::Lost } else { Flaw::Wrong };
-    book.append(&Entry::Found(Found {
+    let flaw = if is_empty {
+        DataFlaw::Lost
+    } else {
+        DataFlaw::Wrong
+    };
+    book.append(&LedgerEntry::Found(LedgerBadBlock {
         session: issued.session,
         offset: issued.offset,
         flaw,
@@ -281,7 +300,7 @@ mod tests {
         let mut told = 0;
         let account = witness(&target, &ledger, times, Seed(1), &stop, &mut |_| told += 1).unwrap();
         assert_eq!((account.writes, account.errors, told), (20, 0, 20));
-        let clean = check(&target, &ledger, CheckOptions::default()).unwrap();
+        let clean = check(&target, &ledger, LedgerCheckOptions::default()).unwrap();
         assert!(clean.passed() && clean.data.checked == 20, "{clean}");
         // The last three are cut off, and one is another.
         let file = OpenOptions::new()
@@ -292,7 +311,7 @@ mod tests {
         file.write_all_at(b"x", 5 * u64::from(LINE_BYTES)).unwrap();
         drop(file);
         for _ in 0..2 {
-            let bad = check(&target, &ledger, CheckOptions::default())
+            let bad = check(&target, &ledger, LedgerCheckOptions::default())
                 .unwrap()
                 .data;
             assert_eq!((bad.bad.total(), bad.bad.lost, bad.bad.wrong), (4, 3, 1));
@@ -303,10 +322,10 @@ mod tests {
             );
         }
         std::fs::remove_file(target.join(FILE)).unwrap();
-        assert!(check(&target, &ledger, CheckOptions::default()).is_err());
-        let options = CheckOptions {
+        assert!(check(&target, &ledger, LedgerCheckOptions::default()).is_err());
+        let options = LedgerCheckOptions {
             gone_is_lost: true,
-            ..CheckOptions::default()
+            ..LedgerCheckOptions::default()
         };
         let gone = check(&target, &ledger, options).unwrap().data;
         assert_eq!(gone.bad.lost, 20, "all of it");

@@ -7,62 +7,62 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::units::Nanos;
-use plimsoll_nfs::wire::{self, Answer, Ask};
-use plimsoll_nfs::{Handle, Line, Share, Stable};
+use plimsoll_nfs::wire::{self, RpcReply, RpcRequest};
+use plimsoll_nfs::{NfsFileHandle, NfsMount, RpcConnection, StableHow};
 
-use super::pipe::Patience;
-use crate::clock::Clock;
+use super::pipe::NfsTimeouts;
+use crate::clock::RunClock;
 use crate::sys::clock::HostClock;
 use crate::sys::clock::nap;
 
 /// Tells whether a server may have forgotten what is not durable.
-pub(super) type Verifier = [u8; 8];
+pub(super) type NfsWriteVerifier = [u8; 8];
 
 /// A connection for data.
 #[derive(Debug)]
-pub(super) struct Calls {
-    share: Arc<Share>,
-    line: Option<Line>,
+pub(super) struct NfsDataClient {
+    share: Arc<NfsMount>,
+    line: Option<RpcConnection>,
     number: u32,
     clock: HostClock,
-    patience: Patience,
+    patience: NfsTimeouts,
 }
 
 /// What came of a read or a write.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moved {
+pub(super) struct NfsTransfer {
     pub(super) bytes: usize,
     /// Whether a read has reached the end of the file.
     pub(super) end: bool,
     /// Of a write that is not durable yet.
-    pub(super) unstable: Option<Verifier>,
+    pub(super) unstable: Option<NfsWriteVerifier>,
 }
 
-impl Calls {
-    pub(super) fn new(share: Arc<Share>) -> Self {
-        Calls {
+impl NfsDataClient {
+    pub(super) fn new(share: Arc<NfsMount>) -> Self {
+        NfsDataClient {
             share,
             line: None,
             number: 0,
             clock: HostClock::start(),
-            patience: Patience::USUAL,
+            patience: NfsTimeouts::USUAL,
         }
     }
 
     /// Reads into `buffer`, at most what one call may move.
     pub(super) fn read(
         &mut self,
-        file: &Handle,
+        file: &NfsFileHandle,
         offset: u64,
         buffer: &mut [u8],
-    ) -> io::Result<Moved> {
+    ) -> io::Result<NfsTransfer> {
         let limit = self.share.limits().read_bytes;
         let len = u32::try_from(buffer.len()).unwrap_or(u32::MAX).min(limit);
-        let ask = Ask::Read { offset, len };
+        let ask = RpcRequest::Read { offset, len };
         self.call(file, ask, len, &[], |answer| match answer {
-            Answer::Read { data, end } => {
+            RpcReply::Read { data, end } => {
                 buffer[..data.len()].copy_from_slice(data);
-                Some(Moved {
+                Some(NfsTransfer {
                     bytes: data.len(),
                     end: end || data.is_empty(),
                     unstable: None,
@@ -75,16 +75,16 @@ impl Calls {
     /// Writes all of `data`. Gives the verifier of what is not durable, of which there must be one.
     pub(super) fn write_all(
         &mut self,
-        file: &Handle,
+        file: &NfsFileHandle,
         offset: u64,
         data: &[u8],
-        stable: Stable,
-    ) -> io::Result<Option<Verifier>> {
+        stable: StableHow,
+    ) -> io::Result<Option<NfsWriteVerifier>> {
         let limit = self.share.limits().write_bytes as usize;
         let (mut done, mut verifier) = (0, None);
         while done < data.len() {
             let piece = &data[done..data.len().min(done + limit)];
-            let ask = Ask::Write {
+            let ask = RpcRequest::Write {
                 offset: offset + done as u64,
                 stable,
             };
@@ -93,7 +93,7 @@ impl Calls {
             if moved.bytes == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            if stable != Stable::Unstable && moved.unstable.is_some() {
+            if stable != StableHow::Unstable && moved.unstable.is_some() {
                 return Err(io::Error::other(
                     "the server breaks its word on durable writes",
                 ));
@@ -105,9 +105,13 @@ impl Calls {
     }
 
     /// Makes what was written durable. `before` is what the server said when it was.
-    pub(super) fn commit(&mut self, file: &Handle, before: Option<Verifier>) -> io::Result<()> {
-        let found = self.call(file, Ask::Commit, 0, &[], |answer| match answer {
-            Answer::Committed { verifier } => Some(verifier),
+    pub(super) fn commit(
+        &mut self,
+        file: &NfsFileHandle,
+        before: Option<NfsWriteVerifier>,
+    ) -> io::Result<()> {
+        let found = self.call(file, RpcRequest::Commit, 0, &[], |answer| match answer {
+            RpcReply::Committed { verifier } => Some(verifier),
             _ => None,
         })?;
         agree(before, Some(found)).map(drop)
@@ -115,11 +119,11 @@ impl Calls {
 
     fn call<T>(
         &mut self,
-        file: &Handle,
-        ask: Ask,
+        file: &NfsFileHandle,
+        ask: RpcRequest,
         asked: u32,
         data: &[u8],
-        mut accept: impl FnMut(Answer<'_>) -> Option<T>,
+        mut accept: impl FnMut(RpcReply<'_>) -> Option<T>,
     ) -> io::Result<T> {
         self.number = self.number.wrapping_add(1);
         let deadline = self.clock.now() + self.patience.operation;
@@ -146,11 +150,11 @@ impl Calls {
     /// Sends the call and waits for its answer. An error of the server leaves the line as it is.
     fn attempt<T>(
         &mut self,
-        file: &Handle,
-        ask: Ask,
+        file: &NfsFileHandle,
+        ask: RpcRequest,
         asked: u32,
         data: &[u8],
-        accept: &mut impl FnMut(Answer<'_>) -> Option<T>,
+        accept: &mut impl FnMut(RpcReply<'_>) -> Option<T>,
     ) -> io::Result<T> {
         let line = match &mut self.line {
             Some(line) => line,
@@ -178,7 +182,7 @@ impl Calls {
                 Ok(Some((number, record))) => {
                     if number != self.number {
                         self.line = None;
-                        return Err(wire::Malformed("it answers what was not asked").into());
+                        return Err(wire::RpcReplyError("it answers what was not asked").into());
                     }
                     break wire::answer(record, ask, asked)?;
                 }
@@ -192,24 +196,23 @@ impl Calls {
             line.wait(Duration::from_nanos(left.0))?;
         };
         match answer {
-            Answer::Failed(errno) => Err(io::Error::from_raw_os_error(errno)),
-            other => {
-                accept(other).ok_or_else(|| wire::Malformed("the answer to something else").into())
-            }
+            RpcReply::Failed(errno) => Err(io::Error::from_raw_os_error(errno)),
+            other => accept(other)
+                .ok_or_else(|| wire::RpcReplyError("the answer to something else").into()),
         }
     }
 }
 
-fn written(answer: Answer<'_>) -> Option<Moved> {
+fn written(answer: RpcReply<'_>) -> Option<NfsTransfer> {
     match answer {
-        Answer::Written {
+        RpcReply::Written {
             count,
             committed,
             verifier,
-        } => Some(Moved {
+        } => Some(NfsTransfer {
             bytes: count as usize,
             end: false,
-            unstable: (committed == Stable::Unstable).then_some(verifier),
+            unstable: (committed == StableHow::Unstable).then_some(verifier),
         }),
         _ => None,
     }
@@ -217,9 +220,9 @@ fn written(answer: Answer<'_>) -> Option<Moved> {
 
 /// Both, if they are the same: else the server may have forgotten what it had answered.
 pub(super) fn agree(
-    before: Option<Verifier>,
-    now: Option<Verifier>,
-) -> io::Result<Option<Verifier>> {
+    before: Option<NfsWriteVerifier>,
+    now: Option<NfsWriteVerifier>,
+) -> io::Result<Option<NfsWriteVerifier>> {
     match (before, now) {
         (Some(before), Some(now)) if before != now => Err(io::Error::other(
             "the server was restarted before written data were durable; they may be lost",

@@ -7,23 +7,23 @@
 
 /// Something that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
+struct NfsUncommittedRange {
     offset: u64,
     len: u32,
 }
 
 #[derive(Debug, Default)]
-struct Half {
-    pieces: Vec<Piece>,
+struct NfsUncommittedBatch {
+    pieces: Vec<NfsUncommittedRange>,
     /// The data of all pieces, one behind the other.
     data: Vec<u8>,
 }
 
 /// Data that are not durable, in the order in which they were answered.
 #[derive(Debug)]
-pub(super) struct Kept {
-    older: Half,
-    younger: Half,
+pub(super) struct NfsUncommittedWrites {
+    older: NfsUncommittedBatch,
+    younger: NfsUncommittedBatch,
     /// Bytes a half may have.
     room: usize,
     /// Bytes on their way, which will need room.
@@ -32,16 +32,16 @@ pub(super) struct Kept {
     sealed: bool,
 }
 
-impl Kept {
+impl NfsUncommittedWrites {
     /// With `room` bytes for each half, of which `in_flight` may be on their way at once.
     pub(super) fn new(room: usize, in_flight: usize) -> Self {
         // A half that is begun anew must hold all that is on its way.
         let room = room.max(2 * in_flight);
-        let half = || Half {
+        let half = || NfsUncommittedBatch {
             pieces: Vec::with_capacity(room / 4096 + 1),
             data: Vec::with_capacity(room),
         };
-        Kept {
+        NfsUncommittedWrites {
             older: half(),
             younger: half(),
             room,
@@ -76,12 +76,14 @@ impl Kept {
             return;
         };
         self.release(len);
-        self.younger.pieces.push(Piece { offset, len });
+        self.younger
+            .pieces
+            .push(NfsUncommittedRange { offset, len });
         self.younger.data.extend_from_slice(data);
     }
 
     /// A commit is sent: it is for the older half, and when that is empty for everything that is
-    /// kept now. Returns whether its end is to be told by [`Kept::committed`]; a commit before it
+    /// kept now. Returns whether its end is to be told by [`NfsUncommittedWrites::committed`]; a commit before it
     /// must have ended first.
     pub(super) fn seal(&mut self) -> bool {
         if self.sealed {
@@ -133,7 +135,7 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn kept(kept: &Kept) -> Vec<(u64, Vec<u8>)> {
+    fn kept(kept: &NfsUncommittedWrites) -> Vec<(u64, Vec<u8>)> {
         (0..)
             .map_while(|n| kept.piece(n))
             .map(|(offset, data)| (offset, data.to_vec()))
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_commit_is_for_what_was_answered_before_it() {
-        let mut all = Kept::new(100, 10);
+        let mut all = NfsUncommittedWrites::new(100, 10);
         assert!(all.promise(3) && all.promise(2));
         all.keep(0, b"abc");
         assert!(all.seal());
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn room_is_promised_before_it_is_used() {
-        let mut all = Kept::new(10, 4);
+        let mut all = NfsUncommittedWrites::new(10, 4);
         assert!(all.promise(6) && !all.promise(5) && all.promise(4));
         all.keep(0, &[1; 6]);
         assert!(!all.promise(1));

@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_nfs::{Address, Handle, Session, Share, Stable};
+use plimsoll_nfs::{NfsAddress, NfsFileHandle, NfsMount, NfsSession, StableHow};
 
-use crate::engine::{Engine, POOL_BYTES_MAX, affordable_slots, fill_random};
-use crate::error::Error;
+use crate::engine::{IoEngine, POOL_BYTES_MAX, affordable_slots, fill_random};
+use crate::error::EngineError;
 use crate::layout::PIECE_BYTES;
-use calls::Calls;
-use pipe::{Patience, Pipe};
-pub use tree::Tree;
+use calls::NfsDataClient;
+use pipe::{NfsEngine, NfsTimeouts};
+pub use tree::NfsFileLoopFiles;
 
 /// Memory that a connection of a worker takes besides its buffers, at most, for each byte of these:
 /// what is about to be sent, and what is kept until it is durable.
@@ -42,20 +42,20 @@ const LAYOUTS_MAX: u32 = 3;
 
 /// A directory of ours on an export.
 #[derive(Debug, Clone)]
-pub(crate) struct Export {
-    share: Arc<Share>,
+pub(crate) struct NfsExportDir {
+    share: Arc<NfsMount>,
     /// Below the export's root.
     directory: PathBuf,
 }
 
-impl Export {
+impl NfsExportDir {
     /// Mounts the export.
-    pub(crate) fn mount(address: &Address, directory: &Path) -> Result<Self, Error> {
-        let share = Share::mount(address).map_err(|source| Error::Io {
+    pub(crate) fn mount(address: &NfsAddress, directory: &Path) -> Result<Self, EngineError> {
+        let share = NfsMount::mount(address).map_err(|source| EngineError::Io {
             doing: format!("mount {address}"),
             source,
         })?;
-        Ok(Export {
+        Ok(NfsExportDir {
             share: Arc::new(share),
             directory: directory.into(),
         })
@@ -67,17 +67,18 @@ impl Export {
     }
 
     /// A connection for names below the directory.
-    pub(crate) fn names(&self) -> Result<Names, Error> {
-        let fault = |source| Error::Io {
+    pub(crate) fn names(&self) -> Result<NfsNameClient, EngineError> {
+        let fault = |source| EngineError::Io {
             doing: format!("connect to {}", self.share.address()),
             source,
         };
         let mut session = self.share.session().map_err(fault)?;
         let root = session.walk(&self.directory);
-        let (root, _) = root.map_err(|e| Error::at("find the directory", &self.directory, e))?;
-        Ok(Names {
+        let (root, _) =
+            root.map_err(|e| EngineError::at("find the directory", &self.directory, e))?;
+        Ok(NfsNameClient {
             session,
-            calls: Calls::new(Arc::clone(&self.share)),
+            calls: NfsDataClient::new(Arc::clone(&self.share)),
             root,
         })
     }
@@ -85,16 +86,21 @@ impl Export {
     /// A thread's view of the file sets of a loop.
     pub(crate) fn tree(
         &self,
-        trees: Arc<crate::trees::Trees>,
+        trees: Arc<crate::trees::FileLoopSets>,
         durable: bool,
-    ) -> Result<Tree, Error> {
+    ) -> Result<NfsFileLoopFiles, EngineError> {
         let names = self.names()?;
         let stable = if durable || self.share.address().sync {
-            Stable::File
+            StableHow::File
         } else {
-            Stable::Unstable
+            StableHow::Unstable
         };
-        Ok(Tree::new(names, trees, stable, Arc::clone(&self.share)))
+        Ok(NfsFileLoopFiles::new(
+            names,
+            trees,
+            stable,
+            Arc::clone(&self.share),
+        ))
     }
 
     /// Opens an engine on a file, every write `durable` or not, with its description.
@@ -104,18 +110,25 @@ impl Export {
         durable: bool,
         (depth, len_max): (u32, u32),
         seed: Seed,
-    ) -> Result<(Box<dyn Engine>, String), Error> {
+    ) -> Result<(Box<dyn IoEngine>, String), EngineError> {
         let file = self.handle(path)?;
         let slots = affordable_slots(depth, len_max).min(CALLS_MAX);
         // The data of a write are durable with what is needed to read them: what O_DSYNC asks.
         let stable = if durable || self.share.address().sync {
-            Stable::Data
+            StableHow::Data
         } else {
-            Stable::Unstable
+            StableHow::Unstable
         };
         let share = Arc::clone(&self.share);
-        let pipe = Pipe::open(share, file, (slots, len_max), stable, seed, Patience::USUAL);
-        let pipe = pipe.map_err(|source| Error::Io {
+        let pipe = NfsEngine::open(
+            share,
+            file,
+            (slots, len_max),
+            stable,
+            seed,
+            NfsTimeouts::USUAL,
+        );
+        let pipe = pipe.map_err(|source| EngineError::Io {
             doing: format!("connect to {}", self.share.address()),
             source,
         })?;
@@ -129,12 +142,14 @@ impl Export {
         Ok((Box::new(pipe), name))
     }
 
-    fn handle(&self, path: &Path) -> Result<Handle, Error> {
+    fn handle(&self, path: &Path) -> Result<NfsFileHandle, EngineError> {
         let mut session = self
             .share
             .session()
-            .map_err(|e| Error::at("reach", path, e))?;
-        let found = session.walk(path).map_err(|e| Error::at("open", path, e))?;
+            .map_err(|e| EngineError::at("reach", path, e))?;
+        let found = session
+            .walk(path)
+            .map_err(|e| EngineError::at("open", path, e))?;
         Ok(found.0)
     }
 
@@ -145,7 +160,7 @@ impl Export {
         bytes: u64,
         seed: Seed,
         stop: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), EngineError> {
         let mut names = self.names()?;
         let name = file_name(path)?;
         if names.is_whole(name, bytes) {
@@ -153,7 +168,7 @@ impl Export {
         }
         let made = names.new_file(name, false, path)?;
         let resized = names.session.resize(&made, 0);
-        resized.map_err(|e| Error::at("empty", path, e))?;
+        resized.map_err(|e| EngineError::at("empty", path, e))?;
         let mut rng = Rng::new(seed.derive("contents", 0));
         let written = names.write_random(&made, path, bytes, &mut rng, stop);
         if written.is_err() {
@@ -164,18 +179,18 @@ impl Export {
     }
 
     /// As [`crate::layout::empty_file`], of `bytes` zeros.
-    pub(crate) fn empty_file(&self, path: &Path, bytes: u64) -> Result<(), Error> {
+    pub(crate) fn empty_file(&self, path: &Path, bytes: u64) -> Result<(), EngineError> {
         let mut names = self.names()?;
         let made = names.new_file(file_name(path)?, false, path)?;
         for size in [0, bytes] {
             let resized = names.session.resize(&made, size);
-            resized.map_err(|e| Error::at("set the size of", path, e))?;
+            resized.map_err(|e| EngineError::at("set the size of", path, e))?;
         }
         Ok(())
     }
 
     /// As [`crate::layout::expect_file`].
-    pub(crate) fn expect_file(&self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn expect_file(&self, path: &Path) -> Result<(), EngineError> {
         let mut names = self.names()?;
         let found = names.session.find(&names.root, file_name(path)?);
         if found.is_ok_and(|(_, attributes)| attributes.is_file) {
@@ -185,11 +200,11 @@ impl Export {
     }
 
     /// As [`crate::layout::remove`].
-    pub(crate) fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
+    pub(crate) fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), EngineError> {
         let mut names = self.names()?;
         for path in paths {
             let removed = names.session.remove(&names.root, file_name(&path)?);
-            gone(removed).map_err(|e| Error::at("remove", &path, e))?;
+            gone(removed).map_err(|e| EngineError::at("remove", &path, e))?;
         }
         Ok(())
     }
@@ -205,30 +220,30 @@ pub(crate) fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn file_name(path: &Path) -> Result<&str, Error> {
+fn file_name(path: &Path) -> Result<&str, EngineError> {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.ok_or_else(|| Error::Workload(format!("'{}' names no file", path.display())))
+    name.ok_or_else(|| EngineError::Workload(format!("'{}' names no file", path.display())))
 }
 
 /// A connection for names and contents below a directory.
 #[derive(Debug)]
-pub(crate) struct Names {
-    pub(crate) session: Session,
-    calls: Calls,
+pub(crate) struct NfsNameClient {
+    pub(crate) session: NfsSession,
+    calls: NfsDataClient,
     /// The directory.
-    pub(crate) root: Handle,
+    pub(crate) root: NfsFileHandle,
 }
 
-impl Names {
+impl NfsNameClient {
     /// Makes a file, or gives the one that is there unless it must be made `anew`.
     pub(crate) fn new_file(
         &mut self,
         name: &str,
         anew: bool,
         path: &Path,
-    ) -> Result<Handle, Error> {
+    ) -> Result<NfsFileHandle, EngineError> {
         let made = self.session.create(&self.root, name, anew);
-        let (made, _) = made.map_err(|e| Error::at("create", path, e))?;
+        let (made, _) = made.map_err(|e| EngineError::at("create", path, e))?;
         Ok(made)
     }
 
@@ -244,19 +259,19 @@ impl Names {
     /// is restarted meanwhile it is done again.
     pub(crate) fn write_random(
         &mut self,
-        file: &Handle,
+        file: &NfsFileHandle,
         path: &Path,
         bytes: u64,
         rng: &mut Rng,
         stop: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), EngineError> {
         let mut attempt = 1;
         // Ends after so many attempts.
         loop {
             match self.write_random_once(file, path, bytes, rng, stop) {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) if attempt == LAYOUTS_MAX => {
-                    return Err(Error::at("make durable", path, error));
+                    return Err(EngineError::at("make durable", path, error));
                 }
                 Ok(Err(_)) => attempt += 1,
                 Err(error) => return Err(error),
@@ -267,24 +282,27 @@ impl Names {
     /// The inner error is of data that were answered and may be lost.
     fn write_random_once(
         &mut self,
-        file: &Handle,
+        file: &NfsFileHandle,
         path: &Path,
         bytes: u64,
         rng: &mut Rng,
         stop: &AtomicBool,
-    ) -> Result<io::Result<()>, Error> {
+    ) -> Result<io::Result<()>, EngineError> {
         let mut piece = vec![0; PIECE_BYTES.min(to_usize(bytes))];
         let (mut offset, mut verifier) = (0, None);
         while offset < bytes {
             if stop.load(Ordering::Relaxed) {
-                return Err(Error::Stopped(format!("lay out '{}'", path.display())));
+                return Err(EngineError::Stopped(format!(
+                    "lay out '{}'",
+                    path.display()
+                )));
             }
             let len = piece.len().min(to_usize(bytes - offset));
             fill_random(&mut piece[..len], rng);
             let written = self
                 .calls
-                .write_all(file, offset, &piece[..len], Stable::Unstable)
-                .map_err(|e| Error::at("write the contents of", path, e))?;
+                .write_all(file, offset, &piece[..len], StableHow::Unstable)
+                .map_err(|e| EngineError::at("write the contents of", path, e))?;
             verifier = match calls::agree(verifier, written) {
                 Ok(verifier) => verifier,
                 Err(error) => return Ok(Err(error)),

@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_nfs::wire::{self, Answer, Ask};
-use plimsoll_nfs::{Handle, Line, Share, Stable};
+use plimsoll_nfs::wire::{self, RpcReply, RpcRequest};
+use plimsoll_nfs::{NfsFileHandle, NfsMount, RpcConnection, StableHow};
 use rustix::io::Errno;
 
-use super::kept::Kept;
-use crate::clock::Clock;
-use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
-use crate::error::Error;
+use super::kept::NfsUncommittedWrites;
+use crate::clock::RunClock;
+use crate::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, buffers, fits};
+use crate::error::EngineError;
 use crate::sys::clock::HostClock;
 use crate::sys::clock::nap;
 
@@ -37,7 +37,7 @@ const NONSENSE_MAX: u32 = 3;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct NfsTimeouts {
     /// A call that is unanswered so long is sent again on a new connection.
     pub(super) call: Nanos,
     /// An operation ends with `ETIMEDOUT` so long after it was handed over.
@@ -48,9 +48,9 @@ pub(super) struct Patience {
     pub(super) dial: Nanos,
 }
 
-impl Patience {
+impl NfsTimeouts {
     /// For servers that may be restarted, as those under test are.
-    pub(super) const USUAL: Patience = Patience {
+    pub(super) const USUAL: NfsTimeouts = NfsTimeouts {
         call: Nanos(15_000_000_000),
         operation: Nanos(60_000_000_000),
         pause: Nanos(100_000_000),
@@ -60,7 +60,7 @@ impl Patience {
 
 /// Where an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NfsOpState {
     Free,
     /// Waits to be sent.
     Held,
@@ -72,15 +72,15 @@ enum State {
 
 /// A slot, or one of our own calls.
 #[derive(Debug, Clone, Copy)]
-struct Job {
-    state: State,
-    kind: Kind,
+struct NfsOpSlot {
+    state: NfsOpState,
+    kind: OpKind,
     offset: u64,
     len: u32,
     moved: u32,
     number: u32,
     /// What the call that is in flight asks for, and for how many bytes.
-    ask: Ask,
+    ask: RpcRequest,
     asked: u32,
     /// When the operation was handed over, and its last call was sent.
     begun: Nanos,
@@ -89,14 +89,14 @@ struct Job {
     seals: bool,
 }
 
-const IDLE: Job = Job {
-    state: State::Free,
-    kind: Kind::Read,
+const IDLE: NfsOpSlot = NfsOpSlot {
+    state: NfsOpState::Free,
+    kind: OpKind::Read,
     offset: 0,
     len: 0,
     moved: 0,
     number: 0,
-    ask: Ask::Commit,
+    ask: RpcRequest::Commit,
     asked: 0,
     begun: Nanos(0),
     sent: Nanos(0),
@@ -105,21 +105,21 @@ const IDLE: Job = Job {
 
 /// The engine.
 #[derive(Debug)]
-pub(super) struct Pipe {
-    share: Arc<Share>,
-    file: Handle,
-    stable: Stable,
-    line: Option<Line>,
+pub(super) struct NfsEngine {
+    share: Arc<NfsMount>,
+    file: NfsFileHandle,
+    stable: StableHow,
+    line: Option<RpcConnection>,
     /// Not before then: the next attempt to connect, or to send.
     not_before: Nanos,
     clock: HostClock,
-    patience: Patience,
-    buffers: Vec<Buffer>,
+    patience: NfsTimeouts,
+    buffers: Vec<IoBuffer>,
     /// One for each slot, then our own commit, then what writes again.
-    jobs: Vec<Job>,
+    jobs: Vec<NfsOpSlot>,
     held: VecDeque<u32>,
-    ended: Vec<Completion>,
-    kept: Kept,
+    ended: Vec<IoCompletion>,
+    kept: NfsUncommittedWrites,
     verifier: Option<[u8; 8]>,
     /// The piece of what is kept that is written again next, while that is done.
     repair: Option<usize>,
@@ -136,25 +136,25 @@ pub(super) struct Pipe {
     len_max: u32,
 }
 
-impl Pipe {
+impl NfsEngine {
     /// An engine of `slots` slots on `file`, for requests of at most `len_max` bytes, writing as
     /// durably as `stable`.
     pub(super) fn open(
-        share: Arc<Share>,
-        file: Handle,
+        share: Arc<NfsMount>,
+        file: NfsFileHandle,
         (slots, len_max): (u32, u32),
-        stable: Stable,
+        stable: StableHow,
         seed: Seed,
-        patience: Patience,
+        patience: NfsTimeouts,
     ) -> io::Result<Self> {
         let limits = share.limits();
         let call_bytes = len_max.min(limits.read_bytes.max(limits.write_bytes));
         let in_flight = slots as usize * call_bytes as usize;
         let kept = match stable {
-            Stable::Unstable => Kept::new(KEPT_BYTES, in_flight),
-            Stable::Data | Stable::File => Kept::new(0, 0),
+            StableHow::Unstable => NfsUncommittedWrites::new(KEPT_BYTES, in_flight),
+            StableHow::Data | StableHow::File => NfsUncommittedWrites::new(0, 0),
         };
-        let mut pipe = Pipe {
+        let mut pipe = NfsEngine {
             share,
             file,
             stable,
@@ -181,7 +181,7 @@ impl Pipe {
         Ok(pipe)
     }
 
-    fn dial(&self) -> io::Result<Line> {
+    fn dial(&self) -> io::Result<RpcConnection> {
         let calls = saturating_u32(self.jobs.len() as u64);
         let limit = Duration::from_nanos(self.patience.dial.0);
         self.share.line(self.len_max, calls, limit)
@@ -229,35 +229,35 @@ impl Pipe {
         let (left, offset) = (job.len - job.moved, job.offset + u64::from(job.moved));
         let mut data: &[u8] = &[];
         (job.ask, job.asked) = match job.kind {
-            Kind::Read => {
+            OpKind::Read => {
                 let len = left.min(limits.read_bytes);
-                (Ask::Read { offset, len }, len)
+                (RpcRequest::Read { offset, len }, len)
             }
-            Kind::Write if slot as usize == rewriter => {
+            OpKind::Write if slot as usize == rewriter => {
                 let piece = self.repair.and_then(|number| self.kept.piece(number));
                 let Some((offset, bytes)) = piece else {
                     return false;
                 };
                 data = bytes;
-                let stable = Stable::File;
+                let stable = StableHow::File;
                 (
-                    Ask::Write { offset, stable },
+                    RpcRequest::Write { offset, stable },
                     saturating_u32(data.len() as u64),
                 )
             }
-            Kind::Write => {
+            OpKind::Write => {
                 let len = left.min(limits.write_bytes);
-                if self.stable == Stable::Unstable && !self.kept.promise(len) {
+                if self.stable == StableHow::Unstable && !self.kept.promise(len) {
                     return false;
                 }
                 let from = job.moved as usize;
                 data = &self.buffers[slot as usize].bytes()[from..from + len as usize];
                 let stable = self.stable;
-                (Ask::Write { offset, stable }, len)
+                (RpcRequest::Write { offset, stable }, len)
             }
             _ => {
                 job.seals = self.kept.seal();
-                (Ask::Commit, 0)
+                (RpcRequest::Commit, 0)
             }
         };
         if job.number == 0 {
@@ -268,7 +268,7 @@ impl Pipe {
             self.jobs[slot as usize].number = self.round * count + slot;
         }
         let job = &mut self.jobs[slot as usize];
-        (job.state, job.sent) = (State::Flying, now);
+        (job.state, job.sent) = (NfsOpState::Flying, now);
         line.queue(job.number, &self.file, job.ask, data);
         self.flying += 1;
         true
@@ -277,14 +277,14 @@ impl Pipe {
     /// The room for data that are not durable is used up: a commit of our own makes some.
     fn commit_for_room(&mut self, now: Nanos) {
         let own = self.own_commit();
-        if self.jobs[own as usize].state == State::Free && self.repair.is_none() {
-            self.start_own(own, Kind::Fsync, now);
+        if self.jobs[own as usize].state == NfsOpState::Free && self.repair.is_none() {
+            self.start_own(own, OpKind::Fsync, now);
         }
     }
 
-    fn start_own(&mut self, slot: u32, kind: Kind, now: Nanos) {
-        self.jobs[slot as usize] = Job {
-            state: State::Held,
+    fn start_own(&mut self, slot: u32, kind: OpKind, now: Nanos) {
+        self.jobs[slot as usize] = NfsOpSlot {
+            state: NfsOpState::Held,
             kind,
             begun: now,
             ..IDLE
@@ -298,14 +298,14 @@ impl Pipe {
     fn begin_repair(&mut self, now: Nanos) {
         if self.repair.is_some() && self.flying == 0 {
             let rewriter = self.rewriter();
-            if self.jobs[rewriter as usize].state != State::Free {
+            if self.jobs[rewriter as usize].state != NfsOpState::Free {
                 return;
             }
             if self
                 .repair
                 .is_some_and(|number| self.kept.piece(number).is_some())
             {
-                self.start_own(rewriter, Kind::Write, now);
+                self.start_own(rewriter, OpKind::Write, now);
             } else {
                 self.end_repair(Ok(0));
             }
@@ -317,7 +317,7 @@ impl Pipe {
         self.kept.clear();
         let mut told = false;
         for slot in 0..self.jobs.len() {
-            if self.jobs[slot].state == State::AwaitsRepair {
+            if self.jobs[slot].state == NfsOpState::AwaitsRepair {
                 told |= slot < self.buffers.len();
                 self.end(saturating_u32(slot as u64), result);
             }
@@ -341,16 +341,16 @@ impl Pipe {
     fn end(&mut self, slot: u32, result: Result<u64, i32>) {
         let job = &mut self.jobs[slot as usize];
         let kind = job.kind;
-        job.state = State::Free;
+        job.state = NfsOpState::Free;
         if (slot as usize) < self.buffers.len() {
             let result = match (kind, self.lost) {
-                (Kind::Fsync, Some(errno)) => {
+                (OpKind::Fsync, Some(errno)) => {
                     self.lost = None;
                     Err(errno)
                 }
                 _ => result,
             };
-            self.ended.push(Completion { slot, result });
+            self.ended.push(IoCompletion { slot, result });
         } else {
             self.probing &= slot != self.own_commit();
             self.lost = result.err().or(self.lost);
@@ -360,7 +360,7 @@ impl Pipe {
     /// More of an operation is to be done, by another call.
     fn hold(&mut self, slot: u32) {
         let job = &mut self.jobs[slot as usize];
-        (job.state, job.number) = (State::Held, 0);
+        (job.state, job.number) = (NfsOpState::Held, 0);
         self.held.push_back(slot);
     }
 
@@ -376,24 +376,24 @@ impl Pipe {
             };
             let slot = number as usize % self.jobs.len();
             let job = &mut self.jobs[slot];
-            if job.state != State::Flying || job.number != number {
-                return Err(wire::Malformed("it answers what was not asked").into());
+            if job.state != NfsOpState::Flying || job.number != number {
+                return Err(wire::RpcReplyError("it answers what was not asked").into());
             }
             let answer = wire::answer(record, job.ask, job.asked)?;
             let outcome = match answer {
-                Answer::Read { data, end } => {
+                RpcReply::Read { data, end } => {
                     let from = job.moved as usize;
                     let buffer = self.buffers[slot].bytes_mut();
                     buffer[from..from + data.len()].copy_from_slice(data);
-                    Outcome::Moved(data.len(), end || data.is_empty())
+                    NfsReplySummary::Moved(data.len(), end || data.is_empty())
                 }
-                Answer::Written {
+                RpcReply::Written {
                     count,
                     committed,
                     verifier,
-                } => Outcome::Written(count, committed, verifier),
-                Answer::Committed { verifier } => Outcome::Committed(verifier),
-                Answer::Failed(errno) => Outcome::Failed(errno),
+                } => NfsReplySummary::Written(count, committed, verifier),
+                RpcReply::Committed { verifier } => NfsReplySummary::Committed(verifier),
+                RpcReply::Failed(errno) => NfsReplySummary::Failed(errno),
             };
             self.nonsense = 0;
             self.flying -= 1;
@@ -401,11 +401,11 @@ impl Pipe {
         }
     }
 
-    fn took(&mut self, slot: u32, outcome: Outcome, now: Nanos) {
+    fn took(&mut self, slot: u32, outcome: NfsReplySummary, now: Nanos) {
         let job = self.jobs[slot as usize];
         match outcome {
-            Outcome::Failed(errno) => self.failed(slot, errno, now),
-            Outcome::Moved(len, is_last) => {
+            NfsReplySummary::Failed(errno) => self.failed(slot, errno, now),
+            NfsReplySummary::Moved(len, is_last) => {
                 let job = &mut self.jobs[slot as usize];
                 job.moved += saturating_u32(len as u64);
                 if is_last || job.moved == job.len {
@@ -415,10 +415,10 @@ impl Pipe {
                     self.hold(slot);
                 }
             }
-            Outcome::Written(count, committed, verifier) if slot == self.rewriter() => {
+            NfsReplySummary::Written(count, committed, verifier) if slot == self.rewriter() => {
                 self.verifier = Some(verifier);
-                let short = count < job.asked || committed == Stable::Unstable;
-                self.jobs[slot as usize].state = State::Free;
+                let short = count < job.asked || committed == StableHow::Unstable;
+                self.jobs[slot as usize].state = NfsOpState::Free;
                 match self.repair {
                     Some(_) if short => self.end_repair(Err(Errno::IO.raw_os_error())),
                     Some(piece) => self.repair = Some(piece + 1),
@@ -426,14 +426,14 @@ impl Pipe {
                 }
                 self.begin_repair(now);
             }
-            Outcome::Written(count, committed, verifier) => {
+            NfsReplySummary::Written(count, committed, verifier) => {
                 self.written(slot, count, committed, verifier);
             }
-            Outcome::Committed(verifier) => {
+            NfsReplySummary::Committed(verifier) => {
                 self.probing &= slot != self.own_commit();
                 self.note(verifier);
                 if self.repair.is_some() {
-                    self.jobs[slot as usize].state = State::AwaitsRepair;
+                    self.jobs[slot as usize].state = NfsOpState::AwaitsRepair;
                     return;
                 }
                 if job.seals {
@@ -444,19 +444,19 @@ impl Pipe {
         }
     }
 
-    fn written(&mut self, slot: u32, count: u32, committed: Stable, verifier: [u8; 8]) {
+    fn written(&mut self, slot: u32, count: u32, committed: StableHow, verifier: [u8; 8]) {
         let job = self.jobs[slot as usize];
-        let unstable = self.stable == Stable::Unstable;
+        let unstable = self.stable == StableHow::Unstable;
         self.note(verifier);
         if unstable {
             self.kept.release(job.asked);
         }
-        let broken_word = !unstable && committed == Stable::Unstable;
+        let broken_word = !unstable && committed == StableHow::Unstable;
         if count == 0 || broken_word {
             self.end(slot, Err(Errno::IO.raw_os_error()));
             return;
         }
-        if committed == Stable::Unstable {
+        if committed == StableHow::Unstable {
             let from = job.moved as usize;
             let data = &self.buffers[slot as usize].bytes()[from..from + count as usize];
             self.kept.promise(count);
@@ -479,7 +479,7 @@ impl Pipe {
             self.not_before = now + self.patience.pause;
             self.hold(slot);
         } else if slot == self.rewriter() {
-            self.jobs[slot as usize].state = State::Free;
+            self.jobs[slot as usize].state = NfsOpState::Free;
             self.end_repair(Err(errno));
         } else {
             self.end(slot, Err(errno));
@@ -490,7 +490,7 @@ impl Pipe {
     fn forget_call(&mut self, slot: u32) {
         let rewriter = self.rewriter();
         let job = &mut self.jobs[slot as usize];
-        if job.kind == Kind::Write && slot != rewriter && self.stable == Stable::Unstable {
+        if job.kind == OpKind::Write && slot != rewriter && self.stable == StableHow::Unstable {
             self.kept.release(job.asked);
         }
         if std::mem::take(&mut job.seals) {
@@ -503,12 +503,12 @@ impl Pipe {
         self.line = None;
         self.not_before = now;
         let mut again: Vec<u32> = (0..saturating_u32(self.jobs.len() as u64))
-            .filter(|slot| self.jobs[*slot as usize].state == State::Flying)
+            .filter(|slot| self.jobs[*slot as usize].state == NfsOpState::Flying)
             .collect();
         again.sort_by_key(|slot| self.jobs[*slot as usize].begun);
         for slot in again.into_iter().rev() {
             self.forget_call(slot);
-            self.jobs[slot as usize].state = State::Held;
+            self.jobs[slot as usize].state = NfsOpState::Held;
             self.held.push_front(slot);
         }
         self.flying = 0;
@@ -539,14 +539,13 @@ impl Pipe {
             return;
         }
         self.next_look = now + self.patience.pause;
-        let busy = |job: &&Job| job.state != State::Free;
-        let is_late = |job: &Job, since: Nanos, limit: Nanos| {
-            job.state != State::Free && now.since(since) > limit
+        let busy = |job: &&NfsOpSlot| job.state != NfsOpState::Free;
+        let is_late = |job: &NfsOpSlot, since: Nanos, limit: Nanos| {
+            job.state != NfsOpState::Free && now.since(since) > limit
         };
-        let silent =
-            self.jobs.iter().filter(busy).any(|job| {
-                job.state == State::Flying && is_late(job, job.sent, self.patience.call)
-            });
+        let silent = self.jobs.iter().filter(busy).any(|job| {
+            job.state == NfsOpState::Flying && is_late(job, job.sent, self.patience.call)
+        });
         if silent {
             self.give_up_line(now);
         }
@@ -555,14 +554,14 @@ impl Pipe {
             if !is_late(&job, job.begun, self.patience.operation) {
                 continue;
             }
-            if job.state == State::Flying {
+            if job.state == NfsOpState::Flying {
                 // Its answer may still come, and must find nobody.
                 self.give_up_line(now);
             }
             self.held.retain(|other| *other != slot);
             let timed_out = Err(Errno::TIMEDOUT.raw_os_error());
             if slot == self.rewriter() {
-                self.jobs[slot as usize].state = State::Free;
+                self.jobs[slot as usize].state = NfsOpState::Free;
                 self.end_repair(timed_out);
             } else {
                 self.end(slot, timed_out);
@@ -571,7 +570,7 @@ impl Pipe {
     }
 
     /// One turn of the connection.
-    fn turn(&mut self, now: Nanos) -> Result<(), Error> {
+    fn turn(&mut self, now: Nanos) -> Result<(), EngineError> {
         self.connect(now);
         self.send_held(now);
         let Some(line) = &mut self.line else {
@@ -587,7 +586,7 @@ impl Pipe {
             self.nonsense += 1;
             if self.nonsense >= NONSENSE_MAX {
                 let doing = format!("speak NFS with {}", self.share.address());
-                return Err(Error::Io {
+                return Err(EngineError::Io {
                     doing,
                     source: error,
                 });
@@ -597,13 +596,13 @@ impl Pipe {
         Ok(())
     }
 
-    fn wait(&mut self, time: Nanos, now: Nanos) -> Result<(), Error> {
+    fn wait(&mut self, time: Nanos, now: Nanos) -> Result<(), EngineError> {
         let pause = match &self.line {
             // Something held may go before anything arrives.
             _ if now < self.not_before => time.min(self.not_before.since(now)),
             Some(line) if self.flying > 0 || line.has_unsent() => {
                 let waited = line.wait(Duration::from_nanos(time.0));
-                return waited.map_err(|source| Error::Io {
+                return waited.map_err(|source| EngineError::Io {
                     doing: format!("wait for {}", self.share.address()),
                     source,
                 });
@@ -618,19 +617,19 @@ impl Pipe {
 
 /// An answer without its bytes.
 #[derive(Clone, Copy)]
-enum Outcome {
+enum NfsReplySummary {
     /// So many bytes were read, and whether there are no more.
     Moved(usize, bool),
-    Written(u32, Stable, [u8; 8]),
+    Written(u32, StableHow, [u8; 8]),
     Committed([u8; 8]),
     Failed(i32),
 }
 
-impl Engine for Pipe {
+impl IoEngine for NfsEngine {
     fn describe(&self) -> String {
         let how = match self.stable {
-            Stable::Unstable => "unstable writes, made durable by COMMIT",
-            Stable::Data | Stable::File => "every write durable",
+            StableHow::Unstable => "unstable writes, made durable by COMMIT",
+            StableHow::Data | StableHow::File => "every write durable",
         };
         format!("NFSv3 in this program, one connection ({how})")
     }
@@ -640,24 +639,24 @@ impl Engine for Pipe {
     }
 
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        let is_free = self.jobs[slot as usize].state == State::Free;
+        let is_free = self.jobs[slot as usize].state == NfsOpState::Free;
         assert!(is_free, "the slot is free");
         self.buffers[slot as usize].bytes_mut()
     }
 
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
-        let is_free = self.jobs[slot as usize].state == State::Free;
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
+        let is_free = self.jobs[slot as usize].state == NfsOpState::Free;
         assert!(is_free, "the slot is free");
         let room = self.buffers[slot as usize].bytes().len();
         assert!(fits(request, room), "the request fits its buffer");
         let kind = match request.kind {
-            Kind::Read | Kind::Write => request.kind,
+            OpKind::Read | OpKind::Write => request.kind,
             // Closing makes durable what the program wrote, as it does in a kernel's client.
-            Kind::Fsync | Kind::Fdatasync | Kind::SyncAll | Kind::Close => Kind::Fsync,
-            other => return Err(Unsupported(other)),
+            OpKind::Fsync | OpKind::Fdatasync | OpKind::SyncAll | OpKind::Close => OpKind::Fsync,
+            other => return Err(UnsupportedOp(other)),
         };
-        self.jobs[slot as usize] = Job {
-            state: State::Held,
+        self.jobs[slot as usize] = NfsOpSlot {
+            state: NfsOpState::Held,
             kind,
             offset: request.offset,
             len: request.len,
@@ -668,7 +667,7 @@ impl Engine for Pipe {
         Ok(())
     }
 
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         let now = self.clock.now();
         for job in &mut self.jobs {
             if job.begun == Nanos::MAX {
@@ -685,7 +684,7 @@ impl Engine for Pipe {
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         done.append(&mut self.ended);
     }
 }

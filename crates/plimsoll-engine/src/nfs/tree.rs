@@ -11,45 +11,50 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use plimsoll_core::op::{Kind, Request};
-use plimsoll_nfs::{Handle, Session, Share, Stable};
+use plimsoll_core::op::{OpKind, OpRequest};
+use plimsoll_nfs::{NfsFileHandle, NfsMount, NfsSession, StableHow};
 use rustix::io::Errno;
 
-use super::Names;
-use super::calls::{Calls, Verifier, agree};
+use super::NfsNameClient;
+use super::calls::{NfsDataClient, NfsWriteVerifier, agree};
 use crate::source::scramble;
-use crate::trees::Trees;
+use crate::trees::FileLoopSets;
 
 #[derive(Debug)]
-struct Opened {
+struct NfsOpenFile {
     number: u32,
-    file: Handle,
+    file: NfsFileHandle,
     size_bytes: u64,
     /// What the server said when something was written that is not durable.
-    unstable: Option<Verifier>,
+    unstable: Option<NfsWriteVerifier>,
     /// Whether some of that was lost.
     lost: bool,
 }
 
 /// The files of a loop, for one of its threads.
 #[derive(Debug)]
-pub struct Tree {
-    share: Arc<Share>,
+pub struct NfsFileLoopFiles {
+    share: Arc<NfsMount>,
     /// `None` after it broke, until it is needed again.
-    session: Option<Session>,
-    calls: Calls,
-    root: Handle,
-    trees: Arc<Trees>,
-    stable: Stable,
-    directories: BTreeMap<String, Handle>,
-    open: Vec<Opened>,
+    session: Option<NfsSession>,
+    calls: NfsDataClient,
+    root: NfsFileHandle,
+    trees: Arc<FileLoopSets>,
+    stable: StableHow,
+    directories: BTreeMap<String, NfsFileHandle>,
+    open: Vec<NfsOpenFile>,
     /// The path of the file in use.
     path: String,
 }
 
-impl Tree {
-    pub(super) fn new(names: Names, trees: Arc<Trees>, stable: Stable, share: Arc<Share>) -> Self {
-        Tree {
+impl NfsFileLoopFiles {
+    pub(super) fn new(
+        names: NfsNameClient,
+        trees: Arc<FileLoopSets>,
+        stable: StableHow,
+        share: Arc<NfsMount>,
+    ) -> Self {
+        NfsFileLoopFiles {
             share,
             session: Some(names.session),
             calls: names.calls,
@@ -64,24 +69,24 @@ impl Tree {
 
     /// Carries out `request` with `buffer`, and waits for its end. The error is the system's
     /// number.
-    pub(crate) fn perform(&mut self, request: &Request, buffer: &mut [u8]) -> Result<u64, i32> {
+    pub(crate) fn perform(&mut self, request: &OpRequest, buffer: &mut [u8]) -> Result<u64, i32> {
         let moved = match request.kind {
-            Kind::Open | Kind::Create => self.open(request),
-            Kind::Close => self.close(request.file),
-            Kind::Delete => self.on_name(request.file, |session, directory, name| {
+            OpKind::Open | OpKind::Create => self.open(request),
+            OpKind::Close => self.close(request.file),
+            OpKind::Delete => self.on_name(request.file, |session, directory, name| {
                 session.remove(directory, name)
             }),
-            Kind::Stat => self.on_name(request.file, |session, directory, name| {
+            OpKind::Stat => self.on_name(request.file, |session, directory, name| {
                 session.find(directory, name).map(drop)
             }),
-            Kind::SyncAll => self.commit_all(),
+            OpKind::SyncAll => self.commit_all(),
             _ => self.on_open_file(request, buffer),
         };
         moved.map_err(|error| error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
     }
 
-    fn open(&mut self, request: &Request) -> io::Result<u64> {
-        let creates = request.kind == Kind::Create;
+    fn open(&mut self, request: &OpRequest) -> io::Result<u64> {
+        let creates = request.kind == OpKind::Create;
         let mut found = None;
         self.on_name(request.file, |session, directory, name| {
             found = Some(match creates {
@@ -91,7 +96,7 @@ impl Tree {
             Ok(())
         })?;
         if let Some((file, attributes)) = found {
-            self.open.push(Opened {
+            self.open.push(NfsOpenFile {
                 number: request.file,
                 file,
                 size_bytes: attributes.size_bytes,
@@ -106,7 +111,7 @@ impl Tree {
     fn on_name(
         &mut self,
         number: u32,
-        act: impl FnOnce(&mut Session, &Handle, &str) -> io::Result<()>,
+        act: impl FnOnce(&mut NfsSession, &NfsFileHandle, &str) -> io::Result<()>,
     ) -> io::Result<u64> {
         self.trees.write_path(number, &mut self.path);
         let session = match &mut self.session {
@@ -152,18 +157,18 @@ impl Tree {
         Ok(0)
     }
 
-    fn on_open_file(&mut self, request: &Request, buffer: &mut [u8]) -> io::Result<u64> {
+    fn on_open_file(&mut self, request: &OpRequest, buffer: &mut [u8]) -> io::Result<u64> {
         let place = self.place(request.file)?;
         let opened = &mut self.open[place];
         let len = request.len as usize;
         match request.kind {
-            Kind::Fsync | Kind::Fdatasync => commit(&mut self.calls, opened, true),
-            Kind::Read => {
+            OpKind::Fsync | OpKind::Fdatasync => commit(&mut self.calls, opened, true),
+            OpKind::Read => {
                 let (moved, _) =
                     read_all(&mut self.calls, opened, request.offset, &mut buffer[..len])?;
                 Ok(moved)
             }
-            Kind::ReadWhole => {
+            OpKind::ReadWhole => {
                 let mut offset = 0;
                 // As for a local file: nobody appends faster than this reads without end.
                 loop {
@@ -175,12 +180,12 @@ impl Tree {
                     }
                 }
             }
-            Kind::Write => self.write(place, request.offset, &buffer[..len]),
-            Kind::Append => {
+            OpKind::Write => self.write(place, request.offset, &buffer[..len]),
+            OpKind::Append => {
                 let end = opened.size_bytes;
                 self.write(place, end, &buffer[..len])
             }
-            Kind::WriteWhole => {
+            OpKind::WriteWhole => {
                 let bytes = self.trees.designated_bytes(request.file);
                 self.write_whole(place, &mut buffer[..len], bytes)
             }
@@ -219,7 +224,7 @@ impl Tree {
 }
 
 /// Makes what was written durable; what need not be asked for is only when `always`.
-fn commit(calls: &mut Calls, opened: &mut Opened, always: bool) -> io::Result<u64> {
+fn commit(calls: &mut NfsDataClient, opened: &mut NfsOpenFile, always: bool) -> io::Result<u64> {
     let unstable = opened.unstable.take();
     if unstable.is_some() || always {
         calls.commit(&opened.file, unstable)?;
@@ -232,8 +237,8 @@ fn commit(calls: &mut Calls, opened: &mut Opened, always: bool) -> io::Result<u6
 
 /// Reads until the buffer is full or the file ends; whether it has ended.
 fn read_all(
-    calls: &mut Calls,
-    opened: &Opened,
+    calls: &mut NfsDataClient,
+    opened: &NfsOpenFile,
     offset: u64,
     buffer: &mut [u8],
 ) -> io::Result<(u64, bool)> {
@@ -248,7 +253,11 @@ fn read_all(
     Ok((done as u64, false))
 }
 
-fn walk(session: &mut Session, root: Handle, directory: &str) -> io::Result<Handle> {
+fn walk(
+    session: &mut NfsSession,
+    root: NfsFileHandle,
+    directory: &str,
+) -> io::Result<NfsFileHandle> {
     let mut here = root;
     for name in directory.split('/').filter(|name| !name.is_empty()) {
         here = session.find(&here, name)?.0;

@@ -7,23 +7,23 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_nfs::Handle;
+use plimsoll_nfs::NfsFileHandle;
 
-use super::{Export, Names, gone};
-use crate::error::Error;
+use super::{NfsExportDir, NfsNameClient, gone};
+use crate::error::EngineError;
 use crate::trees::layout::{order, stopped};
-use crate::trees::{Grove, Known};
+use crate::trees::{FileSetState, FileSetsByName};
 
 /// Directories by their paths below that of the sets.
-type Directories = BTreeMap<String, Handle>;
+type Directories = BTreeMap<String, NfsFileHandle>;
 
 /// Makes the directories and the existing files of `sets`.
 pub(crate) fn lay_out(
-    export: &Export,
-    sets: &Known,
+    export: &NfsExportDir,
+    sets: &FileSetsByName,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     let mut names = export.names()?;
     for grove in sets.values() {
         let directories = make_directories(&mut names, grove)?;
@@ -32,14 +32,17 @@ pub(crate) fn lay_out(
     Ok(())
 }
 
-fn make_directories(names: &mut Names, grove: &Grove) -> Result<Directories, Error> {
+fn make_directories(
+    names: &mut NfsNameClient,
+    grove: &FileSetState,
+) -> Result<Directories, EngineError> {
     let mut made = Directories::new();
     for path in paths(grove) {
         let (above, name) = split(&path);
         let above = made.get(above).copied().unwrap_or(names.root);
         let handle = names.session.make_directory(&above, name).map_err(|e| {
             let doing = "create a directory of the file set; is the target empty?";
-            Error::at(doing, Path::new(&path), e)
+            EngineError::at(doing, Path::new(&path), e)
         })?;
         made.insert(path, handle);
     }
@@ -47,7 +50,7 @@ fn make_directories(names: &mut Names, grove: &Grove) -> Result<Directories, Err
 }
 
 /// The directories of a set, those above before those below.
-fn paths(grove: &Grove) -> impl Iterator<Item = String> {
+fn paths(grove: &FileSetState) -> impl Iterator<Item = String> {
     let below = grove.shape.directories().iter();
     below.map(|below| format!("{}{below}", grove.name))
 }
@@ -57,12 +60,12 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 fn write_files(
-    names: &mut Names,
+    names: &mut NfsNameClient,
     directories: &Directories,
-    grove: &Grove,
+    grove: &FileSetState,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     let mut path = String::new();
     let mut rng = Rng::new(seed.derive("contents", 0));
     for file in order(grove, seed) {
@@ -73,7 +76,7 @@ fn write_files(
         let directory = directories.get(directory).copied().unwrap_or(names.root);
         let made = names.session.create(&directory, name, true).map_err(|e| {
             let doing = "create a file of the set; is the directory empty?";
-            Error::at(doing, Path::new(&path), e)
+            EngineError::at(doing, Path::new(&path), e)
         })?;
         let bytes = grove.slots.designated_bytes(file);
         if bytes > 0 {
@@ -84,13 +87,17 @@ fn write_files(
 }
 
 /// The files of a set in the order in which its directories list them.
-pub(crate) fn listing(export: &Export, grove: &Grove) -> Result<Vec<u32>, Error> {
+pub(crate) fn listing(
+    export: &NfsExportDir,
+    grove: &FileSetState,
+) -> Result<Vec<u32>, EngineError> {
     let mut names = export.names()?;
     let mut files = Vec::new();
     for path in paths(grove) {
         let handle = find(&mut names, &path)?;
         let found = names.session.list(&handle);
-        let found = found.map_err(|e| Error::at("list the directory", Path::new(&path), e))?;
+        let found =
+            found.map_err(|e| EngineError::at("list the directory", Path::new(&path), e))?;
         for name in found {
             // Directories have names of digits too.
             if let Some(number) = grove.number_of(&name)
@@ -103,24 +110,26 @@ pub(crate) fn listing(export: &Export, grove: &Grove) -> Result<Vec<u32>, Error>
     Ok(files)
 }
 
-fn is_file_of(grove: &Grove, number: u32, directory: &str, name: &str) -> bool {
+fn is_file_of(grove: &FileSetState, number: u32, directory: &str, name: &str) -> bool {
     let mut path = String::new();
     grove.push_path(number, &mut path);
     split(&path) == (directory, name)
 }
 
-fn find(names: &mut Names, path: &str) -> Result<Handle, Error> {
+fn find(names: &mut NfsNameClient, path: &str) -> Result<NfsFileHandle, EngineError> {
     let mut here = names.root;
     for name in path.split('/') {
         let found = names.session.find(&here, name);
-        here = found.map_err(|e| Error::at("find", Path::new(path), e))?.0;
+        here = found
+            .map_err(|e| EngineError::at("find", Path::new(path), e))?
+            .0;
     }
     Ok(here)
 }
 
 /// Removes every file and directory of `sets` that the layout or a run may have made; those that are
 /// gone already are fine.
-pub(crate) fn remove(export: &Export, sets: &Known) -> Result<(), Error> {
+pub(crate) fn remove(export: &NfsExportDir, sets: &FileSetsByName) -> Result<(), EngineError> {
     let mut names = export.names()?;
     for grove in sets.values() {
         let mut above = Directories::new();
@@ -136,7 +145,7 @@ pub(crate) fn remove(export: &Export, sets: &Known) -> Result<(), Error> {
             let (directory, name) = split(&path);
             if let Some(directory) = above.get(directory) {
                 let removed = names.session.remove(directory, name);
-                gone(removed).map_err(|e| Error::at("remove", Path::new(&path), e))?;
+                gone(removed).map_err(|e| EngineError::at("remove", Path::new(&path), e))?;
             }
         }
         let all: Vec<String> = paths(grove).collect();
@@ -144,7 +153,7 @@ pub(crate) fn remove(export: &Export, sets: &Known) -> Result<(), Error> {
             let (directory, name) = split(path);
             let directory = above.get(directory).copied().unwrap_or(names.root);
             let removed = names.session.remove_directory(&directory, name);
-            gone(removed).map_err(|e| Error::at("remove", Path::new(path), e))?;
+            gone(removed).map_err(|e| EngineError::at("remove", Path::new(path), e))?;
         }
     }
     Ok(())

@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::units::Nanos;
 
-use super::{Deed, Device, address, part_of};
+use super::{SimDeviceModel, SimOpKind, address, part_of};
 
 /// What the cache keeps things in.
 const PAGE_BYTES: u64 = 4096;
@@ -22,7 +22,7 @@ const RUN_PAGES: u64 = 256;
 
 /// A cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cache {
+pub(super) struct SimCacheSpec {
     /// Its size, bytes; at least two pages of 4 KiB.
     pub(super) size_bytes: u64,
     /// Time of a request that needs only the cache.
@@ -30,8 +30,8 @@ pub(super) struct Cache {
 }
 
 /// A cache at work.
-pub(super) struct Cached<D> {
-    cache: Cache,
+pub(super) struct SimCache<D> {
+    cache: SimCacheSpec,
     inner: D,
     /// Pages that are there, with when they were used last, counted in uses.
     pages: BTreeMap<u64, u64>,
@@ -45,9 +45,9 @@ pub(super) struct Cached<D> {
     last_at: Nanos,
 }
 
-impl<D: Device> Cached<D> {
-    pub(super) fn new(cache: Cache, inner: D) -> Self {
-        Cached {
+impl<D: SimDeviceModel> SimCache<D> {
+    pub(super) fn new(cache: SimCacheSpec, inner: D) -> Self {
+        SimCache {
             cache,
             inner,
             pages: BTreeMap::new(),
@@ -84,7 +84,7 @@ impl<D: Device> Cached<D> {
     }
 
     /// Writes the next dirty pages to the device; when that is done.
-    fn write_back(&mut self, at: Nanos, like: &Request) -> Nanos {
+    fn write_back(&mut self, at: Nanos, like: &OpRequest) -> Nanos {
         let ahead = self.dirty.range(self.cursor..).next();
         let Some(first) = ahead.or_else(|| self.dirty.first()).copied() else {
             return at;
@@ -98,12 +98,12 @@ impl<D: Device> Cached<D> {
         }
         self.cursor = next;
         let bytes = (next - first) * PAGE_BYTES;
-        let run = part_of(like, Kind::Write, first * PAGE_BYTES, bytes);
+        let run = part_of(like, OpKind::Write, first * PAGE_BYTES, bytes);
         self.inner.serve(at, &run)
     }
 
     /// What the device did until now while nobody asked.
-    fn write_back_idle(&mut self, now: Nanos, like: &Request) {
+    fn write_back_idle(&mut self, now: Nanos, like: &OpRequest) {
         while !self.dirty.is_empty() {
             let start = self.inner.free_at().max(self.last_at);
             if start >= now {
@@ -114,7 +114,7 @@ impl<D: Device> Cached<D> {
         self.last_at = now;
     }
 
-    fn read(&mut self, at: Nanos, request: &Request, pages: std::ops::Range<u64>) -> Nanos {
+    fn read(&mut self, at: Nanos, request: &OpRequest, pages: std::ops::Range<u64>) -> Nanos {
         let is_here = pages.clone().all(|page| self.pages.contains_key(&page));
         pages.for_each(|page| self.use_page(page, false));
         match is_here {
@@ -123,7 +123,7 @@ impl<D: Device> Cached<D> {
         }
     }
 
-    fn write(&mut self, at: Nanos, request: &Request, pages: std::ops::Range<u64>) -> Nanos {
+    fn write(&mut self, at: Nanos, request: &OpRequest, pages: std::ops::Range<u64>) -> Nanos {
         pages.for_each(|page| self.use_page(page, true));
         let mut room = at;
         while self.dirty.len() > (self.pages_max() / 2).max(1) {
@@ -133,17 +133,17 @@ impl<D: Device> Cached<D> {
     }
 }
 
-impl<D: Device> Device for Cached<D> {
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos {
+impl<D: SimDeviceModel> SimDeviceModel for SimCache<D> {
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos {
         self.write_back_idle(at, request);
         let begin = address(request);
         let end = begin.saturating_add(request.len.into());
         let pages = begin / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
-        match Deed::of(request) {
-            Deed::Read => self.read(at, request, pages),
-            Deed::Write => self.write(at, request, pages),
-            Deed::Flush => at + self.cache.hit,
-            Deed::Nothing => at,
+        match SimOpKind::of(request) {
+            SimOpKind::Read => self.read(at, request, pages),
+            SimOpKind::Write => self.write(at, request, pages),
+            SimOpKind::Flush => at + self.cache.hit,
+            SimOpKind::Nothing => at,
         }
     }
 

@@ -8,15 +8,15 @@
 //! for long distances is left out, and so is that outer tracks are longer.
 
 use plimsoll_core::num::round_u64;
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use super::{Deed, Device, address, moving, ns_per_byte};
+use super::{SimDeviceModel, SimOpKind, address, moving, ns_per_byte};
 
 /// A disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Disk {
+pub(super) struct SimHardDiskSpec {
     /// Turns per minute, at least 1.
     pub(super) rpm: u32,
     /// Time to move the arm to the next track.
@@ -31,8 +31,8 @@ pub(super) struct Disk {
 
 /// A disk at work.
 #[derive(Debug)]
-pub(super) struct Spindle {
-    disk: Disk,
+pub(super) struct SimHardDisk {
+    disk: SimHardDiskSpec,
     /// Time of one turn.
     turn_ns: f64,
     /// Bytes of one turn.
@@ -44,10 +44,10 @@ pub(super) struct Spindle {
     free_at: Nanos,
 }
 
-impl Disk {
-    pub(super) fn device(self, seed: Seed) -> Spindle {
+impl SimHardDiskSpec {
+    pub(super) fn device(self, seed: Seed) -> SimHardDisk {
         let turn_ns = 60e9 / f64::from(self.rpm);
-        Spindle {
+        SimHardDisk {
             disk: self,
             turn_ns,
             track_bytes: (self.bytes_per_s as f64 * turn_ns / 1e9).max(1.0),
@@ -58,7 +58,7 @@ impl Disk {
     }
 }
 
-impl Spindle {
+impl SimHardDisk {
     fn seek(&self, to: u64) -> Nanos {
         let distance = self.head.abs_diff(to) as f64;
         if distance < self.track_bytes {
@@ -77,12 +77,12 @@ impl Spindle {
     }
 }
 
-impl Device for Spindle {
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos {
-        match Deed::of(request) {
-            Deed::Nothing => return at,
-            Deed::Flush => return self.free_at.max(at),
-            Deed::Read | Deed::Write => {}
+impl SimDeviceModel for SimHardDisk {
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos {
+        match SimOpKind::of(request) {
+            SimOpKind::Nothing => return at,
+            SimOpKind::Flush => return self.free_at.max(at),
+            SimOpKind::Read | SimOpKind::Write => {}
         }
         let to = address(request) % self.disk.size_bytes;
         let mut now = self.free_at.max(at);

@@ -9,15 +9,15 @@
 //! cleaning; Tavakkol et al., "MQSim" (FAST 2018), for units as the place where requests wait.
 
 use plimsoll_core::num::{round_u64, to_usize};
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use super::{Deed, Device, address, moving, ns_per_byte};
+use super::{SimDeviceModel, SimOpKind, address, moving, ns_per_byte};
 
 /// A flash device.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Flash {
+pub(super) struct SimFlashSpec {
     /// Units that work side by side, at least 1.
     pub(super) units: u32,
     /// Bytes of a page, at least 1.
@@ -38,20 +38,20 @@ pub(super) struct Flash {
 
 /// A flash device at work.
 #[derive(Debug)]
-pub(super) struct Units {
-    flash: Flash,
+pub(super) struct SimFlash {
+    flash: SimFlashSpec,
     rng: Rng,
     free_at: Vec<Nanos>,
     /// Bytes each unit programmed since it erased.
     programmed: Vec<u64>,
 }
 
-impl Flash {
-    pub(super) fn device(self, seed: Seed) -> Units {
+impl SimFlashSpec {
+    pub(super) fn device(self, seed: Seed) -> SimFlash {
         let mut rng = Rng::new(seed.derive("flash", 0));
         // Units do not all come to their erases together.
         let begun = |_| rng.below(self.erase_every_bytes.max(1));
-        Units {
+        SimFlash {
             programmed: (0..self.units).map(begun).collect(),
             free_at: vec![Nanos(0); self.units as usize],
             flash: self,
@@ -60,13 +60,13 @@ impl Flash {
     }
 }
 
-impl Units {
+impl SimFlash {
     /// One page, or a part of it.
-    fn page(&mut self, at: Nanos, page: u64, bytes: u64, deed: Deed) -> Nanos {
+    fn page(&mut self, at: Nanos, page: u64, bytes: u64, deed: SimOpKind) -> Nanos {
         let flash = self.flash;
         let unit = to_usize(page % u64::from(flash.units));
         let mean = match deed {
-            Deed::Write => flash.write,
+            SimOpKind::Write => flash.write,
             _ => flash.read,
         };
         let spread = 1.0 + flash.spread * (2.0 * self.rng.unit() - 1.0);
@@ -78,9 +78,9 @@ impl Units {
     }
 
     /// How long the unit stands still after this.
-    fn erase(&mut self, unit: usize, bytes: u64, deed: Deed) -> Nanos {
+    fn erase(&mut self, unit: usize, bytes: u64, deed: SimOpKind) -> Nanos {
         let every = self.flash.erase_every_bytes;
-        if deed != Deed::Write || every == 0 {
+        if deed != SimOpKind::Write || every == 0 {
             return Nanos(0);
         }
         let programmed = &mut self.programmed[unit];
@@ -91,13 +91,13 @@ impl Units {
     }
 }
 
-impl Device for Units {
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos {
-        let deed = Deed::of(request);
+impl SimDeviceModel for SimFlash {
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos {
+        let deed = SimOpKind::of(request);
         match deed {
-            Deed::Nothing => return at,
-            Deed::Flush => return self.free_at().max(at),
-            Deed::Read | Deed::Write => {}
+            SimOpKind::Nothing => return at,
+            SimOpKind::Flush => return self.free_at().max(at),
+            SimOpKind::Read | SimOpKind::Write => {}
         }
         let size = self.flash.page_bytes;
         let (mut offset, mut end) = (address(request), at);

@@ -9,14 +9,14 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::units::Nanos;
 
-use super::{Deed, Device, moving, ns_per_byte};
+use super::{SimDeviceModel, SimOpKind, moving, ns_per_byte};
 
 /// A network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Network {
+pub(super) struct SimNetworkSpec {
     /// There and back, for something without length.
     pub(super) round_trip: Nanos,
     /// Bytes per second each way; 0: no limit.
@@ -24,31 +24,31 @@ pub(super) struct Network {
 }
 
 /// A network at work.
-pub(super) struct Networked<D> {
-    network: Network,
+pub(super) struct SimNetwork<D> {
+    network: SimNetworkSpec,
     inner: D,
     sent_at: Nanos,
-    back: Line,
+    back: SimNetworkLink,
 }
 
-impl<D: Device> Networked<D> {
-    pub(super) fn new(network: Network, inner: D) -> Self {
-        Networked {
+impl<D: SimDeviceModel> SimNetwork<D> {
+    pub(super) fn new(network: SimNetworkSpec, inner: D) -> Self {
+        SimNetwork {
             network,
             inner,
             sent_at: Nanos(0),
-            back: Line::default(),
+            back: SimNetworkLink::default(),
         }
     }
 }
 
-impl<D: Device> Device for Networked<D> {
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos {
+impl<D: SimDeviceModel> SimDeviceModel for SimNetwork<D> {
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos {
         let bytes = u64::from(request.len);
         let each = ns_per_byte(self.network.bytes_per_s);
-        let (out, back) = match Deed::of(request) {
-            Deed::Write => (moving(bytes, each), Nanos(0)),
-            Deed::Read => (Nanos(0), moving(bytes, each)),
+        let (out, back) = match SimOpKind::of(request) {
+            SimOpKind::Write => (moving(bytes, each), Nanos(0)),
+            SimOpKind::Read => (Nanos(0), moving(bytes, each)),
             _ => (Nanos(0), Nanos(0)),
         };
         let half = Nanos(self.network.round_trip.0 / 2);
@@ -65,9 +65,9 @@ impl<D: Device> Device for Networked<D> {
 
 /// A line that carries one thing at a time: when it is taken, by start.
 #[derive(Debug, Default)]
-struct Line(BTreeMap<Nanos, Nanos>);
+struct SimNetworkLink(BTreeMap<Nanos, Nanos>);
 
-impl Line {
+impl SimNetworkLink {
     /// Forgets what is over.
     fn forget(&mut self, now: Nanos) {
         while let Some(first) = self.0.first_entry() {
@@ -97,7 +97,7 @@ impl Line {
 
 /// A limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Throttle {
+pub(super) struct SimThrottleSpec {
     /// Operations per second; 0: no limit.
     pub(super) ops_per_s: f64,
     /// Bytes per second; 0: no limit.
@@ -107,17 +107,17 @@ pub(super) struct Throttle {
 }
 
 /// A limit at work.
-pub(super) struct Throttled<D> {
-    throttle: Throttle,
+pub(super) struct SimThrottle<D> {
+    throttle: SimThrottleSpec,
     inner: D,
     /// When the next operation and the next byte would be due without bursts.
     due: [Nanos; 2],
     passed_at: Nanos,
 }
 
-impl<D: Device> Throttled<D> {
-    pub(super) fn new(throttle: Throttle, inner: D) -> Self {
-        Throttled {
+impl<D: SimDeviceModel> SimThrottle<D> {
+    pub(super) fn new(throttle: SimThrottleSpec, inner: D) -> Self {
+        SimThrottle {
             throttle,
             inner,
             due: [Nanos(0); 2],
@@ -126,9 +126,9 @@ impl<D: Device> Throttled<D> {
     }
 }
 
-impl<D: Device> Device for Throttled<D> {
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos {
-        if Deed::of(request) == Deed::Nothing {
+impl<D: SimDeviceModel> SimDeviceModel for SimThrottle<D> {
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos {
+        if SimOpKind::of(request) == SimOpKind::Nothing {
             return self.inner.serve(at.max(self.passed_at), request);
         }
         let operation = match self.throttle.ops_per_s {

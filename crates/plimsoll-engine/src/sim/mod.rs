@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices whose truth is known: the engine on which the tool itself is measured.
 //!
-//! A [`Device`] says when each request ends; requests come to it in the order of their time. Time is
+//! A [`SimDeviceModel`] says when each request ends; requests come to it in the order of their time. Time is
 //! virtual: it moves only when the driver waits, so hours pass in moments. No byte moves.
 //!
 //! One file for each kind: [`queue`] (servers with a law), flash, disk; before them layers: an array
-//! of several, a cache, a network, a throttle. [`SimDevice`] is what of these a user asked for.
+//! of several, a cache, a network, a throttle. [`SimDeviceSpec`] is what of these a user asked for.
 
 mod array;
 mod cache;
@@ -19,28 +19,28 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use plimsoll_core::num::round_u64;
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::units::Nanos;
 
-use crate::clock::{Clock, SimClock};
+use crate::clock::{RunClock, SimClock};
 use crate::engine::pretended_bytes;
-use crate::engine::{Completion, Engine, Unsupported};
-use crate::error::Error;
+use crate::engine::{IoCompletion, IoEngine, UnsupportedOp};
+use crate::error::EngineError;
 
-pub use queue::{Law, Servers, SimDisk};
-pub use spec::{PartKind, SimDevice, SimError, parts};
+pub use queue::{SimQueue, SimQueueSpec, SimServiceDistribution};
+pub use spec::{SimDeviceSpec, SimError, SimPartInfo, parts};
 
 /// Something that serves requests in virtual time.
-pub trait Device {
+pub trait SimDeviceModel {
     /// When `request`, which comes at `at`, ends. Calls come in the order of `at`.
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos;
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos;
 
     /// When everything that was asked so far is done.
     fn free_at(&self) -> Nanos;
 }
 
-impl Device for Box<dyn Device> {
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos {
+impl SimDeviceModel for Box<dyn SimDeviceModel> {
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos {
         (**self).serve(at, request)
     }
 
@@ -51,7 +51,7 @@ impl Device for Box<dyn Device> {
 
 /// What a request asks of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum SimOpKind {
     Read,
     Write,
     /// Make what was written durable.
@@ -60,13 +60,15 @@ enum Deed {
     Nothing,
 }
 
-impl Deed {
-    fn of(request: &Request) -> Deed {
+impl SimOpKind {
+    fn of(request: &OpRequest) -> SimOpKind {
         match request.kind {
-            _ if request.kind.is_read() => Deed::Read,
-            _ if request.kind.is_write() => Deed::Write,
-            Kind::Fsync | Kind::Fdatasync | Kind::SyncRange | Kind::SyncAll => Deed::Flush,
-            _ => Deed::Nothing,
+            _ if request.kind.is_read() => SimOpKind::Read,
+            _ if request.kind.is_write() => SimOpKind::Write,
+            OpKind::Fsync | OpKind::Fdatasync | OpKind::SyncRange | OpKind::SyncAll => {
+                SimOpKind::Flush
+            }
+            _ => SimOpKind::Nothing,
         }
     }
 }
@@ -75,14 +77,14 @@ impl Deed {
 const FILE_BYTES: u64 = 64 << 20;
 
 /// Where on the device a request begins.
-fn address(request: &Request) -> u64 {
+fn address(request: &OpRequest) -> u64 {
     let file = u64::from(request.file) * FILE_BYTES;
     file.saturating_add(request.offset)
 }
 
 /// The same request for other bytes.
-fn part_of(request: &Request, kind: Kind, offset: u64, bytes: u64) -> Request {
-    Request {
+fn part_of(request: &OpRequest, kind: OpKind, offset: u64, bytes: u64) -> OpRequest {
+    OpRequest {
         kind,
         file: 0,
         offset,
@@ -106,20 +108,20 @@ fn ns_per_byte(bytes_per_s: u64) -> f64 {
 
 /// The engine of a device.
 #[derive(Debug)]
-pub struct Sim<D> {
+pub struct SimEngine<D> {
     name: String,
     slots: u32,
     clock: SimClock,
     device: D,
-    queued: Vec<(u32, Request)>,
+    queued: Vec<(u32, OpRequest)>,
     in_service: BinaryHeap<Reverse<(Nanos, u32, u64)>>,
 }
 
-impl<D: Device> Sim<D> {
+impl<D: SimDeviceModel> SimEngine<D> {
     /// `device` on `clock`, called `name`, with so many requests in flight at most.
     #[must_use]
     pub fn new(name: String, slots: u32, clock: SimClock, device: D) -> Self {
-        Sim {
+        SimEngine {
             name,
             slots,
             clock,
@@ -130,7 +132,7 @@ impl<D: Device> Sim<D> {
     }
 }
 
-impl<D: Device> Engine for Sim<D> {
+impl<D: SimDeviceModel> IoEngine for SimEngine<D> {
     fn describe(&self) -> String {
         self.name.clone()
     }
@@ -147,12 +149,12 @@ impl<D: Device> Engine for Sim<D> {
         &mut []
     }
 
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
         self.queued.push((slot, *request));
         Ok(())
     }
 
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         let now = self.clock.now();
         for (slot, request) in self.queued.drain(..) {
             let end = self.device.serve(now, &request);
@@ -166,14 +168,14 @@ impl<D: Device> Engine for Sim<D> {
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         let now = self.clock.now();
         while let Some(Reverse((end, slot, bytes))) = self.in_service.peek().copied() {
             if end > now {
                 break;
             }
             self.in_service.pop();
-            done.push(Completion {
+            done.push(IoCompletion {
                 slot,
                 result: Ok(bytes),
             });

@@ -7,17 +7,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use plimsoll_core::num::round_u64;
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use super::{Device, Sim, SimDevice, moving};
+use super::{SimDeviceModel, SimDeviceSpec, SimEngine, moving};
 use crate::clock::SimClock;
 use crate::engine::pretended_bytes;
 
 /// A queue before servers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SimDisk {
+pub struct SimQueueSpec {
     /// Mean time of every operation, apart from the bytes it moves.
     pub service: Nanos,
     /// Nanoseconds more per byte moved.
@@ -25,13 +25,13 @@ pub struct SimDisk {
     /// Operations served at the same time, at least 1.
     pub servers: u32,
     /// How service times spread around that mean.
-    pub law: Law,
+    pub law: SimServiceDistribution,
 }
 
 /// How service times spread around their mean. With Poisson arrivals and one server the response
 /// times of both are known: M/D/1 and M/M/1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Law {
+pub enum SimServiceDistribution {
     /// Not at all.
     #[default]
     Constant,
@@ -39,34 +39,36 @@ pub enum Law {
     Exponential,
 }
 
-impl Default for SimDisk {
+impl Default for SimQueueSpec {
     /// 100 µs and 1 GB/s per server, 4 servers: about an SSD behind a network.
     fn default() -> Self {
-        SimDisk {
+        SimQueueSpec {
             service: Nanos(100_000),
             ns_per_byte: 1.0,
             servers: 4,
-            law: Law::Constant,
+            law: SimServiceDistribution::Constant,
         }
     }
 }
 
-impl SimDisk {
+impl SimQueueSpec {
     /// How long `request` occupies a server on average.
     #[must_use]
-    pub fn service_of(&self, request: &Request) -> Nanos {
+    pub fn service_of(&self, request: &OpRequest) -> Nanos {
         self.service + moving(pretended_bytes(request), self.ns_per_byte)
     }
 
     /// The device; service times that spread are drawn from `seed`.
     #[must_use]
-    pub fn device(self, seed: Seed) -> Servers<impl FnMut(Nanos, &Request) -> Nanos> {
+    pub fn device(self, seed: Seed) -> SimQueue<impl FnMut(Nanos, &OpRequest) -> Nanos> {
         let mut rng = Rng::new(seed.derive("service", 0));
-        Servers::new(self.servers, move |_, request: &Request| {
+        SimQueue::new(self.servers, move |_, request: &OpRequest| {
             let mean = self.service_of(request);
             match self.law {
-                Law::Constant => mean,
-                Law::Exponential => Nanos(round_u64(rng.exponential(mean.0 as f64))),
+                SimServiceDistribution::Constant => mean,
+                SimServiceDistribution::Exponential => {
+                    Nanos(round_u64(rng.exponential(mean.0 as f64)))
+                }
             }
         })
     }
@@ -78,26 +80,26 @@ impl SimDisk {
         slots: u32,
         clock: SimClock,
         seed: Seed,
-    ) -> Sim<Servers<impl FnMut(Nanos, &Request) -> Nanos>> {
-        let name = SimDevice::from(self).to_string();
-        Sim::new(name, slots, clock, self.device(seed))
+    ) -> SimEngine<SimQueue<impl FnMut(Nanos, &OpRequest) -> Nanos>> {
+        let name = SimDeviceSpec::from(self).to_string();
+        SimEngine::new(name, slots, clock, self.device(seed))
     }
 }
 
 /// FIFO servers with the service law `law(start, request) -> time taken`.
 #[derive(Debug)]
-pub struct Servers<L> {
+pub struct SimQueue<L> {
     law: L,
     /// When each server becomes free, earliest first.
     free_at: BinaryHeap<Reverse<Nanos>>,
     last_end: Nanos,
 }
 
-impl<L: FnMut(Nanos, &Request) -> Nanos> Servers<L> {
+impl<L: FnMut(Nanos, &OpRequest) -> Nanos> SimQueue<L> {
     /// `servers` (at least 1) servers under `law`.
     #[must_use]
     pub fn new(servers: u32, law: L) -> Self {
-        Servers {
+        SimQueue {
             law,
             free_at: (0..servers.max(1)).map(|_| Reverse(Nanos(0))).collect(),
             last_end: Nanos(0),
@@ -105,8 +107,8 @@ impl<L: FnMut(Nanos, &Request) -> Nanos> Servers<L> {
     }
 }
 
-impl<L: FnMut(Nanos, &Request) -> Nanos> Device for Servers<L> {
-    fn serve(&mut self, at: Nanos, request: &Request) -> Nanos {
+impl<L: FnMut(Nanos, &OpRequest) -> Nanos> SimDeviceModel for SimQueue<L> {
+    fn serve(&mut self, at: Nanos, request: &OpRequest) -> Nanos {
         let Reverse(free_at) = self.free_at.pop().expect("there is at least one server");
         let start = free_at.max(at);
         let end = start + (self.law)(start, request);

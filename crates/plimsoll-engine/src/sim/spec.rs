@@ -10,15 +10,17 @@ use std::str::FromStr;
 
 use plimsoll_core::nearest::nearest;
 use plimsoll_core::rng::Seed;
-use plimsoll_core::settings::{Setting, SettingError, Settings, Unit, hint, setting};
+use plimsoll_core::settings::{
+    SettingDefinition, SettingError, SettingUnit, SettingValues, hint, setting,
+};
 
-use super::array::{Array, Members, Spread};
-use super::cache::{Cache, Cached};
-use super::disk::Disk;
-use super::flash::Flash;
-use super::front::{Network, Networked, Throttle, Throttled};
-use super::queue::{Law, SimDisk};
-use super::{Device, Sim, ns_per_byte};
+use super::array::{SimArray, SimArrayLayout, SimArraySpec};
+use super::cache::{SimCache, SimCacheSpec};
+use super::disk::SimHardDiskSpec;
+use super::flash::SimFlashSpec;
+use super::front::{SimNetwork, SimNetworkSpec, SimThrottle, SimThrottleSpec};
+use super::queue::{SimQueueSpec, SimServiceDistribution};
+use super::{SimDeviceModel, SimEngine, ns_per_byte};
 use crate::clock::SimClock;
 
 /// Most layers before a device.
@@ -60,7 +62,7 @@ pub enum SimError {
 
 /// A part that a simulated device may have.
 #[derive(Debug, Clone, Copy)]
-pub struct PartKind {
+pub struct SimPartInfo {
     /// Its name.
     pub name: &'static str,
     /// Whether it stands before a device, and is none itself.
@@ -68,208 +70,238 @@ pub struct PartKind {
     /// What it is, in a few words.
     pub about: &'static str,
     /// What can be set.
-    pub settings: &'static [Setting],
-    make: fn(&Settings) -> Result<Part, SettingError>,
+    pub settings: &'static [SettingDefinition],
+    make: fn(&SettingValues) -> Result<SimPartSpec, SettingError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Part {
-    Base(Base),
-    Layer(Layer),
+enum SimPartSpec {
+    Base(SimBaseSpec),
+    Layer(SimLayerSpec),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Base {
-    Queue(SimDisk),
-    Flash(Flash),
-    Disk(Disk),
+enum SimBaseSpec {
+    Queue(SimQueueSpec),
+    Flash(SimFlashSpec),
+    Disk(SimHardDiskSpec),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Layer {
-    Array(Array),
-    Cache(Cache),
-    Network(Network),
-    Throttle(Throttle),
+enum SimLayerSpec {
+    Array(SimArraySpec),
+    Cache(SimCacheSpec),
+    Network(SimNetworkSpec),
+    Throttle(SimThrottleSpec),
 }
 
 /// A simulated device for the command line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SimDevice {
-    base: Base,
+pub struct SimDeviceSpec {
+    base: SimBaseSpec,
     /// From below.
-    layers: [Option<Layer>; LAYERS_MAX],
+    layers: [Option<SimLayerSpec>; LAYERS_MAX],
 }
 
-impl Default for SimDevice {
+impl Default for SimDeviceSpec {
     fn default() -> Self {
-        SimDisk::default().into()
+        SimQueueSpec::default().into()
     }
 }
 
-impl From<SimDisk> for SimDevice {
-    fn from(disk: SimDisk) -> Self {
-        SimDevice::bare(Base::Queue(disk))
+impl From<SimQueueSpec> for SimDeviceSpec {
+    fn from(disk: SimQueueSpec) -> Self {
+        SimDeviceSpec::bare(SimBaseSpec::Queue(disk))
     }
 }
 
 /// Every part, devices first.
 #[must_use]
-pub fn parts() -> &'static [PartKind] {
+pub fn parts() -> &'static [SimPartInfo] {
     &PARTS
 }
 
-const CHUNK: Setting = setting("chunk", Unit::Size(1), "64K", "bytes of a chunk");
+const CHUNK: SettingDefinition = setting("chunk", SettingUnit::Size(1), "64K", "bytes of a chunk");
 
-static PARTS: [PartKind; 9] = [
-    PartKind {
+static PARTS: [SimPartInfo; 9] = [
+    SimPartInfo {
         name: "queue",
         is_layer: false,
         about: "servers before which requests wait, first in, first out",
         settings: &[
-            setting("service", Unit::Time, "100us", "mean time of a request"),
+            setting(
+                "service",
+                SettingUnit::Time,
+                "100us",
+                "mean time of a request",
+            ),
             setting(
                 "rate",
-                Unit::Size(1),
+                SettingUnit::Size(1),
                 "1000000000",
                 "bytes per second and server",
             ),
-            setting("servers", Unit::Count, "4", "requests served at a time"),
+            setting(
+                "servers",
+                SettingUnit::Count,
+                "4",
+                "requests served at a time",
+            ),
             setting(
                 "law",
-                Unit::Choice(&["constant", "exponential"]),
+                SettingUnit::Choice(&["constant", "exponential"]),
                 "constant",
                 "how times spread",
             ),
         ],
         make: queue,
     },
-    PartKind {
+    SimPartInfo {
         name: "flash",
         is_layer: false,
         about: "units by address, each reading or programming a page at a time",
         settings: &[
-            setting("units", Unit::Count, "16", "units that work side by side"),
-            setting("page", Unit::Size(1), "16K", "bytes of a page"),
-            setting("read", Unit::Time, "60us", "time to read a page"),
-            setting("write", Unit::Time, "400us", "time to program a page"),
-            setting("rate", Unit::Size(1), "400M", "bytes per second and unit"),
+            setting(
+                "units",
+                SettingUnit::Count,
+                "16",
+                "units that work side by side",
+            ),
+            setting("page", SettingUnit::Size(1), "16K", "bytes of a page"),
+            setting("read", SettingUnit::Time, "60us", "time to read a page"),
+            setting(
+                "write",
+                SettingUnit::Time,
+                "400us",
+                "time to program a page",
+            ),
+            setting(
+                "rate",
+                SettingUnit::Size(1),
+                "400M",
+                "bytes per second and unit",
+            ),
             setting(
                 "spread",
-                Unit::Number,
+                SettingUnit::Number,
                 "0.1",
                 "how far times spread, 0 to 1",
             ),
             setting(
                 "erase_every",
-                Unit::Size(1),
+                SettingUnit::Size(1),
                 "0",
                 "bytes a unit programs between erases (0: it never erases)",
             ),
-            setting("erase", Unit::Time, "3500us", "time of an erase"),
+            setting("erase", SettingUnit::Time, "3500us", "time of an erase"),
         ],
         make: flash,
     },
-    PartKind {
+    SimPartInfo {
         name: "disk",
         is_layer: false,
         about: "an arm over turning platters",
         settings: &[
-            setting("rpm", Unit::Count, "7200", "turns per minute"),
-            setting("seek", Unit::Time, "800us", "to the next track"),
-            setting("seek_full", Unit::Time, "16ms", "over all tracks"),
-            setting("rate", Unit::Size(1), "180M", "bytes per second"),
-            setting("size", Unit::Size(1), "1T", "bytes of the disk"),
+            setting("rpm", SettingUnit::Count, "7200", "turns per minute"),
+            setting("seek", SettingUnit::Time, "800us", "to the next track"),
+            setting("seek_full", SettingUnit::Time, "16ms", "over all tracks"),
+            setting("rate", SettingUnit::Size(1), "180M", "bytes per second"),
+            setting("size", SettingUnit::Size(1), "1T", "bytes of the disk"),
         ],
         make: disk,
     },
-    PartKind {
+    SimPartInfo {
         name: "stripe",
         is_layer: true,
         about: "several, chunk by chunk",
-        settings: &[setting("disks", Unit::Count, "4", "members"), CHUNK],
-        make: |settings| array(settings, Spread::Stripe, 2),
+        settings: &[setting("disks", SettingUnit::Count, "4", "members"), CHUNK],
+        make: |settings| array(settings, SimArrayLayout::Stripe, 2),
     },
-    PartKind {
+    SimPartInfo {
         name: "mirror",
         is_layer: true,
         about: "several with the same on each",
-        settings: &[setting("disks", Unit::Count, "2", "members")],
-        make: |settings| array(settings, Spread::Mirror, 2),
+        settings: &[setting("disks", SettingUnit::Count, "2", "members")],
+        make: |settings| array(settings, SimArrayLayout::Mirror, 2),
     },
-    PartKind {
+    SimPartInfo {
         name: "raid5",
         is_layer: true,
         about: "several, chunk by chunk, with parity",
-        settings: &[setting("disks", Unit::Count, "4", "members"), CHUNK],
-        make: |settings| array(settings, Spread::Parity, 3),
+        settings: &[setting("disks", SettingUnit::Count, "4", "members"), CHUNK],
+        make: |settings| array(settings, SimArrayLayout::Parity, 3),
     },
-    PartKind {
+    SimPartInfo {
         name: "cache",
         is_layer: true,
         about: "keeps writes and what was read last",
         settings: &[
-            setting("size", Unit::Size(1), "256M", "bytes"),
+            setting("size", SettingUnit::Size(1), "256M", "bytes"),
             setting(
                 "hit",
-                Unit::Time,
+                SettingUnit::Time,
                 "50us",
                 "time of what needs only the cache",
             ),
         ],
         make: cache,
     },
-    PartKind {
+    SimPartInfo {
         name: "network",
         is_layer: true,
         about: "a line each way",
         settings: &[
-            setting("rtt", Unit::Time, "200us", "there and back"),
+            setting("rtt", SettingUnit::Time, "200us", "there and back"),
             setting(
                 "rate",
-                Unit::Size(1),
+                SettingUnit::Size(1),
                 "1000000000",
                 "bytes per second each way",
             ),
         ],
         make: network,
     },
-    PartKind {
+    SimPartInfo {
         name: "throttle",
         is_layer: true,
         about: "a limit on operations and bytes",
         settings: &[
             setting(
                 "iops",
-                Unit::Number,
+                SettingUnit::Number,
                 "0",
                 "operations per second (0: no limit)",
             ),
-            setting("rate", Unit::Size(1), "0", "bytes per second (0: no limit)"),
-            setting("burst", Unit::Time, "1s", "how long it can save up"),
+            setting(
+                "rate",
+                SettingUnit::Size(1),
+                "0",
+                "bytes per second (0: no limit)",
+            ),
+            setting("burst", SettingUnit::Time, "1s", "how long it can save up"),
         ],
         make: throttle,
     },
 ];
 
-fn queue(settings: &Settings) -> Result<Part, SettingError> {
-    Ok(Part::Base(Base::Queue(SimDisk {
+fn queue(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
+    Ok(SimPartSpec::Base(SimBaseSpec::Queue(SimQueueSpec {
         service: settings.time("service"),
         ns_per_byte: ns_per_byte(settings.bytes("rate")),
         servers: settings.count_within("servers", 1, 65_536)?,
         law: match settings.text("law") {
-            "exponential" => Law::Exponential,
-            _ => Law::Constant,
+            "exponential" => SimServiceDistribution::Exponential,
+            _ => SimServiceDistribution::Constant,
         },
     })))
 }
 
-fn flash(settings: &Settings) -> Result<Part, SettingError> {
+fn flash(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
     let spread = settings.number("spread");
     if !(0.0..=1.0).contains(&spread) {
         return Err(settings.wrong("spread", settings.text("spread"), "it is from 0 to 1"));
     }
-    Ok(Part::Base(Base::Flash(Flash {
+    Ok(SimPartSpec::Base(SimBaseSpec::Flash(SimFlashSpec {
         units: settings.count_within("units", 1, 65_536)?,
         page_bytes: settings.bytes_within("page", 512, 16 << 20)?,
         read: settings.time("read"),
@@ -281,8 +313,8 @@ fn flash(settings: &Settings) -> Result<Part, SettingError> {
     })))
 }
 
-fn disk(settings: &Settings) -> Result<Part, SettingError> {
-    Ok(Part::Base(Base::Disk(Disk {
+fn disk(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
+    Ok(SimPartSpec::Base(SimBaseSpec::Disk(SimHardDiskSpec {
         rpm: settings.count_within("rpm", 1, 1_000_000)?,
         seek: settings.time("seek"),
         seek_full: settings.time("seek_full"),
@@ -291,46 +323,52 @@ fn disk(settings: &Settings) -> Result<Part, SettingError> {
     })))
 }
 
-fn array(settings: &Settings, spread: Spread, disks_min: u32) -> Result<Part, SettingError> {
-    Ok(Part::Layer(Layer::Array(Array {
+fn array(
+    settings: &SettingValues,
+    spread: SimArrayLayout,
+    disks_min: u32,
+) -> Result<SimPartSpec, SettingError> {
+    Ok(SimPartSpec::Layer(SimLayerSpec::Array(SimArraySpec {
         spread,
         disks: settings.count_within("disks", disks_min, 64)?,
         chunk_bytes: match spread {
             // Not used: all bytes are on each.
-            Spread::Mirror => 1,
+            SimArrayLayout::Mirror => 1,
             _ => settings.bytes_within("chunk", 4096, 1 << 30)?,
         },
     })))
 }
 
-fn cache(settings: &Settings) -> Result<Part, SettingError> {
-    Ok(Part::Layer(Layer::Cache(Cache {
+fn cache(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
+    Ok(SimPartSpec::Layer(SimLayerSpec::Cache(SimCacheSpec {
         size_bytes: settings.bytes_within("size", 64 << 10, CACHE_BYTES_MAX)?,
         hit: settings.time("hit"),
     })))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one signature for all parts")]
-fn network(settings: &Settings) -> Result<Part, SettingError> {
-    Ok(Part::Layer(Layer::Network(Network {
+fn network(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
+    Ok(SimPartSpec::Layer(SimLayerSpec::Network(SimNetworkSpec {
         round_trip: settings.time("rtt"),
         bytes_per_s: settings.bytes("rate"),
     })))
 }
 
-fn throttle(settings: &Settings) -> Result<Part, SettingError> {
+fn throttle(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
     let ops_per_s = settings.number("iops");
     if !(0.0..=1e9).contains(&ops_per_s) {
         return Err(settings.wrong("iops", settings.text("iops"), "it is from 0 to 1e9"));
     }
-    Ok(Part::Layer(Layer::Throttle(Throttle {
-        ops_per_s,
-        bytes_per_s: settings.bytes("rate"),
-        burst: settings.time("burst"),
-    })))
+    Ok(SimPartSpec::Layer(SimLayerSpec::Throttle(
+        SimThrottleSpec {
+            ops_per_s,
+            bytes_per_s: settings.bytes("rate"),
+            burst: settings.time("burst"),
+        },
+    )))
 }
 
-impl FromStr for SimDevice {
+impl FromStr for SimDeviceSpec {
     type Err = SimError;
 
     /// Reads `sim`, or `sim(…)`.
@@ -340,22 +378,22 @@ impl FromStr for SimDevice {
             reason: reason.into(),
         };
         let inside = match text.strip_prefix("sim").map(str::trim) {
-            Some("") => return Ok(SimDevice::default()),
+            Some("") => return Ok(SimDeviceSpec::default()),
             Some(rest) => rest.strip_prefix('(').and_then(|s| s.strip_suffix(')')),
             None => None,
         };
         let inside = inside.ok_or_else(|| wrong("write sim, or sim(device,setting=value)"))?;
         let mut pieces = inside.split('+').map(read_part);
         let mut device = match pieces.next() {
-            Some(Ok((_, Part::Base(base)))) => SimDevice::bare(base),
+            Some(Ok((_, SimPartSpec::Base(base)))) => SimDeviceSpec::bare(base),
             Some(Ok((kind, _))) => return Err(unknown("device", kind.name, false)),
             Some(Err(error)) => return Err(error),
             None => return Err(wrong("it names no device")),
         };
         for (place, piece) in pieces.enumerate() {
-            let Part::Layer(layer) = piece.and_then(|(kind, part)| match part {
-                Part::Layer(_) => Ok(part),
-                Part::Base(_) => Err(unknown("layer", kind.name, true)),
+            let SimPartSpec::Layer(layer) = piece.and_then(|(kind, part)| match part {
+                SimPartSpec::Layer(_) => Ok(part),
+                SimPartSpec::Base(_) => Err(unknown("layer", kind.name, true)),
             })?
             else {
                 continue;
@@ -371,7 +409,7 @@ impl FromStr for SimDevice {
 }
 
 /// One part with its settings.
-fn read_part(text: &str) -> Result<(&'static PartKind, Part), SimError> {
+fn read_part(text: &str) -> Result<(&'static SimPartInfo, SimPartSpec), SimError> {
     let mut words = text.split(',').map(str::trim);
     let name = words.next().unwrap_or_default();
     let Some(kind) = PARTS.iter().find(|kind| kind.name == name) else {
@@ -382,12 +420,12 @@ fn read_part(text: &str) -> Result<(&'static PartKind, Part), SimError> {
         (name.trim().to_owned(), value.trim().to_owned())
     };
     let given: Vec<(String, String)> = words.map(pair).collect();
-    let settings = Settings::new(&format!("sim({})", kind.name), kind.settings, &given)?;
+    let settings = SettingValues::new(&format!("sim({})", kind.name), kind.settings, &given)?;
     Ok((kind, (kind.make)(&settings)?))
 }
 
 fn unknown(what: &'static str, name: &str, is_layer: bool) -> SimError {
-    let fits = |kind: &&PartKind| what == "part" || kind.is_layer == is_layer;
+    let fits = |kind: &&SimPartInfo| what == "part" || kind.is_layer == is_layer;
     let names: Vec<&str> = PARTS.iter().filter(fits).map(|kind| kind.name).collect();
     SimError::Unknown {
         what,
@@ -397,9 +435,9 @@ fn unknown(what: &'static str, name: &str, is_layer: bool) -> SimError {
     }
 }
 
-impl SimDevice {
-    fn bare(base: Base) -> Self {
-        SimDevice {
+impl SimDeviceSpec {
+    fn bare(base: SimBaseSpec) -> Self {
+        SimDeviceSpec {
             base,
             layers: [None; LAYERS_MAX],
         }
@@ -411,14 +449,14 @@ impl SimDevice {
         text == "sim" || (text.starts_with("sim(") && text.ends_with(')'))
     }
 
-    fn layers(&self) -> impl Iterator<Item = Layer> {
+    fn layers(&self) -> impl Iterator<Item = SimLayerSpec> {
         self.layers.into_iter().flatten()
     }
 
     /// How many devices there are below all arrays.
     fn devices(&self) -> u32 {
         let members = |layer| match layer {
-            Layer::Array(array) => array.disks,
+            SimLayerSpec::Array(array) => array.disks,
             _ => 1,
         };
         self.layers()
@@ -428,57 +466,62 @@ impl SimDevice {
 
     /// The device at work; what it draws comes from `seed`.
     #[must_use]
-    pub fn device(&self, seed: Seed) -> Box<dyn Device> {
-        let layers: Vec<Layer> = self.layers().collect();
+    pub fn device(&self, seed: Seed) -> Box<dyn SimDeviceModel> {
+        let layers: Vec<SimLayerSpec> = self.layers().collect();
         self.build(&layers, seed)
     }
 
-    fn build(&self, layers: &[Layer], seed: Seed) -> Box<dyn Device> {
+    fn build(&self, layers: &[SimLayerSpec], seed: Seed) -> Box<dyn SimDeviceModel> {
         let Some((top, below)) = layers.split_last() else {
             return match self.base {
-                Base::Queue(queue) => Box::new(queue.device(seed)),
-                Base::Flash(flash) => Box::new(flash.device(seed)),
-                Base::Disk(disk) => Box::new(disk.device(seed)),
+                SimBaseSpec::Queue(queue) => Box::new(queue.device(seed)),
+                SimBaseSpec::Flash(flash) => Box::new(flash.device(seed)),
+                SimBaseSpec::Disk(disk) => Box::new(disk.device(seed)),
             };
         };
         let inner = |seed| self.build(below, seed);
         match *top {
-            Layer::Array(array) => {
+            SimLayerSpec::Array(array) => {
                 let member = |number| inner(seed.derive("member", number));
                 let members = (0..u64::from(array.disks)).map(member).collect();
-                Box::new(Members::new(array, members))
+                Box::new(SimArray::new(array, members))
             }
-            Layer::Cache(cache) => Box::new(Cached::new(cache, inner(seed))),
-            Layer::Network(network) => Box::new(Networked::new(network, inner(seed))),
-            Layer::Throttle(throttle) => Box::new(Throttled::new(throttle, inner(seed))),
+            SimLayerSpec::Cache(cache) => Box::new(SimCache::new(cache, inner(seed))),
+            SimLayerSpec::Network(network) => Box::new(SimNetwork::new(network, inner(seed))),
+            SimLayerSpec::Throttle(throttle) => Box::new(SimThrottle::new(throttle, inner(seed))),
         }
     }
 
     /// The engine of the device, on `clock`.
     #[must_use]
-    pub fn engine(&self, slots: u32, clock: SimClock, seed: Seed) -> Sim<Box<dyn Device>> {
-        Sim::new(self.to_string(), slots, clock, self.device(seed))
+    pub fn engine(
+        &self,
+        slots: u32,
+        clock: SimClock,
+        seed: Seed,
+    ) -> SimEngine<Box<dyn SimDeviceModel>> {
+        SimEngine::new(self.to_string(), slots, clock, self.device(seed))
     }
 }
 
-impl fmt::Display for SimDevice {
+impl fmt::Display for SimDeviceSpec {
     /// What it is, for reports.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.base {
-            Base::Queue(queue) => write!(f, "sim, {} servers", queue.servers)?,
-            Base::Flash(flash) => write!(f, "sim, flash of {} units", flash.units)?,
-            Base::Disk(disk) => write!(f, "sim, disk of {} rpm", disk.rpm)?,
+            SimBaseSpec::Queue(queue) => write!(f, "sim, {} servers", queue.servers)?,
+            SimBaseSpec::Flash(flash) => write!(f, "sim, flash of {} units", flash.units)?,
+            SimBaseSpec::Disk(disk) => write!(f, "sim, disk of {} rpm", disk.rpm)?,
         }
         for layer in self.layers() {
             match layer {
-                Layer::Array(array) => match array.spread {
-                    Spread::Stripe => write!(f, ", {} striped", array.disks)?,
-                    Spread::Mirror => write!(f, ", {} mirrored", array.disks)?,
-                    Spread::Parity => write!(f, ", {} as raid5", array.disks)?,
+                SimLayerSpec::Array(array) => match array.spread {
+                    SimArrayLayout::Stripe => write!(f, ", {} striped", array.disks)?,
+                    SimArrayLayout::Mirror => write!(f, ", {} mirrored", array.disks)?,
+                    SimArrayLayout::Parity => write!(f, ", {} as raid5", array.disks)?,
                 },
-                Layer::Cache(_) => write!(f, ", behind a cache")?,
-                Layer::Network(_) => write!(f, ", behind a network")?,
-                Layer::Throttle(_) => write!(f, ", throttled")?,
+                SimLayerSpec::Cache(_) => write!(f, ", behind a cache")?,
+                SimLayerSpec::Network(_) => write!(f, ", behind a network")?,
+                SimLayerSpec::Throttle(_) => write!(f, ", throttled")?,
             }
         }
         write!(f, ", virtual time")

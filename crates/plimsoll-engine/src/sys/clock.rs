@@ -15,7 +15,7 @@ use std::time::Instant;
 use plimsoll_core::num::floor_u64;
 use plimsoll_core::units::Nanos;
 
-use crate::clock::Clock;
+use crate::clock::RunClock;
 
 /// How long the counter is held against the monotonic clock. 20 ms leave an error of some parts
 /// per million, below the drift of the monotonic clock itself.
@@ -30,11 +30,11 @@ const PAIR_TRIES: u32 = 100;
 /// The fastest trustworthy clock of this machine. Copies share one origin.
 #[derive(Debug, Clone, Copy)]
 pub struct HostClock {
-    source: Source,
+    source: ClockSource,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum ClockSource {
     Counter {
         origin_ticks: u64,
         /// Nanoseconds per tick in 32.32 fixed point.
@@ -49,11 +49,11 @@ impl HostClock {
     pub fn start() -> Self {
         static NS_PER_TICK: OnceLock<Option<u64>> = OnceLock::new();
         let source = match NS_PER_TICK.get_or_init(calibrate) {
-            Some(ns_per_tick) => Source::Counter {
+            Some(ns_per_tick) => ClockSource::Counter {
                 origin_ticks: ticks(),
                 ns_per_tick: *ns_per_tick,
             },
-            None => Source::Monotonic(instant()),
+            None => ClockSource::Monotonic(instant()),
         };
         HostClock { source }
     }
@@ -62,17 +62,17 @@ impl HostClock {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.source {
-            Source::Counter { .. } => "tsc",
-            Source::Monotonic(_) => "monotonic",
+            ClockSource::Counter { .. } => "tsc",
+            ClockSource::Monotonic(_) => "monotonic",
         }
     }
 }
 
-impl Clock for HostClock {
+impl RunClock for HostClock {
     #[inline]
     fn now(&self) -> Nanos {
         match self.source {
-            Source::Counter {
+            ClockSource::Counter {
                 origin_ticks,
                 ns_per_tick,
             } => {
@@ -80,7 +80,7 @@ impl Clock for HostClock {
                 let elapsed = ticks().saturating_sub(origin_ticks);
                 Nanos(fixed_point(elapsed, ns_per_tick))
             }
-            Source::Monotonic(origin) => {
+            ClockSource::Monotonic(origin) => {
                 let elapsed = instant().saturating_duration_since(origin).as_nanos();
                 Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
             }

@@ -3,11 +3,11 @@
 //! requests that do nothing, which show what ring, driver and statistics cost without a target.
 //!
 //! Wanted: a single issuer with deferred task work, the file and the buffers registered. What the
-//! kernel or its limits refuse is done without, and [`Engine::describe`] says so. The ring belongs
+//! kernel or its limits refuse is done without, and [`IoEngine::describe`] says so. The ring belongs
 //! to the thread that made it. The ring's own descriptor is not registered: the binding keeps that
 //! registration in a borrowed handle that cannot be stored beside the ring.
 //!
-//! Invariant: a buffer is reachable through [`Engine::buffer`] only while its slot is free, and
+//! Invariant: a buffer is reachable through [`IoEngine::buffer`] only while its slot is free, and
 //! its memory is freed only when no operation is in flight; an engine dropped with operations in
 //! flight waits a little for them and then gives the memory up for good.
 #![expect(
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use io_uring::{IoUring, opcode, squeue, types};
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use rustix::fs::FallocateFlags;
@@ -31,8 +31,8 @@ use rustix::io::Errno;
 
 use crate::data_file;
 use crate::engine::pretended_bytes;
-use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
-use crate::error::Error;
+use crate::engine::{IoBuffer, IoCompletion, IoEngine, UnsupportedOp, buffers, fits};
+use crate::error::EngineError;
 use crate::sys::sync_range::SYNC_RANGE_FLAGS;
 
 /// Most slots: the kernel's limit for the entries of a ring is 32768, and no workload here wants
@@ -46,11 +46,11 @@ const APPEND_FLAGS: i32 = libc::RWF_APPEND;
 const PARTING_WAIT: Nanos = Nanos(200_000_000);
 
 /// One ring on one file.
-pub struct Uring {
+pub struct UringEngine {
     ring: IoUring,
     /// Kept open while the ring may use it; `None` when requests do nothing.
     file: Option<Arc<OwnedFd>>,
-    buffers: ManuallyDrop<Vec<Buffer>>,
+    buffers: ManuallyDrop<Vec<IoBuffer>>,
     busy: Vec<bool>,
     /// Pushed to the ring and not yet taken by the kernel.
     queued: u32,
@@ -58,14 +58,14 @@ pub struct Uring {
     /// A close, which a worker does when nothing else is in flight: carried out at the hand-over,
     /// because the ring can only close descriptors that it would then have to be given.
     closing: Option<u32>,
-    closed: Option<Completion>,
+    closed: Option<IoCompletion>,
     file_registered: bool,
     buffers_registered: bool,
     /// What the kernel or its limits refused.
     missing: Vec<&'static str>,
 }
 
-impl std::fmt::Debug for Uring {
+impl std::fmt::Debug for UringEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Uring {
     }
 }
 
-impl Uring {
+impl UringEngine {
     /// A ring of `slots` (at most [`SLOTS_MAX`]) slots on `file`, for requests of at most
     /// `len_max` bytes. To be used by the calling thread only.
     ///
@@ -84,7 +84,7 @@ impl Uring {
     /// When this kernel has no `io_uring`, forbids it, or is older than 5.11 (waits with a time
     /// limit).
     pub fn new(file: Arc<OwnedFd>, slots: u32, len_max: u32, seed: Seed) -> io::Result<Self> {
-        let mut uring = Uring::on_nothing(slots, len_max, seed)?;
+        let mut uring = UringEngine::on_nothing(slots, len_max, seed)?;
         let registered = uring.ring.submitter().register_files(&[file.as_raw_fd()]);
         uring.file_registered = registered.is_ok();
         if registered.is_err() {
@@ -98,9 +98,9 @@ impl Uring {
     /// length. To be used by the calling thread only.
     ///
     /// # Errors
-    /// As [`Uring::new`].
+    /// As [`UringEngine::new`].
     pub fn nop(slots: u32) -> io::Result<Self> {
-        Uring::on_nothing(slots, 0, Seed(0))
+        UringEngine::on_nothing(slots, 0, Seed(0))
     }
 
     fn on_nothing(slots: u32, len_max: u32, seed: Seed) -> io::Result<Self> {
@@ -115,7 +115,7 @@ impl Uring {
         if len_max > 0 && !buffers_registered {
             missing.push("registered buffers");
         }
-        Ok(Uring {
+        Ok(UringEngine {
             ring,
             file: None,
             buffers: ManuallyDrop::new(buffers),
@@ -130,7 +130,7 @@ impl Uring {
         })
     }
 
-    fn entry(&mut self, slot: u32, request: &Request) -> Option<squeue::Entry> {
+    fn entry(&mut self, slot: u32, request: &OpRequest) -> Option<squeue::Entry> {
         let Some(file) = &self.file else {
             // What the request claims to have moved travels with its slot.
             let data = pretended_bytes(request) << 32 | u64::from(slot);
@@ -146,27 +146,27 @@ impl Uring {
             (types::Fd(file.as_raw_fd()), squeue::Flags::empty())
         };
         let entry = match request.kind {
-            Kind::Read if fixed => opcode::ReadFixed::new(fd, memory, len, index)
+            OpKind::Read if fixed => opcode::ReadFixed::new(fd, memory, len, index)
                 .offset(offset)
                 .build(),
-            Kind::Read => opcode::Read::new(fd, memory, len).offset(offset).build(),
-            Kind::Write if fixed => opcode::WriteFixed::new(fd, memory, len, index)
+            OpKind::Read => opcode::Read::new(fd, memory, len).offset(offset).build(),
+            OpKind::Write if fixed => opcode::WriteFixed::new(fd, memory, len, index)
                 .offset(offset)
                 .build(),
-            Kind::Write => opcode::Write::new(fd, memory, len).offset(offset).build(),
-            Kind::Append => opcode::Write::new(fd, memory, len)
+            OpKind::Write => opcode::Write::new(fd, memory, len).offset(offset).build(),
+            OpKind::Append => opcode::Write::new(fd, memory, len)
                 .rw_flags(APPEND_FLAGS)
                 .build(),
-            Kind::Fsync => opcode::Fsync::new(fd).build(),
-            Kind::Fdatasync => opcode::Fsync::new(fd)
+            OpKind::Fsync => opcode::Fsync::new(fd).build(),
+            OpKind::Fdatasync => opcode::Fsync::new(fd)
                 .flags(types::FsyncFlags::DATASYNC)
                 .build(),
-            Kind::SyncRange => opcode::SyncFileRange::new(fd, len)
+            OpKind::SyncRange => opcode::SyncFileRange::new(fd, len)
                 .offset(offset)
                 .flags(SYNC_RANGE_FLAGS)
                 .build(),
             // Block devices take it too, as a discard.
-            Kind::Discard => opcode::Fallocate::new(fd, u64::from(len))
+            OpKind::Discard => opcode::Fallocate::new(fd, u64::from(len))
                 .offset(offset)
                 .mode(punch_hole())
                 .build(),
@@ -177,7 +177,7 @@ impl Uring {
 
     /// Tolerates the answers that mean "come back": the time is up, a signal came, the kernel is
     /// short of something for a moment.
-    fn took(&mut self, submitted: io::Result<usize>) -> Result<(), Error> {
+    fn took(&mut self, submitted: io::Result<usize>) -> Result<(), EngineError> {
         match submitted {
             Ok(n) => {
                 self.queued = self.queued.saturating_sub(saturating_u32(n as u64));
@@ -189,7 +189,7 @@ impl Uring {
                     self.queued = saturating_u32(left as u64);
                     Ok(())
                 }
-                _ => Err(Error::Io {
+                _ => Err(EngineError::Io {
                     doing: "hand operations to io_uring".into(),
                     source: error,
                 }),
@@ -198,7 +198,7 @@ impl Uring {
     }
 }
 
-impl Engine for Uring {
+impl IoEngine for UringEngine {
     fn describe(&self) -> String {
         let name = match self.file {
             Some(_) => "io_uring",
@@ -228,18 +228,20 @@ impl Engine for Uring {
         self.buffers[slot as usize].bytes_mut()
     }
 
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
         assert!(!self.busy[slot as usize], "the slot is free");
         let room = self.buffers[slot as usize].bytes().len();
         let held = !self.moves_data() || fits(request, room);
         assert!(held, "the request fits its buffer");
-        if request.kind == Kind::Close && self.file.is_some() {
+        if request.kind == OpKind::Close && self.file.is_some() {
             assert!(self.closing.is_none(), "one close at a time");
             self.busy[slot as usize] = true;
             self.closing = Some(slot);
             return Ok(());
         }
-        let entry = self.entry(slot, request).ok_or(Unsupported(request.kind))?;
+        let entry = self
+            .entry(slot, request)
+            .ok_or(UnsupportedOp(request.kind))?;
         // SAFETY: the buffer is `len` bytes long, belongs to this slot alone, is out of reach
         // while the slot is busy, and is not freed before the completion has been seen (see
         // `drop`); the file is open as long as `self.file` lives.
@@ -251,10 +253,10 @@ impl Engine for Uring {
         Ok(())
     }
 
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         if let (Some(slot), Some(file)) = (self.closing.take(), &self.file) {
             let result = data_file::close(file).map_err(Errno::raw_os_error);
-            self.closed = Some(Completion { slot, result });
+            self.closed = Some(IoCompletion { slot, result });
             return self.enter(None);
         }
         let taskrun = self.ring.submission().taskrun();
@@ -278,7 +280,7 @@ impl Engine for Uring {
         self.took(submitted)
     }
 
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         if let Some(closed) = self.closed.take() {
             self.busy[closed.slot as usize] = false;
             done.push(closed);
@@ -292,12 +294,12 @@ impl Engine for Uring {
                 .map_err(|_| -entry.result());
             self.busy[slot as usize] = false;
             self.in_flight -= 1;
-            done.push(Completion { slot, result });
+            done.push(IoCompletion { slot, result });
         }
     }
 }
 
-impl Drop for Uring {
+impl Drop for UringEngine {
     fn drop(&mut self) {
         let mut done = Vec::new();
         let mut failed = false;
@@ -341,7 +343,7 @@ fn punch_hole() -> i32 {
     mode.bits().cast_signed()
 }
 
-fn register_buffers(ring: &IoUring, buffers: &mut [Buffer]) -> io::Result<()> {
+fn register_buffers(ring: &IoUring, buffers: &mut [IoBuffer]) -> io::Result<()> {
     let slices: Vec<IoSliceMut<'_>> = buffers
         .iter_mut()
         .map(|buffer| IoSliceMut::new(buffer.bytes_mut()))

@@ -17,21 +17,21 @@ use plimsoll_core::rng::{Rng, Seed};
 use rustix::fs::{Advice, FileType, OFlags};
 
 use crate::engine::fill_random;
-use crate::error::Error;
-use crate::held::Held;
+use crate::error::EngineError;
+use crate::held::TargetHandle;
 use crate::layout::{PIECE_BYTES, write_random};
-use crate::trees::{Grove, Known};
+use crate::trees::{FileSetState, FileSetsByName};
 
 /// Bytes between syncs: bounds the dirty memory, and thereby how long a stop takes.
 const BYTES_PER_SYNC: u64 = 256 << 20;
 
 /// Makes the directories and the existing files of `sets` in a directory.
 pub(crate) fn lay_out(
-    held: &Held,
-    sets: &Known,
+    held: &TargetHandle,
+    sets: &FileSetsByName,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     for grove in sets.values() {
         make_directories(held, grove)?;
         write_files(held, grove, seed, stop)?;
@@ -44,39 +44,47 @@ pub(crate) fn lay_out(
 }
 
 /// The directories of a set.
-fn directories(held: &Held, grove: &Grove) -> impl DoubleEndedIterator<Item = PathBuf> {
+fn directories(
+    held: &TargetHandle,
+    grove: &FileSetState,
+) -> impl DoubleEndedIterator<Item = PathBuf> {
     let below = grove.shape.directories().iter();
     below.map(move |below| held.path().join(format!("{}{below}", grove.name)))
 }
 
-fn make_directories(held: &Held, grove: &Grove) -> Result<(), Error> {
+fn make_directories(held: &TargetHandle, grove: &FileSetState) -> Result<(), EngineError> {
     const VERB: &str = "create a directory of the file set; is the target empty?";
     for path in directories(held, grove) {
         let made = held.make_directory(&path);
-        made.map_err(|e| Error::at(VERB, &path, e))?;
+        made.map_err(|e| EngineError::at(VERB, &path, e))?;
     }
     Ok(())
 }
 
-pub(crate) fn stopped(stop: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn stopped(stop: &AtomicBool) -> Result<(), EngineError> {
     if stop.load(Ordering::Relaxed) {
-        return Err(Error::Stopped("lay out the file set".into()));
+        return Err(EngineError::Stopped("lay out the file set".into()));
     }
     Ok(())
 }
 
 /// The existing files of a set in the order of their layout.
-pub(crate) fn order(grove: &Grove, seed: Seed) -> Vec<u32> {
+pub(crate) fn order(grove: &FileSetState, seed: Seed) -> Vec<u32> {
     let mut order: Vec<u32> = existing(grove).collect();
     Rng::new(seed.derive("layout order", 0)).shuffle(&mut order);
     order
 }
 
-fn existing(grove: &Grove) -> impl Iterator<Item = u32> {
+fn existing(grove: &FileSetState) -> impl Iterator<Item = u32> {
     (0..grove.slots.entries()).filter(|file| grove.slots.exists(*file))
 }
 
-fn write_files(held: &Held, grove: &Grove, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
+fn write_files(
+    held: &TargetHandle,
+    grove: &FileSetState,
+    seed: Seed,
+    stop: &AtomicBool,
+) -> Result<(), EngineError> {
     let (mut name, mut piece, mut unsynced) = (String::new(), vec![0; PIECE_BYTES], 0);
     let mut rng = Rng::new(seed.derive("contents", 0));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
@@ -86,7 +94,7 @@ fn write_files(held: &Held, grove: &Grove, seed: Seed, stop: &AtomicBool) -> Res
         grove.push_path(file, &mut name);
         let path = held.path().join(&name);
         let mut made = held.open(&path, flags).map_err(|e| {
-            Error::at(
+            EngineError::at(
                 "create a file of the set; is the directory empty?",
                 &path,
                 e,
@@ -97,7 +105,7 @@ fn write_files(held: &Held, grove: &Grove, seed: Seed, stop: &AtomicBool) -> Res
             let contents = &mut piece[..to_usize(bytes)];
             fill_random(contents, &mut rng);
             std::io::Write::write_all(&mut made, contents)
-                .map_err(|e| Error::at("write the contents of", &path, e))?;
+                .map_err(|e| EngineError::at("write the contents of", &path, e))?;
         } else {
             write_random(&mut made, &path, bytes, &mut rng, stop)?;
         }
@@ -112,7 +120,11 @@ fn write_files(held: &Held, grove: &Grove, seed: Seed, stop: &AtomicBool) -> Res
 
 /// Clean pages of the layout must not serve the reads of the run. Advice only: where it is not
 /// taken, a buffered workload begins with a warm cache.
-fn drop_from_cache(held: &Held, grove: &Grove, stop: &AtomicBool) -> Result<(), Error> {
+fn drop_from_cache(
+    held: &TargetHandle,
+    grove: &FileSetState,
+    stop: &AtomicBool,
+) -> Result<(), EngineError> {
     let mut name = String::new();
     for file in existing(grove).filter(|file| grove.slots.size_bytes(*file) > 0) {
         stopped(stop)?;
@@ -126,11 +138,11 @@ fn drop_from_cache(held: &Held, grove: &Grove, stop: &AtomicBool) -> Result<(), 
 }
 
 /// The files of a set in the order in which its directories list them.
-pub(crate) fn listing(held: &Held, grove: &Grove) -> Result<Vec<u32>, Error> {
+pub(crate) fn listing(held: &TargetHandle, grove: &FileSetState) -> Result<Vec<u32>, EngineError> {
     let mut files = Vec::new();
     for path in directories(held, grove) {
         let listed = held.list(&path);
-        for (name, kind) in listed.map_err(|e| Error::at("list the directory", &path, e))? {
+        for (name, kind) in listed.map_err(|e| EngineError::at("list the directory", &path, e))? {
             // Directories have names of digits too.
             if kind == FileType::RegularFile {
                 files.extend(name.to_str().and_then(|name| grove.number_of(name)));
@@ -142,7 +154,7 @@ pub(crate) fn listing(held: &Held, grove: &Grove) -> Result<Vec<u32>, Error> {
 
 /// Removes every file and directory of `sets` that the layout or a run may have made; those that are
 /// gone already are fine.
-pub(crate) fn remove(held: &Held, sets: &Known) -> Result<(), Error> {
+pub(crate) fn remove(held: &TargetHandle, sets: &FileSetsByName) -> Result<(), EngineError> {
     let mut name = String::new();
     for grove in sets.values() {
         for file in 0..grove.slots.entries() {
@@ -150,11 +162,11 @@ pub(crate) fn remove(held: &Held, sets: &Known) -> Result<(), Error> {
             grove.push_path(file, &mut name);
             let path = held.path().join(&name);
             let removed = held.remove_file(&path);
-            removed.map_err(|e| Error::at("remove", &path, e))?;
+            removed.map_err(|e| EngineError::at("remove", &path, e))?;
         }
         for path in directories(held, grove).rev() {
             let removed = held.remove_directory(&path);
-            removed.map_err(|e| Error::at("remove", &path, e))?;
+            removed.map_err(|e| EngineError::at("remove", &path, e))?;
         }
     }
     Ok(())
@@ -163,22 +175,24 @@ pub(crate) fn remove(held: &Held, sets: &Known) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::workload::files::{FileSet, Names, Sizes, Tree};
+    use plimsoll_core::workload::files::{
+        FileNameScheme, FileSet, FileSizeDistribution, FileTreeLayout,
+    };
     use std::sync::Arc;
 
-    fn grove(tree: Tree, names: Names) -> Grove {
+    fn grove(tree: FileTreeLayout, names: FileNameScheme) -> FileSetState {
         let set = FileSet {
             prealloc: 0.8,
             tree,
             names,
-            ..FileSet::flat("set", 1_000, 2_000, Sizes::Gamma(1.5))
+            ..FileSet::flat("set", 1_000, 2_000, FileSizeDistribution::Gamma(1.5))
         };
-        Grove::new(&set, Seed(1))
+        FileSetState::new(&set, Seed(1))
     }
 
     #[test]
     fn files_are_laid_out_in_another_order_for_every_seed() {
-        let grove = grove(Tree::Flat, Names::Digits);
+        let grove = grove(FileTreeLayout::Flat, FileNameScheme::Digits);
         let order = |seed| order(&grove, Seed(seed));
         assert!(!order(1).is_sorted());
         assert_eq!(order(1), order(1));
@@ -190,18 +204,18 @@ mod tests {
 
     #[test]
     fn what_is_laid_out_is_listed_with_its_sizes_and_removed_without_a_trace() {
-        let random = Tree::Random {
+        let random = FileTreeLayout::Random {
             width: 20.0,
             shape: 1.5,
         };
         for (tree, names) in [
-            (Tree::Flat, Names::Digits),
-            (Tree::Even(7), Names::NumberFirst),
-            (random, Names::NumberLast),
+            (FileTreeLayout::Flat, FileNameScheme::Digits),
+            (FileTreeLayout::Even(7), FileNameScheme::NumberFirst),
+            (random, FileNameScheme::NumberLast),
         ] {
             let directory = tempfile::tempdir().unwrap();
-            let held = Held::directory(directory.path()).unwrap();
-            let sets: Known = [("set".to_owned(), Arc::new(grove(tree, names)))].into();
+            let held = TargetHandle::directory(directory.path()).unwrap();
+            let sets: FileSetsByName = [("set".to_owned(), Arc::new(grove(tree, names)))].into();
             lay_out(&held, &sets, Seed(1), &AtomicBool::new(false)).unwrap();
             let grove = &sets["set"];
             let mut listed = listing(&held, grove).unwrap();
@@ -224,8 +238,12 @@ mod tests {
     #[test]
     fn a_stop_ends_the_layout() {
         let directory = tempfile::tempdir().unwrap();
-        let held = Held::directory(directory.path()).unwrap();
-        let sets: Known = [("set".to_owned(), Arc::new(grove(Tree::Flat, Names::Digits)))].into();
+        let held = TargetHandle::directory(directory.path()).unwrap();
+        let sets: FileSetsByName = [(
+            "set".to_owned(),
+            Arc::new(grove(FileTreeLayout::Flat, FileNameScheme::Digits)),
+        )]
+        .into();
         let error = lay_out(&held, &sets, Seed(1), &AtomicBool::new(true)).unwrap_err();
         assert!(
             error.to_string().ends_with("stopped by the user"),

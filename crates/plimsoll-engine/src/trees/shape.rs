@@ -6,14 +6,14 @@
 
 use plimsoll_core::num::{floor_u64, saturating_u32};
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_core::workload::files::Tree;
+use plimsoll_core::workload::files::FileTreeLayout;
 
 /// Deeper than any tree that is drawn in earnest; bounds the length of paths.
 const DEPTH_MAX: u32 = 64;
 
 /// The directories of a set.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct FileSetDirTree {
     /// Paths below the directory of the set, each with a slash before it; parents come before
     /// their children. The first is that directory itself, the empty path.
     directories: Vec<String>,
@@ -21,15 +21,17 @@ pub(crate) struct Shape {
     leaves: Vec<(u32, u32)>,
 }
 
-impl Shape {
-    pub(crate) fn new(tree: Tree, entries: u32, seed: Seed) -> Self {
+impl FileSetDirTree {
+    pub(crate) fn new(tree: FileTreeLayout, entries: u32, seed: Seed) -> Self {
         match tree {
-            Tree::Flat => Shape {
+            FileTreeLayout::Flat => FileSetDirTree {
                 directories: vec![String::new()],
                 leaves: vec![(0, 0)],
             },
-            Tree::Even(count) => Shape::even(count.max(1), entries),
-            Tree::Random { width, shape } => Draw::new(width, shape, entries, seed).all(),
+            FileTreeLayout::Even(count) => FileSetDirTree::even(count.max(1), entries),
+            FileTreeLayout::Random { width, shape } => {
+                FileSetDirTreeDraw::new(width, shape, entries, seed).all()
+            }
         }
     }
 
@@ -37,7 +39,7 @@ impl Shape {
         let first =
             |index: u32| saturating_u32(u64::from(entries) * u64::from(index) / u64::from(count));
         let names = (0..count).map(|index| format!("/{index:08}"));
-        Shape {
+        FileSetDirTree {
             directories: std::iter::once(String::new()).chain(names).collect(),
             leaves: (0..count).map(|index| (first(index), index + 1)).collect(),
         }
@@ -56,7 +58,7 @@ impl Shape {
 }
 
 /// Draws a tree as filebench 1.5 does: see [`Tree::Random`].
-struct Draw {
+struct FileSetDirTreeDraw {
     rng: Rng,
     width: f64,
     depth: f64,
@@ -64,26 +66,26 @@ struct Draw {
     entries: u32,
     /// Files that have a place.
     placed: u32,
-    tree: Shape,
+    tree: FileSetDirTree,
 }
 
-impl Draw {
+impl FileSetDirTreeDraw {
     fn new(width: f64, shape: f64, entries: u32, seed: Seed) -> Self {
-        Draw {
+        FileSetDirTreeDraw {
             rng: Rng::new(seed.derive("tree", 0)),
             width,
             depth: f64::from(entries.max(1)).ln() / width.ln(),
             shape,
             entries,
             placed: 0,
-            tree: Shape {
+            tree: FileSetDirTree {
                 directories: vec![String::new()],
                 leaves: Vec::new(),
             },
         }
     }
 
-    fn all(mut self) -> Shape {
+    fn all(mut self) -> FileSetDirTree {
         // The root has no files, and as many directories as it takes.
         let mut serial = 1;
         while self.placed < self.entries {
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn files_by_directory(shape: &Shape, entries: u32) -> BTreeMap<&str, u32> {
+    fn files_by_directory(shape: &FileSetDirTree, entries: u32) -> BTreeMap<&str, u32> {
         let mut counts = BTreeMap::new();
         for file in 0..entries {
             *counts.entry(shape.directory_of(file)).or_insert(0) += 1;
@@ -145,7 +147,7 @@ mod tests {
     #[test]
     fn files_are_spread_evenly_and_neighbours_stay_together() {
         for (count, entries) in [(1, 5), (4, 100), (7, 100), (16, 1_000)] {
-            let shape = Shape::new(Tree::Even(count), entries, Seed(1));
+            let shape = FileSetDirTree::new(FileTreeLayout::Even(count), entries, Seed(1));
             let counts = files_by_directory(&shape, entries);
             assert_eq!(counts.len(), count as usize);
             let spread = counts.values().max().unwrap() - counts.values().min().unwrap();
@@ -158,10 +160,10 @@ mod tests {
     #[test]
     fn a_drawn_tree_has_about_the_width_that_was_asked_for() {
         for shape in [0.0, 1.5] {
-            let tree = Tree::Random { width: 20.0, shape };
+            let tree = FileTreeLayout::Random { width: 20.0, shape };
             let (mut files_per_leaf, mut leaves) = (0.0, 0);
             for seed in 0..20 {
-                let shape = Shape::new(tree, 10_000, Seed(seed));
+                let shape = FileSetDirTree::new(tree, 10_000, Seed(seed));
                 let counts = files_by_directory(&shape, 10_000);
                 files_per_leaf += 10_000.0;
                 leaves += counts.len();
@@ -177,11 +179,11 @@ mod tests {
 
     #[test]
     fn a_width_beyond_all_files_is_one_directory_below_the_root() {
-        let tree = Tree::Random {
+        let tree = FileTreeLayout::Random {
             width: 1e6,
             shape: 0.0,
         };
-        let shape = Shape::new(tree, 1_000, Seed(3));
+        let shape = FileSetDirTree::new(tree, 1_000, Seed(3));
         let expect = BTreeMap::from([("/00000001", 1_000)]);
         assert_eq!(files_by_directory(&shape, 1_000), expect);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Verification of what a workload itself writes: while it runs, or when it has ended.
 //!
-//! [`Checked`] wraps the source of a worker: every write of whole blocks is stamped and entered in
-//! the [`Register`] of its target, and, when that is wanted, every read is held against it. Afterwards
+//! [`DataCheckSource`] wraps the source of a worker: every write of whole blocks is stamped and entered in
+//! the [`DataCheckRegister`] of its target, and, when that is wanted, every read is held against it. Afterwards
 //! [`read_back`] reads every block that was written. Stamping and checking take processor time, so
 //! a verified run is not a measured one.
 
@@ -11,48 +11,48 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::event::WorkerResult;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
 use plimsoll_core::units::Nanos;
 
-use super::register::{Before, Register};
-use super::{Finding, Flaw, TIME_MAX, VerifyReport};
-use crate::clock::Clock;
-use crate::drive::{Limits, drive};
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::recorder::Recorder;
-use crate::source::{Next, Source};
+use super::register::{DataCheckRegister, DataCheckSnapshot};
+use super::{DataFlaw, TIME_MAX, VerifyFinding, VerifyReport};
+use crate::clock::RunClock;
+use crate::drive::{DriverLimits, drive};
+use crate::engine::IoEngine;
+use crate::error::EngineError;
+use crate::recorder::SampleRecorder;
+use crate::source::{NextRequest, RequestSource};
 use crate::sys::clock::HostClock;
 
 /// What a slot is doing, as far as the register is concerned.
 #[derive(Debug, Default)]
-struct Slot {
+struct DataCheckSlot {
     blocks: Range<usize>,
     /// Version that is being written; 0: none.
     writing: u64,
     /// What was known of the blocks that are being read.
-    known: Vec<Before>,
+    known: Vec<DataCheckSnapshot>,
 }
 
 /// A source whose writes are stamped and whose reads may be checked.
 #[derive(Debug)]
-pub struct Checked<S> {
+pub struct DataCheckSource<S> {
     inner: S,
-    register: Arc<Register>,
+    register: Arc<DataCheckRegister>,
     check_reads: bool,
-    slots: Vec<Slot>,
+    slots: Vec<DataCheckSlot>,
 }
 
-impl<S: Source> Checked<S> {
+impl<S: RequestSource> DataCheckSource<S> {
     /// `inner`, for an engine of `slots` slots that moves data, with its writes entered in
     /// `register`; with `check_reads`, its reads are checked while it runs.
     #[must_use]
-    pub fn new(inner: S, register: Arc<Register>, slots: u32, check_reads: bool) -> Self {
-        Checked {
+    pub fn new(inner: S, register: Arc<DataCheckRegister>, slots: u32, check_reads: bool) -> Self {
+        DataCheckSource {
             inner,
             register,
             check_reads,
-            slots: (0..slots).map(|_| Slot::default()).collect(),
+            slots: (0..slots).map(|_| DataCheckSlot::default()).collect(),
         }
     }
 
@@ -62,7 +62,7 @@ impl<S: Source> Checked<S> {
         self.inner
     }
 
-    fn begin_read(&mut self, slot: u32, request: &Request) {
+    fn begin_read(&mut self, slot: u32, request: &OpRequest) {
         let slot = &mut self.slots[slot as usize];
         match self.register.blocks_of(request.offset, request.len) {
             Some(blocks) if self.check_reads => {
@@ -74,34 +74,34 @@ impl<S: Source> Checked<S> {
     }
 }
 
-impl<S> Checked<S> {
-    fn begin_unknown(&mut self, slot: u32, request: &Request) {
+impl<S> DataCheckSource<S> {
+    fn begin_unknown(&mut self, slot: u32, request: &OpRequest) {
         let state = &mut self.slots[slot as usize];
         state.blocks = self.register.touched_by(request.offset, request.len);
         state.writing = self.register.begin_unknown(state.blocks.clone());
     }
 }
 
-impl<S: Source> Source for Checked<S> {
+impl<S: RequestSource> RequestSource for DataCheckSource<S> {
     const CHECKS: bool = true;
 
-    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError> {
         let next = self.inner.next(now, slot)?;
-        if let Next::Request(request) = &next {
+        if let NextRequest::Request(request) = &next {
             match request.kind {
                 // The earliest moment at which it may be carried out: what is known can only grow.
-                Kind::Read => self.begin_read(slot, request),
-                Kind::Discard => self.begin_unknown(slot, request),
+                OpKind::Read => self.begin_read(slot, request),
+                OpKind::Discard => self.begin_unknown(slot, request),
                 _ => {}
             }
         }
         Ok(next)
     }
 
-    fn fill(&mut self, slot: u32, request: &Request, bytes: &mut [u8]) {
+    fn fill(&mut self, slot: u32, request: &OpRequest, bytes: &mut [u8]) {
         let blocks = self.register.blocks_of(request.offset, request.len);
         // Where an append goes is not known; it lies behind what is watched.
-        let is_write = request.kind == Kind::Write;
+        let is_write = request.kind == OpKind::Write;
         if let (Some(blocks), true) = (blocks, is_write) {
             let state = &mut self.slots[slot as usize];
             let offset = request.offset;
@@ -115,13 +115,13 @@ impl<S: Source> Source for Checked<S> {
         self.inner.fill(slot, request, bytes);
     }
 
-    fn handed_over(&mut self, request: &Request, at: Nanos) {
+    fn handed_over(&mut self, request: &OpRequest, at: Nanos) {
         self.inner.handed_over(request, at);
     }
 
-    fn check(&mut self, slot: u32, sample: &Sample, buffer: &[u8]) {
+    fn check(&mut self, slot: u32, sample: &OpSample, buffer: &[u8]) {
         let state = &self.slots[slot as usize];
-        let is_read = sample.request.kind == Kind::Read && sample.result.is_ok();
+        let is_read = sample.request.kind == OpKind::Read && sample.result.is_ok();
         if is_read && !state.known.is_empty() {
             let bytes = &buffer[..sample.request.len as usize];
             self.register.check(state.blocks.start, &state.known, bytes);
@@ -129,7 +129,7 @@ impl<S: Source> Source for Checked<S> {
         self.inner.check(slot, sample, buffer);
     }
 
-    fn completed(&mut self, slot: u32, sample: &Sample) {
+    fn completed(&mut self, slot: u32, sample: &OpSample) {
         let state = &mut self.slots[slot as usize];
         let ok = sample.result.is_ok();
         match std::mem::take(&mut state.writing) {
@@ -156,7 +156,7 @@ impl<S: Source> Source for Checked<S> {
         self.inner.workers()
     }
 
-    fn given_up(&mut self, slot: u32, sample: &Sample) {
+    fn given_up(&mut self, slot: u32, sample: &OpSample) {
         self.inner.given_up(slot, sample);
     }
 
@@ -166,39 +166,39 @@ impl<S: Source> Source for Checked<S> {
 }
 
 /// A sync, then a read of every block that was written.
-struct Sweep {
+struct DataCheckSweep {
     block_bytes: u32,
     /// What is to be read, last first.
     blocks: Vec<u64>,
-    stage: Stage,
+    stage: DataCheckSweepStage,
     in_flight: u32,
     /// Offsets of blocks that could not be read.
     unreadable: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum DataCheckSweepStage {
     Sync,
     Syncing,
     Reading,
 }
 
-impl Source for Sweep {
-    fn next(&mut self, now: Nanos, _: u32) -> Result<Next, Error> {
-        if self.stage == Stage::Syncing {
-            return Ok(Next::Wait);
+impl RequestSource for DataCheckSweep {
+    fn next(&mut self, now: Nanos, _: u32) -> Result<NextRequest, EngineError> {
+        if self.stage == DataCheckSweepStage::Syncing {
+            return Ok(NextRequest::Wait);
         }
-        let is_sync = self.stage == Stage::Sync;
+        let is_sync = self.stage == DataCheckSweepStage::Sync;
         let block = if is_sync { Some(0) } else { self.blocks.pop() };
         let Some(block) = block else {
-            return Ok(Next::End);
+            return Ok(NextRequest::End);
         };
         if is_sync {
-            self.stage = Stage::Syncing;
+            self.stage = DataCheckSweepStage::Syncing;
         }
         self.in_flight += 1;
-        Ok(Next::Request(Request {
-            kind: if is_sync { Kind::Fsync } else { Kind::Read },
+        Ok(NextRequest::Request(OpRequest {
+            kind: if is_sync { OpKind::Fsync } else { OpKind::Read },
             file: 0,
             offset: block * u64::from(self.block_bytes),
             len: if is_sync { 0 } else { self.block_bytes },
@@ -206,10 +206,10 @@ impl Source for Sweep {
         }))
     }
 
-    fn completed(&mut self, _: u32, sample: &Sample) {
+    fn completed(&mut self, _: u32, sample: &OpSample) {
         self.in_flight -= 1;
         match sample.request.kind {
-            Kind::Fsync => self.stage = Stage::Reading,
+            OpKind::Fsync => self.stage = DataCheckSweepStage::Reading,
             _ if sample.result.is_err() => self.unreadable.push(sample.request.offset),
             _ => {}
         }
@@ -225,31 +225,31 @@ impl Source for Sweep {
 /// When the engine breaks or the first 100 operations all fail. Bad blocks are not an error but in
 /// the report.
 pub fn read_back(
-    engine: &mut dyn Engine,
-    register: &Arc<Register>,
+    engine: &mut dyn IoEngine,
+    register: &Arc<DataCheckRegister>,
     stop: &AtomicBool,
-) -> Result<VerifyReport, Error> {
+) -> Result<VerifyReport, EngineError> {
     let mut blocks: Vec<u64> = register.written_blocks().collect();
     blocks.reverse();
     let bytes = blocks.len() as u64 * u64::from(register.block_bytes());
-    let sweep = Sweep {
+    let sweep = DataCheckSweep {
         block_bytes: register.block_bytes(),
         blocks,
-        stage: Stage::Sync,
+        stage: DataCheckSweepStage::Sync,
         in_flight: 0,
         unreadable: Vec::new(),
     };
-    let mut source = Checked::new(sweep, Arc::clone(register), engine.slots(), true);
+    let mut source = DataCheckSource::new(sweep, Arc::clone(register), engine.slots(), true);
     let clock = HostClock::start();
-    let mut recorder = Recorder::new(Nanos::MAX, ());
+    let mut recorder = SampleRecorder::new(Nanos::MAX, ());
     // Slower than 10 MB/s is a hang.
-    let limits = Limits::real(clock.now() + TIME_MAX + Nanos(bytes.saturating_mul(100)));
+    let limits = DriverLimits::real(clock.now() + TIME_MAX + Nanos(bytes.saturating_mul(100)));
     let end = drive(engine, &clock, &mut source, &mut recorder, limits, stop)?;
     let sweep = source.into_inner();
     let is_whole = sweep.blocks.is_empty() && sweep.in_flight == 0;
     for offset in sweep.unreadable {
-        let flaw = Flaw::Unreadable;
-        register.report_flaw(Finding { offset, flaw });
+        let flaw = DataFlaw::Unreadable;
+        register.report_flaw(VerifyFinding { offset, flaw });
     }
     Ok(VerifyReport {
         engine: engine.describe(),

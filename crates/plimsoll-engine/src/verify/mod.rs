@@ -21,28 +21,30 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::data_check::BadBlocks;
-pub use plimsoll_core::data_check::Flaw;
+pub use plimsoll_core::data_check::DataFlaw;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_nfs::Address;
+use plimsoll_nfs::NfsAddress;
 
 use crate::choice::{EngineChoice, open_engine};
-use crate::clock::Clock;
-use crate::drive::{Limits, drive};
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::held::Held;
+use crate::clock::RunClock;
+use crate::drive::{DriverLimits, drive};
+use crate::engine::IoEngine;
+use crate::error::EngineError;
+use crate::held::TargetHandle;
 use crate::layout;
-use crate::nfs::Export;
-use crate::recorder::Recorder;
+use crate::nfs::NfsExportDir;
+use crate::recorder::SampleRecorder;
 use crate::sys::clock::HostClock;
-use check::Verifier;
-pub use checked::{Checked, read_back};
-pub(crate) use register::Before;
-pub use register::Register;
-pub(crate) use registers::Registers;
+use check::VerifySource;
+pub use checked::{DataCheckSource, read_back};
+pub use register::DataCheckRegister;
+pub(crate) use register::DataCheckSnapshot;
+pub(crate) use registers::DataCheckRegisterSet;
 pub use registers::can_check_data;
-pub(crate) use stamp::{Found, MAGIC, Origin, SECTOR_BYTES, Stamp, read_sector};
+pub(crate) use stamp::{
+    DataCheckSectorState, DataCheckStamp, DataCheckStampOrigin, MAGIC, SECTOR_BYTES, read_sector,
+};
 
 /// Name of the file that is written in the directory and removed afterwards.
 const VERIFY_FILE: &str = "plimsoll.verify";
@@ -81,11 +83,11 @@ impl Default for VerifyOptions {
 
 /// A block that did not read back as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finding {
+pub struct VerifyFinding {
     /// Byte offset of the block's first bad sector.
     pub offset: u64,
     /// What is wrong with it.
-    pub flaw: Flaw,
+    pub flaw: DataFlaw,
 }
 
 /// What a verification gave.
@@ -100,7 +102,7 @@ pub struct VerifyReport {
     /// Blocks that were bad, counted at each read.
     pub bad: BadBlocks,
     /// The first 20 of them.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<VerifyFinding>,
     /// The engine it was done with.
     pub engine: String,
     /// Whether `stop` or the time limit ended it early: then not everything was read.
@@ -127,8 +129,8 @@ pub fn verify(
     direct_align: u32,
     options: &VerifyOptions,
     stop: &AtomicBool,
-) -> Result<VerifyReport, Error> {
-    let held = Held::directory(path)?;
+) -> Result<VerifyReport, EngineError> {
+    let held = TargetHandle::directory(path)?;
     let file = path.join(VERIFY_FILE);
     let report = verify_file((&held, &file), direct_align, options, stop);
     layout::remove(&held, std::iter::once(file))?;
@@ -141,12 +143,12 @@ pub fn verify(
 /// # Errors
 /// As [`verify`]; when the export cannot be mounted.
 pub fn verify_export(
-    address: &Address,
+    address: &NfsAddress,
     directory: &Path,
     options: &VerifyOptions,
     stop: &AtomicBool,
-) -> Result<VerifyReport, Error> {
-    let export = Export::mount(address, directory)?;
+) -> Result<VerifyReport, EngineError> {
+    let export = NfsExportDir::mount(address, directory)?;
     let path = directory.join(VERIFY_FILE);
     let block = BLOCK_BYTES_MIN;
     let report = export
@@ -162,20 +164,20 @@ pub fn verify_export(
 }
 
 fn verify_file(
-    (held, path): (&Held, &Path),
+    (held, path): (&TargetHandle, &Path),
     direct_align: u32,
     options: &VerifyOptions,
     stop: &AtomicBool,
-) -> Result<VerifyReport, Error> {
+) -> Result<VerifyReport, EngineError> {
     let block = BLOCK_BYTES_MIN.max(direct_align);
     let fresh = held.create(path);
-    let fresh = fresh.map_err(|e| Error::at("create", path, e))?;
+    let fresh = fresh.map_err(|e| EngineError::at("create", path, e))?;
     // A fresh file of holes reads as zeros, so what was never written is known too.
     fresh
         .set_len(size_bytes(options, block))
-        .map_err(|e| Error::at("set the size of", path, e))?;
+        .map_err(|e| EngineError::at("set the size of", path, e))?;
     drop(fresh);
-    let opening = layout::Opening {
+    let opening = layout::DataFileOpenOptions {
         direct: direct_align > 0,
         durable: false,
     };
@@ -202,16 +204,16 @@ fn size_bytes(options: &VerifyOptions, block: u32) -> u64 {
 /// # Errors
 /// As [`verify`].
 pub fn verify_engine(
-    engine: &mut dyn Engine,
+    engine: &mut dyn IoEngine,
     block_bytes: u32,
     options: &VerifyOptions,
     stop: &AtomicBool,
-) -> Result<VerifyReport, Error> {
+) -> Result<VerifyReport, EngineError> {
     let clock = HostClock::start();
     let bytes = size_bytes(options, block_bytes);
-    let mut source = Verifier::new(engine.slots(), block_bytes, bytes, options);
-    let limits = Limits::real(clock.now() + TIME_MAX);
-    let mut recorder = Recorder::new(Nanos::MAX, ());
+    let mut source = VerifySource::new(engine.slots(), block_bytes, bytes, options);
+    let limits = DriverLimits::real(clock.now() + TIME_MAX);
+    let mut recorder = SampleRecorder::new(Nanos::MAX, ());
     let end = drive(engine, &clock, &mut source, &mut recorder, limits, stop)?;
     let finished = source.is_finished();
     let mut report = source.report;

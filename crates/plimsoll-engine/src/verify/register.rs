@@ -16,9 +16,12 @@ use plimsoll_core::data_check::BadBlocks;
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Seed;
 
-use super::stamp::{Found, Origin, SECTOR_BYTES, Stamp, read_sector, stamp_block};
-use super::{Finding, Flaw, VerifyReport};
-use crate::error::Error;
+use super::stamp::{
+    DataCheckSectorState, DataCheckStamp, DataCheckStampOrigin, SECTOR_BYTES, read_sector,
+    stamp_block,
+};
+use super::{DataFlaw, VerifyFinding, VerifyReport};
+use crate::error::EngineError;
 
 /// Most findings that are described; all are counted.
 const FINDINGS_MAX: usize = 20;
@@ -31,7 +34,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// What is known of one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Block {
+struct DataCheckBlock {
     /// Oldest version that may be found; 0: anything.
     floor: u64,
     /// Beginnings and ends of writes, to see whether there were any.
@@ -50,13 +53,13 @@ struct Block {
 
 /// What workers have written to one target. Shared by all of its workers.
 #[derive(Debug)]
-pub struct Register {
+pub struct DataCheckRegister {
     run: u64,
     target: u32,
     file: u32,
     block_bytes: u32,
     /// A lock each: a verified run is not a measured one.
-    blocks: Vec<Mutex<Block>>,
+    blocks: Vec<Mutex<DataCheckBlock>>,
     versions: AtomicU64,
     written: AtomicU64,
     checked: AtomicU64,
@@ -68,12 +71,12 @@ pub struct Register {
 #[derive(Debug, Default)]
 struct Flawed {
     bad: BadBlocks,
-    findings: Vec<Finding>,
+    findings: Vec<VerifyFinding>,
 }
 
 /// What was known of a block when a read of it began.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before(Block);
+pub(crate) struct DataCheckSnapshot(DataCheckBlock);
 
 /// What may be found in a block.
 #[derive(Debug, Clone, Copy)]
@@ -86,14 +89,14 @@ struct Expect {
     uncertain: bool,
 }
 
-impl Register {
+impl DataCheckRegister {
     /// Of the first `bytes` of a target, in blocks of `block_bytes`: the largest size that divides
     /// all sizes and offsets of the workload. `run` is new for each run, or data of an earlier one
     /// could pass for those of this one; `target` is the number of the file or device in it.
     ///
     /// # Errors
     /// When blocks are not whole sectors of 512 bytes, or there are too many of them.
-    pub fn new(run: Seed, target: u32, bytes: u64, block_bytes: u32) -> Result<Self, Error> {
+    pub fn new(run: Seed, target: u32, bytes: u64, block_bytes: u32) -> Result<Self, EngineError> {
         let run = run.derive("verify run", 0).0;
         Self::of(run, (0, target), bytes, block_bytes)
     }
@@ -104,20 +107,20 @@ impl Register {
         (target, file): (u32, u32),
         bytes: u64,
         block_bytes: u32,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EngineError> {
         let whole = block_bytes > 0 && (block_bytes as usize).is_multiple_of(SECTOR_BYTES);
         if !whole {
-            return Err(Error::Workload(format!(
+            return Err(EngineError::Workload(format!(
                 "data can be verified in blocks of whole sectors of 512 bytes, not of {block_bytes}"
             )));
         }
         let count = bytes / u64::from(block_bytes);
         if count > BLOCKS_MAX {
-            return Err(Error::Workload(format!(
+            return Err(EngineError::Workload(format!(
                 "{count} blocks are too many to verify: use larger blocks or less data"
             )));
         }
-        Ok(Register {
+        Ok(DataCheckRegister {
             run,
             target,
             file,
@@ -154,7 +157,7 @@ impl Register {
 
     /// Numbers of the blocks that hold something of this run, with what is known of each.
     pub(super) fn written_blocks(&self) -> impl Iterator<Item = u64> + '_ {
-        let written = |(_, block): &(u64, &Mutex<Block>)| locked(block).floor > 0;
+        let written = |(_, block): &(u64, &Mutex<DataCheckBlock>)| locked(block).floor > 0;
         (0..).zip(&self.blocks).filter(written).map(|(n, _)| n)
     }
 
@@ -169,7 +172,7 @@ impl Register {
     /// A write of these blocks begins: stamps `bytes` and returns the version.
     pub(super) fn begin_write(&self, blocks: Range<usize>, offset: u64, bytes: &mut [u8]) -> u64 {
         let version = self.begin(blocks);
-        self.stamp(offset, version, Origin::default(), bytes);
+        self.stamp(offset, version, DataCheckStampOrigin::default(), bytes);
         version
     }
 
@@ -182,8 +185,14 @@ impl Register {
     }
 
     /// Stamps what is written at `offset`.
-    pub(crate) fn stamp(&self, offset: u64, version: u64, origin: Origin, bytes: &mut [u8]) {
-        let first = Stamp {
+    pub(crate) fn stamp(
+        &self,
+        offset: u64,
+        version: u64,
+        origin: DataCheckStampOrigin,
+        bytes: &mut [u8],
+    ) {
+        let first = DataCheckStamp {
             run: self.run,
             target: self.target,
             file: self.file,
@@ -258,19 +267,24 @@ impl Register {
     }
 
     /// What is known of the blocks when a read of them begins.
-    pub(crate) fn before(&self, blocks: Range<usize>, known: &mut Vec<Before>) {
+    pub(crate) fn before(&self, blocks: Range<usize>, known: &mut Vec<DataCheckSnapshot>) {
         known.clear();
         let blocks = self.blocks[blocks].iter();
-        known.extend(blocks.map(|block| Before(*locked(block))));
+        known.extend(blocks.map(|block| DataCheckSnapshot(*locked(block))));
     }
 
     /// Holds what was read against what may be there, and gives the first flaw. `known` is from the
     /// beginning of the read.
-    pub(crate) fn check(&self, first: usize, known: &[Before], bytes: &[u8]) -> Option<Finding> {
+    pub(crate) fn check(
+        &self,
+        first: usize,
+        known: &[DataCheckSnapshot],
+        bytes: &[u8],
+    ) -> Option<VerifyFinding> {
         let mut first_fault = None;
         let size = self.block_bytes as usize;
         let pieces = bytes.chunks_exact(size).zip(known).zip(first..);
-        for ((piece, Before(before)), number) in pieces {
+        for ((piece, DataCheckSnapshot(before)), number) in pieces {
             let offset = number as u64 * u64::from(self.block_bytes);
             let after = *locked(&self.blocks[number]);
             let unsure = before.unsure || after.unsure || before.unknowns != after.unknowns;
@@ -288,7 +302,7 @@ impl Register {
         first_fault
     }
 
-    pub(super) fn report_flaw(&self, finding: Finding) {
+    pub(super) fn report_flaw(&self, finding: VerifyFinding) {
         let mut flawed = locked(&self.flawed);
         flawed.bad.count(finding.flaw);
         if flawed.findings.len() < FINDINGS_MAX {
@@ -297,7 +311,7 @@ impl Register {
     }
 
     /// The first flaw of a block.
-    fn flaw(&self, offset: u64, expect: Expect, bytes: &[u8]) -> Option<Finding> {
+    fn flaw(&self, offset: u64, expect: Expect, bytes: &[u8]) -> Option<VerifyFinding> {
         let (mut first, mut some_right) = (None, false);
         for (sector, at) in bytes
             .chunks_exact(SECTOR_BYTES)
@@ -309,34 +323,36 @@ impl Register {
             }
         }
         let (offset, flaw) = first?;
-        let torn = flaw == Flaw::Stale && some_right;
-        let flaw = if torn { Flaw::Torn } else { flaw };
-        Some(Finding { offset, flaw })
+        let torn = flaw == DataFlaw::Stale && some_right;
+        let flaw = if torn { DataFlaw::Torn } else { flaw };
+        Some(VerifyFinding { offset, flaw })
     }
 
-    fn judge(&self, offset: u64, expect: Expect, found: Found) -> Option<Flaw> {
+    fn judge(&self, offset: u64, expect: Expect, found: DataCheckSectorState) -> Option<DataFlaw> {
         let floor = expect.floor;
         let stamp = match found {
-            Found::Stamped(stamp) if stamp.run == self.run => stamp,
+            DataCheckSectorState::Stamped(stamp) if stamp.run == self.run => stamp,
             // What was there before this run.
             _ if floor == 0 => return None,
-            Found::Stamped(_) | Found::Empty => return Some(Flaw::Stale),
+            DataCheckSectorState::Stamped(_) | DataCheckSectorState::Empty => {
+                return Some(DataFlaw::Stale);
+            }
             // Half a sector old, half new: a page that was being written.
-            Found::Garbage if expect.moving => return None,
-            Found::Garbage => return Some(Flaw::Wrong),
+            DataCheckSectorState::Garbage if expect.moving => return None,
+            DataCheckSectorState::Garbage => return Some(DataFlaw::Wrong),
         };
         if stamp.target != self.target {
-            return Some(Flaw::Foreign);
+            return Some(DataFlaw::Foreign);
         }
         if stamp.offset != offset || stamp.file != self.file {
             let belongs_at = stamp.offset;
-            return Some(Flaw::Misplaced { belongs_at });
+            return Some(DataFlaw::Misplaced { belongs_at });
         }
         let is_known = floor > 0 && !expect.moving && !expect.uncertain;
         if stamp.version < floor {
-            Some(Flaw::Stale)
+            Some(DataFlaw::Stale)
         } else if is_known && stamp.version != floor {
-            Some(Flaw::Wrong)
+            Some(DataFlaw::Wrong)
         } else {
             None
         }

@@ -9,17 +9,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::op::Kind;
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Arrival, Blocks, Content, Group, Pace};
-use plimsoll_core::workload::series::Body as PhaseBody;
+use plimsoll_core::workload::blocks::{
+    ArrivalProcess, BlockIoContent, BlockIoGroup, BlockIoPacing, BlockIoWorkload,
+};
+use plimsoll_core::workload::series::PhaseWorkload;
 
-use super::Register;
+use super::DataCheckRegister;
 use super::stamp::SECTOR_BYTES;
 use crate::choice::DataCheck;
-use crate::error::Error;
-use crate::ground::Ground;
+use crate::error::EngineError;
+use crate::ground::OpenTarget;
 use crate::memory;
 use crate::outcome::RunOptions;
 
@@ -27,11 +29,11 @@ use crate::outcome::RunOptions;
 ///
 /// # Errors
 /// When it is not of blocks, writes nothing, or what it writes must not be stamped.
-pub fn can_check_data(workload: &Workload) -> Result<(), Error> {
+pub fn can_check_data(workload: &Workload) -> Result<(), EngineError> {
     let refuse = |why: String| {
         let name = workload.name();
         let text = format!("'{name}': its data cannot be verified: {why}");
-        Err(Error::Workload(text))
+        Err(EngineError::Workload(text))
     };
     let what = match workload {
         Workload::Blocks(blocks) => {
@@ -45,11 +47,11 @@ pub fn can_check_data(workload: &Workload) -> Result<(), Error> {
             let mut any_writes = false;
             for phase in &series.phases {
                 let why = match &phase.body {
-                    PhaseBody::Blocks(blocks) => {
+                    PhaseWorkload::Blocks(blocks) => {
                         any_writes |= blocks.groups.iter().any(writes);
                         fault_of(blocks)
                     }
-                    PhaseBody::Files(_) => Some("file operations are not stamped".into()),
+                    PhaseWorkload::Files(_) => Some("file operations are not stamped".into()),
                 };
                 if let Some(why) = why {
                     return refuse(format!("phase '{}': {why}", phase.name));
@@ -68,17 +70,17 @@ pub fn can_check_data(workload: &Workload) -> Result<(), Error> {
 }
 
 /// Why what `blocks` writes cannot be verified.
-fn fault_of(blocks: &Blocks) -> Option<String> {
+fn fault_of(blocks: &BlockIoWorkload) -> Option<String> {
     blocks.groups.iter().find_map(|group| {
         let name = &group.name;
         let sector = SECTOR_BYTES as u64;
-        if writes(group) && group.content != Content::default() {
+        if writes(group) && group.content != BlockIoContent::default() {
             return Some(format!(
                 "group '{name}' asks for contents (date, compressible, duplicate) that a stamp in \
                  every sector would replace"
             ));
         }
-        if kinds(group).any(|kind| kind == Kind::Append) {
+        if kinds(group).any(|kind| kind == OpKind::Append) {
             return Some(format!(
                 "group '{name}' appends, and where appended data go is not known"
             ));
@@ -90,29 +92,29 @@ fn fault_of(blocks: &Blocks) -> Option<String> {
     })
 }
 
-fn traced(group: &Group) -> &[plimsoll_core::op::Traced] {
+fn traced(group: &BlockIoGroup) -> &[plimsoll_core::op::TraceAccess] {
     match &group.pace {
-        Pace::Open(Arrival::Trace(traced)) => traced,
+        BlockIoPacing::Open(ArrivalProcess::Trace(traced)) => traced,
         _ => &[],
     }
 }
 
-fn kinds(group: &Group) -> impl Iterator<Item = Kind> + '_ {
+fn kinds(group: &BlockIoGroup) -> impl Iterator<Item = OpKind> + '_ {
     let mix = group.mix.iter().flat_map(|turn| turn.kind.operations());
     mix.copied().chain(traced(group).iter().map(|op| op.kind))
 }
 
-fn writes(group: &Group) -> bool {
-    kinds(group).any(|kind| kind == Kind::Write)
+fn writes(group: &BlockIoGroup) -> bool {
+    kinds(group).any(|kind| kind == OpKind::Write)
 }
 
 /// The largest size that divides all sizes and offsets of the group; 0: it has none.
-fn grain_bytes(group: &Group) -> u64 {
+fn grain_bytes(group: &BlockIoGroup) -> u64 {
     let mix = group.mix.iter().map(|turn| u64::from(turn.bytes));
     let traced = traced(group).iter();
     let traced = traced.flat_map(|op| [op.offset, u64::from(op.bytes)]);
     let stride = match group.offsets {
-        Offsets::Strided { stride_bytes } => stride_bytes,
+        OffsetPattern::Strided { stride_bytes } => stride_bytes,
         _ => 0,
     };
     mix.chain(traced).fold(stride, common_divisor)
@@ -128,18 +130,18 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 
 /// The registers of a run of one block workload.
 #[derive(Debug)]
-pub(crate) struct Registers {
-    pub(crate) by_path: BTreeMap<PathBuf, Arc<Register>>,
+pub(crate) struct DataCheckRegisterSet {
+    pub(crate) by_path: BTreeMap<PathBuf, Arc<DataCheckRegister>>,
     check_reads: bool,
 }
 
-impl Registers {
+impl DataCheckRegisterSet {
     /// One for each file that `blocks` works on.
     pub(crate) fn new(
-        ground: &Ground,
-        blocks: &Blocks,
+        ground: &OpenTarget,
+        blocks: &BlockIoWorkload,
         options: &RunOptions,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EngineError> {
         let mut grains: BTreeMap<PathBuf, u64> = BTreeMap::new();
         for group in &blocks.groups {
             for path in (0..group.workers).filter_map(|worker| ground.file_of(group, worker)) {
@@ -159,17 +161,17 @@ impl Registers {
         memory::check_registers(&blocks.name, count.fold(0, u64::saturating_add))?;
         let mut by_path = BTreeMap::new();
         for (number, (path, bytes, grain)) in (0..).zip(needs) {
-            let register = Register::new(options.stamp_seed, number, bytes, grain)?;
+            let register = DataCheckRegister::new(options.stamp_seed, number, bytes, grain)?;
             by_path.insert(path, Arc::new(register));
         }
-        Ok(Registers {
+        Ok(DataCheckRegisterSet {
             by_path,
             check_reads: options.data_check == DataCheck::Always,
         })
     }
 
     /// The register of a file, and whether reads are held against it.
-    pub(crate) fn of(&self, path: &Path) -> Option<(Arc<Register>, bool)> {
+    pub(crate) fn of(&self, path: &Path) -> Option<(Arc<DataCheckRegister>, bool)> {
         let register = self.by_path.get(path)?;
         Some((Arc::clone(register), self.check_reads))
     }
@@ -178,51 +180,60 @@ impl Registers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::op::Traced;
+    use plimsoll_core::op::TraceAccess;
     use plimsoll_core::units::Nanos;
-    use plimsoll_core::workload::blocks::{Turn, TurnKind};
+    use plimsoll_core::workload::blocks::{BlockIoMixEntry, BlockIoOpKind};
 
-    fn group(turns: &[(TurnKind, u32)]) -> Group {
-        Group {
-            mix: turns.iter().map(|(k, b)| Turn::of(*k, *b)).collect(),
-            ..Group::default()
+    fn group(turns: &[(BlockIoOpKind, u32)]) -> BlockIoGroup {
+        BlockIoGroup {
+            mix: turns
+                .iter()
+                .map(|(k, b)| BlockIoMixEntry::of(*k, *b))
+                .collect(),
+            ..BlockIoGroup::default()
         }
     }
 
     #[test]
     fn blocks_are_as_large_as_all_sizes_and_offsets_allow() {
-        let traced = |offset, bytes| Traced {
+        let traced = |offset, bytes| TraceAccess {
             at: Nanos(0),
-            kind: Kind::Write,
+            kind: OpKind::Write,
             offset,
             bytes,
         };
-        let with = |offsets| Group {
+        let with = |offsets| BlockIoGroup {
             offsets,
-            ..group(&[(TurnKind::Write, 8192)])
+            ..group(&[(BlockIoOpKind::Write, 8192)])
         };
-        let trace = Group {
-            pace: Pace::Open(Arrival::Trace(vec![
+        let trace = BlockIoGroup {
+            pace: BlockIoPacing::Open(ArrivalProcess::Trace(vec![
                 traced(1 << 20, 8192),
                 traced(12_288, 4096),
             ])),
             mix: Vec::new(),
-            ..Group::default()
+            ..BlockIoGroup::default()
         };
         for (group, expect) in [
-            (group(&[(TurnKind::Write, 4096)]), 4096),
+            (group(&[(BlockIoOpKind::Write, 4096)]), 4096),
             (
-                group(&[(TurnKind::Write, 65_536), (TurnKind::Read, 12_288)]),
+                group(&[
+                    (BlockIoOpKind::Write, 65_536),
+                    (BlockIoOpKind::Read, 12_288),
+                ]),
                 4096,
             ),
-            (group(&[(TurnKind::Update, 700), (TurnKind::Read, 512)]), 4),
             (
-                with(Offsets::Strided {
+                group(&[(BlockIoOpKind::Update, 700), (BlockIoOpKind::Read, 512)]),
+                4,
+            ),
+            (
+                with(OffsetPattern::Strided {
                     stride_bytes: 10_240,
                 }),
                 2048,
             ),
-            (with(Offsets::Uniform), 8192),
+            (with(OffsetPattern::Uniform), 8192),
             (trace, 4096),
         ] {
             assert_eq!(grain_bytes(&group), expect, "{group:?}");
@@ -231,21 +242,27 @@ mod tests {
 
     #[test]
     fn what_cannot_be_verified_is_refused_with_its_reason() {
-        let write = || group(&[(TurnKind::Write, 4096)]);
-        let content = Content {
+        let write = || group(&[(BlockIoOpKind::Write, 4096)]);
+        let content = BlockIoContent {
             date: true,
-            ..Content::default()
+            ..BlockIoContent::default()
         };
-        let dated = Group { content, ..write() };
+        let dated = BlockIoGroup { content, ..write() };
         for (group, expect) in [
             (write(), None),
-            (group(&[(TurnKind::Update, 512)]), None),
-            (group(&[(TurnKind::Read, 4096)]), Some("writes nothing")),
-            (group(&[(TurnKind::Append, 4096)]), Some("appends")),
-            (group(&[(TurnKind::Write, 700)]), Some("multiple of 512")),
+            (group(&[(BlockIoOpKind::Update, 512)]), None),
+            (
+                group(&[(BlockIoOpKind::Read, 4096)]),
+                Some("writes nothing"),
+            ),
+            (group(&[(BlockIoOpKind::Append, 4096)]), Some("appends")),
+            (
+                group(&[(BlockIoOpKind::Write, 700)]),
+                Some("multiple of 512"),
+            ),
             (dated, Some("contents (date")),
         ] {
-            let blocks = Blocks {
+            let blocks = BlockIoWorkload {
                 name: "w".into(),
                 groups: vec![group],
             };

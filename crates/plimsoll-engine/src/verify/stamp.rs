@@ -34,7 +34,7 @@ fn sum_of(body: &[u8]) -> [u8; 4] {
 
 /// What a sector says of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct DataCheckStamp {
     /// The run that wrote it.
     pub(crate) run: u64,
     /// The storage system it was written to, by its number in that run.
@@ -46,12 +46,12 @@ pub(crate) struct Stamp {
     /// The write that wrote it; 0 is never used.
     pub(crate) version: u64,
     /// Who wrote it, and when.
-    pub(crate) origin: Origin,
+    pub(crate) origin: DataCheckStampOrigin,
 }
 
 /// Who wrote a sector, and when; all 0 where nobody keeps a ledger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct DataCheckStampOrigin {
     /// The session that wrote it.
     pub(crate) writer: u32,
     /// How often that had opened its file or device before.
@@ -64,24 +64,24 @@ pub(crate) struct Origin {
 
 /// What was found in a sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum DataCheckSectorState {
     /// Zeros: never written.
     Empty,
     /// A whole stamp.
-    Stamped(Stamp),
+    Stamped(DataCheckStamp),
     /// Anything else.
     Garbage,
 }
 
 /// Stamps every sector of `block`, whose first one is to get `first`.
-pub(crate) fn stamp_block(block: &mut [u8], first: Stamp) {
+pub(crate) fn stamp_block(block: &mut [u8], first: DataCheckStamp) {
     let offsets = (first.offset..).step_by(SECTOR_BYTES);
     for (sector, offset) in block.chunks_exact_mut(SECTOR_BYTES).zip(offsets) {
-        stamp_sector(sector, Stamp { offset, ..first });
+        stamp_sector(sector, DataCheckStamp { offset, ..first });
     }
 }
 
-fn stamp_sector(sector: &mut [u8], stamp: Stamp) {
+fn stamp_sector(sector: &mut [u8], stamp: DataCheckStamp) {
     let body = SECTOR_BYTES - 4;
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let filler = Seed(stamp.run).derive("filler", stamp.offset ^ stamp.version.rotate_left(40));
@@ -105,9 +105,9 @@ fn stamp_sector(sector: &mut [u8], stamp: Stamp) {
 }
 
 /// Reads a sector.
-pub(crate) fn read_sector(sector: &[u8]) -> Found {
+pub(crate) fn read_sector(sector: &[u8]) -> DataCheckSectorState {
     if sector.iter().all(|byte| *byte == 0) {
-        return Found::Empty;
+        return DataCheckSectorState::Empty;
     }
     let (body, sum) = sector.split_at(SECTOR_BYTES - 4);
     let word = |index: usize| {
@@ -115,19 +115,19 @@ pub(crate) fn read_sector(sector: &[u8]) -> Found {
         u64::from_le_bytes(bytes.expect("eight bytes are eight bytes"))
     };
     if sum_of(body) != sum || word(0) != MAGIC {
-        return Found::Garbage;
+        return DataCheckSectorState::Garbage;
     }
     let (low, high) = (
         |index: usize| saturating_u32(word(index) & u64::from(u32::MAX)),
         |index: usize| saturating_u32(word(index) >> 32),
     );
-    Found::Stamped(Stamp {
+    DataCheckSectorState::Stamped(DataCheckStamp {
         run: word(1),
         target: low(2),
         file: high(2),
         offset: word(3),
         version: word(4),
-        origin: Origin {
+        origin: DataCheckStampOrigin {
             writer: low(5),
             epoch: high(5),
             op: word(6),
@@ -144,14 +144,17 @@ mod tests {
     #[test]
     fn a_sector_says_what_was_stamped_and_any_flipped_bit_shows() {
         let mut block = vec![0; 2 * SECTOR_BYTES];
-        assert_eq!(read_sector(&block[..SECTOR_BYTES]), Found::Empty);
-        let first = Stamp {
+        assert_eq!(
+            read_sector(&block[..SECTOR_BYTES]),
+            DataCheckSectorState::Empty
+        );
+        let first = DataCheckStamp {
             run: 7,
             target: 2,
             file: 9,
             offset: 4096,
             version: 3,
-            origin: Origin {
+            origin: DataCheckStampOrigin {
                 writer: 4,
                 epoch: 5,
                 op: 6,
@@ -160,14 +163,18 @@ mod tests {
         };
         stamp_block(&mut block, first);
         let second = &mut block[SECTOR_BYTES..];
-        let stamp = Stamp {
+        let stamp = DataCheckStamp {
             offset: 4096 + 512,
             ..first
         };
-        assert_eq!(read_sector(second), Found::Stamped(stamp));
+        assert_eq!(read_sector(second), DataCheckSectorState::Stamped(stamp));
         for byte in 0..SECTOR_BYTES {
             second[byte] ^= 0x10;
-            assert_eq!(read_sector(second), Found::Garbage, "byte {byte}");
+            assert_eq!(
+                read_sector(second),
+                DataCheckSectorState::Garbage,
+                "byte {byte}"
+            );
             second[byte] ^= 0x10;
         }
     }
@@ -177,9 +184,9 @@ mod tests {
         let mut sums = BTreeSet::new();
         for version in 1..=1000 {
             let mut block = [0; 8 * SECTOR_BYTES];
-            let first = Stamp {
+            let first = DataCheckStamp {
                 version,
-                ..Stamp::default()
+                ..DataCheckStamp::default()
             };
             stamp_block(&mut block, first);
             sums.insert(crc32c(&block));

@@ -2,10 +2,10 @@
 //! Verification held against engines that lie in a known way.
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::{OpKind, OpRequest};
 
 use super::*;
-use crate::engine::{Completion, Unsupported};
+use crate::engine::{IoCompletion, UnsupportedOp};
 
 /// How an engine lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +25,7 @@ enum Lie {
 
 /// Passes requests on, except for every `every`th write (or read), about which it lies.
 struct Liar {
-    inner: Box<dyn Engine>,
+    inner: Box<dyn IoEngine>,
     lie: Lie,
     every: u64,
     n_writes: u64,
@@ -37,7 +37,7 @@ struct Liar {
     in_flight: u32,
 }
 
-impl Engine for Liar {
+impl IoEngine for Liar {
     fn describe(&self) -> String {
         "liar".into()
     }
@@ -47,10 +47,10 @@ impl Engine for Liar {
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
         self.inner.buffer(slot)
     }
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+    fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp> {
         self.in_flight += 1;
         let mut request = *request;
-        if request.kind == Kind::Read && self.lie == Lie::Unread {
+        if request.kind == OpKind::Read && self.lie == Lie::Unread {
             self.n_reads += 1;
             if self.n_reads.is_multiple_of(self.every) {
                 self.n_lies += 1;
@@ -58,7 +58,7 @@ impl Engine for Liar {
                 return Ok(());
             }
         }
-        if request.kind == Kind::Write {
+        if request.kind == OpKind::Write {
             self.n_writes += 1;
             if self.n_writes.is_multiple_of(self.every) && self.in_flight > 1 {
                 self.n_lies += 1;
@@ -81,11 +81,11 @@ impl Engine for Liar {
         }
         self.inner.queue(slot, &request)
     }
-    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), EngineError> {
         let wait = if self.dropped.is_empty() { wait } else { None };
         self.inner.enter(wait)
     }
-    fn reap(&mut self, done: &mut Vec<Completion>) {
+    fn reap(&mut self, done: &mut Vec<IoCompletion>) {
         let from = done.len();
         self.inner.reap(done);
         for completion in &mut done[from..] {
@@ -94,7 +94,7 @@ impl Engine for Liar {
                 completion.result = completion.result.map(|bytes| bytes * 2);
             }
         }
-        let lost = self.dropped.drain(..).map(|slot| Completion {
+        let lost = self.dropped.drain(..).map(|slot| IoCompletion {
             slot,
             result: Ok(4096),
         });
@@ -118,8 +118,8 @@ fn verify_liar_at(depth: u32, lie: Lie, every: u64, seed: u64) -> (VerifyReport,
     };
     let path = directory.path().join("data");
     std::fs::write(&path, vec![0; 1 << 20]).unwrap();
-    let held = Held::directory(directory.path()).unwrap();
-    let file = layout::open_data(&held, &path, layout::Opening::default());
+    let held = TargetHandle::directory(directory.path()).unwrap();
+    let file = layout::open_data(&held, &path, layout::DataFileOpenOptions::default());
     let file = Arc::new(file.unwrap());
     let choice = EngineChoice::Sync;
     let (inner, _) = open_engine(choice, &file, depth, 4096, Seed(seed)).unwrap();
@@ -152,9 +152,9 @@ fn an_honest_engine_passes_and_everything_was_read() {
 #[test]
 fn every_kind_of_lie_is_found_and_named() {
     for (lie, expect) in [
-        (Lie::Drop, Flaw::Stale),
-        (Lie::Tear, Flaw::Torn),
-        (Lie::Corrupt, Flaw::Wrong),
+        (Lie::Drop, DataFlaw::Stale),
+        (Lie::Tear, DataFlaw::Torn),
+        (Lie::Corrupt, DataFlaw::Wrong),
     ] {
         for seed in 0..5 {
             let (report, n_lies) = verify_liar(lie, 25, seed);
@@ -172,7 +172,7 @@ fn data_at_the_wrong_offset_is_found_with_where_it_belongs() {
         let (report, n_lies) = verify_liar(Lie::Misplace, 25, seed);
         assert!(n_lies > 10 && !report.passed(), "{report:?}");
         let misplaced = report.findings.iter().find_map(|f| match f.flaw {
-            Flaw::Misplaced { belongs_at } => Some((f.offset, belongs_at)),
+            DataFlaw::Misplaced { belongs_at } => Some((f.offset, belongs_at)),
             _ => None,
         });
         let (offset, belongs_at) = misplaced.expect("a misplaced block is called that");

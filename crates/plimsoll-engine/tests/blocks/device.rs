@@ -9,12 +9,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
-use plimsoll_core::workload::blocks::{Turn, TurnKind};
+use plimsoll_core::workload::blocks::{BlockIoMixEntry, BlockIoOpKind};
 use plimsoll_engine::DeviceIdentity;
-use plimsoll_engine::Place;
 use plimsoll_engine::RunOptions;
+use plimsoll_engine::TargetLocation;
 use plimsoll_engine::{EngineChoice, prepare};
 
 use super::{GO, MIB, blocks, group, ready};
@@ -57,8 +57,8 @@ impl Drop for Loop {
     }
 }
 
-fn place<'a>(path: &'a Path, identity: &'a DeviceIdentity) -> Place<'a> {
-    Place::Device {
+fn place<'a>(path: &'a Path, identity: &'a DeviceIdentity) -> TargetLocation<'a> {
+    TargetLocation::Device {
         path,
         direct_align: 4096,
         identity,
@@ -79,20 +79,20 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
     };
     let identity = DeviceIdentity::of(&device.device).unwrap();
     assert_eq!(identity.bytes(), bytes);
-    let mix = |kind| vec![Turn::of(kind, 4096)];
+    let mix = |kind| vec![BlockIoMixEntry::of(kind, 4096)];
     let holds = |range: std::ops::Range<usize>| {
         let image = std::fs::read(device.image()).unwrap();
         image[range].chunks(4096).all(|b| b.iter().any(|x| *x != 0))
     };
     // Writes need nothing to be there.
     let part = group("data", |g| {
-        (g.extent.bytes, g.mix, g.depth) = (MIB, mix(TurnKind::Write), 8);
+        (g.extent.bytes, g.mix, g.depth) = (MIB, mix(BlockIoOpKind::Write), 8);
     });
     let mut prepared = ready(place(&device.device, &identity), &blocks(vec![part]));
     assert!(!holds(0..4096), "a device that is only written was filled");
     let choice = EngineChoice::Auto;
     let reads = blocks(vec![group("data", |g| {
-        (g.extent.bytes, g.mix, g.depth) = (bytes, mix(TurnKind::Read), 8);
+        (g.extent.bytes, g.mix, g.depth) = (bytes, mix(BlockIoOpKind::Read), 8);
     })]);
     let second = prepare(
         place(&device.device, &identity),
@@ -106,7 +106,7 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
     assert!(error.contains("in use"), "{error}");
     let outcome = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     let outcome = outcome.unwrap();
-    assert_eq!(outcome.stats.0[&Kind::Write].ops(), 256);
+    assert_eq!(outcome.stats.0[&OpKind::Write].ops(), 256);
     assert_eq!(outcome.stats.errors(), 0);
     assert!(!outcome.generator.engine.contains("page cache"));
     prepared.remove().unwrap();
@@ -115,7 +115,7 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
     let whole = usize::try_from(bytes).unwrap();
     assert!(holds(0..whole));
     let outcome = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
-    assert_eq!(outcome.unwrap().stats.0[&Kind::Read].ops(), bytes / 4096);
+    assert_eq!(outcome.unwrap().stats.0[&OpKind::Read].ops(), bytes / 4096);
     drop(prepared);
     let before = std::fs::read(device.image()).unwrap();
     drop(ready(place(&device.device, &identity), &reads));
@@ -163,7 +163,7 @@ fn what_has_the_name_of_a_device_later_is_not_written_to() {
     let identity = DeviceIdentity::of(&link).unwrap();
     let reads = blocks(vec![group("data", |g| {
         g.extent.bytes = bytes;
-        g.mix = vec![Turn::of(TurnKind::Read, 4096)];
+        g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Read, 4096)];
     })]);
     let prepare = || {
         let place = place(&link, &identity);

@@ -11,51 +11,52 @@ mod phases;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::event::Interval;
-use plimsoll_core::op::Kind;
+use plimsoll_core::event::TrialInterval;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::syncs::SyncKind;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Extent, Finish, Group, Made, Pace, Turn, TurnKind, Work,
+    ArrivalProcess, BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup,
+    BlockIoMixEntry, BlockIoOpKind, BlockIoPacing, BlockIoStopCondition, BlockIoWorkload,
 };
-use plimsoll_engine::Place;
-use plimsoll_engine::{EngineChoice, Prepared, SimDisk, prepare};
-use plimsoll_engine::{Outcome, RunOptions};
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::{EngineChoice, PreparedWorkload, SimQueueSpec, prepare};
+use plimsoll_engine::{RunOptions, RunResult};
 use rustix::fs::{CWD, FileType, Mode};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) static GO: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn ready(place: Place<'_>, workload: &Workload) -> Prepared {
+pub(crate) fn ready(place: TargetLocation<'_>, workload: &Workload) -> PreparedWorkload {
     prepare(place, workload, None, Seed(1), EngineChoice::Auto, &GO).unwrap()
 }
 
-pub(crate) fn buffered(path: &Path) -> Place<'_> {
-    Place::Directory {
+pub(crate) fn buffered(path: &Path) -> TargetLocation<'_> {
+    TargetLocation::Directory {
         path,
         direct_align: 0,
     }
 }
 
-pub(crate) fn group(name: &str, change: impl FnOnce(&mut Group)) -> Group {
-    let mut group = Group {
+pub(crate) fn group(name: &str, change: impl FnOnce(&mut BlockIoGroup)) -> BlockIoGroup {
+    let mut group = BlockIoGroup {
         name: name.into(),
-        extent: Extent {
+        extent: BlockIoExtent {
             file: name.into(),
             bytes: MIB,
-            ..Extent::default()
+            ..BlockIoExtent::default()
         },
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     };
     change(&mut group);
     group
 }
 
-pub(crate) fn blocks(groups: Vec<Group>) -> Workload {
-    Workload::Blocks(Blocks {
+pub(crate) fn blocks(groups: Vec<BlockIoGroup>) -> Workload {
+    Workload::Blocks(BlockIoWorkload {
         name: "test".into(),
         groups,
     })
@@ -68,7 +69,7 @@ fn unlimited() -> RunOptions {
     }
 }
 
-fn run(prepared: &mut Prepared, options: &RunOptions) -> (Outcome, Vec<Interval>) {
+fn run(prepared: &mut PreparedWorkload, options: &RunOptions) -> (RunResult, Vec<TrialInterval>) {
     let mut intervals = Vec::new();
     let outcome = prepared
         .run(options, &GO, &mut |interval| intervals.push(interval))
@@ -78,7 +79,7 @@ fn run(prepared: &mut Prepared, options: &RunOptions) -> (Outcome, Vec<Interval>
     (outcome, intervals)
 }
 
-fn ops(outcome: &Outcome, kind: Kind) -> u64 {
+fn ops(outcome: &RunResult, kind: OpKind) -> u64 {
     outcome.stats.0.get(&kind).map_or(0, |stats| stats.ops())
 }
 
@@ -86,12 +87,15 @@ fn ops(outcome: &Outcome, kind: Kind) -> u64 {
 fn what_would_never_begin_or_never_end_is_refused_beforehand() {
     let directory = tempfile::tempdir().unwrap();
     let second = RunOptions::default().length;
-    let with = |change: &dyn Fn(&mut Group)| blocks(vec![group("a", change)]);
+    let with = |change: &dyn Fn(&mut BlockIoGroup)| blocks(vec![group("a", change)]);
     let twice = blocks(vec![group("a", |_| {}), group("a", |_| {})]);
     for (workload, expect) in [
         (with(&|_| {}), ""),
-        (with(&|g| g.work = Work::Each(0)), "0 turns"),
-        (with(&|g| g.work = Work::Together(0)), "0 turns"),
+        (with(&|g| g.work = BlockIoStopCondition::Each(0)), "0 turns"),
+        (
+            with(&|g| g.work = BlockIoStopCondition::Together(0)),
+            "0 turns",
+        ),
         (with(&|g| g.delay = second), "it begins after"),
         (twice, "two groups are called 'a'"),
     ] {
@@ -112,23 +116,24 @@ fn what_would_never_begin_or_never_end_is_refused_beforehand() {
 #[test]
 fn groups_work_side_by_side_on_files_of_their_own_and_shared() {
     let directory = tempfile::tempdir().unwrap();
-    let write = |kind| vec![Turn::of(kind, 4096)];
+    let write = |kind| vec![BlockIoMixEntry::of(kind, 4096)];
     let workload = blocks(vec![
         group("own", |g| {
             (g.workers, g.depth, g.extent.shared) = (2, 4, false);
-            g.mix = write(TurnKind::Write);
+            g.mix = write(BlockIoOpKind::Write);
             g.syncs.every = 64;
-            g.finish = vec![Finish::Fsync, Finish::Close];
+            g.finish = vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close];
         }),
         group("shared", |g| {
             (g.workers, g.depth) = (3, 2);
-            g.work = Work::Together(1_000);
-            g.mix = write(TurnKind::Update);
+            g.work = BlockIoStopCondition::Together(1_000);
+            g.mix = write(BlockIoOpKind::Update);
         }),
         group("log", |g| {
-            (g.workers, g.extent.made) = (2, Made::During);
-            g.mix = write(TurnKind::Append);
-            (g.work, g.syncs.every, g.syncs.with) = (Work::Each(100), 10, SyncKind::Fdatasync);
+            (g.workers, g.extent.made) = (2, BlockIoFileCreation::During);
+            g.mix = write(BlockIoOpKind::Append);
+            (g.work, g.syncs.every, g.syncs.with) =
+                (BlockIoStopCondition::Each(100), 10, SyncKind::Fdatasync);
         }),
     ]);
     let mut prepared = ready(buffered(directory.path()), &workload);
@@ -136,12 +141,12 @@ fn groups_work_side_by_side_on_files_of_their_own_and_shared() {
         let (outcome, _) = run(&mut prepared, &unlimited());
         assert_eq!(outcome.stats.errors(), 0);
         assert_eq!(outcome.failed, None);
-        assert_eq!(ops(&outcome, Kind::Read), 1_000);
-        assert_eq!(ops(&outcome, Kind::Write), 2 * 256 + 1_000);
-        assert_eq!(ops(&outcome, Kind::Fsync), 2 * (4 + 1));
-        assert_eq!(ops(&outcome, Kind::Close), 2);
-        assert_eq!(ops(&outcome, Kind::Append), 200);
-        assert_eq!(ops(&outcome, Kind::Fdatasync), 20);
+        assert_eq!(ops(&outcome, OpKind::Read), 1_000);
+        assert_eq!(ops(&outcome, OpKind::Write), 2 * 256 + 1_000);
+        assert_eq!(ops(&outcome, OpKind::Fsync), 2 * (4 + 1));
+        assert_eq!(ops(&outcome, OpKind::Close), 2);
+        assert_eq!(ops(&outcome, OpKind::Append), 200);
+        assert_eq!(ops(&outcome, OpKind::Fdatasync), 20);
         let workers: Vec<u64> = outcome.workers.iter().map(|worker| worker.ops).collect();
         assert_eq!(workers.len(), 7);
         assert_eq!((workers[0], workers[1]), (256, 256));
@@ -180,11 +185,11 @@ fn a_full_target_ends_the_run_and_what_was_measured_is_kept() {
         return std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
     }
     let workload = blocks(vec![
-        group("fine", |g| g.work = Work::Time),
+        group("fine", |g| g.work = BlockIoStopCondition::Time),
         group("full", |g| {
-            g.extent.made = Made::During;
-            g.mix = vec![Turn::of(TurnKind::Write, 4096)];
-            (g.work, g.delay) = (Work::Time, Nanos(1_200_000_000));
+            g.extent.made = BlockIoFileCreation::During;
+            g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Write, 4096)];
+            (g.work, g.delay) = (BlockIoStopCondition::Time, Nanos(1_200_000_000));
         }),
     ]);
     let mut prepared = ready(buffered(directory.path()), &workload);
@@ -197,7 +202,7 @@ fn a_full_target_ends_the_run_and_what_was_measured_is_kept() {
     assert!(failed.contains("by write at offset"), "{failed}");
     assert!(failed.contains("No space left"), "{failed}");
     assert!(!outcome.interrupted);
-    assert!(ops(&outcome, Kind::Read) > 0 && intervals.len() >= 2);
+    assert!(ops(&outcome, OpKind::Read) > 0 && intervals.len() >= 2);
     assert_eq!(outcome.stats.errors(), 1);
     assert!((1.1..20.0).contains(&outcome.length.as_secs_f64()));
 }
@@ -206,8 +211,8 @@ fn a_full_target_ends_the_run_and_what_was_measured_is_kept() {
 fn a_target_that_only_fails_any_more_ends_the_run() {
     let directory = tempfile::tempdir().unwrap();
     let workload = blocks(vec![group("short", |g| {
-        g.offsets = plimsoll_core::offsets::Offsets::Sequential;
-        g.work = Work::Each(100_000);
+        g.offsets = plimsoll_core::offsets::OffsetPattern::Sequential;
+        g.work = BlockIoStopCondition::Each(100_000);
     })]);
     let mut prepared = ready(buffered(directory.path()), &workload);
     // The second half of the file is gone: reads there come out short.
@@ -225,8 +230,8 @@ fn a_target_that_only_fails_any_more_ends_the_run() {
 fn what_does_not_fit_is_refused_before_anything_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let place = buffered(directory.path());
-    let with = |change: &dyn Fn(&mut Group)| blocks(vec![group("g", |g| change(g))]);
-    let zipf = |exponent| plimsoll_core::offsets::Offsets::Zipf { exponent };
+    let with = |change: &dyn Fn(&mut BlockIoGroup)| blocks(vec![group("g", |g| change(g))]);
+    let zipf = |exponent| plimsoll_core::offsets::OffsetPattern::Zipf { exponent };
     for (workload, expect) in [
         (with(&|g| g.workers = 0), "needs a worker"),
         (with(&|g| g.mix.clear()), "needs something to do"),
@@ -237,11 +242,11 @@ fn what_does_not_fit_is_refused_before_anything_is_made() {
         (with(&|g| g.offsets = zipf(f64::NAN)), "within 0 and 10"),
         (with(&|g| g.content.duplicate = 1.1), "within 0 and 1"),
         (
-            with(&|g| g.pace = Pace::Open(Arrival::Poisson { per_s: 0.0 })),
+            with(&|g| g.pace = BlockIoPacing::Open(ArrivalProcess::Poisson { per_s: 0.0 })),
             "rate must be above 0",
         ),
         (
-            with(&|g| g.mix = vec![Turn::of(TurnKind::Append, 4096)]),
+            with(&|g| g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Append, 4096)]),
             "it appends to a file",
         ),
         (with(&|g| g.workers = 20_000), "at most 16384"),
@@ -262,7 +267,7 @@ fn what_does_not_fit_is_refused_before_anything_is_made() {
     ] {
         let file = directory.path().join("one");
         let place = match expect {
-            "needs a directory" => Place::File {
+            "needs a directory" => TargetLocation::File {
                 path: &file,
                 direct_align: 0,
             },
@@ -278,11 +283,11 @@ fn what_does_not_fit_is_refused_before_anything_is_made() {
 /// Groups on a disk whose truth is known: 100 µs for each operation, four at a time.
 #[test]
 fn workers_share_one_simulated_disk() {
-    let disk = SimDisk {
+    let disk = SimQueueSpec {
         service: Nanos(100_000),
         ns_per_byte: 0.0,
         servers: 4,
-        ..SimDisk::default()
+        ..SimQueueSpec::default()
     };
     let second = RunOptions {
         length: Nanos::SECOND,
@@ -290,12 +295,15 @@ fn workers_share_one_simulated_disk() {
     };
     let closed = |name, depth| {
         group(name, |g| {
-            (g.workers, g.depth, g.work) = (2, depth, Work::Time);
+            (g.workers, g.depth, g.work) = (2, depth, BlockIoStopCondition::Time);
         })
     };
     // Eight in flight on four servers: 40 000 a second, whoever asks.
     let workload = blocks(vec![closed("a", 3), closed("b", 1)]);
-    let (outcome, _) = run(&mut ready(Place::Sim(disk.into()), &workload), &second);
+    let (outcome, _) = run(
+        &mut ready(TargetLocation::Sim(disk.into()), &workload),
+        &second,
+    );
     assert!(outcome.stats.ops().abs_diff(40_000) <= 8);
     let each: Vec<u64> = outcome.workers.iter().map(|worker| worker.ops).collect();
     assert!(
@@ -304,33 +312,39 @@ fn workers_share_one_simulated_disk() {
     );
     // An open loop beside a closed one of depth 1: neither waits for the other's next turn.
     let open = group("open", |g| {
-        (g.workers, g.depth, g.work) = (2, 8, Work::Time);
-        g.pace = Pace::Open(Arrival::Paced { per_s: 1_000.0 });
-        g.mix = vec![Turn::of(TurnKind::Write, 4096)];
+        (g.workers, g.depth, g.work) = (2, 8, BlockIoStopCondition::Time);
+        g.pace = BlockIoPacing::Open(ArrivalProcess::Paced { per_s: 1_000.0 });
+        g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Write, 4096)];
     });
-    let workload = blocks(vec![open, group("closed", |g| g.work = Work::Time)]);
-    let (outcome, _) = run(&mut ready(Place::Sim(disk.into()), &workload), &second);
-    assert_eq!(ops(&outcome, Kind::Write), 1_000);
-    assert!(ops(&outcome, Kind::Read).abs_diff(10_000) < 3);
-    let response = outcome.stats.0[&Kind::Write].response.mean_ns();
+    let workload = blocks(vec![
+        open,
+        group("closed", |g| g.work = BlockIoStopCondition::Time),
+    ]);
+    let (outcome, _) = run(
+        &mut ready(TargetLocation::Sim(disk.into()), &workload),
+        &second,
+    );
+    assert_eq!(ops(&outcome, OpKind::Write), 1_000);
+    assert!(ops(&outcome, OpKind::Read).abs_diff(10_000) < 3);
+    let response = outcome.stats.0[&OpKind::Write].response.mean_ns();
     assert!((response / 100_000.0 - 1.0).abs() < 0.02, "{response}");
 }
 
 #[test]
 fn rates_on_the_null_engine_are_those_that_were_asked_for() {
     for arrival in [
-        Arrival::Poisson { per_s: 30_000.0 },
-        Arrival::Paced { per_s: 30_000.0 },
+        ArrivalProcess::Poisson { per_s: 30_000.0 },
+        ArrivalProcess::Paced { per_s: 30_000.0 },
     ] {
         let workload = blocks(vec![group("open", |g| {
-            (g.workers, g.depth, g.work) = (2, 64, Work::Time);
-            g.pace = Pace::Open(arrival.clone());
+            (g.workers, g.depth, g.work) = (2, 64, BlockIoStopCondition::Time);
+            g.pace = BlockIoPacing::Open(arrival.clone());
         })]);
         let second = RunOptions {
             length: Nanos::SECOND,
             ..RunOptions::default()
         };
-        let (outcome, _) = run(&mut ready(Place::Null, &workload), &second);
+        let (outcome, _) = run(&mut ready(TargetLocation::Null, &workload), &second);
         // However busy the machine is: what is due is handed over late, or counted as not.
         let due = outcome.stats.ops() + outcome.generator.not_submitted;
         assert!(due.abs_diff(30_000) < 750, "{arrival:?}: {due}");

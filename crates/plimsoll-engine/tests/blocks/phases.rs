@@ -3,36 +3,39 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::op::Kind;
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Blocks, Extent, Finish, Group, Made, Turn, TurnKind, Work};
-use plimsoll_core::workload::series::{Body, Phase, Series};
-use plimsoll_engine::Place;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoFileCreation, BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry,
+    BlockIoOpKind, BlockIoStopCondition, BlockIoWorkload,
+};
+use plimsoll_core::workload::series::{PhaseSeries, PhaseSpec, PhaseWorkload};
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::SimDisk;
+use plimsoll_engine::SimQueueSpec;
+use plimsoll_engine::TargetLocation;
 
 use super::{GO, MIB, buffered, group, ready};
 
-fn phase(name: &str, groups: Vec<Group>) -> Phase {
-    Phase {
+fn phase(name: &str, groups: Vec<BlockIoGroup>) -> PhaseSpec {
+    PhaseSpec {
         name: name.into(),
-        body: Body::Blocks(Blocks {
+        body: PhaseWorkload::Blocks(BlockIoWorkload {
             name: name.into(),
             groups,
         }),
-        metric: Metric::BytesPerSecond,
+        metric: ComparisonMetric::BytesPerSecond,
         stonewall: false,
         limit: None,
         cold: false,
     }
 }
 
-fn series(phases: Vec<Phase>) -> Workload {
-    Workload::Series(Series {
+fn series(phases: Vec<PhaseSpec>) -> Workload {
+    Workload::Series(PhaseSeries {
         name: "series".into(),
         classic: None,
         phases,
@@ -40,42 +43,74 @@ fn series(phases: Vec<Phase>) -> Workload {
 }
 
 /// One worker over a file that all phases share.
-fn over(kind: TurnKind, made: Made, change: impl FnOnce(&mut Group)) -> Group {
+fn over(
+    kind: BlockIoOpKind,
+    made: BlockIoFileCreation,
+    change: impl FnOnce(&mut BlockIoGroup),
+) -> BlockIoGroup {
     group("data", |g| {
         g.extent.made = made;
-        g.mix = vec![Turn::of(kind, 8192)];
-        g.offsets = Offsets::Sequential;
+        g.mix = vec![BlockIoMixEntry::of(kind, 8192)];
+        g.offsets = OffsetPattern::Sequential;
         g.direct = false;
         change(g);
     })
 }
 
-fn ops(phase: &PhaseResult, kind: Kind) -> u64 {
+fn ops(phase: &PhaseResult, kind: OpKind) -> u64 {
     phase.stats.0.get(&kind).map_or(0, |stats| stats.ops())
+}
+
+/// Writes a file, rewrites it, reads it, and seeks in it, as bonnie++ does.
+fn bonnie_like() -> Workload {
+    let finish =
+        |g: &mut BlockIoGroup| g.finish = vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close];
+    let seeks = over(BlockIoOpKind::Read, BlockIoFileCreation::Earlier, |g| {
+        (g.workers, g.offsets, g.work) = (
+            3,
+            OffsetPattern::Uniform,
+            BlockIoStopCondition::Together(50),
+        );
+    });
+    series(vec![
+        phase(
+            "write",
+            vec![over(
+                BlockIoOpKind::Write,
+                BlockIoFileCreation::During,
+                finish,
+            )],
+        ),
+        phase(
+            "rewrite",
+            vec![over(
+                BlockIoOpKind::Update,
+                BlockIoFileCreation::Earlier,
+                finish,
+            )],
+        ),
+        PhaseSpec {
+            cold: true,
+            ..phase(
+                "read",
+                vec![over(
+                    BlockIoOpKind::Read,
+                    BlockIoFileCreation::Earlier,
+                    |_| {},
+                )],
+            )
+        },
+        PhaseSpec {
+            metric: ComparisonMetric::OpsPerSecond,
+            ..phase("seeks", vec![seeks])
+        },
+    ])
 }
 
 #[test]
 fn phases_follow_each_other_on_the_same_files() {
     let directory = tempfile::tempdir().unwrap();
-    let finish = |g: &mut Group| g.finish = vec![Finish::Fsync, Finish::Close];
-    let seeks = over(TurnKind::Read, Made::Earlier, |g| {
-        (g.workers, g.offsets, g.work) = (3, Offsets::Uniform, Work::Together(50));
-    });
-    let workload = series(vec![
-        phase("write", vec![over(TurnKind::Write, Made::During, finish)]),
-        phase(
-            "rewrite",
-            vec![over(TurnKind::Update, Made::Earlier, finish)],
-        ),
-        Phase {
-            cold: true,
-            ..phase("read", vec![over(TurnKind::Read, Made::Earlier, |_| {})])
-        },
-        Phase {
-            metric: Metric::OpsPerSecond,
-            ..phase("seeks", vec![seeks])
-        },
-    ]);
+    let workload = bonnie_like();
     let mut prepared = ready(buffered(directory.path()), &workload);
     for _ in 0..2 {
         let mut intervals = Vec::new();
@@ -86,13 +121,13 @@ fn phases_follow_each_other_on_the_same_files() {
         assert_eq!(names, ["write", "rewrite", "read", "seeks"]);
         let n = MIB / 8192;
         for (phase, kind, expect) in [
-            (0, Kind::Write, n),
-            (0, Kind::Fsync, 1),
-            (0, Kind::Close, 1),
-            (1, Kind::Read, n),
-            (1, Kind::Write, n),
-            (2, Kind::Read, n),
-            (3, Kind::Read, 50),
+            (0, OpKind::Write, n),
+            (0, OpKind::Fsync, 1),
+            (0, OpKind::Close, 1),
+            (1, OpKind::Read, n),
+            (1, OpKind::Write, n),
+            (2, OpKind::Read, n),
+            (3, OpKind::Read, 50),
         ] {
             assert_eq!(ops(&outcome.phases[phase], kind), expect, "{phase} {kind}");
         }
@@ -101,7 +136,7 @@ fn phases_follow_each_other_on_the_same_files() {
             let seconds = phase.wall.as_secs_f64();
             // A rewrite moves its bytes twice and counts them once.
             let expect = match phase.metric {
-                Metric::OpsPerSecond => 50.0 / seconds,
+                ComparisonMetric::OpsPerSecond => 50.0 / seconds,
                 _ => MIB as f64 / seconds,
             };
             assert!((phase.value / expect - 1.0).abs() < 1e-9, "{}", phase.name);
@@ -125,7 +160,11 @@ fn a_phase_without_its_files_says_which_are_missing() {
     let directory = tempfile::tempdir().unwrap();
     let workload = series(vec![phase(
         "read",
-        vec![over(TurnKind::Read, Made::Earlier, |_| {})],
+        vec![over(
+            BlockIoOpKind::Read,
+            BlockIoFileCreation::Earlier,
+            |_| {},
+        )],
     )]);
     let mut prepared = ready(buffered(directory.path()), &workload);
     let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
@@ -138,30 +177,30 @@ fn a_phase_without_its_files_says_which_are_missing() {
 #[test]
 fn the_stonewall_counts_the_work_until_the_first_is_done() {
     // Two workers at different depths on a disk that serves all at once: one is thrice as fast.
-    let disk = SimDisk {
+    let disk = SimQueueSpec {
         service: Nanos(100_000),
         ns_per_byte: 0.0,
         servers: 16,
-        ..SimDisk::default()
+        ..SimQueueSpec::default()
     };
     let worker = |name: &str, depth| {
         group(name, |g| {
-            (g.depth, g.offsets) = (depth, Offsets::Sequential);
-            g.mix = vec![Turn::of(TurnKind::Write, 4096)];
-            g.extent = Extent {
+            (g.depth, g.offsets) = (depth, OffsetPattern::Sequential);
+            g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Write, 4096)];
+            g.extent = BlockIoExtent {
                 file: name.into(),
                 bytes: 300 * 4096,
-                ..Extent::default()
+                ..BlockIoExtent::default()
             };
         })
     };
     let both = || vec![worker("fast", 3), worker("slow", 1)];
-    let walled = Phase {
+    let walled = PhaseSpec {
         stonewall: true,
         ..phase("walled", both())
     };
     let workload = series(vec![walled, phase("free", both())]);
-    let mut prepared = ready(Place::Sim(disk.into()), &workload);
+    let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     let outcome = run.unwrap();
     let counted = |phase: &PhaseResult| phase.workers.iter().map(|w| w.ops).collect::<Vec<_>>();
@@ -182,13 +221,13 @@ fn the_stonewall_counts_the_work_until_the_first_is_done() {
 #[test]
 fn a_stonewalled_phase_leaves_whole_files() {
     let directory = tempfile::tempdir().unwrap();
-    let write = over(TurnKind::Write, Made::During, |g| {
+    let write = over(BlockIoOpKind::Write, BlockIoFileCreation::During, |g| {
         (g.workers, g.extent.shared) = (4, false);
     });
-    let read = over(TurnKind::Read, Made::Earlier, |g| {
+    let read = over(BlockIoOpKind::Read, BlockIoFileCreation::Earlier, |g| {
         (g.workers, g.extent.shared) = (4, false);
     });
-    let walled = Phase {
+    let walled = PhaseSpec {
         stonewall: true,
         ..phase("write", vec![write])
     };
@@ -210,15 +249,15 @@ fn a_stonewalled_phase_leaves_whole_files() {
 
 #[test]
 fn a_limit_ends_a_phase_and_not_the_series() {
-    let endless = group("data", |g| g.work = Work::Time);
-    let limited = Phase {
+    let endless = group("data", |g| g.work = BlockIoStopCondition::Time);
+    let limited = PhaseSpec {
         limit: Some(Nanos(50_000_000)),
-        metric: Metric::OpsPerSecond,
+        metric: ComparisonMetric::OpsPerSecond,
         ..phase("limited", vec![endless])
     };
-    let disk = SimDisk::default();
+    let disk = SimQueueSpec::default();
     let workload = series(vec![limited, phase("pass", vec![group("data", |_| {})])]);
-    let mut prepared = ready(Place::Sim(disk.into()), &workload);
+    let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     let outcome = run.unwrap();
     let wall = outcome.phases[0].wall;
@@ -229,9 +268,9 @@ fn a_limit_ends_a_phase_and_not_the_series() {
 
 #[test]
 fn a_stop_keeps_the_phases_that_were_measured() {
-    let disk = SimDisk {
+    let disk = SimQueueSpec {
         service: Nanos(10_000_000),
-        ..SimDisk::default()
+        ..SimQueueSpec::default()
     };
     // 2.56 s each: the first is told of in the middle and at its end.
     let pass = |name| phase(name, vec![group("data", |_| {})]);
@@ -239,7 +278,7 @@ fn a_stop_keeps_the_phases_that_were_measured() {
     for (stop_at, expect) in [(0, 1), (1, 1), (2, 1), (3, 2)] {
         let stop = AtomicBool::new(false);
         let mut told = 0;
-        let mut prepared = ready(Place::Sim(disk.into()), &workload);
+        let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
         let run = prepared.run(&RunOptions::default(), &stop, &mut |_| {
             stop.store(told >= stop_at, Ordering::Relaxed);
             told += 1;
@@ -248,7 +287,7 @@ fn a_stop_keeps_the_phases_that_were_measured() {
         assert!(outcome.interrupted, "{stop_at}");
         assert_eq!(outcome.phases.len(), expect, "{stop_at}");
     }
-    let mut prepared = ready(Place::Sim(disk.into()), &workload);
+    let mut prepared = ready(TargetLocation::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &AtomicBool::new(true), &mut |_| {});
     assert!(
         run.unwrap_err()

@@ -9,41 +9,41 @@ mod freeze;
 use std::sync::atomic::AtomicBool;
 
 use common::{cell, model, ops, random, varmail};
-use plimsoll_core::event::{Interval, OpStats};
-use plimsoll_core::model::{Arrivals, Cell, Excerpt, Played};
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::event::{OpStats, TrialInterval};
+use plimsoll_core::model::{ModelArrivals, ModelExcerpt, ModelInterval, ModelReplay};
+use plimsoll_core::op::{OpKind, OpRequest};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::FileOp;
-use plimsoll_engine::Place;
+use plimsoll_engine::TargetLocation;
 use plimsoll_engine::clock::SimClock;
-use plimsoll_engine::drive::{Limits, drive};
-use plimsoll_engine::recorder::Recorder;
-use plimsoll_engine::sim::{Servers, Sim};
-use plimsoll_engine::source::OpenLoop;
-use plimsoll_engine::{EngineChoice, SimDevice, SimDisk, prepare};
-use plimsoll_engine::{Outcome, RunOptions};
+use plimsoll_engine::drive::{DriverLimits, drive};
+use plimsoll_engine::recorder::SampleRecorder;
+use plimsoll_engine::sim::{SimEngine, SimQueue};
+use plimsoll_engine::source::OpenLoopSource;
+use plimsoll_engine::{EngineChoice, SimDeviceSpec, SimQueueSpec, prepare};
+use plimsoll_engine::{RunOptions, RunResult};
 
 const MS: u64 = 1_000_000;
 
 /// Plays `cells` open loop on a simulated disk with `law`, at most `slots` in flight.
 fn play(
-    cells: &[Cell],
+    cells: &[ModelInterval],
     slots: u32,
     warmup: Nanos,
-    law: impl FnMut(Nanos, &Request) -> Nanos,
-) -> (OpStats, Vec<Cell>, u64) {
+    law: impl FnMut(Nanos, &OpRequest) -> Nanos,
+) -> (OpStats, Vec<ModelInterval>, u64) {
     let facts = model(cells.to_vec()).facts;
     let end = cells.iter().fold(Nanos(0), |sum, c| sum + c.length);
-    let arrivals = Arrivals::new(cells.to_vec(), &facts, 512, Seed(3));
-    let excerpt = Excerpt::cells(cells.to_vec());
-    let mut source = OpenLoop::new(Played::Drawn(Box::new(arrivals)), &excerpt, end);
+    let arrivals = ModelArrivals::new(cells.to_vec(), &facts, 512, Seed(3));
+    let excerpt = ModelExcerpt::cells(cells.to_vec());
+    let mut source = OpenLoopSource::new(ModelReplay::Drawn(Box::new(arrivals)), &excerpt, end);
     let clock = SimClock::new();
-    let mut engine = Sim::new("law".into(), slots, clock.clone(), Servers::new(1, law));
-    let mut recorder = Recorder::new(warmup, ());
+    let mut engine = SimEngine::new("law".into(), slots, clock.clone(), SimQueue::new(1, law));
+    let mut recorder = SampleRecorder::new(warmup, ());
     let stop = AtomicBool::new(false);
-    let limits = Limits::simulated(end);
+    let limits = DriverLimits::simulated(end);
     let ended = drive(
         &mut engine,
         &clock,
@@ -58,11 +58,15 @@ fn play(
     (stats, source.into_submitted(), ended.not_submitted)
 }
 
-fn run(workload: &Workload, disk: SimDisk, options: &RunOptions) -> (Outcome, Vec<Interval>) {
+fn run(
+    workload: &Workload,
+    disk: SimQueueSpec,
+    options: &RunOptions,
+) -> (RunResult, Vec<TrialInterval>) {
     let stop = AtomicBool::new(false);
     let choice = EngineChoice::Auto;
     let mut prepared = prepare(
-        Place::Sim(disk.into()),
+        TargetLocation::Sim(disk.into()),
         workload,
         None,
         Seed(1),
@@ -81,7 +85,7 @@ fn run(workload: &Workload, disk: SimDisk, options: &RunOptions) -> (Outcome, Ve
 #[test]
 fn a_stall_shows_in_response_time_though_service_time_hides_it() {
     // 10 s at 1 kHz; from 4 s to 5 s the disk does nothing.
-    let stall = |start: Nanos, _: &Request| {
+    let stall = |start: Nanos, _: &OpRequest| {
         let stalled = Nanos(4_000 * MS) <= start && start < Nanos(5_000 * MS);
         let until = if stalled { Nanos(5_000 * MS) } else { start };
         until.since(start) + Nanos(MS / 10)
@@ -103,7 +107,7 @@ fn mean_response_is_that_of_an_m_d_1_queue() {
     for load in [0.3, 0.6, 0.8] {
         let seconds = 400;
         let arrivals = plimsoll_core::num::round_u64(load * 1_000.0) * seconds;
-        let law = |_: Nanos, _: &Request| Nanos(MS);
+        let law = |_: Nanos, _: &OpRequest| Nanos(MS);
         let cells = [cell(seconds, arrivals, 0)];
         let (stats, ..) = play(&cells, 4_096, Nanos(0), law);
         // Pollaczek and Khinchine, with no variance in the service time.
@@ -119,7 +123,7 @@ fn mean_response_is_that_of_an_m_d_1_queue() {
 
 #[test]
 fn a_whole_play_submits_exactly_its_cells() {
-    let cells: Vec<Cell> = (0..60)
+    let cells: Vec<ModelInterval> = (0..60)
         .map(|i| cell(15, 400 + i * 7, i % 5 * 300))
         .collect();
     let workload = Workload::Model(Box::new(model(cells.clone())));
@@ -127,7 +131,7 @@ fn a_whole_play_submits_exactly_its_cells() {
         length: Nanos(900 * Nanos::SECOND.0),
         ..RunOptions::default()
     };
-    let (outcome, intervals) = run(&workload, SimDisk::default(), &options);
+    let (outcome, intervals) = run(&workload, SimQueueSpec::default(), &options);
     assert_eq!(outcome.submitted, cells);
     assert_eq!(outcome.generator.not_submitted, 0);
     let ops: u64 = cells.iter().map(|c| c.read.ops + c.write.ops).sum();
@@ -141,7 +145,7 @@ fn a_whole_play_submits_exactly_its_cells() {
 #[test]
 fn what_an_overloaded_disk_never_got_is_counted() {
     // 10 s at twice the rate the disk can do; 10 s more are not enough to catch up.
-    let law = |_: Nanos, _: &Request| Nanos(10 * MS);
+    let law = |_: Nanos, _: &OpRequest| Nanos(10 * MS);
     let (stats, submitted, not_submitted) = play(&[cell(10, 3_000, 0)], 4, Nanos(0), law);
     let handed_over = submitted[0].read.ops;
     assert_eq!(handed_over + not_submitted, 3_000);
@@ -156,7 +160,7 @@ fn what_an_overloaded_disk_never_got_is_counted() {
 
 #[test]
 fn operations_meant_for_the_warm_up_are_not_recorded() {
-    let law = |start: Nanos, _: &Request| {
+    let law = |start: Nanos, _: &OpRequest| {
         let slow = start < Nanos(2_000 * MS);
         Nanos(if slow { 3 * MS } else { MS / 10 })
     };
@@ -171,11 +175,11 @@ fn operations_meant_for_the_warm_up_are_not_recorded() {
 
 #[test]
 fn a_closed_loop_does_what_its_depth_and_the_servers_allow() {
-    let disk = SimDisk {
+    let disk = SimQueueSpec {
         service: Nanos(MS),
         ns_per_byte: 0.0,
         servers: 4,
-        ..SimDisk::default()
+        ..SimQueueSpec::default()
     };
     let options = RunOptions {
         length: Nanos(5_000 * MS),
@@ -192,7 +196,7 @@ fn a_closed_loop_does_what_its_depth_and_the_servers_allow() {
             (mean / service as f64 - 1.0).abs() < 0.02,
             "{depth}: {mean}"
         );
-        let reads = outcome.stats.0[&Kind::Read].ops() as f64;
+        let reads = outcome.stats.0[&OpKind::Read].ops() as f64;
         let share = reads / outcome.stats.ops() as f64;
         assert!((share - 0.5).abs() < 0.03, "{share}");
         assert!((5..=6).contains(&intervals.len()), "{}", intervals.len());
@@ -202,11 +206,11 @@ fn a_closed_loop_does_what_its_depth_and_the_servers_allow() {
 
 #[test]
 fn the_slowest_last_operation_does_not_stretch_a_closed_loop() {
-    let disk = SimDisk {
+    let disk = SimQueueSpec {
         service: Nanos(3_000 * MS),
         ns_per_byte: 0.0,
         servers: 1,
-        ..SimDisk::default()
+        ..SimQueueSpec::default()
     };
     let options = RunOptions {
         length: Nanos(4_000 * MS),
@@ -228,11 +232,11 @@ fn the_slowest_last_operation_does_not_stretch_a_closed_loop() {
 
 #[test]
 fn what_ends_just_behind_the_end_is_in_the_last_interval() {
-    let disk = SimDisk {
+    let disk = SimQueueSpec {
         service: Nanos(3 * MS),
         ns_per_byte: 0.0,
         servers: 4,
-        ..SimDisk::default()
+        ..SimQueueSpec::default()
     };
     for (length, n_intervals) in [(1_000, 1), (2_000, 2), (2_010, 2), (2_100, 3)] {
         let options = RunOptions {
@@ -262,9 +266,9 @@ fn threads_that_want_the_same_file_wait_for_each_other() {
         length: Nanos(1_000 * MS),
         ..RunOptions::default()
     };
-    let (outcome, _) = run(&Workload::Files(files), SimDisk::default(), &options);
+    let (outcome, _) = run(&Workload::Files(files), SimQueueSpec::default(), &options);
     // Only one can be opening the file at a time, for 100 us.
-    let opens = outcome.stats.0[&Kind::Open].ops();
+    let opens = outcome.stats.0[&OpKind::Open].ops();
     assert!((9_000..=10_001).contains(&opens), "{opens}");
 }
 
@@ -278,7 +282,7 @@ fn the_same_seed_simulates_the_same_run() {
     let once = || {
         run(
             &Workload::Files(files.clone()),
-            SimDisk::default(),
+            SimQueueSpec::default(),
             &options,
         )
         .0
@@ -294,7 +298,10 @@ fn the_generator_says_what_it_took() {
     let closed = random("closed", 1.0, |group| group.depth = 8);
     let open = Workload::Model(Box::new(model(vec![cell(1, 2_000, 0)])));
     for (workload, paces) in [(closed, false), (open, true)] {
-        for place in [Place::Null, Place::Sim(SimDevice::default())] {
+        for place in [
+            TargetLocation::Null,
+            TargetLocation::Sim(SimDeviceSpec::default()),
+        ] {
             let choice = EngineChoice::Auto;
             let mut prepared = prepare(place, &workload, None, Seed(1), choice, &stop).unwrap();
             let options = RunOptions {
@@ -307,14 +314,17 @@ fn the_generator_says_what_it_took() {
             // Those that were meant for the warm-up and ended behind it cost time, too.
             assert!(generator.ops >= outcome.stats.ops() && outcome.stats.ops() > 100);
             let own_ns = generator.outside_ns + generator.pacing_ns;
-            if matches!(place, Place::Sim(_)) {
+            if matches!(place, TargetLocation::Sim(_)) {
                 assert_eq!(own_ns, 0, "virtual time stands still meanwhile");
             } else {
                 assert!(generator.outside_ns > 0);
                 // The counters of two processors may differ by some ticks.
                 assert!(paces || generator.pacing_ns < 1_000_000);
                 assert!(!paces || generator.pacing_ns > 0);
-                assert!(own_ns <= outcome.length.0 + Limits::DRAIN.0, "{own_ns}");
+                assert!(
+                    own_ns <= outcome.length.0 + DriverLimits::DRAIN.0,
+                    "{own_ns}"
+                );
             }
         }
     }

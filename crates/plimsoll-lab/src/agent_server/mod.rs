@@ -8,7 +8,7 @@
 mod player;
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, HERE, Step};
+use plimsoll_core::plan::{HERE, PlanAction, PlanStep};
 use plimsoll_core::target::TargetFacts;
 use rustix::fs::{AtFlags, Dir, FileType, unlinkat};
 use std::ffi::{OsStr, OsString};
@@ -20,15 +20,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use player::attend;
-pub use player::{Player, Turn};
+pub use player::{AgentTaskContext, AgentTaskRunner};
 
 use crate::host::HostError;
-use crate::host::agent::channel::{Broken, Channel};
-use crate::host::agent::message::{Answer, PROTOCOL, Request, Secret, written};
+use crate::host::agent::channel::{AgentChannel, AgentChannelError};
+use crate::host::agent::message::{AgentRequest, AgentResponse, AgentSecret, PROTOCOL, written};
 use crate::host::agent::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE};
 use crate::host::rfc3339;
-use crate::host::{Host, MARK_FILE, Owner, command_mark, places};
-use crate::journal::{Header, Journal, JournalError, Kind, StateDir};
+use crate::host::{Host, HostProcessId, MARK_FILE, command_mark, places};
+use crate::journal::{Journal, JournalError, JournalHeader, JournalScope, StateDir};
 
 /// How long an agent waits for a request. A controller that measures for longer connects anew; one
 /// whose connection is dead without either machine having been told is gone by then.
@@ -47,30 +47,32 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// When what came is not from a plimsoll.
 pub fn serve(
     host: &mut dyn Host,
-    player: &dyn Player,
+    player: &dyn AgentTaskRunner,
     state: &StateDir,
     build: &str,
     (input, output): (impl AsFd, impl AsFd),
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    let mut channel = Channel::new(input, output);
+    let mut channel = AgentChannel::new(input, output);
     let ended = answer_all(&mut channel, host, player, state, build, stop);
     forget_copy(state);
     match ended {
-        Broken::Closed | Broken::Stopped | Broken::TimedOut(_) => Ok(()),
+        AgentChannelError::Closed | AgentChannelError::Stopped | AgentChannelError::TimedOut(_) => {
+            Ok(())
+        }
         other => Err(other.to_string()),
     }
 }
 
 /// Answers until the connection ends; gives why it did.
 fn answer_all(
-    channel: &mut Channel<impl AsFd, impl AsFd>,
+    channel: &mut AgentChannel<impl AsFd, impl AsFd>,
     host: &mut dyn Host,
-    player: &dyn Player,
+    player: &dyn AgentTaskRunner,
     state: &StateDir,
     build: &str,
     stop: &AtomicBool,
-) -> Broken {
+) -> AgentChannelError {
     let ready = format!("\n{READY_LINE}\n");
     if let Err(broken) = channel.send_bytes(ready.as_bytes(), ANSWER_LIMIT) {
         return broken;
@@ -81,25 +83,25 @@ fn answer_all(
             Ok(message) => message,
             Err(broken) => return broken,
         };
-        let answer = match Request::read(&message) {
-            Ok(Request::Bye) => return Broken::Closed,
-            Ok(Request::Hello { .. }) => {
+        let answer = match AgentRequest::read(&message) {
+            Ok(AgentRequest::Bye) => return AgentChannelError::Closed,
+            Ok(AgentRequest::Hello { .. }) => {
                 greeted = true;
-                Answer::Hello {
+                AgentResponse::Hello {
                     protocol: PROTOCOL,
                     build: build.into(),
                 }
             }
-            Ok(_) if !greeted => Answer::Failed("nobody greeted".into()),
-            Ok(Request::Begin(task)) => match attend(channel, player, &task, stop) {
+            Ok(_) if !greeted => AgentResponse::Failed("nobody greeted".into()),
+            Ok(AgentRequest::Begin(task)) => match attend(channel, player, &task, stop) {
                 Ok(()) => continue,
                 Err(broken) => return broken,
             },
             // What was to be stopped has ended of itself meanwhile.
-            Ok(Request::Start(_) | Request::Halt) => continue,
-            Ok(Request::Clock) => Answer::Clock(player.now()),
+            Ok(AgentRequest::Start(_) | AgentRequest::Halt) => continue,
+            Ok(AgentRequest::Clock) => AgentResponse::Clock(player.now()),
             Ok(request) => answer(request, host, state),
-            Err(error) => return Broken::Io(io::Error::other(error)),
+            Err(error) => return AgentChannelError::Io(io::Error::other(error)),
         };
         if let Err(broken) = channel.send(&written(&answer), ANSWER_LIMIT) {
             return broken;
@@ -107,113 +109,118 @@ fn answer_all(
     }
 }
 
-fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
-    let path =
-        |path: Option<PathBuf>| Answer::Path(path.map(|path| path.to_string_lossy().into_owned()));
+fn answer(request: AgentRequest, host: &mut dyn Host, state: &StateDir) -> AgentResponse {
+    let path = |path: Option<PathBuf>| {
+        AgentResponse::Path(path.map(|path| path.to_string_lossy().into_owned()))
+    };
     match request {
-        Request::Apply {
+        AgentRequest::Apply {
             id,
             step,
             text,
             programs,
         } => done(apply(host, state, &id, (&step, text), &programs)),
-        Request::Undo { id, action } => done(undo(host, state, &id, &action)),
-        Request::CarryOut { id, action } => {
+        AgentRequest::Undo { id, action } => done(undo(host, state, &id, &action)),
+        AgentRequest::CarryOut { id, action } => {
             done(check_id(&id).and_then(|()| Ok(host.carry_out(&id, &action)?)))
         }
-        Request::Marked(mark) => Answer::Processes(host.marked(&mark)),
-        Request::FindProgram(name) => path(host.find_program(&name)),
-        Request::FindQemuModule(name) => path(host.find_qemu_module(&name)),
-        Request::Exists(path) => Answer::Is(host.exists(Path::new(&path))),
-        Request::KnowsFileSystem(name) => Answer::Is(host.knows_file_system(&name)),
-        Request::IsRoot => Answer::Is(host.is_root()),
-        Request::Target(dir) => target(host.target(Path::new(&dir))),
-        Request::Export(address) => target(host.export(&address)),
-        Request::FreePorts { from, count } => match host.free_ports(from, count) {
-            Ok(port) => Answer::Port(port),
-            Err(error) => Answer::Failed(error.to_string()),
+        AgentRequest::Marked(mark) => AgentResponse::Processes(host.marked(&mark)),
+        AgentRequest::FindProgram(name) => path(host.find_program(&name)),
+        AgentRequest::FindQemuModule(name) => path(host.find_qemu_module(&name)),
+        AgentRequest::Exists(path) => AgentResponse::Is(host.exists(Path::new(&path))),
+        AgentRequest::KnowsFileSystem(name) => AgentResponse::Is(host.knows_file_system(&name)),
+        AgentRequest::IsRoot => AgentResponse::Is(host.is_root()),
+        AgentRequest::Target(dir) => target(host.target(Path::new(&dir))),
+        AgentRequest::Export(address) => target(host.export(&address)),
+        AgentRequest::FreePorts { from, count } => match host.free_ports(from, count) {
+            Ok(port) => AgentResponse::Port(port),
+            Err(error) => AgentResponse::Failed(error.to_string()),
         },
-        Request::Usage(mark) => Answer::Usage(host.usage(&mark)),
-        Request::Flushes(dir) => Answer::Count(host.flushes(Path::new(&dir))),
-        Request::Look { id, cmd } => match host.answer(&id, &cmd) {
-            Ok(text) => Answer::Said(text),
-            Err(error) => Answer::Failed(error.to_string()),
+        AgentRequest::Usage(mark) => AgentResponse::Usage(host.usage(&mark)),
+        AgentRequest::Flushes(dir) => AgentResponse::Count(host.flushes(Path::new(&dir))),
+        AgentRequest::Look { id, cmd } => match host.answer(&id, &cmd) {
+            Ok(text) => AgentResponse::Said(text),
+            Err(error) => AgentResponse::Failed(error.to_string()),
         },
-        Request::FindText { dirs, texts } => match host.find_text(&dirs, &texts) {
-            Ok(place) => Answer::Place(place),
-            Err(error) => Answer::Failed(error.to_string()),
+        AgentRequest::FindText { dirs, texts } => match host.find_text(&dirs, &texts) {
+            Ok(place) => AgentResponse::Place(place),
+            Err(error) => AgentResponse::Failed(error.to_string()),
         },
-        Request::Strange(closed) => match host.strange(&closed) {
-            Ok(report) => Answer::Stranger(report),
-            Err(error) => Answer::Failed(error.to_string()),
+        AgentRequest::Strange(closed) => match host.strange(&closed) {
+            Ok(report) => AgentResponse::Stranger(report),
+            Err(error) => AgentResponse::Failed(error.to_string()),
         },
-        Request::Machine => Answer::Machine(Box::new(crate::host::facts::machine())),
+        AgentRequest::Machine => AgentResponse::Machine(Box::new(crate::host::facts::machine())),
         // The last ones are answered before they come here.
-        Request::Ping
-        | Request::Hello { .. }
-        | Request::Bye
-        | Request::Clock
-        | Request::Begin(_)
-        | Request::Start(_)
-        | Request::Halt => Answer::Done,
+        AgentRequest::Ping
+        | AgentRequest::Hello { .. }
+        | AgentRequest::Bye
+        | AgentRequest::Clock
+        | AgentRequest::Begin(_)
+        | AgentRequest::Start(_)
+        | AgentRequest::Halt => AgentResponse::Done,
     }
 }
 
-fn target(found: Result<TargetFacts, HostError>) -> Answer {
+fn target(found: Result<TargetFacts, HostError>) -> AgentResponse {
     match found {
-        Ok(facts) => Answer::Target(Box::new(facts)),
-        Err(error) => Answer::Failed(error.to_string()),
+        Ok(facts) => AgentResponse::Target(Box::new(facts)),
+        Err(error) => AgentResponse::Failed(error.to_string()),
     }
 }
 
 /// Why something was not done: a fault of a command is told as such, for who waited for it.
 #[derive(Debug)]
-struct Fault(Answer);
+struct AgentServeError(AgentResponse);
 
-impl From<HostError> for Fault {
-    fn from(error: HostError) -> Fault {
-        Fault(match error {
+impl From<HostError> for AgentServeError {
+    fn from(error: HostError) -> AgentServeError {
+        AgentServeError(match error {
             HostError::Failed {
                 command,
                 status,
                 output,
-            } => Answer::Ended {
+            } => AgentResponse::Ended {
                 command,
                 status,
                 output,
             },
-            other => Answer::Failed(other.to_string()),
+            other => AgentResponse::Failed(other.to_string()),
         })
     }
 }
 
-impl From<JournalError> for Fault {
-    fn from(error: JournalError) -> Fault {
-        Fault(Answer::Failed(error.to_string()))
+impl From<JournalError> for AgentServeError {
+    fn from(error: JournalError) -> AgentServeError {
+        AgentServeError(AgentResponse::Failed(error.to_string()))
     }
 }
 
-fn done(result: Result<(), Fault>) -> Answer {
-    result.map_or_else(|fault| fault.0, |()| Answer::Done)
+fn done(result: Result<(), AgentServeError>) -> AgentResponse {
+    result.map_or_else(|fault| fault.0, |()| AgentResponse::Done)
 }
 
 /// The identifier stands in the name of a file.
-fn check_id(id: &str) -> Result<(), Fault> {
+fn check_id(id: &str) -> Result<(), AgentServeError> {
     let is_safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !id.is_empty() && id.len() <= 100 && id.chars().all(is_safe) {
         return Ok(());
     }
     let text = format!("'{id}' is no identifier of a journal");
-    Err(Fault(Answer::Failed(text)))
+    Err(AgentServeError(AgentResponse::Failed(text)))
 }
 
 fn journal_path(state: &StateDir, id: &str) -> PathBuf {
-    let kind = Kind::Part(id.into());
+    let kind = JournalScope::Part(id.into());
     state.journals().join(kind.file_name())
 }
 
 /// The journal, if there is one; what it trusts is trusted.
-fn resume(host: &mut dyn Host, state: &StateDir, id: &str) -> Result<Option<Journal>, Fault> {
+fn resume(
+    host: &mut dyn Host,
+    state: &StateDir,
+    id: &str,
+) -> Result<Option<Journal>, AgentServeError> {
     match Journal::resume(&journal_path(state, id), host.clock(), LOCK_PATIENCE) {
         Err(error) if error.is_absent() => Ok(None),
         other => {
@@ -225,11 +232,11 @@ fn resume(host: &mut dyn Host, state: &StateDir, id: &str) -> Result<Option<Jour
 }
 
 fn begin(host: &dyn Host, state: &StateDir, id: &str) -> Result<Journal, JournalError> {
-    let header = Header {
+    let header = JournalHeader {
         format: FormatVersion::JOURNAL,
         id: id.into(),
-        kind: Kind::Part(id.into()),
-        owner: Owner::this(),
+        kind: JournalScope::Part(id.into()),
+        owner: HostProcessId::this(),
         began_at: rfc3339(host.clock().unix_seconds()),
         mount_dir: None,
         ask: None,
@@ -242,9 +249,9 @@ fn apply(
     host: &mut dyn Host,
     state: &StateDir,
     id: &str,
-    (step, text): (&Step, Option<Secret>),
+    (step, text): (&PlanStep, Option<AgentSecret>),
     programs: &[String],
-) -> Result<(), Fault> {
+) -> Result<(), AgentServeError> {
     check_id(id)?;
     let mut journal = match resume(host, state, id)? {
         Some(journal) => journal,
@@ -255,25 +262,30 @@ fn apply(
         host.trust_programs(id, programs);
     }
     // For the machine that carries it out, a step is always here.
-    let step = Step {
+    let step = PlanStep {
         node: HERE.into(),
         ..step.clone()
     };
     let n = journal.intend(&step)?;
     match (&step.apply, text) {
         // The journal has the step, which does not say what the file does.
-        (Action::CopySecret { to, .. }, Some(Secret(text))) => {
+        (PlanAction::CopySecret { to, .. }, Some(AgentSecret(text))) => {
             let (path, secret) = (to.clone(), None);
-            host.carry_out(id, &Action::WriteFile { path, text, secret })?;
+            host.carry_out(id, &PlanAction::WriteFile { path, text, secret })?;
         }
         (action, _) => host.carry_out(id, action)?,
     }
     Ok(journal.done(n)?)
 }
 
-fn undo(host: &mut dyn Host, state: &StateDir, id: &str, action: &Action) -> Result<(), Fault> {
+fn undo(
+    host: &mut dyn Host,
+    state: &StateDir,
+    id: &str,
+    action: &PlanAction,
+) -> Result<(), AgentServeError> {
     check_id(id)?;
-    let ends_commands = matches!(action, Action::Stop { mark } if *mark == command_mark(id));
+    let ends_commands = matches!(action, PlanAction::Stop { mark } if *mark == command_mark(id));
     if ends_commands {
         // Before the lock is asked for: they may be what its holder waits for.
         host.carry_out(id, action)?;
@@ -305,7 +317,7 @@ fn undo(host: &mut dyn Host, state: &StateDir, id: &str, action: &Action) -> Res
 }
 
 /// The copy of the program in a node's directory, while no journal may need it there.
-struct Copied {
+struct AgentProgramCopy {
     path: PathBuf,
     held: OwnedFd,
     /// What we put there.
@@ -314,15 +326,15 @@ struct Copied {
     is_shared: bool,
 }
 
-impl Copied {
+impl AgentProgramCopy {
     /// Looks for it: a directory that is ours alone and carries the mark of copies.
-    fn find(state: &StateDir) -> Option<Copied> {
+    fn find(state: &StateDir) -> Option<AgentProgramCopy> {
         if !state.journal_files().ok()?.is_empty() {
             return None;
         }
         let path = state.path().join(COPY_DIR);
         let held = places::hold(&path).ok()??;
-        let mut copied = Copied {
+        let mut copied = AgentProgramCopy {
             ours: Vec::new(),
             is_shared: false,
             path,
@@ -376,7 +388,7 @@ fn is_of_copy(name: &OsStr) -> bool {
 /// What [`forget_copy`] would remove.
 #[must_use]
 pub fn copied(state: &StateDir) -> Vec<PathBuf> {
-    let Some(copied) = Copied::find(state) else {
+    let Some(copied) = AgentProgramCopy::find(state) else {
         return Vec::new();
     };
     let mut paths: Vec<PathBuf> = copied.goes().map(|name| copied.path.join(name)).collect();
@@ -389,7 +401,7 @@ pub fn copied(state: &StateDir) -> Vec<PathBuf> {
 /// Removes the copy of the program from a node's directory, and that directory if it was made for
 /// the copy and is empty, unless a journal is left there. Fine when there is no copy.
 pub fn forget_copy(state: &StateDir) {
-    let Some(copied) = Copied::find(state) else {
+    let Some(copied) = AgentProgramCopy::find(state) else {
         return;
     };
     let made = copied.ours.iter().any(|name| name == MADE_FILE);

@@ -3,7 +3,7 @@
 //!
 //! A connection that ends ends the task, so that no node goes on loading a system nobody watches.
 
-use plimsoll_core::load::{Task, Told};
+use plimsoll_core::load::{AgentEvent, AgentTask};
 use plimsoll_core::units::Nanos;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,9 +11,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
 use super::ANSWER_LIMIT;
-use crate::host::agent::channel::{Broken, Channel};
-use crate::host::agent::message::{Answer, Request, written};
-use crate::host::{Clock, SystemClock};
+use crate::host::agent::channel::{AgentChannel, AgentChannelError};
+use crate::host::agent::message::{AgentRequest, AgentResponse, written};
+use crate::host::{HostTimeSource, SystemClock};
 
 /// How often the agent looks for something to tell while nobody asks anything. Questions are
 /// answered at once.
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const ALIVE: Duration = Duration::from_secs(5);
 
 /// What carries out tasks on this machine.
-pub trait Player: Sync {
+pub trait AgentTaskRunner: Sync {
     /// What the clock shows that instants are on.
     fn now(&self) -> Nanos;
 
@@ -31,23 +31,23 @@ pub trait Player: Sync {
     ///
     /// # Errors
     /// When it could not be done, in words.
-    fn play(&self, task: &Task, turn: &Turn<'_>) -> Result<Told, String>;
+    fn play(&self, task: &AgentTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent, String>;
 }
 
-/// What a [`Player`] is given besides its task.
+/// What a [`AgentTaskRunner`] is given besides its task.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub struct AgentTaskContext<'a> {
     /// Set when the task is to end; what was measured so far is its result.
     pub stop: &'a AtomicBool,
-    told: Sender<Told>,
+    told: Sender<AgentEvent>,
     /// What was told and is not yet sent.
     waiting: &'a AtomicUsize,
     start: Receiver<Nanos>,
 }
 
-impl Turn<'_> {
+impl AgentTaskContext<'_> {
     /// Tells something.
-    pub fn tell(&self, told: Told) {
+    pub fn tell(&self, told: AgentEvent) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         // Nobody hears it when the connection is gone; then the task is being stopped.
         let _ = self.told.send(told);
@@ -76,11 +76,11 @@ impl Turn<'_> {
 
 /// Carries out a task to its end, or to that of the connection.
 pub(super) fn attend(
-    channel: &mut Channel<impl AsFd, impl AsFd>,
-    player: &dyn Player,
-    task: &Task,
+    channel: &mut AgentChannel<impl AsFd, impl AsFd>,
+    player: &dyn AgentTaskRunner,
+    task: &AgentTask,
     stop: &AtomicBool,
-) -> Result<(), Broken> {
+) -> Result<(), AgentChannelError> {
     let (halt, waiting) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (tell, told) = mpsc::channel();
     let (go, start) = mpsc::channel();
@@ -89,16 +89,16 @@ pub(super) fn attend(
         let _halted = SetOnDrop(&halt);
         let (halt, waiting) = (&halt, &waiting);
         scope.spawn(move || {
-            let turn = Turn {
+            let turn = AgentTaskContext {
                 stop: halt,
                 told: tell,
                 waiting,
                 start,
             };
-            let last = player.play(task, &turn).unwrap_or_else(Told::Failed);
+            let last = player.play(task, &turn).unwrap_or_else(AgentEvent::Failed);
             turn.tell(last);
         });
-        let desk = Desk {
+        let desk = AgentTaskSession {
             player,
             halt,
             waiting,
@@ -118,20 +118,20 @@ impl Drop for SetOnDrop<'_> {
 }
 
 /// The side of the connection.
-struct Desk<'a> {
-    player: &'a dyn Player,
+struct AgentTaskSession<'a> {
+    player: &'a dyn AgentTaskRunner,
     halt: &'a AtomicBool,
     waiting: &'a AtomicUsize,
     go: Sender<Nanos>,
 }
 
-impl Desk<'_> {
+impl AgentTaskSession<'_> {
     fn attend(
         &self,
-        channel: &mut Channel<impl AsFd, impl AsFd>,
-        told: &Receiver<Told>,
+        channel: &mut AgentChannel<impl AsFd, impl AsFd>,
+        told: &Receiver<AgentEvent>,
         stop: &AtomicBool,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), AgentChannelError> {
         let clock = SystemClock::new();
         let mut said_at = clock.now();
         loop {
@@ -141,16 +141,16 @@ impl Desk<'_> {
                     Some(told)
                 }
                 Err(TryRecvError::Disconnected) => {
-                    Some(Told::Failed("what played it fell over".into()))
+                    Some(AgentEvent::Failed("what played it fell over".into()))
                 }
                 Err(TryRecvError::Empty) => {
                     let is_silent = clock.now().saturating_sub(said_at) >= ALIVE;
-                    is_silent.then_some(Told::Alive)
+                    is_silent.then_some(AgentEvent::Alive)
                 }
             };
             if let Some(told) = told {
                 let is_last = told.is_last();
-                let answer = Answer::Told(Box::new(told));
+                let answer = AgentResponse::Told(Box::new(told));
                 channel.send(&written(&answer), ANSWER_LIMIT)?;
                 said_at = clock.now();
                 if is_last {
@@ -160,7 +160,7 @@ impl Desk<'_> {
             }
             match channel.receive(LOOK, Some(stop)) {
                 Ok(message) => self.answer(channel, &message)?,
-                Err(Broken::TimedOut(_)) => {}
+                Err(AgentChannelError::TimedOut(_)) => {}
                 Err(broken) => return Err(broken),
             }
         }
@@ -168,25 +168,25 @@ impl Desk<'_> {
 
     fn answer(
         &self,
-        channel: &mut Channel<impl AsFd, impl AsFd>,
+        channel: &mut AgentChannel<impl AsFd, impl AsFd>,
         message: &[u8],
-    ) -> Result<(), Broken> {
-        let foreign = |error: String| Broken::Io(std::io::Error::other(error));
-        match Request::read(message).map_err(foreign)? {
-            Request::Clock => {
-                let answer = Answer::Clock(self.player.now());
+    ) -> Result<(), AgentChannelError> {
+        let foreign = |error: String| AgentChannelError::Io(std::io::Error::other(error));
+        match AgentRequest::read(message).map_err(foreign)? {
+            AgentRequest::Clock => {
+                let answer = AgentResponse::Clock(self.player.now());
                 channel.send(&written(&answer), ANSWER_LIMIT)
             }
-            Request::Start(at) => {
+            AgentRequest::Start(at) => {
                 // A task that has ended needs no start.
                 let _ = self.go.send(at);
                 Ok(())
             }
-            Request::Halt => {
+            AgentRequest::Halt => {
                 self.halt.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Request::Bye => Err(Broken::Closed),
+            AgentRequest::Bye => Err(AgentChannelError::Closed),
             other => Err(foreign(format!("asked while it plays: {other:?}"))),
         }
     }

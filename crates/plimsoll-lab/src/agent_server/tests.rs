@@ -2,10 +2,10 @@
 //! The agent on a pretended machine: what it notes, what it strikes, what it refuses.
 
 use super::*;
-use crate::host::agent::{Frames, framed};
+use crate::host::agent::{AgentFrameParser, framed};
 use crate::host::{FakeHost, FakeWhen};
-use crate::journal::Record;
-use plimsoll_core::load::{LoadPlace, Task, Told};
+use crate::journal::JournalContents;
+use plimsoll_core::load::{AgentEvent, AgentTask, ClientLoadTarget};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use std::io::{Read, Write, pipe};
@@ -15,18 +15,18 @@ const ID: &str = "nbd-1";
 /// Plays nothing: says that it is prepared, waits for its start, and tells what it was given.
 struct Pretender;
 
-impl Player for Pretender {
+impl AgentTaskRunner for Pretender {
     fn now(&self) -> Nanos {
         Nanos(7)
     }
 
-    fn play(&self, task: &Task, turn: &Turn<'_>) -> Result<Told, String> {
-        let Task::Prove { seed, .. } = task else {
+    fn play(&self, task: &AgentTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent, String> {
+        let AgentTask::Prove { seed, .. } = task else {
             return Err("it cannot play".into());
         };
-        turn.tell(Told::Prepared { took: Nanos(1) });
+        turn.tell(AgentEvent::Prepared { took: Nanos(1) });
         let start = turn.start_at().map(|at| format!("{seed} at {}", at.0));
-        Ok(Told::Proved(start))
+        Ok(AgentEvent::Proved(start))
     }
 }
 
@@ -34,18 +34,18 @@ fn state(place: &tempfile::TempDir) -> StateDir {
     StateDir::new(place.path())
 }
 
-fn step(dir: &str) -> Step {
-    Step {
+fn step(dir: &str) -> PlanStep {
+    PlanStep {
         why: "make a directory".into(),
         node: "n1".into(),
-        apply: Action::MakeDir(dir.into()),
-        undo: Some(Action::RemoveDir(dir.into())),
+        apply: PlanAction::MakeDir(dir.into()),
+        undo: Some(PlanAction::RemoveDir(dir.into())),
         back: None,
     }
 }
 
-fn noted(state: &StateDir) -> Option<Record> {
-    Record::read(&journal_path(state, ID)).ok()
+fn noted(state: &StateDir) -> Option<JournalContents> {
+    JournalContents::read(&journal_path(state, ID)).ok()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_step_is_noted_before_it_is_done_and_struck_when_it_is_undone() {
         }
         assert!(noted(&state).is_none() && host.state.is_empty());
         // Once more, with nothing there.
-        undo(&mut host, &state, ID, &Action::RemoveDir("/a".into())).unwrap();
+        undo(&mut host, &state, ID, &PlanAction::RemoveDir("/a".into())).unwrap();
     }
 }
 
@@ -76,12 +76,12 @@ fn carrying_out_what_would_undo_strikes_nothing() {
     let state = state(&place);
     let mut host = FakeHost::new();
     apply(&mut host, &state, ID, (&step("/a"), None), &[]).unwrap();
-    let remove = Box::new(Action::RemoveDir("/a".into()));
-    let request = Request::CarryOut {
+    let remove = Box::new(PlanAction::RemoveDir("/a".into()));
+    let request = AgentRequest::CarryOut {
         id: ID.into(),
         action: remove,
     };
-    assert_eq!(answer(request, &mut host, &state), Answer::Done);
+    assert_eq!(answer(request, &mut host, &state), AgentResponse::Done);
     assert!(!noted(&state).unwrap().entries[0].undone);
 }
 
@@ -90,15 +90,15 @@ fn steps_without_undo_leave_no_journal_once_commands_are_ended() {
     let place = tempfile::tempdir().unwrap();
     let state = state(&place);
     let mut host = FakeHost::new();
-    let look = Step {
+    let look = PlanStep {
         undo: None,
-        apply: Action::PortFree(1),
+        apply: PlanAction::PortFree(1),
         ..step("/a")
     };
     apply(&mut host, &state, ID, (&look, None), &[]).unwrap();
     assert!(noted(&state).is_some());
     let mark = command_mark(ID);
-    undo(&mut host, &state, ID, &Action::Stop { mark }).unwrap();
+    undo(&mut host, &state, ID, &PlanAction::Stop { mark }).unwrap();
     assert!(noted(&state).is_none());
 }
 
@@ -126,7 +126,7 @@ fn the_copy_stays_while_a_journal_does() {
     apply(&mut host, &state, ID, (&step("/a"), None), &[]).unwrap();
     forget_copy(&state);
     assert!(copy.exists() && copied(&state).is_empty());
-    undo(&mut host, &state, ID, &Action::RemoveDir("/a".into())).unwrap();
+    undo(&mut host, &state, ID, &PlanAction::RemoveDir("/a".into())).unwrap();
     let goes = [copy.join(MADE_FILE), copy.join(MARK_FILE), copy.clone()];
     assert_eq!(copied(&state), goes);
     forget_copy(&state);
@@ -158,7 +158,7 @@ fn what_is_no_copy_of_ours_stays() {
 }
 
 /// Asks all this and waits for so many answers; gives them and how it ended.
-fn conversed(requests: &[Request], count: usize) -> (Vec<Answer>, Result<(), String>) {
+fn conversed(requests: &[AgentRequest], count: usize) -> (Vec<AgentResponse>, Result<(), String>) {
     let place = tempfile::tempdir().unwrap();
     let (input, mut asked) = pipe().unwrap();
     let (answers, output) = pipe().unwrap();
@@ -170,9 +170,9 @@ fn conversed(requests: &[Request], count: usize) -> (Vec<Answer>, Result<(), Str
             serve(&mut host, &Pretender, &state(&place), "b", streams, &go)
         });
         let (_nobody, unused) = pipe().unwrap();
-        let mut channel = Channel::new(answers, unused);
+        let mut channel = AgentChannel::new(answers, unused);
         while channel.line(LONG).unwrap() != READY_LINE {}
-        let receive = |_| Answer::read(&channel.receive(LONG, None).unwrap()).unwrap();
+        let receive = |_| AgentResponse::read(&channel.receive(LONG, None).unwrap()).unwrap();
         let answers = (0..count).map(receive).collect();
         drop(asked);
         (answers, agent.join().unwrap())
@@ -183,7 +183,7 @@ fn conversed(requests: &[Request], count: usize) -> (Vec<Answer>, Result<(), Str
 const LONG: Duration = Duration::from_secs(300);
 
 /// Serves these bytes; gives the answers and how it ended.
-fn served(bytes: &[u8]) -> (Vec<Answer>, Result<(), String>) {
+fn served(bytes: &[u8]) -> (Vec<AgentResponse>, Result<(), String>) {
     let place = tempfile::tempdir().unwrap();
     let (input, mut asked) = pipe().unwrap();
     let (mut answers, output) = pipe().unwrap();
@@ -202,16 +202,16 @@ fn served(bytes: &[u8]) -> (Vec<Answer>, Result<(), String>) {
     answers.read_to_end(&mut bytes).unwrap();
     let ready = format!("\n{READY_LINE}\n");
     let bytes = bytes.strip_prefix(ready.as_bytes()).unwrap();
-    let mut frames = Frames::default();
+    let mut frames = AgentFrameParser::default();
     frames.push(bytes);
     let mut all = Vec::new();
     while let Some(message) = frames.next_message().unwrap() {
-        all.push(Answer::read(&message).unwrap());
+        all.push(AgentResponse::read(&message).unwrap());
     }
     (all, ended)
 }
 
-fn stream(requests: &[Request]) -> Vec<u8> {
+fn stream(requests: &[AgentRequest]) -> Vec<u8> {
     requests
         .iter()
         .flat_map(|request| framed(&written(request)).unwrap())
@@ -220,16 +220,23 @@ fn stream(requests: &[Request]) -> Vec<u8> {
 
 #[test]
 fn nothing_is_done_before_the_greeting_or_after_what_is_not_understood() {
-    let hello = || Request::Hello {
+    let hello = || AgentRequest::Hello {
         protocol: PROTOCOL,
         build: "b".into(),
     };
-    let (answers, ended) = served(&stream(&[Request::IsRoot, hello(), Request::IsRoot]));
-    assert!(matches!(answers[0], Answer::Failed(_)), "{answers:?}");
-    assert!(matches!(answers[1], Answer::Hello { .. }));
-    assert_eq!(answers[2], Answer::Is(true));
+    let (answers, ended) = served(&stream(&[
+        AgentRequest::IsRoot,
+        hello(),
+        AgentRequest::IsRoot,
+    ]));
+    assert!(
+        matches!(answers[0], AgentResponse::Failed(_)),
+        "{answers:?}"
+    );
+    assert!(matches!(answers[1], AgentResponse::Hello { .. }));
+    assert_eq!(answers[2], AgentResponse::Is(true));
     assert_eq!(ended, Ok(()));
-    let (answers, ended) = served(&stream(&[hello(), Request::Bye, Request::IsRoot]));
+    let (answers, ended) = served(&stream(&[hello(), AgentRequest::Bye, AgentRequest::IsRoot]));
     assert_eq!((answers.len(), ended), (1, Ok(())));
     for bytes in [b"hello\n".to_vec(), framed(b"{}").unwrap()] {
         let (answers, ended) = served(&[stream(&[hello()]), bytes].concat());
@@ -238,57 +245,61 @@ fn nothing_is_done_before_the_greeting_or_after_what_is_not_understood() {
     }
 }
 
-fn prove() -> Request {
-    Request::Begin(Box::new(Task::Prove {
+fn prove() -> AgentRequest {
+    AgentRequest::Begin(Box::new(AgentTask::Prove {
         name: "a".into(),
-        place: LoadPlace::Null,
+        place: ClientLoadTarget::Null,
         seed: Seed(5),
     }))
 }
 
 /// The same behind a greeting.
-fn greeted(requests: &[Request]) -> Vec<u8> {
-    let hello = Request::Hello {
+fn greeted(requests: &[AgentRequest]) -> Vec<u8> {
+    let hello = AgentRequest::Hello {
         protocol: PROTOCOL,
         build: "b".into(),
     };
     [stream(&[hello]), stream(requests)].concat()
 }
 
-fn told(told: Told) -> Answer {
-    Answer::Told(Box::new(told))
+fn told(told: AgentEvent) -> AgentResponse {
+    AgentResponse::Told(Box::new(told))
 }
 
 #[test]
 fn a_task_is_prepared_started_at_its_instant_and_told_to_its_end() {
     let requests = [
-        Request::Clock,
+        AgentRequest::Clock,
         prove(),
-        Request::Clock,
-        Request::Start(Nanos(9)),
+        AgentRequest::Clock,
+        AgentRequest::Start(Nanos(9)),
     ];
     // The connection stays open until the task has told its last.
     let (mut answers, ended) = conversed(&requests, 5);
     assert_eq!(ended, Ok(()));
     answers.remove(0);
     // What is asked while it prepares is answered before or after it says that it is prepared.
-    let prepared = told(Told::Prepared { took: Nanos(1) });
+    let prepared = told(AgentEvent::Prepared { took: Nanos(1) });
     assert!(answers.contains(&prepared), "{answers:?}");
     answers.retain(|answer| *answer != prepared);
-    let proved = told(Told::Proved(Some(format!("{} at 9", Seed(5)))));
+    let proved = told(AgentEvent::Proved(Some(format!("{} at 9", Seed(5)))));
     assert_eq!(
         answers,
-        [Answer::Clock(Nanos(7)), Answer::Clock(Nanos(7)), proved]
+        [
+            AgentResponse::Clock(Nanos(7)),
+            AgentResponse::Clock(Nanos(7)),
+            proved
+        ]
     );
 }
 
 #[test]
 fn a_task_is_stopped_by_word_and_by_the_end_of_the_connection() {
-    let (answers, ended) = conversed(&[prove(), Request::Halt], 3);
+    let (answers, ended) = conversed(&[prove(), AgentRequest::Halt], 3);
     assert_eq!(ended, Ok(()));
-    assert_eq!(answers[2], told(Told::Proved(None)));
+    assert_eq!(answers[2], told(AgentEvent::Proved(None)));
     // What is not a matter of the task is refused, and ends both.
-    let (_, ended) = served(&greeted(&[prove(), Request::IsRoot]));
+    let (_, ended) = served(&greeted(&[prove(), AgentRequest::IsRoot]));
     assert!(ended.unwrap_err().contains("asked while it plays"));
     // Without a word the task ends with its connection.
     assert_eq!(served(&greeted(&[prove()])).1, Ok(()));

@@ -23,24 +23,24 @@ const INITIATOR: &str = "iqn.2026-01.lab.plimsoll:client";
 
 /// A disk that somebody else serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct RemoteDiskAddress {
     /// As it was written.
     text: String,
     /// Where, and which.
-    pub kind: Kind,
+    pub kind: RemoteDiskTransport,
     /// Bytes in a sector of the disk: 512 or 4096.
     pub sector_bytes: u32,
 }
 
 /// How a disk is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum RemoteDiskTransport {
     /// A logical unit of an iSCSI target.
-    Iscsi(Iscsi),
+    Iscsi(IscsiLunAddress),
     /// An export of an NBD server.
     Nbd {
         /// Where the server listens.
-        server: Server,
+        server: NbdServerAddress,
         /// Name of the export; empty for the one the server gives to who names none.
         export: String,
     },
@@ -48,7 +48,7 @@ pub enum Kind {
 
 /// A logical unit of an iSCSI target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Iscsi {
+pub struct IscsiLunAddress {
     /// Name or number of the portal, without brackets.
     pub host: String,
     /// Port of the portal.
@@ -65,7 +65,7 @@ pub struct Iscsi {
 
 /// Where an NBD server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Server {
+pub enum NbdServerAddress {
     /// Name or number without brackets, and port.
     Tcp(String, u16),
     /// A socket of this machine.
@@ -75,7 +75,7 @@ pub enum Server {
 /// What is wrong with an address; completes "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("read the address '{text}': {reason}; it is written {form}")]
-pub struct AddressError {
+pub struct RemoteDiskAddressError {
     text: String,
     reason: String,
     form: &'static str,
@@ -91,7 +91,7 @@ fn form(text: &str) -> &'static str {
     }
 }
 
-impl Address {
+impl RemoteDiskAddress {
     /// Whether a text is meant as such an address.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
@@ -99,17 +99,17 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for RemoteDiskAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl FromStr for Address {
-    type Err = AddressError;
+impl FromStr for RemoteDiskAddress {
+    type Err = RemoteDiskAddressError;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        read(text).map_err(|reason| AddressError {
+    fn from_str(text: &str) -> Result<Self, RemoteDiskAddressError> {
+        read(text).map_err(|reason| RemoteDiskAddressError {
             text: text.into(),
             reason,
             form: form(text),
@@ -151,36 +151,36 @@ impl<'a> Query<'a> {
     }
 }
 
-fn read(text: &str) -> Result<Address, String> {
+fn read(text: &str) -> Result<RemoteDiskAddress, String> {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let (kind, query) = if let Some(rest) = path.strip_prefix(ISCSI) {
         let query = Query::read(query, &["secret_file", "initiator", "sectors"])?;
-        (Kind::Iscsi(read_iscsi(rest, &query)?), query)
+        (RemoteDiskTransport::Iscsi(read_iscsi(rest, &query)?), query)
     } else if let Some(rest) = path.strip_prefix(NBD_UNIX) {
         let query = Query::read(query, &["socket", "sectors"])?;
         let export = rest.strip_prefix('/').ok_or("three slashes come first")?;
         let socket = query.get("socket").ok_or("socket=PATH is missing")?;
-        let server = Server::Unix(path_of("socket", socket)?.into());
+        let server = NbdServerAddress::Unix(path_of("socket", socket)?.into());
         let export = word("the export", export)?.into();
-        (Kind::Nbd { server, export }, query)
+        (RemoteDiskTransport::Nbd { server, export }, query)
     } else if let Some(rest) = path.strip_prefix(NBD) {
         let query = Query::read(query, &["sectors"])?;
         let (server, export) = rest.split_once('/').unwrap_or((rest, ""));
         let (host, port) = host_and_port(server, NBD_PORT)?;
         let export = word("the export", export)?.into();
-        let server = Server::Tcp(host, port);
-        (Kind::Nbd { server, export }, query)
+        let server = NbdServerAddress::Tcp(host, port);
+        (RemoteDiskTransport::Nbd { server, export }, query)
     } else {
         return Err("it does not begin with iscsi://, nbd:// or nbd+unix://".into());
     };
-    Ok(Address {
+    Ok(RemoteDiskAddress {
         text: text.into(),
         kind,
         sector_bytes: query.sector_bytes()?,
     })
 }
 
-fn read_iscsi(rest: &str, query: &Query<'_>) -> Result<Iscsi, String> {
+fn read_iscsi(rest: &str, query: &Query<'_>) -> Result<IscsiLunAddress, String> {
     let (server, path) = rest.split_once('/').ok_or("the target is missing")?;
     let (user, server) = match server.split_once('@') {
         Some((user, server)) => (Some(user), server),
@@ -192,7 +192,7 @@ fn read_iscsi(rest: &str, query: &Query<'_>) -> Result<Iscsi, String> {
         .ok_or("the number of the logical unit is missing")?;
     let lun = lun.parse();
     let lun = lun.map_err(|_| "the logical unit is a number from 0 to 255")?;
-    Ok(Iscsi {
+    Ok(IscsiLunAddress {
         host,
         port,
         target: iscsi_name("the target", target)?,
@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn addresses_are_read_with_their_defaults() {
-        let iscsi = |text: &str| match text.parse::<Address>().unwrap().kind {
-            Kind::Iscsi(found) => found,
-            other @ Kind::Nbd { .. } => panic!("{other:?}"),
+        let iscsi = |text: &str| match text.parse::<RemoteDiskAddress>().unwrap().kind {
+            RemoteDiskTransport::Iscsi(found) => found,
+            other @ RemoteDiskTransport::Nbd { .. } => panic!("{other:?}"),
         };
         let plain = iscsi("iscsi://nas/iqn.2001-04.com.example:a.b/0");
         assert_eq!((&*plain.host, plain.port, plain.lun), ("nas", 3260, 0));
@@ -298,23 +298,33 @@ mod tests {
         assert_eq!(full.chap, Some(("joe".into(), "/s".into())));
         assert_eq!(full.initiator, "iqn.x");
         for (text, server, export, sectors) in [
-            ("nbd://h", Server::Tcp("h".into(), 10_809), "", 512),
+            (
+                "nbd://h",
+                NbdServerAddress::Tcp("h".into(), 10_809),
+                "",
+                512,
+            ),
             (
                 "nbd://h:5/a/b?sectors=4096",
-                Server::Tcp("h".into(), 5),
+                NbdServerAddress::Tcp("h".into(), 5),
                 "a/b",
                 4096,
             ),
-            ("nbd+unix:///?socket=/x", Server::Unix("/x".into()), "", 512),
+            (
+                "nbd+unix:///?socket=/x",
+                NbdServerAddress::Unix("/x".into()),
+                "",
+                512,
+            ),
             (
                 "nbd+unix:///e?socket=/x",
-                Server::Unix("/x".into()),
+                NbdServerAddress::Unix("/x".into()),
                 "e",
                 512,
             ),
         ] {
-            let read: Address = text.parse().unwrap();
-            let expect = Kind::Nbd {
+            let read: RemoteDiskAddress = text.parse().unwrap();
+            let expect = RemoteDiskTransport::Nbd {
                 server,
                 export: export.into(),
             };
@@ -352,7 +362,7 @@ mod tests {
             ("nbd+unix:///e", "socket=PATH is missing"),
             ("nbd+unix://e?socket=/x", "three slashes"),
         ] {
-            let told = text.parse::<Address>().unwrap_err().to_string();
+            let told = text.parse::<RemoteDiskAddress>().unwrap_err().to_string();
             assert!(told.contains(reason), "{text}: {told}");
             assert!(told.contains("it is written"), "{told}");
         }

@@ -7,17 +7,20 @@
 
 mod address;
 
-pub use address::{Address, AddressError, Iscsi, Kind, Server};
+pub use address::{
+    IscsiLunAddress, NbdServerAddress, RemoteDiskAddress, RemoteDiskAddressError,
+    RemoteDiskTransport,
+};
 
-use plimsoll_core::plan::{Action, Arg, Plan};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommandArg};
 use std::fmt::Write as _;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use crate::host::{Host, HostError, loops};
-use crate::stacks::node::chain::{self, Chain};
-use crate::stacks::{Needs, Unmet};
+use crate::stacks::node::chain::{self, ClientDiskChain};
+use crate::stacks::{PreconditionError, StackRequirements};
 
 /// How long operations wait for a server that is gone, in seconds, before they fail.
 const FAIL_AFTER_S: u32 = 30;
@@ -27,14 +30,14 @@ const OPEN_TIMEOUT_S: u32 = 10;
 
 /// What this machine needs to attach it.
 #[must_use]
-pub fn needs(address: &Address) -> Needs {
+pub fn needs(address: &RemoteDiskAddress) -> StackRequirements {
     let modules = match address.kind {
-        Kind::Iscsi(_) => vec!["block-iscsi.so"],
-        Kind::Nbd { .. } => vec![],
+        RemoteDiskTransport::Iscsi(_) => vec!["block-iscsi.so"],
+        RemoteDiskTransport::Nbd { .. } => vec![],
     };
-    chain::needs().and(Needs {
+    chain::needs().and(StackRequirements {
         qemu_modules: modules,
-        ..Needs::default()
+        ..StackRequirements::default()
     })
 }
 
@@ -42,15 +45,15 @@ pub fn needs(address: &Address) -> Needs {
 ///
 /// # Errors
 /// When something is.
-pub fn check(address: &Address, host: &dyn Host) -> Result<(), Unmet> {
+pub fn check(address: &RemoteDiskAddress, host: &dyn Host) -> Result<(), PreconditionError> {
     let mut missing = needs(address).check(host).map_or_else(|u| u.0, |()| vec![]);
     let file = match &address.kind {
-        Kind::Iscsi(iscsi) => iscsi.chap.as_ref().map(|(_, secret)| secret),
-        Kind::Nbd {
-            server: Server::Unix(socket),
+        RemoteDiskTransport::Iscsi(iscsi) => iscsi.chap.as_ref().map(|(_, secret)| secret),
+        RemoteDiskTransport::Nbd {
+            server: NbdServerAddress::Unix(socket),
             ..
         } => Some(socket),
-        Kind::Nbd { .. } => None,
+        RemoteDiskTransport::Nbd { .. } => None,
     };
     if let Some(file) = file.filter(|file| !host.exists(file)) {
         missing.push(format!("there is no {}", file.display()));
@@ -58,24 +61,24 @@ pub fn check(address: &Address, host: &dyn Host) -> Result<(), Unmet> {
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(missing))
+        Err(PreconditionError(missing))
     }
 }
 
 /// Where the server of a disk is, once its name has been looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Peer {
+pub enum RemoteDiskEndpoint {
     /// An address and a port.
     Tcp(SocketAddr),
     /// A socket of this machine.
     Unix(PathBuf),
 }
 
-impl std::fmt::Display for Peer {
+impl std::fmt::Display for RemoteDiskEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Peer::Tcp(address) => write!(f, "{address}"),
-            Peer::Unix(socket) => write!(f, "{}", socket.display()),
+            RemoteDiskEndpoint::Tcp(address) => write!(f, "{address}"),
+            RemoteDiskEndpoint::Unix(socket) => write!(f, "{}", socket.display()),
         }
     }
 }
@@ -84,16 +87,16 @@ impl std::fmt::Display for Peer {
 ///
 /// # Errors
 /// When the name has no address.
-pub fn peer(address: &Address) -> io::Result<Peer> {
+pub fn peer(address: &RemoteDiskAddress) -> io::Result<RemoteDiskEndpoint> {
     let (host, port) = match &address.kind {
-        Kind::Iscsi(iscsi) => (&iscsi.host, iscsi.port),
-        Kind::Nbd { server, .. } => match server {
-            Server::Tcp(host, port) => (host, *port),
-            Server::Unix(socket) => return Ok(Peer::Unix(socket.clone())),
+        RemoteDiskTransport::Iscsi(iscsi) => (&iscsi.host, iscsi.port),
+        RemoteDiskTransport::Nbd { server, .. } => match server {
+            NbdServerAddress::Tcp(host, port) => (host, *port),
+            NbdServerAddress::Unix(socket) => return Ok(RemoteDiskEndpoint::Unix(socket.clone())),
         },
     };
     let found = (host.as_str(), port).to_socket_addrs()?.next();
-    found.map(Peer::Tcp).ok_or_else(|| {
+    found.map(RemoteDiskEndpoint::Tcp).ok_or_else(|| {
         let text = format!("{host} has no address");
         io::Error::new(io::ErrorKind::NotFound, text)
     })
@@ -101,35 +104,40 @@ pub fn peer(address: &Address) -> io::Result<Peer> {
 
 /// The disk, once it is attached.
 #[derive(Debug)]
-pub struct Attachment {
+pub struct RemoteDiskAttachment {
     /// The steps that attach it.
     pub plan: Plan,
     /// The file that its loop device is attached to.
     file: String,
 }
 
-impl Attachment {
+impl RemoteDiskAttachment {
     /// The steps that attach a disk, all of it in a directory `dir` that does not exist yet; `id`
     /// is the identifier of the journal.
     #[must_use]
-    pub fn of(address: &Address, peer: &Peer, dir: &str, id: &str) -> Attachment {
-        let chain = Chain { dir, id, number: 0 };
+    pub fn of(
+        address: &RemoteDiskAddress,
+        peer: &RemoteDiskEndpoint,
+        dir: &str,
+        id: &str,
+    ) -> RemoteDiskAttachment {
+        let chain = ClientDiskChain { dir, id, number: 0 };
         let mut plan = Plan::default();
-        let make = Action::MakeDir(dir.into());
+        let make = PlanAction::MakeDir(dir.into());
         let why = "make a directory for the client";
-        plan.step(why, make, Some(Action::RemoveDir(dir.into())));
+        plan.step(why, make, Some(PlanAction::RemoveDir(dir.into())));
         let (objects, disk) = match &address.kind {
-            Kind::Iscsi(iscsi) => iscsi_disk(&mut plan, &chain, iscsi, peer),
-            Kind::Nbd { export, .. } => (Vec::new(), nbd_disk(export, peer)),
+            RemoteDiskTransport::Iscsi(iscsi) => iscsi_disk(&mut plan, &chain, iscsi, peer),
+            RemoteDiskTransport::Nbd { export, .. } => (Vec::new(), nbd_disk(export, peer)),
         };
         chain.add_client(&mut plan, objects, &disk);
-        if let Kind::Iscsi(_) = address.kind {
+        if let RemoteDiskTransport::Iscsi(_) = address.kind {
             chain.add_watchdog(&mut plan, &peer.to_string(), FAIL_AFTER_S);
         }
         chain.add_file(&mut plan);
         // How large it is, the server says; before it is there, the file is empty.
         chain.add_loop(&mut plan, 1, address.sector_bytes);
-        Attachment {
+        RemoteDiskAttachment {
             plan,
             file: chain.device_file(),
         }
@@ -152,10 +160,10 @@ impl Attachment {
 
 fn iscsi_disk(
     plan: &mut Plan,
-    chain: &Chain<'_>,
-    iscsi: &Iscsi,
-    peer: &Peer,
-) -> (Vec<Arg>, String) {
+    chain: &ClientDiskChain<'_>,
+    iscsi: &IscsiLunAddress,
+    peer: &RemoteDiskEndpoint,
+) -> (Vec<PlanCommandArg>, String) {
     let mut disk = format!(
         "driver=iscsi,node-name=lun,transport=tcp,portal={peer},target={},lun={},\
          initiator-name={},cache.direct=on,timeout={FAIL_AFTER_S}",
@@ -165,7 +173,7 @@ fn iscsi_disk(
         return (Vec::new(), disk);
     };
     let path = chain.path("chap", ".password");
-    let write = Action::WriteFile {
+    let write = PlanAction::WriteFile {
         path: path.clone(),
         text: "{secret}".into(),
         secret: Some(secret.display().to_string()),
@@ -177,14 +185,16 @@ fn iscsi_disk(
     (vec!["--object".into(), object.into()], disk)
 }
 
-fn nbd_disk(export: &str, peer: &Peer) -> String {
+fn nbd_disk(export: &str, peer: &RemoteDiskEndpoint) -> String {
     let server = match peer {
-        Peer::Tcp(at) => format!(
+        RemoteDiskEndpoint::Tcp(at) => format!(
             "server.type=inet,server.host={},server.port={}",
             at.ip(),
             at.port()
         ),
-        Peer::Unix(path) => format!("server.type=unix,server.path={}", path.display()),
+        RemoteDiskEndpoint::Unix(path) => {
+            format!("server.type=unix,server.path={}", path.display())
+        }
     };
     let mut disk = format!(
         "driver=nbd,node-name=lun,{server},reconnect-delay={FAIL_AFTER_S},\

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of attached disks as text, and their undoing on a pretended machine.
 
-use super::{Address, Attachment, check, peer};
+use super::{RemoteDiskAddress, RemoteDiskAttachment, check, peer};
 use crate::host::FakeHost;
 use crate::stacks::snapshot;
 use std::fmt::Write as _;
 
-fn attachment(text: &str) -> Attachment {
-    let address: Address = text.parse().unwrap();
+fn attachment(text: &str) -> RemoteDiskAttachment {
+    let address: RemoteDiskAddress = text.parse().unwrap();
     let peer = peer(&address).unwrap();
-    Attachment::of(&address, &peer, "/base/plimsoll-example-1", "example-1")
+    RemoteDiskAttachment::of(&address, &peer, "/base/plimsoll-example-1", "example-1")
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn the_plans_are_the_committed_ones() {
 
 #[test]
 fn what_is_missing_is_said_before_anything_is_tried() {
-    let address: Address = "iscsi://a@h/iqn.a/1?secret_file=/s".parse().unwrap();
+    let address: RemoteDiskAddress = "iscsi://a@h/iqn.a/1?secret_file=/s".parse().unwrap();
     let mut host = FakeHost::new();
     host.missing.insert("nbdfuse".into());
     host.missing.insert("/s".into());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is planned for which fault on which provider.
 
-use plimsoll_core::plan::Cmd;
+use plimsoll_core::plan::PlanCommand;
 
 use super::*;
 
-fn node(name: &str, reach: Reach, address: &str) -> Node {
-    Node {
+fn node(name: &str, reach: NodeTransport, address: &str) -> PlanNode {
+    PlanNode {
         name: name.into(),
         reach,
         address: address.into(),
@@ -21,8 +21,8 @@ fn node(name: &str, reach: Reach, address: &str) -> Node {
     }
 }
 
-fn server(number: u8) -> Server {
-    Server {
+fn server(number: u8) -> StackServer {
+    StackServer {
         name: format!("n{number}"),
         node: format!("n{number}"),
         marks: vec![format!("mark{number}")],
@@ -31,24 +31,24 @@ fn server(number: u8) -> Server {
     }
 }
 
-fn stop(mark: &str) -> Action {
-    Action::Stop { mark: mark.into() }
+fn stop(mark: &str) -> PlanAction {
+    PlanAction::Stop { mark: mark.into() }
 }
 
 /// Two servers; losing n1 takes something here with it.
-fn ground(reach: impl Fn(u8) -> Reach) -> (Made, Site) {
-    let made = Made {
+fn ground(reach: impl Fn(u8) -> NodeTransport) -> (StackOutputs, StackNodes) {
+    let made = StackOutputs {
         mount_dir: "/lab/mnt".into(),
         servers: vec![server(1), server(2)],
-        proofs: vec![Proof::Survives {
+        proofs: vec![StackSelfTest::Survives {
             node: "n1".into(),
             lose: vec![("n1".into(), stop("mark1")), (HERE.into(), stop("client1"))],
-            restore: vec![("n1".into(), Action::MakeDir("back".into()))],
+            restore: vec![("n1".into(), PlanAction::MakeDir("back".into()))],
         }],
-        ..Made::default()
+        ..StackOutputs::default()
     };
-    let site = Site {
-        client: node(HERE, Reach::Here, "10.92.7.254"),
+    let site = StackNodes {
+        client: node(HERE, NodeTransport::Here, "10.92.7.254"),
         servers: vec![
             node("n1", reach(1), "10.92.7.1"),
             node("n2", reach(2), "10.92.7.2"),
@@ -57,15 +57,15 @@ fn ground(reach: impl Fn(u8) -> Reach) -> (Made, Site) {
     (made, site)
 }
 
-fn namespaces() -> (Made, Site) {
-    ground(|n| Reach::Namespace(format!("plimsoll-id-n{n}")))
+fn namespaces() -> (StackOutputs, StackNodes) {
+    ground(|n| NodeTransport::Namespace(format!("plimsoll-id-n{n}")))
 }
 
 #[test]
 fn killing_spares_the_others_and_healing_begins_with_what_is_left() {
     let (made, site) = namespaces();
-    let blow = plan(Fault::Kill, &server(1), &made, &site).unwrap();
-    let kill = Action::Kill {
+    let blow = plan(FaultKind::Kill, &server(1), &made, &site).unwrap();
+    let kill = PlanAction::Kill {
         mark: "mark1".into(),
     };
     assert_eq!(blow.strike, [("n1".to_owned(), kill)]);
@@ -84,12 +84,12 @@ fn killing_spares_the_others_and_healing_begins_with_what_is_left() {
 #[test]
 fn a_server_that_nothing_replaces_is_not_killed() {
     let (made, site) = namespaces();
-    for fault in [Fault::Kill, Fault::Stop] {
+    for fault in [FaultKind::Kill, FaultKind::Stop] {
         let error = plan(fault, &server(2), &made, &site).unwrap_err();
         assert!(error.to_string().contains("nothing takes the place of n2"));
     }
     // It may stand still: it brings itself back.
-    let blow = plan(Fault::Slow, &server(2), &made, &site).unwrap();
+    let blow = plan(FaultKind::Slow, &server(2), &made, &site).unwrap();
     assert_eq!(blow.beat, Some(SLOW));
 }
 
@@ -98,7 +98,7 @@ fn a_server_that_is_asked_to_end_ends_what_came_last_first() {
     let (made, site) = namespaces();
     let mut one = server(1);
     one.marks.push("second".into());
-    let blow = plan(Fault::Stop, &one, &made, &site).unwrap();
+    let blow = plan(FaultKind::Stop, &one, &made, &site).unwrap();
     let said: Vec<String> = blow.strike.iter().map(|(_, a)| a.to_string()).collect();
     assert_eq!(
         said,
@@ -109,22 +109,22 @@ fn a_server_that_is_asked_to_end_ends_what_came_last_first() {
     );
     assert!(blow.takes_processes);
     assert_eq!(blow.felt_from(1, 2, 3), 2, "as soon as it is asked");
-    let killed = plan(Fault::Kill, &one, &made, &site).unwrap();
+    let killed = plan(FaultKind::Kill, &one, &made, &site).unwrap();
     assert_eq!(killed.felt_from(1, 2, 3), 3);
 }
 
 #[test]
 fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
     let (made, site) = namespaces();
-    let blow = plan(Fault::LinkDown, &server(2), &made, &site).unwrap();
-    let shown = |list: &[(String, Action)]| -> Vec<String> {
+    let blow = plan(FaultKind::LinkDown, &server(2), &made, &site).unwrap();
+    let shown = |list: &[(String, PlanAction)]| -> Vec<String> {
         list.iter()
             .map(|(at, action)| format!("{at}: {action}"))
             .collect()
     };
     assert_eq!(shown(&blow.strike), ["here: ip link set plimsoll7n2 down"]);
     assert_eq!(shown(&blow.heal), ["here: ip link set plimsoll7n2 up"]);
-    let deaf = plan(Fault::OneWay, &server(2), &made, &site).unwrap();
+    let deaf = plan(FaultKind::OneWay, &server(2), &made, &site).unwrap();
     assert_eq!(
         shown(&deaf.strike),
         [
@@ -132,7 +132,7 @@ fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
             "n2: ip route add blackhole 10.92.7.254"
         ]
     );
-    let parted = plan(Fault::Partition, &server(2), &made, &site).unwrap();
+    let parted = plan(FaultKind::Partition, &server(2), &made, &site).unwrap();
     assert_eq!(
         shown(&parted.strike),
         [
@@ -140,21 +140,21 @@ fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
             "n1: ip route add blackhole 10.92.7.2"
         ]
     );
-    let late = plan(Fault::Delay, &server(2), &made, &site).unwrap();
+    let late = plan(FaultKind::Delay, &server(2), &made, &site).unwrap();
     assert_eq!(
         shown(&late.strike),
         ["n2: tc qdisc replace dev eth0 root netem delay 50ms"]
     );
     // The kernel is asked before anything is done, and what asks it is taken back.
     assert_eq!(shown(&late.trial[1..]), shown(&late.heal));
-    let (made, site) = ground(|_| Reach::Here);
+    let (made, site) = ground(|_| NodeTransport::Here);
     for fault in [
-        Fault::LinkDown,
-        Fault::OneWay,
-        Fault::Flap,
-        Fault::Partition,
-        Fault::Delay,
-        Fault::Loss,
+        FaultKind::LinkDown,
+        FaultKind::OneWay,
+        FaultKind::Flap,
+        FaultKind::Partition,
+        FaultKind::Delay,
+        FaultKind::Loss,
     ] {
         let error = plan(fault, &server(2), &made, &site).unwrap_err();
         assert!(error.to_string().contains("--on netns"), "{error}");
@@ -163,11 +163,11 @@ fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
 
 #[test]
 fn power_is_cut_where_a_command_for_it_is_named() {
-    let (made, mut site) = ground(|_| Reach::Agent(vec!["ssh".into()]));
-    let error = plan(Fault::PowerCut, &server(1), &made, &site).unwrap_err();
+    let (made, mut site) = ground(|_| NodeTransport::Agent(vec!["ssh".into()]));
+    let error = plan(FaultKind::PowerCut, &server(1), &made, &site).unwrap_err();
     assert!(error.to_string().contains("power = [...]"), "{error}");
     site.servers[0].power = vec!["switch".into(), "n1".into()];
-    let blow = plan(Fault::PowerCut, &server(1), &made, &site).unwrap();
+    let blow = plan(FaultKind::PowerCut, &server(1), &made, &site).unwrap();
     assert_eq!(blow.strike[0].1.to_string(), "switch n1 off");
     let heal: Vec<String> = blow.heal.iter().map(|(_, a)| a.to_string()).collect();
     // Its processes went with it: nothing on it is asked to end.
@@ -183,10 +183,10 @@ fn power_is_cut_where_a_command_for_it_is_named() {
 
 #[test]
 fn a_machine_whose_disks_failed_begins_anew_where_its_power_can_be_switched() {
-    let (made, mut site) = ground(|_| Reach::Agent(vec!["ssh".into()]));
+    let (made, mut site) = ground(|_| NodeTransport::Agent(vec!["ssh".into()]));
     site.servers[0].faults = vec!["hurt".into(), "n1".into()];
-    let told = |site: &Site| -> Vec<String> {
-        let blow = plan(Fault::DiskErrors, &server(1), &made, site).unwrap();
+    let told = |site: &StackNodes| -> Vec<String> {
+        let blow = plan(FaultKind::DiskErrors, &server(1), &made, site).unwrap();
         blow.heal.iter().map(|(_, a)| a.to_string()).collect()
     };
     assert_eq!(told(&site), ["hurt n1 disk-errors off"]);
@@ -206,12 +206,12 @@ fn a_machine_whose_disks_failed_begins_anew_where_its_power_can_be_switched() {
 #[test]
 fn what_serves_alone_is_moved_and_moved_back_once_all_is_whole() {
     let (made, site) = namespaces();
-    let error = plan(Fault::FailBack, &server(1), &made, &site).unwrap_err();
+    let error = plan(FaultKind::FailBack, &server(1), &made, &site).unwrap_err();
     assert!(error.to_string().contains("not moved"), "{error}");
-    let asked = Some(Cmd::new("ask", ["n1"]));
-    let server = Server { asked, ..server(1) };
-    let blow = plan(Fault::FailBack, &server, &made, &site).unwrap();
-    let told = |actions: &[(String, Action)]| -> Vec<String> {
+    let asked = Some(PlanCommand::new("ask", ["n1"]));
+    let server = StackServer { asked, ..server(1) };
+    let blow = plan(FaultKind::FailBack, &server, &made, &site).unwrap();
+    let told = |actions: &[(String, PlanAction)]| -> Vec<String> {
         actions
             .iter()
             .map(|(_, action)| action.to_string())
@@ -224,11 +224,11 @@ fn what_serves_alone_is_moved_and_moved_back_once_all_is_whole() {
 
 #[test]
 fn machines_are_told_by_the_command_that_was_named_for_it() {
-    let (made, mut site) = ground(|_| Reach::Agent(vec!["ssh".into()]));
+    let (made, mut site) = ground(|_| NodeTransport::Agent(vec!["ssh".into()]));
     let all = [
-        (Fault::LinkDown, "a link of its own"),
-        (Fault::DiskHung, "a disk of its own"),
-        (Fault::ClockStep, "a clock of its own"),
+        (FaultKind::LinkDown, "a link of its own"),
+        (FaultKind::DiskHung, "a disk of its own"),
+        (FaultKind::ClockStep, "a clock of its own"),
     ];
     for (fault, why) in all {
         let error = plan(fault, &server(1), &made, &site).unwrap_err();
@@ -249,14 +249,14 @@ fn machines_are_told_by_the_command_that_was_named_for_it() {
         assert!(!blow.takes_processes);
     }
     site.servers[1].faults = vec!["hurt".into(), "n2".into()];
-    let flap = plan(Fault::Flap, &server(2), &made, &site).unwrap();
+    let flap = plan(FaultKind::Flap, &server(2), &made, &site).unwrap();
     assert_eq!(flap.beat, Some(FLAP));
 }
 
 #[test]
 fn malformed_messages_are_others_each_time_and_tried_by_sending_none() {
     let (made, site) = namespaces();
-    let mut blow = plan(Fault::Malformed, &server(1), &made, &site).unwrap();
+    let mut blow = plan(FaultKind::Malformed, &server(1), &made, &site).unwrap();
     let what = blow.trial[0].1.to_string();
     assert!(what.starts_with("send 0 malformed messages"), "{what}");
     let before = blow.strike.clone();
@@ -268,15 +268,15 @@ fn malformed_messages_are_others_each_time_and_tried_by_sending_none() {
 #[test]
 fn the_second_server_is_lost_when_the_first_has_just_come_back() {
     let (mut made, site) = namespaces();
-    let error = plan(Fault::Double, &server(1), &made, &site).unwrap_err();
+    let error = plan(FaultKind::Double, &server(1), &made, &site).unwrap_err();
     assert!(error.to_string().contains("nothing takes the place of n2"));
-    made.proofs.push(Proof::Survives {
+    made.proofs.push(StackSelfTest::Survives {
         node: "n2".into(),
         lose: vec![("n2".into(), stop("mark2"))],
-        restore: vec![("n2".into(), Action::MakeDir("again".into()))],
+        restore: vec![("n2".into(), PlanAction::MakeDir("again".into()))],
     });
-    let blow = plan(Fault::Double, &server(1), &made, &site).unwrap();
-    let said = |list: &[(String, Action)]| -> Vec<String> {
+    let blow = plan(FaultKind::Double, &server(1), &made, &site).unwrap();
+    let said = |list: &[(String, PlanAction)]| -> Vec<String> {
         list.iter().map(|(_, action)| action.to_string()).collect()
     };
     assert_eq!(said(&blow.first), ["kill -9 the processes marked mark1"]);
@@ -288,41 +288,44 @@ fn the_second_server_is_lost_when_the_first_has_just_come_back() {
     );
     assert_eq!(said(&blow.heal)[1..], ["mkdir again"]);
     // What is only waited for would outlast what the second loss is to meet.
-    let Proof::Survives { restore, .. } = &mut made.proofs[0] else {
+    let StackSelfTest::Survives { restore, .. } = &mut made.proofs[0] else {
         panic!("it is the first");
     };
-    restore.push(("n1".into(), Action::Await(Cmd::new("whole", [""; 0]))));
-    let blow = plan(Fault::Double, &server(1), &made, &site).unwrap();
+    restore.push((
+        "n1".into(),
+        PlanAction::Await(PlanCommand::new("whole", [""; 0])),
+    ));
+    let blow = plan(FaultKind::Double, &server(1), &made, &site).unwrap();
     assert_eq!(said(&blow.strike), strike);
     assert_eq!(said(&blow.heal)[1], "mkdir again");
-    assert!(matches!(blow.heal.last(), Some((_, Action::Await(_)))));
+    assert!(matches!(blow.heal.last(), Some((_, PlanAction::Await(_)))));
     // Where the second was not lost, the first may not be back.
     let halfway = said(&blow.halfway);
     assert!(halfway.contains(&"mkdir back".into()) && halfway.ends_with(&["mkdir again".into()]));
     made.servers.pop();
-    let error = plan(Fault::Double, &server(1), &made, &site).unwrap_err();
+    let error = plan(FaultKind::Double, &server(1), &made, &site).unwrap_err();
     assert!(error.to_string().contains("the only server"), "{error}");
 }
 
 #[test]
 fn healing_that_unmounts_ends_the_sessions() {
     let (mut made, site) = namespaces();
-    let Proof::Survives { restore, .. } = &mut made.proofs[0] else {
+    let StackSelfTest::Survives { restore, .. } = &mut made.proofs[0] else {
         panic!("it is the only one");
     };
-    restore.insert(0, (HERE.into(), Action::Unmount("/lab/mnt".into())));
-    let blow = plan(Fault::Kill, &server(1), &made, &site).unwrap();
+    restore.insert(0, (HERE.into(), PlanAction::Unmount("/lab/mnt".into())));
+    let blow = plan(FaultKind::Kill, &server(1), &made, &site).unwrap();
     assert!(blow.ends_sessions(&made));
 }
 
 #[test]
 fn servers_that_cut_each_others_power_are_all_brought_back() {
-    let (mut made, mut site) = ground(|_| Reach::Agent(vec!["ssh".into()]));
+    let (mut made, mut site) = ground(|_| NodeTransport::Agent(vec!["ssh".into()]));
     made.fences = true;
-    let second = Proof::Survives {
+    let second = StackSelfTest::Survives {
         node: "n2".into(),
         lose: vec![("n2".into(), stop("mark2"))],
-        restore: vec![("n2".into(), Action::MakeDir("again".into()))],
+        restore: vec![("n2".into(), PlanAction::MakeDir("again".into()))],
     };
     made.proofs.push(second);
     for node in &mut site.servers {
@@ -330,29 +333,32 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
         node.faults = vec!["hurt".into(), node.name.clone()];
     }
     // It is there again when the second one is, which is brought back after it.
-    let Proof::Survives { restore, .. } = &mut made.proofs[0] else {
+    let StackSelfTest::Survives { restore, .. } = &mut made.proofs[0] else {
         panic!("it is the first");
     };
-    restore.push(("n1".into(), Action::Await(Cmd::new("whole", [""; 0]))));
-    let text = |actions: &[(String, Action)]| -> Vec<String> {
+    restore.push((
+        "n1".into(),
+        PlanAction::Await(PlanCommand::new("whole", [""; 0])),
+    ));
+    let text = |actions: &[(String, PlanAction)]| -> Vec<String> {
         actions.iter().map(|(at, a)| format!("{at}: {a}")).collect()
     };
     let all = ["here: switch n1 on", "here: switch n2 on"];
     let back = ["n1: mkdir back", "n2: mkdir again", "n1: wait for 'whole'"];
-    let blow = plan(Fault::Partition, &server(1), &made, &site).unwrap();
+    let blow = plan(FaultKind::Partition, &server(1), &made, &site).unwrap();
     assert!(blow.takes_processes);
     let heal = text(&blow.heal);
     // Whoever lost has no power, and what would be undone on it is undone by that.
     assert!(heal[..2] == all && heal[3..] == back, "{heal:?}");
     // What comes and goes is healed often, and they are brought back once.
-    let blow = plan(Fault::Flap, &server(1), &made, &site).unwrap();
+    let blow = plan(FaultKind::Flap, &server(1), &made, &site).unwrap();
     assert_eq!((blow.heal.len(), text(&blow.after).len()), (1, 6));
     assert_eq!(
         text(&blow.after)[2],
         text(&blow.heal)[0],
         "it may have had no power"
     );
-    let blow = plan(Fault::PowerCut, &server(2), &made, &site).unwrap();
+    let blow = plan(FaultKind::PowerCut, &server(2), &made, &site).unwrap();
     let heal = text(&blow.heal);
     assert!(
         heal.iter()
@@ -365,7 +371,7 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
 fn a_server_that_others_gave_up_is_brought_back_and_no_other() {
     use crate::host::FakeHost;
     let (mut made, _) = namespaces();
-    let Proof::Survives { lose, restore, .. } = &mut made.proofs[0] else {
+    let StackSelfTest::Survives { lose, restore, .. } = &mut made.proofs[0] else {
         panic!("it is the only one");
     };
     lose[0].0 = HERE.into();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which programs plans may name.
 
-use plimsoll_core::plan::{Arg, Cmd};
+use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
 
 use super::watchdog;
 
@@ -56,21 +56,21 @@ pub(super) const ALLOWED: &[&str] = &[
 
 /// The program that `bwrap` starts for us with a view of the machine's directories of its own;
 /// plans may name `bwrap` only with the options that make such a view.
-pub(super) fn enclosed(cmd: &Cmd) -> Option<&str> {
+pub(super) fn enclosed(cmd: &PlanCommand) -> Option<&str> {
     match cmd.args.get(enclosed_at(cmd)?) {
-        Some(Arg::Text(program)) => Some(program),
+        Some(PlanCommandArg::Text(program)) => Some(program),
         _ => None,
     }
 }
 
 /// Which of the arguments of `bwrap` is that program.
-pub(super) fn enclosed_at(cmd: &Cmd) -> Option<usize> {
+pub(super) fn enclosed_at(cmd: &PlanCommand) -> Option<usize> {
     if cmd.program != "bwrap" {
         return None;
     }
     let mut rest = cmd.args.as_slice();
     loop {
-        let [Arg::Text(first), after @ ..] = rest else {
+        let [PlanCommandArg::Text(first), after @ ..] = rest else {
             return None;
         };
         let values = match first.as_str() {
@@ -118,7 +118,10 @@ mod tests {
             (&["--unshare-all", "sh"], None),
             (&["--bind", "/a"], None),
         ] {
-            assert_eq!(enclosed(&Cmd::new("bwrap", words.iter().copied())), expect);
+            assert_eq!(
+                enclosed(&PlanCommand::new("bwrap", words.iter().copied())),
+                expect
+            );
         }
     }
 }

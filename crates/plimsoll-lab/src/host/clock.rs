@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Tells the time and waits.
-pub trait Clock: fmt::Debug {
+pub trait HostTimeSource: fmt::Debug {
     /// Time since some fixed moment; never goes back.
     fn now(&self) -> Duration;
     /// Time since 1970-01-01 UTC.
@@ -40,7 +40,7 @@ impl Default for SystemClock {
     }
 }
 
-impl Clock for SystemClock {
+impl HostTimeSource for SystemClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }

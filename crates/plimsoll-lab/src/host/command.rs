@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use super::clock::Clock;
+use super::clock::HostTimeSource;
 use super::error::HostError;
 use super::{MARK_VARIABLE, STATE_VARIABLE, mounts};
 
@@ -91,7 +91,7 @@ fn qemu_module_below(libraries: &Path, name: &str) -> Option<PathBuf> {
 
 /// A program with everything resolved.
 #[derive(Debug)]
-pub(crate) struct Ready<'a> {
+pub(crate) struct HostCommand<'a> {
     pub(crate) program: &'a Path,
     pub(crate) args: Vec<String>,
     pub(crate) env: &'a BTreeMap<String, String>,
@@ -110,7 +110,7 @@ fn command(path: &Path) -> Command {
     Command::new(path)
 }
 
-impl Ready<'_> {
+impl HostCommand<'_> {
     fn command(&self, first: &Path) -> Command {
         let mut command = command(first);
         command
@@ -156,7 +156,11 @@ impl Ready<'_> {
     }
 
     /// Runs to the end; gives what it wrote (both streams together).
-    pub(crate) fn run(&self, limit: Duration, clock: &dyn Clock) -> Result<String, HostError> {
+    pub(crate) fn run(
+        &self,
+        limit: Duration,
+        clock: &dyn HostTimeSource,
+    ) -> Result<String, HostError> {
         let failed = |source| HostError::Io {
             what: format!("run '{}'", self.shown),
             source,
@@ -285,7 +289,7 @@ pub(super) fn loud(command: &str) -> HostError {
 pub(crate) fn wait(
     child: &mut Child,
     limit: Duration,
-    clock: &dyn Clock,
+    clock: &dyn HostTimeSource,
 ) -> std::io::Result<Option<ExitStatus>> {
     wait_watching(child, limit, clock, || Ok(false))
 }
@@ -294,7 +298,7 @@ pub(crate) fn wait(
 fn wait_watching(
     child: &mut Child,
     limit: Duration,
-    clock: &dyn Clock,
+    clock: &dyn HostTimeSource,
     is_wrong: impl Fn() -> std::io::Result<bool>,
 ) -> std::io::Result<Option<ExitStatus>> {
     let began = clock.now();
@@ -313,7 +317,7 @@ fn wait_watching(
 }
 
 /// Kills the group of a command that took too long, and gives it a moment to go.
-pub(crate) fn end_group(child: &mut Child, clock: &dyn Clock) {
+pub(crate) fn end_group(child: &mut Child, clock: &dyn HostTimeSource) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
     }

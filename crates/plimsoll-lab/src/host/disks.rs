@@ -8,7 +8,7 @@ use std::path::Path;
 mod layers;
 
 use crate::host::HostError;
-pub use layers::Layers;
+pub use layers::DeviceLayerCache;
 
 /// The kernel's counters of all devices.
 const STATISTICS: &str = "/proc/diskstats";

@@ -4,7 +4,7 @@
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::target::{MachineFacts, TargetFacts};
-use plimsoll_nfs::{Address, Share};
+use plimsoll_nfs::{NfsAddress, NfsMount};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,14 +111,14 @@ fn direct_align(dir: &Path) -> u32 {
 /// # Errors
 /// When it is no address, or the server does not let us in.
 pub fn export(address: &str) -> Result<TargetFacts, HostError> {
-    let wanted: Address = address
+    let wanted: NfsAddress = address
         .parse()
         .map_err(|error| HostError::State(format!("could not {error}")))?;
     let io = |source| HostError::Io {
         what: format!("use target '{address}'"),
         source,
     };
-    let share = Share::mount(&wanted).map_err(io)?;
+    let share = NfsMount::mount(&wanted).map_err(io)?;
     let room = share.room().map_err(io)?;
     let limits = share.limits();
     let writes = if wanted.sync { "sync" } else { "async" };

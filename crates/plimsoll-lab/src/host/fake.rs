@@ -4,15 +4,17 @@
 //! It keeps the rules of a machine that matter for the order of undoing: what is mounted or
 //! attached cannot be removed, a loop device in use is not detached, a mount in use stays.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Proof, Ready};
+use plimsoll_core::plan::{
+    PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck, StackSelfTest,
+};
 use plimsoll_core::target::TargetFacts;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::clock::{Clock, SystemClock};
+use super::clock::{HostTimeSource, SystemClock};
 use super::error::HostError;
-use super::{Host, StrangerReport, Usage};
+use super::{Host, HostProcessUsage, StrangerReport};
 
 /// What exists on the pretended machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,7 +73,7 @@ pub struct FakeHost {
     /// Programs, modules and files that are not there.
     pub missing: BTreeSet<String>,
     /// What processes have used, by their mark, look by look; the last stays.
-    pub usages: BTreeMap<String, Vec<Usage>>,
+    pub usages: BTreeMap<String, Vec<HostProcessUsage>>,
     /// Looks at each mark so far.
     looks: RefCell<BTreeMap<String, usize>>,
     /// Flushes of its disk, look by look and then again; none where nobody counts.
@@ -111,70 +113,58 @@ impl FakeHost {
         self.failing_at(number, when)
     }
 
-    fn change(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+    fn change(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         let state = &mut self.state;
         match action {
-            Action::Run(cmd) | Action::RunIf { run: cmd, .. } => return run(state, cmd),
-            Action::Start { .. }
-            | Action::Stop { .. }
-            | Action::Kill { .. }
-            | Action::Pause { .. }
-            | Action::Resume { .. } => return change_processes(state, action),
-            Action::MakeDir(path) => {
+            PlanAction::Run(cmd) | PlanAction::RunIf { run: cmd, .. } => return run(state, cmd),
+            PlanAction::Start { .. }
+            | PlanAction::Stop { .. }
+            | PlanAction::Kill { .. }
+            | PlanAction::Pause { .. }
+            | PlanAction::Resume { .. } => return change_processes(state, action),
+            PlanAction::MakeDir(path) => {
                 check(!state.dirs.contains_key(path), "exists", path)?;
                 state.dirs.insert(path.clone(), id.into());
             }
-            Action::RemoveDir(_) | Action::RemoveDirOf { .. } | Action::RemoveRemoteDir { .. } => {
+            PlanAction::RemoveDir(_)
+            | PlanAction::RemoveDirOf { .. }
+            | PlanAction::RemoveRemoteDir { .. } => {
                 return clear(state, id, action);
             }
-            Action::MakeRemoteDir { address, name } => {
+            PlanAction::MakeRemoteDir { address, name } => {
                 let path = format!("{address}/{name}");
                 check(!state.dirs.contains_key(&path), "exists", &path)?;
                 state.dirs.insert(path, id.into());
             }
-            Action::MakeFile { path, .. }
-            | Action::WriteFile { path, .. }
-            | Action::MakeSecret(path)
-            | Action::RemoveFile(path) => return change_file(state, (id, path), action),
-            Action::AttachLoop(path) => {
-                check(state.files.contains_key(path), "is missing", path)?;
-                state.loops.insert(path.clone());
-            }
-            Action::DetachLoop(path) => {
-                let used = state.mounts.values().any(|loops| loops.contains(path));
-                let used = used || state.members.contains(path);
-                check(!used, "is busy", path)?;
-                state.loops.remove(path);
-            }
-            Action::StopArray(files) => {
-                let array = array(files);
-                let used = state.mounts.values().any(|used| used.contains(&array));
-                check(!used, "is busy", &array)?;
-                state.members.retain(|member| !files.contains(member));
-            }
-            Action::Unmount(path) => {
-                check(!state.loops.contains(path), "is busy", path)?;
-                state.mounts.remove(path);
-            }
-            Action::MakeNamespace(_)
-            | Action::RemoveNamespace(_)
-            | Action::MakeBridge { .. }
-            | Action::JoinBridge { .. }
-            | Action::RemoveLink(_)
-            | Action::SetLink { .. } => return change_network(state, action),
-            Action::CopySecret { from, to } => {
+            PlanAction::MakeFile { path, .. }
+            | PlanAction::WriteFile { path, .. }
+            | PlanAction::MakeSecret(path)
+            | PlanAction::RemoveFile(path) => return change_file(state, (id, path), action),
+            PlanAction::AttachLoop(_)
+            | PlanAction::DetachLoop(_)
+            | PlanAction::StopArray(_)
+            | PlanAction::Unmount(_) => return change_disks(state, action),
+            PlanAction::MakeNamespace(_)
+            | PlanAction::RemoveNamespace(_)
+            | PlanAction::MakeBridge { .. }
+            | PlanAction::JoinBridge { .. }
+            | PlanAction::RemoveLink(_)
+            | PlanAction::SetLink { .. } => return change_network(state, action),
+            PlanAction::CopySecret { from, to } => {
                 check(state.files.contains_key(from), "is missing", from)?;
                 return change_file(state, (id, to), action);
             }
-            Action::TellAccount { secret, .. } => {
+            PlanAction::TellAccount { secret, .. } => {
                 check(state.files.contains_key(secret), "is missing", secret)?;
             }
-            Action::MakeTracing(name) => check(state.tracers.insert(name.clone()), "exists", name)?,
-            Action::RemoveTracing(name) => {
+            PlanAction::MakeTracing(name) => {
+                check(state.tracers.insert(name.clone()), "exists", name)?;
+            }
+            PlanAction::RemoveTracing(name) => {
                 state.tracers.remove(name);
             }
-            Action::Await(_) | Action::PortFree(_) | Action::Hurt(_) => {}
-            Action::MountIs { path, .. } => {
+            PlanAction::Await(_) | PlanAction::PortFree(_) | PlanAction::Hurt(_) => {}
+            PlanAction::MountIs { path, .. } => {
                 let is_mounted = state.mounts.contains_key(path) || self.mounted.contains(path);
                 check(is_mounted, "is not mounted", path)?;
             }
@@ -183,13 +173,40 @@ impl FakeHost {
     }
 }
 
-fn start(state: &mut FakeState, (cmd, mark): (&Cmd, &str), ready: &Ready) {
+fn change_disks(state: &mut FakeState, action: &PlanAction) -> Result<(), HostError> {
+    match action {
+        PlanAction::AttachLoop(path) => {
+            check(state.files.contains_key(path), "is missing", path)?;
+            state.loops.insert(path.clone());
+        }
+        PlanAction::DetachLoop(path) => {
+            let used = state.mounts.values().any(|loops| loops.contains(path));
+            let used = used || state.members.contains(path);
+            check(!used, "is busy", path)?;
+            state.loops.remove(path);
+        }
+        PlanAction::StopArray(files) => {
+            let array = array(files);
+            let used = state.mounts.values().any(|used| used.contains(&array));
+            check(!used, "is busy", &array)?;
+            state.members.retain(|member| !files.contains(member));
+        }
+        PlanAction::Unmount(path) => {
+            check(!state.loops.contains(path), "is busy", path)?;
+            state.mounts.remove(path);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn start(state: &mut FakeState, (cmd, mark): (&PlanCommand, &str), ready: &PlanReadinessCheck) {
     state.marks.insert(mark.into());
     // nbdfuse mounts a file; of the others their readiness tells.
-    if let ("nbdfuse", Some(Arg::Text(path))) = (&*cmd.program, cmd.args.first()) {
+    if let ("nbdfuse", Some(PlanCommandArg::Text(path))) = (&*cmd.program, cmd.args.first()) {
         state.mounts.insert(path.clone(), Vec::new());
     }
-    if let Ready::Mounted(path) = ready {
+    if let PlanReadinessCheck::Mounted(path) = ready {
         state.mounts.insert(path.clone(), Vec::new());
     }
 }
@@ -197,14 +214,16 @@ fn start(state: &mut FakeState, (cmd, mark): (&Cmd, &str), ready: &Ready) {
 fn change_file(
     state: &mut FakeState,
     (id, path): (&str, &str),
-    action: &Action,
+    action: &PlanAction,
 ) -> Result<(), HostError> {
     match action {
-        Action::MakeFile { .. } => {
+        PlanAction::MakeFile { .. } => {
             check(!state.files.contains_key(path), "exists", path)?;
             state.files.insert(path.to_owned(), Some(id.into()));
         }
-        Action::WriteFile { .. } | Action::MakeSecret(_) | Action::CopySecret { .. } => {
+        PlanAction::WriteFile { .. }
+        | PlanAction::MakeSecret(_)
+        | PlanAction::CopySecret { .. } => {
             check(!state.files.contains_key(path), "exists", path)?;
             check(
                 lies_in_ours(state, id, path),
@@ -213,7 +232,7 @@ fn change_file(
             )?;
             state.files.insert(path.to_owned(), None);
         }
-        Action::RemoveFile(_) => {
+        PlanAction::RemoveFile(_) => {
             check(!state.mounts.contains_key(path), "is busy", path)?;
             if is_ours(state, id, path) {
                 state.files.remove(path);
@@ -224,15 +243,15 @@ fn change_file(
     Ok(())
 }
 
-fn change_processes(state: &mut FakeState, action: &Action) -> Result<(), HostError> {
+fn change_processes(state: &mut FakeState, action: &PlanAction) -> Result<(), HostError> {
     match action {
-        Action::Start {
+        PlanAction::Start {
             cmd, mark, ready, ..
         } => start(state, (cmd, mark), ready),
-        Action::Stop { mark } | Action::Kill { mark } => {
+        PlanAction::Stop { mark } | PlanAction::Kill { mark } => {
             state.marks.remove(mark);
         }
-        Action::Pause { mark } | Action::Resume { mark } => {
+        PlanAction::Pause { mark } | PlanAction::Resume { mark } => {
             check(state.marks.contains(mark), "is not there", mark)?;
         }
         _ => {}
@@ -240,22 +259,22 @@ fn change_processes(state: &mut FakeState, action: &Action) -> Result<(), HostEr
     Ok(())
 }
 
-fn change_network(state: &mut FakeState, action: &Action) -> Result<(), HostError> {
+fn change_network(state: &mut FakeState, action: &PlanAction) -> Result<(), HostError> {
     match action {
-        Action::MakeNamespace(name) => {
+        PlanAction::MakeNamespace(name) => {
             check(state.namespaces.insert(name.clone()), "exists", name)?;
         }
-        Action::RemoveNamespace(name) => {
+        PlanAction::RemoveNamespace(name) => {
             state.namespaces.remove(name);
             state
                 .links
                 .retain(|_, inside| inside.as_ref() != Some(name));
         }
-        Action::MakeBridge { name, .. } => {
+        PlanAction::MakeBridge { name, .. } => {
             check(!state.links.contains_key(name), "exists", name)?;
             state.links.insert(name.clone(), None);
         }
-        Action::JoinBridge {
+        PlanAction::JoinBridge {
             bridge,
             namespace,
             link,
@@ -269,7 +288,7 @@ fn change_network(state: &mut FakeState, action: &Action) -> Result<(), HostErro
             )?;
             state.links.insert(link.clone(), Some(namespace.clone()));
         }
-        Action::RemoveLink(name) => {
+        PlanAction::RemoveLink(name) => {
             state.links.remove(name);
         }
         _ => {}
@@ -282,26 +301,26 @@ fn array(files: &[String]) -> String {
     format!("array of {}", files.join(", "))
 }
 
-fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
+fn run(state: &mut FakeState, cmd: &PlanCommand) -> Result<(), HostError> {
     let mut loops = Vec::new();
     for arg in &cmd.args {
         match arg {
-            Arg::LoopOf(file) => {
+            PlanCommandArg::LoopOf(file) => {
                 check(state.loops.contains(file), "has no loop device", file)?;
                 loops.push(file.clone());
             }
-            Arg::ArrayOf(files) => {
+            PlanCommandArg::ArrayOf(files) => {
                 let member = files.iter().find(|file| state.members.contains(*file));
                 check(member.is_some(), "is in no array", &array(files))?;
                 if cmd.program == "mount" {
                     loops.push(array(files));
                 }
             }
-            Arg::Text(_) => {}
+            PlanCommandArg::Text(_) => {}
         }
     }
     if cmd.program == "mdadm" {
-        let has = |word: &str| cmd.args.contains(&Arg::from(word));
+        let has = |word: &str| cmd.args.contains(&PlanCommandArg::from(word));
         if has("--create") || has("--add") || has("--re-add") {
             state.members.extend(loops.clone());
         } else if has("--remove") {
@@ -309,14 +328,14 @@ fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
         }
     }
     match (&*cmd.program, cmd.args.last()) {
-        ("mount", Some(Arg::Text(path))) => {
+        ("mount", Some(PlanCommandArg::Text(path))) => {
             state.mounts.insert(path.clone(), loops);
         }
-        ("losetup", Some(Arg::Text(path))) => {
+        ("losetup", Some(PlanCommandArg::Text(path))) => {
             check(state.files.contains_key(path), "is missing", path)?;
             state.loops.insert(path.clone());
         }
-        ("fallocate", Some(Arg::Text(path))) => {
+        ("fallocate", Some(PlanCommandArg::Text(path))) => {
             state.files.entry(path.clone()).or_default();
         }
         _ => {}
@@ -324,9 +343,9 @@ fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
     Ok(())
 }
 
-fn clear(state: &mut FakeState, id: &str, action: &Action) -> Result<(), HostError> {
+fn clear(state: &mut FakeState, id: &str, action: &PlanAction) -> Result<(), HostError> {
     match action {
-        Action::RemoveRemoteDir { address, name } => {
+        PlanAction::RemoveRemoteDir { address, name } => {
             remove_dir(state, id, &format!("{address}/{name}"))
         }
         other => remove_dir(state, id, other.removed_path().unwrap_or_default()),
@@ -366,7 +385,7 @@ fn check(fine: bool, what: &str, path: &str) -> Result<(), HostError> {
 }
 
 impl Host for FakeHost {
-    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+    fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         let number = self.asked.len();
         self.asked.push(action.to_string());
         let failing = self.failing.get(&number).copied();
@@ -391,7 +410,7 @@ impl Host for FakeHost {
             .collect()
     }
 
-    fn usage(&self, mark: &str) -> Usage {
+    fn usage(&self, mark: &str) -> HostProcessUsage {
         let mut looks = self.looks.borrow_mut();
         let look = looks.entry(mark.into()).or_default();
         let usages = self.usages.get(mark).map_or(&[][..], Vec::as_slice);
@@ -406,11 +425,11 @@ impl Host for FakeHost {
         self.flushes.get(look % self.flushes.len().max(1)).copied()
     }
 
-    fn strange(&self, _: &Proof) -> Result<StrangerReport, HostError> {
+    fn strange(&self, _: &StackSelfTest) -> Result<StrangerReport, HostError> {
         Ok(self.stranger.clone())
     }
 
-    fn answer(&self, _: &str, _: &Cmd) -> Result<String, HostError> {
+    fn answer(&self, _: &str, _: &PlanCommand) -> Result<String, HostError> {
         Ok(String::new())
     }
 
@@ -465,7 +484,7 @@ impl Host for FakeHost {
         Ok(from)
     }
 
-    fn clock(&self) -> &dyn Clock {
+    fn clock(&self) -> &dyn HostTimeSource {
         &self.clock
     }
 }
@@ -479,18 +498,21 @@ mod tests {
         let mut host = FakeHost::new();
         let path = || "/file".to_string();
         host.state.files.insert(path(), None);
-        let make = Action::MakeFile {
+        let make = PlanAction::MakeFile {
             path: path(),
             bytes: 1,
         };
         host.carry_out("a", &make).unwrap_err();
-        host.carry_out("a", &Action::RemoveFile(path())).unwrap();
+        host.carry_out("a", &PlanAction::RemoveFile(path()))
+            .unwrap();
         assert_eq!(host.state.files.len(), 1);
         host.state.files.clear();
         host.carry_out("a", &make).unwrap();
-        host.carry_out("b", &Action::RemoveFile(path())).unwrap();
+        host.carry_out("b", &PlanAction::RemoveFile(path()))
+            .unwrap();
         assert_eq!(host.state.files.len(), 1);
-        host.carry_out("a", &Action::RemoveFile(path())).unwrap();
+        host.carry_out("a", &PlanAction::RemoveFile(path()))
+            .unwrap();
         assert!(host.state.is_empty());
     }
 }

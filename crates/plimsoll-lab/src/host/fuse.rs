@@ -10,9 +10,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use super::clock::Clock;
+use super::clock::HostTimeSource;
 use super::dirs;
-use super::mounts::Mount;
+use super::mounts::HostMountInfo;
 
 /// Where the kernel shows them, if somebody has mounted `fusectl` there, as systemd does.
 pub(super) const FUSE_CONTROL: &str = "/sys/fs/fuse/connections";
@@ -50,8 +50,8 @@ impl FuseRelease {
 pub(super) fn release(
     control: &Path,
     id: &str,
-    mount: &Mount,
-    (clock, patience): (&dyn Clock, Duration),
+    mount: &HostMountInfo,
+    (clock, patience): (&dyn HostTimeSource, Duration),
 ) -> FuseRelease {
     let is_fuse = mount.file_system == "fuse" || mount.file_system.starts_with("fuse.");
     // Never the mount point itself: to look at it would be a request, too.
@@ -98,7 +98,7 @@ mod tests {
         let control = base.path().join("connections");
         let folder = control.join("57");
         fs::create_dir_all(&folder).unwrap();
-        let mount = |point: &Path, file_system: &str| Mount {
+        let mount = |point: &Path, file_system: &str| HostMountInfo {
             device: "0:57".into(),
             point: point.into(),
             options: String::new(),
@@ -107,7 +107,7 @@ mod tests {
         };
         let inside = ours.join("disk");
         let (disk, clock) = (mount(&inside, "fuse.nbdfuse"), SystemClock::new());
-        let release = |mount: &Mount, id: &str, waiting: &str| {
+        let release = |mount: &HostMountInfo, id: &str, waiting: &str| {
             fs::write(folder.join("waiting"), waiting).unwrap();
             fs::write(folder.join("abort"), "").unwrap();
             let released = release(&control, id, mount, (&clock, Duration::from_millis(100)));
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(release(&other, "mine", "3\n"), FuseRelease::Nothing);
         }
         let none = base.path().join("none");
-        let patience = (&clock as &dyn Clock, Duration::ZERO);
+        let patience = (&clock as &dyn HostTimeSource, Duration::ZERO);
         let unseen = super::release(&none, "mine", &disk, patience);
         assert_eq!(unseen, FuseRelease::NoControl);
     }

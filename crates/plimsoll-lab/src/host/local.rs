@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This machine.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Hurt, Proof, Ready};
+use plimsoll_core::plan::{
+    FaultAction, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck, StackSelfTest,
+};
 use plimsoll_core::target::TargetFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -11,13 +13,13 @@ use std::process::Child;
 use std::time::Duration;
 
 use super::allowed::{ALLOWED, SWITCH, enclosed, enclosed_at};
-use super::clock::{Clock, SystemClock};
+use super::clock::{HostTimeSource, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::fuse::{self, FUSE_CONTROL, FuseRelease};
 use super::{
-    Host, StrangerReport, Usage, command_mark, dirs, files, loops, malformed, mounts, network,
-    orders, ports, processes, remote, search, stranger, tgt, tracing, usage, watchdog,
+    Host, HostProcessUsage, StrangerReport, command_mark, dirs, files, loops, malformed, mounts,
+    network, orders, ports, processes, remote, search, stranger, tgt, tracing, usage, watchdog,
 };
 use super::{facts, lustre};
 
@@ -53,7 +55,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct LocalHost {
     pub(super) search: SearchPath,
-    pub(super) clock: Box<dyn Clock + Send>,
+    pub(super) clock: Box<dyn HostTimeSource + Send>,
     allowed: BTreeSet<String>,
     /// More of them, by the journals that may name them.
     trusted: BTreeMap<String, BTreeSet<String>>,
@@ -136,7 +138,7 @@ impl LocalHost {
         limit: Duration,
     ) -> Result<String, HostError> {
         let path = self.search.require(program)?;
-        let ready = command::Ready {
+        let ready = command::HostCommand {
             program: &path,
             shown: format!("{program} {}", args.join(" ")),
             args,
@@ -160,43 +162,43 @@ impl LocalHost {
     }
 
     /// The namespace of ours that its commands are started in.
-    fn own_namespace(&self, hurt: &Hurt) -> Result<&str, HostError> {
+    fn own_namespace(&self, hurt: &FaultAction) -> Result<&str, HostError> {
         self.namespace.as_deref().ok_or_else(|| HostError::Refused {
             what: hurt.to_string(),
             why: "that is done to network namespaces of ours alone".into(),
         })
     }
 
-    fn hurt(&self, id: &str, hurt: &Hurt) -> Result<(), HostError> {
+    fn hurt(&self, id: &str, hurt: &FaultAction) -> Result<(), HostError> {
         match hurt {
-            Hurt::Mute { address, on } => {
+            FaultAction::Mute { address, on } => {
                 let namespace = self.own_namespace(hurt)?;
                 network::mute(self, id, (namespace, address), *on)
             }
-            Hurt::Netem(how) => {
+            FaultAction::Netem(how) => {
                 let namespace = self.own_namespace(hurt)?;
                 network::netem(self, id, namespace, how)
             }
-            Hurt::Fault {
+            FaultAction::Fault {
                 command,
                 fault,
                 word,
             } => orders::tell(self, id, command, &[fault.name(), &word.to_string()]),
-            Hurt::Malform {
+            FaultAction::Malform {
                 mark,
                 address,
                 seed,
                 messages,
             } => malformed::send(mark, address, (*seed, *messages)),
-            Hurt::End { mark } => processes::end(mark, &*self.clock),
-            Hurt::Power { switch, on } => {
+            FaultAction::End { mark } => processes::end(mark, &*self.clock),
+            FaultAction::Power { switch, on } => {
                 orders::tell(self, id, switch, &[if *on { "on" } else { "off" }])
             }
         }
     }
 
     /// The program and the arguments that start a command where it belongs.
-    fn placed(&self, cmd: &Cmd) -> Result<(PathBuf, Vec<String>), HostError> {
+    fn placed(&self, cmd: &PlanCommand) -> Result<(PathBuf, Vec<String>), HostError> {
         let program = self.program(&cmd.program)?;
         let mut args = self.resolve(cmd)?;
         let Some(namespace) = &self.namespace else {
@@ -216,7 +218,7 @@ impl LocalHost {
         std::env::current_exe().map_err(HostError::io("find", Path::new(name)))
     }
 
-    fn check_allowed(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
+    fn check_allowed(&self, id: &str, cmd: &PlanCommand) -> Result<(), HostError> {
         let refuse = |why: String| {
             Err(HostError::Refused {
                 what: format!("run '{cmd}'"),
@@ -229,9 +231,8 @@ impl LocalHost {
         if !self.allowed.contains(program) && !is_trusted {
             return refuse(format!("{program} is not a program stacks may use"));
         }
-        let is_watchdog =
-            |args: &[Arg]| matches!(args, [Arg::Text(t)] if t == watchdog::SUBCOMMAND);
-        let is_switch = |args: &[Arg]| matches!(args, [Arg::Text(a), Arg::Text(b), ..] if [&**a, &**b] == SWITCH);
+        let is_watchdog = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(t)] if t == watchdog::SUBCOMMAND);
+        let is_switch = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(a), PlanCommandArg::Text(b), ..] if [&**a, &**b] == SWITCH);
         let is_ours = is_watchdog(&cmd.args) || is_switch(&cmd.args);
         if cmd.program == watchdog::PROGRAM && !is_ours {
             return refuse(
@@ -239,17 +240,22 @@ impl LocalHost {
                     .into(),
             );
         }
-        let starts_nbdkit = |args: &[Arg]| matches!(args, [Arg::Text(zero), Arg::Text(t), ..] if zero == "0" && t == "nbdkit");
+        let starts_nbdkit = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(zero), PlanCommandArg::Text(t), ..] if zero == "0" && t == "nbdkit");
         if cmd.program == "timeout" && !is_trusted && !starts_nbdkit(&cmd.args) {
             return refuse("plans start nbdkit with it, and nothing else".into());
         }
-        let is_script = |args: &[Arg]| matches!(args, [Arg::Text(file), ..] if files::lies_in_ours_alone(Path::new(file), id));
+        let is_script = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(file), ..] if files::lies_in_ours_alone(Path::new(file), id));
         if program == "sh" && !is_trusted && !(cmd.program == "sh" && is_script(&cmd.args)) {
             return refuse("a shell of a plan carries out a script in a directory of ours".into());
         }
-        let names_device = |arg: &Arg| matches!(arg, Arg::Text(text) if names_device(text));
+        let names_device =
+            |arg: &PlanCommandArg| matches!(arg, PlanCommandArg::Text(text) if names_device(text));
         // What users name themselves may format plain files.
-        let names_ours = is_trusted || cmd.args.iter().any(|arg| !matches!(arg, Arg::Text(_)));
+        let names_ours = is_trusted
+            || cmd
+                .args
+                .iter()
+                .any(|arg| !matches!(arg, PlanCommandArg::Text(_)));
         let is_safe = names_ours && !cmd.args.iter().any(names_device);
         if cmd.program.starts_with("mkfs") && !is_safe {
             return refuse(
@@ -260,7 +266,7 @@ impl LocalHost {
     }
 
     /// The arguments of a command as they are on this machine now.
-    fn resolve(&self, cmd: &Cmd) -> Result<Vec<String>, HostError> {
+    fn resolve(&self, cmd: &PlanCommand) -> Result<Vec<String>, HostError> {
         let mut args: Vec<String> = cmd.args.iter().map(resolve).collect::<Result<_, _>>()?;
         // It would look for the program in the PATH that we were given, which often lacks `sbin`.
         if let Some(inner) = enclosed_at(cmd) {
@@ -269,10 +275,10 @@ impl LocalHost {
         Ok(args)
     }
 
-    fn run(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
+    fn run(&self, id: &str, cmd: &PlanCommand) -> Result<(), HostError> {
         self.check_allowed(id, cmd)?;
         let (path, args) = self.placed(cmd)?;
-        let ready = command::Ready {
+        let ready = command::HostCommand {
             program: &path,
             args,
             env: &cmd.env,
@@ -291,15 +297,15 @@ impl LocalHost {
     fn start(
         &self,
         id: &str,
-        cmd: &Cmd,
+        cmd: &PlanCommand,
         (mark, log): (&str, &Path),
-        ready: &Ready,
+        ready: &PlanReadinessCheck,
     ) -> Result<(), HostError> {
         self.check_allowed(id, cmd)?;
         let (path, args) = self.placed(cmd)?;
         let setsid = self.search.require("setsid")?;
         remove_dead_socket(&args);
-        let daemon = command::Ready {
+        let daemon = command::HostCommand {
             program: &path,
             args,
             env: &cmd.env,
@@ -318,7 +324,7 @@ impl LocalHost {
         child: &mut Child,
         shown: &str,
         (mark, log): (&str, &Path),
-        ready: &Ready,
+        ready: &PlanReadinessCheck,
     ) -> Result<(), HostError> {
         let last_words =
             || File::open(log).map_or_else(|_| String::new(), |mut f| command::last_lines(&mut f));
@@ -347,24 +353,35 @@ impl LocalHost {
         }
     }
 
-    fn is_ready(&self, id: &str, pid: u32, mark: &str, ready: &Ready) -> Result<bool, HostError> {
+    fn is_ready(
+        &self,
+        id: &str,
+        pid: u32,
+        mark: &str,
+        ready: &PlanReadinessCheck,
+    ) -> Result<bool, HostError> {
         Ok(match ready {
-            Ready::Exists(path) => Path::new(path).exists(),
+            PlanReadinessCheck::Exists(path) => Path::new(path).exists(),
             // Looked up in the daemon's own network, whichever that is.
-            Ready::Port(port) => ports::is_listening(pid, *port),
-            Ready::Size { path, bytes } => {
+            PlanReadinessCheck::Port(port) => ports::is_listening(pid, *port),
+            PlanReadinessCheck::Size { path, bytes } => {
                 fs::metadata(path).is_ok_and(|data| data.len() >= *bytes)
             }
-            Ready::Mounted(path) => is_mounted(Path::new(path))?,
-            Ready::Succeeds(cmd) => self.ask(id, cmd, mark)?.is_ok(),
+            PlanReadinessCheck::Mounted(path) => is_mounted(Path::new(path))?,
+            PlanReadinessCheck::Succeeds(cmd) => self.ask(id, cmd, mark)?.is_ok(),
         })
     }
 
     /// Runs a command that looks at something; inside, whether it ended with 0, or why not.
-    fn ask(&self, id: &str, cmd: &Cmd, mark: &str) -> Result<Result<String, HostError>, HostError> {
+    fn ask(
+        &self,
+        id: &str,
+        cmd: &PlanCommand,
+        mark: &str,
+    ) -> Result<Result<String, HostError>, HostError> {
         self.check_allowed(id, cmd)?;
         let (path, args) = self.placed(cmd)?;
-        let asked = command::Ready {
+        let asked = command::HostCommand {
             program: &path,
             args,
             env: &cmd.env,
@@ -375,7 +392,7 @@ impl LocalHost {
         Ok(asked.run(ASK_LIMIT, &*self.clock))
     }
 
-    fn await_success(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
+    fn await_success(&self, id: &str, cmd: &PlanCommand) -> Result<(), HostError> {
         let began = self.clock.now();
         let limit = success_limit(cmd);
         loop {
@@ -487,7 +504,7 @@ impl LocalHost {
     fn release(&self, id: &str, path: &Path) -> Result<FuseRelease, HostError> {
         let mounts = mounts::mounts().map_err(HostError::io("look at the mounts for", path))?;
         let mount = mounts.iter().rfind(|mount| mount.point == path);
-        let how = (&*self.clock as &dyn Clock, BUSY_LIMIT);
+        let how = (&*self.clock as &dyn HostTimeSource, BUSY_LIMIT);
         Ok(mount.map_or(FuseRelease::Nothing, |mount| {
             fuse::release(Path::new(FUSE_CONTROL), id, mount, how)
         }))
@@ -519,67 +536,69 @@ impl LocalHost {
 }
 
 impl Host for LocalHost {
-    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+    fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         match action {
-            Action::Run(cmd) => self.run(id, cmd),
-            Action::RunIf { when, run } => match self.run(id, when) {
+            PlanAction::Run(cmd) => self.run(id, cmd),
+            PlanAction::RunIf { when, run } => match self.run(id, when) {
                 Ok(()) => self.run(id, run),
                 Err(HostError::Failed { .. }) => Ok(()),
                 Err(error) => Err(error),
             },
-            Action::Await(cmd) => self.await_success(id, cmd),
-            Action::Start {
+            PlanAction::Await(cmd) => self.await_success(id, cmd),
+            PlanAction::Start {
                 cmd,
                 mark,
                 log,
                 ready,
             } => self.start(id, cmd, (mark, Path::new(log)), ready),
-            Action::Stop { mark } => processes::stop(mark, &*self.clock),
-            Action::Kill { mark } => processes::kill_server(mark, &*self.clock),
-            Action::Pause { mark } => processes::pause(mark),
-            Action::Resume { mark } => processes::resume(mark),
-            Action::MakeDir(path) => dirs::make(Path::new(path), id),
-            Action::RemoveDir(path) => dirs::remove(Path::new(path), id),
-            Action::RemoveDirOf { path, file_system } => {
+            PlanAction::Stop { mark } => processes::stop(mark, &*self.clock),
+            PlanAction::Kill { mark } => processes::kill_server(mark, &*self.clock),
+            PlanAction::Pause { mark } => processes::pause(mark),
+            PlanAction::Resume { mark } => processes::resume(mark),
+            PlanAction::MakeDir(path) => dirs::make(Path::new(path), id),
+            PlanAction::RemoveDir(path) => dirs::remove(Path::new(path), id),
+            PlanAction::RemoveDirOf { path, file_system } => {
                 dirs::remove_of(Path::new(path), file_system, id)
             }
-            Action::MakeRemoteDir { address, name } => remote::make(address, name, id),
-            Action::RemoveRemoteDir { address, name } => remote::remove(address, name, id),
-            Action::MakeFile { path, bytes } => files::make(Path::new(path), *bytes, id),
-            Action::WriteFile { path, text, secret } => {
+            PlanAction::MakeRemoteDir { address, name } => remote::make(address, name, id),
+            PlanAction::RemoveRemoteDir { address, name } => remote::remove(address, name, id),
+            PlanAction::MakeFile { path, bytes } => files::make(Path::new(path), *bytes, id),
+            PlanAction::WriteFile { path, text, secret } => {
                 files::write(Path::new(path), text, secret.as_deref().map(Path::new), id)
             }
-            Action::MakeSecret(path) => files::make_secret(Path::new(path), id),
-            Action::CopySecret { from, to } => {
+            PlanAction::MakeSecret(path) => files::make_secret(Path::new(path), id),
+            PlanAction::CopySecret { from, to } => {
                 let text = files::read_ours(Path::new(from), id)?;
                 files::write(Path::new(to), &text, None, id)
             }
-            Action::TellAccount {
+            PlanAction::TellAccount {
                 socket,
                 user,
                 secret,
             } => tgt::tell_account(Path::new(socket), user, Path::new(secret)),
-            Action::RemoveFile(path) => files::remove(Path::new(path), id),
-            Action::AttachLoop(path) => self.attach_loop(id, Path::new(path)),
-            Action::DetachLoop(path) => self.detach_loop(id, Path::new(path)),
-            Action::StopArray(files) => self.stop_arrays(id, files),
-            Action::Unmount(path) => self.unmount(id, Path::new(path)),
-            Action::MakeNamespace(name) => network::make_namespace(self, id, name),
-            Action::RemoveNamespace(name) => network::remove_namespace(self, id, name),
-            Action::MakeBridge { name, address } => network::make_bridge(self, id, name, address),
-            Action::JoinBridge {
+            PlanAction::RemoveFile(path) => files::remove(Path::new(path), id),
+            PlanAction::AttachLoop(path) => self.attach_loop(id, Path::new(path)),
+            PlanAction::DetachLoop(path) => self.detach_loop(id, Path::new(path)),
+            PlanAction::StopArray(files) => self.stop_arrays(id, files),
+            PlanAction::Unmount(path) => self.unmount(id, Path::new(path)),
+            PlanAction::MakeNamespace(name) => network::make_namespace(self, id, name),
+            PlanAction::RemoveNamespace(name) => network::remove_namespace(self, id, name),
+            PlanAction::MakeBridge { name, address } => {
+                network::make_bridge(self, id, name, address)
+            }
+            PlanAction::JoinBridge {
                 bridge,
                 namespace,
                 link,
                 address,
             } => network::join(self, id, (bridge, link), (namespace, address)),
-            Action::RemoveLink(name) => network::remove_link(self, id, name),
-            Action::SetLink { name, up } => network::set_link(self, id, name, *up),
-            Action::Hurt(hurt) => self.hurt(id, hurt),
-            Action::MakeTracing(name) => tracing::make(id, name),
-            Action::RemoveTracing(name) => tracing::remove(id, name, &*self.clock),
-            Action::PortFree(port) => ports::check_free(*port),
-            Action::MountIs {
+            PlanAction::RemoveLink(name) => network::remove_link(self, id, name),
+            PlanAction::SetLink { name, up } => network::set_link(self, id, name, *up),
+            PlanAction::Hurt(hurt) => self.hurt(id, hurt),
+            PlanAction::MakeTracing(name) => tracing::make(id, name),
+            PlanAction::RemoveTracing(name) => tracing::remove(id, name, &*self.clock),
+            PlanAction::PortFree(port) => ports::check_free(*port),
+            PlanAction::MountIs {
                 path,
                 file_system,
                 sources,
@@ -596,7 +615,7 @@ impl Host for LocalHost {
         processes::marked(mark)
     }
 
-    fn usage(&self, mark: &str) -> Usage {
+    fn usage(&self, mark: &str) -> HostProcessUsage {
         usage::of(&processes::marked(mark))
     }
 
@@ -612,11 +631,11 @@ impl Host for LocalHost {
         search::find(dirs, texts)
     }
 
-    fn strange(&self, closed: &Proof) -> Result<StrangerReport, HostError> {
+    fn strange(&self, closed: &StackSelfTest) -> Result<StrangerReport, HostError> {
         stranger::look(closed)
     }
 
-    fn answer(&self, id: &str, cmd: &Cmd) -> Result<String, HostError> {
+    fn answer(&self, id: &str, cmd: &PlanCommand) -> Result<String, HostError> {
         self.ask(id, cmd, &command_mark(id))?
     }
 
@@ -662,7 +681,7 @@ impl Host for LocalHost {
         ports::find_free(from, count)
     }
 
-    fn clock(&self) -> &dyn Clock {
+    fn clock(&self) -> &dyn HostTimeSource {
         &*self.clock
     }
 }
@@ -674,16 +693,16 @@ fn is_device(path: &Path, number: (u32, u32)) -> bool {
     })
 }
 
-fn resolve(arg: &Arg) -> Result<String, HostError> {
+fn resolve(arg: &PlanCommandArg) -> Result<String, HostError> {
     match arg {
-        Arg::Text(text) => Ok(text.clone()),
-        Arg::LoopOf(file) => match loops_of(Path::new(file))?.first() {
+        PlanCommandArg::Text(text) => Ok(text.clone()),
+        PlanCommandArg::LoopOf(file) => match loops_of(Path::new(file))?.first() {
             Some(device) => Ok(device.display().to_string()),
             None => Err(HostError::State(format!(
                 "no loop device is backed by {file}"
             ))),
         },
-        Arg::ArrayOf(files) => match arrays_of(files)?.first() {
+        PlanCommandArg::ArrayOf(files) => match arrays_of(files)?.first() {
             Some(device) => Ok(device.display().to_string()),
             None => Err(HostError::State(format!(
                 "no array has a member that is backed by {}",
@@ -703,7 +722,7 @@ fn arrays_of(files: &[String]) -> Result<Vec<PathBuf>, HostError> {
 }
 
 /// How long is waited for a command to succeed.
-fn success_limit(cmd: &Cmd) -> Duration {
+fn success_limit(cmd: &PlanCommand) -> Duration {
     match cmd.limit_s {
         0 => READY_LIMIT,
         seconds => Duration::from_secs(seconds.into()),
@@ -711,9 +730,9 @@ fn success_limit(cmd: &Cmd) -> Duration {
 }
 
 /// How long is waited for a daemon.
-fn ready_limit(ready: &Ready) -> Duration {
+fn ready_limit(ready: &PlanReadinessCheck) -> Duration {
     match ready {
-        Ready::Succeeds(cmd) => success_limit(cmd),
+        PlanReadinessCheck::Succeeds(cmd) => success_limit(cmd),
         _ => READY_LIMIT,
     }
 }
@@ -747,7 +766,7 @@ fn is_mounted(path: &Path) -> Result<bool, HostError> {
 /// Two witnesses: the device number differs from the parent's, and the mount table agrees. A
 /// directory that looks mounted but is not would send the load to the local disk, and another file
 /// system over it, even one of the same type, to another disk.
-fn mount_is(path: &Path, file_system: &str, sources: &[Arg]) -> Result<(), HostError> {
+fn mount_is(path: &Path, file_system: &str, sources: &[PlanCommandArg]) -> Result<(), HostError> {
     let device = |path: &Path| {
         fs::metadata(path)
             .map(|data| data.dev())
@@ -776,8 +795,8 @@ fn mount_is(path: &Path, file_system: &str, sources: &[Arg]) -> Result<(), HostE
 }
 
 /// Whether one of these is what is mounted; what is gone by now is not.
-fn is_of(mount: &mounts::Mount, sources: &[Arg]) -> bool {
-    let is_it = |source: &Arg| {
+fn is_of(mount: &mounts::HostMountInfo, sources: &[PlanCommandArg]) -> bool {
+    let is_it = |source: &PlanCommandArg| {
         resolve(source).is_ok_and(|name| {
             let real = Path::new(&name).canonicalize();
             name == mount.source || real.is_ok_and(|real| real == Path::new(&mount.source))
@@ -806,21 +825,21 @@ mod tests {
     #[test]
     fn nothing_is_formatted_that_a_plan_did_not_make() {
         let host = LocalHost::new(SearchPath::new("".as_ref()));
-        let ours = || Arg::LoopOf("/base/disk.img".into());
+        let ours = || PlanCommandArg::LoopOf("/base/disk.img".into());
         for (last, is_safe) in [
             (ours(), true),
-            (Arg::ArrayOf(vec!["/base/disk.img".into()]), true),
-            (Arg::from("/dev/sda"), false),
-            (Arg::from("sda"), false),
-            (Arg::from("/base/../dev/sda"), false),
+            (PlanCommandArg::ArrayOf(vec!["/base/disk.img".into()]), true),
+            (PlanCommandArg::from("/dev/sda"), false),
+            (PlanCommandArg::from("sda"), false),
+            (PlanCommandArg::from("/base/../dev/sda"), false),
         ] {
             for program in ["mkfs.ext4", "mkfs.lustre"] {
-                let args = [Arg::from("--reformat"), last.clone()];
-                let cmd = Cmd::new(program, args);
+                let args = [PlanCommandArg::from("--reformat"), last.clone()];
+                let cmd = PlanCommand::new(program, args);
                 assert_eq!(host.check_allowed("t", &cmd).is_ok(), is_safe, "{cmd}");
             }
         }
-        let both = Cmd::new("mkfs.btrfs", [ours(), Arg::from("/dev/sda")]);
+        let both = PlanCommand::new("mkfs.btrfs", [ours(), PlanCommandArg::from("/dev/sda")]);
         assert!(host.check_allowed("t", &both).is_err());
     }
 
@@ -838,21 +857,24 @@ mod tests {
         let root = mounts.iter().rfind(|mount| mount.point == Path::new("/"));
         let root = root.unwrap();
         assert!(is_of(root, &[]));
-        assert!(is_of(root, &[Arg::Text(root.source.clone())]));
-        assert!(!is_of(root, &[Arg::from("/dev/no-such-disk")]));
-        assert!(!is_of(root, &[Arg::LoopOf("/base/disk0.fuse".into())]));
+        assert!(is_of(root, &[PlanCommandArg::Text(root.source.clone())]));
+        assert!(!is_of(root, &[PlanCommandArg::from("/dev/no-such-disk")]));
+        assert!(!is_of(
+            root,
+            &[PlanCommandArg::LoopOf("/base/disk0.fuse".into())]
+        ));
     }
 
     #[test]
     fn what_is_enclosed_is_found_where_we_look() {
         let host = LocalHost::new(SearchPath::new("".as_ref()));
-        let cmd = Cmd::new("bwrap", ["--tmpfs", "/tmp", "--", "sh", "-c"]);
+        let cmd = PlanCommand::new("bwrap", ["--tmpfs", "/tmp", "--", "sh", "-c"]);
         let args = host.resolve(&cmd).unwrap();
         assert!(
             args[3].starts_with('/') && args[3].ends_with("/sh"),
             "{args:?}"
         );
-        let absent = Cmd::new("bwrap", ["--", "no-such-program"]);
+        let absent = PlanCommand::new("bwrap", ["--", "no-such-program"]);
         let error = host.resolve(&absent).unwrap_err().to_string();
         assert!(error.contains("no-such-program"), "{error}");
     }
@@ -885,14 +907,14 @@ mod tests {
         let mut host = LocalHost::new(SearchPath::new("".as_ref()));
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("d").display().to_string();
-        host.carry_out("mine", &Action::MakeDir(dir.clone()))
+        host.carry_out("mine", &PlanAction::MakeDir(dir.clone()))
             .unwrap();
-        let script = Cmd::new("sh", [format!("{dir}/script")]);
+        let script = PlanCommand::new("sh", [format!("{dir}/script")]);
         assert!(host.check_allowed("mine", &script).is_ok());
         assert!(host.check_allowed("theirs", &script).is_err());
         let words = [&["-c", "true"][..], &["/etc/profile"], &[]];
-        let view = Cmd::new("bwrap", ["--", "sh", &*format!("{dir}/script")]);
-        let others = words.map(|words| Cmd::new("sh", words.iter().copied()));
+        let view = PlanCommand::new("bwrap", ["--", "sh", &*format!("{dir}/script")]);
+        let others = words.map(|words| PlanCommand::new("sh", words.iter().copied()));
         for cmd in others.into_iter().chain([view]) {
             assert!(host.check_allowed("mine", &cmd).is_err(), "{cmd}");
         }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::HostError;
-use super::mounts::{Mount, mounts};
+use super::mounts::{HostMountInfo, mounts};
 
 const BLOCK: &str = "/sys/block";
 
@@ -119,7 +119,7 @@ fn is_dead(file: &Path) -> bool {
     fs::metadata(file).is_err_and(|error| error.raw_os_error() == Some(not_connected))
 }
 
-fn in_the_way(mount: &Mount, file: &Path) -> String {
+fn in_the_way(mount: &HostMountInfo, file: &Path) -> String {
     let (device, point) = (&mount.source, mount.point.display());
     format!(
         "\n{device}, mounted at {point}, is in the way: nobody serves its file {} any more. Take it away \

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::host::facts;
-use crate::host::mounts::{self, Mount};
+use crate::host::mounts::{self, HostMountInfo};
 
 /// File systems that keep files in memory.
 const MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
@@ -39,7 +39,7 @@ const LAYERS_MAX: usize = 8;
 
 /// What lies below a place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Medium {
+pub struct StorageMedium {
     /// How its disk is attached, or what it is made of: `virtio`, `loop device over /x`.
     pub words: String,
     /// Why it is memory, where it is: `tmpfs`, `loop0 over /dev/shm/x on tmpfs`.
@@ -50,8 +50,8 @@ pub struct Medium {
 
 /// What lies below a directory, a file or a block device.
 #[must_use]
-pub fn below(path: &Path) -> Medium {
-    let mut medium = Medium::default();
+pub fn below(path: &Path) -> StorageMedium {
+    let mut medium = StorageMedium::default();
     of_path(path, &mut medium, 0);
     medium.disks.sort();
     medium.disks.dedup();
@@ -64,7 +64,7 @@ pub fn is_memory(file_system: &str) -> bool {
     MEMORY.contains(&file_system)
 }
 
-fn of_path(path: &Path, medium: &mut Medium, layer: usize) {
+fn of_path(path: &Path, medium: &mut StorageMedium, layer: usize) {
     if layer > LAYERS_MAX {
         return;
     }
@@ -91,7 +91,7 @@ fn of_path(path: &Path, medium: &mut Medium, layer: usize) {
 }
 
 /// Where what is written to an overlay goes.
-fn upper_of(mount: &Mount) -> Option<PathBuf> {
+fn upper_of(mount: &HostMountInfo) -> Option<PathBuf> {
     let is_overlay = mount.file_system == "overlay";
     let mut options = mount.options.split(',').filter(|_| is_overlay);
     options
@@ -99,7 +99,7 @@ fn upper_of(mount: &Mount) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-fn of_device(name: &str, medium: &mut Medium, layer: usize) {
+fn of_device(name: &str, medium: &mut StorageMedium, layer: usize) {
     if let Some(why) = memory_device(name) {
         medium.in_memory.get_or_insert(format!("{name}, {why}"));
         return;
@@ -144,7 +144,7 @@ fn of_device(name: &str, medium: &mut Medium, layer: usize) {
 }
 
 /// The uppermost layer has the word.
-fn say(medium: &mut Medium, words: String) {
+fn say(medium: &mut StorageMedium, words: String) {
     if medium.words.is_empty() {
         medium.words = words;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hosts: what carries out an [`Action`]. This machine, others through [`agent`].
+//! Hosts: what carries out an [`PlanAction`]. This machine, others through [`agent`].
 //!
 //! Invariants: this is the only module that starts processes, ends them or pauses. Every process
 //! carries our mark in its environment, so it is found again without any note of its number.
@@ -41,22 +41,22 @@ mod usage;
 pub mod watchdog;
 
 pub(crate) use allowed::SWITCH;
-pub use clock::{Clock, SystemClock, rfc3339};
+pub use clock::{HostTimeSource, SystemClock, rfc3339};
 pub use command::SearchPath;
 pub use dirs::{file_system_of, journal_of};
 pub use error::{HostError, remedy_of};
 pub use fake::{FakeHost, FakeState, FakeWhen};
 pub use local::LocalHost;
-pub use nodes::{Hosts, Nodes};
+pub use nodes::{HostPool, HostResolver};
 pub use places::{PlaceError, check_way};
 pub(crate) use processes::all as all_processes;
-pub use processes::{Owner, is_alive};
+pub use processes::{HostProcessId, is_alive};
 pub use removal::MadeDir;
 pub use stranger::StrangerReport;
-pub use timed::{Job, Timed};
-pub use usage::Usage;
+pub use timed::{HostTimedJob, HostTimedResult};
+pub use usage::HostProcessUsage;
 
-use plimsoll_core::plan::{Action, Cmd, Proof, Step};
+use plimsoll_core::plan::{PlanAction, PlanCommand, PlanStep, StackSelfTest};
 use plimsoll_core::target::TargetFacts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,14 +84,14 @@ pub trait Host {
     ///
     /// # Errors
     /// When it could not be done, with the object and what to do about it.
-    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError>;
+    fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError>;
 
     /// Carries out a step that its journal holds already. A host with a journal of its own notes it
     /// there, too, before it begins.
     ///
     /// # Errors
     /// As [`Host::carry_out`].
-    fn apply(&mut self, id: &str, step: &Step) -> Result<(), HostError> {
+    fn apply(&mut self, id: &str, step: &PlanStep) -> Result<(), HostError> {
         self.carry_out(id, &step.apply)
     }
 
@@ -100,7 +100,7 @@ pub trait Host {
     ///
     /// # Errors
     /// As [`Host::carry_out`].
-    fn undo(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+    fn undo(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         self.carry_out(id, action)
     }
 
@@ -111,7 +111,7 @@ pub trait Host {
     fn marked(&self, mark: &str) -> Vec<u32>;
 
     /// What the processes that carry exactly this mark have used so far.
-    fn usage(&self, mark: &str) -> Usage;
+    fn usage(&self, mark: &str) -> HostProcessUsage;
 
     /// Bytes moved to and from each object storage target of the Lustre file system of this name since
     /// it was mounted, by the targets' names. Asked of this machine alone: others tell nothing.
@@ -134,13 +134,13 @@ pub trait Host {
     ///
     /// # Errors
     /// When it cannot be tried.
-    fn strange(&self, closed: &Proof) -> Result<StrangerReport, HostError>;
+    fn strange(&self, closed: &StackSelfTest) -> Result<StrangerReport, HostError>;
 
     /// What a command says that looks at something and ends soon.
     ///
     /// # Errors
     /// When it may not be run, or does not end with 0.
-    fn answer(&self, id: &str, cmd: &Cmd) -> Result<String, HostError>;
+    fn answer(&self, id: &str, cmd: &PlanCommand) -> Result<String, HostError>;
 
     /// Where a program is, if it is installed.
     fn find_program(&self, name: &str) -> Option<PathBuf>;
@@ -191,5 +191,5 @@ pub trait Host {
     fn free_ports(&self, from: u16, count: u16) -> Result<u16, HostError>;
 
     /// Its clock.
-    fn clock(&self) -> &dyn Clock;
+    fn clock(&self) -> &dyn HostTimeSource;
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mount {
+pub(crate) struct HostMountInfo {
     /// Device number, as `major:minor`.
     pub(crate) device: String,
     /// Where it is mounted.
@@ -21,7 +21,7 @@ pub(crate) struct Mount {
 }
 
 /// All mounts, in the order of mounting.
-pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
+pub(crate) fn mounts() -> io::Result<Vec<HostMountInfo>> {
     // Bytes that are not UTF-8 can stand in foreign mount points; ours are ASCII.
     let bytes = fs::read("/proc/self/mountinfo")?;
     Ok(String::from_utf8_lossy(&bytes)
@@ -68,22 +68,22 @@ pub(crate) fn is_mounted(path: &Path) -> io::Result<bool> {
 }
 
 /// Mounts at `path` or below it.
-pub(crate) fn below(path: &Path) -> io::Result<Vec<Mount>> {
+pub(crate) fn below(path: &Path) -> io::Result<Vec<HostMountInfo>> {
     let mut found = mounts()?;
     found.retain(|mount| mount.point.starts_with(path));
     Ok(found)
 }
 
 /// The mount that `path` (absolute, without links) lies on: the last one with the longest point.
-pub(crate) fn containing(path: &Path) -> io::Result<Option<Mount>> {
-    let length = |mount: &Mount| mount.point.components().count();
+pub(crate) fn containing(path: &Path) -> io::Result<Option<HostMountInfo>> {
+    let length = |mount: &HostMountInfo| mount.point.components().count();
     Ok(mounts()?
         .into_iter()
         .filter(|mount| path.starts_with(&mount.point))
         .max_by_key(length))
 }
 
-fn parse_line(line: &str) -> Option<Mount> {
+fn parse_line(line: &str) -> Option<HostMountInfo> {
     // id parent major:minor root point options [optional …] - type source super-options
     let (front, back) = line.split_once(" - ")?;
     let front: Vec<&str> = front.split(' ').collect();
@@ -91,7 +91,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     let file_system = back.next()?.to_string();
     let source = unescape(back.next()?);
     let super_options = back.next().unwrap_or("");
-    Some(Mount {
+    Some(HostMountInfo {
         device: (*front.get(2)?).to_string(),
         point: unescape(front.get(4)?).into(),
         options: merge_options(front.get(5)?, super_options),

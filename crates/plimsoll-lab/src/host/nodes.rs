@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts of a plan by the names of their nodes.
 
-use plimsoll_core::plan::{Action, HERE, Node, Reach};
+use plimsoll_core::plan::{HERE, NodeTransport, PlanAction, PlanNode};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::agent::{AgentHost, Program, Uploaded};
+use super::agent::{AgentHost, AgentProgram, AgentUpload};
 use super::error::HostError;
 use super::{FakeHost, Host, LocalHost};
 
@@ -17,7 +17,7 @@ use super::{FakeHost, Host, LocalHost};
 const RETRY: Duration = Duration::from_secs(30);
 
 /// Finds the host of a node.
-pub trait Hosts {
+pub trait HostResolver {
     /// The host of this node.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ pub trait Hosts {
     fn on(&mut self, node: &str) -> Result<&mut dyn Host, HostError>;
 
     /// Learns how nodes are reached. Nothing is reached before it is needed.
-    fn meet(&mut self, nodes: &[Node]);
+    fn meet(&mut self, nodes: &[PlanNode]);
 
     /// [`Host::trust_programs`] for all of them.
     fn trust(&mut self, id: &str, programs: &[String]);
@@ -36,7 +36,7 @@ pub trait Hosts {
     }
 
     /// Whether what this would remove is known to be no more, or nobody's wish any longer.
-    fn is_given_up(&self, _action: &Action) -> bool {
+    fn is_given_up(&self, _action: &PlanAction) -> bool {
         false
     }
 
@@ -50,24 +50,24 @@ pub trait Hosts {
 }
 
 /// This machine, and nodes that are reached from it.
-pub struct Nodes {
+pub struct HostPool {
     here: LocalHost,
-    known: BTreeMap<String, Node>,
+    known: BTreeMap<String, PlanNode>,
     reached: BTreeMap<String, Reached>,
     /// Programs that commands of these journals may name.
     trusted: BTreeMap<String, Vec<String>>,
     /// This program, as it is copied to nodes; looked at when the first one is reached.
-    program: Option<Program>,
-    copied: fn(&str, Uploaded),
+    program: Option<AgentProgram>,
+    copied: fn(&str, AgentUpload),
     /// Nodes and paths that are no more.
     gone: Vec<String>,
     /// Set when all is to end.
     stop: Option<Arc<AtomicBool>>,
 }
 
-impl fmt::Debug for Nodes {
+impl fmt::Debug for HostPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Nodes");
+        let mut shown = f.debug_struct("HostPool");
         shown.field("here", &self.here).field("known", &self.known);
         shown
             .field("reached", &self.reached)
@@ -84,11 +84,11 @@ enum Reached {
     Not(String, Duration),
 }
 
-impl Nodes {
+impl HostPool {
     /// This machine alone.
     #[must_use]
     pub fn new(here: LocalHost) -> Self {
-        Nodes {
+        HostPool {
             here,
             known: BTreeMap::new(),
             reached: BTreeMap::new(),
@@ -102,7 +102,7 @@ impl Nodes {
 
     /// The same, telling `copied` of every copy of this program that was made on a node.
     #[must_use]
-    pub fn telling(mut self, copied: fn(&str, Uploaded)) -> Self {
+    pub fn telling(mut self, copied: fn(&str, AgentUpload)) -> Self {
         self.copied = copied;
         self
     }
@@ -116,7 +116,7 @@ impl Nodes {
 
     /// The same, copying this program to nodes instead of the one that runs.
     #[must_use]
-    pub fn copying(mut self, program: Program) -> Self {
+    pub fn copying(mut self, program: AgentProgram) -> Self {
         self.program = Some(program);
         self
     }
@@ -134,12 +134,14 @@ impl Nodes {
             )));
         };
         match &node.reach {
-            Reach::Here => Ok(Reached::Local(self.here.copy())),
-            Reach::Namespace(namespace) => Ok(Reached::Local(self.here.in_namespace(namespace))),
-            Reach::Agent(_) => {
+            NodeTransport::Here => Ok(Reached::Local(self.here.copy())),
+            NodeTransport::Namespace(namespace) => {
+                Ok(Reached::Local(self.here.in_namespace(namespace)))
+            }
+            NodeTransport::Agent(_) => {
                 let program = match self.program.take() {
                     Some(program) => program,
-                    None => Program::this()?,
+                    None => AgentProgram::this()?,
                 };
                 let connected = AgentHost::connect(node, &self.here.search, &program);
                 self.program = Some(program);
@@ -193,7 +195,7 @@ impl Nodes {
     }
 }
 
-impl Hosts for Nodes {
+impl HostResolver for HostPool {
     fn on(&mut self, node: &str) -> Result<&mut dyn Host, HostError> {
         if node == HERE {
             return Ok(&mut self.here);
@@ -212,7 +214,7 @@ impl Hosts for Nodes {
         }
     }
 
-    fn is_given_up(&self, action: &Action) -> bool {
+    fn is_given_up(&self, action: &PlanAction) -> bool {
         action
             .removed_path()
             .is_some_and(|path| self.gone.iter().any(|gone| gone == path))
@@ -227,12 +229,13 @@ impl Hosts for Nodes {
         stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    fn meet(&mut self, nodes: &[Node]) {
+    fn meet(&mut self, nodes: &[PlanNode]) {
         for node in nodes {
             let known = self.known.insert(node.name.clone(), node.clone());
             // Another machine of the same name, or another directory, which is where its agent is.
-            let is_same =
-                |known: Node| (known.reach, known.dir) == (node.reach.clone(), node.dir.clone());
+            let is_same = |known: PlanNode| {
+                (known.reach, known.dir) == (node.reach.clone(), node.dir.clone())
+            };
             if !known.is_none_or(is_same) {
                 self.reached.remove(&node.name);
             }
@@ -261,7 +264,7 @@ impl Hosts for Nodes {
 }
 
 /// Everything happens on this machine; other nodes are not known.
-impl Hosts for LocalHost {
+impl HostResolver for LocalHost {
     fn on(&mut self, node: &str) -> Result<&mut dyn Host, HostError> {
         if node == HERE {
             return Ok(self);
@@ -271,7 +274,7 @@ impl Hosts for LocalHost {
         )))
     }
 
-    fn meet(&mut self, _: &[Node]) {}
+    fn meet(&mut self, _: &[PlanNode]) {}
 
     fn trust(&mut self, id: &str, programs: &[String]) {
         self.trust_programs(id, programs);
@@ -283,7 +286,7 @@ impl Hosts for LocalHost {
 }
 
 /// All nodes are one pretended machine.
-impl Hosts for FakeHost {
+impl HostResolver for FakeHost {
     fn on(&mut self, node: &str) -> Result<&mut dyn Host, HostError> {
         match node {
             HERE => Ok(self),
@@ -292,7 +295,7 @@ impl Hosts for FakeHost {
         }
     }
 
-    fn meet(&mut self, _: &[Node]) {}
+    fn meet(&mut self, _: &[PlanNode]) {}
 
     fn trust(&mut self, _: &str, _: &[String]) {}
 

@@ -25,7 +25,7 @@ pub(super) fn tell(
     let path = host.program(program)?;
     let added = added.iter().map(ToString::to_string);
     let args: Vec<String> = words.iter().cloned().chain(added).collect();
-    let ready = command::Ready {
+    let ready = command::HostCommand {
         program: &path,
         shown: format!("{program} {}", args.join(" ")),
         args,

@@ -80,7 +80,7 @@ impl From<PlaceError> for io::Error {
 /// # Errors
 /// When somebody else than root and we could change the way.
 pub fn check_way(path: &Path) -> Result<(), PlaceError> {
-    Walk::to(path, false).map(drop)
+    HostPathWalker::to(path, false).map(drop)
 }
 
 /// Opens a directory that is ours alone, in a place that passes [`check_way`]: it is no link, belongs to us or
@@ -89,7 +89,7 @@ pub fn check_way(path: &Path) -> Result<(), PlaceError> {
 /// # Errors
 /// When somebody else could change it.
 pub(crate) fn hold(path: &Path) -> Result<Option<OwnedFd>, PlaceError> {
-    let walk = Walk::to(path, true)?;
+    let walk = HostPathWalker::to(path, true)?;
     if !walk.rest.is_empty() {
         return Ok(None);
     }
@@ -112,7 +112,7 @@ pub(crate) fn hold(path: &Path) -> Result<Option<OwnedFd>, PlaceError> {
 /// # Errors
 /// As [`hold`], and when it cannot be made.
 pub(crate) fn hold_made(path: &Path, mode: u32) -> Result<OwnedFd, PlaceError> {
-    let walk = Walk::to(path, true)?;
+    let walk = HostPathWalker::to(path, true)?;
     let mut open = walk.open;
     for name in &walk.rest {
         match rustix::fs::mkdirat(&open, name, Mode::from_raw_mode(mode)) {
@@ -147,7 +147,7 @@ fn look_flags() -> OFlags {
 }
 
 /// A way that was gone from the root on, as far as it exists.
-struct Walk {
+struct HostPathWalker {
     path: PathBuf,
     /// Where it has come to.
     at: PathBuf,
@@ -156,15 +156,15 @@ struct Walk {
     rest: VecDeque<OsString>,
 }
 
-impl Walk {
+impl HostPathWalker {
     /// Goes the way to `path`; `is_real` when its last part must not be a link.
-    fn to(path: &Path, is_real: bool) -> Result<Walk, PlaceError> {
+    fn to(path: &Path, is_real: bool) -> Result<HostPathWalker, PlaceError> {
         let whole = std::path::absolute(path).map_err(|source| PlaceError::Io {
             path: path.into(),
             source,
         })?;
         let root = rustix::fs::openat(CWD, "/", look_flags(), Mode::empty());
-        let mut walk = Walk {
+        let mut walk = HostPathWalker {
             path: path.into(),
             at: "/".into(),
             open: root.map_err(PlaceError::io(Path::new("/")))?,

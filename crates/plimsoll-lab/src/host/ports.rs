@@ -145,7 +145,7 @@ fn listener(line: &str) -> Option<(u16, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::clock::{Clock as _, SystemClock};
+    use super::super::clock::{HostTimeSource as _, SystemClock};
     use super::*;
     use std::time::Duration;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Duration;
 
-use super::clock::Clock;
+use super::clock::HostTimeSource;
 use super::error::HostError;
 use super::{MARK_VARIABLE, command};
 
@@ -36,7 +36,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// A process, so that its number being used again is noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Owner {
+pub struct HostProcessId {
     /// Number.
     pub pid: u32,
     /// When it began, in clock ticks since the machine started.
@@ -45,12 +45,12 @@ pub struct Owner {
     pub boot: String,
 }
 
-impl Owner {
+impl HostProcessId {
     /// This process.
     #[must_use]
-    pub fn this() -> Owner {
+    pub fn this() -> HostProcessId {
         let pid = std::process::id();
-        Owner {
+        HostProcessId {
             pid,
             started_ticks: stat_of(pid).map_or(0, |(_, ticks)| ticks),
             boot: boot(),
@@ -60,7 +60,7 @@ impl Owner {
 
 /// Whether the process still runs. A process that ended but was not collected does not.
 #[must_use]
-pub fn is_alive(owner: &Owner) -> bool {
+pub fn is_alive(owner: &HostProcessId) -> bool {
     owner.boot == boot()
         && stat_of(owner.pid).is_some_and(|(state, ticks)| {
             ticks == owner.started_ticks && !matches!(state, 'Z' | 'X' | 'x')
@@ -129,19 +129,19 @@ pub(crate) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Ends every process with this mark and waits until they are gone.
-pub(crate) fn stop(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+pub(crate) fn stop(mark: &str, clock: &dyn HostTimeSource) -> Result<(), HostError> {
     stop_within(GRACE, mark, clock)
 }
 
 /// The same of a server, which must be there and is given time to end in its own way.
-pub(crate) fn end(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+pub(crate) fn end(mark: &str, clock: &dyn HostTimeSource) -> Result<(), HostError> {
     match marked(mark).is_empty() {
         true => Err(nobody(mark)),
         false => stop_within(SERVICE_GRACE, mark, clock),
     }
 }
 
-fn stop_within(grace: Duration, mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+fn stop_within(grace: Duration, mark: &str, clock: &dyn HostTimeSource) -> Result<(), HostError> {
     let began = clock.now();
     let mut told = Vec::new();
     loop {
@@ -176,7 +176,7 @@ fn stop_within(grace: Duration, mark: &str, clock: &dyn Clock) -> Result<(), Hos
 
 /// Kills every process with this mark at once, without a word, and waits until they are gone.
 /// Whether there was one.
-pub(crate) fn kill(mark: &str, clock: &dyn Clock) -> Result<bool, HostError> {
+pub(crate) fn kill(mark: &str, clock: &dyn HostTimeSource) -> Result<bool, HostError> {
     let began = clock.now();
     let mut any = false;
     // Again and again: one that was just being started is seen at the next look.
@@ -198,7 +198,7 @@ pub(crate) fn kill(mark: &str, clock: &dyn Clock) -> Result<bool, HostError> {
 }
 
 /// The same of a server, which must be there: what is not cannot fail.
-pub(crate) fn kill_server(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+pub(crate) fn kill_server(mark: &str, clock: &dyn HostTimeSource) -> Result<(), HostError> {
     match kill(mark, clock)? {
         true => Ok(()),
         false => Err(nobody(mark)),
@@ -276,11 +276,11 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_an_older_one_with_its_number_is_not() {
-        let mut owner = Owner::this();
+        let mut owner = HostProcessId::this();
         assert!(is_alive(&owner));
         owner.started_ticks += 1;
         assert!(!is_alive(&owner));
-        let mut other_boot = Owner::this();
+        let mut other_boot = HostProcessId::this();
         other_boot.boot = "another".into();
         assert!(!is_alive(&other_boot));
     }

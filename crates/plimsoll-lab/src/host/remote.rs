@@ -2,7 +2,7 @@
 //! Directories of ours on exports that no kernel mounts: marked, made and removed as [`super::dirs`]
 //! does it on this machine.
 
-use plimsoll_nfs::{Address, Handle, Session, Share};
+use plimsoll_nfs::{NfsAddress, NfsFileHandle, NfsMount, NfsSession};
 use rustix::io::Errno;
 use std::io;
 
@@ -17,7 +17,7 @@ const MARK_BYTES: u32 = 256;
 
 /// Creates `name`, which must not exist, with the mark of the journal `id`.
 pub(crate) fn make(address: &str, name: &str, id: &str) -> Result<(), HostError> {
-    let mut place = Place::find(address, name)?;
+    let mut place = HostNfsParentDir::find(address, name)?;
     if place.look(name)?.is_some() {
         return Err(HostError::State(format!(
             "{name} on {address} exists already; remove it or choose another place"
@@ -35,7 +35,7 @@ pub(crate) fn make(address: &str, name: &str, id: &str) -> Result<(), HostError>
 
 /// Removes `name` and all in it if it carries the mark of the journal `id`; fine when absent.
 pub(crate) fn remove(address: &str, name: &str, id: &str) -> Result<(), HostError> {
-    let mut place = Place::find(address, name).map_err(|error| match error {
+    let mut place = HostNfsParentDir::find(address, name).map_err(|error| match error {
         HostError::Io { what, source } => HostError::Io {
             what: format!(
                 "{what} to remove {name} there (if that server is gone for good, so is what was \
@@ -67,14 +67,14 @@ fn temporary(name: &str, id: &str) -> String {
 }
 
 /// A connection to the directory above.
-struct Place<'a> {
+struct HostNfsParentDir<'a> {
     address: &'a str,
     name: &'a str,
-    session: Session,
-    root: Handle,
+    session: NfsSession,
+    root: NfsFileHandle,
 }
 
-impl<'a> Place<'a> {
+impl<'a> HostNfsParentDir<'a> {
     fn find(address: &'a str, name: &'a str) -> Result<Self, HostError> {
         if name.is_empty() || name.contains('/') || name == "." || name == ".." {
             return Err(HostError::Refused {
@@ -82,15 +82,15 @@ impl<'a> Place<'a> {
                 why: "it is no name of a directory".into(),
             });
         }
-        let wanted: Address = address
+        let wanted: NfsAddress = address
             .parse()
             .map_err(|error| HostError::State(format!("could not {error}")))?;
         let io = |source| HostError::Io {
             what: format!("mount {address}"),
             source,
         };
-        let share = Share::mount(&wanted).map_err(io)?;
-        Ok(Place {
+        let share = NfsMount::mount(&wanted).map_err(io)?;
+        Ok(HostNfsParentDir {
             address,
             name,
             session: share.session().map_err(io)?,
@@ -106,7 +106,7 @@ impl<'a> Place<'a> {
     }
 
     /// The directory of this name, if it is there.
-    fn look(&mut self, name: &str) -> Result<Option<Handle>, HostError> {
+    fn look(&mut self, name: &str) -> Result<Option<NfsFileHandle>, HostError> {
         match self.session.find(&self.root, name) {
             Ok((handle, _)) => Ok(Some(handle)),
             Err(error) if is_absent(&error) => Ok(None),
@@ -115,7 +115,7 @@ impl<'a> Place<'a> {
     }
 
     /// The identifier in its mark.
-    fn mark(&mut self, directory: &Handle) -> Option<String> {
+    fn mark(&mut self, directory: &NfsFileHandle) -> Option<String> {
         let (file, _) = self.session.find(directory, MARK_FILE).ok()?;
         let text = self.session.read_short(&file, MARK_BYTES).ok()?;
         text.lines().next().map(Into::into)
@@ -133,7 +133,12 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Removes a name and all below it; what is gone already is fine.
-fn remove_below(session: &mut Session, above: &Handle, name: &str, depth: u32) -> io::Result<()> {
+fn remove_below(
+    session: &mut NfsSession,
+    above: &NfsFileHandle,
+    name: &str,
+    depth: u32,
+) -> io::Result<()> {
     if depth > DEPTH_MAX {
         return Err(io::Error::other("directories lie too deep in each other"));
     }

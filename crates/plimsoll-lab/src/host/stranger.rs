@@ -7,8 +7,8 @@
 
 mod protocols;
 
-use plimsoll_core::plan::Proof;
-use plimsoll_nfs::{Address, Share};
+use plimsoll_core::plan::StackSelfTest;
+use plimsoll_nfs::{NfsAddress, NfsMount};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use serde::{Deserialize, Serialize};
@@ -53,8 +53,8 @@ enum DoorAnswer {
 }
 
 /// Tries what [`Proof::Closed`] says that nobody can; other proofs are none of this.
-pub(super) fn look(proof: &Proof) -> Result<StrangerReport, HostError> {
-    let Proof::Closed {
+pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
+    let StackSelfTest::Closed {
         dirs,
         marks,
         addresses,
@@ -224,11 +224,11 @@ impl Door {
 
 /// Mounts an export as somebody who says that he is root, and looks at what is in it.
 fn nfs(address: &str) -> DoorAnswer {
-    let Ok(mut wanted) = address.parse::<Address>() else {
+    let Ok(mut wanted) = address.parse::<NfsAddress>() else {
         return DoorAnswer::Unknown(format!("what is served at {address}"));
     };
     wanted.ids = Some((0, 0));
-    let listed = Share::mount(&wanted).and_then(|share| share.session()?.list(&share.root()));
+    let listed = NfsMount::mount(&wanted).and_then(|share| share.session()?.list(&share.root()));
     match listed {
         Ok(_) => DoorAnswer::Gained(format!("read and write {address} as root")),
         Err(_) => DoorAnswer::Refused,

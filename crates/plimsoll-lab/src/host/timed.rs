@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::LocalHost;
-use super::command::{self, Ready};
+use super::command::{self, HostCommand};
 use super::error::HostError;
 
 /// Time between two looks for a stop.
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(3);
 /// What a timed program is given.
 #[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
+pub struct HostTimedJob<'a> {
     /// Program and arguments.
     pub argv: &'a [String],
     /// Where it runs.
@@ -41,7 +41,7 @@ pub struct Job<'a> {
 
 /// What a timed program gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timed {
+pub struct HostTimedResult {
     /// What it wrote to its standard output.
     pub output: String,
     /// From its start to its end.
@@ -57,7 +57,11 @@ impl LocalHost {
     ///
     /// # Errors
     /// When it is missing, fails, takes longer than its limit, or writes without end.
-    pub fn timed(&self, job: &Job<'_>, stop: &AtomicBool) -> Result<Option<Timed>, HostError> {
+    pub fn timed(
+        &self,
+        job: &HostTimedJob<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Option<HostTimedResult>, HostError> {
         let shown = job.argv.join(" ");
         let Some((name, args)) = job.argv.split_first() else {
             return Err(HostError::State("the command is empty".into()));
@@ -71,7 +75,7 @@ impl LocalHost {
             what: format!("run '{shown}'"),
             source,
         };
-        let ready = Ready {
+        let ready = HostCommand {
             program: &path,
             args: args.to_vec(),
             env: &BTreeMap::new(),
@@ -90,21 +94,21 @@ impl LocalHost {
         let ended = self.await_end(&child, job.limit, [&output, &errors], stop);
         let wall = self.clock.now().saturating_sub(began);
         let (user, system) = cpu_of(child.id()).unwrap_or_default();
-        if !matches!(ended, Ok(End::Itself)) {
+        if !matches!(ended, Ok(HostExitKind::Itself)) {
             self.end(&mut child);
         }
         let status = child.wait().map_err(failed)?;
         match ended.map_err(|errno| failed(errno.into()))? {
-            End::Stopped => return Ok(None),
-            End::Late => {
+            HostExitKind::Stopped => return Ok(None),
+            HostExitKind::Late => {
                 return Err(HostError::TimedOut {
                     command: shown,
                     seconds: job.limit.as_secs(),
                     output: command::last_lines(&mut errors),
                 });
             }
-            End::Loud => return Err(command::loud(&shown)),
-            End::Itself => {}
+            HostExitKind::Loud => return Err(command::loud(&shown)),
+            HostExitKind::Itself => {}
         }
         if !status.success() {
             let mut words = command::last_lines(&mut errors);
@@ -122,7 +126,7 @@ impl LocalHost {
             });
         }
         let output = text_of(&mut output).map_err(failed)?;
-        Ok(Some(Timed {
+        Ok(Some(HostTimedResult {
             output,
             wall,
             user,
@@ -136,7 +140,7 @@ impl LocalHost {
         limit: Duration,
         written: [&File; 2],
         stop: &AtomicBool,
-    ) -> rustix::io::Result<End> {
+    ) -> rustix::io::Result<HostExitKind> {
         let process = pidfd_open(pid_of(child)?, PidfdFlags::empty())?;
         let began = self.clock.now();
         let look = Timespec {
@@ -147,18 +151,18 @@ impl LocalHost {
             let mut watched = [PollFd::new(&process, PollFlags::IN)];
             let polled = poll(&mut watched, Some(&look));
             if command::is_loud(written).map_err(|error| to_errno(&error))? {
-                return Ok(End::Loud);
+                return Ok(HostExitKind::Loud);
             }
             match polled {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Ok(End::Itself),
+                Ok(_) => return Ok(HostExitKind::Itself),
                 Err(errno) => return Err(errno),
             }
             if stop.load(Ordering::Relaxed) {
-                return Ok(End::Stopped);
+                return Ok(HostExitKind::Stopped);
             }
             if self.clock.now().saturating_sub(began) >= limit {
-                return Ok(End::Late);
+                return Ok(HostExitKind::Late);
             }
         }
     }
@@ -184,7 +188,7 @@ impl LocalHost {
 
 /// How a program came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum HostExitKind {
     Itself,
     Stopped,
     Late,
@@ -233,10 +237,14 @@ mod tests {
     use super::*;
     use crate::host::SearchPath;
 
-    fn run(script: &str, limit: Duration, stop: &AtomicBool) -> Result<Option<Timed>, HostError> {
+    fn run(
+        script: &str,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Option<HostTimedResult>, HostError> {
         let argv = ["sh", "-c", script].map(String::from);
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let job = Job {
+        let job = HostTimedJob {
             argv: &argv,
             directory: directory.path(),
             mark: "plimsoll-test",
@@ -297,7 +305,7 @@ mod tests {
         let stopped = run("sleep 60", minute, &AtomicBool::new(true));
         assert_eq!(stopped.unwrap(), None);
         let argv = ["no-such-program".to_owned()];
-        let job = Job {
+        let job = HostTimedJob {
             argv: &argv,
             directory: Path::new("/"),
             mark: "m",

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use plimsoll_core::plan::TRACING;
 
-use super::clock::Clock;
+use super::clock::HostTimeSource;
 use super::error::HostError;
 
 /// How long an instance may stay busy: its readers are ours, and gone.
@@ -31,7 +31,7 @@ pub(super) fn make(id: &str, name: &str) -> Result<(), HostError> {
 }
 
 /// Removes an instance; fine when absent.
-pub(super) fn remove(id: &str, name: &str, clock: &dyn Clock) -> Result<(), HostError> {
+pub(super) fn remove(id: &str, name: &str, clock: &dyn HostTimeSource) -> Result<(), HostError> {
     check_ours(id, name)?;
     let folder = folder(name);
     let began = clock.now();

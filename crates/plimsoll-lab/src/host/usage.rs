@@ -7,7 +7,7 @@ use std::fs;
 /// What the processes of one mark have used since they began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Usage {
+pub struct HostProcessUsage {
     /// Processes that live.
     pub processes: u32,
     /// Processor time of all their threads, nanoseconds.
@@ -21,11 +21,11 @@ pub struct Usage {
     pub moved_bytes: u64,
 }
 
-impl Usage {
+impl HostProcessUsage {
     /// Both together.
     #[must_use]
-    pub fn and(self, other: Usage) -> Usage {
-        Usage {
+    pub fn and(self, other: HostProcessUsage) -> HostProcessUsage {
+        HostProcessUsage {
             processes: self.processes + other.processes,
             cpu_ns: self.cpu_ns + other.cpu_ns,
             busiest_thread_ns: self.busiest_thread_ns.max(other.busiest_thread_ns),
@@ -36,20 +36,20 @@ impl Usage {
 }
 
 /// What these processes have used; those that are gone count nothing.
-pub(crate) fn of(pids: &[u32]) -> Usage {
+pub(crate) fn of(pids: &[u32]) -> HostProcessUsage {
     pids.iter()
         .filter_map(|&pid| of_one(pid))
-        .fold(Usage::default(), Usage::and)
+        .fold(HostProcessUsage::default(), HostProcessUsage::and)
 }
 
-fn of_one(pid: u32) -> Option<Usage> {
+fn of_one(pid: u32) -> Option<HostProcessUsage> {
     let place = format!("/proc/{pid}");
     let status = fs::read_to_string(format!("{place}/status")).ok()?;
     let resident_kib = number_after(&status, "VmRSS:").unwrap_or(0);
-    let mut usage = Usage {
+    let mut usage = HostProcessUsage {
         processes: 1,
         resident_bytes: resident_kib << 10,
-        ..Usage::default()
+        ..HostProcessUsage::default()
     };
     for thread in fs::read_dir(format!("{place}/task")).ok()?.flatten() {
         // Nanoseconds on a processor, nanoseconds waiting, turns.
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(usage.processes, 1);
         assert!(usage.cpu_ns > 0 && usage.cpu_ns >= usage.busiest_thread_ns);
         assert!(usage.resident_bytes > 1 << 20 && usage.moved_bytes > 0);
-        assert_eq!(of(&[u32::MAX]), Usage::default());
+        assert_eq!(of(&[u32::MAX]), HostProcessUsage::default());
     }
 
     #[test]

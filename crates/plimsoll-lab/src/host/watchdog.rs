@@ -4,14 +4,14 @@
 //! The client in qemu-storage-daemon connects again for ever and lets everything wait meanwhile; no
 //! time limit of its own ends that. Once it is ended, whoever waits for the disk gets an error.
 
-use plimsoll_core::plan::Cmd;
+use plimsoll_core::plan::PlanCommand;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::clock::Clock;
+use super::clock::HostTimeSource;
 use super::error::HostError;
 use super::processes;
 
@@ -36,8 +36,8 @@ const READY: &str = "PLIMSOLL_WATCH_READY";
 /// The command that ends the processes of this mark when nobody answers at `portal`
 /// (`address:port`) for so long. The file `ready` appears when the target was heard once.
 #[must_use]
-pub(crate) fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) -> Cmd {
-    Cmd::new(PROGRAM, [SUBCOMMAND])
+pub(crate) fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) -> PlanCommand {
+    PlanCommand::new(PROGRAM, [SUBCOMMAND])
         .env(PORTAL, portal)
         .env(FAIL_AFTER_S, fail_after_s.to_string())
         .env(MARK, mark)
@@ -46,14 +46,14 @@ pub(crate) fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) 
 
 /// What to watch.
 #[derive(Debug)]
-pub struct Watchdog {
+pub struct HostWatchdog {
     portal: SocketAddr,
     fail_after: Duration,
     mark: String,
     ready: PathBuf,
 }
 
-impl Watchdog {
+impl HostWatchdog {
     /// From the variables that the command of a plan sets; `None` when they are not set.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Watchdog {
         let read = || {
             let fail_after_s = text(FAIL_AFTER_S)?;
             let wrong = |what: &str| format!("watch a target: '{what}' is not one");
-            Ok(Watchdog {
+            Ok(HostWatchdog {
                 portal: portal.parse().map_err(|_| wrong(&portal))?,
                 fail_after: Duration::from_secs(
                     fail_after_s.parse().map_err(|_| wrong(&fail_after_s))?,
@@ -81,7 +81,7 @@ impl Watchdog {
     ///
     /// # Errors
     /// When the client does not end, or the file that says it is ready cannot be written.
-    pub fn watch(&self, clock: &dyn Clock) -> Result<String, HostError> {
+    pub fn watch(&self, clock: &dyn HostTimeSource) -> Result<String, HostError> {
         let mut heard = clock.now();
         let mut is_told = false;
         loop {

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Kind;
+use super::JournalScope;
 use crate::host::PlaceError;
 
 /// A journal that cannot be used; the text completes "failed to …: ".
@@ -14,7 +14,7 @@ pub enum JournalError {
     #[error("there is a journal of {kind} already at {}", path.display())]
     Exists {
         /// What it is.
-        kind: Kind,
+        kind: JournalScope,
         /// Its file.
         path: PathBuf,
     },
@@ -22,7 +22,7 @@ pub enum JournalError {
     #[error("{kind} is in use by another plimsoll{}; wait for it or end it", process(*pid))]
     InUse {
         /// What it is.
-        kind: Kind,
+        kind: JournalScope,
         /// Its file.
         path: PathBuf,
         /// The process that uses it, where that can be found out.
@@ -32,7 +32,7 @@ pub enum JournalError {
     #[error("{kind} is not up: it was taken down or left unfinished; see: plimsoll stack status")]
     NotStanding {
         /// What it is.
-        kind: Kind,
+        kind: JournalScope,
     },
     /// The directory it is in is not ours.
     #[error(transparent)]

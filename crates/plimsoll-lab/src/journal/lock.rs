@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::host::Clock;
+use crate::host::HostTimeSource;
 
 /// How long to wait for a lock that is only left over from a starting process: that takes
 /// milliseconds; whoever holds it longer is undoing or using the same journal.
@@ -24,12 +24,17 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A process the owner had just forked when it was killed shares the lock until it becomes another
 /// program. So having the lock also proves that every process of the owner carries its mark by
 /// now: waiting for it is what makes undoing complete after a kill at any moment.
-pub(super) fn exclusive(file: &File, clock: &dyn Clock, patience: Duration) -> bool {
+pub(super) fn exclusive(file: &File, clock: &dyn HostTimeSource, patience: Duration) -> bool {
     let operation = FlockOperation::NonBlockingLockExclusive;
     within(file, operation, clock, patience)
 }
 
-fn within(file: &File, operation: FlockOperation, clock: &dyn Clock, patience: Duration) -> bool {
+fn within(
+    file: &File,
+    operation: FlockOperation,
+    clock: &dyn HostTimeSource,
+    patience: Duration,
+) -> bool {
     let began = clock.now();
     loop {
         if flock(file, operation).is_ok() {
@@ -43,7 +48,7 @@ fn within(file: &File, operation: FlockOperation, clock: &dyn Clock, patience: D
 }
 
 /// Locks a journal against undoing, together with others who do the same.
-pub(super) fn shared(file: &File, clock: &dyn Clock, patience: Duration) -> bool {
+pub(super) fn shared(file: &File, clock: &dyn HostTimeSource, patience: Duration) -> bool {
     within(file, FlockOperation::NonBlockingLockShared, clock, patience)
 }
 

@@ -13,11 +13,13 @@ mod state;
 
 pub use error::JournalError;
 pub(crate) use lock::holder;
-pub use record::{Changing, Entry, Record};
+pub use record::{JournalChange, JournalContents, JournalEntry};
 pub use state::StateDir;
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Ask, Made, Node, Site, Step, file_name_of};
+use plimsoll_core::plan::{
+    PlanNode, PlanStep, StackNodes, StackOutputs, StackRequest, file_name_of,
+};
 use rustix::fs::{
     AtFlags, FlockOperation, Mode, OFlags, RenameFlags, flock, linkat, renameat_with, unlinkat,
 };
@@ -30,14 +32,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::host::{Clock, Owner, places};
+use crate::host::{HostProcessId, HostTimeSource, places};
 use lock::LOCK_WAIT;
-use record::Line;
+use record::JournalLine;
 
 /// What an undertaking is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum JournalScope {
     /// A stack of this name, which stays when the program that raised it ends.
     Stack(String),
     /// A run of this name, which is worth nothing without the program that runs it.
@@ -48,26 +50,26 @@ pub enum Kind {
     Machines,
 }
 
-impl Kind {
+impl JournalScope {
     /// Name of the journal's file; a second undertaking of the same kind and name is impossible.
     pub(crate) fn file_name(&self) -> String {
         match self {
-            Kind::Stack(name) => format!("stack-{}.jsonl", file_name_of(name)),
-            Kind::Run(name) => format!("run-{name}.jsonl"),
-            Kind::Part(id) => format!("part-{id}.jsonl"),
+            JournalScope::Stack(name) => format!("stack-{}.jsonl", file_name_of(name)),
+            JournalScope::Run(name) => format!("run-{name}.jsonl"),
+            JournalScope::Part(id) => format!("part-{id}.jsonl"),
             // All are undone in the order of their names, and what stands on machines must go first.
-            Kind::Machines => "vm.jsonl".into(),
+            JournalScope::Machines => "vm.jsonl".into(),
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for JournalScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Stack(name) => write!(f, "stack '{name}'"),
-            Kind::Run(name) => write!(f, "run '{name}'"),
-            Kind::Part(id) => write!(f, "this node's part of '{id}'"),
-            Kind::Machines => f.write_str("the virtual machines"),
+            JournalScope::Stack(name) => write!(f, "stack '{name}'"),
+            JournalScope::Run(name) => write!(f, "run '{name}'"),
+            JournalScope::Part(id) => write!(f, "this node's part of '{id}'"),
+            JournalScope::Machines => f.write_str("the virtual machines"),
         }
     }
 }
@@ -75,31 +77,31 @@ impl fmt::Display for Kind {
 /// First line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub struct JournalHeader {
     /// [`FormatVersion::JOURNAL`] of the program that wrote it.
     pub format: FormatVersion,
     /// Identifier: in marks, in mark files, in names on the network.
     pub id: String,
     /// What is undertaken.
-    pub kind: Kind,
+    pub kind: JournalScope,
     /// Who does it.
-    pub owner: Owner,
+    pub owner: HostProcessId,
     /// When it began, RFC 3339.
     pub began_at: String,
     /// The directory it makes available, if any.
     pub mount_dir: Option<String>,
     /// What was asked for, when it is a stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ask: Option<Ask>,
+    pub ask: Option<StackRequest>,
     /// The machines that a run works on besides this one, or the virtual machines that were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PlanNode>,
 }
 
-impl Header {
+impl JournalHeader {
     /// The nodes that steps may name, besides this machine.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[PlanNode] {
         let of_stack = self.ask.as_ref().map(|ask| &*ask.site.servers);
         of_stack.unwrap_or(&self.nodes)
     }
@@ -110,7 +112,7 @@ impl Header {
 pub struct Journal {
     file: File,
     path: PathBuf,
-    record: Record,
+    record: JournalContents,
 }
 
 impl Journal {
@@ -118,7 +120,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Exists`] when the same undertaking has one; else when it cannot be written.
-    pub fn create(state: &StateDir, header: Header) -> Result<Journal, JournalError> {
+    pub fn create(state: &StateDir, header: JournalHeader) -> Result<Journal, JournalError> {
         let dir = state.journals();
         let held = state.hold_made()?;
         let path = dir.join(header.kind.file_name());
@@ -140,7 +142,7 @@ impl Journal {
         Ok(Journal {
             file,
             path,
-            record: Record {
+            record: JournalContents {
                 header,
                 entries: Vec::new(),
                 made: None,
@@ -156,7 +158,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::InUse`] when its owner is at work, or another process undoes it or uses what
     /// it made; [`JournalError::Io`] with "not found" when it is gone; else when it cannot be read.
-    pub fn open(path: &Path, clock: &dyn Clock) -> Result<Journal, JournalError> {
+    pub fn open(path: &Path, clock: &dyn HostTimeSource) -> Result<Journal, JournalError> {
         let (mut file, early) = open_file(path)?;
         let owner = early.worker().pid;
         let in_use = |pid| in_use(&early, path, pid);
@@ -175,7 +177,7 @@ impl Journal {
     /// owner is on another machine and may have been connected anew. The lock is waited for.
     pub(crate) fn resume(
         path: &Path,
-        clock: &dyn Clock,
+        clock: &dyn HostTimeSource,
         patience: Duration,
     ) -> Result<Journal, JournalError> {
         let (mut file, early) = open_file(path)?;
@@ -194,7 +196,7 @@ impl Journal {
     fn at_end(
         mut file: File,
         path: &Path,
-        record: Record,
+        record: JournalContents,
         whole: u64,
     ) -> Result<Journal, JournalError> {
         // What follows must not be glued to a torn line.
@@ -211,7 +213,7 @@ impl Journal {
 
     /// What it says so far.
     #[must_use]
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &JournalContents {
         &self.record
     }
 
@@ -225,8 +227,8 @@ impl Journal {
     ///
     /// # Errors
     /// When it could not be written: then the step must not be begun.
-    pub fn intend(&mut self, step: &Step) -> Result<usize, JournalError> {
-        self.append(Line::Intend(Box::new(step.clone())))?;
+    pub fn intend(&mut self, step: &PlanStep) -> Result<usize, JournalError> {
+        self.append(JournalLine::Intend(Box::new(step.clone())))?;
         Ok(self.record.entries.len() - 1)
     }
 
@@ -235,7 +237,7 @@ impl Journal {
     /// # Errors
     /// When it could not be written.
     pub fn done(&mut self, step: usize) -> Result<(), JournalError> {
-        self.append(Line::Done(step))
+        self.append(JournalLine::Done(step))
     }
 
     /// Notes that a step is undone.
@@ -243,7 +245,7 @@ impl Journal {
     /// # Errors
     /// When it could not be written.
     pub fn undone(&mut self, step: usize) -> Result<(), JournalError> {
-        self.append(Line::Undone(step))
+        self.append(JournalLine::Undone(step))
     }
 
     /// Notes programs that commands of this journal may name besides those of recipes.
@@ -251,15 +253,15 @@ impl Journal {
     /// # Errors
     /// When it could not be written.
     pub(crate) fn trust(&mut self, programs: &[String]) -> Result<(), JournalError> {
-        self.append(Line::Trust(programs.to_vec()))
+        self.append(JournalLine::Trust(programs.to_vec()))
     }
 
     /// Notes what the steps made.
     ///
     /// # Errors
     /// When it could not be written.
-    pub fn made(&mut self, made: &Made) -> Result<(), JournalError> {
-        self.append(Line::Made(Box::new(made.clone())))
+    pub fn made(&mut self, made: &StackOutputs) -> Result<(), JournalError> {
+        self.append(JournalLine::Made(Box::new(made.clone())))
     }
 
     /// Notes that all steps are done.
@@ -267,7 +269,7 @@ impl Journal {
     /// # Errors
     /// When it could not be written.
     pub fn standing(&mut self) -> Result<(), JournalError> {
-        self.append(Line::Standing)
+        self.append(JournalLine::Standing)
     }
 
     /// Notes that this process begins to change what stands.
@@ -275,9 +277,9 @@ impl Journal {
     /// # Errors
     /// When it could not be written: then the change must not be begun.
     pub(crate) fn changing(&mut self, verb: &str) -> Result<(), JournalError> {
-        self.append(Line::Changing(Box::new(Changing {
+        self.append(JournalLine::Changing(Box::new(JournalChange {
             verb: verb.into(),
-            owner: Owner::this(),
+            owner: HostProcessId::this(),
         })))
     }
 
@@ -285,8 +287,8 @@ impl Journal {
     ///
     /// # Errors
     /// When it could not be written, or nothing was asked for.
-    pub(crate) fn site(&mut self, site: &Site) -> Result<(), JournalError> {
-        self.append(Line::Site(Box::new(site.clone())))
+    pub(crate) fn site(&mut self, site: &StackNodes) -> Result<(), JournalError> {
+        self.append(JournalLine::Site(Box::new(site.clone())))
     }
 
     /// Notes that the steps from this number on are as if they had never been.
@@ -294,7 +296,7 @@ impl Journal {
     /// # Errors
     /// When it could not be written.
     pub(crate) fn forget(&mut self, from: usize) -> Result<(), JournalError> {
-        self.append(Line::Forget(from))
+        self.append(JournalLine::Forget(from))
     }
 
     /// Notes that the change is over.
@@ -302,7 +304,7 @@ impl Journal {
     /// # Errors
     /// When it could not be written.
     pub(crate) fn changed(&mut self) -> Result<(), JournalError> {
-        self.append(Line::Changed)
+        self.append(JournalLine::Changed)
     }
 
     /// Removes the file: nothing is left to undo.
@@ -313,7 +315,7 @@ impl Journal {
         fs::remove_file(&self.path).map_err(JournalError::io("remove", &self.path))
     }
 
-    fn append(&mut self, line: Line) -> Result<(), JournalError> {
+    fn append(&mut self, line: JournalLine) -> Result<(), JournalError> {
         write_line(&mut self.file, &line).map_err(JournalError::io("write", &self.path))?;
         self.record
             .add(line)
@@ -324,7 +326,7 @@ impl Journal {
 
 /// Keeps what a finished journal made from being undone, until the file that is given back is
 /// dropped or this process ends. Any number of processes may do so at the same time.
-pub(crate) fn hold(path: &Path, clock: &dyn Clock) -> Result<File, JournalError> {
+pub(crate) fn hold(path: &Path, clock: &dyn HostTimeSource) -> Result<File, JournalError> {
     let (mut file, early) = open_file(path)?;
     if !lock::shared(&file, clock, patience(&early)) {
         return Err(in_use(&early, path, lock::holder(path)));
@@ -355,7 +357,7 @@ pub(crate) fn hold_alone(held: &File, path: &Path) -> Result<(), JournalError> {
 
 /// How long it is worth waiting for the lock of a journal that said this before it was locked: who is
 /// at work does not let go of it soon.
-fn patience(early: &Record) -> Duration {
+fn patience(early: &JournalContents) -> Duration {
     if early.at_work() {
         Duration::ZERO
     } else {
@@ -363,7 +365,7 @@ fn patience(early: &Record) -> Duration {
     }
 }
 
-fn in_use(early: &Record, path: &Path, pid: Option<u32>) -> JournalError {
+fn in_use(early: &JournalContents, path: &Path, pid: Option<u32>) -> JournalError {
     JournalError::InUse {
         kind: early.header.kind.clone(),
         path: path.into(),
@@ -372,9 +374,9 @@ fn in_use(early: &Record, path: &Path, pid: Option<u32>) -> JournalError {
 }
 
 /// Opens a journal's file, with what it says at this moment.
-fn open_file(path: &Path) -> Result<(File, Record), JournalError> {
+fn open_file(path: &Path) -> Result<(File, JournalContents), JournalError> {
     let mut file = open_journal(path, OFlags::RDWR)?;
-    let (record, _) = Record::parse(&mut file, path)?;
+    let (record, _) = JournalContents::parse(&mut file, path)?;
     Ok((file, record))
 }
 
@@ -398,14 +400,14 @@ fn open_journal(path: &Path, how: OFlags) -> Result<File, JournalError> {
 }
 
 /// What a locked journal says, now that nobody else changes it, and the length of its whole part.
-fn read_locked(file: &mut File, path: &Path) -> Result<(Record, u64), JournalError> {
+fn read_locked(file: &mut File, path: &Path) -> Result<(JournalContents, u64), JournalError> {
     lock::check_same(file, path).map_err(JournalError::io("open", path))?;
     file.seek(SeekFrom::Start(0))
         .map_err(JournalError::io("read", path))?;
-    Record::parse(file, path)
+    JournalContents::parse(file, path)
 }
 
-fn write_header(dir: &OwnedFd, path: &Path, header: &Header) -> Result<File, JournalError> {
+fn write_header(dir: &OwnedFd, path: &Path, header: &JournalHeader) -> Result<File, JournalError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let name = path.file_name().unwrap_or_default();
     // Whatever the umask: a journal that others can write is not trusted, and what it tells is theirs

@@ -2,7 +2,7 @@
 //! What a journal says: its lines, read and added up.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Made, Ready, Site, Step};
+use plimsoll_core::plan::{PlanAction, PlanReadinessCheck, PlanStep, StackNodes, StackOutputs};
 use rustix::fs::{FileType, OFlags, PROC_SUPER_MAGIC};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -10,8 +10,8 @@ use std::io::Read;
 use std::path::Path;
 
 use super::error::JournalError;
-use super::{Header, Kind};
-use crate::host::{Owner, is_alive, places};
+use super::{JournalHeader, JournalScope};
+use crate::host::{HostProcessId, is_alive, places};
 
 /// Largest journal we read. Ours have some ten kilobytes; a larger file is not one.
 const MAX_BYTES: u64 = 16 << 20;
@@ -19,18 +19,18 @@ const MAX_BYTES: u64 = 16 << 20;
 /// One line after the first: a private mirror of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
-    Intend(Box<Step>),
+pub(super) enum JournalLine {
+    Intend(Box<PlanStep>),
     Done(usize),
     Undone(usize),
-    Made(Box<Made>),
+    Made(Box<StackOutputs>),
     /// Commands may name these programs too.
     Trust(Vec<String>),
     Standing,
     /// A change of what stands begins: by whom, and what it is called.
-    Changing(Box<Changing>),
+    Changing(Box<JournalChange>),
     /// The nodes from here on, one more perhaps.
-    Site(Box<Site>),
+    Site(Box<StackNodes>),
     /// Steps from this number on have been undone: they never were.
     Forget(usize),
     /// The change is over.
@@ -40,18 +40,18 @@ pub(super) enum Line {
 /// A change of what stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Changing {
+pub struct JournalChange {
     /// What it is called: `grow`.
     pub verb: String,
     /// Who does it.
-    pub owner: Owner,
+    pub owner: HostProcessId,
 }
 
 /// A step as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// The step.
-    pub step: Step,
+    pub step: PlanStep,
     /// Whether it is known to be done. When not, it may be done or not.
     pub done: bool,
     /// Whether it is known to be undone.
@@ -60,28 +60,28 @@ pub struct Entry {
 
 /// What a journal says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct JournalContents {
     /// Its header.
-    pub header: Header,
+    pub header: JournalHeader,
     /// Steps intended, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// What the steps made.
-    pub made: Option<Made>,
+    pub made: Option<StackOutputs>,
     /// Whether all steps were done.
     pub standing: bool,
     /// The change that was begun and is not over.
-    pub changing: Option<Changing>,
+    pub changing: Option<JournalChange>,
     /// Programs that commands may name besides those of recipes, where another machine said so;
     /// what this one was asked for is in the header.
     pub programs: Vec<String>,
 }
 
-impl Record {
+impl JournalContents {
     /// Actions that would undo what is left, in order, each with the number and the node of its
     /// step.
     #[must_use]
-    pub fn to_undo(&self) -> Vec<(usize, String, Action)> {
-        let left = |(n, entry): (usize, &Entry)| {
+    pub fn to_undo(&self) -> Vec<(usize, String, PlanAction)> {
+        let left = |(n, entry): (usize, &JournalEntry)| {
             let undo = (!entry.undone).then(|| entry.step.undo.clone())??;
             Some((n, entry.step.node.clone(), undo))
         };
@@ -95,8 +95,8 @@ impl Record {
 
     /// Actions that take back the steps from this number on while the rest stays, in order.
     #[must_use]
-    pub fn to_take_back(&self, from: usize) -> Vec<(usize, String, Action)> {
-        let left = |(n, entry): (usize, &Entry)| {
+    pub fn to_take_back(&self, from: usize) -> Vec<(usize, String, PlanAction)> {
+        let left = |(n, entry): (usize, &JournalEntry)| {
             let step = &entry.step;
             let actions = [step.back.clone(), step.undo.clone()];
             let action = (!entry.undone).then(|| actions.into_iter().flatten().next())??;
@@ -109,7 +109,10 @@ impl Record {
     /// Whether its owner lives and is not finished: then only the owner may undo it.
     #[must_use]
     pub fn at_work(&self) -> bool {
-        let stays = matches!(self.header.kind, Kind::Stack(_) | Kind::Machines);
+        let stays = matches!(
+            self.header.kind,
+            JournalScope::Stack(_) | JournalScope::Machines
+        );
         let finished = self.standing && stays;
         match &self.changing {
             Some(change) => is_alive(&change.owner),
@@ -119,7 +122,7 @@ impl Record {
 
     /// Who is or was at work on it.
     #[must_use]
-    pub fn worker(&self) -> &Owner {
+    pub fn worker(&self) -> &HostProcessId {
         let change = self.changing.as_ref();
         change.map_or(&self.header.owner, |change| &change.owner)
     }
@@ -130,12 +133,14 @@ impl Record {
     pub fn is_stopped(&self, mark: &str) -> bool {
         let last = self.entries.iter().rev().find_map(|entry| {
             let names = match &entry.step.apply {
-                Action::Start { mark: named, .. } | Action::Stop { mark: named } => named == mark,
+                PlanAction::Start { mark: named, .. } | PlanAction::Stop { mark: named } => {
+                    named == mark
+                }
                 _ => false,
             };
             (names && !entry.undone).then_some(&entry.step.apply)
         });
-        matches!(last, Some(Action::Stop { .. }))
+        matches!(last, Some(PlanAction::Stop { .. }))
     }
 
     /// Whether what a step made was taken away on purpose by a later one: daemons that were ended,
@@ -146,32 +151,35 @@ impl Record {
             return false;
         };
         let mount = match &entry.step.apply {
-            Action::Start { mark, .. } if self.is_stopped(mark) => return true,
-            Action::Start {
-                ready: Ready::Mounted(path),
+            PlanAction::Start { mark, .. } if self.is_stopped(mark) => return true,
+            PlanAction::Start {
+                ready: PlanReadinessCheck::Mounted(path),
                 ..
             }
-            | Action::MountIs { path, .. } => path,
+            | PlanAction::MountIs { path, .. } => path,
             _ => return false,
         };
         let later = self.entries[step + 1..]
             .iter()
             .filter(|later| !later.undone);
         let mut unmounted = later.map(|later| &later.step.apply);
-        unmounted.any(|apply| matches!(apply, Action::Unmount(path) if path == mount))
+        unmounted.any(|apply| matches!(apply, PlanAction::Unmount(path) if path == mount))
     }
 
     /// Reads a journal without touching it.
     ///
     /// # Errors
     /// When it cannot be read or is not a journal we understand.
-    pub fn read(path: &Path) -> Result<Record, JournalError> {
+    pub fn read(path: &Path) -> Result<JournalContents, JournalError> {
         let mut file = super::open_journal(path, OFlags::RDONLY)?;
-        Record::parse(&mut file, path).map(|(record, _)| record)
+        JournalContents::parse(&mut file, path).map(|(record, _)| record)
     }
 
     /// Also gives the length of the part that is whole.
-    pub(super) fn parse(file: &mut File, path: &Path) -> Result<(Record, u64), JournalError> {
+    pub(super) fn parse(
+        file: &mut File,
+        path: &Path,
+    ) -> Result<(JournalContents, u64), JournalError> {
         let unreadable = |why: String| JournalError::Unreadable {
             path: path.into(),
             why,
@@ -212,7 +220,7 @@ impl Record {
             .split(|&b| b == b'\n')
             .filter(|l| !l.is_empty());
         let first = lines.next().unwrap_or_default();
-        let mut record = Record {
+        let mut record = JournalContents {
             header: parse_header(first, path)?,
             entries: Vec::new(),
             made: None,
@@ -231,38 +239,40 @@ impl Record {
         Ok((record, whole as u64))
     }
 
-    pub(super) fn add(&mut self, line: Line) -> Result<(), String> {
+    pub(super) fn add(&mut self, line: JournalLine) -> Result<(), String> {
         let unknown = |n| format!("there is no step {n}");
         match line {
-            Line::Intend(step) => self.entries.push(Entry {
+            JournalLine::Intend(step) => self.entries.push(JournalEntry {
                 step: *step,
                 done: false,
                 undone: false,
             }),
-            Line::Done(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.done = true,
-            Line::Undone(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.undone = true,
-            Line::Made(made) => self.made = Some(*made),
-            Line::Trust(programs) => self.programs = programs,
-            Line::Standing => self.standing = true,
-            Line::Changing(change) => self.changing = Some(*change),
-            Line::Site(site) => match &mut self.header.ask {
+            JournalLine::Done(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.done = true,
+            JournalLine::Undone(n) => {
+                self.entries.get_mut(n).ok_or_else(|| unknown(n))?.undone = true;
+            }
+            JournalLine::Made(made) => self.made = Some(*made),
+            JournalLine::Trust(programs) => self.programs = programs,
+            JournalLine::Standing => self.standing = true,
+            JournalLine::Changing(change) => self.changing = Some(*change),
+            JournalLine::Site(site) => match &mut self.header.ask {
                 Some(ask) => ask.site = *site,
                 None => return Err("nothing was asked for that has nodes".into()),
             },
-            Line::Forget(from) => {
+            JournalLine::Forget(from) => {
                 if from > self.entries.len() {
                     return Err(unknown(from));
                 }
                 self.entries.truncate(from);
             }
-            Line::Changed => self.changing = None,
+            JournalLine::Changed => self.changing = None,
         }
         Ok(())
     }
 }
 
 /// The version is looked at before the rest, which a newer program may have changed.
-fn parse_header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
+fn parse_header(line: &[u8], path: &Path) -> Result<JournalHeader, JournalError> {
     #[derive(Deserialize)]
     struct Versioned {
         format: FormatVersion,

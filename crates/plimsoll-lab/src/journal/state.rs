@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::host::places::{self, PlaceError};
-use crate::host::{Owner, is_alive};
+use crate::host::{HostProcessId, is_alive};
 
 /// Others may see what is there: virtual machines of all users begin with the same image.
 const STATE_MODE: u32 = 0o755;
@@ -74,8 +74,8 @@ impl StateDir {
     }
 
     /// The name under which `owner` prepares a journal.
-    pub(super) fn temporary(&self, owner: &Owner) -> PathBuf {
-        let Owner {
+    pub(super) fn temporary(&self, owner: &HostProcessId) -> PathBuf {
+        let HostProcessId {
             pid,
             started_ticks,
             boot,
@@ -138,9 +138,9 @@ impl StateDir {
 
 /// Who prepares a journal under this name, which is whole only as we make it: number of the process, its
 /// start, the boot.
-fn preparing(name: &OsStr) -> Option<Owner> {
+fn preparing(name: &OsStr) -> Option<HostProcessId> {
     let mut parts = name.to_str()?.strip_suffix(".tmp")?.split('_');
-    let owner = Owner {
+    let owner = HostProcessId {
         pid: parts.next()?.parse().ok().filter(|pid| *pid > 0)?,
         started_ticks: parts.next()?.parse().ok()?,
         boot: parts.next()?.into(),

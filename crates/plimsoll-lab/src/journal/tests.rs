@@ -3,15 +3,15 @@
 
 use super::*;
 use crate::host::SystemClock;
-use plimsoll_core::plan::Action;
+use plimsoll_core::plan::PlanAction;
 use std::os::unix::fs::PermissionsExt;
 
-fn header(kind: Kind) -> Header {
-    Header {
+fn header(kind: JournalScope) -> JournalHeader {
+    JournalHeader {
         format: FormatVersion::JOURNAL,
         id: "t-1".into(),
         kind,
-        owner: Owner::this(),
+        owner: HostProcessId::this(),
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
         ask: None,
@@ -19,25 +19,25 @@ fn header(kind: Kind) -> Header {
     }
 }
 
-fn step(name: &str) -> Step {
-    Step {
+fn step(name: &str) -> PlanStep {
+    PlanStep {
         node: "here".into(),
         why: "make a directory".into(),
-        apply: Action::MakeDir(name.into()),
-        undo: Some(Action::RemoveDir(name.into())),
+        apply: PlanAction::MakeDir(name.into()),
+        undo: Some(PlanAction::RemoveDir(name.into())),
         back: None,
     }
 }
 
-fn dead_owner() -> Owner {
-    Owner {
+fn dead_owner() -> HostProcessId {
+    HostProcessId {
         started_ticks: 1,
-        ..Owner::this()
+        ..HostProcessId::this()
     }
 }
 
-fn stack() -> Kind {
-    Kind::Stack("local".into())
+fn stack() -> JournalScope {
+    JournalScope::Stack("local".into())
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn what_is_written_is_read_back() {
     journal.standing().unwrap();
     let files = state.journal_files().unwrap();
     assert_eq!(files, [journal.path().to_path_buf()]);
-    assert_eq!(&Record::read(&files[0]).unwrap(), journal.record());
+    assert_eq!(&JournalContents::read(&files[0]).unwrap(), journal.record());
     assert_eq!(
         journal.record().to_undo(),
-        [(0, "here".into(), Action::RemoveDir("/a".into()))]
+        [(0, "here".into(), PlanAction::RemoveDir("/a".into()))]
     );
     assert!(matches!(
         Journal::create(&state, header(stack())),
@@ -83,7 +83,7 @@ fn a_torn_last_line_is_tolerated_wherever_it_tears() {
         fs::write(&path, &bytes[..cut]).unwrap();
         let mut journal = Journal::open(&path, &SystemClock::new()).unwrap();
         journal.intend(&step("/z")).unwrap();
-        let again = Record::read(&path).unwrap();
+        let again = JournalContents::read(&path).unwrap();
         assert_eq!(
             again.entries.last().unwrap().step,
             step("/z"),
@@ -108,7 +108,7 @@ fn damage_in_the_middle_and_newer_formats_are_refused() {
         (String::new(), "is not a journal"),
     ] {
         fs::write(&path, text).unwrap();
-        let error = Record::read(&path).unwrap_err().to_string();
+        let error = JournalContents::read(&path).unwrap_err().to_string();
         assert!(error.contains(expect), "{error}");
     }
 }
@@ -116,11 +116,16 @@ fn damage_in_the_middle_and_newer_formats_are_refused() {
 #[test]
 fn only_the_owner_undoes_what_is_at_work() {
     for (kind, owner, standing, expect_open) in [
-        (stack(), Owner::this(), false, false),
-        (stack(), Owner::this(), true, true),
+        (stack(), HostProcessId::this(), false, false),
+        (stack(), HostProcessId::this(), true, true),
         (stack(), dead_owner(), false, true),
-        (Kind::Run("r".into()), Owner::this(), true, false),
-        (Kind::Run("r".into()), dead_owner(), true, true),
+        (
+            JournalScope::Run("r".into()),
+            HostProcessId::this(),
+            true,
+            false,
+        ),
+        (JournalScope::Run("r".into()), dead_owner(), true, true),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let mut first = header(kind);
@@ -149,7 +154,7 @@ fn journals_others_can_write_are_not_trusted() {
     let journal = Journal::create(&StateDir::new(dir.path()), header(stack())).unwrap();
     let path = journal.path().to_path_buf();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-    let error = Record::read(&path).unwrap_err().to_string();
+    let error = JournalContents::read(&path).unwrap_err().to_string();
     assert!(error.contains("not trusted"), "{error}");
 }
 
@@ -160,9 +165,9 @@ fn temporaries_of_processes_that_are_gone_are_removed_and_nothing_else() {
     state.hold_made().unwrap();
     let (gone, ours) = (
         state.temporary(&dead_owner()),
-        state.temporary(&Owner::this()),
+        state.temporary(&HostProcessId::this()),
     );
-    let boot = Owner::this().boot;
+    let boot = HostProcessId::this().boot;
     let theirs = [
         "thesis.tmp".to_owned(),
         "1_1.tmp".to_owned(),
@@ -176,9 +181,9 @@ fn temporaries_of_processes_that_are_gone_are_removed_and_nothing_else() {
         fs::write(path, "x").unwrap();
     }
     // A link with the name of one is none.
-    let link = state.temporary(&Owner {
+    let link = state.temporary(&HostProcessId {
         started_ticks: 2,
-        ..Owner::this()
+        ..HostProcessId::this()
     });
     std::os::unix::fs::symlink(&theirs[0], &link).unwrap();
     assert_eq!(state.abandoned().unwrap(), std::slice::from_ref(&gone));
@@ -211,13 +216,13 @@ fn what_is_no_file_of_its_own_is_no_journal_and_hangs_nobody() {
     let folder = place("run-folder.jsonl");
     fs::create_dir(&folder).unwrap();
     for path in [link, proc, second, fifo, folder] {
-        let read = Record::read(&path).unwrap_err().to_string();
+        let read = JournalContents::read(&path).unwrap_err().to_string();
         let opened = Journal::open(&path, &SystemClock::new()).unwrap_err();
         for error in [read, opened.to_string()] {
             assert!(error.contains(path.to_str().unwrap()), "{error}");
         }
     }
-    assert!(Record::read(&whole).is_ok());
+    assert!(JournalContents::read(&whole).is_ok());
 }
 
 #[test]
@@ -230,10 +235,10 @@ fn journals_in_a_place_of_others_are_not_looked_at() {
     for at in [state.path().to_path_buf(), state.journals()] {
         fs::set_permissions(&at, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(state.journal_files().is_err() && state.remove_abandoned().is_err());
-        assert!(Record::read(&path).is_err());
-        assert!(Journal::create(&state, header(Kind::Run("r".into()))).is_err());
+        assert!(JournalContents::read(&path).is_err());
+        assert!(Journal::create(&state, header(JournalScope::Run("r".into()))).is_err());
         fs::set_permissions(&at, fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(Record::read(&path).is_ok());
+        assert!(JournalContents::read(&path).is_ok());
     }
     // The directory of journals may not be led elsewhere.
     let moved = dir.path().join("moved");
@@ -251,7 +256,7 @@ impl fmt::Debug for Meanwhile {
     }
 }
 
-impl Clock for Meanwhile {
+impl HostTimeSource for Meanwhile {
     fn now(&self) -> Duration {
         self.0.now()
     }
@@ -293,9 +298,12 @@ fn what_was_written_while_waiting_for_the_lock_is_known() {
     let opened = opened.unwrap();
     assert_eq!(
         opened.record().to_undo(),
-        [(1, "here".into(), Action::RemoveDir("/b".into()))]
+        [(1, "here".into(), PlanAction::RemoveDir("/b".into()))]
     );
-    assert_eq!(&Record::read(opened.path()).unwrap(), opened.record());
+    assert_eq!(
+        &JournalContents::read(opened.path()).unwrap(),
+        opened.record()
+    );
 }
 
 #[test]
@@ -310,20 +318,20 @@ fn a_journal_removed_and_begun_anew_while_waiting_is_not_the_same() {
     });
     assert!(opened.unwrap_err().is_absent());
     let files = StateDir::new(dir.path()).journal_files().unwrap();
-    assert_eq!(Record::read(&files[0]).unwrap().entries.len(), 1);
+    assert_eq!(JournalContents::read(&files[0]).unwrap().entries.len(), 1);
 }
 
 #[test]
 fn an_owner_that_gets_to_work_again_while_waiting_is_respected() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
-    let mut first = header(Kind::Run("r".into()));
+    let mut first = header(JournalScope::Run("r".into()));
     first.owner = dead_owner();
     let journal = Journal::create(&state, first).unwrap();
     let path = journal.path().to_path_buf();
     let rewritten = path.clone();
     let happens: Box<dyn FnOnce()> = Box::new(move || {
-        let ours = serde_json::to_string(&header(Kind::Run("r".into()))).unwrap();
+        let ours = serde_json::to_string(&header(JournalScope::Run("r".into()))).unwrap();
         fs::write(&rewritten, format!("{ours}\n")).unwrap();
         drop(journal);
     });
@@ -381,7 +389,7 @@ fn what_served_only_while_a_stack_was_made_is_over() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
     let mut journal = Journal::create(&state, header(stack())).unwrap();
-    let is = |path: &str| Action::MountIs {
+    let is = |path: &str| PlanAction::MountIs {
         sources: Vec::new(),
         path: path.into(),
         file_system: "fuse".into(),
@@ -389,12 +397,12 @@ fn what_served_only_while_a_stack_was_made_is_over() {
     let actions = [
         is("/setup"),
         is("/mnt"),
-        Action::Unmount("/setup".into()),
+        PlanAction::Unmount("/setup".into()),
         is("/setup"),
     ];
     for apply in actions {
         let n = journal
-            .intend(&Step {
+            .intend(&PlanStep {
                 apply,
                 ..step("/a")
             })

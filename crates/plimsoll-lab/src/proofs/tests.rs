@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::host::{FakeHost, LocalHost, SearchPath};
-use plimsoll_core::plan::{Cmd, HERE};
+use plimsoll_core::plan::{HERE, PlanCommand};
 
 struct Place {
     base: tempfile::TempDir,
@@ -22,18 +22,23 @@ impl Place {
         self.base.path().join(name).display().to_string()
     }
 
-    fn prove(&self, proof: Proof, depth: Depth, hosts: &mut dyn Hosts) -> Vec<Proved> {
-        let made = Made {
+    fn prove(
+        &self,
+        proof: StackSelfTest,
+        depth: SelfTestDepth,
+        hosts: &mut dyn HostResolver,
+    ) -> Vec<SelfTestResult> {
+        let made = StackOutputs {
             mount_dir: self.path("mnt"),
             proofs: vec![proof],
-            ..Made::default()
+            ..StackOutputs::default()
         };
         let directory = self.base.path().join("mnt/arm");
         prove(&made, Some(&directory), "t-1", depth, hosts)
     }
 
-    fn outcome(&self, proof: Proof, hosts: &mut dyn Hosts) -> Outcome {
-        let proved = self.prove(proof, Depth::Whole, hosts);
+    fn outcome(&self, proof: StackSelfTest, hosts: &mut dyn HostResolver) -> SelfTestStatus {
+        let proved = self.prove(proof, SelfTestDepth::Whole, hosts);
         let left = fs::read_dir(self.base.path().join("mnt/arm")).unwrap();
         assert_eq!(left.count(), 0, "a proof leaves nothing");
         proved[0].outcome.clone()
@@ -50,7 +55,7 @@ fn host() -> LocalHost {
 #[test]
 fn a_sync_that_reaches_no_disk_is_seen() {
     let place = Place::new();
-    let proof = || Proof::Flushes {
+    let proof = || StackSelfTest::Flushes {
         node: HERE.into(),
         dir: place.path("bricks"),
     };
@@ -62,84 +67,90 @@ fn a_sync_that_reaches_no_disk_is_seen() {
     let only_others = vec![5, 5, 9];
     host.flushes = each_sync.clone();
     let seen = place.outcome(proof(), &mut host);
-    assert!(matches!(seen, Outcome::Passed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Passed(_)), "{seen:?}");
     for flushes in [no_sync, only_others] {
         host = FakeHost::new();
         host.flushes = flushes;
         let seen = place.outcome(proof(), &mut host);
-        assert!(matches!(seen, Outcome::Failed(_)), "{seen:?}");
+        assert!(matches!(seen, SelfTestStatus::Failed(_)), "{seen:?}");
     }
     // Somebody else's could be all of them.
     host = FakeHost::new();
     host.flushes = others_too;
     let seen = place.outcome(proof(), &mut host);
     assert!(
-        matches!(&seen, Outcome::Unseen(text) if text.contains("others")),
+        matches!(&seen, SelfTestStatus::Unseen(text) if text.contains("others")),
         "{seen:?}"
     );
     // One whose server is gone is not there, however much the disk flushes.
     host = FakeHost::new();
     host.flushes = each_sync;
-    let made = Made {
+    let made = StackOutputs {
         mount_dir: place.path("mnt"),
         proofs: vec![proof()],
-        servers: vec![Server {
+        servers: vec![StackServer {
             name: "tgtd1".into(),
             node: HERE.into(),
             marks: vec!["gone".into()],
             asked: None,
             restore: Vec::new(),
         }],
-        ..Made::default()
+        ..StackOutputs::default()
     };
     let directory = place.base.path().join("mnt/arm");
-    let proved = prove(&made, Some(&directory), "t-1", Depth::Quick, &mut host);
+    let proved = prove(
+        &made,
+        Some(&directory),
+        "t-1",
+        SelfTestDepth::Quick,
+        &mut host,
+    );
     assert!(
-        matches!(&proved[0].outcome, Outcome::Unseen(text) if text.contains("tgtd1 is gone")),
+        matches!(&proved[0].outcome, SelfTestStatus::Unseen(text) if text.contains("tgtd1 is gone")),
         "{proved:?}"
     );
     host.flushes = vec![];
     let seen = place.outcome(proof(), &mut host);
-    assert!(matches!(seen, Outcome::Unseen(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Unseen(_)), "{seen:?}");
 }
 
 #[test]
 fn a_second_client_that_sees_something_else_is_seen() {
     let place = Place::new();
-    let proof = |path: &str| Proof::SecondClient {
+    let proof = |path: &str| StackSelfTest::SecondClient {
         synced: false,
         path: place.path(path),
     };
     let seen = place.outcome(proof("mnt"), &mut host());
-    assert!(matches!(seen, Outcome::Passed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Passed(_)), "{seen:?}");
     let seen = place.outcome(proof("bricks"), &mut host());
-    assert!(matches!(seen, Outcome::Failed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Failed(_)), "{seen:?}");
 }
 
 #[test]
 fn a_door_that_is_open_is_seen() {
     let place = Place::new();
-    let proof = |program: &str| Proof::Refused {
+    let proof = |program: &str| StackSelfTest::Refused {
         why: "enter".into(),
         node: HERE.into(),
         before: Vec::new(),
-        attempt: Box::new(Cmd::new(program, [""; 0])),
+        attempt: Box::new(PlanCommand::new(program, [""; 0])),
         undo: Vec::new(),
     };
     let seen = place.outcome(proof("false"), &mut host());
-    assert_eq!(seen, Outcome::Passed("refused with status 1".into()));
+    assert_eq!(seen, SelfTestStatus::Passed("refused with status 1".into()));
     let seen = place.outcome(proof("true"), &mut host());
-    assert!(matches!(seen, Outcome::Failed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Failed(_)), "{seen:?}");
     // What could not be tried proves nothing.
     let mut without = host().allow("no-such-program");
     let seen = place.outcome(proof("no-such-program"), &mut without);
-    assert!(matches!(seen, Outcome::Unseen(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Unseen(_)), "{seen:?}");
 }
 
 #[test]
 fn what_another_user_gains_is_seen() {
     let place = Place::new();
-    let proof = || Proof::Closed {
+    let proof = || StackSelfTest::Closed {
         node: HERE.into(),
         dirs: Vec::new(),
         marks: Vec::new(),
@@ -150,32 +161,32 @@ fn what_another_user_gains_is_seen() {
     host.stranger.doors = 2;
     let seen = place.outcome(proof(), &mut host);
     assert!(
-        matches!(&seen, Outcome::Passed(text) if text.contains("2 addresses")),
+        matches!(&seen, SelfTestStatus::Passed(text) if text.contains("2 addresses")),
         "{seen:?}"
     );
     host.stranger.unknown = vec!["what nc serves at 127.0.0.1:9".into()];
     let seen = place.outcome(proof(), &mut host);
     assert!(
-        matches!(&seen, Outcome::Unseen(text) if text.contains("nc serves")),
+        matches!(&seen, SelfTestStatus::Unseen(text) if text.contains("nc serves")),
         "{seen:?}"
     );
     host.stranger.gained = vec!["list /base".into()];
     let seen = place.outcome(proof(), &mut host);
     assert_eq!(
         seen,
-        Outcome::Failed("another user could list /base".into())
+        SelfTestStatus::Failed("another user could list /base".into())
     );
 }
 
 #[test]
 fn where_nothing_is_mounted_strangers_are_looked_at_all_the_same() {
-    let made = Made {
+    let made = StackOutputs {
         proofs: vec![
-            Proof::Hidden {
+            StackSelfTest::Hidden {
                 node: HERE.into(),
                 dirs: Vec::new(),
             },
-            Proof::Closed {
+            StackSelfTest::Closed {
                 node: HERE.into(),
                 dirs: Vec::new(),
                 marks: Vec::new(),
@@ -183,12 +194,18 @@ fn where_nothing_is_mounted_strangers_are_looked_at_all_the_same() {
                 exports: Vec::new(),
             },
         ],
-        ..Made::default()
+        ..StackOutputs::default()
     };
-    let proved = prove(&made, None, "t-1", Depth::Whole, &mut FakeHost::new());
+    let proved = prove(
+        &made,
+        None,
+        "t-1",
+        SelfTestDepth::Whole,
+        &mut FakeHost::new(),
+    );
     assert_eq!(proved.len(), 1);
     assert!(
-        matches!(proved[0].outcome, Outcome::Passed(_)),
+        matches!(proved[0].outcome, SelfTestStatus::Passed(_)),
         "{proved:?}"
     );
 }
@@ -196,16 +213,16 @@ fn where_nothing_is_mounted_strangers_are_looked_at_all_the_same() {
 #[test]
 fn text_that_stands_on_a_disk_is_seen() {
     let place = Place::new();
-    let proof = |dir: &str| Proof::Hidden {
+    let proof = |dir: &str| StackSelfTest::Hidden {
         node: HERE.into(),
         dirs: vec![place.path(dir)],
     };
     let seen = place.outcome(proof("bricks"), &mut host());
-    assert!(matches!(seen, Outcome::Passed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Passed(_)), "{seen:?}");
     let seen = place.outcome(proof("mnt"), &mut host());
-    assert!(matches!(seen, Outcome::Failed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Failed(_)), "{seen:?}");
     let seen = place.outcome(proof("absent"), &mut host());
-    assert!(matches!(seen, Outcome::Unseen(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Unseen(_)), "{seen:?}");
 }
 
 #[test]
@@ -214,19 +231,19 @@ fn data_that_go_with_a_node_are_seen_and_it_is_brought_back() {
     let files = place.path("mnt/arm/proof-files");
     let away = place.path("away");
     let moving = |from: &str, to: &str| {
-        let action = Action::Run(Cmd::new("mv", [from, to]));
+        let action = PlanAction::Run(PlanCommand::new("mv", [from, to]));
         vec![(HERE.to_owned(), action)]
     };
-    let proof = |lose, restore| Proof::Survives {
+    let proof = |lose, restore| StackSelfTest::Survives {
         node: "n1".into(),
         lose,
         restore,
     };
     let seen = place.outcome(proof(vec![], vec![]), &mut host());
-    assert!(matches!(seen, Outcome::Passed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Passed(_)), "{seen:?}");
     let gone = proof(moving(&files, &away), moving(&away, &files));
     let seen = place.outcome(gone.clone(), &mut host());
-    let Outcome::Failed(text) = seen else {
+    let SelfTestStatus::Failed(text) = seen else {
         panic!("{seen:?}");
     };
     assert!(text.starts_with("without n1: "), "{text}");
@@ -235,11 +252,15 @@ fn data_that_go_with_a_node_are_seen_and_it_is_brought_back() {
     let stays_away = proof(vec![], moving(&away, &files));
     let seen = place.outcome(stays_away, &mut host());
     assert!(
-        matches!(&seen, Outcome::Failed(text) if text.starts_with("could not bring n1 back: ")),
+        matches!(&seen, SelfTestStatus::Failed(text) if text.starts_with("could not bring n1 back: ")),
         "{seen:?}"
     );
     // Nobody's node is taken away by a quick look.
-    assert!(place.prove(gone, Depth::Quick, &mut host()).is_empty());
+    assert!(
+        place
+            .prove(gone, SelfTestDepth::Quick, &mut host())
+            .is_empty()
+    );
 }
 
 /// Names what this process holds open below a directory while it is asked for something, as what
@@ -250,7 +271,7 @@ struct Unmounter {
     held: Vec<PathBuf>,
 }
 
-impl Hosts for Unmounter {
+impl HostResolver for Unmounter {
     fn on(&mut self, _node: &str) -> Result<&mut dyn crate::host::Host, HostError> {
         let mine = fs::read_dir("/proc/self/fd").unwrap().flatten();
         let open = mine.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -259,7 +280,7 @@ impl Hosts for Unmounter {
         Ok(&mut self.host)
     }
 
-    fn meet(&mut self, _: &[plimsoll_core::plan::Node]) {}
+    fn meet(&mut self, _: &[plimsoll_core::plan::PlanNode]) {}
 
     fn trust(&mut self, _: &str, _: &[String]) {}
 
@@ -271,8 +292,13 @@ impl Hosts for Unmounter {
 #[test]
 fn what_brings_a_node_back_can_unmount_what_the_proof_works_in() {
     let place = Place::new();
-    let look = || vec![(HERE.to_owned(), Action::Run(Cmd::new("true", [""; 0])))];
-    let proof = Proof::Survives {
+    let look = || {
+        vec![(
+            HERE.to_owned(),
+            PlanAction::Run(PlanCommand::new("true", [""; 0])),
+        )]
+    };
+    let proof = StackSelfTest::Survives {
         node: "n1".into(),
         lose: look(),
         restore: look(),
@@ -283,6 +309,6 @@ fn what_brings_a_node_back_can_unmount_what_the_proof_works_in() {
         held: Vec::new(),
     };
     let seen = place.outcome(proof, &mut hosts);
-    assert!(matches!(seen, Outcome::Passed(_)), "{seen:?}");
+    assert!(matches!(seen, SelfTestStatus::Passed(_)), "{seen:?}");
     assert!(hosts.held.is_empty(), "{:?}", hosts.held);
 }

@@ -3,15 +3,15 @@
 
 use super::*;
 use crate::cleanup::raze_all;
-use crate::host::{Clock as _, FakeHost, FakeWhen, Host as _, Owner};
-use crate::journal::{Header, Kind};
-use crate::stacks::{self, Choice, Options, snapshot};
+use crate::host::{FakeHost, FakeWhen, Host as _, HostProcessId, HostTimeSource as _};
+use crate::journal::{JournalHeader, JournalScope};
+use crate::stacks::{self, StackConfig, StackUpOptions, snapshot};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::{Rng, Seed};
 
 fn plans() -> Vec<Plan> {
-    let plan = |stack: &&dyn stacks::Stack| {
-        let choice = Choice::parse(stack.name()).unwrap();
+    let plan = |stack: &&dyn stacks::StackRecipe| {
+        let choice = StackConfig::parse(stack.name()).unwrap();
         match stack.needs_machines(&choice) {
             false => snapshot::planned(stack.name()).plan,
             true => {
@@ -24,7 +24,7 @@ fn plans() -> Vec<Plan> {
     // Each step is broken once: two are raid1 with more of the same, one is what a user writes. The
     // machines of drbd and san have directories of the same name, and here they are one.
     let left_out = ["raid5", "raid10", "own", "drbd", "san"];
-    let is_more = |stack: &&&dyn stacks::Stack| left_out.contains(&stack.name());
+    let is_more = |stack: &&&dyn stacks::StackRecipe| left_out.contains(&stack.name());
     let all = stacks::ALL.iter().filter(|stack| !is_more(stack));
     let servers = snapshot::planned("lustre(files,osts=1,nid=10.0.0.5@tcp)").plan;
     all.map(plan).chain([servers]).collect()
@@ -37,11 +37,11 @@ fn machine() -> FakeHost {
     host
 }
 
-fn journal(state: &StateDir, owner: Owner) -> Journal {
-    let header = Header {
+fn journal(state: &StateDir, owner: HostProcessId) -> Journal {
+    let header = JournalHeader {
         format: FormatVersion::JOURNAL,
         id: "t-1".into(),
-        kind: Kind::Stack("t".into()),
+        kind: JournalScope::Stack("t".into()),
         owner,
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
@@ -62,7 +62,13 @@ fn a_plan_raised_and_razed_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::new(dir.path());
         let mut host = machine();
-        let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
+        let standing = raise(
+            &plan,
+            None,
+            &mut host,
+            journal(&state, HostProcessId::this()),
+        )
+        .unwrap();
         assert!(!host.state.is_empty());
         assert!(standing.journal.record().standing);
         let razed = raze(standing.journal, &mut host);
@@ -79,8 +85,13 @@ fn a_plan_that_fails_at_any_step_leaves_nothing_and_names_the_step() {
                 let dir = tempfile::tempdir().unwrap();
                 let state = StateDir::new(dir.path());
                 let mut host = machine().failing_at(n, when);
-                let error =
-                    raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap_err();
+                let error = raise(
+                    &plan,
+                    None,
+                    &mut host,
+                    journal(&state, HostProcessId::this()),
+                )
+                .unwrap_err();
                 assert_eq!(error.why, plan.steps[n].why);
                 let text = error.to_string();
                 assert!(text.contains(&format!("told to fail at {n}")), "{text}");
@@ -94,9 +105,9 @@ fn a_plan_that_fails_at_any_step_leaves_nothing_and_names_the_step() {
 /// As after `kill -9`: the journal knows the step, the machine may or may not have it.
 #[test]
 fn a_plan_whose_owner_is_killed_at_any_step_leaves_nothing() {
-    let dead = Owner {
+    let dead = HostProcessId {
         started_ticks: 1,
-        ..Owner::this()
+        ..HostProcessId::this()
     };
     for plan in plans() {
         for n in 0..plan.steps.len() {
@@ -131,7 +142,13 @@ fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
             let dir = tempfile::tempdir().unwrap();
             let state = StateDir::new(dir.path());
             let mut host = machine();
-            let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
+            let standing = raise(
+                &plan,
+                None,
+                &mut host,
+                journal(&state, HostProcessId::this()),
+            )
+            .unwrap();
             let begun = host.asked.len();
             for _ in 0..rng.below(12) {
                 let at = begun + usize::try_from(rng.below(50)).unwrap();
@@ -151,12 +168,12 @@ fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
 /// A machine whose user wants all to end after some looks at whether that is so.
 struct Impatient(FakeHost, std::cell::Cell<usize>);
 
-impl Hosts for Impatient {
+impl HostResolver for Impatient {
     fn on(&mut self, _: &str) -> Result<&mut dyn crate::host::Host, HostError> {
         Ok(&mut self.0)
     }
 
-    fn meet(&mut self, _: &[plimsoll_core::plan::Node]) {}
+    fn meet(&mut self, _: &[plimsoll_core::plan::PlanNode]) {}
 
     fn trust(&mut self, _: &str, _: &[String]) {}
 
@@ -178,7 +195,7 @@ fn whenever_it_is_stopped_nothing_is_left() {
             let dir = tempfile::tempdir().unwrap();
             let state = StateDir::new(dir.path());
             let mut hosts = Impatient(machine(), looks.into());
-            let journal = journal(&state, Owner::this());
+            let journal = journal(&state, HostProcessId::this());
             let error = raise(&plan, None, &mut hosts, journal).unwrap_err();
             assert!(error.is_stop() && error.razed.is_clean(), "{error}");
             assert_eq!(error.why, plan.steps[looks].why);
@@ -189,9 +206,9 @@ fn whenever_it_is_stopped_nothing_is_left() {
 
 #[test]
 fn a_long_wait_is_given_up_when_stopped_and_what_fails_in_it_is_told() {
-    let wait = Cmd::new("true", [""; 0]).within_s(3 * WAIT_PIECE_S);
+    let wait = PlanCommand::new("true", [""; 0]).within_s(3 * WAIT_PIECE_S);
     let mut plan = Plan::default();
-    plan.step("wait for it", Action::Await(wait), None);
+    plan.step("wait for it", PlanAction::Await(wait), None);
     let is_stop = |looks: usize| {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::new(dir.path());
@@ -199,7 +216,12 @@ fn a_long_wait_is_given_up_when_stopped_and_what_fails_in_it_is_told() {
             FakeHost::new().failing_at(0, FakeWhen::Before),
             looks.into(),
         );
-        let raised = raise(&plan, None, &mut hosts, journal(&state, Owner::this()));
+        let raised = raise(
+            &plan,
+            None,
+            &mut hosts,
+            journal(&state, HostProcessId::this()),
+        );
         check_nothing_left(&hosts.0, &state, "a wait");
         raised.unwrap_err().is_stop()
     };
@@ -212,7 +234,13 @@ fn undoing_goes_on_after_an_error_and_keeps_the_journal() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
     let mut host = machine();
-    let standing = raise(plan, None, &mut host, journal(&state, Owner::this())).unwrap();
+    let standing = raise(
+        plan,
+        None,
+        &mut host,
+        journal(&state, HostProcessId::this()),
+    )
+    .unwrap();
     // The directory stays foreign for ever: everything else must still go.
     for owner in host.state.dirs.values_mut() {
         *owner = "someone".into();
@@ -229,16 +257,22 @@ fn undoing_goes_on_after_an_error_and_keeps_the_journal() {
 #[test]
 fn a_script_that_could_not_take_something_away_is_kept_for_the_next_time() {
     let dir = "/var/tmp/plimsoll-t".to_owned();
-    let script = Cmd::new("sh", [format!("{dir}/take"), "down".into()]);
+    let script = PlanCommand::new("sh", [format!("{dir}/take"), "down".into()]);
     let mut plan = Plan::default();
-    let remove = Some(Action::RemoveDir(dir.clone()));
-    plan.step("make a directory", Action::MakeDir(dir), remove);
-    let up = Action::Run(Cmd::new("true", [""; 0]));
-    plan.step("take part", up, Some(Action::Run(script)));
+    let remove = Some(PlanAction::RemoveDir(dir.clone()));
+    plan.step("make a directory", PlanAction::MakeDir(dir), remove);
+    let up = PlanAction::Run(PlanCommand::new("true", [""; 0]));
+    plan.step("take part", up, Some(PlanAction::Run(script)));
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
     let mut host = FakeHost::new();
-    let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
+    let standing = raise(
+        &plan,
+        None,
+        &mut host,
+        journal(&state, HostProcessId::this()),
+    )
+    .unwrap();
     // The first action ends commands, the second is the script: in both passes.
     host = host.failing_at_next(1, FakeWhen::Before);
     host = host.failing_at_next(3, FakeWhen::Before);
@@ -254,7 +288,7 @@ fn a_script_that_could_not_take_something_away_is_kept_for_the_next_time() {
 fn what_another_process_is_at_work_on_is_refused_by_number() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
-    let _at_work = journal(&state, Owner::this());
+    let _at_work = journal(&state, HostProcessId::this());
     let all = raze_all(&state, &mut FakeHost::new()).unwrap();
     let error = all[0].result.as_ref().unwrap_err().to_string();
     assert!(
@@ -270,9 +304,9 @@ fn what_somebody_holds_is_left_alone_and_the_others_go() {
     let mut host = machine();
     let base = dir.path().join("base");
     for name in ["iscsi", "raid1"] {
-        let mut options = Options::new(base.clone());
+        let mut options = StackUpOptions::new(base.clone());
         options.size_bytes = stacks::MIN_SIZE_BYTES;
-        let choice = Choice::parse(name).unwrap();
+        let choice = StackConfig::parse(name).unwrap();
         stacks::up(&choice, &options, &state, &mut host).unwrap();
     }
     let held = stacks::hold("iscsi", &state, &host.clock).unwrap();
@@ -314,11 +348,22 @@ fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
     let state = StateDir::new(dir.path());
     let mut plan = Plan::default();
     for (node, path) in [(HERE, "/here"), ("n1", "/a"), ("n1", "/b")] {
-        let undo = Some(Action::RemoveDir(path.into()));
-        plan.step_on(node, "make a directory", Action::MakeDir(path.into()), undo);
+        let undo = Some(PlanAction::RemoveDir(path.into()));
+        plan.step_on(
+            node,
+            "make a directory",
+            PlanAction::MakeDir(path.into()),
+            undo,
+        );
     }
     let mut host = FakeHost::new();
-    let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
+    let standing = raise(
+        &plan,
+        None,
+        &mut host,
+        journal(&state, HostProcessId::this()),
+    )
+    .unwrap();
     host.is_alone = true;
     let razed = raze(standing.journal, &mut host);
     // The two directories, and the commands that may still run there.

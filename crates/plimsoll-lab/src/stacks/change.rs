@@ -6,26 +6,29 @@
 //! taking the stack down undoes them too, whoever was killed when. A change that fails is undone
 //! and the stack stays.
 
-use plimsoll_core::plan::{Made, Plan, Step};
+use plimsoll_core::plan::{Plan, PlanStep, StackOutputs};
 
 use super::manage::{journal_file, kernel_has_md, kernel_has_nfs, order_of};
 use super::site::{add_new_nodes, grown};
-use super::{Choice, Inventory, Order, ScrubCount, SiteError, SpecError, Unmet, Verb};
-use crate::host::{HostError, Hosts};
-use crate::journal::{Journal, JournalError, Record, StateDir};
+use super::{
+    NodeInventory, PreconditionError, ScrubCount, SiteError, SpecError, StackChange, StackConfig,
+    StackPlanInput,
+};
+use crate::host::{HostError, HostResolver};
+use crate::journal::{Journal, JournalContents, JournalError, StateDir};
 use crate::raise::{RaiseError, extend};
 
 /// What happens in a change, told while it happens: who measures a load through it learns here
 /// which part of the load was before, during and after.
 #[derive(Debug, Clone, Copy)]
-pub enum Moment<'a> {
+pub enum StackChangeEvent<'a> {
     /// Everything is planned, and nothing is done.
     Begins {
         /// How many steps there are.
         steps: usize,
     },
     /// A step begins.
-    Step(&'a Step),
+    Step(&'a PlanStep),
     /// All steps are done.
     Done,
 }
@@ -51,7 +54,7 @@ pub enum ChangeError {
         /// Its name.
         name: String,
         /// Why not.
-        unmet: Unmet,
+        unmet: PreconditionError,
     },
     /// The journal names what this program does not know.
     #[error(transparent)]
@@ -76,12 +79,12 @@ pub enum ChangeError {
 /// the steps of this change are undone, and the stack stays.
 pub fn change(
     name: &str,
-    verb: Verb<'_>,
-    more: Option<&Inventory>,
+    verb: StackChange<'_>,
+    more: Option<&NodeInventory>,
     state: &StateDir,
-    hosts: &mut dyn Hosts,
-    watch: &mut dyn FnMut(Moment<'_>),
-) -> Result<Made, ChangeError> {
+    hosts: &mut dyn HostResolver,
+    watch: &mut dyn FnMut(StackChangeEvent<'_>),
+) -> Result<StackOutputs, ChangeError> {
     let path = journal_file(name, state);
     let mut journal = match Journal::open(&path, hosts.here().clock()) {
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
@@ -89,7 +92,7 @@ pub fn change(
     };
     let planned = plan(name, verb, more, journal.record(), hosts)?;
     reach(&planned.plan, journal.record(), hosts)?;
-    watch(Moment::Begins {
+    watch(StackChangeEvent::Begins {
         steps: planned.plan.steps.len(),
     });
     journal.changing(verb.name())?;
@@ -98,26 +101,26 @@ pub fn change(
     let over = journal.changed();
     result?;
     over?;
-    watch(Moment::Done);
+    watch(StackChangeEvent::Done);
     Ok(planned.made)
 }
 
 /// What the last reading of everything in a stack that is up found, where that is known.
-pub fn scrubbed(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Option<ScrubCount> {
-    let record = Record::read(&journal_file(name, state)).ok()?;
+pub fn scrubbed(name: &str, state: &StateDir, hosts: &mut dyn HostResolver) -> Option<ScrubCount> {
+    let record = JournalContents::read(&journal_file(name, state)).ok()?;
     let ask = record.header.ask.as_ref()?;
-    let choice = Choice::of(ask.parts.clone()).ok()?;
+    let choice = StackConfig::of(ask.parts.clone()).ok()?;
     let order = order_of(&record, ask, &choice, hosts.here());
     choice.stack.scrubbed(&order, &record, hosts)
 }
 
 /// A change as it is going to be made.
 #[derive(Debug)]
-struct Planned {
+struct StackChangePlan {
     plan: Plan,
-    made: Made,
+    made: StackOutputs,
     /// The nodes of before and of afterwards, when they differ.
-    sites: Option<[plimsoll_core::plan::Site; 2]>,
+    sites: Option<[plimsoll_core::plan::StackNodes; 2]>,
 }
 
 /// The steps of a change of a stack that is up, without doing anything.
@@ -126,13 +129,13 @@ struct Planned {
 /// As [`change`].
 pub fn planned(
     name: &str,
-    verb: Verb<'_>,
-    more: Option<&Inventory>,
+    verb: StackChange<'_>,
+    more: Option<&NodeInventory>,
     state: &StateDir,
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
 ) -> Result<Plan, ChangeError> {
     let path = journal_file(name, state);
-    let record = match Record::read(&path) {
+    let record = match JournalContents::read(&path) {
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
         other => other?,
     };
@@ -141,11 +144,11 @@ pub fn planned(
 
 fn plan(
     name: &str,
-    verb: Verb<'_>,
-    more: Option<&Inventory>,
-    record: &Record,
-    hosts: &mut dyn Hosts,
-) -> Result<Planned, ChangeError> {
+    verb: StackChange<'_>,
+    more: Option<&NodeInventory>,
+    record: &JournalContents,
+    hosts: &mut dyn HostResolver,
+) -> Result<StackChangePlan, ChangeError> {
     let unmet = |unmet| ChangeError::Unmet {
         name: name.into(),
         unmet,
@@ -157,13 +160,13 @@ fn plan(
     let (Some(ask), true, true) = (&record.header.ask, record.standing, is_whole) else {
         return Err(ChangeError::Unfinished { name: name.into() });
     };
-    let choice = Choice::of(ask.parts.clone())?;
+    let choice = StackConfig::of(ask.parts.clone())?;
     let id = &record.header.id;
     hosts.meet(&ask.site.servers);
     let mut site = ask.site.clone();
     let mut plan = Plan::default();
     let mut sites = None;
-    if verb == Verb::Grow {
+    if verb == StackChange::Grow {
         let shape = choice.stack.shape(&choice).map_err(unmet)?;
         let count = choice.stack.growth(&choice);
         let of = (&choice, &shape, &**id);
@@ -174,7 +177,7 @@ fn plan(
         add_new_nodes(&mut plan, &site, ask.site.servers.len());
         sites = Some([ask.site.clone(), site.clone()]);
     }
-    let order = Order {
+    let order = StackPlanInput {
         id,
         choice: &choice,
         size_bytes: ask.size_bytes,
@@ -184,12 +187,16 @@ fn plan(
     };
     let (steps, made) = choice.stack.change(verb, &order, record).map_err(unmet)?;
     plan.steps.extend(steps.steps);
-    Ok(Planned { plan, made, sites })
+    Ok(StackChangePlan { plan, made, sites })
 }
 
 /// Reaches every node that stands already before the first step: one without power would be missed
 /// halfway, when what was begun on it can be neither ended nor undone.
-fn reach(plan: &Plan, record: &Record, hosts: &mut dyn Hosts) -> Result<(), HostError> {
+fn reach(
+    plan: &Plan,
+    record: &JournalContents,
+    hosts: &mut dyn HostResolver,
+) -> Result<(), HostError> {
     let nodes = record.header.nodes().iter();
     for node in nodes.filter(|node| plan.steps.iter().any(|step| step.node == node.name)) {
         hosts.on(&node.name)?;
@@ -198,15 +205,15 @@ fn reach(plan: &Plan, record: &Record, hosts: &mut dyn Hosts) -> Result<(), Host
 }
 
 fn carry_out(
-    planned: &Planned,
-    hosts: &mut dyn Hosts,
+    planned: &StackChangePlan,
+    hosts: &mut dyn HostResolver,
     journal: &mut Journal,
-    watch: &mut dyn FnMut(Moment<'_>),
+    watch: &mut dyn FnMut(StackChangeEvent<'_>),
 ) -> Result<(), ChangeError> {
     if let Some([_, after]) = &planned.sites {
         journal.site(after)?;
     }
-    let mut tell = |step: &Step| watch(Moment::Step(step));
+    let mut tell = |step: &PlanStep| watch(StackChangeEvent::Step(step));
     extend(&planned.plan, &planned.made, hosts, journal, &mut tell).map_err(|error| {
         // The new nodes stay known as long as something of them is left to undo.
         if let (Some([before, _]), true) = (&planned.sites, error.razed.is_clean())

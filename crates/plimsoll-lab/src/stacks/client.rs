@@ -3,10 +3,10 @@
 //!
 //! Their steps stand in the journal of the run, not in that of the stack, and are undone with it.
 
-use plimsoll_core::plan::{Made, Node, Plan};
+use plimsoll_core::plan::{Plan, PlanNode, StackOutputs};
 
 use super::manage::{kernel_has_nfs, record};
-use super::{Choice, Order, Unmet};
+use super::{PreconditionError, StackConfig, StackPlanInput};
 use crate::host::Host;
 use crate::journal::StateDir;
 
@@ -14,7 +14,7 @@ use crate::journal::StateDir;
 #[derive(Debug, Clone, Copy)]
 pub struct ClientPlace<'a> {
     /// The machine.
-    pub node: &'a Node,
+    pub node: &'a PlanNode,
     /// A directory on it that is made before, and removed after.
     pub dir: &'a str,
 }
@@ -23,9 +23,9 @@ pub struct ClientPlace<'a> {
 ///
 /// # Errors
 /// When it cannot, with what can.
-pub fn check(choice: &Choice, clients: usize) -> Result<(), Unmet> {
+pub fn check(choice: &StackConfig, clients: usize) -> Result<(), PreconditionError> {
     let refuse = |why: &str| {
-        Err(Unmet(vec![format!(
+        Err(PreconditionError(vec![format!(
             "load '{}' from nodes: {why}; leave out --from, or choose one of {}",
             choice.parts,
             shared(clients).join(", ")
@@ -46,7 +46,7 @@ pub fn check(choice: &Choice, clients: usize) -> Result<(), Unmet> {
 /// The stacks that so many machines can use at the same time.
 fn shared(clients: usize) -> Vec<&'static str> {
     let all = super::ALL.iter().filter(|stack| {
-        let choice = Choice::parse(stack.name());
+        let choice = StackConfig::parse(stack.name());
         choice.is_ok_and(|choice| {
             let is_enough = clients < 2 || !stack.has_one_client(&choice);
             is_enough && stack.client_needs(&choice).is_some()
@@ -61,20 +61,20 @@ fn shared(clients: usize) -> Vec<&'static str> {
 /// # Errors
 /// When the stack is not up, or the machine lacks something.
 pub fn plan(
-    choice: &Choice,
+    choice: &StackConfig,
     state: &StateDir,
-    (host, node, dir): (&dyn Host, &Node, &str),
+    (host, node, dir): (&dyn Host, &PlanNode, &str),
     id: &str,
-) -> Result<(Plan, Made), Unmet> {
+) -> Result<(Plan, StackOutputs), PreconditionError> {
     check(choice, 1)?;
     let needs = choice.stack.client_needs(choice).unwrap_or_default();
     needs.check(host)?;
-    let said = |error: &dyn std::fmt::Display| Unmet(vec![error.to_string()]);
+    let said = |error: &dyn std::fmt::Display| PreconditionError(vec![error.to_string()]);
     let record = record(&choice.parts.to_string(), state).map_err(|error| said(&error))?;
     let Some(ask) = &record.header.ask else {
         return Err(said(&"its journal does not say where it stands"));
     };
-    let order = Order {
+    let order = StackPlanInput {
         id,
         choice,
         size_bytes: ask.size_bytes,
@@ -90,18 +90,18 @@ pub fn plan(
 mod tests {
     use super::*;
     use crate::stacks::snapshot;
-    use plimsoll_core::plan::{Action, Reach};
+    use plimsoll_core::plan::{NodeTransport, PlanAction};
 
     /// The client of a stack on a node, as text.
-    fn client_of(text: &str, kernel_has_nfs: bool) -> (Plan, Made) {
+    fn client_of(text: &str, kernel_has_nfs: bool) -> (Plan, StackOutputs) {
         let planned = snapshot::planned(text);
-        let choice = Choice::parse(text).unwrap();
-        let node = Node {
+        let choice = StackConfig::parse(text).unwrap();
+        let node = PlanNode {
             name: "n9".into(),
-            reach: Reach::Agent(vec!["env".into()]),
+            reach: NodeTransport::Agent(vec!["env".into()]),
             ..planned.ask.site.client.clone()
         };
-        let order = Order {
+        let order = StackPlanInput {
             id: "run-1",
             choice: &choice,
             size_bytes: planned.ask.size_bytes,
@@ -129,10 +129,10 @@ mod tests {
             assert!(plan.steps.iter().all(|step| step.node == "n9"), "{plan:?}");
             let shown = format!("{plan:?}");
             assert!(!shown.contains("/var/lib/plimsoll"), "{shown}");
-            let unmount = Some(Action::Unmount(made.mount_dir.clone()));
+            let unmount = Some(PlanAction::Unmount(made.mount_dir.clone()));
             assert!(plan.steps.iter().any(|step| step.undo == unmount));
-            let looks = |step: &plimsoll_core::plan::Step| {
-                matches!(&step.apply, Action::MountIs { file_system: found, .. }
+            let looks = |step: &plimsoll_core::plan::PlanStep| {
+                matches!(&step.apply, PlanAction::MountIs { file_system: found, .. }
                     if found == file_system)
             };
             assert!(plan.steps.iter().any(looks), "the right mount is seen");
@@ -157,17 +157,17 @@ mod tests {
             ("gluster+crypt", "the layer crypt"),
             ("lustre", "only this machine"),
         ] {
-            let error = check(&Choice::parse(text).unwrap(), 2)
+            let error = check(&StackConfig::parse(text).unwrap(), 2)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(expect), "{error}");
             assert!(error.contains("nfs, gluster"), "{error}");
         }
         for text in ["nfs", "gluster(distribute,nodes=1)"] {
-            check(&Choice::parse(text).unwrap(), 2).unwrap();
+            check(&StackConfig::parse(text).unwrap(), 2).unwrap();
         }
         for text in ["nvmetcp", "iscsi(target=lio)"] {
-            check(&Choice::parse(text).unwrap(), 1).unwrap();
+            check(&StackConfig::parse(text).unwrap(), 1).unwrap();
         }
     }
 }

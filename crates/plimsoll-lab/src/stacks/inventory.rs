@@ -3,16 +3,16 @@
 //!
 //! How they are written in a file is the program's matter; here they are looked at.
 
-use plimsoll_core::plan::{HERE, Node, Reach};
+use plimsoll_core::plan::{HERE, NodeTransport, PlanNode};
 use std::path::Path;
 
 use super::manage::find_all;
-use super::{Choice, Options, Shape, SiteError, Unmet};
-use crate::host::{HostError, Hosts, network};
+use super::{PreconditionError, SiteError, StackConfig, StackFootprint, StackUpOptions};
+use crate::host::{HostError, HostResolver, network};
 
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Machine {
+pub struct NodeSpec {
     /// Its name: lower-case letters and digits.
     pub name: String,
     /// The command that gives a shell on it, `sh` appended.
@@ -35,7 +35,7 @@ pub struct Machine {
 
 /// The machines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inventory {
+pub struct NodeInventory {
     /// The file, for errors.
     pub file: String,
     /// Address at which the nodes reach this machine; found out when absent.
@@ -44,23 +44,25 @@ pub struct Inventory {
     /// that give shells.
     pub is_apart: bool,
     /// The machines, in the order in which stacks take them.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<NodeSpec>,
 }
 
-impl Inventory {
+impl NodeInventory {
     /// The machines of these names, as nodes that nobody has looked at.
     ///
     /// # Errors
     /// When one is not known, or named twice.
-    pub fn nodes(&self, names: &[String]) -> Result<Vec<Node>, Unmet> {
+    pub fn nodes(&self, names: &[String]) -> Result<Vec<PlanNode>, PreconditionError> {
         let find = |(n, name): (usize, &String)| {
             if names[..n].contains(name) {
-                return Err(Unmet(vec![format!("node {name} is named twice")]));
+                return Err(PreconditionError(vec![format!(
+                    "node {name} is named twice"
+                )]));
             }
             let found = self.machines.iter().find(|machine| machine.name == *name);
             found.map(unseen).ok_or_else(|| {
                 let known: Vec<&str> = self.machines.iter().map(|m| &*m.name).collect();
-                Unmet(vec![format!(
+                PreconditionError(vec![format!(
                     "{} has no node '{name}': it names {}",
                     self.file,
                     known.join(", ")
@@ -73,11 +75,11 @@ impl Inventory {
     /// The first machines, as many as a stack of this shape takes, looked at.
     pub(super) fn servers(
         &self,
-        choice: &Choice,
-        shape: &Shape,
-        options: &Options,
-        hosts: &mut dyn Hosts,
-    ) -> Result<Vec<Node>, SiteError> {
+        choice: &StackConfig,
+        shape: &StackFootprint,
+        options: &StackUpOptions,
+        hosts: &mut dyn HostResolver,
+    ) -> Result<Vec<PlanNode>, SiteError> {
         let count = usize::from(shape.servers);
         let Some(machines) = self.machines.get(..count) else {
             let text = format!(
@@ -85,9 +87,9 @@ impl Inventory {
                 self.file,
                 self.machines.len()
             );
-            return Err(Unmet(vec![text]).into());
+            return Err(PreconditionError(vec![text]).into());
         };
-        let mut nodes: Vec<Node> = machines.iter().map(unseen).collect();
+        let mut nodes: Vec<PlanNode> = machines.iter().map(unseen).collect();
         hosts.meet(&nodes);
         let mut missing = Vec::new();
         for (number, node) in (1..).zip(&mut nodes) {
@@ -102,32 +104,33 @@ impl Inventory {
         if missing.is_empty() {
             Ok(nodes)
         } else {
-            Err(Unmet(missing).into())
+            Err(PreconditionError(missing).into())
         }
     }
 
     /// The first `count` machines that are none of these nodes, looked at.
     pub(super) fn more(
         &self,
-        known: &[Node],
+        known: &[PlanNode],
         count: u16,
-        choice: &Choice,
-        shape: &Shape,
-        hosts: &mut dyn Hosts,
-    ) -> Result<Vec<Node>, SiteError> {
-        let is_new = |machine: &&Machine| {
-            let same = |node: &Node| node.name == machine.name || node.address == machine.address;
+        choice: &StackConfig,
+        shape: &StackFootprint,
+        hosts: &mut dyn HostResolver,
+    ) -> Result<Vec<PlanNode>, SiteError> {
+        let is_new = |machine: &&NodeSpec| {
+            let same =
+                |node: &PlanNode| node.name == machine.name || node.address == machine.address;
             !known.iter().any(same)
         };
         let new = self.machines.iter().filter(is_new).map(unseen);
-        let mut nodes: Vec<Node> = new.take(count.into()).collect();
+        let mut nodes: Vec<PlanNode> = new.take(count.into()).collect();
         if nodes.len() < usize::from(count) {
             let text = format!(
                 "it grows by {count}, and {} names {} that it has not yet; add [[node]] to it",
                 self.file,
                 nodes.len()
             );
-            return Err(Unmet(vec![text]).into());
+            return Err(PreconditionError(vec![text]).into());
         }
         hosts.meet(&nodes);
         let first_port = known.last().map_or(0, |node| node.first_port);
@@ -138,16 +141,16 @@ impl Inventory {
         if missing.is_empty() {
             Ok(nodes)
         } else {
-            Err(Unmet(missing).into())
+            Err(PreconditionError(missing).into())
         }
     }
 
     /// Fails where this machine would be the client of servers that it does not reach.
-    pub(super) fn check_client(&self, choice: &Choice) -> Result<(), Unmet> {
+    pub(super) fn check_client(&self, choice: &StackConfig) -> Result<(), PreconditionError> {
         if !self.is_apart || choice.stack.client_needs(choice).is_some() {
             return Ok(());
         }
-        Err(Unmet(vec![format!(
+        Err(PreconditionError(vec![format!(
             "its client is this machine, which is not in the network of the nodes of {}. That of virtual \
              machines is made by root only: start them with sudo, or take a stack whose client can be a \
              node (nvmetcp, drbd, iscsi(target=lio)), with load --from one",
@@ -156,7 +159,7 @@ impl Inventory {
     }
 
     /// The address at which the servers reach this machine.
-    pub(super) fn client_address(&self, servers: &[Node]) -> Result<String, Unmet> {
+    pub(super) fn client_address(&self, servers: &[PlanNode]) -> Result<String, PreconditionError> {
         if self.is_apart {
             return Ok("127.0.0.1".into());
         }
@@ -167,7 +170,7 @@ impl Inventory {
             return Ok("127.0.0.1".into());
         };
         network::address_towards(&first.address).ok_or_else(|| {
-            Unmet(vec![format!(
+            PreconditionError(vec![format!(
                 "there is no way from here to {}, the address of node {}; correct it in {}",
                 first.address, first.name, self.file
             )])
@@ -175,10 +178,10 @@ impl Inventory {
     }
 }
 
-fn unseen(machine: &Machine) -> Node {
-    Node {
+fn unseen(machine: &NodeSpec) -> PlanNode {
+    PlanNode {
         name: machine.name.clone(),
-        reach: Reach::Agent(machine.reach.clone()),
+        reach: NodeTransport::Agent(machine.reach.clone()),
         address: machine.address.clone(),
         dir: machine.dir.clone(),
         free_bytes: 0,
@@ -193,11 +196,11 @@ fn unseen(machine: &Machine) -> Node {
 
 /// Looks at a machine, the first of which is number 1; gives what it lacks.
 fn look(
-    (number, node): (usize, &mut Node),
-    choice: &Choice,
-    shape: &Shape,
+    (number, node): (usize, &mut PlanNode),
+    choice: &StackConfig,
+    shape: &StackFootprint,
     first_port: u16,
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
 ) -> Result<Vec<String>, HostError> {
     debug_assert_ne!(node.name, HERE, "inventories do not name this machine");
     let host = hosts.on(&node.name)?;

@@ -6,10 +6,12 @@
 //! told to the kernels is in a script of each transport, which both machines get. One machine at a time
 //! can have the disk mounted, and it is not this one: here user programs would be in between.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Made, Node, Plan, Server};
+use plimsoll_core::plan::{
+    Plan, PlanAction, PlanCommand, PlanCommandArg, PlanNode, StackOutputs, StackServer,
+};
 
 use super::node::{self, file_system};
-use super::{ClientPlace, Needs, Order, Unmet};
+use super::{ClientPlace, PreconditionError, StackPlanInput, StackRequirements};
 
 /// A transport between kernels.
 #[derive(Debug)]
@@ -29,26 +31,29 @@ const SCRIPT: &str = "transport.sh";
 const LINK: &str = "disk";
 
 impl KernelDisk {
-    pub(super) fn server_needs(&self, order: &super::Choice) -> Needs {
+    pub(super) fn server_needs(&self, order: &super::StackConfig) -> StackRequirements {
         let make = file_system::maker(&order.settings);
-        Needs {
+        StackRequirements {
             programs: vec!["fallocate", "losetup", "modprobe", make],
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
-    pub(super) fn client_needs(&self) -> Needs {
+    pub(super) fn client_needs(&self) -> StackRequirements {
         let own = ["modprobe", "mount"].iter();
-        Needs {
+        StackRequirements {
             programs: own.chain(self.client_programs).copied().collect(),
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
     /// Adds what serves the disk.
-    pub(super) fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    pub(super) fn plan(
+        &self,
+        order: &StackPlanInput<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
         let server = &order.site.servers[0];
         let (on, dir) = (&*server.name, order.dir_on(&server.dir));
         node::check_path(&dir)?;
@@ -58,22 +63,27 @@ impl KernelDisk {
         node::add_dir_on(&mut plan, server, &dir);
         let file = format!("{dir}/disk.img");
         let size = order.size_bytes.to_string();
-        let reserve = Cmd::new("fallocate", ["--length", &size, &file]);
-        let remove = Some(Action::RemoveFile(file.clone()));
-        plan.step_on(on, "reserve the image file", Action::Run(reserve), remove);
-        let attach = Action::AttachLoop(file.clone());
-        let detach = Some(Action::DetachLoop(file.clone()));
+        let reserve = PlanCommand::new("fallocate", ["--length", &size, &file]);
+        let remove = Some(PlanAction::RemoveFile(file.clone()));
+        plan.step_on(
+            on,
+            "reserve the image file",
+            PlanAction::Run(reserve),
+            remove,
+        );
+        let attach = PlanAction::AttachLoop(file.clone());
+        let detach = Some(PlanAction::DetachLoop(file.clone()));
         plan.step_on(on, "attach a loop device", attach.clone(), detach);
-        let device = Arg::LoopOf(file);
+        let device = PlanCommandArg::LoopOf(file);
         let make = file_system::make(order.settings(), &device);
-        plan.step_on(on, "make the file system", Action::Run(make), None);
+        plan.step_on(on, "make the file system", PlanAction::Run(make), None);
         self.add_script(&mut plan, on, &dir);
         let up = Self::tell(&dir, &["up", &name(order), &server.address], Some(device));
         let down = Self::tell(&dir, &["down", &name(order), &server.address], None);
         plan.step_on(on, "let the kernel serve it", up.clone(), Some(down));
-        let made = Made {
+        let made = StackOutputs {
             description: format!("{} on {}", order.settings().text("fs"), self.about),
-            servers: vec![Server {
+            servers: vec![StackServer {
                 name: on.into(),
                 node: on.into(),
                 // What serves is no process.
@@ -81,15 +91,19 @@ impl KernelDisk {
                 asked: None,
                 restore: vec![(on.into(), attach), (on.into(), up)],
             }],
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
     /// Adds what attaches and mounts it.
-    pub(super) fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> (Plan, Made) {
+    pub(super) fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        place: ClientPlace<'_>,
+    ) -> (Plan, StackOutputs) {
         let (on, dir) = (&*place.node.name, place.dir);
-        let server: &Node = &order.site.servers[0];
+        let server: &PlanNode = &order.site.servers[0];
         let mut plan = Plan::default();
         self.add_script(&mut plan, on, dir);
         let (name, link) = (name(order), format!("{dir}/{LINK}"));
@@ -102,17 +116,17 @@ impl KernelDisk {
         plan.step_on(on, "attach the disk", attach, Some(detach));
         let at = format!("{dir}/mnt");
         let fs = order.settings().text("fs");
-        file_system::add_mount_at(&mut plan, on, (&[Arg::Text(link)], fs), &at);
-        let made = Made {
+        file_system::add_mount_at(&mut plan, on, (&[PlanCommandArg::Text(link)], fs), &at);
+        let made = StackOutputs {
             mount_dir: at,
             file_system: fs.into(),
-            ..Made::default()
+            ..StackOutputs::default()
         };
         (plan, made)
     }
 
     fn add_script(&self, plan: &mut Plan, on: &str, dir: &str) {
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path: format!("{dir}/{SCRIPT}"),
             text: self.script.into(),
             secret: None,
@@ -121,10 +135,10 @@ impl KernelDisk {
         plan.step_on(on, "write what speaks with the kernel", write, None);
     }
 
-    fn tell(dir: &str, words: &[&str], device: Option<Arg>) -> Action {
-        let script = Arg::Text(format!("{dir}/{SCRIPT}"));
-        let words = words.iter().map(|word| Arg::from(*word));
-        Action::Run(Cmd::new(
+    fn tell(dir: &str, words: &[&str], device: Option<PlanCommandArg>) -> PlanAction {
+        let script = PlanCommandArg::Text(format!("{dir}/{SCRIPT}"));
+        let words = words.iter().map(|word| PlanCommandArg::from(*word));
+        PlanAction::Run(PlanCommand::new(
             "sh",
             [script].into_iter().chain(words).chain(device),
         ))
@@ -133,6 +147,6 @@ impl KernelDisk {
 
 /// What the disk is called on the network: its client, whose steps stand in another journal, knows it
 /// too.
-fn name(order: &Order<'_>) -> String {
+fn name(order: &StackPlanInput<'_>) -> String {
     order.choice.parts.file_name()
 }

@@ -5,7 +5,8 @@
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{
-    Action, Arg, Ask, Cmd, HERE, Made, Node, Plan, Proof, Question, Ready, Site, Step,
+    HERE, Plan, PlanAction, PlanCommand, PlanCommandArg, PlanNode, PlanReadinessCheck, PlanStep,
+    ServerQuery, StackNodes, StackOutputs, StackRequest, StackSelfTest,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,25 +16,29 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::node::chain;
 use super::site::{add_nodes, site};
-use super::{Choice, Options, Order, Place, SiteError, Unmet};
-use crate::host::{Clock, Host, HostError, Hosts, Owner, rfc3339};
-use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
-use crate::raise::{RaiseError, Razed, introduce, list, raise, raze};
+use super::{
+    PreconditionError, SiteError, StackConfig, StackPlacement, StackPlanInput, StackUpOptions,
+};
+use crate::host::{Host, HostError, HostProcessId, HostResolver, HostTimeSource, rfc3339};
+use crate::journal::{
+    self, Journal, JournalContents, JournalError, JournalHeader, JournalScope, StateDir,
+};
+use crate::raise::{RaiseError, RazeReport, introduce, list, raise, raze};
 
 /// A stack that is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Up {
+pub struct StackInstance {
     /// Its name.
     pub name: String,
     /// Identifier of its journal.
     pub id: String,
     /// What it made.
-    pub made: Made,
+    pub made: StackOutputs,
     /// Where its servers are.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PlanNode>,
 }
 
-impl Up {
+impl StackInstance {
     /// The directory to measure on.
     #[must_use]
     pub fn mount_dir(&self) -> &Path {
@@ -85,11 +90,11 @@ pub enum UpError {
         /// Its name.
         name: String,
         /// What is missing.
-        unmet: Unmet,
+        unmet: PreconditionError,
     },
     /// What was asked for can be made nowhere, or not in this place.
     #[error(transparent)]
-    Wrong(Unmet),
+    Wrong(PreconditionError),
     /// The base directory cannot be used.
     #[error(transparent)]
     Base(#[from] HostError),
@@ -117,7 +122,7 @@ pub enum DownError {
 
 /// How a stack is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct StackStatus {
     /// Its name.
     pub name: String,
     /// Whether all of it was made.
@@ -125,9 +130,9 @@ pub struct Status {
     /// The directory to measure on.
     pub mount_dir: Option<String>,
     /// What it made, once all of it was.
-    pub made: Option<Made>,
+    pub made: Option<StackOutputs>,
     /// Where its servers are.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PlanNode>,
     /// When it was begun, RFC 3339.
     pub since: String,
     /// What is wrong with it; empty when it is healthy.
@@ -140,15 +145,15 @@ pub struct Status {
 
 /// A stack as it is going to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub struct StackPlan {
     /// Identifier of its journal.
     pub id: String,
     /// What was asked for, and the nodes.
-    pub ask: Ask,
+    pub ask: StackRequest,
     /// The steps.
     pub plan: Plan,
     /// What they make.
-    pub made: Made,
+    pub made: StackOutputs,
 }
 
 /// The plan of a stack with the facts of its machines, with the base directory made absolute;
@@ -157,7 +162,11 @@ pub struct Planned {
 ///
 /// # Errors
 /// When it cannot be made here.
-pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result<Planned, UpError> {
+pub fn plan(
+    choice: &StackConfig,
+    options: &StackUpOptions,
+    hosts: &mut dyn HostResolver,
+) -> Result<StackPlan, UpError> {
     let name = choice.parts.to_string();
     let unmet = |unmet| UpError::Unmet {
         name: name.clone(),
@@ -173,12 +182,12 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         .as_ref()
         .map_or_else(Vec::new, |own| own.programs());
     let on_client = choice.own.as_ref().map(|own| match place {
-        Place::Inventory(_) => own.programs_on(None),
-        Place::Here | Place::Namespaces => own.programs(),
+        StackPlacement::Inventory(_) => own.programs_on(None),
+        StackPlacement::Here | StackPlacement::Namespaces => own.programs(),
     });
     find_all(on_client.as_deref().unwrap_or_default(), here).map_err(unmet)?;
     let id = new_id(choice.stack.name(), here);
-    let options = Options {
+    let options = StackUpOptions {
         base_dir: resolved(&options.base_dir)?,
         ..options.clone()
     };
@@ -186,7 +195,7 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         SiteError::Unmet(wrong) => UpError::Wrong(wrong),
         SiteError::Host(error) => UpError::Base(error),
     })?;
-    let order = Order {
+    let order = StackPlanInput {
         id: &id,
         choice,
         size_bytes: options.size_bytes,
@@ -203,13 +212,13 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         added.map_err(UpError::Wrong)?;
     }
     check_uses_machines(place, &site, &plan).map_err(UpError::Wrong)?;
-    let ask = Ask {
+    let ask = StackRequest {
         parts: choice.parts.clone(),
         size_bytes: options.size_bytes,
         site,
         programs,
     };
-    Ok(Planned {
+    Ok(StackPlan {
         id,
         ask,
         plan,
@@ -218,9 +227,9 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
 }
 
 /// A stack that kernels serve must not be put on this machine's.
-fn check_machines(choice: &Choice, place: &Place) -> Result<(), Unmet> {
+fn check_machines(choice: &StackConfig, place: &StackPlacement) -> Result<(), PreconditionError> {
     match place {
-        Place::Here | Place::Namespaces if choice.stack.needs_machines(choice) => Err(Unmet(vec![
+        StackPlacement::Here | StackPlacement::Namespaces if choice.stack.needs_machines(choice) => Err(PreconditionError(vec![
             "kernels serve it, so it needs machines of their own: name them with --on FILE (plimsoll \
              vm up makes such machines)"
                 .into(),
@@ -231,20 +240,24 @@ fn check_machines(choice: &Choice, place: &Place) -> Result<(), Unmet> {
 
 /// A stack whose servers can only be processes of this machine must not pass for one that is spread
 /// over others.
-fn check_uses_machines(place: &Place, site: &Site, plan: &Plan) -> Result<(), Unmet> {
-    let Place::Inventory(inventory) = place else {
+fn check_uses_machines(
+    place: &StackPlacement,
+    site: &StackNodes,
+    plan: &Plan,
+) -> Result<(), PreconditionError> {
+    let StackPlacement::Inventory(inventory) = place else {
         return Ok(());
     };
     if site.servers.is_empty() {
-        return Err(Unmet(vec![format!(
+        return Err(PreconditionError(vec![format!(
             "it has no servers that could be put on the nodes of {}; leave out --on",
             inventory.file
         )]));
     }
-    let idle = |node: &&Node| !plan.steps.iter().any(|step| step.node == node.name);
+    let idle = |node: &&PlanNode| !plan.steps.iter().any(|step| step.node == node.name);
     match site.servers.iter().find(idle) {
         None => Ok(()),
-        Some(node) => Err(Unmet(vec![format!(
+        Some(node) => Err(PreconditionError(vec![format!(
             "it has its servers on this machine and does nothing on node {} of {}; leave out --on",
             node.name, inventory.file
         )])),
@@ -252,36 +265,38 @@ fn check_uses_machines(place: &Place, site: &Site, plan: &Plan) -> Result<(), Un
 }
 
 /// Looks for the programs that a user named.
-pub(super) fn find_all(programs: &[String], host: &dyn Host) -> Result<(), Unmet> {
+pub(super) fn find_all(programs: &[String], host: &dyn Host) -> Result<(), PreconditionError> {
     let is_absent = |name: &&String| host.find_program(name).is_none();
     let absent = programs.iter().filter(is_absent);
     let absent: Vec<String> = absent.map(|name| format!("{name} is missing")).collect();
     if absent.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(absent))
+        Err(PreconditionError(absent))
     }
 }
 
 /// What must be on this machine for a stack in this place.
 #[must_use]
-pub fn needs(choice: &Choice, place: &Place) -> super::Needs {
+pub fn needs(choice: &StackConfig, place: &StackPlacement) -> super::StackRequirements {
     let mut needs = choice.stack.needs(choice);
     for (layer, settings) in &choice.layers {
         needs = needs.and(layer.needs(settings));
     }
     match place {
         // What its servers need is looked for on them.
-        Place::Inventory(_) => needs,
+        StackPlacement::Inventory(_) => needs,
         _ if choice.stack.needs_machines(choice) => needs,
-        Place::Here => needs.and(choice.stack.server_needs(choice)),
-        Place::Namespaces => needs
-            .and(choice.stack.server_needs(choice))
-            .and(super::Needs {
-                programs: vec!["ip", "nsenter"],
-                root: true,
-                ..super::Needs::default()
-            }),
+        StackPlacement::Here => needs.and(choice.stack.server_needs(choice)),
+        StackPlacement::Namespaces => {
+            needs
+                .and(choice.stack.server_needs(choice))
+                .and(super::StackRequirements {
+                    programs: vec!["ip", "nsenter"],
+                    root: true,
+                    ..super::StackRequirements::default()
+                })
+        }
     }
 }
 
@@ -316,20 +331,20 @@ fn existing_part(path: &Path) -> &Path {
 /// # Errors
 /// When it is up already, cannot be made here, or a step fails: then what was begun is undone.
 pub fn up(
-    choice: &Choice,
-    options: &Options,
+    choice: &StackConfig,
+    options: &StackUpOptions,
     state: &StateDir,
-    hosts: &mut dyn Hosts,
-) -> Result<Up, UpError> {
+    hosts: &mut dyn HostResolver,
+) -> Result<StackInstance, UpError> {
     let name = choice.parts.to_string();
     check_not_up(&name, state, hosts)?;
     let planned = plan(choice, options, hosts)?;
     let nodes = planned.ask.site.servers.clone();
-    let header = Header {
+    let header = JournalHeader {
         format: FormatVersion::JOURNAL,
         id: planned.id.clone(),
-        kind: Kind::Stack(name.clone()),
-        owner: Owner::this(),
+        kind: JournalScope::Stack(name.clone()),
+        owner: HostProcessId::this(),
         began_at: rfc3339(hosts.here().clock().unix_seconds()),
         mount_dir: Some(planned.made.place().to_owned()),
         ask: Some(planned.ask),
@@ -345,7 +360,7 @@ pub fn up(
     let mut made = planned.made;
     let proofs = closed(&planned.plan.steps, &nodes, &made);
     made.proofs.extend(proofs);
-    Ok(Up {
+    Ok(StackInstance {
         name,
         id: planned.id,
         made,
@@ -386,23 +401,25 @@ fn resolved(base: &Path) -> Result<PathBuf, HostError> {
 }
 
 pub(super) fn journal_file(name: &str, state: &StateDir) -> PathBuf {
-    state.journals().join(Kind::Stack(name.into()).file_name())
+    state
+        .journals()
+        .join(JournalScope::Stack(name.into()).file_name())
 }
 
 /// What the journal of a stack says.
 ///
 /// # Errors
 /// When it has none, or it cannot be read.
-pub fn record(name: &str, state: &StateDir) -> Result<Record, JournalError> {
-    Record::read(&journal_file(name, state))
+pub fn record(name: &str, state: &StateDir) -> Result<JournalContents, JournalError> {
+    JournalContents::read(&journal_file(name, state))
 }
 
-fn check_not_up(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Result<(), UpError> {
+fn check_not_up(name: &str, state: &StateDir, hosts: &mut dyn HostResolver) -> Result<(), UpError> {
     let path = journal_file(name, state);
     if !path.exists() {
         return Ok(());
     }
-    let record = Record::read(&path)?;
+    let record = JournalContents::read(&path)?;
     let ended = match record.standing {
         true => problems(&record, hosts).into_iter().next(),
         false => None,
@@ -434,8 +451,12 @@ fn check_not_up(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Result<(
 /// # Errors
 /// [`JournalError::NotStanding`] when it is not up; [`JournalError::InUse`] when somebody brings it
 /// up or takes it down at this moment; else when its journal cannot be read.
-pub fn hold(name: &str, state: &StateDir, clock: &dyn Clock) -> Result<File, JournalError> {
-    let kind = Kind::Stack(name.into());
+pub fn hold(
+    name: &str,
+    state: &StateDir,
+    clock: &dyn HostTimeSource,
+) -> Result<File, JournalError> {
+    let kind = JournalScope::Stack(name.into());
     match journal::hold(&journal_file(name, state), clock) {
         Err(error) if error.is_absent() => Err(JournalError::NotStanding { kind }),
         other => other,
@@ -455,7 +476,11 @@ pub fn hold_alone(held: &File, name: &str, state: &StateDir) -> Result<(), Journ
 ///
 /// # Errors
 /// When it is not up, or another process is at work on it or holds it. What could not be undone is in the result.
-pub fn down(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Result<Razed, DownError> {
+pub fn down(
+    name: &str,
+    state: &StateDir,
+    hosts: &mut dyn HostResolver,
+) -> Result<RazeReport, DownError> {
     let not_up = || DownError::NotUp { name: name.into() };
     let path = journal_file(name, state);
     match Journal::open(&path, hosts.here().clock()) {
@@ -470,14 +495,14 @@ pub fn down(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Result<Razed
 /// # Errors
 /// When the state directory cannot be read. A journal that cannot be read is not listed here but
 /// in [`crate::raise::list`].
-pub fn status(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Status>> {
+pub fn status(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<StackStatus>> {
     let mut all = Vec::new();
     for found in list(state)? {
         let Ok(record) = found.record else { continue };
-        let Kind::Stack(name) = &record.header.kind else {
+        let JournalScope::Stack(name) = &record.header.kind else {
             continue;
         };
-        all.push(Status {
+        all.push(StackStatus {
             name: name.clone(),
             standing: record.standing,
             mount_dir: record.header.mount_dir.clone(),
@@ -493,7 +518,7 @@ pub fn status(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Status>
 }
 
 /// What a stack made, with the proofs that follow from how.
-fn made(record: &Record) -> Option<Made> {
+fn made(record: &JournalContents) -> Option<StackOutputs> {
     let mut made = record.made.clone()?;
     let standing = record.entries.iter().filter(|entry| !entry.undone);
     let steps = standing.map(|entry| &entry.step);
@@ -505,10 +530,10 @@ fn made(record: &Record) -> Option<Made> {
 /// That no other user gains anything, for each machine: of whatever the steps made there. Not written down
 /// in any recipe, so that none can forget it.
 fn closed<'a>(
-    steps: impl IntoIterator<Item = &'a Step>,
-    nodes: &[Node],
-    made: &Made,
-) -> Vec<Proof> {
+    steps: impl IntoIterator<Item = &'a PlanStep>,
+    nodes: &[PlanNode],
+    made: &StackOutputs,
+) -> Vec<StackSelfTest> {
     let is_here = |name: &str| {
         let mut found = nodes.iter().filter(|node| node.name == name);
         found.all(|node| node.reach.is_this_machine())
@@ -522,10 +547,10 @@ fn closed<'a>(
         };
         let (dirs, marks) = places.entry(machine).or_default();
         match &step.apply {
-            Action::MakeDir(dir) if !dirs.iter().any(|top| is_in(dir, top)) => {
+            PlanAction::MakeDir(dir) if !dirs.iter().any(|top| is_in(dir, top)) => {
                 dirs.push(dir.clone());
             }
-            Action::Start { mark, .. } if !marks.contains(mark) => marks.push(mark.clone()),
+            PlanAction::Start { mark, .. } if !marks.contains(mark) => marks.push(mark.clone()),
             _ => {}
         }
     }
@@ -535,7 +560,7 @@ fn closed<'a>(
             name => node.name == name,
         });
         let exports = made.address.iter().filter(|_| machine == HERE);
-        Proof::Closed {
+        StackSelfTest::Closed {
             node: machine.into(),
             dirs,
             marks,
@@ -551,11 +576,11 @@ fn is_in(path: &str, dir: &str) -> bool {
 }
 
 /// What its servers say of themselves; of one that does not answer, that.
-fn told(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+fn told(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let servers = record.made.iter().flat_map(|made| &made.servers);
     let mut all = Vec::new();
     for server in servers {
-        let Some(cmd) = server.question(Question::How) else {
+        let Some(cmd) = server.question(ServerQuery::How) else {
             continue;
         };
         let said = hosts
@@ -569,7 +594,7 @@ fn told(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
 
 /// What is wrong with a stack: parts not made, daemons gone, mounts gone.
 #[must_use]
-pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+pub fn problems(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let mut problems = Vec::new();
     if record.at_work() {
         problems.push(format!("process {} is at work on it", record.worker().pid));
@@ -595,15 +620,15 @@ pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
 
 /// Whether what a step made ends by itself, sooner or later, since what it depends on was taken away on
 /// purpose.
-fn is_lost(made: &Action, record: &Record) -> bool {
-    let Action::Start { mark, .. } = made else {
+fn is_lost(made: &PlanAction, record: &JournalContents) -> bool {
+    let PlanAction::Start { mark, .. } = made else {
         return false;
     };
     chain::server_of(mark).is_some_and(|server| record.is_stopped(&server))
 }
 
 /// What a stack lacks of what makes it safe, although it serves: nodes that are gone, copies that are.
-fn degraded(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+fn degraded(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let mut lacking = Vec::new();
     let Some(made) = record.made.as_ref().filter(|_| record.standing) else {
         return lacking;
@@ -626,7 +651,7 @@ fn degraded(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
     let Some(ask) = &record.header.ask else {
         return lacking;
     };
-    let Ok(choice) = Choice::of(ask.parts.clone()) else {
+    let Ok(choice) = StackConfig::of(ask.parts.clone()) else {
         return lacking;
     };
     let order = order_of(record, ask, &choice, hosts.here());
@@ -636,12 +661,12 @@ fn degraded(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
 
 /// What its recipe works from, of a stack that is up.
 pub(super) fn order_of<'a>(
-    record: &'a Record,
-    ask: &'a Ask,
-    choice: &'a Choice,
+    record: &'a JournalContents,
+    ask: &'a StackRequest,
+    choice: &'a StackConfig,
     here: &dyn Host,
-) -> Order<'a> {
-    Order {
+) -> StackPlanInput<'a> {
+    StackPlanInput {
         id: &record.header.id,
         choice,
         size_bytes: ask.size_bytes,
@@ -652,16 +677,16 @@ pub(super) fn order_of<'a>(
 }
 
 /// What is wrong with what one step made.
-fn problem(id: &str, made: &Action, host: &mut dyn Host) -> Option<String> {
+fn problem(id: &str, made: &PlanAction, host: &mut dyn Host) -> Option<String> {
     match made {
-        Action::Start { cmd, mark, log, .. } if host.marked(mark).is_empty() => {
+        PlanAction::Start { cmd, mark, log, .. } if host.marked(mark).is_empty() => {
             Some(format!("{} has ended; see {log}", served_by(cmd)))
         }
         // One that lives and lets nobody in any more serves no longer than who is connected stays.
-        Action::Start {
+        PlanAction::Start {
             cmd,
             log,
-            ready: Ready::Succeeds(ask),
+            ready: PlanReadinessCheck::Succeeds(ask),
             ..
         } if ask.program == "nbdinfo" => match host.answer(id, ask) {
             Err(HostError::Failed { .. }) => Some(format!(
@@ -670,16 +695,18 @@ fn problem(id: &str, made: &Action, host: &mut dyn Host) -> Option<String> {
             )),
             _ => None,
         },
-        look @ Action::MountIs { .. } => host.carry_out(id, look).err().map(|e| e.to_string()),
-        Action::MakeDir(path) if !host.exists(Path::new(path)) => Some(format!("{path} is gone")),
+        look @ PlanAction::MountIs { .. } => host.carry_out(id, look).err().map(|e| e.to_string()),
+        PlanAction::MakeDir(path) if !host.exists(Path::new(path)) => {
+            Some(format!("{path} is gone"))
+        }
         _ => None,
     }
 }
 
 /// The program that serves, which another one may only start.
-fn served_by(cmd: &Cmd) -> &str {
+fn served_by(cmd: &PlanCommand) -> &str {
     match (cmd.program.as_str(), cmd.args.get(1)) {
-        ("timeout", Some(Arg::Text(program))) => program,
+        ("timeout", Some(PlanCommandArg::Text(program))) => program,
         (program, _) => program,
     }
 }

@@ -33,52 +33,54 @@ pub(crate) mod snapshot;
 mod spec;
 pub mod tenant;
 
-pub use change::{ChangeError, Moment, change};
+pub use change::{ChangeError, StackChangeEvent, change};
 pub use client::ClientPlace;
-pub use inventory::{Inventory, Machine};
-pub use manage::{DownError, Status, Up, UpError, down, hold, hold_alone, status, up};
-pub use needs::Needs;
-pub use site::{Place, SiteError, link_of};
-pub use spec::{Choice, SpecError};
+pub use inventory::{NodeInventory, NodeSpec};
+pub use manage::{
+    DownError, StackInstance, StackStatus, UpError, down, hold, hold_alone, status, up,
+};
+pub use needs::StackRequirements;
+pub use site::{SiteError, StackPlacement, link_of};
+pub use spec::{SpecError, StackConfig};
 
-use plimsoll_core::plan::{Made, Plan, Site};
-use plimsoll_core::settings::{Setting, Settings};
+use plimsoll_core::plan::{Plan, StackNodes, StackOutputs};
+use plimsoll_core::settings::{SettingDefinition, SettingValues};
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::host::Hosts;
-use crate::journal::Record;
+use crate::host::HostResolver;
+use crate::journal::JournalContents;
 
 /// All stacks, in the order in which they are listed.
-pub const ALL: &[&dyn Stack] = &[
-    &local::Local,
-    &nbd::NbdDisk,
-    &iscsi::Iscsi,
-    &nvmetcp::NvmeTcp,
-    &nfs::Nfs,
+pub const ALL: &[&dyn StackRecipe] = &[
+    &local::LocalStack,
+    &nbd::NbdStack,
+    &iscsi::IscsiStack,
+    &nvmetcp::NvmeTcpStack,
+    &nfs::NfsStack,
     &raid::RAID1,
     &raid::RAID5,
     &raid::RAID10,
-    &gluster::Gluster,
-    &drbd::Drbd,
-    &ceph::Ceph,
-    &lustre::Lustre,
-    &san::San,
-    &own::Own,
+    &gluster::GlusterStack,
+    &drbd::DrbdStack,
+    &ceph::CephStack,
+    &lustre::LustreStack,
+    &san::SanStack,
+    &own::OwnStack,
 ];
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[&dyn Layer] = &[&tenant::Tenant, &crypt::Crypt];
+pub const LAYERS: &[&dyn LayerRecipe] = &[&tenant::TenantLayer, &crypt::CryptLayer];
 
 /// A stack by its name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Stack> {
+pub fn find(name: &str) -> Option<&'static dyn StackRecipe> {
     ALL.iter().copied().find(|stack| stack.name() == name)
 }
 
 /// A layer by its name.
 #[must_use]
-pub fn find_layer(name: &str) -> Option<&'static dyn Layer> {
+pub fn find_layer(name: &str) -> Option<&'static dyn LayerRecipe> {
     LAYERS.iter().copied().find(|layer| layer.name() == name)
 }
 
@@ -105,7 +107,7 @@ const SPARE_BYTES: u64 = 512 << 20;
 
 /// What the user may choose besides the stack itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct StackUpOptions {
     /// Where the image files lie: this disk is what is measured in the end.
     pub base_dir: PathBuf,
     /// Size of each server's disk.
@@ -113,14 +115,14 @@ pub struct Options {
     /// TCP ports of the loopback address are taken from here on, passing over those in use.
     pub first_port: u16,
     /// Where the servers are; the stack's own choice when `None`.
-    pub place: Option<Place>,
+    pub place: Option<StackPlacement>,
 }
 
-impl Options {
+impl StackUpOptions {
     /// 2 GiB per server, ports from 13260, the stack's own place.
     #[must_use]
     pub fn new(base_dir: PathBuf) -> Self {
-        Options {
+        StackUpOptions {
             base_dir,
             size_bytes: 2 << 30,
             first_port: 13_260,
@@ -131,33 +133,33 @@ impl Options {
 
 /// How many nodes and ports a stack takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct StackFootprint {
     /// Servers.
     pub servers: u16,
     /// TCP ports of each, where they share an address.
     pub ports: u16,
     /// Where the servers are when nobody says.
-    pub place: Place,
+    pub place: StackPlacement,
 }
 
 /// What a recipe works from.
 #[derive(Debug, Clone)]
-pub struct Order<'a> {
+pub struct StackPlanInput<'a> {
     /// Identifier of the journal: lower-case letters, digits and `-`.
     pub id: &'a str,
     /// What was chosen.
-    pub choice: &'a Choice,
+    pub choice: &'a StackConfig,
     /// Size of each server's disk.
     pub size_bytes: u64,
     /// The nodes.
-    pub site: &'a Site,
+    pub site: &'a StackNodes,
     /// Whether the client's kernel can mount NFS, and has what helps it.
     pub kernel_has_nfs: bool,
     /// Whether the client's kernel has RAID arrays of its own, and what makes them.
     pub kernel_has_md: bool,
 }
 
-impl Order<'_> {
+impl StackPlanInput<'_> {
     /// The marked directory of the stack on the client. Servers on the same machine may use it too.
     #[must_use]
     pub fn dir(&self) -> String {
@@ -179,26 +181,30 @@ impl Order<'_> {
 
     /// The settings of the base.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SettingValues {
         &self.choice.settings
     }
 }
 
 /// Why a stack cannot be made here: everything that is missing, each with what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmet(pub Vec<String>);
+pub struct PreconditionError(pub Vec<String>);
 
-impl fmt::Display for Unmet {
+impl fmt::Display for PreconditionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join("; "))
     }
 }
 
-impl std::error::Error for Unmet {}
+impl std::error::Error for PreconditionError {}
 
 /// Fails when one of these settings is given although it says something of another kind of the stack, so
 /// that nothing is named after what it is not.
-fn not_given(settings: &Settings, names: &[&str], is_for: &str) -> Result<(), Unmet> {
+fn not_given(
+    settings: &SettingValues,
+    names: &[&str],
+    is_for: &str,
+) -> Result<(), PreconditionError> {
     let given = names.iter().filter(|name| settings.is_given(name));
     let unmet: Vec<String> = given
         .map(|name| format!("{name}={} is for {is_for}", settings.text(name)))
@@ -206,22 +212,22 @@ fn not_given(settings: &Settings, names: &[&str], is_for: &str) -> Result<(), Un
     if unmet.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(unmet))
+        Err(PreconditionError(unmet))
     }
 }
 
 /// One step of the ladder from the bare disk to the whole stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rung {
+pub struct StackLadderRung {
     /// What it adds: `disk`, `export`, `transport`, `redundancy`, `tenant`.
     pub adds: String,
-    /// The stack up to here, as [`Choice::parse`] reads it.
+    /// The stack up to here, as [`StackConfig::parse`] reads it.
     pub stack: String,
 }
 
-impl Rung {
+impl StackLadderRung {
     fn new(adds: &str, stack: impl Into<String>) -> Self {
-        Rung {
+        StackLadderRung {
             adds: adds.into(),
             stack: stack.into(),
         }
@@ -230,7 +236,7 @@ impl Rung {
 
 /// What is done with a stack that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb<'a> {
+pub enum StackChange<'a> {
     /// Nodes are added, and the data spread over all.
     Grow,
     /// A node goes: the last one.
@@ -247,23 +253,23 @@ pub enum Verb<'a> {
     Replace(&'a str),
 }
 
-impl Verb<'_> {
+impl StackChange<'_> {
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Verb::Grow => "grow",
-            Verb::Degrade => "degrade",
-            Verb::Rebuild => "rebuild",
-            Verb::Scrub => "scrub",
-            Verb::Snapshot => "snapshot",
-            Verb::Switch => "switch",
-            Verb::Replace(_) => "replace",
+            StackChange::Grow => "grow",
+            StackChange::Degrade => "degrade",
+            StackChange::Rebuild => "rebuild",
+            StackChange::Scrub => "scrub",
+            StackChange::Snapshot => "snapshot",
+            StackChange::Switch => "switch",
+            StackChange::Replace(_) => "replace",
         }
     }
 }
 
-impl fmt::Display for Verb<'_> {
+impl fmt::Display for StackChange<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -283,7 +289,7 @@ pub(crate) const ANYBODY: &str = "whoever reaches its servers' ports reads and w
      ask nobody for a secret, so their network must be the lab's own";
 
 /// A recipe.
-pub trait Stack: fmt::Debug + Sync {
+pub trait StackRecipe: fmt::Debug + Sync {
     /// Its name: lower-case letters and digits.
     fn name(&self) -> &'static str;
 
@@ -291,7 +297,7 @@ pub trait Stack: fmt::Debug + Sync {
     fn about(&self) -> &'static str;
 
     /// What can be set.
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         &[]
     }
 
@@ -299,35 +305,35 @@ pub trait Stack: fmt::Debug + Sync {
     ///
     /// # Errors
     /// When the settings do not go together.
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet>;
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError>;
 
     /// Whether its servers must be machines of an inventory: what serves is their kernel, and a kernel
     /// does it for one at a time.
-    fn needs_machines(&self, _choice: &Choice) -> bool {
+    fn needs_machines(&self, _choice: &StackConfig) -> bool {
         false
     }
 
     /// What must be on the client before it can be planned.
-    fn needs(&self, choice: &Choice) -> Needs;
+    fn needs(&self, choice: &StackConfig) -> StackRequirements;
 
     /// What must be on each server.
-    fn server_needs(&self, _choice: &Choice) -> Needs {
-        Needs::default()
+    fn server_needs(&self, _choice: &StackConfig) -> StackRequirements {
+        StackRequirements::default()
     }
 
     /// The steps, and what they make. Steps that make the nodes themselves are not among them.
     ///
     /// # Errors
     /// When the settings and the machines do not allow it.
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet>;
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError>;
 
     /// What must be on a machine that becomes one more client; `None` where only one machine can be.
-    fn client_needs(&self, _choice: &Choice) -> Option<Needs> {
+    fn client_needs(&self, _choice: &StackConfig) -> Option<StackRequirements> {
         None
     }
 
     /// Whether only one machine at a time can be such a client.
-    fn has_one_client(&self, _choice: &Choice) -> bool {
+    fn has_one_client(&self, _choice: &StackConfig) -> bool {
         false
     }
 
@@ -336,8 +342,15 @@ pub trait Stack: fmt::Debug + Sync {
     ///
     /// # Errors
     /// When it can have one only, or the machine does not allow it.
-    fn client(&self, _order: &Order<'_>, _place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
-        Err(Unmet(vec![format!("{} has one client only", self.name())]))
+    fn client(
+        &self,
+        _order: &StackPlanInput<'_>,
+        _place: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        Err(PreconditionError(vec![format!(
+            "{} has one client only",
+            self.name()
+        )]))
     }
 
     /// The steps of a change of it while it is up, and what it is made of afterwards. `record` is
@@ -350,11 +363,11 @@ pub trait Stack: fmt::Debug + Sync {
     /// When it cannot be done, or not in this state.
     fn change(
         &self,
-        verb: Verb<'_>,
-        _order: &Order<'_>,
-        _record: &Record,
-    ) -> Result<(Plan, Made), Unmet> {
-        Err(Unmet(vec![format!(
+        verb: StackChange<'_>,
+        _order: &StackPlanInput<'_>,
+        _record: &JournalContents,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        Err(PreconditionError(vec![format!(
             "{} has nothing to {verb}: it is a matter of stacks with several nodes",
             self.name()
         )]))
@@ -362,40 +375,45 @@ pub trait Stack: fmt::Debug + Sync {
 
     /// What it lacks of what makes it safe, although it serves: copies, disks, servers. Those whose
     /// processes are gone are known without it.
-    fn lacks(&self, _order: &Order<'_>, _record: &Record, _hosts: &mut dyn Hosts) -> Vec<String> {
+    fn lacks(
+        &self,
+        _order: &StackPlanInput<'_>,
+        _record: &JournalContents,
+        _hosts: &mut dyn HostResolver,
+    ) -> Vec<String> {
         Vec::new()
     }
 
     /// What the last reading of everything ([`Verb::Scrub`]) found.
     fn scrubbed(
         &self,
-        _order: &Order<'_>,
-        _record: &Record,
-        _hosts: &mut dyn Hosts,
+        _order: &StackPlanInput<'_>,
+        _record: &JournalContents,
+        _hosts: &mut dyn HostResolver,
     ) -> Option<ScrubCount> {
         None
     }
 
     /// What its servers on other machines let in from the network unasked; `None` where they ask for a
     /// secret.
-    fn lets_in(&self, _choice: &Choice) -> Option<&'static str> {
+    fn lets_in(&self, _choice: &StackConfig) -> Option<&'static str> {
         None
     }
 
     /// How many nodes are added when it grows.
-    fn growth(&self, _choice: &Choice) -> u16 {
+    fn growth(&self, _choice: &StackConfig) -> u16 {
         1
     }
 
     /// The ladder to this stack without layers, from below; the last rung is the stack itself.
-    fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        let whole = Rung::new(self.name(), choice.parts.base.to_string());
-        vec![Rung::new("disk", "local"), whole]
+    fn rungs(&self, choice: &StackConfig) -> Vec<StackLadderRung> {
+        let whole = StackLadderRung::new(self.name(), choice.parts.base.to_string());
+        vec![StackLadderRung::new("disk", "local"), whole]
     }
 }
 
 /// Something that is put over a stack.
-pub trait Layer: fmt::Debug + Sync {
+pub trait LayerRecipe: fmt::Debug + Sync {
     /// Its name: lower-case letters and digits.
     fn name(&self) -> &'static str;
 
@@ -403,7 +421,7 @@ pub trait Layer: fmt::Debug + Sync {
     fn about(&self) -> &'static str;
 
     /// What can be set.
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         &[]
     }
 
@@ -413,7 +431,7 @@ pub trait Layer: fmt::Debug + Sync {
     }
 
     /// What must be on the client before it can be planned.
-    fn needs(&self, settings: &Settings) -> Needs;
+    fn needs(&self, settings: &SettingValues) -> StackRequirements;
 
     /// Adds its steps, and makes what it makes of what is below. A layer that the stack builds in
     /// itself adds nothing here.
@@ -423,8 +441,8 @@ pub trait Layer: fmt::Debug + Sync {
     fn add(
         &self,
         plan: &mut Plan,
-        made: &mut Made,
-        order: &Order<'_>,
-        settings: &Settings,
-    ) -> Result<(), Unmet>;
+        made: &mut StackOutputs,
+        order: &StackPlanInput<'_>,
+        settings: &SettingValues,
+    ) -> Result<(), PreconditionError>;
 }

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use super::Unmet;
+use super::PreconditionError;
 use crate::host::{Host, remedy_of};
 
 /// What a stack needs of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct StackRequirements {
     /// Programs.
     pub programs: Vec<&'static str>,
     /// Modules of qemu, by the names of their files.
@@ -23,10 +23,10 @@ pub struct Needs {
     pub root: bool,
 }
 
-impl Needs {
+impl StackRequirements {
     /// Both together, each thing once.
     #[must_use]
-    pub fn and(mut self, other: Needs) -> Needs {
+    pub fn and(mut self, other: StackRequirements) -> StackRequirements {
         fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
             for one in more {
                 if !all.contains(&one) {
@@ -47,7 +47,7 @@ impl Needs {
     ///
     /// # Errors
     /// When something is.
-    pub fn check(&self, host: &dyn Host) -> Result<(), Unmet> {
+    pub fn check(&self, host: &dyn Host) -> Result<(), PreconditionError> {
         let mut missing = Vec::new();
         let programs = self.programs.iter();
         let programs = programs.filter(|name| host.find_program(name).is_none());
@@ -90,7 +90,7 @@ impl Needs {
         if missing.is_empty() {
             Ok(())
         } else {
-            Err(Unmet(missing))
+            Err(PreconditionError(missing))
         }
     }
 }
@@ -98,12 +98,12 @@ impl Needs {
 #[cfg(test)]
 mod tests {
     use crate::host::FakeHost;
-    use crate::stacks::Choice;
+    use crate::stacks::StackConfig;
 
     #[test]
     fn a_missing_program_or_module_is_named_with_its_package() {
-        let choice = Choice::parse("iscsi").unwrap();
-        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::Place::Here);
+        let choice = StackConfig::parse("iscsi").unwrap();
+        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::StackPlacement::Here);
         needs.check(&FakeHost::new()).unwrap();
         for (name, package) in [("tgtd", "tgt"), ("block-iscsi.so", "qemu-block-extra")] {
             let mut host = FakeHost::new();
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn too_few_open_files_are_refused_with_the_limit_and_the_need() {
-        let choice = Choice::parse("gluster").unwrap();
-        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::Place::Here);
+        let choice = StackConfig::parse("gluster").unwrap();
+        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::StackPlacement::Here);
         let mut host = FakeHost::new();
         for (limit, refused) in [(16, true), (64, true), (1024, false), (65_536, false)] {
             host.open_files = Some(limit);
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn what_one_package_brings_is_said_once() {
-        let choice = Choice::parse("lustre(files)").unwrap();
-        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::Place::Here);
+        let choice = StackConfig::parse("lustre(files)").unwrap();
+        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::StackPlacement::Here);
         let mut host = FakeHost::new();
         for name in ["lfs", "lctl", "mount.lustre", "mkfs.lustre"] {
             host.missing.insert(name.into());

@@ -13,60 +13,64 @@ pub(super) mod file_system;
 pub(super) mod iscsi;
 pub(super) mod nbd;
 
-use plimsoll_core::plan::{self, Action, Cmd, HERE, Plan, Proof, Ready, Server};
-use plimsoll_core::settings::{Setting, Unit};
+use plimsoll_core::plan::{
+    self, HERE, Plan, PlanAction, PlanCommand, PlanReadinessCheck, StackSelfTest, StackServer,
+};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 use plimsoll_core::units::{self, Nanos};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use super::{MIN_SIZE_BYTES, Needs, Order, SPARE_BYTES, Unmet};
-use chain::{Chain, SECTOR_BYTES};
+use super::{MIN_SIZE_BYTES, PreconditionError, SPARE_BYTES, StackPlanInput, StackRequirements};
+use chain::{ClientDiskChain, SECTOR_BYTES};
 pub(super) use file_system::{add_mount, add_mount_of};
 
 /// What a stack of such nodes needs on the client, besides the programs of its file system.
-pub(super) fn needs(transport: &Transport, programs: &[&'static str]) -> Needs {
-    let own = Needs {
+pub(super) fn needs(transport: &ExportTransport, programs: &[&'static str]) -> StackRequirements {
+    let own = StackRequirements {
         programs: ["mount"].iter().chain(programs).copied().collect(),
         qemu_modules: match transport {
-            Transport::Iscsi(_) => vec!["block-iscsi.so"],
-            Transport::Nbd(_) => vec![],
+            ExportTransport::Iscsi(_) => vec!["block-iscsi.so"],
+            ExportTransport::Nbd(_) => vec![],
         },
-        ..Needs::default()
+        ..StackRequirements::default()
     };
     chain::needs().and(own)
 }
 
 /// What such a node needs where it serves from.
-pub(super) fn server_needs(transport: &Transport) -> Needs {
+pub(super) fn server_needs(transport: &ExportTransport) -> StackRequirements {
     let programs = match transport {
-        Transport::Iscsi(_) => &["tgtd", "tgtadm"][..],
-        Transport::Nbd(_) => &["nbdkit", "nbdinfo", "timeout"],
+        ExportTransport::Iscsi(_) => &["tgtd", "tgtadm"][..],
+        ExportTransport::Nbd(_) => &["nbdkit", "nbdinfo", "timeout"],
     };
-    Needs {
+    StackRequirements {
         programs: programs
             .iter()
             .chain(&["fallocate", "setsid"])
             .copied()
             .collect(),
-        ..Needs::default()
+        ..StackRequirements::default()
     }
 }
 
 /// How long a client waits for a server that is gone, as a setting.
-pub(super) const FAIL_AFTER: Setting = Setting {
+pub(super) const FAIL_AFTER: SettingDefinition = SettingDefinition {
     name: "fail_after",
-    unit: Unit::Time,
+    unit: SettingUnit::Time,
     default: "30s",
     help: "time without its server after which the disk fails instead of waiting, from 1s to 1h",
 };
 
 /// Reads that setting, in whole seconds.
-pub(super) fn fail_after_s(settings: &plimsoll_core::settings::Settings) -> Result<u32, Unmet> {
+pub(super) fn fail_after_s(
+    settings: &plimsoll_core::settings::SettingValues,
+) -> Result<u32, PreconditionError> {
     let asked = settings.time("fail_after");
     let seconds = asked.0.div_ceil(Nanos::SECOND.0);
     match u32::try_from(seconds) {
         Ok(seconds @ 1..=3600) => Ok(seconds),
-        _ => Err(Unmet(vec![format!(
+        _ => Err(PreconditionError(vec![format!(
             "fail_after is {asked}, and it is from 1s to 1h"
         )])),
     }
@@ -82,12 +86,12 @@ const SOCKET_NAME: &str = "/tgt0.sock.0";
 const SIZE_STEP_BYTES: u64 = 1 << 20;
 
 /// Checks the path of a stack's directory, which stands in the middle of other texts.
-pub(super) fn check_path(path: &str) -> Result<(), Unmet> {
+pub(super) fn check_path(path: &str) -> Result<(), PreconditionError> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if Path::new(path).is_absolute() && path.chars().all(is_safe) {
         return Ok(());
     }
-    Err(Unmet(vec![format!(
+    Err(PreconditionError(vec![format!(
         "the path {path} stands in option lists and addresses, so it must be absolute and \
          made of letters, digits and /._-+@ only; choose another base directory"
     )]))
@@ -104,7 +108,7 @@ pub(super) fn check_sockets(path: &str) -> Option<String> {
 }
 
 /// Checks what all stacks of disks on this machine have in common.
-pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
+pub(super) fn check(order: &StackPlanInput<'_>) -> Result<(), PreconditionError> {
     let path = order.dir();
     let mut unmet = check_path(&path).map_or_else(|unmet| unmet.0, |()| Vec::new());
     unmet.extend(check_sockets(&path));
@@ -124,12 +128,15 @@ pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
     if unmet.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(unmet))
+        Err(PreconditionError(unmet))
     }
 }
 
 /// Checks the size of the disks, and the room for so many of them on one machine.
-pub(super) fn check_size(order: &Order<'_>, disks: usize) -> Result<(), Unmet> {
+pub(super) fn check_size(
+    order: &StackPlanInput<'_>,
+    disks: usize,
+) -> Result<(), PreconditionError> {
     let size = order.size_bytes;
     let mut unmet = Vec::new();
     if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
@@ -143,17 +150,20 @@ pub(super) fn check_size(order: &Order<'_>, disks: usize) -> Result<(), Unmet> {
     if unmet.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(unmet))
+        Err(PreconditionError(unmet))
     }
 }
 
 /// Checks the room for one more node, the last of those in the order.
-pub(super) fn check_room(order: &Order<'_>, nodes: usize) -> Result<(), Unmet> {
-    room(order, nodes).map_or(Ok(()), |missing| Err(Unmet(vec![missing])))
+pub(super) fn check_room(
+    order: &StackPlanInput<'_>,
+    nodes: usize,
+) -> Result<(), PreconditionError> {
+    room(order, nodes).map_or(Ok(()), |missing| Err(PreconditionError(vec![missing])))
 }
 
 /// What is missing of the room for so many nodes.
-pub(super) fn room(order: &Order<'_>, nodes: usize) -> Option<String> {
+pub(super) fn room(order: &StackPlanInput<'_>, nodes: usize) -> Option<String> {
     let size = order.size_bytes;
     let needed = size
         .saturating_mul(nodes as u64)
@@ -175,16 +185,16 @@ pub(super) fn room(order: &Order<'_>, nodes: usize) -> Option<String> {
 
 /// How the disk gets to the client.
 #[derive(Debug)]
-pub(super) enum Transport {
+pub(super) enum ExportTransport {
     /// iSCSI.
-    Iscsi(iscsi::Iscsi),
+    Iscsi(iscsi::IscsiExportOptions),
     /// NBD.
-    Nbd(nbd::Nbd),
+    Nbd(nbd::NbdExportOptions),
 }
 
 /// One node of a stack.
 #[derive(Debug)]
-pub(super) struct Node<'a> {
+pub(super) struct ExportedDisk<'a> {
     /// The stack's directory on the client.
     dir: &'a str,
     /// The stack's directory where it serves from.
@@ -192,18 +202,18 @@ pub(super) struct Node<'a> {
     /// Number in the stack, from 0.
     number: u16,
     /// Where it serves from.
-    server: &'a plan::Node,
+    server: &'a plan::PlanNode,
     /// Size of its disk.
     size_bytes: u64,
     /// Identifier of the journal.
     id: &'a str,
-    transport: &'a Transport,
+    transport: &'a ExportTransport,
 }
 
-impl Node<'_> {
+impl ExportedDisk<'_> {
     /// The way from its client to a block device.
-    fn chain(&self) -> Chain<'_> {
-        Chain {
+    fn chain(&self) -> ClientDiskChain<'_> {
+        ClientDiskChain {
             dir: self.dir,
             id: self.id,
             number: self.number,
@@ -228,8 +238,8 @@ impl Node<'_> {
 
     fn server_program(&self) -> &'static str {
         match self.transport {
-            Transport::Iscsi(_) => "tgtd",
-            Transport::Nbd(_) => "nbdkit",
+            ExportTransport::Iscsi(_) => "tgtd",
+            ExportTransport::Nbd(_) => "nbdkit",
         }
     }
 
@@ -255,13 +265,13 @@ impl Node<'_> {
     pub(super) fn add_to(&self, plan: &mut Plan) {
         let image = self.image();
         let size = self.size_bytes.to_string();
-        let reserve = Cmd::new("fallocate", ["--length".into(), size, image.clone()]);
-        let remove = Some(Action::RemoveFile(image));
+        let reserve = PlanCommand::new("fallocate", ["--length".into(), size, image.clone()]);
+        let remove = Some(PlanAction::RemoveFile(image));
         let why = "reserve the image file";
-        plan.step_on(&self.server.name, why, Action::Run(reserve), remove);
+        plan.step_on(&self.server.name, why, PlanAction::Run(reserve), remove);
         match self.transport {
-            Transport::Iscsi(settings) => settings.add_secret(self, plan),
-            Transport::Nbd(settings) => settings.add_key(self, plan),
+            ExportTransport::Iscsi(settings) => settings.add_secret(self, plan),
+            ExportTransport::Nbd(settings) => settings.add_key(self, plan),
         }
         self.add_server(plan);
         self.add_client(plan);
@@ -275,7 +285,7 @@ impl Node<'_> {
         let file = self.device_file();
         plan.step(
             "detach the loop device",
-            Action::DetachLoop(file.clone()),
+            PlanAction::DetachLoop(file.clone()),
             None,
         );
         for (why, name) in [
@@ -283,9 +293,9 @@ impl Node<'_> {
             ("end the client", "qsd"),
         ] {
             let mark = self.mark(name);
-            plan.step(why, Action::Stop { mark }, None);
+            plan.step(why, PlanAction::Stop { mark }, None);
         }
-        plan.step("see that the file is free", Action::Unmount(file), None);
+        plan.step("see that the file is free", PlanAction::Unmount(file), None);
         self.add_forgetting(plan);
         self.add_server(plan);
         self.add_client(plan);
@@ -296,26 +306,32 @@ impl Node<'_> {
     pub(super) fn add_forgetting(&self, plan: &mut Plan) {
         for (name, suffix) in [("nbd", ".sock"), ("watch", ".ready")] {
             let path = self.path(name, suffix);
-            plan.step("forget an old client", Action::RemoveFile(path), None);
+            plan.step("forget an old client", PlanAction::RemoveFile(path), None);
         }
     }
 
     /// What takes the node away as if its machine had lost its power, and what is left of the
     /// client with it, so that nobody waits for it.
-    pub(super) fn lose(&self) -> Vec<(String, Action)> {
+    pub(super) fn lose(&self) -> Vec<(String, PlanAction)> {
         let mut lose = Vec::new();
-        if matches!(self.transport, Transport::Iscsi(_)) {
+        if matches!(self.transport, ExportTransport::Iscsi(_)) {
             let mark = self.mark("watch");
-            lose.push((HERE.into(), Action::Stop { mark }));
+            lose.push((HERE.into(), PlanAction::Stop { mark }));
         }
         let mark = self.server_mark();
-        lose.push((self.server.name.clone(), Action::Stop { mark }));
+        lose.push((self.server.name.clone(), PlanAction::Stop { mark }));
         let mark = self.mark("qsd");
-        lose.push((HERE.into(), Action::Stop { mark }));
+        lose.push((HERE.into(), PlanAction::Stop { mark }));
         lose
     }
 
-    fn start_server(&self, plan: &mut Plan, why: &str, cmd: Cmd, ready: Ready) {
+    fn start_server(
+        &self,
+        plan: &mut Plan,
+        why: &str,
+        cmd: PlanCommand,
+        ready: PlanReadinessCheck,
+    ) {
         let place = (&*self.server.name, &*self.server_dir);
         let what = (why, self.server_program());
         self.chain().start_on(plan, place, what, cmd, ready);
@@ -323,19 +339,19 @@ impl Node<'_> {
 
     fn add_server(&self, plan: &mut Plan) {
         match self.transport {
-            Transport::Iscsi(settings) => settings.add_target(self, plan),
-            Transport::Nbd(settings) => settings.add_server(self, plan),
+            ExportTransport::Iscsi(settings) => settings.add_target(self, plan),
+            ExportTransport::Nbd(settings) => settings.add_server(self, plan),
         }
     }
 
     fn add_client(&self, plan: &mut Plan) {
         let (objects, disk) = match self.transport {
-            Transport::Iscsi(settings) => settings.client(self),
-            Transport::Nbd(settings) => settings.client(self),
+            ExportTransport::Iscsi(settings) => settings.client(self),
+            ExportTransport::Nbd(settings) => settings.client(self),
         };
         self.chain().add_client(plan, objects, &disk);
-        if let Transport::Iscsi(settings) = self.transport {
-            let portal = iscsi::Iscsi::portal(self);
+        if let ExportTransport::Iscsi(settings) = self.transport {
+            let portal = iscsi::IscsiExportOptions::portal(self);
             self.chain()
                 .add_watchdog(plan, &portal, settings.fail_after_s);
         }
@@ -343,15 +359,15 @@ impl Node<'_> {
 
     fn add_loop(&self, plan: &mut Plan) {
         let sector_bytes = match self.transport {
-            Transport::Iscsi(settings) => settings.sector_bytes,
-            Transport::Nbd(_) => SECTOR_BYTES,
+            ExportTransport::Iscsi(settings) => settings.sector_bytes,
+            ExportTransport::Nbd(_) => SECTOR_BYTES,
         };
         self.chain().add_loop(plan, self.size_bytes, sector_bytes);
     }
 
     /// That a flush of the client reaches its disk.
-    pub(super) fn flushes(&self) -> Proof {
-        Proof::Flushes {
+    pub(super) fn flushes(&self) -> StackSelfTest {
+        StackSelfTest::Flushes {
             node: self.server.name.clone(),
             dir: self.server_dir.clone(),
         }
@@ -360,9 +376,9 @@ impl Node<'_> {
     /// Adds the look at its port before anything is made.
     pub(super) fn add_port(&self, plan: &mut Plan) {
         // NBD has a socket there.
-        if !self.server.has_network() && matches!(self.transport, Transport::Iscsi(_)) {
+        if !self.server.has_network() && matches!(self.transport, ExportTransport::Iscsi(_)) {
             let why = "use the port of the iSCSI target";
-            plan.step(why, Action::PortFree(self.server.first_port), None);
+            plan.step(why, PlanAction::PortFree(self.server.first_port), None);
         }
     }
 
@@ -376,11 +392,11 @@ impl Node<'_> {
 
 /// The nodes of an order.
 pub(super) fn all<'a>(
-    order: &'a Order<'_>,
+    order: &'a StackPlanInput<'_>,
     dir: &'a str,
-    transport: &'a Transport,
-) -> Vec<Node<'a>> {
-    let node = |(number, server): (u16, &'a plan::Node)| Node {
+    transport: &'a ExportTransport,
+) -> Vec<ExportedDisk<'a>> {
+    let node = |(number, server): (u16, &'a plan::PlanNode)| ExportedDisk {
         dir,
         server_dir: order.dir_on(&server.dir),
         number,
@@ -393,7 +409,7 @@ pub(super) fn all<'a>(
 }
 
 /// Adds the looks before anything is made, the directory, and the nodes themselves.
-pub(super) fn begin(plan: &mut Plan, nodes: &[Node<'_>], dir: &str) {
+pub(super) fn begin(plan: &mut Plan, nodes: &[ExportedDisk<'_>], dir: &str) {
     for node in nodes {
         node.add_port(plan);
     }
@@ -405,8 +421,8 @@ pub(super) fn begin(plan: &mut Plan, nodes: &[Node<'_>], dir: &str) {
 }
 
 /// The servers that are watched.
-pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
-    let server = |node: &Node<'_>| Server {
+pub(super) fn servers(nodes: &[ExportedDisk<'_>]) -> Vec<StackServer> {
+    let server = |node: &ExportedDisk<'_>| StackServer {
         name: node.name(),
         node: node.server.name.clone(),
         marks: vec![node.server_mark()],
@@ -418,7 +434,7 @@ pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
 
 /// Who may use what a server exports to addresses: this machine alone where the server is one of its
 /// processes; else the server's network, since the load may come from any machine of it.
-pub(super) fn clients_of(order: &Order<'_>, server: &plan::Node) -> Vec<String> {
+pub(super) fn clients_of(order: &StackPlanInput<'_>, server: &plan::PlanNode) -> Vec<String> {
     let client = &order.site.client.address;
     if server.reach.is_this_machine() {
         return vec![client.clone()];
@@ -437,14 +453,14 @@ pub(super) fn clients_of(order: &Order<'_>, server: &plan::Node) -> Vec<String> 
 
 /// Adds the directory of a stack on this machine.
 pub(super) fn add_dir(plan: &mut Plan, dir: &str) {
-    let undo = Some(Action::RemoveDir(dir.into()));
+    let undo = Some(PlanAction::RemoveDir(dir.into()));
     let why = "make the directory of the stack";
-    plan.step(why, Action::MakeDir(dir.into()), undo);
+    plan.step(why, PlanAction::MakeDir(dir.into()), undo);
 }
 
 /// Adds the directory of a stack where a node serves from.
-pub(super) fn add_dir_on(plan: &mut Plan, node: &plan::Node, dir: &str) {
-    let undo = Some(Action::RemoveDir(dir.into()));
+pub(super) fn add_dir_on(plan: &mut Plan, node: &plan::PlanNode, dir: &str) {
+    let undo = Some(PlanAction::RemoveDir(dir.into()));
     let why = "make the directory of the node";
-    plan.step_on(&node.name, why, Action::MakeDir(dir.into()), undo);
+    plan.step_on(&node.name, why, PlanAction::MakeDir(dir.into()), undo);
 }

@@ -9,13 +9,18 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-pub use file::Definition;
+pub use file::OwnStackSpec;
 
-use plimsoll_core::plan::{self, Action, Cmd, Made, Plan, Ready, Server};
-use plimsoll_core::settings::{Setting, Unit};
+use plimsoll_core::plan::{
+    self, Plan, PlanAction, PlanCommand, PlanReadinessCheck, StackOutputs, StackServer,
+};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 
-use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, node};
-use file::Entry;
+use super::{
+    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
+    StackPlanInput, StackRecipe, StackRequirements, node,
+};
+use file::OwnStackStepSpec;
 
 /// Name of the stack, and of the setting that names its file.
 pub(super) const NAME: &str = "own";
@@ -23,23 +28,23 @@ pub(super) const FILE: &str = "file";
 
 /// The stack `own`.
 #[derive(Debug)]
-pub struct Own;
+pub struct OwnStack;
 
-const SETTINGS: &[Setting] = &[Setting {
+const SETTINGS: &[SettingDefinition] = &[SettingDefinition {
     name: FILE,
-    unit: Unit::Text,
+    unit: SettingUnit::Text,
     default: "",
     help: "the file that describes it: its absolute path",
 }];
 
-fn definition(choice: &Choice) -> Result<&Definition, Unmet> {
+fn definition(choice: &StackConfig) -> Result<&OwnStackSpec, PreconditionError> {
     choice.own.as_deref().ok_or_else(|| {
         let text = "a stack of your own is named by its file: plimsoll stack up ./mine.toml";
-        Unmet(vec![text.into()])
+        PreconditionError(vec![text.into()])
     })
 }
 
-impl Stack for Own {
+impl StackRecipe for OwnStack {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -48,25 +53,25 @@ impl Stack for Own {
         "a stack of your own, from a file with its commands: plimsoll stack up ./mine.toml"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let definition = definition(choice)?;
-        Ok(Shape {
+        Ok(StackFootprint {
             servers: definition.nodes(),
             ports: definition.ports(),
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn needs(&self, _: &Choice) -> Needs {
+    fn needs(&self, _: &StackConfig) -> StackRequirements {
         // Its programs are looked for by name; whether it takes root is told by them.
-        Needs::default()
+        StackRequirements::default()
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         let definition = definition(order.choice)?;
         let mut plan = Plan::default();
         let mut servers = Vec::new();
@@ -78,48 +83,48 @@ impl Stack for Own {
         }
         for (number, step) in definition.step.iter().enumerate() {
             let step = step.get_ref();
-            let node = Words::new(order, step.node);
+            let node = OwnStackPlaceholders::new(order, step.node);
             servers.extend(add(&mut plan, order, &node, (number, step))?);
         }
-        let client = Words::new(order, None);
+        let client = OwnStackPlaceholders::new(order, None);
         let mount_dir = client.word(definition.mount_dir.get_ref());
         let file_system = definition.file_system.clone();
         if !file_system.is_empty() {
             let path = mount_dir.clone();
             let file_system = file_system.clone();
-            let is = Action::MountIs {
+            let is = PlanAction::MountIs {
                 path,
                 file_system,
                 sources: Vec::new(),
             };
             plan.step("see the file system mounted", is, None);
         }
-        let made = Made {
+        let made = StackOutputs {
             mount_dir,
             file_system,
             description: definition.description.get_ref().clone(),
             servers,
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
-    fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        vec![Rung::new(NAME, choice.parts.base.to_string())]
+    fn rungs(&self, choice: &StackConfig) -> Vec<StackLadderRung> {
+        vec![StackLadderRung::new(NAME, choice.parts.base.to_string())]
     }
 }
 
 /// What words in braces stand for on one node.
-struct Words<'a> {
-    node: &'a plan::Node,
+struct OwnStackPlaceholders<'a> {
+    node: &'a plan::PlanNode,
     values: [String; file::PLACEHOLDERS.len()],
 }
 
-impl<'a> Words<'a> {
-    fn new(order: &'a Order<'_>, number: Option<u16>) -> Self {
+impl<'a> OwnStackPlaceholders<'a> {
+    fn new(order: &'a StackPlanInput<'_>, number: Option<u16>) -> Self {
         let server = number.and_then(|n| order.site.servers.get(usize::from(n).checked_sub(1)?));
         let node = server.unwrap_or(&order.site.client);
-        Words {
+        OwnStackPlaceholders {
             node,
             values: [
                 order.dir_on(&node.dir),
@@ -137,22 +142,27 @@ impl<'a> Words<'a> {
         })
     }
 
-    fn command(&self, words: &[String]) -> Option<Cmd> {
+    fn command(&self, words: &[String]) -> Option<PlanCommand> {
         let (program, args) = words.split_first()?;
-        Some(Cmd::new(program, args.iter().map(|word| self.word(word))))
+        Some(PlanCommand::new(
+            program,
+            args.iter().map(|word| self.word(word)),
+        ))
     }
 }
 
 /// Adds one step of the file; gives the server it starts.
 fn add(
     plan: &mut Plan,
-    order: &Order<'_>,
-    node: &Words<'_>,
-    (number, step): (usize, &Entry),
-) -> Result<Option<Server>, Unmet> {
+    order: &StackPlanInput<'_>,
+    node: &OwnStackPlaceholders<'_>,
+    (number, step): (usize, &OwnStackStepSpec),
+) -> Result<Option<StackServer>, PreconditionError> {
     let command = |words: &Option<Vec<String>>| node.command(words.as_deref().unwrap_or_default());
     let on = &node.node.name;
-    let limit_s = step.limit_s().map_err(|reason| Unmet(vec![reason]))?;
+    let limit_s = step
+        .limit_s()
+        .map_err(|reason| PreconditionError(vec![reason]))?;
     let check = command(&step.check);
     let mut server = None;
     if let Some(apply) = command(&step.apply) {
@@ -160,35 +170,40 @@ fn add(
             let undo = undo.within_s(limit_s);
             match &check {
                 // What was not made need not be undone, and is not twice.
-                Some(check) => Action::RunIf {
+                Some(check) => PlanAction::RunIf {
                     when: check.clone(),
                     run: undo,
                 },
-                None => Action::Run(undo),
+                None => PlanAction::Run(undo),
             }
         });
-        plan.step_on(on, &step.why, Action::Run(apply.within_s(limit_s)), undo);
+        plan.step_on(
+            on,
+            &step.why,
+            PlanAction::Run(apply.within_s(limit_s)),
+            undo,
+        );
     }
     if let (Some(cmd), Some(ready)) = (command(&step.start), command(&step.ready)) {
         let mark = order.mark(&format!("own{number}"));
-        server = Some(Server {
+        server = Some(StackServer {
             name: cmd.program.rsplit('/').next().unwrap_or_default().into(),
             node: on.clone(),
             marks: vec![mark.clone()],
             asked: None,
             restore: Vec::new(),
         });
-        let start = Action::Start {
+        let start = PlanAction::Start {
             cmd,
             mark: mark.clone(),
             log: format!("{}/own{number}.log", order.dir_on(&node.node.dir)),
-            ready: Ready::Succeeds(ready),
+            ready: PlanReadinessCheck::Succeeds(ready),
         };
-        plan.step_on(on, &step.why, start, Some(Action::Stop { mark }));
+        plan.step_on(on, &step.why, start, Some(PlanAction::Stop { mark }));
     }
     if let Some(check) = check {
         let why = format!("see that it did {}", step.why);
-        plan.step_on(on, &why, Action::Run(check), None);
+        plan.step_on(on, &why, PlanAction::Run(check), None);
     }
     Ok(server)
 }

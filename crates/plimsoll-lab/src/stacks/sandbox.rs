@@ -5,13 +5,13 @@
 //! Not the whole machine: a view has copies of all mounts it shows, and where the machine's own are
 //! not shared with it, what was mounted when the daemon began could not be freed before it ends.
 
-use plimsoll_core::plan::Cmd;
+use plimsoll_core::plan::PlanCommand;
 
 /// What a daemon sees.
 #[derive(Debug)]
-pub(super) struct Sandbox(Vec<String>);
+pub(super) struct DaemonSandbox(Vec<String>);
 
-impl Sandbox {
+impl DaemonSandbox {
     /// The programs and settings of the machine, and its devices.
     pub(super) fn new() -> Self {
         let mut words: Vec<String> = vec!["--cap-add".into(), "ALL".into()];
@@ -20,7 +20,7 @@ impl Sandbox {
         }
         let rest = "--proc /proc --dev-bind /dev /dev --tmpfs /tmp";
         words.extend(rest.split(' ').map(String::from));
-        Sandbox(words)
+        DaemonSandbox(words)
     }
 
     /// Shows a directory at `to`, which can be written.
@@ -43,9 +43,9 @@ impl Sandbox {
         self,
         program: &str,
         args: impl IntoIterator<Item = A>,
-    ) -> Cmd {
+    ) -> PlanCommand {
         let begin = ["--".to_owned(), program.to_owned()];
         let words = self.0.into_iter().chain(begin);
-        Cmd::new("bwrap", words.chain(args.into_iter().map(Into::into)))
+        PlanCommand::new("bwrap", words.chain(args.into_iter().map(Into::into)))
     }
 }

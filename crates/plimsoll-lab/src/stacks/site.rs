@@ -3,30 +3,30 @@
 //!
 //! A place gives the nodes, with what must be known of them, and the steps that make them.
 
-use plimsoll_core::plan::{Action, HERE, Node, Plan, Reach, Site};
+use plimsoll_core::plan::{HERE, NodeTransport, Plan, PlanAction, PlanNode, StackNodes};
 use std::path::Path;
 
-use super::{Choice, Inventory, Options, Shape, Unmet};
-use crate::host::{Host, HostError, Hosts, network};
+use super::{NodeInventory, PreconditionError, StackConfig, StackFootprint, StackUpOptions};
+use crate::host::{Host, HostError, HostResolver, network};
 
 /// What gives the nodes of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StackPlacement {
     /// All servers are processes of this machine, on ports of its loopback address.
     Here,
     /// Each server has a namespace of this machine's network, with an address of its own.
     Namespaces,
     /// Each server is a machine of the user.
-    Inventory(Box<Inventory>),
+    Inventory(Box<NodeInventory>),
 }
 
-impl Place {
+impl StackPlacement {
     /// The place of this name; other machines have none.
     #[must_use]
-    pub fn named(name: &str) -> Option<Place> {
+    pub fn named(name: &str) -> Option<StackPlacement> {
         match name {
-            "here" => Some(Place::Here),
-            "netns" => Some(Place::Namespaces),
+            "here" => Some(StackPlacement::Here),
+            "netns" => Some(StackPlacement::Namespaces),
             _ => None,
         }
     }
@@ -40,28 +40,28 @@ const CLIENT_NUMBER: u16 = 254;
 
 /// The nodes for a stack of this shape.
 pub(super) fn site(
-    place: &Place,
-    choice: &Choice,
-    shape: &Shape,
-    options: &Options,
+    place: &StackPlacement,
+    choice: &StackConfig,
+    shape: &StackFootprint,
+    options: &StackUpOptions,
     id: &str,
-    hosts: &mut dyn Hosts,
-) -> Result<Site, SiteError> {
+    hosts: &mut dyn HostResolver,
+) -> Result<StackNodes, SiteError> {
     let host = hosts.here();
     if shape.servers > SERVERS_MAX {
         let text = format!("{} servers are more than {SERVERS_MAX}", shape.servers);
-        return Err(Unmet(vec![text]).into());
+        return Err(PreconditionError(vec![text]).into());
     }
     let dir = options.base_dir.to_string_lossy().into_owned();
     let found = host.target(Path::new(&dir))?;
     let ports = shape.ports.saturating_mul(shape.servers);
     let first_port = match place {
-        Place::Here if ports > 0 => host.free_ports(options.first_port, ports)?,
+        StackPlacement::Here if ports > 0 => host.free_ports(options.first_port, ports)?,
         _ => options.first_port,
     };
-    let here = Node {
+    let here = PlanNode {
         name: HERE.into(),
-        reach: Reach::Here,
+        reach: NodeTransport::Here,
         address: "127.0.0.1".into(),
         dir,
         free_bytes: found.free_bytes,
@@ -73,22 +73,22 @@ pub(super) fn site(
         faults: Vec::new(),
     };
     Ok(match place {
-        Place::Here => {
-            let server = |n: u16| Node {
+        StackPlacement::Here => {
+            let server = |n: u16| PlanNode {
                 first_port: first_port + n * shape.ports,
                 ..here.clone()
             };
-            Site {
+            StackNodes {
                 servers: (0..shape.servers).map(server).collect(),
                 client: here,
             }
         }
-        Place::Namespaces => namespaces(shape, id, &here)?,
-        Place::Inventory(inventory) => {
+        StackPlacement::Namespaces => namespaces(shape, id, &here)?,
+        StackPlacement::Inventory(inventory) => {
             inventory.check_client(choice)?;
             let servers = inventory.servers(choice, shape, options, hosts)?;
-            Site {
-                client: Node {
+            StackNodes {
+                client: PlanNode {
                     address: inventory.client_address(&servers)?,
                     ..here
                 },
@@ -98,18 +98,18 @@ pub(super) fn site(
     })
 }
 
-fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
+fn namespaces(shape: &StackFootprint, id: &str, here: &PlanNode) -> Result<StackNodes, SiteError> {
     let network = free_network(id)?;
     let address = |number: u16| format!("10.92.{network}.{number}");
-    let server = |n: u16| Node {
+    let server = |n: u16| PlanNode {
         name: format!("n{}", n + 1),
-        reach: Reach::Namespace(format!("plimsoll-{id}-n{}", n + 1)),
+        reach: NodeTransport::Namespace(format!("plimsoll-{id}-n{}", n + 1)),
         address: address(n + 1),
         ..here.clone()
     };
-    Ok(Site {
+    Ok(StackNodes {
         servers: (0..shape.servers).map(server).collect(),
-        client: Node {
+        client: PlanNode {
             address: address(CLIENT_NUMBER),
             ..here.clone()
         },
@@ -117,13 +117,13 @@ fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
 }
 
 /// The third number of a network `10.92.N.0/24` that nothing of this machine has.
-pub(crate) fn free_network(id: &str) -> Result<u8, Unmet> {
+pub(crate) fn free_network(id: &str) -> Result<u8, PreconditionError> {
     let used = network::networks_in_use();
     // What is made at the same time begins to look at different ones.
     let first = id.bytes().map(u32::from).sum::<u32>();
     let mut numbers = (0..254_u32).map(|n| u8::try_from((first + n) % 254 + 1).unwrap_or(1));
     numbers.find(|n| !used.contains(n)).ok_or_else(|| {
-        Unmet(vec![
+        PreconditionError(vec![
             "all networks from 10.92.1.0/24 to 10.92.254.0/24 are in use".into(),
         ])
     })
@@ -132,13 +132,13 @@ pub(crate) fn free_network(id: &str) -> Result<u8, Unmet> {
 /// The nodes of a stack that grows by `count`: those that are there, and the new ones behind.
 /// Machines of the user come from `more`.
 pub(super) fn grown(
-    site: &Site,
+    site: &StackNodes,
     count: u16,
-    (choice, shape, id): (&Choice, &Shape, &str),
-    more: Option<&Inventory>,
-    hosts: &mut dyn Hosts,
-) -> Result<Site, SiteError> {
-    let unmet = |text: String| Err(Unmet(vec![text]).into());
+    (choice, shape, id): (&StackConfig, &StackFootprint, &str),
+    more: Option<&NodeInventory>,
+    hosts: &mut dyn HostResolver,
+) -> Result<StackNodes, SiteError> {
+    let unmet = |text: String| Err(PreconditionError(vec![text]).into());
     let mut grown = site.clone();
     let Some(last) = site.servers.last() else {
         return unmet("it has no nodes that could become more".into());
@@ -148,13 +148,13 @@ pub(super) fn grown(
         return unmet(format!("{number} servers are more than {SERVERS_MAX}"));
     }
     match (&last.reach, more) {
-        (Reach::Agent(_), None) => {
+        (NodeTransport::Agent(_), None) => {
             return unmet(
                 "its nodes are machines of an inventory file: say with --on FILE which names more"
                     .into(),
             );
         }
-        (Reach::Agent(_), Some(inventory)) => {
+        (NodeTransport::Agent(_), Some(inventory)) => {
             let new = inventory.more(&site.servers, count, choice, shape, hosts)?;
             grown.servers.extend(new);
         }
@@ -177,24 +177,24 @@ pub(super) fn grown(
 
 /// One more node of this machine, behind the last one.
 fn one_more_here(
-    last: &Node,
+    last: &PlanNode,
     number: usize,
-    shape: &Shape,
+    shape: &StackFootprint,
     id: &str,
     host: &dyn Host,
-) -> Result<Node, HostError> {
-    let node = Node {
+) -> Result<PlanNode, HostError> {
+    let node = PlanNode {
         free_bytes: host.target(Path::new(&last.dir))?.free_bytes,
         ..last.clone()
     };
-    if last.reach == Reach::Here {
+    if last.reach == NodeTransport::Here {
         let from = last.first_port.saturating_add(shape.ports);
         let first_port = host.free_ports(from, shape.ports)?;
-        return Ok(Node { first_port, ..node });
+        return Ok(PlanNode { first_port, ..node });
     }
-    Ok(Node {
+    Ok(PlanNode {
         name: format!("n{number}"),
-        reach: Reach::Namespace(format!("plimsoll-{id}-n{number}")),
+        reach: NodeTransport::Namespace(format!("plimsoll-{id}-n{number}")),
         address: format!("{}.{number}", network_of(&last.address)),
         ..node
     })
@@ -208,31 +208,31 @@ fn network_of(address: &str) -> &str {
 }
 
 /// Adds the steps that make those of the nodes that are new.
-pub(super) fn add_new_nodes(plan: &mut Plan, site: &Site, known: usize) {
+pub(super) fn add_new_nodes(plan: &mut Plan, site: &StackNodes, known: usize) {
     let bridge = bridge_name(&site.client.address);
     for node in site.servers.iter().skip(known) {
-        if let Reach::Namespace(namespace) = &node.reach {
+        if let NodeTransport::Namespace(namespace) = &node.reach {
             add_namespace(plan, node, namespace, &bridge);
         }
     }
 }
 
 /// Adds the steps that make the nodes, where they have to be made.
-pub(super) fn add_nodes(plan: &mut Plan, site: &Site) {
+pub(super) fn add_nodes(plan: &mut Plan, site: &StackNodes) {
     let mut bridge_made = false;
     for node in &site.servers {
-        let Reach::Namespace(namespace) = &node.reach else {
+        let NodeTransport::Namespace(namespace) = &node.reach else {
             continue;
         };
         let bridge = bridge_name(&site.client.address);
         if !bridge_made {
             plan.step(
                 "make the network of the nodes",
-                Action::MakeBridge {
+                PlanAction::MakeBridge {
                     name: bridge.clone(),
                     address: format!("{}/24", site.client.address),
                 },
-                Some(Action::RemoveLink(bridge.clone())),
+                Some(PlanAction::RemoveLink(bridge.clone())),
             );
             bridge_made = true;
         }
@@ -241,22 +241,22 @@ pub(super) fn add_nodes(plan: &mut Plan, site: &Site) {
 }
 
 /// Adds the steps that make one more node in a network that is there.
-pub(super) fn add_namespace(plan: &mut Plan, node: &Node, namespace: &str, bridge: &str) {
+pub(super) fn add_namespace(plan: &mut Plan, node: &PlanNode, namespace: &str, bridge: &str) {
     plan.step(
         &format!("make node {}", node.name),
-        Action::MakeNamespace(namespace.into()),
-        Some(Action::RemoveNamespace(namespace.into())),
+        PlanAction::MakeNamespace(namespace.into()),
+        Some(PlanAction::RemoveNamespace(namespace.into())),
     );
     let link = link_name(bridge, node);
     plan.step(
         &format!("join node {} to the network", node.name),
-        Action::JoinBridge {
+        PlanAction::JoinBridge {
             bridge: bridge.into(),
             namespace: namespace.into(),
             link: link.clone(),
             address: format!("{}/24", node.address),
         },
-        Some(Action::RemoveLink(link)),
+        Some(PlanAction::RemoveLink(link)),
     );
 }
 
@@ -268,11 +268,11 @@ pub(crate) fn bridge_name(client_address: &str) -> String {
 
 /// The interface at the bridge by which a node in a namespace is joined to the others.
 #[must_use]
-pub fn link_of(site: &Site, node: &Node) -> String {
+pub fn link_of(site: &StackNodes, node: &PlanNode) -> String {
     link_name(&bridge_name(&site.client.address), node)
 }
 
-fn link_name(bridge: &str, node: &Node) -> String {
+fn link_name(bridge: &str, node: &PlanNode) -> String {
     format!("{bridge}{}", node.name)
 }
 
@@ -281,7 +281,7 @@ fn link_name(bridge: &str, node: &Node) -> String {
 pub enum SiteError {
     /// Something is missing.
     #[error(transparent)]
-    Unmet(#[from] Unmet),
+    Unmet(#[from] PreconditionError),
     /// A machine could not be looked at.
     #[error(transparent)]
     Host(#[from] HostError),

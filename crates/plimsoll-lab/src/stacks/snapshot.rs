@@ -8,25 +8,25 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use super::manage::{Planned, plan};
-use super::{Choice, Inventory, Machine, Options, Place};
+use super::manage::{StackPlan, plan};
+use super::{NodeInventory, NodeSpec, StackConfig, StackPlacement, StackUpOptions};
 use crate::host::FakeHost;
 
 /// The plan of a stack with default options on a pretended machine.
-pub(crate) fn planned(text: &str) -> Planned {
-    let choice = Choice::parse(text).unwrap();
-    let options = Options::new("/var/lib/plimsoll/stacks".into());
+pub(crate) fn planned(text: &str) -> StackPlan {
+    let choice = StackConfig::parse(text).unwrap();
+    let options = StackUpOptions::new("/var/lib/plimsoll/stacks".into());
     let mut host = FakeHost::new();
     host.file_systems.insert("lustre".into());
     plan(&choice, &options, &mut host).unwrap()
 }
 
 /// The plan of a stack on three pretended machines whose kernels can mount these, or why there is none.
-pub(crate) fn planned_on_machines(text: &str, file_systems: &[&str]) -> Result<Planned, String> {
-    let choice = Choice::parse(text).unwrap();
-    let options = Options {
+pub(crate) fn planned_on_machines(text: &str, file_systems: &[&str]) -> Result<StackPlan, String> {
+    let choice = StackConfig::parse(text).unwrap();
+    let options = StackUpOptions {
         place: Some(machines()),
-        ..Options::new("/var/lib/plimsoll/stacks".into())
+        ..StackUpOptions::new("/var/lib/plimsoll/stacks".into())
     };
     let mut host = FakeHost::new();
     host.file_systems = file_systems.iter().map(ToString::to_string).collect();
@@ -34,8 +34,8 @@ pub(crate) fn planned_on_machines(text: &str, file_systems: &[&str]) -> Result<P
 }
 
 /// Three machines of an inventory.
-pub(crate) fn machines() -> Place {
-    let machine = |number: u8| Machine {
+pub(crate) fn machines() -> StackPlacement {
+    let machine = |number: u8| NodeSpec {
         name: format!("n{number}"),
         reach: vec!["ssh".into(), format!("storage{number}")],
         address: format!("10.0.0.{number}"),
@@ -45,7 +45,7 @@ pub(crate) fn machines() -> Place {
         faults: Vec::new(),
         dir: "/srv/bench".into(),
     };
-    Place::Inventory(Box::new(Inventory {
+    StackPlacement::Inventory(Box::new(NodeInventory {
         file: "lab.toml".into(),
         address: Some("10.0.0.99".into()),
         is_apart: false,
@@ -83,7 +83,7 @@ pub(crate) fn check_text(text: &str, folder: &str, file: &str) {
     assert_eq!(text, committed, "see the module comment to update it");
 }
 
-fn as_text(name: &str, planned: &Planned) -> String {
+fn as_text(name: &str, planned: &StackPlan) -> String {
     let made = &planned.made;
     let mut text = format!(
         "stack {name}: {}\ngives {}\n",

@@ -6,15 +6,15 @@
 //! or one word of a setting that takes one of several words.
 
 use plimsoll_core::nearest::nearest;
-use plimsoll_core::plan::{Part, Parts};
-use plimsoll_core::settings::{Setting, SettingError, Settings, Unit, hint};
+use plimsoll_core::plan::{StackPart, StackSpec};
+use plimsoll_core::settings::{SettingDefinition, SettingError, SettingUnit, SettingValues, hint};
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::own::{self, Definition};
-use super::{ALL, LAYERS, Layer, Stack, find, find_layer};
+use super::own::{self, OwnStackSpec};
+use super::{ALL, LAYERS, LayerRecipe, StackRecipe, find, find_layer};
 
 /// What is wrong with the text of a stack; completes "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,23 +60,23 @@ pub enum SpecError {
 
 /// A stack with everything that can be set resolved.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct StackConfig {
     /// As it was written, words in full.
-    pub parts: Parts,
+    pub parts: StackSpec,
     /// The recipe of the base.
-    pub stack: &'static dyn Stack,
+    pub stack: &'static dyn StackRecipe,
     /// Its settings.
-    pub settings: Settings,
+    pub settings: SettingValues,
     /// The layers over it, from below, with their settings.
-    pub layers: Vec<(&'static dyn Layer, Settings)>,
+    pub layers: Vec<(&'static dyn LayerRecipe, SettingValues)>,
     /// What the file of a user's own stack says.
-    pub own: Option<Arc<Definition>>,
+    pub own: Option<Arc<OwnStackSpec>>,
 }
 
 /// Ending of the files that describe stacks.
 const ENDING: &str = ".toml";
 
-impl Choice {
+impl StackConfig {
     /// Reads a stack.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Choice {
         let mut pieces = split(text, '+')?.into_iter();
         let first = pieces.next().unwrap_or_default();
         if first.trim().ends_with(ENDING) {
-            return Choice::of_file(text, first.trim(), pieces);
+            return StackConfig::of_file(text, first.trim(), pieces);
         }
         let (name, words) = take_apart(text, first)?;
         let stack = find(name).ok_or_else(|| SpecError::UnknownStack {
@@ -95,7 +95,7 @@ impl Choice {
         })?;
         let base = part(stack.name(), stack.settings(), words)?;
         let layers = layers_of(text, pieces)?;
-        Choice::of(Parts { base, layers })
+        StackConfig::of(StackSpec { base, layers })
     }
 
     /// A user's own stack by its file, with layers over it.
@@ -113,28 +113,28 @@ impl Choice {
             .to_str()
             .filter(|path| !path.contains(['(', ')', ',', '+']));
         let path = path.ok_or_else(|| wrong("its path may have none of (),+".into()))?;
-        let base = Part {
+        let base = StackPart {
             name: own::NAME.into(),
             given: vec![(own::FILE.into(), path.into())],
         };
         let layers = layers_of(text, layers)?;
-        Choice::of(Parts { base, layers })
+        StackConfig::of(StackSpec { base, layers })
     }
 
     /// Resolves what a journal holds.
     ///
     /// # Errors
-    /// As [`Choice::parse`].
-    pub fn of(parts: Parts) -> Result<Self, SpecError> {
+    /// As [`StackConfig::parse`].
+    pub fn of(parts: StackSpec) -> Result<Self, SpecError> {
         let base = &parts.base;
         let stack = find(&base.name).ok_or_else(|| SpecError::UnknownStack {
             name: base.name.clone(),
             nearest: None,
         })?;
-        let settings = Settings::new(stack.name(), stack.settings(), &base.given)?;
+        let settings = SettingValues::new(stack.name(), stack.settings(), &base.given)?;
         let own = match (stack.name(), base.given.first()) {
             (own::NAME, Some((_, file))) => {
-                let read = Definition::read(Path::new(file));
+                let read = OwnStackSpec::read(Path::new(file));
                 Some(Arc::new(read.map_err(|reason| SpecError::Text {
                     text: file.clone(),
                     reason,
@@ -142,7 +142,7 @@ impl Choice {
             }
             _ => None,
         };
-        let mut layers: Vec<(&'static dyn Layer, Settings)> = Vec::new();
+        let mut layers: Vec<(&'static dyn LayerRecipe, SettingValues)> = Vec::new();
         for part in &parts.layers {
             let layer = find_layer(&part.name).ok_or_else(|| SpecError::UnknownLayer {
                 name: part.name.clone(),
@@ -161,10 +161,10 @@ impl Choice {
             {
                 return Err(misplaced(&format!("it goes over {}", stacks.join(", "))));
             }
-            let settings = Settings::new(layer.name(), layer.settings(), &part.given)?;
+            let settings = SettingValues::new(layer.name(), layer.settings(), &part.given)?;
             layers.push((layer, settings));
         }
-        Ok(Choice {
+        Ok(StackConfig {
             parts,
             stack,
             settings,
@@ -175,7 +175,7 @@ impl Choice {
 
     /// The settings of a layer, if it is there.
     #[must_use]
-    pub fn layer(&self, name: &str) -> Option<&Settings> {
+    pub fn layer(&self, name: &str) -> Option<&SettingValues> {
         let found = self.layers.iter().find(|(layer, _)| layer.name() == name);
         found.map(|(_, settings)| settings)
     }
@@ -197,7 +197,7 @@ impl Choice {
 fn layers_of<'a>(
     text: &str,
     pieces: impl Iterator<Item = &'a str>,
-) -> Result<Vec<Part>, SpecError> {
+) -> Result<Vec<StackPart>, SpecError> {
     let layer = |piece| {
         let (name, words) = take_apart(text, piece)?;
         let layer = find_layer(name).ok_or_else(|| SpecError::UnknownLayer {
@@ -254,7 +254,11 @@ fn take_apart<'a>(text: &str, piece: &'a str) -> Result<(&'a str, Vec<&'a str>),
     Ok((name.trim(), words.filter(|word| !word.is_empty()).collect()))
 }
 
-fn part(name: &str, declared: &'static [Setting], words: Vec<&str>) -> Result<Part, SpecError> {
+fn part(
+    name: &str,
+    declared: &'static [SettingDefinition],
+    words: Vec<&str>,
+) -> Result<StackPart, SpecError> {
     let mut given: Vec<(String, String)> = Vec::new();
     for word in words {
         check_word(name, declared, word)?;
@@ -265,8 +269,8 @@ fn part(name: &str, declared: &'static [Setting], words: Vec<&str>) -> Result<Pa
         given.push((setting.into(), value.into()));
     }
     // What is wrong with them is said here, with the names that are known.
-    Settings::new(name, declared, &given)?;
-    Ok(Part {
+    SettingValues::new(name, declared, &given)?;
+    Ok(StackPart {
         name: name.into(),
         given,
     })
@@ -274,9 +278,13 @@ fn part(name: &str, declared: &'static [Setting], words: Vec<&str>) -> Result<Pa
 
 /// A word alone that is neither known nor near the name of a setting may be a slip in one of the
 /// words that a setting takes.
-fn check_word(name: &str, declared: &'static [Setting], word: &str) -> Result<(), SpecError> {
+fn check_word(
+    name: &str,
+    declared: &'static [SettingDefinition],
+    word: &str,
+) -> Result<(), SpecError> {
     let choices = declared.iter().flat_map(|setting| match setting.unit {
-        Unit::Choice(words) => words,
+        SettingUnit::Choice(words) => words,
         _ => &[],
     });
     let choices: Vec<&str> = choices.copied().collect();
@@ -293,9 +301,9 @@ fn check_word(name: &str, declared: &'static [Setting], word: &str) -> Result<()
 }
 
 /// A word without a value: one of the words of a setting, else the name of a flag.
-fn alone<'a>(declared: &'static [Setting], word: &'a str) -> (&'a str, &'a str) {
-    let takes = |setting: &&Setting| match setting.unit {
-        Unit::Choice(words) => words.contains(&word),
+fn alone<'a>(declared: &'static [SettingDefinition], word: &'a str) -> (&'a str, &'a str) {
+    let takes = |setting: &&SettingDefinition| match setting.unit {
+        SettingUnit::Choice(words) => words.contains(&word),
         _ => false,
     };
     match declared.iter().find(takes) {

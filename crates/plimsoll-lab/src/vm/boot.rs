@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::image::{Image, text_of};
-use super::machine::{self, Acceleration};
+use super::image::{VmImage, text_of};
+use super::machine::{self, VmAcceleration};
 
 /// What its console says when it is up, before its name.
 pub const READY: &str = "plimsoll-ready";
@@ -24,18 +24,18 @@ const DATA_BYTES: u64 = 64 << 20;
 
 /// Files of its disks in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Disks {
+pub struct VmDiskFiles {
     /// A copy of the image's system.
     pub system: PathBuf,
     /// What it keeps.
     pub data: PathBuf,
 }
 
-impl Disks {
+impl VmDiskFiles {
     /// Their files in this folder.
     #[must_use]
-    pub fn in_folder(folder: &Path) -> Disks {
-        Disks {
+    pub fn in_folder(folder: &Path) -> VmDiskFiles {
+        VmDiskFiles {
             system: folder.join("system.img"),
             data: folder.join("data.img"),
         }
@@ -45,7 +45,7 @@ impl Disks {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn make(&self, image: &Image) -> io::Result<()> {
+    pub fn make(&self, image: &VmImage) -> io::Result<()> {
         fs::copy(image.dir.join("root.erofs"), &self.system)?;
         let data = File::create(&self.data)?;
         data.set_len(DATA_BYTES)?;
@@ -78,9 +78,9 @@ impl Disks {
 /// The command that is such a machine, its console in a file.
 #[must_use]
 pub fn command(
-    image: &Image,
-    acceleration: Acceleration,
-    disks: &Disks,
+    image: &VmImage,
+    acceleration: VmAcceleration,
+    disks: &VmDiskFiles,
     console: &Path,
 ) -> Vec<String> {
     // A comma in a value is written twice.
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn its_disks_lie_where_they_are_made_and_begin_anew() {
         let place = tempfile::tempdir().unwrap();
-        let image = Image {
+        let image = VmImage {
             dir: place.path().to_path_buf(),
             recipe: "a".into(),
             kernel: "6".into(),
@@ -124,7 +124,7 @@ mod tests {
         fs::write(place.path().join("root.erofs"), "12345").unwrap();
         let folder = place.path().join("a,b");
         fs::create_dir(&folder).unwrap();
-        let disks = Disks::in_folder(&folder);
+        let disks = VmDiskFiles::in_folder(&folder);
         disks.make(&image).unwrap();
         fs::write(&disks.data, "what a machine wrote").unwrap();
         disks.make(&image).unwrap();
@@ -132,7 +132,7 @@ mod tests {
         let data = fs::read(&disks.data).unwrap();
         assert_eq!(data.len() as u64, DATA_BYTES);
         assert!(data.iter().all(|byte| *byte == 0));
-        let words = command(&image, Acceleration::Kvm, &disks, Path::new("/c"));
+        let words = command(&image, VmAcceleration::Kvm, &disks, Path::new("/c"));
         let line = words.join(" ");
         for part in [
             "a,,b/system.img,id=root,format=raw",

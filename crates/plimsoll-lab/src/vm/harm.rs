@@ -4,12 +4,12 @@
 //!
 //! Invariant: ending a fault that is not there is fine, so a fault can be ended by anybody at any time.
 
-use plimsoll_core::fault::{DELAY_MS, Fault, LOSS_PERCENT, Word};
+use plimsoll_core::fault::{DELAY_MS, FaultCommand, FaultKind, LOSS_PERCENT};
 use serde_json::Value;
 use std::time::Duration;
 
-use super::power::{BREAKER, Limits, Order};
-use super::{Condition, Lab, VmError};
+use super::power::{BREAKER, VmDiskLimits, VmQmpCommand};
+use super::{VmError, VmGroup, VmState};
 use crate::host::Host;
 
 /// How long a command in a machine may take: filling a disk is a few calls, also under emulation.
@@ -19,14 +19,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 const AHEAD: Duration = Duration::from_secs(3600);
 
 /// What is left of a disk that is slow: some ten requests, and 1 MiB, a second.
-const SLOW: Limits = Limits {
+const SLOW: VmDiskLimits = VmDiskLimits {
     requests_per_s: 10,
     bytes_per_s: 1 << 20,
 };
 
 /// What is left of one that hangs. QEMU lets the first request pass, and makes up for it with the rest
 /// of the day.
-const HUNG: Limits = Limits {
+const HUNG: VmDiskLimits = VmDiskLimits {
     requests_per_s: 1,
     bytes_per_s: 1,
 };
@@ -43,23 +43,23 @@ done
 
 /// A disk, as QEMU tells of it.
 #[derive(Debug, PartialEq, Eq)]
-struct Disk {
+struct VmDiskState {
     name: String,
     /// Whether every request to it fails.
     is_broken: bool,
 }
 
-impl Disk {
-    fn of(told: &Value) -> Option<Disk> {
+impl VmDiskState {
+    fn of(told: &Value) -> Option<VmDiskState> {
         let driver = told["inserted"]["drv"].as_str();
-        Some(Disk {
+        Some(VmDiskState {
             name: told["device"].as_str()?.to_owned(),
             is_broken: driver == Some(BREAKER),
         })
     }
 }
 
-impl Lab {
+impl VmGroup {
     /// Does a fault to a machine, ends it, or tries whether it could be done.
     ///
     /// # Errors
@@ -67,25 +67,27 @@ impl Lab {
     pub fn fault(
         &self,
         name: &str,
-        fault: Fault,
-        word: Word,
+        fault: FaultKind,
+        word: FaultCommand,
         host: &dyn Host,
     ) -> Result<(), VmError> {
         self.check_name(name)?;
-        let is_on = word == Word::On;
+        let is_on = word == FaultCommand::On;
         match (fault, word) {
-            (Fault::LinkDown | Fault::Flap, Word::Try) => self.tell(name, Order::Status).map(drop),
-            (Fault::LinkDown | Fault::Flap, _) => self.link(name, !is_on),
-            (Fault::DiskSlow, _) => self.throttle(name, SLOW, word),
-            (Fault::DiskHung, _) => self.throttle(name, HUNG, word),
-            (Fault::DiskErrors, _) => self.break_disks(name, word),
-            (Fault::ClockStep, Word::Try) => self.sh(name, "true", host),
-            (Fault::ClockStep, _) => {
+            (FaultKind::LinkDown | FaultKind::Flap, FaultCommand::Try) => {
+                self.tell(name, VmQmpCommand::Status).map(drop)
+            }
+            (FaultKind::LinkDown | FaultKind::Flap, _) => self.link(name, !is_on),
+            (FaultKind::DiskSlow, _) => self.throttle(name, SLOW, word),
+            (FaultKind::DiskHung, _) => self.throttle(name, HUNG, word),
+            (FaultKind::DiskErrors, _) => self.break_disks(name, word),
+            (FaultKind::ClockStep, FaultCommand::Try) => self.sh(name, "true", host),
+            (FaultKind::ClockStep, _) => {
                 let ahead = if is_on { AHEAD } else { Duration::ZERO };
                 self.set_clock(name, ahead, host)
             }
-            (Fault::Partition, _) => self.part(name, word, host),
-            (Fault::OneWay | Fault::Delay | Fault::Loss | Fault::DiskFull, _) => {
+            (FaultKind::Partition, _) => self.part(name, word, host),
+            (FaultKind::OneWay | FaultKind::Delay | FaultKind::Loss | FaultKind::DiskFull, _) => {
                 self.sh(name, &script(fault, word), host)
             }
             _ => Err(VmError::Wanted(format!(
@@ -94,32 +96,37 @@ impl Lab {
         }
     }
 
-    fn throttle(&self, name: &str, limits: Limits, word: Word) -> Result<(), VmError> {
+    fn throttle(
+        &self,
+        name: &str,
+        limits: VmDiskLimits,
+        word: FaultCommand,
+    ) -> Result<(), VmError> {
         let limits = match word {
-            Word::Try => return self.tell(name, Order::Status).map(drop),
-            Word::On => limits,
-            Word::Off => Limits::default(),
+            FaultCommand::Try => return self.tell(name, VmQmpCommand::Status).map(drop),
+            FaultCommand::On => limits,
+            FaultCommand::Off => VmDiskLimits::default(),
         };
         for disk in self.disks_of(name)? {
-            self.tell(name, Order::Throttle(&disk.name, limits))?;
+            self.tell(name, VmQmpCommand::Throttle(&disk.name, limits))?;
         }
         Ok(())
     }
 
     /// Puts between each disk and its file what fails every request, or takes it away.
-    fn break_disks(&self, name: &str, word: Word) -> Result<(), VmError> {
-        if word == Word::Try {
-            return self.tell(name, Order::Status).map(drop);
+    fn break_disks(&self, name: &str, word: FaultCommand) -> Result<(), VmError> {
+        if word == FaultCommand::Try {
+            return self.tell(name, VmQmpCommand::Status).map(drop);
         }
         for disk in self.disks_of(name)? {
-            match (word == Word::On, disk.is_broken) {
+            match (word == FaultCommand::On, disk.is_broken) {
                 (true, false) => {
-                    self.tell(name, Order::Breaker(&disk.name))?;
-                    self.tell(name, Order::Break(&disk.name))?;
+                    self.tell(name, VmQmpCommand::Breaker(&disk.name))?;
+                    self.tell(name, VmQmpCommand::Break(&disk.name))?;
                 }
                 (false, true) => {
-                    self.tell(name, Order::Mend(&disk.name))?;
-                    self.tell(name, Order::NoBreaker(&disk.name))?;
+                    self.tell(name, VmQmpCommand::Mend(&disk.name))?;
+                    self.tell(name, VmQmpCommand::NoBreaker(&disk.name))?;
                 }
                 _ => {}
             }
@@ -128,17 +135,17 @@ impl Lab {
     }
 
     /// The disks of a server: what its system is read from is none.
-    fn disks_of(&self, name: &str) -> Result<Vec<Disk>, VmError> {
-        let listed = self.tell(name, Order::Disks)?;
+    fn disks_of(&self, name: &str) -> Result<Vec<VmDiskState>, VmError> {
+        let listed = self.tell(name, VmQmpCommand::Disks)?;
         let disks = listed.as_array().into_iter().flatten();
         Ok(disks
-            .filter_map(Disk::of)
+            .filter_map(VmDiskState::of)
             .filter(|disk| disk.name != "root")
             .collect())
     }
 
     /// Cuts a machine off from the other servers, in both directions.
-    fn part(&self, name: &str, word: Word, host: &dyn Host) -> Result<(), VmError> {
+    fn part(&self, name: &str, word: FaultCommand, host: &dyn Host) -> Result<(), VmError> {
         let servers = self
             .nodes()
             .iter()
@@ -154,11 +161,11 @@ impl Lab {
         let own = (name, routes(&addresses, word));
         let of_others = others.iter().map(|node| (&*node.name, routes(&from, word)));
         let mut all = std::iter::once(own).chain(of_others);
-        if word != Word::Off {
+        if word != FaultCommand::Off {
             return all.try_for_each(|(name, text)| self.sh(name, &text, host));
         }
         // A machine without power has no routes, and what fails on one must not keep the others apart.
-        let is_on = |name: &str| !matches!(self.condition(name, host), Ok(Condition::Off));
+        let is_on = |name: &str| !matches!(self.condition(name, host), Ok(VmState::Off));
         let on = all.filter(|(name, _)| is_on(name));
         let ended = on.map(|(name, text)| self.sh(name, &text, host));
         ended.fold(Ok(()), Result::and)
@@ -176,24 +183,24 @@ impl Lab {
 }
 
 /// What brings a fault about in a machine, ends it, or tries it.
-fn script(fault: Fault, word: Word) -> String {
+fn script(fault: FaultKind, word: FaultCommand) -> String {
     let netem = |how: String| {
         let root = "dev eth0 root";
         let end = format!("tc qdisc delete {root} netem 2>/dev/null || true");
         match word {
-            Word::On => format!("tc qdisc replace {root} netem {how}"),
-            Word::Off => end,
+            FaultCommand::On => format!("tc qdisc replace {root} netem {how}"),
+            FaultCommand::Off => end,
             // The kernel is asked by having it done without any effect.
-            Word::Try => format!("tc qdisc replace {root} netem delay 0ms && {{ {end}; }}"),
+            FaultCommand::Try => format!("tc qdisc replace {root} netem delay 0ms && {{ {end}; }}"),
         }
     };
     match fault {
-        Fault::Delay => netem(format!("delay {DELAY_MS}ms")),
-        Fault::Loss => netem(format!("loss {LOSS_PERCENT}%")),
-        Fault::DiskFull => match word {
-            Word::Try => "command -v fallocate >/dev/null".into(),
-            Word::On => FILL.replace("FILLER", FILLER),
-            Word::Off => format!("rm -f {FILLER}"),
+        FaultKind::Delay => netem(format!("delay {DELAY_MS}ms")),
+        FaultKind::Loss => netem(format!("loss {LOSS_PERCENT}%")),
+        FaultKind::DiskFull => match word {
+            FaultCommand::Try => "command -v fallocate >/dev/null".into(),
+            FaultCommand::On => FILL.replace("FILLER", FILLER),
+            FaultCommand::Off => format!("rm -f {FILLER}"),
         },
         // Both halves of its network: narrower than the route it has, so they are taken first.
         _ => {
@@ -209,11 +216,11 @@ fn script(fault: Fault, word: Word) -> String {
 }
 
 /// Routes that throw away what is sent to these destinations.
-fn routes(destinations: &[&str], word: Word) -> String {
+fn routes(destinations: &[&str], word: FaultCommand) -> String {
     let one = |destination: &&str| match word {
-        Word::Try => "command -v ip >/dev/null".to_owned(),
-        Word::On => format!("ip route replace blackhole {destination}"),
-        Word::Off => format!("ip route delete blackhole {destination} 2>/dev/null || true"),
+        FaultCommand::Try => "command -v ip >/dev/null".to_owned(),
+        FaultCommand::On => format!("ip route replace blackhole {destination}"),
+        FaultCommand::Off => format!("ip route delete blackhole {destination} 2>/dev/null || true"),
     };
     let lines: Vec<String> = destinations.iter().map(one).collect();
     lines.join("\n")
@@ -227,20 +234,25 @@ mod tests {
     fn a_disk_is_told_to_be_broken_by_what_it_is_made_of() {
         let told = |drv| serde_json::json!({ "device": "data", "inserted": { "drv": drv } });
         let disk = |is_broken| {
-            Some(Disk {
+            Some(VmDiskState {
                 name: "data".into(),
                 is_broken,
             })
         };
-        assert_eq!(Disk::of(&told("raw")), disk(false));
-        assert_eq!(Disk::of(&told("blkdebug")), disk(true));
-        assert_eq!(Disk::of(&Value::Null), None);
+        assert_eq!(VmDiskState::of(&told("raw")), disk(false));
+        assert_eq!(VmDiskState::of(&told("blkdebug")), disk(true));
+        assert_eq!(VmDiskState::of(&Value::Null), None);
     }
 
     #[test]
     fn every_fault_of_a_machine_is_ended_by_what_can_be_done_twice() {
-        for fault in [Fault::OneWay, Fault::Delay, Fault::Loss, Fault::DiskFull] {
-            let off = script(fault, Word::Off);
+        for fault in [
+            FaultKind::OneWay,
+            FaultKind::Delay,
+            FaultKind::Loss,
+            FaultKind::DiskFull,
+        ] {
+            let off = script(fault, FaultCommand::Off);
             let forgives = |line: &str| {
                 line.ends_with("|| true")
                     || ["rm -f ", "network="]
@@ -248,9 +260,12 @@ mod tests {
                         .any(|word| line.starts_with(word))
             };
             assert!(off.lines().all(forgives), "{off}");
-            assert_ne!(script(fault, Word::On), script(fault, Word::Try));
+            assert_ne!(
+                script(fault, FaultCommand::On),
+                script(fault, FaultCommand::Try)
+            );
         }
-        let loss = script(Fault::Loss, Word::On);
+        let loss = script(FaultKind::Loss, FaultCommand::On);
         assert_eq!(loss, "tc qdisc replace dev eth0 root netem loss 5%");
     }
 }

@@ -3,7 +3,7 @@
 //! distribution, kept under a name that tells what went into it, and never written again.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Cmd, Plan, Step};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanStep};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,12 @@ use std::time::Duration;
 use super::VmError;
 use crate::host::network::fingerprint;
 use crate::host::{
-    Clock, Host, HostError, Hosts, Owner, SystemClock, command_mark, processes, removal, rfc3339,
+    Host, HostError, HostProcessId, HostResolver, HostTimeSource, SystemClock, command_mark,
+    processes, removal, rfc3339,
 };
-use crate::journal::{Header, Journal, Kind, StateDir};
+use crate::journal::{Journal, JournalHeader, JournalScope, StateDir};
 use crate::raise::{raise_telling, raze};
-use crate::stacks::{Needs, manage::new_id};
+use crate::stacks::{StackRequirements, manage::new_id};
 
 /// What is installed.
 const PACKAGES: &str = include_str!("guest/packages.txt");
@@ -64,7 +65,7 @@ const TRUSTED: [&str; 2] = ["unshare", "sh"];
 
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
+pub struct VmImage {
     /// Its folder: `root.erofs`, `initrd`, `initrd-node`, `vmlinuz`, `packages`.
     pub dir: PathBuf,
     /// What went into it: a checksum of the list of packages and of the scripts.
@@ -96,14 +97,14 @@ pub fn recipe() -> String {
 ///
 /// # Errors
 /// When the folder of images cannot be read.
-pub fn find(state: &StateDir) -> io::Result<Option<Image>> {
+pub fn find(state: &StateDir) -> io::Result<Option<VmImage>> {
     match find_in(state)? {
         Some(found) => Ok(Some(found)),
         None => find_in(&StateDir::new(Path::new(SHARED))),
     }
 }
 
-fn find_in(state: &StateDir) -> io::Result<Option<Image>> {
+fn find_in(state: &StateDir) -> io::Result<Option<VmImage>> {
     let begin = format!("{}-", recipe());
     let mut found = all(state)?;
     found.retain(|dir| name_of(dir).starts_with(&begin));
@@ -115,7 +116,7 @@ fn find_in(state: &StateDir) -> io::Result<Option<Image>> {
         size_bytes += file?.metadata()?.len();
     }
     let kernel = name_of(&dir)[begin.len()..].to_owned();
-    Ok(Some(Image {
+    Ok(Some(VmImage {
         recipe: recipe(),
         kernel,
         size_bytes,
@@ -167,9 +168,9 @@ pub fn remove(state: &StateDir) -> io::Result<usize> {
 pub fn make(
     state: &StateDir,
     stop: &AtomicBool,
-    hosts: &mut dyn Hosts,
-    watch: &mut dyn FnMut(&Step),
-) -> Result<Image, VmError> {
+    hosts: &mut dyn HostResolver,
+    watch: &mut dyn FnMut(&PlanStep),
+) -> Result<VmImage, VmError> {
     if !hosts.here().is_root() {
         return Err(VmError::State(
             "only root can unpack a system: make it once with sudo plimsoll vm image, and everybody on this \
@@ -177,9 +178,9 @@ pub fn make(
                 .into(),
         ));
     }
-    let needs = Needs {
+    let needs = StackRequirements {
         programs: PROGRAMS.to_vec(),
-        ..Needs::default()
+        ..StackRequirements::default()
     };
     needs.check(hosts.here())?;
     let suite = suite()?;
@@ -219,12 +220,12 @@ pub(super) fn stoppable<T>(id: &str, stop: &AtomicBool, work: impl FnOnce() -> T
 }
 
 /// The header of what is worth nothing without this process.
-pub(super) fn run_header(id: &str, name: &str, host: &dyn Host) -> Header {
-    Header {
+pub(super) fn run_header(id: &str, name: &str, host: &dyn Host) -> JournalHeader {
+    JournalHeader {
         format: FormatVersion::JOURNAL,
         id: id.into(),
-        kind: Kind::Run(name.into()),
-        owner: Owner::this(),
+        kind: JournalScope::Run(name.into()),
+        owner: HostProcessId::this(),
         began_at: rfc3339(host.clock().unix_seconds()),
         mount_dir: None,
         ask: None,
@@ -233,7 +234,7 @@ pub(super) fn run_header(id: &str, name: &str, host: &dyn Host) -> Header {
 }
 
 /// Fails when something could not be undone.
-pub(super) fn razed_whole(razed: &crate::raise::Razed) -> Result<(), VmError> {
+pub(super) fn razed_whole(razed: &crate::raise::RazeReport) -> Result<(), VmError> {
     if razed.is_clean() {
         return Ok(());
     }
@@ -267,11 +268,11 @@ fn plan(folder: &str, image: &str, suite: &str) -> Plan {
     let mut plan = Plan::default();
     plan.step(
         "make a folder for the image's parts",
-        Action::MakeDir(folder.into()),
-        Some(Action::RemoveDir(folder.into())),
+        PlanAction::MakeDir(folder.into()),
+        Some(PlanAction::RemoveDir(folder.into())),
     );
     for (name, text) in FILES {
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path: format!("{folder}/{name}"),
             text: text.into(),
             secret: None,
@@ -284,8 +285,8 @@ fn plan(folder: &str, image: &str, suite: &str) -> Plan {
         let mut words: Vec<String> = alone.map(String::from).to_vec();
         words.extend(["sh".into(), format!("{folder}/{name}"), folder.into()]);
         words.extend_from_slice(more);
-        let run = Cmd::new("unshare", words).within_s(limit_s);
-        plan.step(why, Action::Run(run), None);
+        let run = PlanCommand::new("unshare", words).within_s(limit_s);
+        plan.step(why, PlanAction::Run(run), None);
     };
     let names = packages().map(str::to_owned);
     let words: Vec<String> = std::iter::once(suite.to_owned()).chain(names).collect();

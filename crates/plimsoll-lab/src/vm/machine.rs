@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One virtual machine as QEMU is told of it: a pure function from what it is to a list of words.
 
-use plimsoll_core::plan::Cmd;
+use plimsoll_core::plan::PlanCommand;
 use std::fmt;
 
 use super::{PORTS, power};
@@ -18,23 +18,23 @@ pub(super) const DATA: &str = "data";
 
 /// What carries out the machine's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceleration {
+pub enum VmAcceleration {
     /// This machine's processor.
     Kvm,
     /// A program: some ten to a hundred times slower, anywhere.
     Emulation,
 }
 
-impl Acceleration {
+impl VmAcceleration {
     /// What the kernel is told of its processor.
     pub(super) fn kernel_words(self) -> &'static str {
         match self {
-            Acceleration::Kvm => "",
+            VmAcceleration::Kvm => "",
             // The speed of an emulated time stamp counter is measured when the kernel boots. On a busy
             // machine the measurement fails: a clock was seen that ran three times too fast. The
             // emulated HPET counts what the clock of this machine counts. Its memory is that of a
             // process of this machine, which guards it already.
-            Acceleration::Emulation => {
+            VmAcceleration::Emulation => {
                 "clocksource=hpet tsc=unstable no_timer_check mitigations=off "
             }
         }
@@ -43,31 +43,31 @@ impl Acceleration {
     /// What `-accel` and `-cpu` are told.
     fn options(self) -> (&'static str, &'static str) {
         match self {
-            Acceleration::Kvm => ("kvm", "host"),
+            VmAcceleration::Kvm => ("kvm", "host"),
             // Translated code of 256 MB at most: with less, what a cluster manager starts all the time
             // is translated again and again. The plainest processor is the fastest to imitate.
-            Acceleration::Emulation => ("tcg,thread=multi,tb-size=256", "qemu64"),
+            VmAcceleration::Emulation => ("tcg,thread=multi,tb-size=256", "qemu64"),
         }
     }
 }
 
-impl fmt::Display for Acceleration {
+impl fmt::Display for VmAcceleration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Acceleration::Kvm => "KVM",
-            Acceleration::Emulation => "emulation",
+            VmAcceleration::Kvm => "KVM",
+            VmAcceleration::Emulation => "emulation",
         })
     }
 }
 
 /// What all machines share.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Common<'a> {
+pub(super) struct VmCommonConfig<'a> {
     /// Folder of the image.
     pub(super) image: &'a str,
     /// Folder for sockets, logs and disks.
     pub(super) dir: &'a str,
-    pub(super) acceleration: Acceleration,
+    pub(super) acceleration: VmAcceleration,
     pub(super) memory_mib: u64,
     /// Disks besides the one for data.
     pub(super) disks: u16,
@@ -77,7 +77,7 @@ pub(super) struct Common<'a> {
 
 /// One machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Machine<'a> {
+pub(super) struct VmConfig<'a> {
     pub(super) name: &'a str,
     /// With the length of the network's prefix.
     pub(super) address: &'a str,
@@ -87,7 +87,7 @@ pub(super) struct Machine<'a> {
     pub(super) cable: &'a str,
 }
 
-impl Common<'_> {
+impl VmCommonConfig<'_> {
     /// A file of a machine: `n1.qmp`.
     pub(super) fn file(&self, machine: &str, what: &str) -> String {
         file_in(self.dir, machine, what)
@@ -104,7 +104,7 @@ impl Common<'_> {
     }
 
     /// The command that is this machine.
-    pub(super) fn command(&self, machine: &Machine<'_>) -> Cmd {
+    pub(super) fn command(&self, machine: &VmConfig<'_>) -> PlanCommand {
         let mut words = basic(self.acceleration, self.memory_mib);
         words.extend(boot(self.image, &self.kernel_line(machine)));
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
@@ -161,11 +161,11 @@ impl Common<'_> {
         }
         let control = self.file(machine.name, "qmp");
         add("-qmp", format!("unix:{control},server=on,wait=off"));
-        Cmd::new(QEMU, words)
+        PlanCommand::new(QEMU, words)
     }
 
     /// What the kernel is told, and passes on to the scripts of the image.
-    fn kernel_line(&self, machine: &Machine<'_>) -> String {
+    fn kernel_line(&self, machine: &VmConfig<'_>) -> String {
         format!(
             "{}ipv6.disable=1 plimsoll.name={} plimsoll.address={} plimsoll.hosts={}",
             self.acceleration.kernel_words(),
@@ -182,7 +182,7 @@ pub(super) fn file_in(dir: &str, machine: &str, what: &str) -> String {
 }
 
 /// A machine with a processor, memory and nothing else.
-pub(super) fn basic(acceleration: Acceleration, memory_mib: u64) -> Vec<String> {
+pub(super) fn basic(acceleration: VmAcceleration, memory_mib: u64) -> Vec<String> {
     let (accel, cpu) = acceleration.options();
     let memory = memory_mib.to_string();
     let words = ["-machine", "q35", "-accel", accel, "-cpu", cpu];
@@ -201,9 +201,9 @@ pub(super) fn boot(image: &str, line: &str) -> [String; 6] {
 }
 
 /// A machine that boots as far as the first program of the image, says so and ends.
-pub(super) fn probe(acceleration: Acceleration, image: &str, console: &str) -> Cmd {
+pub(super) fn probe(acceleration: VmAcceleration, image: &str, console: &str) -> PlanCommand {
     let mut words = basic(acceleration, 128);
     words.extend(boot(image, "plimsoll.probe"));
     words.extend(["-serial".into(), format!("file:{console}")]);
-    Cmd::new(QEMU, words)
+    PlanCommand::new(QEMU, words)
 }

@@ -17,24 +17,28 @@ pub mod port;
 mod power;
 mod switch;
 
-pub use machine::Acceleration;
-pub use plan::Wanted;
-pub use switch::Switch;
+pub use machine::VmAcceleration;
+pub use plan::VmGroupSpec;
+pub use switch::VmPowerSwitch;
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Node, Plan, Step};
+use plimsoll_core::plan::{Plan, PlanAction, PlanNode, PlanStep};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::host::{Clock, Host, HostError, Hosts, Owner, processes, rfc3339};
-use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
-use crate::raise::{RaiseError, Razed, list, raise, raise_telling, raze};
-use crate::stacks::{Needs, Unmet, manage::new_id};
-use image::{Image, text_of};
-use plan::Wires;
-use port::Port;
-use power::Order;
+use crate::host::{
+    Host, HostError, HostProcessId, HostResolver, HostTimeSource, processes, rfc3339,
+};
+use crate::journal::{
+    self, Journal, JournalContents, JournalError, JournalHeader, JournalScope, StateDir,
+};
+use crate::raise::{RaiseError, RazeReport, list, raise, raise_telling, raze};
+use crate::stacks::{PreconditionError, StackRequirements, manage::new_id};
+use image::{VmImage, text_of};
+use plan::VmNetworkKind;
+use port::VmSerialPort;
+use power::VmQmpCommand;
 
 /// Serial ports of a machine that commands come by: how many programs may be connected to it at once.
 pub const PORTS: u16 = 8;
@@ -64,7 +68,7 @@ pub enum VmError {
     NotUp,
     /// Something is missing.
     #[error(transparent)]
-    Unmet(#[from] Unmet),
+    Unmet(#[from] PreconditionError),
     /// On this machine.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -84,8 +88,8 @@ pub enum VmError {
 
 /// Machines that are up.
 #[derive(Debug)]
-pub struct Lab {
-    record: Record,
+pub struct VmGroup {
+    record: JournalContents,
     dir: String,
     /// Keeps them from being taken down.
     _held: File,
@@ -93,7 +97,7 @@ pub struct Lab {
 
 /// How a machine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
+pub enum VmState {
     /// Its processor works.
     Running,
     /// It stands still.
@@ -110,7 +114,7 @@ fn dir_of(state: &StateDir) -> PathBuf {
 }
 
 fn journal_file(state: &StateDir) -> PathBuf {
-    state.journals().join(Kind::Machines.file_name())
+    state.journals().join(JournalScope::Machines.file_name())
 }
 
 /// Chooses what carries out the machines' instructions, and says why. The processor of this machine is
@@ -120,10 +124,10 @@ fn journal_file(state: &StateDir) -> PathBuf {
 /// When what the attempt made cannot be removed.
 pub fn acceleration(
     state: &StateDir,
-    image: &Image,
-    hosts: &mut dyn Hosts,
-) -> Result<(Acceleration, String), VmError> {
-    let emulation = |why: String| Ok((Acceleration::Emulation, why));
+    image: &VmImage,
+    hosts: &mut dyn HostResolver,
+) -> Result<(VmAcceleration, String), VmError> {
+    let emulation = |why: String| Ok((VmAcceleration::Emulation, why));
     let device = Path::new("/dev/kvm");
     if !device.exists() {
         return emulation("there is no /dev/kvm".into());
@@ -134,11 +138,11 @@ pub fn acceleration(
     let id = new_id("vmprobe", hosts.here());
     let dir = text_of(&state.path().join(format!("plimsoll-{id}")));
     let console = format!("{dir}/console");
-    let probe = machine::probe(Acceleration::Kvm, &text_of(&image.dir), &console);
+    let probe = machine::probe(VmAcceleration::Kvm, &text_of(&image.dir), &console);
     let mut plan = Plan::default();
-    let remove = Some(Action::RemoveDir(dir.clone()));
-    plan.step("make a folder", Action::MakeDir(dir), remove);
-    let run = Action::Run(probe.within_s(PROBE_LIMIT_S));
+    let remove = Some(PlanAction::RemoveDir(dir.clone()));
+    plan.step("make a folder", PlanAction::MakeDir(dir), remove);
+    let run = PlanAction::Run(probe.within_s(PROBE_LIMIT_S));
     plan.step("boot a machine on this processor", run, None);
     hosts.trust(&id, &TRUSTED.map(String::from));
     let journal = Journal::create(state, image::run_header(&id, "vm-probe", hosts.here()))?;
@@ -152,7 +156,7 @@ pub fn acceleration(
     let said = fs::read_to_string(&console).unwrap_or_default();
     image::razed_whole(&raze(standing.journal, hosts))?;
     if said.contains("plimsoll-probed") {
-        Ok((Acceleration::Kvm, "a machine has booted on it".into()))
+        Ok((VmAcceleration::Kvm, "a machine has booted on it".into()))
     } else {
         emulation("a machine on KVM ended without having booted".into())
     }
@@ -174,9 +178,9 @@ fn brief(error: &RaiseError) -> String {
 ///
 /// # Errors
 /// When something is missing, or they are up.
-pub fn check(wanted: &Wanted, state: &StateDir, host: &dyn Host) -> Result<(), VmError> {
+pub fn check(wanted: &VmGroupSpec, state: &StateDir, host: &dyn Host) -> Result<(), VmError> {
     wanted.check()?;
-    match Record::read(&journal_file(state)) {
+    match JournalContents::read(&journal_file(state)) {
         Ok(record) if record.standing => return Err(VmError::AlreadyUp),
         Ok(record) if record.at_work() => {
             return Err(VmError::State(format!(
@@ -193,18 +197,18 @@ pub fn check(wanted: &Wanted, state: &StateDir, host: &dyn Host) -> Result<(), V
         Err(error) => return Err(error.into()),
     }
     let mut programs = vec![machine::QEMU, "setsid", "grep"];
-    if Wires::of(host) == Wires::Bridge {
+    if VmNetworkKind::of(host) == VmNetworkKind::Bridge {
         programs.push("ip");
     }
-    let needs = Needs {
+    let needs = StackRequirements {
         programs,
-        ..Needs::default()
+        ..StackRequirements::default()
     };
     needs.check(host)?;
     check_memory(wanted)
 }
 
-fn check_memory(wanted: &Wanted) -> Result<(), VmError> {
+fn check_memory(wanted: &VmGroupSpec) -> Result<(), VmError> {
     let path = Path::new("/proc/meminfo");
     let text = fs::read_to_string(path).map_err(HostError::io("read", path))?;
     let Some(available) = available_bytes(&text) else {
@@ -235,14 +239,14 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
 
 /// How machines are reached and switched from this one: the words before and after the verb.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commands {
+pub struct VmCommandTemplate {
     /// The program and what says that machines are meant.
     pub program: Vec<String>,
     /// What names the state directory.
     pub options: Vec<String>,
 }
 
-impl Commands {
+impl VmCommandTemplate {
     fn of(&self, verb: &str, name: &str) -> Vec<String> {
         let ends = [verb.to_owned()].into_iter().chain(self.options.clone());
         let words = self.program.iter().cloned().chain(ends);
@@ -267,9 +271,9 @@ impl Commands {
 /// # Errors
 /// When the state directory cannot hold their sockets, or no network is free.
 pub fn steps(
-    wanted: &Wanted,
-    (image_dir, acceleration): (&Path, Acceleration),
-    commands: &Commands,
+    wanted: &VmGroupSpec,
+    (image_dir, acceleration): (&Path, VmAcceleration),
+    commands: &VmCommandTemplate,
     (state, host): (&StateDir, &dyn Host),
 ) -> Result<Plan, VmError> {
     let id = new_id("vm", host);
@@ -279,17 +283,17 @@ pub fn steps(
 }
 
 fn planned<'a>(
-    wanted: &'a Wanted,
+    wanted: &'a VmGroupSpec,
     (id, dir): (&'a str, &'a str),
-    commands: &Commands,
+    commands: &VmCommandTemplate,
     host: &dyn Host,
-) -> Result<plan::Planned<'a>, VmError> {
+) -> Result<plan::VmGroupPlan<'a>, VmError> {
     plan::check_dir(dir)?;
     let network = crate::stacks::site::free_network(id)?;
-    Ok(plan::Planned::new(
+    Ok(plan::VmGroupPlan::new(
         wanted,
         (id, dir, network),
-        Wires::of(host),
+        VmNetworkKind::of(host),
         commands,
     ))
 }
@@ -300,21 +304,21 @@ fn planned<'a>(
 /// # Errors
 /// When they are up, something is missing, or a step fails: then what was begun is undone.
 pub fn up(
-    wanted: &Wanted,
-    (image, acceleration): (&Image, Acceleration),
-    commands: &Commands,
-    (state, hosts): (&StateDir, &mut dyn Hosts),
-    watch: &mut dyn FnMut(&Step),
-) -> Result<Lab, VmError> {
+    wanted: &VmGroupSpec,
+    (image, acceleration): (&VmImage, VmAcceleration),
+    commands: &VmCommandTemplate,
+    (state, hosts): (&StateDir, &mut dyn HostResolver),
+    watch: &mut dyn FnMut(&PlanStep),
+) -> Result<VmGroup, VmError> {
     let id = new_id("vm", hosts.here());
     let dir = text_of(&dir_of(state));
     let planned = planned(wanted, (&id, &dir), commands, hosts.here())?;
-    let header = Header {
-        kind: Kind::Machines,
+    let header = JournalHeader {
+        kind: JournalScope::Machines,
         nodes: planned.nodes.clone(),
         format: FormatVersion::JOURNAL,
         id: id.clone(),
-        owner: Owner::this(),
+        owner: HostProcessId::this(),
         began_at: rfc3339(hosts.here().clock().unix_seconds()),
         mount_dir: None,
         ask: None,
@@ -323,7 +327,7 @@ pub fn up(
     hosts.trust(&id, &TRUSTED.map(String::from));
     let journal = Journal::create(state, header)?;
     drop(raise_telling(&steps, None, hosts, journal, watch)?);
-    let lab = Lab::find(state, hosts.here().clock())?;
+    let lab = VmGroup::find(state, hosts.here().clock())?;
     let mut names = lab.nodes().iter().map(|node| &node.name);
     let clocks = names.try_for_each(|name| lab.set_clock(name, Duration::ZERO, hosts.here()));
     if let Err(error) = clocks {
@@ -339,7 +343,7 @@ pub fn up(
 /// # Errors
 /// When there are none, another process is at work on them, or a stack stands on them. What could not
 /// be undone is in the result.
-pub fn down(state: &StateDir, hosts: &mut dyn Hosts) -> Result<Razed, VmError> {
+pub fn down(state: &StateDir, hosts: &mut dyn HostResolver) -> Result<RazeReport, VmError> {
     check_unused(state)?;
     match Journal::open(&journal_file(state), hosts.here().clock()) {
         Err(error) if error.is_absent() => Err(VmError::NotUp),
@@ -350,15 +354,16 @@ pub fn down(state: &StateDir, hosts: &mut dyn Hosts) -> Result<Razed, VmError> {
 
 /// Fails when something has a part on a machine: without the machine it could not be undone.
 fn check_unused(state: &StateDir) -> Result<(), VmError> {
-    let Ok(machines) = Record::read(&journal_file(state)) else {
+    let Ok(machines) = JournalContents::read(&journal_file(state)) else {
         return Ok(());
     };
     let ours: Vec<_> = machines.header.nodes.iter().map(|n| &n.reach).collect();
     let found = list(state).map_err(HostError::io("read", &state.journals()))?;
     let records = found.into_iter().filter_map(|found| found.record.ok());
-    let is_user = |record: &Record| {
+    let is_user = |record: &JournalContents| {
         let mut nodes = record.header.nodes().iter();
-        record.header.kind != Kind::Machines && nodes.any(|node| ours.contains(&&node.reach))
+        record.header.kind != JournalScope::Machines
+            && nodes.any(|node| ours.contains(&&node.reach))
     };
     let users: Vec<String> = records
         .filter(is_user)
@@ -374,19 +379,19 @@ fn check_unused(state: &StateDir) -> Result<(), VmError> {
     )))
 }
 
-impl Lab {
+impl VmGroup {
     /// The machines that are up, kept from being taken down until this is dropped.
     ///
     /// # Errors
     /// When there are none.
-    pub fn find(state: &StateDir, clock: &dyn Clock) -> Result<Lab, VmError> {
+    pub fn find(state: &StateDir, clock: &dyn HostTimeSource) -> Result<VmGroup, VmError> {
         let path = journal_file(state);
         let held = match journal::hold(&path, clock) {
             Err(error) if error.is_absent() => return Err(VmError::NotUp),
             other => other?,
         };
-        Ok(Lab {
-            record: Record::read(&path)?,
+        Ok(VmGroup {
+            record: JournalContents::read(&path)?,
             dir: text_of(&dir_of(state)),
             _held: held,
         })
@@ -394,14 +399,14 @@ impl Lab {
 
     /// The machines, as nodes that nobody has looked at.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[PlanNode] {
         &self.record.header.nodes
     }
 
     /// Address of this machine in their network, if it is in it.
     #[must_use]
     pub fn address(&self) -> Option<String> {
-        let is_bridge = |step: &Step| matches!(step.apply, Action::MakeBridge { .. });
+        let is_bridge = |step: &PlanStep| matches!(step.apply, PlanAction::MakeBridge { .. });
         let mut entries = self.record.entries.iter();
         let is_in = entries.any(|entry| is_bridge(&entry.step));
         let first = self.nodes().first().filter(|_| is_in)?;
@@ -437,19 +442,19 @@ impl Lab {
     ///
     /// # Errors
     /// When there is none of this name.
-    pub fn condition(&self, name: &str, host: &dyn Host) -> Result<Condition, VmError> {
+    pub fn condition(&self, name: &str, host: &dyn Host) -> Result<VmState, VmError> {
         self.check_name(name)?;
         if host.marked(&self.mark(name)).is_empty() {
-            return Ok(Condition::Off);
+            return Ok(VmState::Off);
         }
-        let told = power::tell(&self.file(name, "qmp"), Order::Status);
+        let told = power::tell(&self.file(name, "qmp"), VmQmpCommand::Status);
         Ok(match told {
             Ok(said) => match said["status"].as_str() {
-                Some("running") => Condition::Running,
-                Some("paused") => Condition::Paused,
-                _ => Condition::Odd(said.to_string()),
+                Some("running") => VmState::Running,
+                Some("paused") => VmState::Paused,
+                _ => VmState::Odd(said.to_string()),
             },
-            Err(error) => Condition::Odd(error.to_string()),
+            Err(error) => VmState::Odd(error.to_string()),
         })
     }
 
@@ -470,7 +475,7 @@ impl Lab {
     ///
     /// # Errors
     /// When it does not start.
-    pub fn on(&self, name: &str, hosts: &mut dyn Hosts) -> Result<(), VmError> {
+    pub fn on(&self, name: &str, hosts: &mut dyn HostResolver) -> Result<(), VmError> {
         self.check_name(name)?;
         let is_on = !hosts.here().marked(&self.mark(name)).is_empty();
         if is_on {
@@ -488,7 +493,7 @@ impl Lab {
         let here = hosts.on(plimsoll_core::plan::HERE)?;
         // What brought it up stands in the journal, and is undone from there however often it was done.
         for entry in &self.record.entries {
-            let is_start = matches!(entry.step.apply, Action::Start { .. });
+            let is_start = matches!(entry.step.apply, PlanAction::Start { .. });
             if plan::starts(&entry.step, name) && !(is_start && is_on) {
                 here.carry_out(id, &entry.step.apply)?;
             }
@@ -501,7 +506,7 @@ impl Lab {
     /// # Errors
     /// When it is off, or QEMU refuses.
     pub fn pause(&self, name: &str) -> Result<(), VmError> {
-        self.tell(name, Order::Pause).map(drop)
+        self.tell(name, VmQmpCommand::Pause).map(drop)
     }
 
     /// Lets a machine go on that stood still.
@@ -509,7 +514,7 @@ impl Lab {
     /// # Errors
     /// When it is off, or QEMU refuses.
     pub fn resume(&self, name: &str) -> Result<(), VmError> {
-        self.tell(name, Order::Resume).map(drop)
+        self.tell(name, VmQmpCommand::Resume).map(drop)
     }
 
     /// Plugs the cable of a machine's network in, or pulls it.
@@ -517,10 +522,10 @@ impl Lab {
     /// # Errors
     /// When it is off, or QEMU refuses.
     pub fn link(&self, name: &str, is_up: bool) -> Result<(), VmError> {
-        self.tell(name, Order::Link(is_up)).map(drop)
+        self.tell(name, VmQmpCommand::Link(is_up)).map(drop)
     }
 
-    fn tell(&self, name: &str, order: Order<'_>) -> Result<serde_json::Value, VmError> {
+    fn tell(&self, name: &str, order: VmQmpCommand<'_>) -> Result<serde_json::Value, VmError> {
         self.check_name(name)?;
         let socket = self.file(name, "qmp");
         power::tell(&socket, order).map_err(|error| {
@@ -532,9 +537,14 @@ impl Lab {
     ///
     /// # Errors
     /// When it is off or does not answer, or too many programs are connected to it.
-    pub fn port(&self, name: &str, host: &dyn Host) -> Result<Port, VmError> {
+    pub fn port(&self, name: &str, host: &dyn Host) -> Result<VmSerialPort, VmError> {
         self.check_name(name)?;
-        Ok(Port::open(&self.dir, name, host.clock(), ANSWER_LIMIT)?)
+        Ok(VmSerialPort::open(
+            &self.dir,
+            name,
+            host.clock(),
+            ANSWER_LIMIT,
+        )?)
     }
 
     /// A machine begins with a clock that knows whole seconds; it is told what time it is, or will be

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What machines are wanted, and the steps that make them.
 
-use plimsoll_core::plan::{Action, Cmd, Node, Plan, Reach, Ready, Step};
+use plimsoll_core::plan::{
+    NodeTransport, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, PlanStep,
+};
 
-use super::machine::{Acceleration, Common, Machine, file_in};
-use super::{Commands, VmError, switch};
+use super::machine::{VmAcceleration, VmCommonConfig, VmConfig, file_in};
+use super::{VmCommandTemplate, VmError, switch};
 use crate::host::SWITCH;
 use crate::host::{Host, network, watchdog};
 use crate::stacks::site::bridge_name;
@@ -38,19 +40,19 @@ const DIR_MAX: usize = 107 - "/c20.port7".len();
 
 /// How the cables of machines are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wires {
+pub(super) enum VmNetworkKind {
     /// By a bridge of this machine, which is in their network, too. Only root can make one.
     Bridge,
     /// By a multicast group on the loopback interface of this machine, which is not in their network.
     Group,
 }
 
-impl Wires {
+impl VmNetworkKind {
     /// The best that whoever runs this can have.
-    pub(super) fn of(host: &dyn Host) -> Wires {
+    pub(super) fn of(host: &dyn Host) -> VmNetworkKind {
         match host.is_root() {
-            true => Wires::Bridge,
-            false => Wires::Group,
+            true => VmNetworkKind::Bridge,
+            false => VmNetworkKind::Group,
         }
     }
 }
@@ -65,7 +67,7 @@ fn group(id: &str) -> String {
 
 /// What machines are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct VmGroupSpec {
     /// Machines that serve: `n1`, `n2`, ...
     pub nodes: u16,
     /// Machines that load comes from: `c1`, ...
@@ -78,7 +80,7 @@ pub struct Wanted {
     pub disks: u16,
 }
 
-impl Wanted {
+impl VmGroupSpec {
     /// Whether they can be made at all.
     ///
     /// # Errors
@@ -136,7 +138,7 @@ pub(super) fn mark(id: &str, name: &str) -> String {
 }
 
 /// Whether a step is one of those that bring the machine of this name up.
-pub(super) fn starts(step: &Step, name: &str) -> bool {
+pub(super) fn starts(step: &PlanStep, name: &str) -> bool {
     [why_start(name), why_wait(name), why_look(name)].contains(&step.why)
 }
 
@@ -154,25 +156,25 @@ fn why_look(name: &str) -> String {
 
 /// Machines that are going to be made.
 #[derive(Debug)]
-pub(super) struct Planned<'a> {
-    wanted: &'a Wanted,
+pub(super) struct VmGroupPlan<'a> {
+    wanted: &'a VmGroupSpec,
     id: &'a str,
     dir: &'a str,
     network: u8,
-    wires: Wires,
-    pub(super) nodes: Vec<Node>,
+    wires: VmNetworkKind,
+    pub(super) nodes: Vec<PlanNode>,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> VmGroupPlan<'a> {
     pub(super) fn new(
-        wanted: &'a Wanted,
+        wanted: &'a VmGroupSpec,
         (id, dir, network): (&'a str, &'a str, u8),
-        wires: Wires,
-        commands: &Commands,
+        wires: VmNetworkKind,
+        commands: &VmCommandTemplate,
     ) -> Self {
         let numbers = |count: u16, first: u8| (first..).take(count.into());
-        let node = |name: String, number: u8| Node {
-            reach: Reach::Agent(commands.shell_of(&name)),
+        let node = |name: String, number: u8| PlanNode {
+            reach: NodeTransport::Agent(commands.shell_of(&name)),
             address: format!("10.92.{network}.{number}"),
             dir: DATA_DIR.into(),
             free_bytes: 0,
@@ -187,7 +189,7 @@ impl<'a> Planned<'a> {
         let servers = numbers(wanted.nodes, 1).map(|n| node(format!("n{n}"), n));
         let clients = numbers(wanted.clients, FIRST_CLIENT);
         let clients = clients.map(|n| node(format!("c{}", n - FIRST_CLIENT + 1), n));
-        Planned {
+        VmGroupPlan {
             nodes: servers.chain(clients).collect(),
             wanted,
             id,
@@ -198,11 +200,11 @@ impl<'a> Planned<'a> {
     }
 
     /// The steps that make them, all started before the first is waited for.
-    pub(super) fn steps(&self, image: &str, acceleration: Acceleration) -> Plan {
+    pub(super) fn steps(&self, image: &str, acceleration: VmAcceleration) -> Plan {
         let names = self.nodes.iter();
         let names = names.map(|node| format!("{}={}", node.name, node.address));
         let hosts = names.collect::<Vec<_>>().join(",");
-        let common = Common {
+        let common = VmCommonConfig {
             image,
             dir: self.dir,
             acceleration,
@@ -213,19 +215,19 @@ impl<'a> Planned<'a> {
         let mut plan = Plan::default();
         plan.step(
             "make a folder for the machines",
-            Action::MakeDir(self.dir.into()),
-            Some(Action::RemoveDir(self.dir.into())),
+            PlanAction::MakeDir(self.dir.into()),
+            Some(PlanAction::RemoveDir(self.dir.into())),
         );
         let here = format!("10.92.{}.{HERE_NUMBER}", self.network);
         let bridge = bridge_name(&here);
-        if self.wires == Wires::Bridge {
+        if self.wires == VmNetworkKind::Bridge {
             plan.step(
                 "make the network of the machines",
-                Action::MakeBridge {
+                PlanAction::MakeBridge {
                     name: bridge.clone(),
                     address: format!("{here}/24"),
                 },
-                Some(Action::RemoveLink(bridge.clone())),
+                Some(PlanAction::RemoveLink(bridge.clone())),
             );
         }
         self.add_switch(&mut plan);
@@ -236,10 +238,10 @@ impl<'a> Planned<'a> {
             let console = common.file(&node.name, "console");
             // One word ends the wait, whichever it is; what it said is looked at then.
             let words = ["-q", "^plimsoll-[rf]", &console];
-            let wait = Cmd::new("grep", words).within_s(BOOT_LIMIT_S);
-            plan.step(&why_wait(&node.name), Action::Await(wait), None);
+            let wait = PlanCommand::new("grep", words).within_s(BOOT_LIMIT_S);
+            plan.step(&why_wait(&node.name), PlanAction::Await(wait), None);
             let words = ["^plimsoll-ready", &console];
-            let look = Action::Run(Cmd::new("grep", words));
+            let look = PlanAction::Run(PlanCommand::new("grep", words));
             plan.step(&why_look(&node.name), look, None);
         }
         plan
@@ -251,57 +253,63 @@ impl<'a> Planned<'a> {
         let names = self.nodes.iter().map(|node| &*node.name);
         let words = SWITCH.into_iter().chain(options).chain(names);
         let mark = mark(self.id, "switch");
-        let start = Action::Start {
-            cmd: Cmd::new(watchdog::PROGRAM, words.map(str::to_owned)),
+        let start = PlanAction::Start {
+            cmd: PlanCommand::new(watchdog::PROGRAM, words.map(str::to_owned)),
             mark: mark.clone(),
             log: format!("{}/switch.log", self.dir),
-            ready: Ready::Exists(format!("{}/{}", self.dir, switch::READY)),
+            ready: PlanReadinessCheck::Exists(format!("{}/{}", self.dir, switch::READY)),
         };
-        let stop = Some(Action::Stop { mark });
+        let stop = Some(PlanAction::Stop { mark });
         plan.step("start the power switch of the machines", start, stop);
     }
 
-    fn add_machine(&self, plan: &mut Plan, common: &Common<'_>, node: &Node, bridge: &str) {
+    fn add_machine(
+        &self,
+        plan: &mut Plan,
+        common: &VmCommonConfig<'_>,
+        node: &PlanNode,
+        bridge: &str,
+    ) {
         let name = &node.name;
         for (path, serial) in common.disks(name) {
             // They go with the folder.
             let bytes = self.wanted.disk_bytes;
             let why = format!("make disk {serial} of machine {name}");
-            plan.step(&why, Action::MakeFile { path, bytes }, None);
+            plan.step(&why, PlanAction::MakeFile { path, bytes }, None);
         }
         let number = node.address.rsplit('.').next();
         let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
         let (cable, ready) = self.cable(name, bridge);
-        let machine = Machine {
+        let machine = VmConfig {
             name,
             address: &format!("{}/24", node.address),
             hardware: (self.network, number),
             cable: &cable,
         };
         let mark = mark(self.id, name);
-        let start = Action::Start {
+        let start = PlanAction::Start {
             cmd: common.command(&machine),
             mark: mark.clone(),
             log: file_in(self.dir, name, "log"),
             ready,
         };
-        plan.step(&why_start(name), start, Some(Action::Stop { mark }));
+        plan.step(&why_start(name), start, Some(PlanAction::Stop { mark }));
     }
 
     /// What QEMU makes of a machine's network, and how it is seen that this is there.
-    fn cable(&self, name: &str, bridge: &str) -> (String, Ready) {
+    fn cable(&self, name: &str, bridge: &str) -> (String, PlanReadinessCheck) {
         match self.wires {
-            Wires::Bridge => {
+            VmNetworkKind::Bridge => {
                 // It is there as long as the machine is: QEMU makes it, and the kernel removes it. As soon as
                 // it is there it is joined to the network, and the machine boots meanwhile.
                 let tap = format!("{bridge}{name}");
                 let join = ["link", "set", "dev", &tap, "master", bridge, "up"];
-                let ready = Ready::Succeeds(Cmd::new("ip", join));
+                let ready = PlanReadinessCheck::Succeeds(PlanCommand::new("ip", join));
                 (format!("tap,ifname={tap},script=no,downscript=no"), ready)
             }
-            Wires::Group => {
+            VmNetworkKind::Group => {
                 let group = group(self.id);
-                let ready = Ready::Exists(file_in(self.dir, name, "qmp"));
+                let ready = PlanReadinessCheck::Exists(file_in(self.dir, name, "qmp"));
                 (format!("socket,mcast={group},localaddr=127.0.0.1"), ready)
             }
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::PORTS;
 use super::machine::file_in;
-use crate::host::{Clock, HostError};
+use crate::host::{HostError, HostTimeSource};
 
 /// Bytes in a record at most; the other side takes what two bytes can tell.
 const PIECE: usize = 1 << 14;
@@ -33,7 +33,7 @@ const NOISE_MAX: usize = 1 << 20;
 
 /// An open port.
 #[derive(Debug)]
-pub struct Port {
+pub struct VmSerialPort {
     stream: UnixStream,
     /// What came and was not looked at yet.
     come: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Port {
 
 /// What a command came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct VmCommandResult {
     /// Its status.
     pub status: u8,
     /// What it wrote.
@@ -51,7 +51,7 @@ pub struct Ended {
     pub errors: String,
 }
 
-impl Port {
+impl VmSerialPort {
     /// Opens the first free port of a machine whose files are in `dir`, within `limit`.
     ///
     /// # Errors
@@ -59,15 +59,15 @@ impl Port {
     pub(super) fn open(
         dir: &str,
         machine: &str,
-        clock: &dyn Clock,
+        clock: &dyn HostTimeSource,
         limit: Duration,
-    ) -> Result<Port, HostError> {
+    ) -> Result<VmSerialPort, HostError> {
         let began = clock.now();
         let mut tries = 0;
         loop {
             tries += 1;
             let word = format!("{}x{}x{tries}", std::process::id(), clock.now().as_nanos());
-            match Port::try_open(dir, machine, &word)? {
+            match VmSerialPort::try_open(dir, machine, &word)? {
                 Some(port) => return Ok(port),
                 None if clock.now().saturating_sub(began) > limit => {
                     return Err(HostError::State(format!(
@@ -81,7 +81,7 @@ impl Port {
     }
 
     /// `None` when nobody answers.
-    fn try_open(dir: &str, machine: &str, word: &str) -> Result<Option<Port>, HostError> {
+    fn try_open(dir: &str, machine: &str, word: &str) -> Result<Option<VmSerialPort>, HostError> {
         for number in 0..PORTS {
             let path = file_in(dir, machine, &format!("port{number}.lock"));
             let path = Path::new(&path);
@@ -97,7 +97,7 @@ impl Port {
                     "machine {machine} is off; start it with: plimsoll vm on {machine}"
                 )));
             };
-            let mut port = Port {
+            let mut port = VmSerialPort {
                 stream,
                 come: Vec::new(),
                 _lock: lock,
@@ -156,12 +156,17 @@ impl Port {
     ///
     /// # Errors
     /// When the connection breaks, or it takes too long.
-    pub fn run(self, command: &str, clock: &dyn Clock, limit: Duration) -> io::Result<Ended> {
+    pub fn run(
+        self,
+        command: &str,
+        clock: &dyn HostTimeSource,
+        limit: Duration,
+    ) -> io::Result<VmCommandResult> {
         let (mut output, mut errors) = (Vec::new(), Vec::new());
         let until = Some((clock, clock.now() + limit));
         let status = self.relay(command, None, (&mut output, &mut errors), until)?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Ended {
+        Ok(VmCommandResult {
             status,
             output: text(output),
             errors: text(errors),
@@ -177,7 +182,7 @@ impl Port {
         command: &str,
         mut input: Option<BorrowedFd<'_>>,
         (output, errors): (&mut dyn Write, &mut dyn Write),
-        until: Option<(&dyn Clock, Duration)>,
+        until: Option<(&dyn HostTimeSource, Duration)>,
     ) -> io::Result<u8> {
         self.stream.set_nonblocking(true)?;
         let mut waiting = record(b'c', command.as_bytes())?;
@@ -337,9 +342,9 @@ mod tests {
         let served = machine(dir.path(), answer);
         let clock = SystemClock::new();
         let path = dir.path().to_str().unwrap();
-        let port = Port::open(path, "n1", &clock, Duration::ZERO).unwrap();
+        let port = VmSerialPort::open(path, "n1", &clock, Duration::ZERO).unwrap();
         let ended = port.run("ls", &clock, Duration::from_secs(60)).unwrap();
-        let expect = Ended {
+        let expect = VmCommandResult {
             status: 3,
             output: "hi".into(),
             errors: "bad".into(),
@@ -355,7 +360,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().to_str().unwrap();
         let clock = SystemClock::new();
-        let error = Port::open(path, "n1", &clock, Duration::ZERO).unwrap_err();
+        let error = VmSerialPort::open(path, "n1", &clock, Duration::ZERO).unwrap_err();
         assert!(error.to_string().contains("is off"), "{error}");
         let taken: Vec<File> = (0..PORTS)
             .map(|n| {
@@ -365,7 +370,7 @@ mod tests {
                 lock
             })
             .collect();
-        let error = Port::open(path, "n1", &clock, Duration::ZERO).unwrap_err();
+        let error = VmSerialPort::open(path, "n1", &clock, Duration::ZERO).unwrap_err();
         assert!(error.to_string().contains("are in use"), "{error}");
         drop(taken);
     }
@@ -378,7 +383,7 @@ mod tests {
         let clock = SystemClock::new();
         let path = dir.path().to_str().unwrap();
         // It hangs up before it answers, as a machine does that goes off.
-        let error = Port::open(path, "n1", &clock, Duration::ZERO).unwrap_err();
+        let error = VmSerialPort::open(path, "n1", &clock, Duration::ZERO).unwrap_err();
         assert!(!error.to_string().is_empty());
         served.join().unwrap();
     }

@@ -22,14 +22,14 @@ const LINES_MAX: usize = 1000;
 
 /// The most that a disk does. 0: as much as it can.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct VmDiskLimits {
     pub(super) requests_per_s: u64,
     pub(super) bytes_per_s: u64,
 }
 
 /// What can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order<'a> {
+pub(super) enum VmQmpCommand<'a> {
     /// Stand still.
     Pause,
     /// Go on.
@@ -41,7 +41,7 @@ pub(super) enum Order<'a> {
     /// Which disks it has.
     Disks,
     /// What this disk does at most. What waits because of it goes on when the limits are lifted.
-    Throttle(&'a str, Limits),
+    Throttle(&'a str, VmDiskLimits),
     /// Make what fails every request, above the file of this disk.
     Breaker(&'a str),
     /// Give it to the machine as this disk.
@@ -100,17 +100,17 @@ fn breaker(disk: &str) -> Value {
     })
 }
 
-impl Order<'_> {
+impl VmQmpCommand<'_> {
     fn written(self) -> Value {
         match self {
-            Order::Pause => json!({ "execute": "stop" }),
-            Order::Resume => json!({ "execute": "cont" }),
-            Order::Link(up) => {
+            VmQmpCommand::Pause => json!({ "execute": "stop" }),
+            VmQmpCommand::Resume => json!({ "execute": "cont" }),
+            VmQmpCommand::Link(up) => {
                 json!({ "execute": "set_link", "arguments": { "name": "nic0", "up": up } })
             }
-            Order::Status => json!({ "execute": "query-status" }),
-            Order::Disks => json!({ "execute": "query-block" }),
-            Order::Throttle(disk, limits) => json!({
+            VmQmpCommand::Status => json!({ "execute": "query-status" }),
+            VmQmpCommand::Disks => json!({ "execute": "query-block" }),
+            VmQmpCommand::Throttle(disk, limits) => json!({
                 "execute": "block_set_io_throttle",
                 "arguments": {
                     "device": disk,
@@ -118,10 +118,10 @@ impl Order<'_> {
                     "bps": limits.bytes_per_s, "bps_rd": 0, "bps_wr": 0,
                 },
             }),
-            Order::Breaker(disk) => breaker(disk),
-            Order::Break(disk) => be(disk, &breaker_node(disk)),
-            Order::Mend(disk) => be(disk, &file_node(disk)),
-            Order::NoBreaker(disk) => json!({
+            VmQmpCommand::Breaker(disk) => breaker(disk),
+            VmQmpCommand::Break(disk) => be(disk, &breaker_node(disk)),
+            VmQmpCommand::Mend(disk) => be(disk, &file_node(disk)),
+            VmQmpCommand::NoBreaker(disk) => json!({
                 "execute": "blockdev-del", "arguments": { "node-name": breaker_node(disk) },
             }),
         }
@@ -129,7 +129,7 @@ impl Order<'_> {
 }
 
 /// Tells the machine behind this socket something; gives what it returned.
-pub(super) fn tell(socket: &Path, order: Order<'_>) -> io::Result<Value> {
+pub(super) fn tell(socket: &Path, order: VmQmpCommand<'_>) -> io::Result<Value> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;
     stream.set_write_timeout(Some(LIMIT))?;
@@ -186,7 +186,7 @@ mod tests {
         let said = talk(
             &mut said.as_bytes(),
             &mut sent,
-            &Order::Link(false).written(),
+            &VmQmpCommand::Link(false).written(),
         );
         (said, String::from_utf8(sent).unwrap())
     }

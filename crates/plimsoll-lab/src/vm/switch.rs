@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::machine::file_in;
 use super::plan::mark;
-use crate::host::{Clock, HostError, processes};
+use crate::host::{HostError, HostTimeSource, processes};
 
 /// Time between two looks: what a machine that asks waits for at most.
 const LOOK: Duration = Duration::from_millis(50);
@@ -30,30 +30,30 @@ pub(super) const READY: &str = "switch.ready";
 
 /// A switch.
 #[derive(Debug)]
-pub struct Switch {
+pub struct VmPowerSwitch {
     dir: PathBuf,
     id: String,
-    lines: Vec<Line>,
+    lines: Vec<VmPowerLink>,
 }
 
 /// What it hears of one machine.
 #[derive(Debug)]
-struct Line {
+struct VmPowerLink {
     name: String,
     stream: Option<UnixStream>,
     heard: Vec<u8>,
 }
 
-impl Switch {
+impl VmPowerSwitch {
     /// A switch for the machines of the journal `id` whose files are in `dir`.
     #[must_use]
     pub fn new(dir: PathBuf, id: String, names: &[String]) -> Self {
-        let line = |name: &String| Line {
+        let line = |name: &String| VmPowerLink {
             name: name.clone(),
             stream: None,
             heard: Vec::new(),
         };
-        Switch {
+        VmPowerSwitch {
             dir,
             id,
             lines: names.iter().map(line).collect(),
@@ -64,7 +64,7 @@ impl Switch {
     ///
     /// # Errors
     /// When it cannot say that it is ready.
-    pub fn serve(&mut self, clock: &dyn Clock) -> Result<(), HostError> {
+    pub fn serve(&mut self, clock: &dyn HostTimeSource) -> Result<(), HostError> {
         let ready = self.dir.join(READY);
         fs::write(&ready, "").map_err(HostError::io("write", &ready))?;
         // It goes with the folder: then there is nobody to serve.
@@ -75,9 +75,9 @@ impl Switch {
         Ok(())
     }
 
-    fn look(&mut self, clock: &dyn Clock) {
+    fn look(&mut self, clock: &dyn HostTimeSource) {
         let names: Vec<String> = self.lines.iter().map(|line| line.name.clone()).collect();
-        let power = Power {
+        let power = VmPowerControl {
             id: &self.id,
             names: &names,
             clock,
@@ -98,13 +98,13 @@ impl Switch {
 }
 
 /// What can be switched.
-struct Power<'a> {
+struct VmPowerControl<'a> {
     id: &'a str,
     names: &'a [String],
-    clock: &'a dyn Clock,
+    clock: &'a dyn HostTimeSource,
 }
 
-impl Power<'_> {
+impl VmPowerControl<'_> {
     /// Whether a machine has it.
     fn has(&self, name: &str) -> bool {
         !processes::marked(&mark(self.id, name)).is_empty()
@@ -128,8 +128,8 @@ impl Power<'_> {
     }
 }
 
-impl Line {
-    fn serve(&mut self, power: &Power<'_>) -> io::Result<()> {
+impl VmPowerLink {
+    fn serve(&mut self, power: &VmPowerControl<'_>) -> io::Result<()> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
         };
@@ -181,9 +181,9 @@ mod tests {
     use std::process::Stdio;
 
     /// A process in the place of a machine's, ended with the test.
-    struct Machine(std::process::Child);
+    struct VmProcessFixture(std::process::Child);
 
-    impl Machine {
+    impl VmProcessFixture {
         /// Once it has ended, nothing has its mark.
         fn end(mut self) {
             self.0.kill().unwrap();
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    impl Drop for Machine {
+    impl Drop for VmProcessFixture {
         fn drop(&mut self) {
             // Who switched it off has waited for it, and another process may have its number.
             if let Ok(None) = self.0.try_wait() {
@@ -205,12 +205,12 @@ mod tests {
         clippy::disallowed_methods,
         reason = "a test, and what it starts it ends"
     )]
-    fn machine(id: &str, name: &str) -> Machine {
+    fn machine(id: &str, name: &str) -> VmProcessFixture {
         let mut sleep = std::process::Command::new("sleep");
         let mark = mark(id, name);
         let sleep = sleep.arg("600").env(MARK_VARIABLE, &mark);
         let sleep = sleep.stdout(Stdio::null()).stderr(Stdio::null());
-        let machine = Machine(sleep.spawn().unwrap());
+        let machine = VmProcessFixture(sleep.spawn().unwrap());
         // What was just started has no environment for a moment, and so is not on yet.
         let clock = SystemClock::new();
         while processes::marked(&mark).is_empty() {
@@ -227,7 +227,7 @@ mod tests {
         let names = ["n1", "n2"].map(String::from);
         let id = format!("test-{}", std::process::id());
         let process = machine(&id, "n1");
-        let mut switch = Switch::new(dir.path().into(), id.clone(), &names);
+        let mut switch = VmPowerSwitch::new(dir.path().into(), id.clone(), &names);
         let clock = SystemClock::new();
         switch.look(&clock);
         let (mut line, _) = listener.accept().unwrap();

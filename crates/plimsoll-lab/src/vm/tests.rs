@@ -5,8 +5,8 @@ use super::*;
 use crate::host::FakeHost;
 use crate::stacks::snapshot;
 
-fn wanted() -> Wanted {
-    Wanted {
+fn wanted() -> VmGroupSpec {
+    VmGroupSpec {
         nodes: 1,
         clients: 1,
         memory_bytes: 640 << 20,
@@ -15,15 +15,15 @@ fn wanted() -> Wanted {
     }
 }
 
-fn planned(wanted: &Wanted) -> plan::Planned<'_> {
-    let commands = Commands {
+fn planned(wanted: &VmGroupSpec) -> plan::VmGroupPlan<'_> {
+    let commands = VmCommandTemplate {
         program: ["/bin/plimsoll", "vm"].map(String::from).into(),
         options: Vec::new(),
     };
-    plan::Planned::new(
+    plan::VmGroupPlan::new(
         wanted,
         ("vm-1", "/state/machines", 7),
-        Wires::Bridge,
+        VmNetworkKind::Bridge,
         &commands,
     )
 }
@@ -31,14 +31,14 @@ fn planned(wanted: &Wanted) -> plan::Planned<'_> {
 #[test]
 fn without_root_machines_are_joined_among_themselves() {
     let wanted = wanted();
-    let commands = Commands {
+    let commands = VmCommandTemplate {
         program: Vec::new(),
         options: Vec::new(),
     };
     let steps_of = |id| {
         let place = (id, "/state/machines", 7);
-        let planned = plan::Planned::new(&wanted, place, Wires::Group, &commands);
-        let steps = planned.steps("/image", Acceleration::Emulation).steps;
+        let planned = plan::VmGroupPlan::new(&wanted, place, VmNetworkKind::Group, &commands);
+        let steps = planned.steps("/image", VmAcceleration::Emulation).steps;
         steps
             .iter()
             .map(|step| step.apply.to_string())
@@ -66,7 +66,7 @@ fn without_root_machines_are_joined_among_themselves() {
 #[test]
 fn machines_are_made_by_these_steps() {
     let wanted = wanted();
-    let steps = planned(&wanted).steps("/state/images/abc", Acceleration::Emulation);
+    let steps = planned(&wanted).steps("/state/images/abc", VmAcceleration::Emulation);
     let text = snapshot::steps(&steps);
     // Options of QEMU with their values, one a line.
     let lines = text.lines().map(|line| match line.contains(machine::QEMU) {
@@ -79,7 +79,7 @@ fn machines_are_made_by_these_steps() {
 
 #[test]
 fn a_probe_is_a_machine_without_anything() {
-    let cmd = machine::probe(Acceleration::Kvm, "/image", "/console");
+    let cmd = machine::probe(VmAcceleration::Kvm, "/image", "/console");
     let expect = "qemu-system-x86_64 -machine q35 -accel kvm -cpu host -smp 1 -m 128 -nodefaults \
         -no-user-config -display none -no-reboot \
         -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny -kernel /image/vmlinuz -initrd /image/initrd \
@@ -89,7 +89,7 @@ fn a_probe_is_a_machine_without_anything() {
 
 #[test]
 fn nodes_and_clients_have_names_and_addresses_of_their_own() {
-    let wanted = Wanted {
+    let wanted = VmGroupSpec {
         nodes: 2,
         clients: 2,
         ..wanted()
@@ -111,14 +111,14 @@ fn nodes_and_clients_have_names_and_addresses_of_their_own() {
     let words = ["/bin/plimsoll", "vm", "shell", "c2"].map(String::from);
     assert_eq!(
         nodes[3].reach,
-        plimsoll_core::plan::Reach::Agent(words.into())
+        plimsoll_core::plan::NodeTransport::Agent(words.into())
     );
 }
 
 #[test]
 fn only_the_steps_of_one_machine_start_it_again() {
     let wanted = wanted();
-    let steps = planned(&wanted).steps("/image", Acceleration::Kvm).steps;
+    let steps = planned(&wanted).steps("/image", VmAcceleration::Kvm).steps;
     let again = steps.iter().filter(|step| plan::starts(step, "c1"));
     let again: Vec<&str> = again.map(|step| &*step.why).collect();
     let expect = [
@@ -132,7 +132,7 @@ fn only_the_steps_of_one_machine_start_it_again() {
 #[test]
 fn what_cannot_be_made_is_refused() {
     wanted().check().unwrap();
-    let refused = |change: fn(&mut Wanted), expect: &str| {
+    let refused = |change: fn(&mut VmGroupSpec), expect: &str| {
         let mut wanted = wanted();
         change(&mut wanted);
         let error = wanted.check().unwrap_err().to_string();
@@ -155,7 +155,7 @@ fn memory_is_read_as_the_kernel_tells_it() {
     let told = "MemTotal:       100 kB\nMemAvailable:      2048 kB\n";
     assert_eq!(available_bytes(told), Some(2 << 20));
     assert_eq!(available_bytes("MemTotal: 1 kB\n"), None);
-    let wanted = Wanted {
+    let wanted = VmGroupSpec {
         memory_bytes: 1 << 50,
         ..wanted()
     };
@@ -172,7 +172,7 @@ fn without_qemu_or_machines_the_error_says_what_to_do() {
     let error = check(&wanted(), &state, &host).unwrap_err().to_string();
     assert!(error.contains("apt-get install qemu-system-x86"), "{error}");
     for error in [
-        Lab::find(&state, &host.clock).unwrap_err(),
+        VmGroup::find(&state, &host.clock).unwrap_err(),
         down(&state, &mut host).unwrap_err(),
     ] {
         assert!(error.to_string().contains("vm up"), "{error}");
@@ -185,15 +185,15 @@ fn machines_that_a_stack_has_a_part_on_stay() {
     let state = StateDir::new(place.path());
     let mut host = FakeHost::new();
     let wanted = wanted();
-    let header = |kind: Kind, nodes: Vec<Node>| Header {
+    let header = |kind: JournalScope, nodes: Vec<PlanNode>| JournalHeader {
         kind,
         nodes,
         ..image::run_header("t", "t", &FakeHost::new())
     };
     let nodes = planned(&wanted).nodes;
-    let run = Kind::Run("r".into());
+    let run = JournalScope::Run("r".into());
     let user = Journal::create(&state, header(run, nodes[1..].to_vec())).unwrap();
-    let machines = Journal::create(&state, header(Kind::Machines, nodes)).unwrap();
+    let machines = Journal::create(&state, header(JournalScope::Machines, nodes)).unwrap();
     // Whatever is razed goes in this order.
     let files = state.journal_files().unwrap();
     assert_eq!(files, [user.path(), machines.path()]);

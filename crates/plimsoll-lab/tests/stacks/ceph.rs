@@ -7,11 +7,11 @@
 use super::RazedAtTheEnd;
 use super::support::{check_nothing_left, host, missing, now, pause, seconds};
 use plimsoll_lab::cleanup::raze_all;
-use plimsoll_lab::host::{Hosts, Nodes};
+use plimsoll_lab::host::{HostPool, HostResolver};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::proofs::{Depth, Outcome, Proved, prove};
+use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus, prove};
 use plimsoll_lab::raise::list;
-use plimsoll_lab::stacks::{self, Choice, Options, Verb, change};
+use plimsoll_lab::stacks::{self, StackChange, StackConfig, StackUpOptions, change};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,23 +20,23 @@ use std::time::Duration;
 /// Tells a copy of this test program to raise the stack in this state directory.
 const VICTIM_STATE: &str = "PLIMSOLL_TEST_CEPH_VICTIM_STATE";
 
-fn options(state: &StateDir) -> Options {
-    Options {
+fn options(state: &StateDir) -> StackUpOptions {
+    StackUpOptions {
         size_bytes: 1 << 30,
-        ..Options::new(state.stacks())
+        ..StackUpOptions::new(state.stacks())
     }
 }
 
 /// Brings it up, sees all its proofs, takes a daemon away and back, takes it down.
 fn check(stack: &str) {
-    let choice = Choice::parse(stack).unwrap();
+    let choice = StackConfig::parse(stack).unwrap();
     if missing(stack, &choice) {
         return;
     }
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
     let _guard = RazedAtTheEnd(&state);
-    let mut hosts = Nodes::new(host());
+    let mut hosts = HostPool::new(host());
     let began = now();
     let up = stacks::up(&choice, &options(&state), &state, &mut hosts).unwrap();
     eprintln!("{stack}: up in {:.1} s", seconds(began));
@@ -44,15 +44,37 @@ fn check(stack: &str) {
     hosts.meet(record.record.unwrap().header.nodes());
     let dir = up.mount_dir().join("proofs");
     fs::create_dir(&dir).unwrap();
-    let proved = prove(&up.made, Some(&dir), &up.id, Depth::Whole, &mut hosts);
+    let proved = prove(
+        &up.made,
+        Some(&dir),
+        &up.id,
+        SelfTestDepth::Whole,
+        &mut hosts,
+    );
     assert_eq!(proved.len(), up.made.proofs.len());
-    let is_bad = |one: &&Proved| !matches!(one.outcome, Outcome::Passed(_));
-    let bad: Vec<&Proved> = proved.iter().filter(is_bad).collect();
+    let is_bad = |one: &&SelfTestResult| !matches!(one.outcome, SelfTestStatus::Passed(_));
+    let bad: Vec<&SelfTestResult> = proved.iter().filter(is_bad).collect();
     assert!(bad.is_empty(), "{bad:#?}");
     let name = up.name.clone();
-    change(&name, Verb::Degrade, None, &state, &mut hosts, &mut |_| {}).unwrap();
+    change(
+        &name,
+        StackChange::Degrade,
+        None,
+        &state,
+        &mut hosts,
+        &mut |_| {},
+    )
+    .unwrap();
     fs::write(dir.join("file"), "written while it was gone").unwrap();
-    change(&name, Verb::Rebuild, None, &state, &mut hosts, &mut |_| {}).unwrap();
+    change(
+        &name,
+        StackChange::Rebuild,
+        None,
+        &state,
+        &mut hosts,
+        &mut |_| {},
+    )
+    .unwrap();
     assert_eq!(
         fs::read_to_string(dir.join("file")).unwrap(),
         "written while it was gone"
@@ -79,8 +101,14 @@ fn a_block_device_keeps_data_without_one_daemon() {
 fn victim() {
     if let Some(place) = std::env::var_os(VICTIM_STATE) {
         let state = StateDir::new(place);
-        let choice = Choice::parse("ceph").unwrap();
-        stacks::up(&choice, &options(&state), &state, &mut Nodes::new(host())).unwrap();
+        let choice = StackConfig::parse("ceph").unwrap();
+        stacks::up(
+            &choice,
+            &options(&state),
+            &state,
+            &mut HostPool::new(host()),
+        )
+        .unwrap();
     }
 }
 
@@ -109,7 +137,7 @@ fn kill_at(place: &Path, wanted: usize) {
     }
     victim.kill().unwrap();
     victim.wait().unwrap();
-    for razed in raze_all(&state, &mut Nodes::new(host())).unwrap() {
+    for razed in raze_all(&state, &mut HostPool::new(host())).unwrap() {
         let razed = razed.result.unwrap();
         assert!(razed.is_clean(), "{razed:?}");
     }
@@ -118,7 +146,7 @@ fn kill_at(place: &Path, wanted: usize) {
 
 #[test]
 fn killed_while_it_is_made_it_leaves_nothing() {
-    if missing("ceph killed", &Choice::parse("ceph").unwrap()) {
+    if missing("ceph killed", &StackConfig::parse("ceph").unwrap()) {
         return;
     }
     let place = tempfile::tempdir().unwrap();

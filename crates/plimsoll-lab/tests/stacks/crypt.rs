@@ -4,7 +4,7 @@
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, missing};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice, Options};
+use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions};
 use std::fs;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 
 /// Whether the text and the name of a file are hidden below.
 fn hides(stack: &str) -> Option<(bool, bool)> {
-    let choice = Choice::parse(stack).unwrap();
+    let choice = StackConfig::parse(stack).unwrap();
     if missing(stack, &choice) {
         return None;
     }
@@ -39,7 +39,13 @@ fn hides(stack: &str) -> Option<(bool, bool)> {
     let state = StateDir::new(place.path());
     let _guard = RazedAtTheEnd(&state);
     let mut host = host();
-    let up = stacks::up(&choice, &Options::new(state.stacks()), &state, &mut host).unwrap();
+    let up = stacks::up(
+        &choice,
+        &StackUpOptions::new(state.stacks()),
+        &state,
+        &mut host,
+    )
+    .unwrap();
     let (name, text) = ("a-stamped-name", "a stamped text\n".repeat(1_000));
     let file = up.mount_dir().join(name);
     fs::write(&file, &text).unwrap();

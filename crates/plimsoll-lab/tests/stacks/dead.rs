@@ -3,7 +3,7 @@
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, is_possible};
 use super::{choice, options};
-use plimsoll_core::plan::Action;
+use plimsoll_core::plan::PlanAction;
 use plimsoll_lab::cleanup::raze_all;
 use plimsoll_lab::host::Host as _;
 use plimsoll_lab::journal::StateDir;
@@ -44,7 +44,7 @@ fn a_disk_whose_program_is_gone_is_named_and_kept_in_sight_until_it_is_free() {
     let up = stacks::up(&choice("nbd"), &options, &state, &mut host).unwrap();
     let user = File::create(up.mount_dir().join("open")).unwrap();
     let mark = format!("plimsoll-{}-nbdfuse0", up.id);
-    host.carry_out(&up.id, &Action::Kill { mark }).unwrap();
+    host.carry_out(&up.id, &PlanAction::Kill { mark }).unwrap();
 
     let error = stacks::up(&choice("nbd(btrfs)"), &options, &state, &mut host).unwrap_err();
     let error = error.to_string();

@@ -3,10 +3,10 @@
 //! several that stand in for each other.
 
 use super::support::{check_nothing_left, host, missing, now, pause, seconds};
-use plimsoll_core::plan::Action;
+use plimsoll_core::plan::PlanAction;
 use plimsoll_lab::host::Host as _;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice, Options, Up, Verb};
+use plimsoll_lab::stacks::{self, StackChange, StackConfig, StackInstance, StackUpOptions};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -20,21 +20,21 @@ const SIZE_BYTES: u64 = 320 << 20;
 struct Raised {
     place: tempfile::TempDir,
     state: StateDir,
-    up: Up,
+    up: StackInstance,
 }
 
 /// Brings a stack up, unless something is missing here: then that is said.
 fn raise(test: &str, stack: &str, first_port: u16) -> Option<Raised> {
-    let choice = Choice::parse(stack).unwrap();
+    let choice = StackConfig::parse(stack).unwrap();
     if missing(test, &choice) {
         return None;
     }
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
-    let options = Options {
+    let options = StackUpOptions {
         size_bytes: SIZE_BYTES,
         first_port,
-        ..Options::new(state.stacks())
+        ..StackUpOptions::new(state.stacks())
     };
     let began = now();
     let up = stacks::up(&choice, &options, &state, &mut host()).unwrap();
@@ -60,11 +60,11 @@ impl Raised {
 
     fn stop(&self, name: &str) {
         let mark = self.mark(name);
-        let stop = Action::Stop { mark };
+        let stop = PlanAction::Stop { mark };
         host().carry_out(&self.up.id, &stop).unwrap();
     }
 
-    fn change(&self, verb: Verb<'_>) {
+    fn change(&self, verb: StackChange<'_>) {
         let began = now();
         let (name, mut host) = (&self.up.name, host());
         stacks::change(name, verb, None, &self.state, &mut host, &mut |_| {}).unwrap();
@@ -154,7 +154,7 @@ fn a_server_that_comes_back_is_found_again() {
     let record = stacks::manage::record(&raised.up.name, &raised.state).unwrap();
     let start = record.entries.iter().map(|entry| &entry.step.apply);
     let mut servers = start.filter(
-        |action| matches!(action, Action::Start { mark, .. } if *mark == raised.mark("nbdkit0")),
+        |action| matches!(action, PlanAction::Start { mark, .. } if *mark == raised.mark("nbdkit0")),
     );
     let server = servers.next().unwrap().clone();
     // A server that is asked to end fails what it has in hand: nothing of a young file system's own.
@@ -237,13 +237,13 @@ fn client_ends_at_once(raised: &Raised, with_secret: bool) -> (String, bool) {
         .entries
         .iter()
         .filter_map(|entry| match &entry.step.apply {
-            Action::Start { cmd, mark, .. } if *mark == raised.mark("qsd0") => Some(cmd),
+            PlanAction::Start { cmd, mark, .. } if *mark == raised.mark("qsd0") => Some(cmd),
             _ => None,
         });
     let words = clients.next().unwrap().args.iter().map(|arg| match arg {
-        plimsoll_core::plan::Arg::Text(text) => text.clone(),
-        plimsoll_core::plan::Arg::LoopOf(file) => file.clone(),
-        plimsoll_core::plan::Arg::ArrayOf(files) => files.join(" "),
+        plimsoll_core::plan::PlanCommandArg::Text(text) => text.clone(),
+        plimsoll_core::plan::PlanCommandArg::LoopOf(file) => file.clone(),
+        plimsoll_core::plan::PlanCommandArg::ArrayOf(files) => files.join(" "),
     });
     let words: Vec<String> = words.collect();
     let mut args = vec![words[0].clone(), words[1].clone(), words[2].clone()];
@@ -293,21 +293,21 @@ fn survives(test: &str, stack: &str, first_port: u16) {
     };
     let dir = raised.dir();
     write_file(dir, "before");
-    raised.change(Verb::Snapshot);
+    raised.change(StackChange::Snapshot);
     fs::remove_file(dir.join("before")).unwrap();
     check_file(&dir.join("snapshot-1"), "before");
     write_file(dir, "whole");
-    raised.change(Verb::Degrade);
+    raised.change(StackChange::Degrade);
     let status = stacks::status(&raised.state, &mut host()).unwrap();
     assert_eq!(status[0].problems, [""; 0], "taken away on purpose");
     write_file(dir, "degraded");
     check_file(dir, "whole");
-    raised.change(Verb::Rebuild);
+    raised.change(StackChange::Rebuild);
     for name in ["whole", "degraded"] {
         check_file(dir, name);
     }
-    raised.change(Verb::Grow);
-    raised.change(Verb::Scrub);
+    raised.change(StackChange::Grow);
+    raised.change(StackChange::Scrub);
     for name in ["whole", "degraded"] {
         check_file(dir, name);
     }
@@ -342,17 +342,17 @@ fn a_stack_without_a_node_is_degraded_and_can_be_used_all_the_same() {
             .remove(0)
     };
     assert!(status().degraded.is_empty(), "{:?}", status());
-    raised.change(Verb::Degrade);
+    raised.change(StackChange::Degrade);
     let mark = |name: &str| format!("plimsoll-{}-{name}", raised.up.id);
     // It ends sooner or later, when somebody asks the disk that is gone.
-    let end = Action::Kill {
+    let end = PlanAction::Kill {
         mark: mark("nbdfuse1"),
     };
     host().carry_out(&raised.up.id, &end).unwrap();
     let found = status();
     assert_eq!(found.problems, [""; 0]);
     assert!(found.degraded[0].contains("tgtd1 is gone"), "{found:?}");
-    raised.change(Verb::Rebuild);
+    raised.change(StackChange::Rebuild);
     assert!(
         status().degraded.is_empty() && status().problems.is_empty(),
         "{:?}",
@@ -368,12 +368,12 @@ fn a_stack_of_which_something_has_ended_is_not_up_already() {
         return;
     };
     let up = || {
-        let options = Options::new(raised.state.stacks());
-        let choice = Choice::parse("nbd").unwrap();
+        let options = StackUpOptions::new(raised.state.stacks());
+        let choice = StackConfig::parse("nbd").unwrap();
         stacks::up(&choice, &options, &raised.state, &mut host()).unwrap_err()
     };
     assert!(up().to_string().contains("already up"), "{}", up());
-    let end = Action::Kill {
+    let end = PlanAction::Kill {
         mark: format!("plimsoll-{}-nbdkit0", raised.up.id),
     };
     host().carry_out(&raised.up.id, &end).unwrap();

@@ -2,11 +2,11 @@
 //! GlusterFS for real: it keeps data while a node is gone, tells tenants apart, and leaves nothing.
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, missing, now, pause, seconds};
-use plimsoll_core::plan::{Action, Proof};
-use plimsoll_lab::host::{HostError, Hosts, Nodes};
+use plimsoll_core::plan::{PlanAction, StackSelfTest};
+use plimsoll_lab::host::{HostError, HostPool, HostResolver};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::proofs::{Depth, Outcome, Proved, prove};
-use plimsoll_lab::stacks::{self, Choice, Options, Up, Verb};
+use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus, prove};
+use plimsoll_lab::stacks::{self, StackChange, StackConfig, StackInstance, StackUpOptions};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -15,20 +15,26 @@ use std::time::Duration;
 struct Raised {
     place: tempfile::TempDir,
     state: StateDir,
-    hosts: Nodes,
-    up: Up,
+    hosts: HostPool,
+    up: StackInstance,
 }
 
 fn raise(stack: &str) -> Option<Raised> {
-    let choice = Choice::parse(stack).unwrap();
+    let choice = StackConfig::parse(stack).unwrap();
     if missing(stack, &choice) {
         return None;
     }
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
-    let mut hosts = Nodes::new(host());
+    let mut hosts = HostPool::new(host());
     let began = now();
-    let up = stacks::up(&choice, &Options::new(state.stacks()), &state, &mut hosts).unwrap();
+    let up = stacks::up(
+        &choice,
+        &StackUpOptions::new(state.stacks()),
+        &state,
+        &mut hosts,
+    )
+    .unwrap();
     eprintln!("{stack}: up in {:.1} s", seconds(began));
     let record = plimsoll_lab::raise::list(&state).unwrap().remove(0);
     hosts.meet(record.record.unwrap().header.nodes());
@@ -48,20 +54,20 @@ impl Drop for Raised {
 }
 
 impl Raised {
-    fn carry_out(&mut self, node: &str, action: &Action) -> Result<(), HostError> {
+    fn carry_out(&mut self, node: &str, action: &PlanAction) -> Result<(), HostError> {
         let id = self.up.id.clone();
         self.hosts.on(node)?.carry_out(&id, action)
     }
 
     /// What a quick look at all proofs shows.
-    fn prove(&mut self) -> Vec<Proved> {
+    fn prove(&mut self) -> Vec<SelfTestResult> {
         let dir = self.up.mount_dir().join("proofs");
         fs::create_dir(&dir).unwrap();
         let proved = prove(
             &self.up.made,
             Some(&dir),
             &self.up.id,
-            Depth::Quick,
+            SelfTestDepth::Quick,
             &mut self.hosts,
         );
         #[expect(
@@ -70,14 +76,14 @@ impl Raised {
         )]
         fs::remove_dir_all(&dir).unwrap();
         for one in &proved {
-            assert!(!matches!(one.outcome, Outcome::Unseen(_)), "{one:?}");
+            assert!(!matches!(one.outcome, SelfTestStatus::Unseen(_)), "{one:?}");
         }
         proved
     }
 
     /// What fails of it.
     fn faults(&mut self) -> Vec<String> {
-        let failed = |one: &Proved| matches!(one.outcome, Outcome::Failed(_));
+        let failed = |one: &SelfTestResult| matches!(one.outcome, SelfTestStatus::Failed(_));
         let all = self.prove().into_iter();
         all.filter(failed)
             .map(|one| format!("{}: {:?}", one.what, one.outcome))
@@ -115,9 +121,9 @@ impl Raised {
     }
 }
 
-fn second_client(up: &Up) -> &Path {
+fn second_client(up: &StackInstance) -> &Path {
     let found = up.made.proofs.iter().find_map(|proof| match proof {
-        Proof::SecondClient { path, .. } => Some(Path::new(path)),
+        StackSelfTest::SecondClient { path, .. } => Some(Path::new(path)),
         _ => None,
     });
     found.unwrap()
@@ -134,7 +140,7 @@ fn survives_each_node(stack: &str) {
     assert_eq!(fs::read_to_string(second.join("before")).unwrap(), text);
     let mut lost = 0;
     for proof in raised.up.made.proofs.clone() {
-        let Proof::Survives {
+        let StackSelfTest::Survives {
             node,
             lose,
             restore,
@@ -209,7 +215,7 @@ fn a_volume_grows_and_loses_a_node_while_it_is_up() {
         )
         .unwrap()
     };
-    let made = change(&mut raised, Verb::Grow);
+    let made = change(&mut raised, StackChange::Grow);
     assert_eq!(made.servers.len(), 2);
     let bricks = dir.parent().unwrap().join("n2/bricks/data");
     let data = |entry: &fs::DirEntry| entry.metadata().unwrap().len() > 0;
@@ -217,8 +223,8 @@ fn a_volume_grows_and_loses_a_node_while_it_is_up() {
     let files = names.filter(|e| e.file_type().unwrap().is_file() && data(e));
     let moved = files.count();
     assert!((5..35).contains(&moved), "{moved} files were moved");
-    change(&mut raised, Verb::Degrade);
-    change(&mut raised, Verb::Rebuild);
+    change(&mut raised, StackChange::Degrade);
+    change(&mut raised, StackChange::Rebuild);
     for n in 0..40 {
         let text = fs::read_to_string(dir.join(format!("file{n}"))).unwrap();
         assert_eq!(text, format!("{n}"));
@@ -245,7 +251,9 @@ fn rules_that_leak_are_caught() {
         return;
     };
     let tried = raised.up.made.proofs.iter();
-    let tried = tried.filter(|p| matches!(p, Proof::Refused { .. })).count();
+    let tried = tried
+        .filter(|p| matches!(p, StackSelfTest::Refused { .. }))
+        .count();
     let leaks = raised.faults();
     eprintln!("leaks: {leaks:#?}");
     assert!(

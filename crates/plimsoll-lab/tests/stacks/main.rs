@@ -20,14 +20,14 @@ mod own;
 mod strangers;
 mod support;
 
-use plimsoll_core::plan::Action;
+use plimsoll_core::plan::PlanAction;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_lab::cleanup::raze_all;
 use plimsoll_lab::host::facts;
 use plimsoll_lab::host::{Host, command_mark};
-use plimsoll_lab::journal::{Record, StateDir};
+use plimsoll_lab::journal::{JournalContents, StateDir};
 use plimsoll_lab::raise::list;
-use plimsoll_lab::stacks::{self, Choice, Options, UpError};
+use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions, UpError};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -51,15 +51,15 @@ const VICTIM_PORT: &str = "PLIMSOLL_TEST_VICTIM_PORT";
 /// Small, so that making the file systems takes little time.
 const SIZE_BYTES: u64 = 256 << 20;
 
-fn choice(name: &str) -> Choice {
-    Choice::parse(name).unwrap()
+fn choice(name: &str) -> StackConfig {
+    StackConfig::parse(name).unwrap()
 }
 
-fn options(state: &StateDir, first_port: u16) -> Options {
-    Options {
+fn options(state: &StateDir, first_port: u16) -> StackUpOptions {
+    StackUpOptions {
         size_bytes: SIZE_BYTES,
         first_port,
-        ..Options::new(state.stacks())
+        ..StackUpOptions::new(state.stacks())
     }
 }
 
@@ -205,7 +205,7 @@ fn a_port_in_use_is_passed_over() {
 /// plimsoll itself.
 #[test]
 fn watchdog() {
-    if let Some(watchdog) = plimsoll_lab::host::watchdog::Watchdog::from_environment() {
+    if let Some(watchdog) = plimsoll_lab::host::watchdog::HostWatchdog::from_environment() {
         let said = watchdog.unwrap().watch(host().clock()).unwrap();
         eprintln!("{said}");
     }
@@ -259,7 +259,7 @@ fn start_victim(place: &Path, stack: &str, port: u16) -> Child {
         .unwrap()
 }
 
-fn record(state: &StateDir) -> Option<Record> {
+fn record(state: &StateDir) -> Option<JournalContents> {
     list(state).unwrap().into_iter().next()?.record.ok()
 }
 
@@ -343,7 +343,7 @@ fn a_stack_whose_target_died_is_razed() {
     let up = stacks::up(&choice("iscsi"), &options, &state, &mut host).unwrap();
     fs::write(up.mount_dir().join("dirty"), vec![1; 8 << 20]).unwrap();
     let mark = format!("plimsoll-{}-tgtd0", up.id);
-    host.carry_out(&up.id, &Action::Stop { mark }).unwrap();
+    host.carry_out(&up.id, &PlanAction::Stop { mark }).unwrap();
     let status = stacks::status(&state, &mut host).unwrap();
     assert!(
         status[0].problems[0].starts_with("tgtd has ended"),

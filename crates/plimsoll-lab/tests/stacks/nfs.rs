@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The stack `nfs` for real, and directories of ours on its export.
 
-use plimsoll_core::plan::{Action, HERE};
-use plimsoll_lab::host::{Host, Hosts, Nodes};
+use plimsoll_core::plan::{HERE, PlanAction};
+use plimsoll_lab::host::{Host, HostPool, HostResolver};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice, Options};
-use plimsoll_nfs::{Address, Share};
+use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions};
+use plimsoll_nfs::{NfsAddress, NfsMount};
 use std::fs;
 use std::path::Path;
 
@@ -20,9 +20,9 @@ fn nfs_comes_up_serves_and_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
     let _guard = RazedAtTheEnd(&state);
-    let mut hosts = Nodes::new(host());
-    let choice = Choice::parse(STACK).unwrap();
-    let options = Options::new(state.stacks());
+    let mut hosts = HostPool::new(host());
+    let choice = StackConfig::parse(STACK).unwrap();
+    let options = StackUpOptions::new(state.stacks());
     let up = stacks::up(&choice, &options, &state, &mut hosts).unwrap();
     let status = stacks::status(&state, &mut hosts).unwrap();
     assert!(status[0].problems.is_empty(), "{status:?}");
@@ -43,14 +43,14 @@ fn nfs_comes_up_serves_and_leaves_nothing() {
 
 /// What is made on the export is seen below it, and only what is ours is removed.
 fn serve(host: &mut dyn Host, address: &str, served: &str) {
-    let share = Share::mount(&address.parse::<Address>().unwrap()).unwrap();
+    let share = NfsMount::mount(&address.parse::<NfsAddress>().unwrap()).unwrap();
     assert!(share.room().unwrap().free_bytes > 0);
     let (address, name) = (address.to_owned(), "plimsoll-run-1-nfs".to_owned());
-    let make = Action::MakeRemoteDir {
+    let make = PlanAction::MakeRemoteDir {
         address: address.clone(),
         name: name.clone(),
     };
-    let remove = Action::RemoveRemoteDir { address, name };
+    let remove = PlanAction::RemoveRemoteDir { address, name };
     let made = Path::new(served).join("plimsoll-run-1-nfs");
     // Safe when it was not made, made once, or half undone.
     host.carry_out("run-1", &remove).unwrap();

@@ -4,7 +4,7 @@
 use super::support::{RazedAtTheEnd, check_nothing_left, host, is_possible, traces};
 use plimsoll_lab::host::Host as _;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice, Options};
+use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions};
 use std::fs;
 use std::path::Path;
 
@@ -14,13 +14,13 @@ fn the_example_comes_up_and_leaves_nothing() {
         return;
     }
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/stacks/own.toml");
-    let choice = Choice::parse(example.to_str().unwrap()).unwrap();
+    let choice = StackConfig::parse(example.to_str().unwrap()).unwrap();
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
     let _guard = RazedAtTheEnd(&state);
-    let options = Options {
+    let options = StackUpOptions {
         size_bytes: 256 << 20,
-        ..Options::new(state.stacks())
+        ..StackUpOptions::new(state.stacks())
     };
     let up = stacks::up(&choice, &options, &state, &mut host()).unwrap();
     fs::write(up.mount_dir().join("file"), "x").unwrap();
@@ -36,7 +36,7 @@ fn the_example_comes_up_and_leaves_nothing() {
     check_nothing_left(place.path());
     let mut host = host();
     let programs = &record.header.ask.as_ref().unwrap().programs;
-    plimsoll_lab::host::Hosts::trust(&mut host, &record.header.id, programs);
+    plimsoll_lab::host::HostResolver::trust(&mut host, &record.header.id, programs);
     for (_, _, action) in record.to_undo() {
         host.carry_out(&record.header.id, &action).unwrap();
     }

@@ -2,11 +2,11 @@
 //! What another user of the machine gets from stacks that are up: nothing. The proof must say so, and so
 //! must what he would try himself, with programs that everybody has.
 
-use plimsoll_core::plan::{Made, Proof};
-use plimsoll_lab::host::Nodes;
+use plimsoll_core::plan::{StackOutputs, StackSelfTest};
+use plimsoll_lab::host::HostPool;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::proofs::{Depth, Outcome, prove};
-use plimsoll_lab::stacks::{self, Choice, Options, Up};
+use plimsoll_lab::proofs::{SelfTestDepth, SelfTestStatus, prove};
+use plimsoll_lab::stacks::{self, StackConfig, StackInstance, StackUpOptions};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -17,25 +17,25 @@ use crate::support::{RazedAtTheEnd, check_nothing_left, host, is_stack_possible,
 /// A stack that is up in a place that everybody may enter.
 struct Raised {
     place: tempfile::TempDir,
-    up: Up,
-    hosts: Nodes,
+    up: StackInstance,
+    hosts: HostPool,
 }
 
 impl Raised {
     fn new(name: &str, first_port: u16) -> Option<Self> {
-        let choice = Choice::parse(name).unwrap();
+        let choice = StackConfig::parse(name).unwrap();
         if missing(name, &choice) || !is_stack_possible(name, "local") {
             return None;
         }
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let state = StateDir::new(place.path());
-        let options = Options {
+        let options = StackUpOptions {
             size_bytes: 256 << 20,
             first_port,
-            ..Options::new(state.stacks())
+            ..StackUpOptions::new(state.stacks())
         };
-        let mut hosts = Nodes::new(host());
+        let mut hosts = HostPool::new(host());
         let up = stacks::up(&choice, &options, &state, &mut hosts);
         let up = up.unwrap_or_else(|error| {
             drop(RazedAtTheEnd(&state));
@@ -49,14 +49,20 @@ impl Raised {
     }
 
     /// What the proof says of each machine.
-    fn closed(&mut self) -> Vec<Outcome> {
-        let is_closed = |proof: &Proof| matches!(proof, Proof::Closed { .. });
+    fn closed(&mut self) -> Vec<SelfTestStatus> {
+        let is_closed = |proof: &StackSelfTest| matches!(proof, StackSelfTest::Closed { .. });
         let proofs = self.up.made.proofs.iter().filter(|proof| is_closed(proof));
-        let made = Made {
+        let made = StackOutputs {
             proofs: proofs.cloned().collect(),
-            ..Made::default()
+            ..StackOutputs::default()
         };
-        let proved = prove(&made, None, &self.up.id, Depth::Quick, &mut self.hosts);
+        let proved = prove(
+            &made,
+            None,
+            &self.up.id,
+            SelfTestDepth::Quick,
+            &mut self.hosts,
+        );
         proved.into_iter().map(|one| one.outcome).collect()
     }
 
@@ -102,7 +108,10 @@ fn nobody_gains(name: &str, first_port: u16) {
         return;
     };
     for outcome in raised.closed() {
-        assert!(matches!(outcome, Outcome::Passed(_)), "{name}: {outcome:?}");
+        assert!(
+            matches!(outcome, SelfTestStatus::Passed(_)),
+            "{name}: {outcome:?}"
+        );
     }
     let base = raised.place.path().join("stacks");
     for entry in fs::read_dir(&base).unwrap().flatten() {
@@ -182,8 +191,7 @@ fn what_is_open_is_told() {
             fs::set_permissions(above, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let outcomes = raised.closed();
-        let says =
-            |outcome: &Outcome| matches!(outcome, Outcome::Failed(text) if text.contains(expect));
+        let says = |outcome: &SelfTestStatus| matches!(outcome, SelfTestStatus::Failed(text) if text.contains(expect));
         assert!(outcomes.iter().any(says), "{name}: {outcomes:?}");
         raised.down();
     }

@@ -2,9 +2,9 @@
 //! What tests of stacks share: the machine, what is on it, the time.
 
 use plimsoll_lab::cleanup::raze_all;
-use plimsoll_lab::host::{LocalHost, MARK_VARIABLE, Nodes, SearchPath};
+use plimsoll_lab::host::{HostPool, LocalHost, MARK_VARIABLE, SearchPath};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice};
+use plimsoll_lab::stacks::{self, StackConfig};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -28,7 +28,7 @@ pub(crate) fn is_stack_possible(test: &str, stack: &str) -> bool {
 fn are_possible(test: &str, stacks: &[&str]) -> bool {
     let mut reasons = BTreeSet::new();
     for stack in stacks {
-        let choice = Choice::parse(stack).unwrap();
+        let choice = StackConfig::parse(stack).unwrap();
         let place = choice.stack.shape(&choice).unwrap().place;
         if let Err(unmet) = stacks::manage::needs(&choice, &place).check(&host()) {
             reasons.extend(unmet.0);
@@ -42,7 +42,7 @@ fn are_possible(test: &str, stacks: &[&str]) -> bool {
 }
 
 /// Whether something is missing here for this stack; says what.
-pub(crate) fn missing(test: &str, choice: &Choice) -> bool {
+pub(crate) fn missing(test: &str, choice: &StackConfig) -> bool {
     let place = choice.stack.shape(choice).unwrap().place;
     match stacks::manage::needs(choice, &place).check(&host()) {
         Ok(()) => false,
@@ -63,7 +63,7 @@ pub(crate) struct RazedAtTheEnd<'a>(pub(crate) &'a StateDir);
 
 impl Drop for RazedAtTheEnd<'_> {
     fn drop(&mut self) {
-        let _ = raze_all(self.0, &mut Nodes::new(host()));
+        let _ = raze_all(self.0, &mut HostPool::new(host()));
     }
 }
 

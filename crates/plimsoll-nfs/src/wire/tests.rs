@@ -9,17 +9,17 @@ fn accepted(number: u32, body: &[u32]) -> Vec<u8> {
     words.flat_map(|word| word.to_be_bytes()).collect()
 }
 
-fn handle() -> Handle {
-    Handle::new(&[7; 5]).unwrap()
+fn handle() -> NfsFileHandle {
+    NfsFileHandle::new(&[7; 5]).unwrap()
 }
 
 #[test]
 fn a_call_is_one_record_with_its_length() {
     let mut bytes = Vec::new();
     let credential = credential(3, 4);
-    let ask = Ask::Write {
+    let ask = RpcRequest::Write {
         offset: 9,
-        stable: Stable::File,
+        stable: StableHow::File,
     };
     push_call(&mut bytes, 77, &credential, &handle(), ask, b"hello");
     let mark = word_at(&bytes, 0).unwrap();
@@ -37,22 +37,22 @@ fn a_call_is_one_record_with_its_length() {
     ]
     .concat();
     assert_eq!(args, expect);
-    assert!(Handle::new(&[0; 65]).is_none());
+    assert!(NfsFileHandle::new(&[0; 65]).is_none());
 }
 
 #[test]
 fn answers_are_read() {
-    let read = Ask::Read { offset: 0, len: 8 };
+    let read = RpcRequest::Read { offset: 0, len: 8 };
     let mut bytes = accepted(1, &[0, 0, 5, 1, 5]);
     bytes.extend_from_slice(b"abcde\0\0\0");
     let data = &b"abcde"[..];
     assert_eq!(
         answer(&bytes, read, 8),
-        Ok(Answer::Read { data, end: true })
+        Ok(RpcReply::Read { data, end: true })
     );
-    let write = Ask::Write {
+    let write = RpcRequest::Write {
         offset: 0,
-        stable: Stable::Unstable,
+        stable: StableHow::Unstable,
     };
     // Attributes before the change and after it.
     let mut body = vec![0, 1];
@@ -60,29 +60,29 @@ fn answers_are_read() {
     body.push(1);
     body.extend([0; 21]);
     body.extend([8, 0, 1, 2]);
-    let expect = Answer::Written {
+    let expect = RpcReply::Written {
         count: 8,
-        committed: Stable::Unstable,
+        committed: StableHow::Unstable,
         verifier: [0, 0, 0, 1, 0, 0, 0, 2],
     };
     assert_eq!(answer(&accepted(1, &body), write, 8), Ok(expect));
     let verifier = [0, 0, 0, 3, 0, 0, 0, 4];
     let committed = accepted(1, &[0, 0, 0, 3, 4]);
     assert_eq!(
-        answer(&committed, Ask::Commit, 0),
-        Ok(Answer::Committed { verifier })
+        answer(&committed, RpcRequest::Commit, 0),
+        Ok(RpcReply::Committed { verifier })
     );
     let full = accepted(1, &[28, 0, 0]);
     let enospc = rustix::io::Errno::NOSPC.raw_os_error();
-    assert_eq!(answer(&full, write, 8), Ok(Answer::Failed(enospc)));
+    assert_eq!(answer(&full, write, 8), Ok(RpcReply::Failed(enospc)));
 }
 
 #[test]
 fn what_a_server_may_not_say_is_refused() {
-    let read = Ask::Read { offset: 0, len: 8 };
-    let write = Ask::Write {
+    let read = RpcRequest::Read { offset: 0, len: 8 };
+    let write = RpcRequest::Write {
         offset: 0,
-        stable: Stable::Unstable,
+        stable: StableHow::Unstable,
     };
     let denied: Vec<u8> = [1, REPLY, 1, 1, 5].map(u32::to_be_bytes).concat();
     let long_verifier: Vec<u8> = [1, REPLY, 0, 0, 500].map(u32::to_be_bytes).concat();
@@ -123,16 +123,20 @@ fn a_record_is_taken_when_all_its_fragments_are_there() {
     let first_end = 4 + 3 + 4 + 1 + 4 + 4;
     for cut in 0..first_end {
         let mut bytes = whole[..cut].to_vec();
-        assert_eq!(record(&mut bytes, 0, 100), Ok(Arrived::Nothing), "{cut}");
+        assert_eq!(
+            record(&mut bytes, 0, 100),
+            Ok(RpcRecordScan::Nothing),
+            "{cut}"
+        );
         assert_eq!(bytes, whole[..cut], "nothing is moved before all is there");
     }
     let mut bytes = whole.clone();
-    let Ok(Arrived::Record { start, end, next }) = record(&mut bytes, 0, 100) else {
+    let Ok(RpcRecordScan::Record { start, end, next }) = record(&mut bytes, 0, 100) else {
         panic!("it is whole");
     };
     assert_eq!(&bytes[start..end], b"abcdefgh");
     assert_eq!(next, first_end);
-    let Ok(Arrived::Record { start, end, .. }) = record(&mut bytes, next, 100) else {
+    let Ok(RpcRecordScan::Record { start, end, .. }) = record(&mut bytes, next, 100) else {
         panic!("it is whole");
     };
     assert_eq!(&bytes[start..end], b"next");

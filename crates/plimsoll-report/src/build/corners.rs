@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a recording cannot tell, as a band: the model's figures between those of its corners.
 
-use plimsoll_core::comparison::Comparison;
-use plimsoll_core::event::Entry;
+use plimsoll_core::comparison::ArmComparison;
+use plimsoll_core::event::WorkloadEntry;
 use plimsoll_core::histogram::Histogram;
 
-use super::view::{Pool, View, grouped};
-use crate::model::{Cell, Quantity, Sentence, Table, Tone};
+use super::view::{ArmTrials, ResultsView, grouped};
+use crate::model::{ChartQuantity, ReportFinding, ReportSeverity, ReportTable, ReportTableCell};
 use crate::words;
 
 /// What is given as a band: of the tail, if there are enough operations to speak of it everywhere.
-fn figure(pools: &[&Pool<'_>]) -> (&'static str, fn(&Histogram) -> f64) {
-    let supported = |pool: &&Pool<'_>| pool.stats.response().supports_quantile(0.99);
+fn figure(pools: &[&ArmTrials<'_>]) -> (&'static str, fn(&Histogram) -> f64) {
+    let supported = |pool: &&ArmTrials<'_>| pool.stats.response().supports_quantile(0.99);
     match pools.iter().all(supported) {
         true => ("p99", |times| times.quantile_ns(0.99) as f64),
         false => ("mean response time", Histogram::mean_ns),
@@ -20,20 +20,20 @@ fn figure(pools: &[&Pool<'_>]) -> (&'static str, fn(&Histogram) -> f64) {
 
 /// An arm's figure under a workload and what it is at the corners, in words; `None` where no corner
 /// was played.
-pub(super) fn band(view: &View<'_>, entry: &Entry, arm: &str) -> Option<String> {
-    let of_arm = |entry: &Entry| view.pools(entry).into_iter().find(|p| p.ink.name == arm);
+pub(super) fn band(view: &ResultsView<'_>, entry: &WorkloadEntry, arm: &str) -> Option<String> {
+    let of_arm = |entry: &WorkloadEntry| view.pools(entry).into_iter().find(|p| p.ink.name == arm);
     let here = of_arm(entry)?;
-    let corners: Vec<Pool<'_>> = view.corners_of(entry).filter_map(of_arm).collect();
+    let corners: Vec<ArmTrials<'_>> = view.corners_of(entry).filter_map(of_arm).collect();
     if corners.is_empty() {
         return None;
     }
-    let all: Vec<&Pool<'_>> = corners.iter().chain([&here]).collect();
+    let all: Vec<&ArmTrials<'_>> = corners.iter().chain([&here]).collect();
     let (name, value) = figure(&all);
     let values = all.iter().map(|pool| value(&pool.stats.response()));
     let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(low, high), value| {
         (low.min(value), high.max(value))
     });
-    let show = |value: f64| Quantity::Duration.show(value);
+    let show = |value: f64| ChartQuantity::Duration.show(value);
     Some(format!(
         "{arm}: {name} {}, between {} and {} at the corners of what the recording cannot tell",
         show(value(&here.stats.response())),
@@ -43,12 +43,12 @@ pub(super) fn band(view: &View<'_>, entry: &Entry, arm: &str) -> Option<String> 
 }
 
 /// The model and its corners side by side.
-pub(super) fn table(view: &View<'_>, entry: &Entry) -> Option<Table> {
-    let corners: Vec<&Entry> = view.corners_of(entry).collect();
+pub(super) fn table(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportTable> {
+    let corners: Vec<&WorkloadEntry> = view.corners_of(entry).collect();
     if corners.is_empty() {
         return None;
     }
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "At the corners of what the recording cannot tell",
         &[
             "System",
@@ -69,13 +69,15 @@ pub(super) fn table(view: &View<'_>, entry: &Entry) -> Option<Table> {
             };
             let response = pool.stats.response();
             let mut row = vec![
-                Cell::new(std::mem::take(&mut name)),
-                Cell::new(load_name(entry, load)),
-                Cell::new(grouped(response.count())),
-                Cell::new(Quantity::Duration.show(response.mean_ns())),
+                ReportTableCell::new(std::mem::take(&mut name)),
+                ReportTableCell::new(load_name(entry, load)),
+                ReportTableCell::new(grouped(response.count())),
+                ReportTableCell::new(ChartQuantity::Duration.show(response.mean_ns())),
             ];
             row.extend([0.5, 0.99].map(|q| match response.supports_quantile(q) {
-                true => Cell::new(Quantity::Duration.show(response.quantile_ns(q) as f64)),
+                true => ReportTableCell::new(
+                    ChartQuantity::Duration.show(response.quantile_ns(q) as f64),
+                ),
                 false => words::dash(),
             }));
             row.push(ratio(view.comparison(load, &arm.arm.name)));
@@ -90,15 +92,15 @@ pub(super) fn table(view: &View<'_>, entry: &Entry) -> Option<Table> {
     Some(table)
 }
 
-fn ratio(row: Option<&Comparison>) -> Cell {
+fn ratio(row: Option<&ArmComparison>) -> ReportTableCell {
     let ratio = row.and_then(|row| row.ratio.as_ref());
     ratio.map_or_else(words::dash, |ratio| {
-        Cell::new(words::estimate(ratio)).detail(words::interval(ratio))
+        ReportTableCell::new(words::estimate(ratio)).detail(words::interval(ratio))
     })
 }
 
 /// What distinguishes a corner, without the name of the model.
-fn load_name(centre: &Entry, load: &Entry) -> String {
+fn load_name(centre: &WorkloadEntry, load: &WorkloadEntry) -> String {
     if load.label == centre.label {
         return "the model".into();
     }
@@ -110,12 +112,12 @@ fn load_name(centre: &Entry, load: &Entry) -> String {
 }
 
 /// Where the corners disagree on who is better, beyond the margin.
-pub(super) fn doubts(view: &View<'_>) -> Vec<Sentence> {
+pub(super) fn doubts(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let rows = view.comparisons.iter().filter(|row| !row.is_control);
     rows.filter_map(|row| doubt(view, row)).collect()
 }
 
-fn doubt(view: &View<'_>, row: &Comparison) -> Option<Sentence> {
+fn doubt(view: &ResultsView<'_>, row: &ArmComparison) -> Option<ReportFinding> {
     let mut entries = view.entries();
     let entry = entries.find(|entry| entry.label == row.workload)?;
     let loads = std::iter::once(entry).chain(view.corners_of(entry));
@@ -135,9 +137,9 @@ fn doubt(view: &View<'_>, row: &Comparison) -> Option<Sentence> {
         .iter()
         .map(|(name, ratio)| format!("{name}: {ratio:.2}×"))
         .collect();
-    Some(Sentence {
+    Some(ReportFinding {
         mark: "depends".into(),
-        tone: Tone::Care,
+        tone: ReportSeverity::Care,
         text: format!(
             "Whether {} or {} is better on {} depends on what the recording cannot tell",
             row.arm, row.base, row.workload

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::event::NodeResult;
-use plimsoll_core::event::{DeviceUse, Entry, Generator, Transfers, TrialResult};
-use plimsoll_core::model::Fidelity;
+use plimsoll_core::event::ClientLoadNodeResult;
+use plimsoll_core::event::{DeviceUse, GeneratorStats, TransferTotals, TrialResult, WorkloadEntry};
+use plimsoll_core::model::FidelityCheck;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -14,8 +14,11 @@ use plimsoll_core::workload::Workload;
 use plimsoll_stats::generator_was_busy;
 
 use super::overload;
-use super::view::{Pool, View, grouped, number};
-use crate::model::{Cell, Item, Quantity, Section, Sentence, Table, Tone};
+use super::view::{ArmTrials, ResultsView, grouped, number};
+use crate::model::{
+    ChartQuantity, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
+};
 use crate::words;
 
 /// How the engine of a trial is called that another program ran and wrote down.
@@ -34,7 +37,7 @@ const CPU_SHARE_MAX: f64 = 0.8;
 const FINDINGS_SHOWN: usize = 5;
 
 /// Doubts that belong next to the answer: whoever reads only the first lines must see them.
-pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
+pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let mut alarms = Vec::new();
     let mut late_corners = 0;
     if !view.results.complete {
@@ -75,17 +78,17 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
     alarms
 }
 
-fn alarm(mark: &str, text: String, detail: &str) -> Sentence {
-    Sentence {
+fn alarm(mark: &str, text: String, detail: &str) -> ReportFinding {
+    ReportFinding {
         mark: mark.into(),
-        tone: Tone::Bad,
+        tone: ReportSeverity::Bad,
         text,
         detail: detail.into(),
     }
 }
 
 /// A load that missed a gate.
-fn other_load(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+fn other_load(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
     let failed = pool.trials.iter().filter(off).count();
     // What an overloaded system did not take is no other load than intended.
@@ -102,7 +105,7 @@ fn other_load(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
 }
 
 /// Operations that failed, with what the system said.
-fn failures(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+fn failures(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let errors = pool.stats.errors();
     let mut why: BTreeMap<i32, u64> = BTreeMap::new();
     for trial in &pool.trials {
@@ -136,7 +139,7 @@ fn failures(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
 }
 
 /// Operations that were still in flight when a trial was cut off, unless the load was too much.
-fn unfinished(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+fn unfinished(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let count: u64 = pool.trials.iter().map(|t| t.generator.unfinished).sum();
     (count > 0 && overload::alone_is_silent(pool)).then(|| {
         let text = format!(
@@ -151,7 +154,7 @@ fn unfinished(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
 }
 
 /// Time for which this program was not let run.
-fn held_up(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+fn held_up(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let times: Vec<Nanos> = pool.trials.iter().map(|t| t.generator.held_up).collect();
     let longest = times
         .iter()
@@ -180,14 +183,14 @@ fn held_up(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
 }
 
 /// A model that missed a gate; a corner says nothing that its model does not.
-fn untrue_model(entry: &Entry) -> Option<Sentence> {
+fn untrue_model(entry: &WorkloadEntry) -> Option<ReportFinding> {
     let Workload::Model(model) = &entry.workload else {
         return None;
     };
     let missed: Vec<&str> = model.missed().map(|f| f.metric.as_str()).collect();
-    (!missed.is_empty() && entry.corner_of.is_none()).then(|| Sentence {
+    (!missed.is_empty() && entry.corner_of.is_none()).then(|| ReportFinding {
         mark: "not this load".into(),
-        tone: Tone::Bad,
+        tone: ReportSeverity::Bad,
         text: format!(
             "{} is not the load that was recorded: its model missed {}, and was played all the same",
             entry.label,
@@ -198,11 +201,11 @@ fn untrue_model(entry: &Entry) -> Option<Sentence> {
 }
 
 /// Data that did not come back as they were written.
-fn bad_data(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+fn bad_data(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let check = pool.data_check()?;
-    (check.bad.total() > 0).then(|| Sentence {
+    (check.bad.total() > 0).then(|| ReportFinding {
         mark: "bad data".into(),
-        tone: Tone::Bad,
+        tone: ReportSeverity::Bad,
         text: format!(
             "{} does not keep what {} writes: {check}",
             pool.name(),
@@ -216,7 +219,7 @@ fn bad_data(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
 }
 
 /// What a run that was stopped or killed lacks.
-pub(super) fn missing(view: &View<'_>) -> Option<Section> {
+pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
     let results = view.results;
     let manifest = &results.manifest;
     let planned = plimsoll_core::num::to_usize(manifest.planned_trials());
@@ -248,22 +251,24 @@ pub(super) fn missing(view: &View<'_>) -> Option<Section> {
     if results.complete && lines.is_empty() {
         return None;
     }
-    let mut section = Section::new("This run is incomplete", "");
+    let mut section = ReportSection::new("This run is incomplete", "");
     section.is_answer = true;
-    section.items.push(Item::Notice(
-        Tone::Bad,
+    section.items.push(ReportItem::Notice(
+        ReportSeverity::Bad,
         format!(
             "{whole} of {} ended as planned. Everything below rests on these alone.",
             words::count(planned, "trial")
         ),
     ));
-    section.items.extend(lines.into_iter().map(Item::Text));
+    section
+        .items
+        .extend(lines.into_iter().map(ReportItem::Text));
     Some(section)
 }
 
 /// Whether the load was the one of the model.
-pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
-    let mut section = Section::new(
+pub(super) fn fidelity(view: &ResultsView<'_>) -> Option<ReportSection> {
+    let mut section = ReportSection::new(
         "Was the load the intended one?",
         "A model is held against its recording, and the load of every trial against the model. \
          A gate that fails makes the results speak of another load.",
@@ -286,7 +291,7 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
                 "{}: the model verified against {}, disk {}, {} to {}",
                 entry.label, verified.recording, verified.disk, verified.from, verified.to
             );
-            let lines: Vec<Fidelity> = verified.lines.iter().map(|c| c.line.clone()).collect();
+            let lines: Vec<FidelityCheck> = verified.lines.iter().map(|c| c.line.clone()).collect();
             section.items.push(folded(of_model(title, &lines), &lines));
         }
         let pools = view.pools(entry);
@@ -295,7 +300,7 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
             .any(|p| p.trials.iter().any(|t| !t.fidelity.is_empty()))
         {
             let trials = pools.iter().flat_map(|pool| &pool.trials);
-            let lines: Vec<Fidelity> = trials.flat_map(|t| t.fidelity.clone()).collect();
+            let lines: Vec<FidelityCheck> = trials.flat_map(|t| t.fidelity.clone()).collect();
             section.items.push(folded(of_trials(entry, &pools), &lines));
         }
     }
@@ -303,44 +308,44 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
 }
 
 /// The table of these gates; in one line where all passed: then there is nothing to look at.
-fn folded(table: Table, gates: &[Fidelity]) -> Item {
+fn folded(table: ReportTable, gates: &[FidelityCheck]) -> ReportItem {
     let passed = gates.iter().filter(|gate| gate.passed()).count();
     if passed < gates.len() {
-        return Item::Table(table);
+        return ReportItem::Table(table);
     }
     let line = format!(
         "{}: {passed} of {} gates passed.",
         table.caption,
         gates.len()
     );
-    Item::Folded(line, table)
+    ReportItem::Folded(line, table)
 }
 
-fn of_model(title: String, fidelity: &[Fidelity]) -> Table {
-    let mut table = Table::new(
+fn of_model(title: String, fidelity: &[FidelityCheck]) -> ReportTable {
+    let mut table = ReportTable::new(
         title,
         &["Metric", "#Recorded", "#Model", "#Error", "#Gate", "Result"],
     );
     for f in fidelity {
         table.rows.push(vec![
-            Cell::new(f.metric.clone()),
-            Cell::new(number(f.recorded)),
-            Cell::new(number(f.submitted)),
-            Cell::new(error(f, f.error)),
-            Cell::new(error(f, f.gate).replace('+', "±")),
+            ReportTableCell::new(f.metric.clone()),
+            ReportTableCell::new(number(f.recorded)),
+            ReportTableCell::new(number(f.submitted)),
+            ReportTableCell::new(error(f, f.error)),
+            ReportTableCell::new(error(f, f.gate).replace('+', "±")),
             result(usize::from(f.passed()), 1),
         ]);
     }
     table
 }
 
-fn of_trials(entry: &Entry, pools: &[Pool<'_>]) -> Table {
-    let mut table = Table::new(
+fn of_trials(entry: &WorkloadEntry, pools: &[ArmTrials<'_>]) -> ReportTable {
+    let mut table = ReportTable::new(
         format!("{}: the load of the trials against the model", entry.label),
         &["System", "Metric", "#Worst error", "#Gate", "Result"],
     );
     for pool in pools {
-        let all: Vec<&Fidelity> = pool.trials.iter().flat_map(|t| &t.fidelity).collect();
+        let all: Vec<&FidelityCheck> = pool.trials.iter().flat_map(|t| &t.fidelity).collect();
         let mut metrics: Vec<&str> = Vec::new();
         for f in &all {
             if !metrics.contains(&f.metric.as_str()) {
@@ -348,20 +353,20 @@ fn of_trials(entry: &Entry, pools: &[Pool<'_>]) -> Table {
             }
         }
         for (place, metric) in metrics.into_iter().enumerate() {
-            let of: Vec<&&Fidelity> = all.iter().filter(|f| f.metric == metric).collect();
+            let of: Vec<&&FidelityCheck> = all.iter().filter(|f| f.metric == metric).collect();
             let worst = of
                 .iter()
                 .max_by(|a, b| a.error.abs().total_cmp(&b.error.abs()));
             let Some(worst) = worst else { continue };
             table.rows.push(vec![
-                Cell::new(if place == 0 {
+                ReportTableCell::new(if place == 0 {
                     pool.name()
                 } else {
                     String::new()
                 }),
-                Cell::new(metric),
-                Cell::new(error(worst, worst.error)),
-                Cell::new(error(worst, worst.gate).replace('+', "±")),
+                ReportTableCell::new(metric),
+                ReportTableCell::new(error(worst, worst.error)),
+                ReportTableCell::new(error(worst, worst.gate).replace('+', "±")),
                 result(of.iter().filter(|f| f.passed()).count(), of.len()),
             ]);
         }
@@ -370,8 +375,8 @@ fn of_trials(entry: &Entry, pools: &[Pool<'_>]) -> Table {
 }
 
 /// An error in the way of its metric: a percentage where it is relative, else a number.
-fn error(of: &Fidelity, value: f64) -> String {
-    let relative = Fidelity::relative("", of.recorded, of.submitted, 0.0).error;
+fn error(of: &FidelityCheck, value: f64) -> String {
+    let relative = FidelityCheck::relative("", of.recorded, of.submitted, 0.0).error;
     if (relative - of.error).abs() < 1e-9 {
         // A rounded zero has no direction.
         let text = units::signed_percent(value);
@@ -382,16 +387,16 @@ fn error(of: &Fidelity, value: f64) -> String {
     }
 }
 
-fn result(passed: usize, of: usize) -> Cell {
+fn result(passed: usize, of: usize) -> ReportTableCell {
     let times = if of > 1 {
         format!(" {passed}/{of}")
     } else {
         String::new()
     };
     if passed == of {
-        Cell::new(format!("pass{times}")).tone(Tone::Good)
+        ReportTableCell::new(format!("pass{times}")).tone(ReportSeverity::Good)
     } else {
-        Cell::new(format!("FAIL{times}")).tone(Tone::Bad)
+        ReportTableCell::new(format!("FAIL{times}")).tone(ReportSeverity::Bad)
     }
 }
 
@@ -400,21 +405,23 @@ fn result(passed: usize, of: usize) -> Cell {
 const DEVICE_RATIO: std::ops::RangeInclusive<f64> = 0.9..=1.1;
 
 /// Whether memory could have answered for the storage.
-pub(super) fn cache(view: &View<'_>) -> Section {
+pub(super) fn cache(view: &ResultsView<'_>) -> ReportSection {
     let ram = view.load_ram_bytes();
     let whose = if view.results.manifest.load_nodes.is_empty() {
         "this machine’s"
     } else {
         "a node’s"
     };
-    let mut section = Section::new("Could memory have answered for the storage?", "");
+    let mut section = ReportSection::new("Could memory have answered for the storage?", "");
     for entry in view.entries() {
         if ran_elsewhere(&view.pools(entry)) {
             let text = format!(
                 "{}: not known; the program tells neither its data set nor how it used the cache.",
                 entry.label
             );
-            section.items.push(Item::Notice(Tone::Plain, text));
+            section
+                .items
+                .push(ReportItem::Notice(ReportSeverity::Plain, text));
             continue;
         }
         let bytes = entry.workload.data_set_bytes();
@@ -428,7 +435,7 @@ pub(super) fn cache(view: &View<'_>) -> Section {
         let (tone, text) = served_by(view, entry);
         section
             .items
-            .push(Item::Notice(tone, format!("{sizes}; {text}")));
+            .push(ReportItem::Notice(tone, format!("{sizes}; {text}")));
         let pools = view.pools(entry);
         let told = pools
             .iter()
@@ -439,11 +446,14 @@ pub(super) fn cache(view: &View<'_>) -> Section {
 }
 
 /// What the device below a system moved for what it was asked, over all trials.
-fn served_by_device(pool: &Pool<'_>, entry: &Entry) -> Option<Item> {
+fn served_by_device(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportItem> {
     let used = || pool.trials.iter().filter_map(|trial| trial.device.as_ref());
     let device = &used().next()?.device;
-    let sum =
-        |of: fn(&DeviceUse) -> Transfers| used().map(of).fold(Transfers::default(), Transfers::and);
+    let sum = |of: fn(&DeviceUse) -> TransferTotals| {
+        used()
+            .map(of)
+            .fold(TransferTotals::default(), TransferTotals::and)
+    };
     let (served, asked) = (sum(|used| used.served), sum(|used| used.asked));
     let ways = [
         ("read", served.read_bytes, asked.read_bytes),
@@ -465,10 +475,10 @@ fn served_by_device(pool: &Pool<'_>, entry: &Entry) -> Option<Item> {
         .any(|(_, times)| !DEVICE_RATIO.contains(times));
     let (tone, why) = match is_far {
         true => (
-            Tone::Care,
+            ReportSeverity::Care,
             "; a cache, a file system or somebody else stood between",
         ),
-        false => (Tone::Plain, ""),
+        false => (ReportSeverity::Plain, ""),
     };
     let merged = merged(&used().collect::<Vec<_>>());
     let text = format!(
@@ -478,7 +488,7 @@ fn served_by_device(pool: &Pool<'_>, entry: &Entry) -> Option<Item> {
         words.join(" and "),
         merged.as_deref().unwrap_or_default()
     );
-    Some(Item::Notice(tone, text))
+    Some(ReportItem::Notice(tone, text))
 }
 
 /// From this share on merges change what the storage is asked.
@@ -508,7 +518,7 @@ fn merged(used: &[&DeviceUse]) -> Option<String> {
 }
 
 /// Whether programs made the load, here or in an imported run: they give no account of it.
-fn ran_elsewhere(pools: &[Pool<'_>]) -> bool {
+fn ran_elsewhere(pools: &[ArmTrials<'_>]) -> bool {
     let mut engines = pools.iter().flat_map(|pool| {
         pool.trials
             .iter()
@@ -518,7 +528,7 @@ fn ran_elsewhere(pools: &[Pool<'_>]) -> bool {
 }
 
 /// What memory could have done for the storage under this workload.
-fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
+fn served_by(view: &ResultsView<'_>, entry: &WorkloadEntry) -> (ReportSeverity, &'static str) {
     let facts: Vec<_> = view
         .results
         .manifest
@@ -528,7 +538,7 @@ fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
         .collect();
     let fits = entry.workload.data_set_bytes() < view.load_ram_bytes();
     if facts.iter().all(|facts| facts.is_none()) {
-        return (Tone::Plain, "no storage took part, and no cache.");
+        return (ReportSeverity::Plain, "no storage took part, and no cache.");
     }
     if facts
         .iter()
@@ -537,7 +547,7 @@ fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
         .any(|facts| facts.memory().is_some())
     {
         return (
-            Tone::Bad,
+            ReportSeverity::Bad,
             "at least one system is memory itself, so memory answered there.",
         );
     }
@@ -547,17 +557,17 @@ fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
         .all(|f| f.direct_align_bytes > 0);
     match (entry.workload.is_direct() && everywhere, fits) {
         (true, _) => (
-            Tone::Plain,
+            ReportSeverity::Plain,
             "direct I/O bypasses the client’s page cache, so it served nothing; a cache behind it \
              (a server, a controller) is not ruled out.",
         ),
         (false, true) => (
-            Tone::Care,
+            ReportSeverity::Care,
             "I/O goes through the page cache, at least on some system, and the data set fits into \
              memory: the cache could have served the reads.",
         ),
         (false, false) => (
-            Tone::Plain,
+            ReportSeverity::Plain,
             "I/O goes through the page cache, at least on some system, but the data set exceeds \
              memory: the cache can have served a part of the reads at most.",
         ),
@@ -565,12 +575,12 @@ fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
 }
 
 /// The generator's own account.
-pub(super) fn generator(view: &View<'_>) -> Option<Section> {
-    let mut section = Section::new(
+pub(super) fn generator(view: &ResultsView<'_>) -> Option<ReportSection> {
+    let mut section = ReportSection::new(
         "Did the generator keep up?",
         "If the load left late or not at all, the response times speak of the generator.",
     );
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "The generator’s own account",
         &[
             "Workload",
@@ -596,7 +606,9 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
             table.rows.push(row);
             if let Some(text) = late {
                 let text = format!("{} on {}: {text}", pool.name(), entry.label);
-                section.items.push(Item::Notice(Tone::Bad, text));
+                section
+                    .items
+                    .push(ReportItem::Notice(ReportSeverity::Bad, text));
             }
         }
     }
@@ -610,17 +622,17 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
         words::percent_whole(LAG_SHARE),
         words::percent_whole(CPU_SHARE_MAX)
     ));
-    section.items.push(Item::Table(table));
+    section.items.push(ReportItem::Table(table));
     Some(section)
 }
 
 /// A row of the table, and what went wrong.
 fn account(
-    view: &View<'_>,
-    pool: &Pool<'_>,
-    entry: &Entry,
+    view: &ResultsView<'_>,
+    pool: &ArmTrials<'_>,
+    entry: &WorkloadEntry,
     label: &str,
-) -> (Vec<Cell>, Option<String>) {
+) -> (Vec<ReportTableCell>, Option<String>) {
     let cpu = pool.values(|t| {
         let spent = t.generator.user_cpu_ns + t.generator.system_cpu_ns;
         ratio(spent as f64, t.stats.ops() as f64)
@@ -638,26 +650,26 @@ fn account(
         }
     }
     let row = vec![
-        Cell::new(label),
-        Cell::new(pool.name()),
-        words::spread(&cpu, Quantity::Duration),
-        Cell::new(units::duration(Nanos(round_u64(lag.mean_ns())))),
-        Cell::new(units::duration(Nanos(lag.quantile_ns(0.99)))),
-        Cell::new(words::percent(own)),
-        Cell::new(words::percent(ratio(queue as f64, response as f64))),
-        Cell::new(grouped(lost)),
+        ReportTableCell::new(label),
+        ReportTableCell::new(pool.name()),
+        words::spread(&cpu, ChartQuantity::Duration),
+        ReportTableCell::new(units::duration(Nanos(round_u64(lag.mean_ns())))),
+        ReportTableCell::new(units::duration(Nanos(lag.quantile_ns(0.99)))),
+        ReportTableCell::new(words::percent(own)),
+        ReportTableCell::new(words::percent(ratio(queue as f64, response as f64))),
+        ReportTableCell::new(grouped(lost)),
         match late {
-            None => Cell::new("yes").tone(Tone::Good),
-            Some(_) => Cell::new("NO").tone(Tone::Bad),
+            None => ReportTableCell::new("yes").tone(ReportSeverity::Good),
+            Some(_) => ReportTableCell::new("NO").tone(ReportSeverity::Bad),
         },
-        Cell::new(engines.join("; ")),
+        ReportTableCell::new(engines.join("; ")),
     ];
     (row, late)
 }
 
 /// Whether requests left late although there was room for them, which made up this share of all
 /// response time; or not at all.
-fn lateness(pool: &Pool<'_>, entry: &Entry, own: f64) -> Option<String> {
+fn lateness(pool: &ArmTrials<'_>, entry: &WorkloadEntry, own: f64) -> Option<String> {
     // Older runs do not tell what waited for room in the queue.
     let is_split = pool.trials.iter().any(|t| !t.generator.open.is_empty());
     let lost: u64 = pool.trials.iter().map(|t| t.generator.not_submitted).sum();
@@ -687,7 +699,7 @@ fn lateness(pool: &Pool<'_>, entry: &Entry, own: f64) -> Option<String> {
 }
 
 /// Whether the load took all of the time there was, of a worker or of the machine.
-fn no_time_left(view: &View<'_>, pool: &Pool<'_>) -> Option<String> {
+fn no_time_left(view: &ResultsView<'_>, pool: &ArmTrials<'_>) -> Option<String> {
     let shares = pool.values(|trial| cpu_share(view, trial));
     let most = shares.into_iter().fold(0.0, f64::max);
     if most > CPU_SHARE_MAX {
@@ -706,8 +718,8 @@ fn no_time_left(view: &View<'_>, pool: &Pool<'_>) -> Option<String> {
 
 /// Share of the processors' time that making the load took: of a machine's, or the largest of those
 /// of the nodes. 0 in virtual time, where processor time is no part of anything.
-fn cpu_share(view: &View<'_>, trial: &TrialResult) -> f64 {
-    let share = |generator: &Generator, length: Nanos, cpus: u32| {
+fn cpu_share(view: &ResultsView<'_>, trial: &TrialResult) -> f64 {
+    let share = |generator: &GeneratorStats, length: Nanos, cpus: u32| {
         let spent = generator
             .user_cpu_ns
             .saturating_add(generator.system_cpu_ns);
@@ -723,7 +735,7 @@ fn cpu_share(view: &View<'_>, trial: &TrialResult) -> f64 {
     if trial.nodes.is_empty() {
         return share(&trial.generator, trial.length, manifest.machine.cpus);
     }
-    let of = |node: &NodeResult| {
+    let of = |node: &ClientLoadNodeResult| {
         let found = manifest.load_nodes.iter().find(|one| one.name == node.node);
         found.map_or(0.0, |one| {
             share(&node.generator, node.length, one.machine.cpus)
@@ -733,19 +745,21 @@ fn cpu_share(view: &View<'_>, trial: &TrialResult) -> f64 {
 }
 
 /// What the run itself warned of.
-pub(super) fn warnings(view: &View<'_>) -> Option<Section> {
+pub(super) fn warnings(view: &ResultsView<'_>) -> Option<ReportSection> {
     let warnings = &view.results.warnings;
     if warnings.is_empty() {
         return None;
     }
-    let mut section = Section::new("Warnings of the run", "");
+    let mut section = ReportSection::new("Warnings of the run", "");
     for warning in warnings {
         let text = if warning.about.is_empty() {
             warning.text.clone()
         } else {
             format!("{}: {}", warning.about, warning.text)
         };
-        section.items.push(Item::Notice(Tone::Care, text));
+        section
+            .items
+            .push(ReportItem::Notice(ReportSeverity::Care, text));
     }
     Some(section)
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The forest plot of a run: all ratios with their intervals, the control among them.
 
-use plimsoll_core::comparison::{Comparison, Verdict};
+use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 
-use super::view::View;
-use crate::model::{Forest, ForestGroup, ForestRow};
+use super::view::ResultsView;
+use crate::model::{ForestChart, ForestGroup, ForestRow};
 use crate::words;
 
 /// All comparisons, by workload in the order of the plan.
-pub(super) fn chart(view: &View<'_>) -> Forest {
+pub(super) fn chart(view: &ResultsView<'_>) -> ForestChart {
     let mut groups: Vec<ForestGroup> = Vec::new();
     for row in &view.comparisons {
         if groups.last().is_none_or(|g| g.title != row.workload) {
@@ -24,16 +24,16 @@ pub(super) fn chart(view: &View<'_>) -> Forest {
         }
     }
     let base = view.comparisons.first().map(|c| c.base.clone());
-    Forest {
+    ForestChart {
         base: base.unwrap_or_default(),
         margin: view.results.manifest.policy.margin,
         groups,
     }
 }
 
-fn forest_row(row: &Comparison) -> ForestRow {
+fn forest_row(row: &ArmComparison) -> ForestRow {
     let none = match row.verdict {
-        Verdict::CannotCarry => words::verdict(row),
+        ComparisonVerdict::CannotCarry => words::verdict(row),
         _ => "no ratio yet".into(),
     };
     let text = row.ratio.as_ref().map_or(none, |r| {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What each layer of a stack costs: every rung against the one below it.
 
-use plimsoll_core::comparison::{Comparison, Metric, Verdict};
-use plimsoll_core::event::Arm;
+use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, ComparisonVerdict};
+use plimsoll_core::event::ArmEntry;
 
-use super::view::View;
-use crate::model::{Cell, Item, Section, Sentence, Table};
+use super::view::ResultsView;
+use crate::model::{ReportFinding, ReportItem, ReportSection, ReportTable, ReportTableCell};
 use crate::words;
 
 /// One sentence per layer and workload: what it adds, and what that costs.
-pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
+pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let confidence = words::percent_whole(view.results.manifest.policy.confidence);
-    let sentence = |row: &Comparison| {
+    let sentence = |row: &ArmComparison| {
         let interval = row.ratio.as_ref().map_or_else(
             || "no interval".into(),
             |ratio| format!("{confidence} CI {}", words::interval(ratio)),
         );
         let blocks = words::count(row.blocks as usize, "block");
-        Sentence {
+        ReportFinding {
             mark: words::verdict(row),
             tone: words::tone(row),
             text: format!(
@@ -33,8 +33,8 @@ pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
 }
 
 /// What a layer costs, in words.
-fn cost(row: &Comparison) -> String {
-    if row.verdict == Verdict::CannotCarry {
+fn cost(row: &ArmComparison) -> String {
+    if row.verdict == ComparisonVerdict::CannotCarry {
         return match (row.base_is_overloaded(), row.arm_is_overloaded()) {
             (true, true) => "it cannot carry the load, nor can the layer below".into(),
             (true, false) => "it carries the load, the layer below cannot".into(),
@@ -46,9 +46,11 @@ fn cost(row: &Comparison) -> String {
     };
     let widest = (ratio.high - 1.0).abs().max((1.0 - ratio.low).abs());
     match row.verdict {
-        Verdict::Equivalent => format!("within noise, ±{}", words::percent(widest)),
-        Verdict::Different => format!("{}× the {}", words::estimate(ratio), row.metric.name()),
-        Verdict::Inconclusive | Verdict::CannotCarry => format!(
+        ComparisonVerdict::Equivalent => format!("within noise, ±{}", words::percent(widest)),
+        ComparisonVerdict::Different => {
+            format!("{}× the {}", words::estimate(ratio), row.metric.name())
+        }
+        ComparisonVerdict::Inconclusive | ComparisonVerdict::CannotCarry => format!(
             "no verdict, {}× the {} as far as seen",
             words::estimate(ratio),
             row.metric.name()
@@ -57,7 +59,7 @@ fn cost(row: &Comparison) -> String {
 }
 
 /// What the arm of this name adds.
-fn adds<'a>(view: &View<'a>, name: &str) -> &'a str {
+fn adds<'a>(view: &ResultsView<'a>, name: &str) -> &'a str {
     let manifest = &view.results.manifest;
     let rungs = manifest.arms.iter().filter(|arm| arm.control_of.is_none());
     let found = rungs
@@ -67,11 +69,11 @@ fn adds<'a>(view: &View<'a>, name: &str) -> &'a str {
 }
 
 /// The waterfall: one table per workload or phase, one row per rung.
-pub(super) fn section(view: &View<'_>) -> Option<Section> {
+pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     if view.steps.is_empty() {
         return None;
     }
-    let mut section = Section::new(
+    let mut section = ReportSection::new(
         "What does each layer cost?",
         "The stack raised layer by layer, all rungs measured within the same blocks. Each is held \
          against the one below it.",
@@ -85,21 +87,21 @@ pub(super) fn section(view: &View<'_>) -> Option<Section> {
     }
     let tables = labels
         .into_iter()
-        .map(|label| Item::Table(table(view, label)));
+        .map(|label| ReportItem::Table(table(view, label)));
     section.items.extend(tables);
     Some(section)
 }
 
-fn table(view: &View<'_>, label: &str) -> Table {
+fn table(view: &ResultsView<'_>, label: &str) -> ReportTable {
     let manifest = &view.results.manifest;
     let confidence = words::percent_whole(manifest.policy.confidence);
     let below = format!("#Of the layer below ({confidence} CI)");
     let whole = format!("~#Of the lowest ({confidence} CI)");
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         format!("{label}: layer by layer"),
         &["Layer", "System", "#Value", &below, &whole, "Verdict"],
     );
-    let steps: Vec<&Comparison> = view.steps.iter().filter(|r| r.workload == label).collect();
+    let steps: Vec<&ArmComparison> = view.steps.iter().filter(|r| r.workload == label).collect();
     let rungs = manifest.arms.iter().filter(|arm| arm.control_of.is_none());
     for (n, arm) in rungs.enumerate() {
         let step = n.checked_sub(1).and_then(|n| steps.get(n)).copied();
@@ -116,16 +118,16 @@ fn table(view: &View<'_>, label: &str) -> Table {
 }
 
 fn row(
-    view: &View<'_>,
-    arm: &Arm,
+    view: &ResultsView<'_>,
+    arm: &ArmEntry,
     label: &str,
-    step: Option<&Comparison>,
-    first: Option<&Comparison>,
-) -> Vec<Cell> {
-    let ratio = |row: Option<&Comparison>| {
+    step: Option<&ArmComparison>,
+    first: Option<&ArmComparison>,
+) -> Vec<ReportTableCell> {
+    let ratio = |row: Option<&ArmComparison>| {
         let ratio = row.and_then(|row| row.ratio.as_ref());
         ratio.map_or_else(words::dash, |r| {
-            Cell::new(format!("{}×", words::estimate(r))).detail(words::interval(r))
+            ReportTableCell::new(format!("{}×", words::estimate(r))).detail(words::interval(r))
         })
     };
     let value = match (step, first) {
@@ -133,14 +135,14 @@ fn row(
         (None, Some(first)) => shown(first.metric, first.base_value),
         (None, None) => words::dash(),
     };
-    let is_it = |row: &&Comparison| row.workload == label && row.arm == arm.name;
+    let is_it = |row: &&ArmComparison| row.workload == label && row.arm == arm.name;
     let of_lowest = view.comparisons.iter().find(is_it);
     let verdict = step.map_or_else(words::dash, |step| {
-        Cell::new(words::verdict(step)).tone(words::tone(step))
+        ReportTableCell::new(words::verdict(step)).tone(words::tone(step))
     });
     vec![
-        Cell::new(adds(view, &arm.name)),
-        Cell::new(arm.name.clone()),
+        ReportTableCell::new(adds(view, &arm.name)),
+        ReportTableCell::new(arm.name.clone()),
         value,
         ratio(step),
         ratio(of_lowest),
@@ -148,9 +150,9 @@ fn row(
     ]
 }
 
-fn shown(metric: Metric, value: f64) -> Cell {
+fn shown(metric: ComparisonMetric, value: f64) -> ReportTableCell {
     if value > 0.0 {
-        Cell::new(metric.show(value))
+        ReportTableCell::new(metric.show(value))
     } else {
         words::dash()
     }

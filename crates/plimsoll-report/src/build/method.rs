@@ -3,15 +3,15 @@
 
 use plimsoll_core::units;
 
-use super::view::View;
-use crate::model::{Cell, Item, Section, Table};
+use super::view::ResultsView;
+use crate::model::{ReportItem, ReportSection, ReportTable, ReportTableCell};
 use crate::words;
 
 /// The design and the rule of the verdicts.
-pub(super) fn method(view: &View<'_>) -> Section {
+pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
     let manifest = &view.results.manifest;
     let policy = &manifest.policy;
-    let mut section = Section::new("How it was measured", "");
+    let mut section = ReportSection::new("How it was measured", "");
     if view.is_comparison() {
         let confidence = words::percent_whole(policy.confidence);
         let text = format!(
@@ -25,7 +25,7 @@ pub(super) fn method(view: &View<'_>) -> Section {
             words::percent_whole(2.0 * policy.confidence - 1.0),
             words::percent_whole(policy.margin),
         );
-        section.items.push(Item::Text(text));
+        section.items.push(ReportItem::Text(text));
     }
     let command = manifest.command.join(" ");
     let facts = [
@@ -44,12 +44,12 @@ pub(super) fn method(view: &View<'_>) -> Section {
         Some((format!("Target {}", arm.name), line))
     });
     let facts = facts.chain(lines).chain(order(view)).collect();
-    section.items.push(Item::Facts(facts));
+    section.items.push(ReportItem::Facts(facts));
     section
 }
 
 /// The order in which trials ended, a line per block.
-fn order(view: &View<'_>) -> Vec<(String, String)> {
+fn order(view: &ResultsView<'_>) -> Vec<(String, String)> {
     let mut trials: Vec<_> = view.results.trials.iter().map(|t| &t.trial).collect();
     trials.sort_by_key(|t| t.place);
     let mut blocks: Vec<(u32, Vec<String>)> = Vec::new();
@@ -72,10 +72,10 @@ fn order(view: &View<'_>) -> Vec<(String, String)> {
 }
 
 /// What the systems are.
-pub(super) fn arms(view: &View<'_>) -> Section {
-    let mut section = Section::new("The systems", "");
+pub(super) fn arms(view: &ResultsView<'_>) -> ReportSection {
+    let mut section = ReportSection::new("The systems", "");
     section.page_only = true;
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "How each system is made up",
         &[
             "System",
@@ -87,11 +87,11 @@ pub(super) fn arms(view: &View<'_>) -> Section {
         ],
     );
     for arm in view.arms.iter().map(|a| a.arm) {
-        let name = Cell::new(arm.name.clone()).detail(match &arm.control_of {
+        let name = ReportTableCell::new(arm.name.clone()).detail(match &arm.control_of {
             Some(of) => format!("control: {of} entered again"),
             None => String::new(),
         });
-        let made = Cell::new(arm.description.clone()).detail(arm.target.clone());
+        let made = ReportTableCell::new(arm.description.clone()).detail(arm.target.clone());
         let mut row = vec![name, made];
         if let Some(facts) = &arm.facts {
             let mounted = format!("{} on {}", facts.file_system, facts.mount_source);
@@ -102,20 +102,20 @@ pub(super) fn arms(view: &View<'_>) -> Section {
             if !facts.striping.is_empty() {
                 detail = format!("{detail}; {}", facts.striping);
             }
-            row.push(Cell::new(mounted).detail(detail));
-            row.push(Cell::new(units::size(facts.size_bytes as f64)));
-            row.push(Cell::new(units::size(facts.free_bytes as f64)));
-            row.push(Cell::new(match facts.direct_align_bytes {
+            row.push(ReportTableCell::new(mounted).detail(detail));
+            row.push(ReportTableCell::new(units::size(facts.size_bytes as f64)));
+            row.push(ReportTableCell::new(units::size(facts.free_bytes as f64)));
+            row.push(ReportTableCell::new(match facts.direct_align_bytes {
                 0 => "no".into(),
                 bytes => format!("by {}", units::size(f64::from(bytes))),
             }));
         } else {
-            row.extend((0..4).map(|_| Cell::new("–")));
+            row.extend((0..4).map(|_| ReportTableCell::new("–")));
         }
         table.rows.push(row);
     }
-    section.items.push(Item::Table(table));
-    section.items.extend(targets(view).map(Item::Table));
+    section.items.push(ReportItem::Table(table));
+    section.items.extend(targets(view).map(ReportItem::Table));
     section
 }
 
@@ -123,8 +123,8 @@ pub(super) fn arms(view: &View<'_>) -> Section {
 const TARGETS_SHOWN: usize = 64;
 
 /// What the systems are spread over, where they tell.
-fn targets(view: &View<'_>) -> Option<Table> {
-    let mut table = Table::new(
+fn targets(view: &ResultsView<'_>) -> Option<ReportTable> {
+    let mut table = ReportTable::new(
         "What the systems are spread over",
         &["System", "Target", "#Size", "#Free"],
     );
@@ -138,11 +138,14 @@ fn targets(view: &View<'_>) -> Option<Table> {
                 String::new()
             };
             let room = |bytes: u64| match target.is_away {
-                true => Cell::new("away"),
-                false => Cell::new(units::size(bytes as f64)),
+                true => ReportTableCell::new("away"),
+                false => ReportTableCell::new(units::size(bytes as f64)),
             };
             let sizes = [room(target.size_bytes), room(target.free_bytes)];
-            let names = [Cell::new(name), Cell::new(target.name.clone())];
+            let names = [
+                ReportTableCell::new(name),
+                ReportTableCell::new(target.name.clone()),
+            ];
             table.rows.push(names.into_iter().chain(sizes).collect());
         }
         if targets.len() > TARGETS_SHOWN {
@@ -154,10 +157,10 @@ fn targets(view: &View<'_>) -> Option<Table> {
 }
 
 /// Where it was measured, and with which versions.
-pub(super) fn machine(view: &View<'_>) -> Section {
+pub(super) fn machine(view: &ResultsView<'_>) -> ReportSection {
     let manifest = &view.results.manifest;
     let machine = &manifest.machine;
-    let mut section = Section::new("The machine and its programs", "");
+    let mut section = ReportSection::new("The machine and its programs", "");
     section.page_only = true;
     let governor = machine.cpu_governor.clone();
     let mut facts = vec![
@@ -175,6 +178,6 @@ pub(super) fn machine(view: &View<'_>) -> Section {
         ("Plimsoll".to_owned(), manifest.program.clone()),
     ];
     facts.extend(manifest.versions.clone());
-    section.items.push(Item::Facts(facts));
+    section.items.push(ReportItem::Facts(facts));
     section
 }

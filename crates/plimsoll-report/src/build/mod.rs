@@ -19,18 +19,18 @@ mod verdicts;
 mod view;
 mod workload;
 
-use plimsoll_core::event::Results;
+use plimsoll_core::event::RunFolderContents;
 
 use crate::data;
-use crate::model::{Report, Section};
-use view::View;
+use crate::model::{ReportDocument, ReportSection};
+use view::ResultsView;
 
 /// Maps results to a report. A run that was killed has no comparisons on record; they are then
 /// computed from the blocks that were finished.
 #[must_use]
-pub fn build(results: &Results) -> Report {
-    let view = View::of(results);
-    let mut sections: Vec<Section> = Vec::new();
+pub fn build(results: &RunFolderContents) -> ReportDocument {
+    let view = ResultsView::of(results);
+    let mut sections: Vec<ReportSection> = Vec::new();
     sections.extend(doubts::missing(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
@@ -56,7 +56,7 @@ pub fn build(results: &Results) -> Report {
     headline.extend(corners::doubts(&view));
     headline.extend(nodes::alarms(&view));
     headline.extend(doubts::alarms(&view));
-    Report {
+    ReportDocument {
         title: title(&view),
         subtitle: subtitle(&view),
         headline,
@@ -65,7 +65,7 @@ pub fn build(results: &Results) -> Report {
     }
 }
 
-fn title(view: &View<'_>) -> String {
+fn title(view: &ResultsView<'_>) -> String {
     let systems = view.arms.iter().filter(|a| a.arm.control_of.is_none());
     let names: Vec<&str> = systems.map(|a| a.arm.name.as_str()).collect();
     match names.as_slice() {
@@ -77,7 +77,7 @@ fn title(view: &View<'_>) -> String {
     }
 }
 
-fn subtitle(view: &View<'_>) -> String {
+fn subtitle(view: &ResultsView<'_>) -> String {
     let manifest = &view.results.manifest;
     let labels: Vec<&str> = view.entries().map(|e| e.label.as_str()).collect();
     format!(

@@ -2,18 +2,20 @@
 //! The machines that load came from: what each did of it, how even they were, and how well they
 //! started together.
 
-use plimsoll_core::event::NodeResult;
-use plimsoll_core::event::{Entry, OpStats};
+use plimsoll_core::event::ClientLoadNodeResult;
+use plimsoll_core::event::{OpStats, WorkloadEntry};
 use plimsoll_core::load::{evenness, start_spread};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::{self, Nanos};
 
-use super::view::{Pool, View};
-use crate::model::{Cell, Item, Section, Sentence, Table, Tone};
+use super::view::{ArmTrials, ResultsView};
+use crate::model::{
+    ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+};
 use crate::words;
 
 /// One node over all trials of an arm.
-struct Sum<'a> {
+struct NodeTotals<'a> {
     name: &'a str,
     length: Nanos,
     stats: OpStats,
@@ -21,8 +23,8 @@ struct Sum<'a> {
     lost: usize,
 }
 
-impl Sum<'_> {
-    fn add(&mut self, node: &NodeResult) {
+impl NodeTotals<'_> {
+    fn add(&mut self, node: &ClientLoadNodeResult) {
         self.length = self.length + node.length;
         self.stats.merge(&node.stats);
         self.not_submitted += node.generator.not_submitted;
@@ -35,8 +37,8 @@ impl Sum<'_> {
 }
 
 /// The section, if load came from nodes.
-pub(super) fn section(view: &View<'_>) -> Option<Section> {
-    let mut section = Section::new(
+pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
+    let mut section = ReportSection::new(
         "What did each node do?",
         "Every node played the whole workload. Everything else in this report is of all nodes \
          together: their histograms and counts are added, rates are over the longest measured part.",
@@ -45,7 +47,7 @@ pub(super) fn section(view: &View<'_>) -> Option<Section> {
         let pools = view.pools(entry);
         let rows: Vec<_> = pools.iter().map(|pool| (pool, sums(pool))).collect();
         if rows.iter().any(|(_, sums)| !sums.is_empty()) {
-            section.items.push(Item::Table(table(entry, &rows)));
+            section.items.push(ReportItem::Table(table(entry, &rows)));
         }
     }
     let machines = &view.results.manifest.load_nodes;
@@ -59,19 +61,19 @@ pub(super) fn section(view: &View<'_>) -> Option<Section> {
             );
             (node.name.clone(), text)
         });
-        section.items.push(Item::Facts(facts.collect()));
+        section.items.push(ReportItem::Facts(facts.collect()));
     }
     (!section.items.is_empty()).then_some(section)
 }
 
 /// What must stand next to the answer when a node was lost.
-pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
+pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let lost = view.results.trials.iter().filter_map(|trial| {
         let (node, lost) = trial.lost_node()?;
         let id = &trial.trial;
-        Some(Sentence {
+        Some(ReportFinding {
             mark: "incomplete".into(),
-            tone: Tone::Bad,
+            tone: ReportSeverity::Bad,
             text: format!(
                 "Node {node} was lost {} after the start of {} on {}, block {}",
                 units::clock_duration(lost.after),
@@ -88,12 +90,12 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
     lost.collect()
 }
 
-fn sums<'a>(pool: &Pool<'a>) -> Vec<Sum<'a>> {
-    let mut sums: Vec<Sum<'a>> = Vec::new();
+fn sums<'a>(pool: &ArmTrials<'a>) -> Vec<NodeTotals<'a>> {
+    let mut sums: Vec<NodeTotals<'a>> = Vec::new();
     for node in pool.trials.iter().flat_map(|trial| &trial.nodes) {
         let at = sums.iter().position(|sum| sum.name == node.node);
         let at = at.unwrap_or_else(|| {
-            sums.push(Sum {
+            sums.push(NodeTotals {
                 name: &node.node,
                 length: Nanos(0),
                 stats: OpStats::default(),
@@ -107,8 +109,8 @@ fn sums<'a>(pool: &Pool<'a>) -> Vec<Sum<'a>> {
     sums
 }
 
-fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
-    let mut table = Table::new(
+fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<NodeTotals<'_>>)]) -> ReportTable {
+    let mut table = ReportTable::new(
         format!("{}: by node", entry.label),
         &[
             "System",
@@ -124,23 +126,24 @@ fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
         for (n, sum) in sums.iter().enumerate() {
             let name = if n == 0 { pool.name() } else { String::new() };
             let response = sum.stats.response();
-            let quantile = |q| Cell::new(units::duration(Nanos(response.quantile_ns(q))));
+            let quantile =
+                |q| ReportTableCell::new(units::duration(Nanos(response.quantile_ns(q))));
             let bytes = ratio(sum.stats.bytes() as f64, sum.length.as_secs_f64());
-            let node = Cell::new(sum.name);
-            let late = Cell::new(sum.not_submitted.to_string());
+            let node = ReportTableCell::new(sum.name);
+            let late = ReportTableCell::new(sum.not_submitted.to_string());
             table.rows.push(vec![
-                Cell::new(name),
+                ReportTableCell::new(name),
                 if sum.lost > 0 {
-                    node.detail("lost").tone(Tone::Bad)
+                    node.detail("lost").tone(ReportSeverity::Bad)
                 } else {
                     node
                 },
-                Cell::new(units::rate(sum.ops_per_s())),
+                ReportTableCell::new(units::rate(sum.ops_per_s())),
                 quantile(0.5),
                 quantile(0.99),
-                Cell::new(units::throughput(bytes)),
+                ReportTableCell::new(units::throughput(bytes)),
                 if sum.not_submitted > 0 {
-                    late.tone(Tone::Care)
+                    late.tone(ReportSeverity::Care)
                 } else {
                     late
                 },
@@ -152,9 +155,9 @@ fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
 }
 
 /// How even the nodes of a system were, and how well they started together.
-fn notes(pool: &Pool<'_>, sums: &[Sum<'_>]) -> Vec<String> {
+fn notes(pool: &ArmTrials<'_>, sums: &[NodeTotals<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
-    let rates: Vec<f64> = sums.iter().map(Sum::ops_per_s).collect();
+    let rates: Vec<f64> = sums.iter().map(NodeTotals::ops_per_s).collect();
     if let Some(jain) = evenness(&rates) {
         let most = rates.iter().copied().fold(0.0, f64::max);
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -182,14 +185,14 @@ fn notes(pool: &Pool<'_>, sums: &[Sum<'_>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
-    fn sum(name: &str, ops: u64) -> Sum<'_> {
+    fn sum(name: &str, ops: u64) -> NodeTotals<'_> {
         let mut stats = OpStats::default();
-        let kind = stats.0.entry(Kind::Read).or_default();
+        let kind = stats.0.entry(OpKind::Read).or_default();
         kind.service.record_many(Nanos(1000), ops);
         kind.response.record_many(Nanos(1000), ops);
-        Sum {
+        NodeTotals {
             name,
             length: Nanos::SECOND,
             stats,
@@ -200,8 +203,8 @@ mod tests {
 
     #[test]
     fn uneven_nodes_are_told_by_their_rates() {
-        let pool = Pool {
-            ink: crate::model::Ink {
+        let pool = ArmTrials {
+            ink: crate::model::ChartSeriesStyle {
                 name: "a".into(),
                 colour: 0,
                 control: false,

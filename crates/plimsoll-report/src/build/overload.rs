@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is said of systems that cannot carry the load: the clearest answer there is.
 
-use plimsoll_core::comparison::{Carried, Comparison, Metric};
-use plimsoll_core::event::Entry;
+use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, OverloadStats};
+use plimsoll_core::event::WorkloadEntry;
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
 use plimsoll_stats::carried;
 
-use super::view::{Pool, View, grouped};
-use crate::model::{Cell, Sentence, Tone};
+use super::view::{ArmTrials, ResultsView, grouped};
+use crate::model::{ReportFinding, ReportSeverity, ReportTableCell};
 use crate::words;
 
 /// Of what a system served, a load that it should carry.
 const EASY: f64 = 0.6;
 
 /// What a row says whose arm or base cannot carry the load.
-pub(super) fn sentence(view: &View<'_>, row: &Comparison) -> Option<Sentence> {
+pub(super) fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> Option<ReportFinding> {
     let (base, arm) = (row.base_carried?, row.arm_carried?);
-    let Comparison {
+    let ArmComparison {
         base: base_name,
         arm: arm_name,
         workload,
@@ -65,7 +65,7 @@ pub(super) fn sentence(view: &View<'_>, row: &Comparison) -> Option<Sentence> {
         arm
     };
     detail.push_str(&advice(view, workload, &least));
-    Some(Sentence {
+    Some(ReportFinding {
         mark: words::verdict(row),
         tone: words::tone(row),
         text,
@@ -74,16 +74,20 @@ pub(super) fn sentence(view: &View<'_>, row: &Comparison) -> Option<Sentence> {
 }
 
 /// What is said of the one system of a run that cannot carry the load.
-pub(super) fn alone(view: &View<'_>, entry: &Entry, pool: &Pool<'_>) -> Option<Sentence> {
+pub(super) fn alone(
+    view: &ResultsView<'_>,
+    entry: &WorkloadEntry,
+    pool: &ArmTrials<'_>,
+) -> Option<ReportFinding> {
     let (phase, load) = overloaded(pool)?;
     let label = match phase {
         Some(phase) => plimsoll_stats::phase_label(&entry.label, phase),
         None => entry.label.clone(),
     };
     let name = &pool.ink.name;
-    Some(Sentence {
+    Some(ReportFinding {
         mark: "cannot carry".into(),
-        tone: Tone::Bad,
+        tone: ReportSeverity::Bad,
         text: format!(
             "{name} cannot carry {label}: {} served, and the backlog grew to the end",
             served(&load)
@@ -93,12 +97,12 @@ pub(super) fn alone(view: &View<'_>, entry: &Entry, pool: &Pool<'_>) -> Option<S
 }
 
 /// Whether nothing is said of the load being too much for this system.
-pub(super) fn alone_is_silent(pool: &Pool<'_>) -> bool {
+pub(super) fn alone_is_silent(pool: &ArmTrials<'_>) -> bool {
     overloaded(pool).is_none()
 }
 
 /// The load that was too much, and the phase it belongs to.
-fn overloaded<'a>(pool: &Pool<'a>) -> Option<(Option<&'a str>, Carried)> {
+fn overloaded<'a>(pool: &ArmTrials<'a>) -> Option<(Option<&'a str>, OverloadStats)> {
     let mut phases = vec![None];
     if let Some(trial) = pool.trials.first() {
         phases.extend(trial.phases.iter().map(|phase| Some(phase.name.as_str())));
@@ -110,17 +114,19 @@ fn overloaded<'a>(pool: &Pool<'a>) -> Option<(Option<&'a str>, Carried)> {
 }
 
 /// What stands in a table for the response time of a system that is overloaded.
-pub(super) fn cell(load: &Carried) -> Cell {
+pub(super) fn cell(load: &OverloadStats) -> ReportTableCell {
     let of = format!(
         "{} of {} ops/s",
         units::rate(load.served_per_s),
         units::rate(load.offered_per_s)
     );
-    Cell::new(of).detail("served of offered").tone(Tone::Bad)
+    ReportTableCell::new(of)
+        .detail("served of offered")
+        .tone(ReportSeverity::Bad)
 }
 
 /// `207 of 1863 IOPS (11 %)`.
-fn served(load: &Carried) -> String {
+fn served(load: &OverloadStats) -> String {
     format!(
         "{} of {} IOPS ({})",
         units::rate(load.served_per_s),
@@ -129,7 +135,7 @@ fn served(load: &Carried) -> String {
     )
 }
 
-fn seen(name: &str, load: &Carried) -> String {
+fn seen(name: &str, load: &OverloadStats) -> String {
     let cut_off = match load.unfinished {
         0 => String::new(),
         unfinished => format!(
@@ -148,8 +154,8 @@ fn seen(name: &str, load: &Carried) -> String {
 }
 
 /// How the other one does.
-fn carries(row: &Comparison, name: &str, value: f64) -> String {
-    if value > 0.0 && row.metric == Metric::MeanResponse {
+fn carries(row: &ArmComparison, name: &str, value: f64) -> String {
+    if value > 0.0 && row.metric == ComparisonMetric::MeanResponse {
         let value = row.metric.show(value);
         format!(" {name} carries it at a {} of {value}.", row.metric.name())
     } else {
@@ -157,7 +163,7 @@ fn carries(row: &Comparison, name: &str, value: f64) -> String {
     }
 }
 
-fn more_of_both(row: &Comparison, base: &Carried, arm: &Carried) -> String {
+fn more_of_both(row: &ArmComparison, base: &OverloadStats, arm: &OverloadStats) -> String {
     let times = ratio(arm.served_per_s, base.served_per_s);
     let (name, times) = if times >= 1.0 {
         (&row.arm, times)
@@ -171,7 +177,7 @@ fn more_of_both(row: &Comparison, base: &Carried, arm: &Carried) -> String {
 }
 
 /// How to get a ratio all the same.
-fn advice(view: &View<'_>, label: &str, load: &Carried) -> String {
+fn advice(view: &ResultsView<'_>, label: &str, load: &OverloadStats) -> String {
     let mut entries = view.entries();
     let entry = entries.find(|e| label == e.label || label.starts_with(&format!("{}: ", e.label)));
     match entry.map(|entry| (&entry.workload, entry.scale)) {

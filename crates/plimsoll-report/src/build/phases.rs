@@ -4,16 +4,16 @@
 use plimsoll_core::event::{OpStats, PhaseResult, WorkerResult};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 
 use super::verdicts::quantity_of;
-use super::view::Pool;
-use crate::model::{Cell, Quantity, Table};
+use super::view::ArmTrials;
+use crate::model::{ChartQuantity, ReportTable, ReportTableCell};
 use crate::words;
 
 /// Every phase with its result, its wall time, the CPU it took and its slowest operations.
-pub(super) fn table(pools: &[Pool<'_>]) -> Table {
-    let mut table = Table::new(
+pub(super) fn table(pools: &[ArmTrials<'_>]) -> ReportTable {
+    let mut table = ReportTable::new(
         "Phase by phase",
         &[
             "Phase",
@@ -53,7 +53,7 @@ pub(super) fn table(pools: &[Pool<'_>]) -> Table {
 }
 
 /// Names of the phases in the order in which they ran.
-fn names<'a>(pools: &[Pool<'a>]) -> Vec<&'a str> {
+fn names<'a>(pools: &[ArmTrials<'a>]) -> Vec<&'a str> {
     let trials = pools.iter().flat_map(|pool| pool.trials.iter());
     let mut names: Vec<&str> = Vec::new();
     for phase in trials.flat_map(|trial| &trial.phases) {
@@ -64,7 +64,7 @@ fn names<'a>(pools: &[Pool<'a>]) -> Vec<&'a str> {
     names
 }
 
-fn row(shown: &str, pool: &Pool<'_>, phases: &[&PhaseResult]) -> Vec<Cell> {
+fn row(shown: &str, pool: &ArmTrials<'_>, phases: &[&PhaseResult]) -> Vec<ReportTableCell> {
     let of = |value: fn(&PhaseResult) -> f64| -> Vec<f64> {
         phases.iter().map(|phase| value(phase)).collect()
     };
@@ -74,11 +74,11 @@ fn row(shown: &str, pool: &Pool<'_>, phases: &[&PhaseResult]) -> Vec<Cell> {
         ratio(cpu as f64, phase.wall.0 as f64)
     }));
     vec![
-        Cell::new(shown),
-        Cell::new(pool.name()),
+        ReportTableCell::new(shown),
+        ReportTableCell::new(pool.name()),
         words::spread_with_unit(&of(|phase| phase.value), quantity),
-        words::spread(&of(|phase| phase.wall.0 as f64), Quantity::Duration),
-        Cell::new(format!("{:.0} %", cpu * 100.0)),
+        words::spread(&of(|phase| phase.wall.0 as f64), ChartQuantity::Duration),
+        ReportTableCell::new(format!("{:.0} %", cpu * 100.0)),
         time(phases, |phase| {
             let all = transfers(phase);
             all.supports_quantile(0.99)
@@ -95,7 +95,8 @@ fn row(shown: &str, pool: &Pool<'_>, phases: &[&PhaseResult]) -> Vec<Cell> {
 /// Response times of a phase without its syncs, which take far longer and would pass for those of
 /// writes; of these where there is nothing else.
 pub(super) fn transfers(phase: &PhaseResult) -> Histogram {
-    let is_sync = |kind: Kind| matches!(kind, Kind::Fsync | Kind::Fdatasync | Kind::SyncRange);
+    let is_sync =
+        |kind: OpKind| matches!(kind, OpKind::Fsync | OpKind::Fdatasync | OpKind::SyncRange);
     let mut others = OpStats::default();
     let kinds = phase.stats.0.iter().filter(|(kind, _)| !is_sync(**kind));
     for (kind, stats) in kinds {
@@ -113,18 +114,18 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// A time that programs do not tell.
-fn time(phases: &[&PhaseResult], value: fn(&PhaseResult) -> Option<f64>) -> Cell {
+fn time(phases: &[&PhaseResult], value: fn(&PhaseResult) -> Option<f64>) -> ReportTableCell {
     let values: Vec<f64> = phases.iter().filter_map(|phase| value(phase)).collect();
-    words::spread(&values, Quantity::Duration)
+    words::spread(&values, ChartQuantity::Duration)
 }
 
-fn fairness(phases: &[&PhaseResult]) -> Cell {
+fn fairness(phases: &[&PhaseResult]) -> ReportTableCell {
     let each = phases.iter().filter_map(|phase| jain(&phase.workers));
     let each: Vec<f64> = each.collect();
     if each.is_empty() {
         return words::dash();
     }
-    Cell::new(format!("{:.3}", mean(&each)))
+    ReportTableCell::new(format!("{:.3}", mean(&each)))
 }
 
 /// Jain's index of the workers' own rates (Jain, Chiu, Hawe 1984): the square of the sum over n
@@ -160,9 +161,9 @@ mod tests {
                 ..Default::default()
             }
         };
-        let phase = |kinds: &[(Kind, u64)]| PhaseResult {
+        let phase = |kinds: &[(OpKind, u64)]| PhaseResult {
             name: "p".into(),
-            metric: plimsoll_core::comparison::Metric::OpsPerSecond,
+            metric: plimsoll_core::comparison::ComparisonMetric::OpsPerSecond,
             value: 1.0,
             wall: Nanos::SECOND,
             stats: OpStats(kinds.iter().map(|(kind, ns)| (*kind, stats(*ns))).collect()),
@@ -170,9 +171,9 @@ mod tests {
             system_cpu_ns: 0,
             workers: Vec::new(),
         };
-        let both = phase(&[(Kind::Write, 1_000), (Kind::Fsync, 9_000_000)]);
+        let both = phase(&[(OpKind::Write, 1_000), (OpKind::Fsync, 9_000_000)]);
         assert_eq!(transfers(&both).max_ns(), 1_000);
-        assert_eq!(transfers(&phase(&[(Kind::Fsync, 9_000)])).max_ns(), 9_000);
+        assert_eq!(transfers(&phase(&[(OpKind::Fsync, 9_000)])).max_ns(), 9_000);
     }
 
     #[test]

@@ -2,28 +2,28 @@
 //! Values over the time of a trial, one panel per arm: a cliff, a warm-up or a periodic stall
 //! shows here and nowhere else.
 
-use plimsoll_core::event::TrialStep;
+use plimsoll_core::event::TrialTimeBin;
 use plimsoll_core::num::{ratio, round_u64};
 
-use super::view::{Pool, View};
-use crate::model::{Quantity, Series, SeriesPanel};
+use super::view::{ArmTrials, ResultsView};
+use crate::model::{ChartQuantity, SeriesPanel, TimeSeriesChart};
 
 /// Most points of a line; longer trials are drawn in longer steps. Wide enough for the eye, small
 /// enough that ten systems and ten blocks stay a small page.
 const POINTS_MAX: usize = 150;
 
 /// The line of a block: seconds into the trial and value.
-type Line = Vec<(f64, f64)>;
+type BlockSeriesPoints = Vec<(f64, f64)>;
 
 /// Operations per second, and the highest percentile of response time that one step supports.
-pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
-    let steps: Vec<Vec<(u32, Vec<TrialStep>)>> = pools.iter().map(|p| steps(view, p)).collect();
+pub(super) fn charts(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Vec<TimeSeriesChart> {
+    let steps: Vec<Vec<(u32, Vec<TrialTimeBin>)>> = pools.iter().map(|p| steps(view, p)).collect();
     if steps.iter().flatten().all(|(_, line)| line.len() < 2) {
         return Vec::new();
     }
-    let mut charts = vec![Series {
+    let mut charts = vec![TimeSeriesChart {
         title: "Operations per second over the time of a trial".into(),
-        quantity: Quantity::Rate,
+        quantity: ChartQuantity::Rate,
         log: false,
         panels: panels(pools, &steps, |step| {
             let ops = step.response.count();
@@ -31,16 +31,16 @@ pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
         }),
     }];
     // Nine steps in ten must support the percentile, or the line would be mostly holes.
-    let all: Vec<&TrialStep> = steps.iter().flatten().flat_map(|(_, l)| l).collect();
+    let all: Vec<&TrialTimeBin> = steps.iter().flatten().flat_map(|(_, l)| l).collect();
     let supported = |q: f64| {
-        let supports = |s: &&&TrialStep| s.response.supports_quantile(q);
+        let supports = |s: &&&TrialTimeBin| s.response.supports_quantile(q);
         all.iter().filter(supports).count() * 10 >= all.len() * 9
     };
     let choice = [(0.99, "p99"), (0.9, "p90"), (0.5, "median")];
     if let Some((q, name)) = choice.into_iter().find(|(q, _)| supported(*q)) {
-        charts.push(Series {
+        charts.push(TimeSeriesChart {
             title: format!("Response time over the time of a trial, {name} of each step"),
-            quantity: Quantity::Duration,
+            quantity: ChartQuantity::Duration,
             log: true,
             panels: panels(pools, &steps, |step| {
                 let response = &step.response;
@@ -54,7 +54,7 @@ pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
 }
 
 /// The intervals of each trial, joined to at most [`POINTS_MAX`] steps.
-fn steps(view: &View<'_>, pool: &Pool<'_>) -> Vec<(u32, Vec<TrialStep>)> {
+fn steps(view: &ResultsView<'_>, pool: &ArmTrials<'_>) -> Vec<(u32, Vec<TrialTimeBin>)> {
     let trials = pool.trials.iter();
     let found = trials.filter_map(|t| {
         let intervals = view.results.intervals.get(&t.trial.place)?;
@@ -64,26 +64,27 @@ fn steps(view: &View<'_>, pool: &Pool<'_>) -> Vec<(u32, Vec<TrialStep>)> {
     found.collect()
 }
 
-fn joined(chunk: &[TrialStep]) -> TrialStep {
+fn joined(chunk: &[TrialTimeBin]) -> TrialTimeBin {
     let mut whole = chunk[0].clone();
     chunk[1..].iter().for_each(|next| whole.join(next));
     whole
 }
 
 fn panels(
-    pools: &[Pool<'_>],
-    steps: &[Vec<(u32, Vec<TrialStep>)>],
-    value: impl Fn(&TrialStep) -> Option<f64>,
+    pools: &[ArmTrials<'_>],
+    steps: &[Vec<(u32, Vec<TrialTimeBin>)>],
+    value: impl Fn(&TrialTimeBin) -> Option<f64>,
 ) -> Vec<SeriesPanel> {
-    let line = |steps: &[TrialStep]| -> Line {
-        let middle = |s: &TrialStep| s.start.as_secs_f64() + s.length.as_secs_f64() / 2.0;
+    let line = |steps: &[TrialTimeBin]| -> BlockSeriesPoints {
+        let middle = |s: &TrialTimeBin| s.start.as_secs_f64() + s.length.as_secs_f64() / 2.0;
         steps
             .iter()
             .filter_map(|s| Some((middle(s), value(s)?)))
             .collect()
     };
-    let panel = |(pool, steps): (&Pool<'_>, &Vec<(u32, Vec<TrialStep>)>)| {
-        let blocks: Vec<(u32, Line)> = steps.iter().map(|(b, s)| (*b, line(s))).collect();
+    let panel = |(pool, steps): (&ArmTrials<'_>, &Vec<(u32, Vec<TrialTimeBin>)>)| {
+        let blocks: Vec<(u32, BlockSeriesPoints)> =
+            steps.iter().map(|(b, s)| (*b, line(s))).collect();
         SeriesPanel {
             ink: pool.ink.clone(),
             middle: median(&blocks),
@@ -94,7 +95,7 @@ fn panels(
 }
 
 /// Median over the blocks, step by step; empty for one block.
-fn median(blocks: &[(u32, Line)]) -> Line {
+fn median(blocks: &[(u32, BlockSeriesPoints)]) -> BlockSeriesPoints {
     if blocks.len() < 2 {
         return Vec::new();
     }

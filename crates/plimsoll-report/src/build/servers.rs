@@ -2,12 +2,12 @@
 //! What the servers of the systems did: who worked how much, who stood still, whose memory grew,
 //! and which of that explains the answer.
 
-use plimsoll_core::event::{Entry, ServerUse};
+use plimsoll_core::event::{ServerUse, WorkloadEntry};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::{self, Nanos};
 
-use super::view::{Pool, View};
-use crate::model::{Cell, Item, Section, Table, Tone};
+use super::view::{ArmTrials, ResultsView};
+use crate::model::{ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell};
 use crate::words;
 
 /// A thread that takes this share of a processor in some second has no more to give.
@@ -24,7 +24,7 @@ const LEAK_BYTES: i64 = 16 << 20;
 const LEAK_SHARE: f64 = 0.1;
 
 /// One server over all trials of an arm.
-struct Sum<'a> {
+struct ServerTotals<'a> {
     name: &'a str,
     length: Nanos,
     cpu_ns: u64,
@@ -39,9 +39,9 @@ struct Sum<'a> {
     grown_bytes: i64,
 }
 
-impl<'a> Sum<'a> {
+impl<'a> ServerTotals<'a> {
     fn of(name: &'a str) -> Self {
-        Sum {
+        ServerTotals {
             name,
             length: Nanos(0),
             cpu_ns: 0,
@@ -83,8 +83,8 @@ impl<'a> Sum<'a> {
 }
 
 /// The section, if any server was watched.
-pub(super) fn section(view: &View<'_>) -> Option<Section> {
-    let mut section = Section::new(
+pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
+    let mut section = ReportSection::new(
         "What did the servers do?",
         "Processes of each server, looked at once a second during the measured parts. Bytes are \
          those it read and wrote, from its clients and from its storage; of object storage targets \
@@ -96,23 +96,23 @@ pub(super) fn section(view: &View<'_>) -> Option<Section> {
         if rows.iter().all(|(_, sums)| sums.is_empty()) {
             continue;
         }
-        section.items.push(Item::Table(table(entry, &rows)));
+        section.items.push(ReportItem::Table(table(entry, &rows)));
         for (pool, sums) in &rows {
             let notices = findings(&pool.name(), sums).into_iter();
             section
                 .items
-                .extend(notices.map(|text| Item::Notice(Tone::Care, text)));
+                .extend(notices.map(|text| ReportItem::Notice(ReportSeverity::Care, text)));
         }
     }
     (!section.items.is_empty()).then_some(section)
 }
 
-fn sums<'a>(pool: &Pool<'a>) -> Vec<Sum<'a>> {
-    let mut sums: Vec<Sum<'a>> = Vec::new();
+fn sums<'a>(pool: &ArmTrials<'a>) -> Vec<ServerTotals<'a>> {
+    let mut sums: Vec<ServerTotals<'a>> = Vec::new();
     for used in pool.trials.iter().flat_map(|trial| &trial.servers) {
         let at = sums.iter().position(|sum| sum.name == used.server);
         let at = at.unwrap_or_else(|| {
-            sums.push(Sum::of(&used.server));
+            sums.push(ServerTotals::of(&used.server));
             sums.len() - 1
         });
         sums[at].add(used);
@@ -120,8 +120,8 @@ fn sums<'a>(pool: &Pool<'a>) -> Vec<Sum<'a>> {
     sums
 }
 
-fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
-    let mut table = Table::new(
+fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<ServerTotals<'_>>)]) -> ReportTable {
+    let mut table = ReportTable::new(
         format!("{}: servers under load", entry.label),
         &[
             "System",
@@ -148,43 +148,44 @@ fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
     table
 }
 
-fn row(system: String, sum: &Sum<'_>) -> Vec<Cell> {
+fn row(system: String, sum: &ServerTotals<'_>) -> Vec<ReportTableCell> {
     let moved = ratio(sum.moved_bytes as f64, sum.length.as_secs_f64());
     let [cpus, busiest, memory] = if sum.has_processes() {
-        let busiest = Cell::new(percent(sum.thread_share_max));
+        let busiest = ReportTableCell::new(percent(sum.thread_share_max));
         let full = sum.thread_share_max >= THREAD_FULL;
         [
-            Cell::new(format!("{:.2}", sum.cpus())),
+            ReportTableCell::new(format!("{:.2}", sum.cpus())),
             if full {
-                busiest.tone(Tone::Care)
+                busiest.tone(ReportSeverity::Care)
             } else {
                 busiest
             },
-            Cell::new(units::size(sum.resident_bytes as f64)).detail(growth(sum.grown_bytes)),
+            ReportTableCell::new(units::size(sum.resident_bytes as f64))
+                .detail(growth(sum.grown_bytes)),
         ]
     } else {
-        ["–"; 3].map(Cell::new)
+        ["–"; 3].map(ReportTableCell::new)
     };
     vec![
-        Cell::new(system),
-        Cell::new(sum.name),
+        ReportTableCell::new(system),
+        ReportTableCell::new(sum.name),
         cpus,
         busiest,
-        Cell::new(units::throughput(moved)),
-        Cell::new(units::clock_duration(sum.still)),
+        ReportTableCell::new(units::throughput(moved)),
+        ReportTableCell::new(units::clock_duration(sum.still)),
         memory,
     ]
 }
 
 /// How even the servers of a system worked: the busiest against the mean, and Jain's index.
-fn evenness(system: &str, sums: &[Sum<'_>]) -> Option<String> {
+fn evenness(system: &str, sums: &[ServerTotals<'_>]) -> Option<String> {
     let (most, jain) = shares(sums)?;
     Some(format!(
         "Evenness of {system}: the busiest server moved {most:.2} times the mean; Jain's index {jain:.2}."
     ))
 }
 
-fn shares(sums: &[Sum<'_>]) -> Option<(f64, f64)> {
+fn shares(sums: &[ServerTotals<'_>]) -> Option<(f64, f64)> {
     let moved: Vec<f64> = sums.iter().map(|sum| sum.moved_bytes as f64).collect();
     let total: f64 = moved.iter().sum();
     let most = moved.iter().copied().fold(0.0, f64::max);
@@ -193,7 +194,7 @@ fn shares(sums: &[Sum<'_>]) -> Option<(f64, f64)> {
 }
 
 /// What of it a reader should know before believing the figures.
-fn findings(system: &str, sums: &[Sum<'_>]) -> Vec<String> {
+fn findings(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
     let mut findings = still(system, sums);
     for sum in sums {
         if sum.thread_share_max >= THREAD_FULL {
@@ -230,13 +231,14 @@ fn findings(system: &str, sums: &[Sum<'_>]) -> Vec<String> {
 }
 
 /// Who stood still while others worked; many of them in one sentence.
-fn still(system: &str, sums: &[Sum<'_>]) -> Vec<String> {
-    let is_still = |sum: &&Sum<'_>| ratio(sum.still.0 as f64, sum.length.0 as f64) > STILL_SHARE;
-    let found: Vec<&Sum<'_>> = sums.iter().filter(is_still).collect();
+fn still(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
+    let is_still =
+        |sum: &&ServerTotals<'_>| ratio(sum.still.0 as f64, sum.length.0 as f64) > STILL_SHARE;
+    let found: Vec<&ServerTotals<'_>> = sums.iter().filter(is_still).collect();
     match found.len() {
         _ if sums.len() < 2 => Vec::new(),
         0..=STILL_NAMED => {
-            let one = |sum: &&Sum<'_>| {
+            let one = |sum: &&ServerTotals<'_>| {
                 let still = units::clock_duration(sum.still);
                 let length = units::clock_duration(sum.length);
                 let name = sum.name;
@@ -284,9 +286,9 @@ mod tests {
         }
     }
 
-    fn sum<'a>(used: &'a [ServerUse]) -> Vec<Sum<'a>> {
+    fn sum<'a>(used: &'a [ServerUse]) -> Vec<ServerTotals<'a>> {
         let one = |used: &'a ServerUse| {
-            let mut sum = Sum::of(&used.server);
+            let mut sum = ServerTotals::of(&used.server);
             sum.add(used);
             sum.add(used);
             sum

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The answer: one sentence per arm and workload, then the same as a table and a forest plot.
 
-use plimsoll_core::comparison::{Comparison, Metric, Verdict};
-use plimsoll_core::event::{Entry, PhaseResult, TrialResult};
+use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, ComparisonVerdict};
+use plimsoll_core::event::{PhaseResult, TrialResult, WorkloadEntry};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
 use plimsoll_core::units;
-use plimsoll_stats::Summary;
-use plimsoll_stats::paired::Paired;
+use plimsoll_stats::SummaryStats;
+use plimsoll_stats::paired::PairedLogRatioStats;
 
 use super::phases::transfers;
-use super::view::{Pool, View};
+use super::view::{ArmTrials, ResultsView};
 use super::{corners, forest, overload};
-use crate::model::{Cell, Chart, Item, Quantity, Section, Sentence, Table, Tone};
+use crate::model::{
+    ChartQuantity, ReportChart, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+    ReportTable, ReportTableCell,
+};
 use crate::words;
 
 /// The sentences a reader came for.
-pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
+pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let rows = view.comparisons.iter();
-    let mut sentences: Vec<Sentence> = rows
+    let mut sentences: Vec<ReportFinding> = rows
         .clone()
-        .filter(|row| !row.is_control || row.verdict == Verdict::Different)
+        .filter(|row| !row.is_control || row.verdict == ComparisonVerdict::Different)
         .map(|row| sentence(view, row))
         .collect();
     if !view.is_comparison() {
@@ -35,8 +38,8 @@ pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
 /// In the mark of what cannot be carried.
 const CANNOT_CARRY: &str = "carry";
 
-fn sentence(view: &View<'_>, row: &Comparison) -> Sentence {
-    if row.verdict == Verdict::CannotCarry
+fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
+    if row.verdict == ComparisonVerdict::CannotCarry
         && let Some(sentence) = overload::sentence(view, row)
     {
         return sentence;
@@ -63,7 +66,7 @@ fn sentence(view: &View<'_>, row: &Comparison) -> Sentence {
         detail.push('.');
     }
     detail.push_str(&tails);
-    Sentence {
+    ReportFinding {
         mark: words::verdict(row),
         tone: words::tone(row),
         text: statement(row),
@@ -75,7 +78,7 @@ fn sentence(view: &View<'_>, row: &Comparison) -> Sentence {
 const TAIL: f64 = 0.99;
 
 /// The ratio of the 99th percentiles, where response times are compared.
-fn tails(view: &View<'_>, row: &Comparison) -> String {
+fn tails(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     let trials = &view.results.trials;
     let of = |arm: &str, block: u32| {
         let mut mine = trials.iter().rev().filter(|t| t.is_comparable());
@@ -90,7 +93,8 @@ fn tails(view: &View<'_>, row: &Comparison) -> String {
     let ratios = blocks.filter_map(|block| Some(of(&row.arm, block)? / of(&row.base, block)?));
     let logs: Vec<f64> = ratios.map(f64::ln).collect();
     let confidence = view.results.manifest.policy.confidence;
-    let paired = Paired::of(&logs).filter(|_| row.metric == Metric::MeanResponse);
+    let paired =
+        PairedLogRatioStats::of(&logs).filter(|_| row.metric == ComparisonMetric::MeanResponse);
     let told = paired.map(|paired| paired.ratio(confidence)).map(|ratio| {
         let (times, interval) = (words::estimate(&ratio), words::interval(&ratio));
         format!(" For information: {times}× the p99 response time ({interval}).")
@@ -99,7 +103,7 @@ fn tails(view: &View<'_>, row: &Comparison) -> String {
 }
 
 /// What both systems do at the corners of a model, as sentences after what was said.
-fn bands(view: &View<'_>, row: &Comparison) -> String {
+fn bands(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     let mut entries = view.entries();
     let Some(entry) = entries.find(|entry| entry.label == row.workload) else {
         return String::new();
@@ -115,8 +119,8 @@ fn bands(view: &View<'_>, row: &Comparison) -> String {
     }
 }
 
-fn statement(row: &Comparison) -> String {
-    let Comparison {
+fn statement(row: &ArmComparison) -> String {
+    let ArmComparison {
         arm,
         base,
         workload,
@@ -128,45 +132,45 @@ fn statement(row: &Comparison) -> String {
     };
     let times = words::estimate(ratio);
     match (row.verdict, row.metric) {
-        (Verdict::CannotCarry, _) => format!("The load of {workload} is too much"),
-        (Verdict::Inconclusive, _) => format!(
+        (ComparisonVerdict::CannotCarry, _) => format!("The load of {workload} is too much"),
+        (ComparisonVerdict::Inconclusive, _) => format!(
             "No verdict on {arm} against {base} on {workload}: {times}× the {metric} as far as seen"
         ),
-        (Verdict::Equivalent, _) => {
+        (ComparisonVerdict::Equivalent, _) => {
             format!("{arm} is equivalent to {base} on {workload}: {times}× the {metric}")
         }
-        (_, Metric::MeanResponse | Metric::WallTime) => {
+        (_, ComparisonMetric::MeanResponse | ComparisonMetric::WallTime) => {
             format!("{arm} takes {times}× the {metric} of {base} on {workload}")
         }
-        (_, Metric::OpsPerSecond | Metric::BytesPerSecond) => {
+        (_, ComparisonMetric::OpsPerSecond | ComparisonMetric::BytesPerSecond) => {
             format!("{arm} does {times}× the {metric} of {base} on {workload}")
         }
     }
 }
 
 /// Phases have results of their own, in their table; here stands how many there are.
-fn phases_measured(pool: &Pool<'_>, entry: &Entry) -> Sentence {
+fn phases_measured(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> ReportFinding {
     let count = pool.trials.first().map_or(0, |trial| trial.phases.len());
-    Sentence {
+    ReportFinding {
         mark: "measured".into(),
-        tone: Tone::Plain,
+        tone: ReportSeverity::Plain,
         text: format!("{}: {}", entry.label, words::count(count, "phase")),
         detail: "Their results are in the table of the workload.".into(),
     }
 }
 
 /// The one phase there is.
-fn phase_measured(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+fn phase_measured(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let phase = pool.trials.first()?.phases.first()?;
     let quantity = quantity_of(phase.metric);
     let result = spread_in_words(pool, quantity, |trial| trial.phases[0].value)?;
     let mut parts = vec![result];
-    if phase.metric != Metric::BytesPerSecond {
+    if phase.metric != ComparisonMetric::BytesPerSecond {
         let per_s = |trial: &TrialResult| {
             let phase = &trial.phases[0];
             ratio(phase.stats.bytes() as f64, phase.wall.as_secs_f64())
         };
-        let mean = Summary::of(pool.values(per_s)).map(|summary| summary.mean);
+        let mean = SummaryStats::of(pool.values(per_s)).map(|summary| summary.mean);
         parts.extend(mean.filter(|mean| *mean > 0.0).map(units::throughput));
     }
     let times: Vec<_> = pool
@@ -176,7 +180,7 @@ fn phase_measured(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
         .collect();
     let of = |value: &dyn Fn(&Histogram) -> f64| {
         let each: Vec<f64> = times.iter().map(value).collect();
-        Quantity::Duration.show(ratio(each.iter().sum(), each.len() as f64))
+        ChartQuantity::Duration.show(ratio(each.iter().sum(), each.len() as f64))
     };
     if times.iter().all(|times| times.count() > 0) {
         parts.push(format!("mean {}", of(&Histogram::mean_ns)));
@@ -187,9 +191,9 @@ fn phase_measured(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
             of(&|times| times.quantile_ns(0.99) as f64)
         ));
     }
-    Some(Sentence {
+    Some(ReportFinding {
         mark: "measured".into(),
-        tone: Tone::Plain,
+        tone: ReportSeverity::Plain,
         text: format!("{} on {}: {}", pool.ink.name, entry.label, parts.join(", ")),
         detail: format!(
             "{}; one system, so no verdict.",
@@ -198,7 +202,7 @@ fn phase_measured(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
     })
 }
 
-fn measured(view: &View<'_>, entry: &Entry) -> Option<Sentence> {
+fn measured(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let pools = view.pools(entry);
     let pool = pools.first()?;
     if let Some(sentence) = overload::alone(view, entry, pool) {
@@ -211,11 +215,13 @@ fn measured(view: &View<'_>, entry: &Entry) -> Option<Sentence> {
             false => Some(phases_measured(pool, entry)),
         };
     }
-    let rate = spread_in_words(pool, Quantity::Rate, super::view::ops_per_s)?;
-    let response = spread_in_words(pool, Quantity::Duration, |t| t.value(Metric::MeanResponse))?;
-    Some(Sentence {
+    let rate = spread_in_words(pool, ChartQuantity::Rate, super::view::ops_per_s)?;
+    let response = spread_in_words(pool, ChartQuantity::Duration, |t| {
+        t.value(ComparisonMetric::MeanResponse)
+    })?;
+    Some(ReportFinding {
         mark: "measured".into(),
-        tone: Tone::Plain,
+        tone: ReportSeverity::Plain,
         text: format!("{} on {}: {rate}", pool.ink.name, entry.label),
         detail: format!(
             "Mean response time {response}. {}; one system, so no verdict.{}",
@@ -227,11 +233,11 @@ fn measured(view: &View<'_>, entry: &Entry) -> Option<Sentence> {
 }
 
 fn spread_in_words(
-    pool: &Pool<'_>,
-    quantity: Quantity,
+    pool: &ArmTrials<'_>,
+    quantity: ChartQuantity,
     value: impl Fn(&TrialResult) -> f64,
 ) -> Option<String> {
-    let summary = Summary::of(pool.values(value))?;
+    let summary = SummaryStats::of(pool.values(value))?;
     let range = words::range(&summary, quantity);
     let mean = quantity.show(summary.mean);
     Some(if range.is_empty() {
@@ -242,10 +248,10 @@ fn spread_in_words(
 }
 
 /// The same as a table and a plot.
-pub(super) fn section(view: &View<'_>) -> Option<Section> {
+pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     let first = view.comparisons.first()?;
     let policy = &view.results.manifest.policy;
-    let mut section = Section::new(
+    let mut section = ReportSection::new(
         "Verdicts",
         format!(
             "Every system against {}, within blocks. Equivalent means within ±{} of it.",
@@ -257,7 +263,7 @@ pub(super) fn section(view: &View<'_>) -> Option<Section> {
     let confidence = words::percent_whole(policy.confidence);
     let ratio = format!("#Ratio to {} ({confidence} CI)", first.base);
     let base = format!("~#{}", first.base);
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "Verdict by workload and system",
         &[
             "Workload",
@@ -279,15 +285,16 @@ pub(super) fn section(view: &View<'_>) -> Option<Section> {
     table.notes = notes(view);
     section
         .items
-        .push(Item::Chart(Chart::Forest(forest::chart(view))));
-    section.items.insert(0, Item::Table(table));
+        .push(ReportItem::Chart(ReportChart::Forest(forest::chart(view))));
+    section.items.insert(0, ReportItem::Table(table));
     Some(section)
 }
 
-fn table_row(view: &View<'_>, row: &Comparison, first: bool) -> Vec<Cell> {
+fn table_row(view: &ResultsView<'_>, row: &ArmComparison, first: bool) -> Vec<ReportTableCell> {
     let tone = words::tone(row);
-    let dash = || Cell::new("–").tone(Tone::Muted);
-    let fraction = |f: Option<f64>| f.map_or_else(dash, |f| Cell::new(words::percent(f)));
+    let dash = || ReportTableCell::new("–").tone(ReportSeverity::Muted);
+    let fraction =
+        |f: Option<f64>| f.map_or_else(dash, |f| ReportTableCell::new(words::percent(f)));
     let value = |mean: f64, arm: &str| {
         let load = if arm == row.base {
             row.base_carried
@@ -297,45 +304,46 @@ fn table_row(view: &View<'_>, row: &Comparison, first: bool) -> Vec<Cell> {
         if let Some(load) = load.filter(|load| load.is_overloaded()) {
             overload::cell(&load)
         } else if mean > 0.0 {
-            Cell::new(row.metric.show(mean)).detail(range(view, row, arm))
+            ReportTableCell::new(row.metric.show(mean)).detail(range(view, row, arm))
         } else {
             dash()
         }
     };
-    let name = Cell::new(row.arm.clone()).detail(if row.is_control { "control" } else { "" });
+    let name =
+        ReportTableCell::new(row.arm.clone()).detail(if row.is_control { "control" } else { "" });
     let ratio = |r| format!("{} ({})", words::estimate(r), words::interval(r));
     let needed = match (row.verdict, row.blocks_needed) {
-        (Verdict::Inconclusive, Some(n)) => format!("needs {n}"),
+        (ComparisonVerdict::Inconclusive, Some(n)) => format!("needs {n}"),
         _ => String::new(),
     };
     let workload = if first { row.workload.as_str() } else { "" };
     vec![
-        Cell::new(workload).detail(if first { row.metric.name() } else { "" }),
+        ReportTableCell::new(workload).detail(if first { row.metric.name() } else { "" }),
         name,
         value(row.base_value, &row.base),
         value(row.arm_value, &row.arm),
         row.ratio
             .as_ref()
-            .map_or_else(dash, |r| Cell::new(ratio(r))),
-        Cell::new(words::verdict(row)).tone(tone),
+            .map_or_else(dash, |r| ReportTableCell::new(ratio(r))),
+        ReportTableCell::new(words::verdict(row)).tone(tone),
         fraction(row.noise_floor),
         fraction(row.detectable),
-        Cell::new(row.blocks.to_string()).detail(needed),
+        ReportTableCell::new(row.blocks.to_string()).detail(needed),
     ]
 }
 
 /// Range of the arm's values over the blocks that were not cut short.
-fn range(view: &View<'_>, row: &Comparison, arm: &str) -> String {
+fn range(view: &ResultsView<'_>, row: &ArmComparison, arm: &str) -> String {
     let quantity = quantity_of(row.metric);
     let trials = view.results.trials.iter();
     let values = trials
         .filter(|t| !t.interrupted && t.trial.arm == arm)
         .filter_map(|t| value_for(t, row));
-    Summary::of(values).map_or(String::new(), |s| words::range(&s, quantity))
+    SummaryStats::of(values).map_or(String::new(), |s| words::range(&s, quantity))
 }
 
 /// What a row compares, taken from a trial: the metric of the trial, or that of one of its phases.
-fn value_for(trial: &TrialResult, row: &Comparison) -> Option<f64> {
+fn value_for(trial: &TrialResult, row: &ArmComparison) -> Option<f64> {
     if trial.trial.workload == row.workload {
         return Some(trial.value(row.metric));
     }
@@ -345,15 +353,15 @@ fn value_for(trial: &TrialResult, row: &Comparison) -> Option<f64> {
     trial.phases.iter().find(is_it).map(|phase| phase.value)
 }
 
-pub(super) fn quantity_of(metric: Metric) -> Quantity {
+pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
     match metric {
-        Metric::MeanResponse | Metric::WallTime => Quantity::Duration,
-        Metric::OpsPerSecond => Quantity::Rate,
-        Metric::BytesPerSecond => Quantity::Throughput,
+        ComparisonMetric::MeanResponse | ComparisonMetric::WallTime => ChartQuantity::Duration,
+        ComparisonMetric::OpsPerSecond => ChartQuantity::Rate,
+        ComparisonMetric::BytesPerSecond => ChartQuantity::Throughput,
     }
 }
 
-fn notes(view: &View<'_>) -> Vec<String> {
+fn notes(view: &ResultsView<'_>) -> Vec<String> {
     let mut notes = vec![
         "Values are geometric means over blocks, with the range over blocks below. Noise floor: \
          the largest effect that the control’s interval admits between two entries of one system. \

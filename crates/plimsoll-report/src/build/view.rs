@@ -3,36 +3,38 @@
 //!
 //! Trials cut short by the user stay out of the view unless an arm has nothing else to show.
 
-use plimsoll_core::comparison::Comparison;
+use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::data_check::DataCheckResult;
-use plimsoll_core::event::{Arm, Entry, KindStats, OpStats, Results, TrialResult};
+use plimsoll_core::event::{
+    ArmEntry, KindStats, OpStats, RunFolderContents, TrialResult, WorkloadEntry,
+};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_stats::{compare_all, compare_steps};
 
-use crate::model::{Ink, Quantity};
+use crate::model::{ChartQuantity, ChartSeriesStyle};
 use crate::words;
 
 /// Results with what every section needs of them.
-pub(crate) struct View<'a> {
-    pub(crate) results: &'a Results,
+pub(crate) struct ResultsView<'a> {
+    pub(crate) results: &'a RunFolderContents,
     pub(crate) arms: Vec<ArmView<'a>>,
-    pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) comparisons: Vec<ArmComparison>,
     /// The same at the corners of models.
-    pub(crate) at_corners: Vec<Comparison>,
+    pub(crate) at_corners: Vec<ArmComparison>,
     /// Every rung of a ladder against the one below; empty unless the run climbs one.
-    pub(crate) steps: Vec<Comparison>,
+    pub(crate) steps: Vec<ArmComparison>,
 }
 
 /// An arm and how it is drawn.
 pub(crate) struct ArmView<'a> {
-    pub(crate) arm: &'a Arm,
-    pub(crate) ink: Ink,
+    pub(crate) arm: &'a ArmEntry,
+    pub(crate) ink: ChartSeriesStyle,
 }
 
-impl<'a> View<'a> {
-    pub(crate) fn of(results: &'a Results) -> View<'a> {
+impl<'a> ResultsView<'a> {
+    pub(crate) fn of(results: &'a RunFolderContents) -> ResultsView<'a> {
         let manifest = &results.manifest;
         let systems: Vec<&str> = manifest
             .arms
@@ -40,9 +42,9 @@ impl<'a> View<'a> {
             .filter(|arm| arm.control_of.is_none())
             .map(|arm| arm.name.as_str())
             .collect();
-        let ink = |arm: &Arm| {
+        let ink = |arm: &ArmEntry| {
             let drawn_as = arm.control_of.as_deref().unwrap_or(&arm.name);
-            Ink {
+            ChartSeriesStyle {
                 name: arm.name.clone(),
                 colour: systems.iter().position(|n| *n == drawn_as).unwrap_or(0),
                 control: arm.control_of.is_some(),
@@ -54,9 +56,9 @@ impl<'a> View<'a> {
         } else {
             results.comparisons.clone()
         };
-        let is_corner = |row: &Comparison| manifest.is_corner(&row.workload);
+        let is_corner = |row: &ArmComparison| manifest.is_corner(&row.workload);
         let (at_corners, comparisons) = all.into_iter().partition(is_corner);
-        View {
+        ResultsView {
             results,
             steps: if manifest.ladder.is_empty() {
                 Vec::new()
@@ -70,25 +72,28 @@ impl<'a> View<'a> {
     }
 
     /// The workloads that were asked for.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &'a Entry> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &'a WorkloadEntry> {
         let entries = self.results.manifest.entries.iter();
         entries.filter(|entry| entry.corner_of.is_none())
     }
 
     /// The corners of one of them, kindest first.
-    pub(crate) fn corners_of(&self, centre: &Entry) -> impl Iterator<Item = &'a Entry> {
+    pub(crate) fn corners_of(
+        &self,
+        centre: &WorkloadEntry,
+    ) -> impl Iterator<Item = &'a WorkloadEntry> {
         let label = centre.label.clone();
         let entries = self.results.manifest.entries.iter();
         entries.filter(move |entry| entry.corner_of.as_ref() == Some(&label))
     }
 
     /// Every comparison, those at corners last.
-    pub(crate) fn every_comparison(&self) -> impl Iterator<Item = &Comparison> {
+    pub(crate) fn every_comparison(&self) -> impl Iterator<Item = &ArmComparison> {
         self.comparisons.iter().chain(&self.at_corners)
     }
 
     /// An arm under a workload or a corner, held against the base.
-    pub(crate) fn comparison(&self, entry: &Entry, arm: &str) -> Option<&Comparison> {
+    pub(crate) fn comparison(&self, entry: &WorkloadEntry, arm: &str) -> Option<&ArmComparison> {
         let mut all = self.every_comparison();
         all.find(|row| row.workload == entry.label && row.arm == arm)
     }
@@ -107,12 +112,12 @@ impl<'a> View<'a> {
     }
 
     /// The arms that have trials under a workload, with these trials.
-    pub(crate) fn pools(&self, entry: &Entry) -> Vec<Pool<'a>> {
+    pub(crate) fn pools(&self, entry: &WorkloadEntry) -> Vec<ArmTrials<'a>> {
         let pools = self.arms.iter().map(|a| self.pool(entry, a));
         pools.filter(|pool| !pool.trials.is_empty()).collect()
     }
 
-    fn pool(&self, entry: &Entry, view: &ArmView<'a>) -> Pool<'a> {
+    fn pool(&self, entry: &WorkloadEntry, view: &ArmView<'a>) -> ArmTrials<'a> {
         let trials = self.results.trials.iter();
         let all: Vec<&TrialResult> = trials
             .filter(|t| t.trial.workload == entry.label && t.trial.arm == view.arm.name)
@@ -121,7 +126,7 @@ impl<'a> View<'a> {
         let trials = if whole.is_empty() { all } else { whole };
         let mut stats = OpStats::default();
         trials.iter().for_each(|t| stats.merge(&t.stats));
-        Pool {
+        ArmTrials {
             ink: view.ink.clone(),
             trials,
             stats,
@@ -130,14 +135,14 @@ impl<'a> View<'a> {
 }
 
 /// The trials of one arm under one workload.
-pub(crate) struct Pool<'a> {
-    pub(crate) ink: Ink,
+pub(crate) struct ArmTrials<'a> {
+    pub(crate) ink: ChartSeriesStyle,
     pub(crate) trials: Vec<&'a TrialResult>,
     /// Of all its trials together.
     pub(crate) stats: OpStats,
 }
 
-impl Pool<'_> {
+impl ArmTrials<'_> {
     /// What became of its data, all trials together; `None` where that was not verified.
     pub(crate) fn data_check(&self) -> Option<DataCheckResult> {
         let checks = self.trials.iter().filter_map(|t| t.data_check.clone());
@@ -159,7 +164,7 @@ impl Pool<'_> {
     }
 
     /// One value per trial that has operations of the kind.
-    pub(crate) fn of_kind(&self, kind: Kind, value: impl Fn(&KindStats, f64) -> f64) -> Vec<f64> {
+    pub(crate) fn of_kind(&self, kind: OpKind, value: impl Fn(&KindStats, f64) -> f64) -> Vec<f64> {
         let of = |t: &&TrialResult| Some(value(t.stats.0.get(&kind)?, t.length.as_secs_f64()));
         self.trials.iter().filter_map(of).collect()
     }
@@ -178,8 +183,8 @@ impl Pool<'_> {
             .filter(|h| h.supports_quantile(q))
             .map(|h| h.quantile_ns(q) as f64)
             .collect();
-        plimsoll_stats::Summary::of(each)
-            .map(|s| words::range(&s, Quantity::Duration))
+        plimsoll_stats::SummaryStats::of(each)
+            .map(|s| words::range(&s, ChartQuantity::Duration))
             .unwrap_or_default()
     }
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One workload: how every arm behaved under it.
 
-use plimsoll_core::comparison::Metric;
-use plimsoll_core::event::{Entry, OpStats};
+use plimsoll_core::comparison::ComparisonMetric;
+use plimsoll_core::event::{OpStats, WorkloadEntry};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Group, Pace};
+use plimsoll_core::workload::blocks::{BlockIoGroup, BlockIoPacing};
 
-use super::view::{Pool, View, bytes_per_s, grouped, ops_per_s};
+use super::view::{ArmTrials, ResultsView, bytes_per_s, grouped, ops_per_s};
 use super::{corners, phases, series};
 use crate::model::{
-    Cell, Chart, Curves, DotPanel, Dots, Item, Middle, Quantity, Section, Table, Tone,
+    CentralTendency, ChartQuantity, DotChart, DotPanel, PercentileChart, ReportChart, ReportItem,
+    ReportSection, ReportSeverity, ReportTable, ReportTableCell,
 };
 use crate::words;
 
@@ -26,18 +27,20 @@ const QUANTILES: [(f64, &str); 4] = [
 ];
 
 /// The whole section.
-pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
-    let mut section = Section::new(entry.label.clone(), description(entry));
+pub(super) fn section(view: &ResultsView<'_>, entry: &WorkloadEntry) -> ReportSection {
+    let mut section = ReportSection::new(entry.label.clone(), description(entry));
     let pools = view.pools(entry);
     if pools.is_empty() {
         let none = "No trial of this workload ended, so there is nothing to show.";
-        section.items.push(Item::Notice(Tone::Care, none.into()));
+        section
+            .items
+            .push(ReportItem::Notice(ReportSeverity::Care, none.into()));
         return section;
     }
     let errors: u64 = pools.iter().map(|p| p.stats.errors()).sum();
     if errors > 0 {
-        section.items.push(Item::Notice(
-            Tone::Bad,
+        section.items.push(ReportItem::Notice(
+            ReportSeverity::Bad,
             format!(
                 "{} failed; failed operations are in the times below.",
                 words::count(plimsoll_core::num::to_usize(errors), "operation")
@@ -49,40 +52,44 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
         .iter()
         .any(|p| p.trials.iter().any(|t| !t.phases.is_empty()))
     {
-        section.items.push(Item::Table(phases::table(&pools)));
+        section.items.push(ReportItem::Table(phases::table(&pools)));
         if pools.iter().any(|p| p.stats.ops() > 0) {
-            section.items.push(Item::Table(kinds(&pools, false)));
+            section.items.push(ReportItem::Table(kinds(&pools, false)));
         }
         return section;
     }
-    section.items.push(Item::Chart(Chart::Dots(dots(&pools))));
     section
         .items
-        .push(Item::Chart(Chart::Curves(curves(&pools))));
-    section.items.push(Item::Table(quantiles(&pools)));
+        .push(ReportItem::Chart(ReportChart::Dots(dots(&pools))));
     section
         .items
-        .extend(corners::table(view, entry).map(Item::Table));
+        .push(ReportItem::Chart(ReportChart::Curves(curves(&pools))));
+    section.items.push(ReportItem::Table(quantiles(&pools)));
+    section
+        .items
+        .extend(corners::table(view, entry).map(ReportItem::Table));
     for chart in series::charts(view, &pools) {
-        section.items.push(Item::Chart(Chart::Series(chart)));
+        section
+            .items
+            .push(ReportItem::Chart(ReportChart::Series(chart)));
     }
-    section.items.push(Item::Table(kinds(&pools, true)));
+    section.items.push(ReportItem::Table(kinds(&pools, true)));
     section
 }
 
 /// What became of the data of an arm, where that was verified.
-fn data_check(pool: &Pool<'_>) -> Option<Item> {
+fn data_check(pool: &ArmTrials<'_>) -> Option<ReportItem> {
     let check = pool.data_check()?;
     let tone = match (check.bad.total(), check.interrupted) {
-        (0, false) => Tone::Good,
-        (0, true) => Tone::Care,
-        _ => Tone::Bad,
+        (0, false) => ReportSeverity::Good,
+        (0, true) => ReportSeverity::Care,
+        _ => ReportSeverity::Bad,
     };
     let text = format!("Data of {} verified: {check}.", pool.name());
-    Some(Item::Notice(tone, text))
+    Some(ReportItem::Notice(tone, text))
 }
 
-fn description(entry: &Entry) -> String {
+fn description(entry: &WorkloadEntry) -> String {
     let length = if entry.workload.ends_by_itself() {
         "until the work is done".into()
     } else {
@@ -129,7 +136,7 @@ fn description(entry: &Entry) -> String {
 }
 
 /// One group of a block workload in words.
-fn group(group: &Group) -> String {
+fn group(group: &BlockIoGroup) -> String {
     let total: f64 = group.mix.iter().map(|turn| turn.weight).sum();
     let mix = group.mix.iter().map(|turn| {
         let share = words::percent_whole(ratio(turn.weight, total));
@@ -139,7 +146,7 @@ fn group(group: &Group) -> String {
     });
     format!(
         "{}: {} of {} at depth {} on {} of data",
-        if matches!(group.pace, Pace::Open(_)) {
+        if matches!(group.pace, BlockIoPacing::Open(_)) {
             "Open loop"
         } else {
             "Closed loop"
@@ -151,13 +158,13 @@ fn group(group: &Group) -> String {
     )
 }
 
-fn dots(pools: &[Pool<'_>]) -> Dots {
+fn dots(pools: &[ArmTrials<'_>]) -> DotChart {
     let panel = |title: &str, quantity, value: fn(&_) -> f64| DotPanel {
         title: title.into(),
         quantity,
         values: pools.iter().map(|p| p.by_block(value)).collect(),
     };
-    Dots {
+    DotChart {
         title: if several(pools) {
             "Block by block: a dot per block, a bar at their mean".into()
         } else {
@@ -165,25 +172,25 @@ fn dots(pools: &[Pool<'_>]) -> Dots {
         },
         each: "block",
         row: "System",
-        middle: Middle::Mean,
+        middle: CentralTendency::Mean,
         arms: pools.iter().map(|p| p.ink.clone()).collect(),
         panels: vec![
-            panel("mean response time", Quantity::Duration, |t| {
-                t.value(Metric::MeanResponse)
+            panel("mean response time", ChartQuantity::Duration, |t| {
+                t.value(ComparisonMetric::MeanResponse)
             }),
-            panel("operations", Quantity::Rate, ops_per_s),
-            panel("throughput", Quantity::Throughput, bytes_per_s),
+            panel("operations", ChartQuantity::Rate, ops_per_s),
+            panel("throughput", ChartQuantity::Throughput, bytes_per_s),
         ],
     }
 }
 
 /// Whether any arm has more than one block, so that there are ranges to speak of.
-fn several(pools: &[Pool<'_>]) -> bool {
+fn several(pools: &[ArmTrials<'_>]) -> bool {
     pools.iter().any(|p| p.trials.len() > 1)
 }
 
-fn curves(pools: &[Pool<'_>]) -> Curves {
-    Curves {
+fn curves(pools: &[ArmTrials<'_>]) -> PercentileChart {
+    PercentileChart {
         title: "Response time by percentile, all blocks together".into(),
         lines: pools
             .iter()
@@ -203,11 +210,11 @@ fn curve(histogram: &Histogram) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn quantiles(pools: &[Pool<'_>]) -> Table {
+fn quantiles(pools: &[ArmTrials<'_>]) -> ReportTable {
     let mut columns = vec!["System", "Time", "#Operations", "#mean"];
     columns.extend(QUANTILES.map(|(_, name)| name));
     columns.push("#max");
-    let mut table = Table::new("Distribution of times, all blocks together", &columns);
+    let mut table = ReportTable::new("Distribution of times, all blocks together", &columns);
     let mut suppressed = false;
     for pool in pools {
         for (name, of) in [
@@ -218,20 +225,22 @@ fn quantiles(pools: &[Pool<'_>]) -> Table {
             let first = name == "response";
             let means = pool.values(|t| of(&t.stats).mean_ns());
             let mut row = vec![
-                Cell::new(if first { pool.name() } else { String::new() }),
-                Cell::new(name),
-                Cell::new(if first {
+                ReportTableCell::new(if first { pool.name() } else { String::new() }),
+                ReportTableCell::new(name),
+                ReportTableCell::new(if first {
                     grouped(all.count())
                 } else {
                     String::new()
                 }),
-                words::spread(&means, Quantity::Duration),
+                words::spread(&means, ChartQuantity::Duration),
             ];
             for (q, _) in QUANTILES {
                 suppressed |= !all.supports_quantile(q);
                 row.push(quantile(pool, &all, q, of));
             }
-            row.push(Cell::new(Quantity::Duration.show(all.max_ns() as f64)));
+            row.push(ReportTableCell::new(
+                ChartQuantity::Duration.show(all.max_ns() as f64),
+            ));
             table.rows.push(row);
         }
     }
@@ -252,9 +261,14 @@ fn quantiles(pools: &[Pool<'_>]) -> Table {
     table
 }
 
-fn quantile(pool: &Pool<'_>, all: &Histogram, q: f64, of: fn(&OpStats) -> Histogram) -> Cell {
+fn quantile(
+    pool: &ArmTrials<'_>,
+    all: &Histogram,
+    q: f64,
+    of: fn(&OpStats) -> Histogram,
+) -> ReportTableCell {
     if all.supports_quantile(q) {
-        Cell::new(Quantity::Duration.show(all.quantile_ns(q) as f64))
+        ReportTableCell::new(ChartQuantity::Duration.show(all.quantile_ns(q) as f64))
             .detail(pool.quantile_range(q, of))
     } else {
         words::dash()
@@ -263,15 +277,15 @@ fn quantile(pool: &Pool<'_>, all: &Histogram, q: f64, of: fn(&OpStats) -> Histog
 
 /// Each kind of operation by itself. Without rates where phases follow one another: a kind is then
 /// at work in a part of the run only, and a rate over all of it would be of nothing.
-fn kinds(pools: &[Pool<'_>], rates: bool) -> Table {
+fn kinds(pools: &[ArmTrials<'_>], rates: bool) -> ReportTable {
     let mut columns = vec!["System", "Kind", "~#Operations"];
     if rates {
         columns.extend(["#ops/s", "#Throughput"]);
     }
     columns.extend(["#Mean response", "#p99 response", "#Errors"]);
-    let mut table = Table::new("By kind of operation", &columns);
+    let mut table = ReportTable::new("By kind of operation", &columns);
     for pool in pools {
-        let present = Kind::ALL
+        let present = OpKind::ALL
             .into_iter()
             .filter(|k| pool.stats.0.contains_key(k));
         for (place, kind) in present.enumerate() {
@@ -290,12 +304,12 @@ fn kinds(pools: &[Pool<'_>], rates: bool) -> Table {
     table
 }
 
-fn kind_row(pool: &Pool<'_>, kind: Kind, name: String, rates: bool) -> Vec<Cell> {
+fn kind_row(pool: &ArmTrials<'_>, kind: OpKind, name: String, rates: bool) -> Vec<ReportTableCell> {
     let all = &pool.stats.0[&kind];
     let mut row = vec![
-        Cell::new(name),
-        Cell::new(kind.name()),
-        Cell::new(grouped(all.ops())),
+        ReportTableCell::new(name),
+        ReportTableCell::new(kind.name()),
+        ReportTableCell::new(grouped(all.ops())),
     ];
     if rates {
         row.extend(kind_rates(pool, kind));
@@ -305,16 +319,18 @@ fn kind_row(pool: &Pool<'_>, kind: Kind, name: String, rates: bool) -> Vec<Cell>
         row.extend([words::dash(), words::dash()]);
     } else {
         let means = pool.of_kind(kind, |k, _| k.response.mean_ns());
-        row.push(words::spread(&means, Quantity::Duration));
+        row.push(words::spread(&means, ChartQuantity::Duration));
         row.push(if all.response.supports_quantile(0.99) {
-            Cell::new(Quantity::Duration.show(all.response.quantile_ns(0.99) as f64))
+            ReportTableCell::new(
+                ChartQuantity::Duration.show(all.response.quantile_ns(0.99) as f64),
+            )
         } else {
             words::dash()
         });
     }
-    let errors = Cell::new(grouped(all.errors));
+    let errors = ReportTableCell::new(grouped(all.errors));
     row.push(if all.errors > 0 {
-        errors.tone(Tone::Bad)
+        errors.tone(ReportSeverity::Bad)
     } else {
         errors
     });
@@ -322,14 +338,14 @@ fn kind_row(pool: &Pool<'_>, kind: Kind, name: String, rates: bool) -> Vec<Cell>
 }
 
 /// Operations and bytes per second of a kind.
-fn kind_rates(pool: &Pool<'_>, kind: Kind) -> [Cell; 2] {
+fn kind_rates(pool: &ArmTrials<'_>, kind: OpKind) -> [ReportTableCell; 2] {
     let ops = pool.of_kind(kind, |k, seconds| ratio(k.ops() as f64, seconds));
     let bytes = pool.of_kind(kind, |k, seconds| ratio(k.bytes as f64, seconds));
     let moves = kind.is_read() || kind.is_write();
     [
-        words::spread(&ops, Quantity::Rate),
+        words::spread(&ops, ChartQuantity::Rate),
         if moves {
-            words::spread(&bytes, Quantity::Throughput)
+            words::spread(&bytes, ChartQuantity::Throughput)
         } else {
             words::dash()
         },

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The figures of a device over the time of its recording.
 
-use plimsoll_core::model::Stretch;
-use plimsoll_core::profile::{Point, Profile};
+use plimsoll_core::model::ModelPhaseSpan;
+use plimsoll_core::profile::{DiskProfile, ProfilePoint};
 
-use crate::model::{Chart, Ink, Item, Quantity, Section, TimeLine, TimePanel, Timeline};
+use crate::model::{
+    ChartQuantity, ChartSeriesStyle, ReportChart, ReportItem, ReportSection, TimelineChart,
+    TimelineLine, TimelinePanel,
+};
 
 /// A figure of a point.
-type Figure = fn(&Point) -> Option<f64>;
+type TimelineValueFn = fn(&ProfilePoint) -> Option<f64>;
 
 /// One line of a panel: name, figure, its highest single interval.
-type Line = (&'static str, Figure, Option<Figure>);
+type TimelineLineSpec = (&'static str, TimelineValueFn, Option<TimelineValueFn>);
 
-const PANELS: [(&str, Quantity, &[Line]); 6] = [
+const PANELS: [(&str, ChartQuantity, &[TimelineLineSpec]); 6] = [
     (
         "operations",
-        Quantity::Rate,
+        ChartQuantity::Rate,
         &[
             ("read", |p| p.reads_per_s, Some(|p| p.reads_peak_per_s)),
             ("write", |p| p.writes_per_s, Some(|p| p.writes_peak_per_s)),
@@ -23,7 +26,7 @@ const PANELS: [(&str, Quantity, &[Line]); 6] = [
     ),
     (
         "throughput",
-        Quantity::Throughput,
+        ChartQuantity::Throughput,
         &[
             ("read", |p| p.read_bytes_per_s, None),
             ("write", |p| p.write_bytes_per_s, None),
@@ -31,21 +34,21 @@ const PANELS: [(&str, Quantity, &[Line]); 6] = [
     ),
     (
         "mean size",
-        Quantity::Size,
+        ChartQuantity::Size,
         &[
             ("read", |p| p.read_size_bytes, None),
             ("write", |p| p.write_size_bytes, None),
         ],
     ),
-    ("busy", Quantity::Share, &[("busy", |p| p.busy, None)]),
+    ("busy", ChartQuantity::Share, &[("busy", |p| p.busy, None)]),
     (
         "mean queue",
-        Quantity::Number,
+        ChartQuantity::Number,
         &[("queue", |p| p.queue, None)],
     ),
     (
         "mean response",
-        Quantity::Duration,
+        ChartQuantity::Duration,
         &[
             ("read", |p| p.read_response_ms.map(|ms| ms * 1e6), None),
             ("write", |p| p.write_response_ms.map(|ms| ms * 1e6), None),
@@ -54,9 +57,9 @@ const PANELS: [(&str, Quantity, &[Line]); 6] = [
 ];
 
 /// The section; `None` when there is nothing to be drawn.
-pub(super) fn section(profile: &Profile) -> Option<Section> {
+pub(super) fn section(profile: &DiskProfile) -> Option<ReportSection> {
     let length_s = profile.points.last()?.to_s;
-    let panels: Vec<TimePanel> = PANELS
+    let panels: Vec<TimelinePanel> = PANELS
         .iter()
         .filter_map(|row| panel(profile, row))
         .collect();
@@ -71,25 +74,27 @@ pub(super) fn section(profile: &Profile) -> Option<Section> {
         true => "Over time; thin lines: the busiest interval of each step",
         false => "Over time",
     };
-    let mut section = Section::new("Over time", "");
-    section.items.push(Item::Chart(Chart::Timeline(Timeline {
-        title: title.into(),
-        from: profile.from.clone(),
-        length_s,
-        panels,
-        marks: marks(profile),
-    })));
+    let mut section = ReportSection::new("Over time", "");
+    section
+        .items
+        .push(ReportItem::Chart(ReportChart::Timeline(TimelineChart {
+            title: title.into(),
+            from: profile.from.clone(),
+            length_s,
+            panels,
+            marks: marks(profile),
+        })));
     Some(section)
 }
 
 /// Where the phases are that stand out from the first, the one of most of the time.
-fn marks(profile: &Profile) -> Vec<(String, f64, f64)> {
+fn marks(profile: &DiskProfile) -> Vec<(String, f64, f64)> {
     let Some(start) = seconds(&profile.from) else {
         return Vec::new();
     };
     let others = profile.phases.iter().skip(1);
     let stretches = others.flat_map(|phase| phase.stretches.iter().map(|s| (&phase.name, s)));
-    let mark = |(name, stretch): (&String, &Stretch)| {
+    let mark = |(name, stretch): (&String, &ModelPhaseSpan)| {
         let (from, to) = (seconds(&stretch.from)?, seconds(&stretch.to)?);
         Some((name.clone(), from - start, to - start))
     };
@@ -118,16 +123,16 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 fn panel(
-    profile: &Profile,
-    (title, quantity, lines): &(&str, Quantity, &[Line]),
-) -> Option<TimePanel> {
+    profile: &DiskProfile,
+    (title, quantity, lines): &(&str, ChartQuantity, &[TimelineLineSpec]),
+) -> Option<TimelinePanel> {
     // Colours stand for directions in every panel; what has none gets the third.
     let colour = |name: &str| match name {
         "read" => 0,
         "write" => 1,
         _ => 2,
     };
-    let steps = |figure: Figure| -> Vec<(f64, f64, f64)> {
+    let steps = |figure: TimelineValueFn| -> Vec<(f64, f64, f64)> {
         let known = profile.points.iter();
         known
             .filter_map(|p| Some((p.from_s, p.to_s, figure(p)?)))
@@ -135,8 +140,8 @@ fn panel(
     };
     // Where every step is one interval, its peak is its mean.
     let is_joined = (profile.points.len() as u64) < profile.intervals;
-    let line = |(name, figure, peak): &Line| TimeLine {
-        ink: Ink {
+    let line = |(name, figure, peak): &TimelineLineSpec| TimelineLine {
+        ink: ChartSeriesStyle {
             name: (*name).into(),
             colour: colour(name),
             control: false,
@@ -144,12 +149,12 @@ fn panel(
         steps: steps(*figure),
         peaks: peak.filter(|_| is_joined).map(steps).unwrap_or_default(),
     };
-    let lines: Vec<TimeLine> = lines
+    let lines: Vec<TimelineLine> = lines
         .iter()
         .map(line)
         .filter(|l| !l.steps.is_empty())
         .collect();
-    (!lines.is_empty()).then(|| TimePanel {
+    (!lines.is_empty()).then(|| TimelinePanel {
         title: (*title).into(),
         quantity: *quantity,
         lines,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Phases of a recording: their load, what of it is their own, and when they were.
 
-use plimsoll_core::model::{Phase, Rates, Stretch};
+use plimsoll_core::model::{DirectionRates, ModelPhase, ModelPhaseSpan};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units;
 
 use super::without_zone;
-use crate::model::{Cell, Item, Section, Table};
+use crate::model::{ReportItem, ReportSection, ReportTable, ReportTableCell};
 use crate::words::{dash, percent};
 
 /// Most windows of a phase that are listed.
 const WINDOWS_MAX: usize = 4;
 
 /// `None` where the load was alike throughout.
-pub(super) fn section(phases: &[Phase]) -> Option<Section> {
+pub(super) fn section(phases: &[ModelPhase]) -> Option<ReportSection> {
     let columns = [
         "Phase",
         "#Time",
@@ -22,7 +22,7 @@ pub(super) fn section(phases: &[Phase]) -> Option<Section> {
         "#Writes/s",
         "#Mean size",
     ];
-    let mut table = Table::new("Phases and their means", &columns);
+    let mut table = ReportTable::new("Phases and their means", &columns);
     for phase in phases {
         let share = percent(phase.share);
         table.rows.push(row(&phase.name, share, phase.load));
@@ -32,43 +32,43 @@ pub(super) fn section(phases: &[Phase]) -> Option<Section> {
                 .push(row("  more than the base", String::new(), own));
         }
     }
-    let mut section = Section::new("Phases", "");
-    section.items.push(Item::Table(table));
+    let mut section = ReportSection::new("Phases", "");
+    section.items.push(ReportItem::Table(table));
     let when = phases
         .iter()
         .map(|p| (p.name.clone(), windows(&p.stretches)));
-    section.items.push(Item::Facts(when.collect()));
+    section.items.push(ReportItem::Facts(when.collect()));
     (!phases.is_empty()).then_some(section)
 }
 
 /// What is clearly more than the base's: less than a twentieth is the difference of two large
 /// figures, and its mean size a quotient of two such. `None` where nothing is left.
-fn clear(own: [Rates; 2], load: [Rates; 2]) -> Option<[Rates; 2]> {
+fn clear(own: [DirectionRates; 2], load: [DirectionRates; 2]) -> Option<[DirectionRates; 2]> {
     const SHARE_MIN: f64 = 0.05;
     let is_clear = |at: usize| own[at].ops_per_s > SHARE_MIN * load[at].ops_per_s;
     let part = |at: usize| match is_clear(at) {
         true => own[at],
-        false => Rates::default(),
+        false => DirectionRates::default(),
     };
     (is_clear(0) || is_clear(1)).then(|| [part(0), part(1)])
 }
 
-fn row(name: &str, share: String, [read, write]: [Rates; 2]) -> Vec<Cell> {
-    let size = |rates: Rates| match rates.ops_per_s {
-        ops if ops > 0.0 => Cell::new(units::size(ratio(rates.bytes_per_s, ops))),
+fn row(name: &str, share: String, [read, write]: [DirectionRates; 2]) -> Vec<ReportTableCell> {
+    let size = |rates: DirectionRates| match rates.ops_per_s {
+        ops if ops > 0.0 => ReportTableCell::new(units::size(ratio(rates.bytes_per_s, ops))),
         _ => dash(),
     };
     vec![
-        Cell::new(name),
-        Cell::new(share),
-        Cell::new(units::rate(read.ops_per_s)),
+        ReportTableCell::new(name),
+        ReportTableCell::new(share),
+        ReportTableCell::new(units::rate(read.ops_per_s)),
         size(read),
-        Cell::new(units::rate(write.ops_per_s)),
+        ReportTableCell::new(units::rate(write.ops_per_s)),
         size(write),
     ]
 }
 
-fn windows(stretches: &[Stretch]) -> String {
+fn windows(stretches: &[ModelPhaseSpan]) -> String {
     let mut listed: Vec<String> = stretches.iter().take(WINDOWS_MAX).map(window).collect();
     if let Some(more) = stretches.len().checked_sub(WINDOWS_MAX + 1) {
         listed.push(format!("and {} more", more + 1));
@@ -78,7 +78,7 @@ fn windows(stretches: &[Stretch]) -> String {
 
 /// A window in the recording's zone, whose offset stands at the top; the day of the end only where
 /// it is another. Of a recording without a date the time since its start.
-fn window(stretch: &Stretch) -> String {
+fn window(stretch: &ModelPhaseSpan) -> String {
     const SINCE: &str = " after its start";
     let parts = |time: &str| {
         let (day, time) = time.split_once('T')?;
@@ -101,8 +101,8 @@ fn window(stretch: &Stretch) -> String {
 mod tests {
     use super::*;
 
-    fn stretch(from: &str, to: &str) -> Stretch {
-        Stretch {
+    fn stretch(from: &str, to: &str) -> ModelPhaseSpan {
+        ModelPhaseSpan {
             first: 0,
             intervals: 1,
             from: from.into(),
@@ -131,14 +131,14 @@ mod tests {
 
     #[test]
     fn what_is_hardly_more_than_the_base_is_not_told() {
-        let rates = |ops_per_s| Rates {
+        let rates = |ops_per_s| DirectionRates {
             ops_per_s,
             bytes_per_s: 8192.0 * ops_per_s,
         };
         let load = [rates(100.0), rates(10.0)];
         assert_eq!(clear([rates(4.0), rates(0.1)], load), None);
         let found = clear([rates(50.0), rates(0.1)], load).unwrap();
-        assert_eq!(found, [rates(50.0), Rates::default()]);
+        assert_eq!(found, [rates(50.0), DirectionRates::default()]);
         assert!(section(&[]).is_none());
     }
 }

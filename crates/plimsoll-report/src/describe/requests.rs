@@ -2,11 +2,14 @@
 //! What only recorded requests tell, as sentences, tables and curves.
 
 use plimsoll_core::num::{ratio, round_u64};
-use plimsoll_core::profile::{KindProfile, RequestsProfile, Times};
+use plimsoll_core::profile::{KindProfile, RequestsProfile, TimeDistribution};
 use plimsoll_core::units::{self, Nanos};
 
 use super::sentence;
-use crate::model::{Cell, Chart, Curves, Ink, Item, Section, Sentence, Table};
+use crate::model::{
+    ChartSeriesStyle, PercentileChart, ReportChart, ReportFinding, ReportItem, ReportSection,
+    ReportTable, ReportTableCell,
+};
 use crate::words::{dash, percent, percent_whole};
 
 /// Most rows of the table of caches: a long list of powers of two is thinned.
@@ -17,7 +20,7 @@ const SIZES_SHORT: usize = 4;
 const MISSES_SHORT: [f64; 3] = [0.9, 0.5, 0.2];
 
 /// The answer in a sentence or two.
-pub(super) fn headline(requests: &RequestsProfile) -> Vec<Sentence> {
+pub(super) fn headline(requests: &RequestsProfile) -> Vec<ReportFinding> {
     let mut said = Vec::new();
     if let Some(streams) = &requests.streams {
         let text = format!(
@@ -44,13 +47,15 @@ pub(super) fn headline(requests: &RequestsProfile) -> Vec<Sentence> {
 }
 
 /// Everything: in short for all, the tables and curves behind it for the page.
-pub(super) fn sections(requests: &RequestsProfile) -> Vec<Section> {
-    let mut short = Section::new("Requests", "");
-    let mut facts: Vec<Fact> = sizes(requests).into_iter().collect();
+pub(super) fn sections(requests: &RequestsProfile) -> Vec<ReportSection> {
+    let mut short = ReportSection::new("Requests", "");
+    let mut facts: Vec<ReportFact> = sizes(requests).into_iter().collect();
     facts.extend(places(requests));
     facts.extend(arrivals(requests));
-    short.items.push(Item::Facts(facts));
-    short.items.extend(response(requests).map(Item::Table));
+    short.items.push(ReportItem::Facts(facts));
+    short
+        .items
+        .extend(response(requests).map(ReportItem::Table));
     let mut all = vec![
         short,
         transfers(requests),
@@ -62,9 +67,9 @@ pub(super) fn sections(requests: &RequestsProfile) -> Vec<Section> {
 }
 
 /// A name and what is said of it.
-type Fact = (String, String);
+type ReportFact = (String, String);
 
-fn sizes(requests: &RequestsProfile) -> Option<Fact> {
+fn sizes(requests: &RequestsProfile) -> Option<ReportFact> {
     let total: u64 = requests.kinds.iter().map(|kind| kind.requests).sum();
     let each = requests.sizes.iter().take(SIZES_SHORT).map(|size| {
         let share = percent(ratio(size.requests as f64, total as f64));
@@ -74,22 +79,22 @@ fn sizes(requests: &RequestsProfile) -> Option<Fact> {
     (!each.is_empty()).then(|| ("Sizes".into(), each.join(", ")))
 }
 
-fn transfers(requests: &RequestsProfile) -> Section {
-    let mut section = Section::new("Kinds and sizes", "");
+fn transfers(requests: &RequestsProfile) -> ReportSection {
+    let mut section = ReportSection::new("Kinds and sizes", "");
     section.page_only = true;
     let total: u64 = requests.kinds.iter().map(|kind| kind.requests).sum();
     let share = |n: u64| percent(ratio(n as f64, total as f64));
-    let mut kinds = Table::new(
+    let mut kinds = ReportTable::new(
         "Kinds",
         &["Kind", "#Requests", "#Share", "#Bytes", "#Mean size"],
     );
     kinds.rows = requests.kinds.iter().map(|k| kind(k, &share)).collect();
     // Where kinds are not told apart there is nothing to be listed.
     if requests.tells_kinds {
-        section.items.push(Item::Table(kinds));
+        section.items.push(ReportItem::Table(kinds));
     }
     if !requests.sizes.is_empty() {
-        let mut sizes = Table::new(
+        let mut sizes = ReportTable::new(
             "Most frequent sizes",
             &["Kind", "#Size", "#Requests", "#Share"],
         );
@@ -98,10 +103,10 @@ fn transfers(requests: &RequestsProfile) -> Section {
             .iter()
             .map(|size| {
                 vec![
-                    Cell::new(size.kind.name()),
-                    Cell::new(exact_size(size.bytes)),
-                    Cell::new(size.requests.to_string()),
-                    Cell::new(share(size.requests)),
+                    ReportTableCell::new(size.kind.name()),
+                    ReportTableCell::new(exact_size(size.bytes)),
+                    ReportTableCell::new(size.requests.to_string()),
+                    ReportTableCell::new(share(size.requests)),
                 ]
             })
             .collect();
@@ -109,20 +114,24 @@ fn transfers(requests: &RequestsProfile) -> Section {
             let more = share(requests.sizes_more);
             sizes.notes.push(format!("{more} have other sizes."));
         }
-        section.items.push(Item::Table(sizes));
+        section.items.push(ReportItem::Table(sizes));
     }
     section
 }
 
-fn kind(of: &KindProfile, share: &dyn Fn(u64) -> String) -> Vec<Cell> {
+fn kind(of: &KindProfile, share: &dyn Fn(u64) -> String) -> Vec<ReportTableCell> {
     vec![
-        Cell::new(of.kind.name()),
-        Cell::new(of.requests.to_string()),
-        Cell::new(share(of.requests)),
-        (of.bytes).map_or_else(dash, |bytes| Cell::new(units::size(bytes as f64))),
+        ReportTableCell::new(of.kind.name()),
+        ReportTableCell::new(of.requests.to_string()),
+        ReportTableCell::new(share(of.requests)),
+        (of.bytes).map_or_else(dash, |bytes| {
+            ReportTableCell::new(units::size(bytes as f64))
+        }),
         match of.bytes {
             None | Some(0) => dash(),
-            Some(bytes) => Cell::new(units::size(ratio(bytes as f64, of.requests as f64))),
+            Some(bytes) => {
+                ReportTableCell::new(units::size(ratio(bytes as f64, of.requests as f64)))
+            }
         },
     ]
 }
@@ -137,7 +146,7 @@ fn exact_size(bytes: u32) -> String {
     }
 }
 
-fn places(requests: &RequestsProfile) -> Vec<Fact> {
+fn places(requests: &RequestsProfile) -> Vec<ReportFact> {
     let mut facts = Vec::new();
     let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
     if let Some(streams) = &requests.streams {
@@ -181,7 +190,7 @@ fn places(requests: &RequestsProfile) -> Vec<Fact> {
 }
 
 /// The caches that first miss less than some shares, and what even the largest misses.
-fn caches_short(requests: &RequestsProfile) -> Option<Fact> {
+fn caches_short(requests: &RequestsProfile) -> Option<ReportFact> {
     let last = requests.misses.last()?;
     let first_below = |limit: &f64| requests.misses.iter().find(|m| m.misses <= *limit);
     let mut shown: Vec<_> = MISSES_SHORT.iter().filter_map(first_below).collect();
@@ -195,20 +204,22 @@ fn caches_short(requests: &RequestsProfile) -> Option<Fact> {
     Some(("Caches (LRU)".into(), each.join(", ")))
 }
 
-fn reuse(requests: &RequestsProfile) -> Section {
-    let mut section = Section::new("Working set and reuse", "");
+fn reuse(requests: &RequestsProfile) -> ReportSection {
+    let mut section = ReportSection::new("Working set and reuse", "");
     section.page_only = true;
     if !requests.working_set.is_empty() {
-        section.items.push(Item::Table(working_sets(requests)));
+        section
+            .items
+            .push(ReportItem::Table(working_sets(requests)));
     }
     if !requests.misses.is_empty() {
-        section.items.push(Item::Table(caches(requests)));
+        section.items.push(ReportItem::Table(caches(requests)));
     }
     section
 }
 
-fn working_sets(requests: &RequestsProfile) -> Table {
-    let mut table = Table::new(
+fn working_sets(requests: &RequestsProfile) -> ReportTable {
+    let mut table = ReportTable::new(
         "Working set: what is touched within windows of a length",
         &["Window", "#Mean", "#Largest"],
     );
@@ -218,17 +229,17 @@ fn working_sets(requests: &RequestsProfile) -> Table {
         .map(|set| {
             let length = Nanos::from_secs_f64(set.window_s);
             vec![
-                Cell::new(units::duration(length)),
-                Cell::new(units::size(set.mean_bytes)),
-                Cell::new(units::size(set.max_bytes)),
+                ReportTableCell::new(units::duration(length)),
+                ReportTableCell::new(units::size(set.mean_bytes)),
+                ReportTableCell::new(units::size(set.max_bytes)),
             ]
         })
         .collect();
     table
 }
 
-fn caches(requests: &RequestsProfile) -> Table {
-    let mut table = Table::new(
+fn caches(requests: &RequestsProfile) -> ReportTable {
+    let mut table = ReportTable::new(
         "What a least-recently-used cache would miss that is empty at first",
         &["Cache", "#Misses"],
     );
@@ -238,8 +249,8 @@ fn caches(requests: &RequestsProfile) -> Table {
     table.rows = shown
         .map(|miss| {
             vec![
-                Cell::new(units::size(miss.cache_bytes)),
-                Cell::new(percent(miss.misses)),
+                ReportTableCell::new(units::size(miss.cache_bytes)),
+                ReportTableCell::new(percent(miss.misses)),
             ]
         })
         .collect();
@@ -247,7 +258,7 @@ fn caches(requests: &RequestsProfile) -> Table {
     table
 }
 
-fn arrivals(requests: &RequestsProfile) -> Vec<Fact> {
+fn arrivals(requests: &RequestsProfile) -> Vec<ReportFact> {
     let mut facts = Vec::new();
     let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
     if let Some(gaps) = &requests.gaps {
@@ -289,7 +300,7 @@ fn told_time(ns: u64, resolution_ns: u64) -> String {
 }
 
 /// `median 1.00 ms, p90 …, mean …`.
-fn quantiles(times: &Times, resolution_ns: u64) -> String {
+fn quantiles(times: &TimeDistribution, resolution_ns: u64) -> String {
     let named = [(0.5, "median"), (0.9, "p90"), (0.99, "p99")];
     let known = named.iter().filter_map(|(q, name)| {
         let ns = times.quantile_ns(*q)?;
@@ -302,7 +313,7 @@ fn quantiles(times: &Times, resolution_ns: u64) -> String {
 }
 
 /// Kinds whose ends were recorded, with their times.
-fn told(requests: &RequestsProfile) -> impl Iterator<Item = (&'static str, &Times)> {
+fn told(requests: &RequestsProfile) -> impl Iterator<Item = (&'static str, &TimeDistribution)> {
     let kinds = requests.kinds.iter();
     kinds.filter_map(|kind| {
         let name = match requests.tells_kinds {
@@ -314,7 +325,7 @@ fn told(requests: &RequestsProfile) -> impl Iterator<Item = (&'static str, &Time
 }
 
 /// `None` where ends were not recorded.
-fn response(requests: &RequestsProfile) -> Option<Table> {
+fn response(requests: &RequestsProfile) -> Option<ReportTable> {
     const SHOWN: [(f64, &str); 5] = [
         (0.5, "#median"),
         (0.9, "#p90"),
@@ -326,10 +337,10 @@ fn response(requests: &RequestsProfile) -> Option<Table> {
     let mut columns = vec!["Kind", "#mean"];
     columns.extend(SHOWN.iter().map(|(_, title)| *title));
     columns.push("#largest");
-    let mut table = Table::new("Times from start to end", &columns);
-    let time = |ns: u64| Cell::new(told_time(ns, requests.resolution_ns));
+    let mut table = ReportTable::new("Times from start to end", &columns);
+    let time = |ns: u64| ReportTableCell::new(told_time(ns, requests.resolution_ns));
     for (kind, times) in told(requests) {
-        let mut row = vec![Cell::new(kind), time(round_u64(times.mean_ns))];
+        let mut row = vec![ReportTableCell::new(kind), time(round_u64(times.mean_ns))];
         let quantiles = SHOWN.iter().map(|(q, _)| times.quantile_ns(*q));
         row.extend(quantiles.map(|ns| ns.map_or_else(dash, time)));
         row.push(time(times.max_ns));
@@ -339,8 +350,8 @@ fn response(requests: &RequestsProfile) -> Option<Table> {
 }
 
 /// Distributions of times as curves.
-fn curves(requests: &RequestsProfile) -> Section {
-    let mut section = Section::new("Distributions of times", "");
+fn curves(requests: &RequestsProfile) -> ReportSection {
+    let mut section = ReportSection::new("Distributions of times", "");
     section.page_only = true;
     let response = curve("Times from start to end", told(requests));
     let gaps = requests.gaps.iter().map(|gaps| ("between starts", gaps));
@@ -349,9 +360,12 @@ fn curves(requests: &RequestsProfile) -> Section {
     section
 }
 
-fn curve<'a>(title: &str, times: impl Iterator<Item = (&'static str, &'a Times)>) -> Option<Item> {
-    let line = |(i, (name, times)): (usize, (&'static str, &'a Times))| {
-        let ink = Ink {
+fn curve<'a>(
+    title: &str,
+    times: impl Iterator<Item = (&'static str, &'a TimeDistribution)>,
+) -> Option<ReportItem> {
+    let line = |(i, (name, times)): (usize, (&'static str, &'a TimeDistribution))| {
+        let ink = ChartSeriesStyle {
             name: name.into(),
             colour: i,
             control: false,
@@ -362,7 +376,7 @@ fn curve<'a>(title: &str, times: impl Iterator<Item = (&'static str, &'a Times)>
     let lines = times.enumerate().map(line);
     let lines: Vec<_> = lines.filter(|(_, points)| points.len() > 1).collect();
     (!lines.is_empty()).then(|| {
-        Item::Chart(Chart::Curves(Curves {
+        ReportItem::Chart(ReportChart::Curves(PercentileChart {
             title: title.into(),
             lines,
         }))

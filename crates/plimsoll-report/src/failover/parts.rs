@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Of what an outage is made, where the servers' cluster keeps a log.
 
-use plimsoll_core::failover::{Failover, Strike};
-use plimsoll_core::fault::Fault;
-use plimsoll_core::op::Kind;
+use plimsoll_core::failover::{FailoverResult, FaultResult};
+use plimsoll_core::fault::FaultKind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 use plimsoll_stats::events::median;
 
 use super::{of, shown, stall};
-use crate::model::{Cell, Table};
+use crate::model::{ReportTable, ReportTableCell};
 use crate::words::dash;
 
 /// What a cluster does, in order: the word of its events, and what a reader is told.
@@ -21,17 +21,17 @@ const PARTS: [(&str, &str); 5] = [
 ];
 
 /// When each part was over, from the fault on: medians and the latest.
-pub(super) fn parts(done: &Failover, kinds: &[Fault]) -> Option<Table> {
+pub(super) fn parts(done: &FailoverResult, kinds: &[FaultKind]) -> Option<ReportTable> {
     let mut columns = vec!["fault"];
     columns.extend(PARTS.map(|(_, title)| title));
     columns.push("#first write");
-    let mut table = Table::new("Parts of an outage", &columns);
+    let mut table = ReportTable::new("Parts of an outage", &columns);
     for fault in kinds {
         let strikes = of(done, *fault);
         if strikes.iter().all(|strike| strike.events.is_empty()) {
             continue;
         }
-        let mut row = vec![Cell::new(fault.name())];
+        let mut row = vec![ReportTableCell::new(fault.name())];
         row.extend(PARTS.map(|(word, _)| cell(&strikes, |strike| strike.first(word))));
         row.push(cell(&strikes, first_write));
         table.rows.push(row);
@@ -45,14 +45,14 @@ pub(super) fn parts(done: &Failover, kinds: &[Fault]) -> Option<Table> {
 }
 
 /// When the longest standstill of a write was over.
-fn first_write(strike: &Strike) -> Option<Nanos> {
-    let stall = stall(strike, Kind::Write).filter(|stall| !stall.is_open)?;
+fn first_write(strike: &FaultResult) -> Option<Nanos> {
+    let stall = stall(strike, OpKind::Write).filter(|stall| !stall.is_open)?;
     // A stall is told less the time between two operations.
     let at = stall.from + stall.length + strike.outage.resolution;
     Some(at.since(strike.outage.fault_at?))
 }
 
-fn cell(strikes: &[&Strike], time: impl Fn(&Strike) -> Option<Nanos>) -> Cell {
+fn cell(strikes: &[&FaultResult], time: impl Fn(&FaultResult) -> Option<Nanos>) -> ReportTableCell {
     let times: Vec<f64> = strikes
         .iter()
         .filter_map(|s| time(s))
@@ -62,5 +62,5 @@ fn cell(strikes: &[&Strike], time: impl Fn(&Strike) -> Option<Nanos>) -> Cell {
         return dash();
     };
     let latest = times.iter().copied().fold(0.0, f64::max);
-    Cell::new(format!("{} ({})", shown(middle), shown(latest)))
+    ReportTableCell::new(format!("{} ({})", shown(middle), shown(latest)))
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is said of faults, good ones and bad ones.
 
-use plimsoll_core::data_check::Flaw;
+use plimsoll_core::data_check::DataFlaw;
 use plimsoll_core::failover::ClusterEvent;
 use plimsoll_core::ledger::LedgerCheck;
-use plimsoll_core::outage::{Outage, Probe, Session, Window};
+use plimsoll_core::outage::{OutageProbe, OutageProbeSession, OutageProbeWindow, OutageResult};
 
 use super::*;
-use crate::model::Report;
+use crate::model::ReportDocument;
 
 const MS: u64 = 1_000_000;
 
 /// A session that writes and reads every 10 ms for 20 s and stands still at second 5 for so long.
-fn outage(stalled_ms: u64) -> Outage {
-    let sessions = [Session {
+fn outage(stalled_ms: u64) -> OutageResult {
+    let sessions = [OutageProbeSession {
         name: "session 0".into(),
         write_period: Some(Nanos(10 * MS)),
         read_period: Some(Nanos(10 * MS)),
@@ -28,8 +28,8 @@ fn outage(stalled_ms: u64) -> Outage {
         } else {
             meant
         };
-        for kind in [Kind::Read, Kind::Write] {
-            probes.push(Probe {
+        for kind in [OpKind::Read, OpKind::Write] {
+            probes.push(OutageProbe {
                 session: 0,
                 kind,
                 intended_at: Nanos(meant),
@@ -37,21 +37,21 @@ fn outage(stalled_ms: u64) -> Outage {
             });
         }
     }
-    let window = Window {
+    let window = OutageProbeWindow {
         from: Nanos(0),
         until: Nanos(20_000 * MS),
         fault_at: Some(Nanos(5_000 * MS)),
     };
-    Outage::of(&sessions, &probes, window)
+    OutageResult::of(&sessions, &probes, window)
 }
 
-fn strike(stalled_ms: u64, lost: u64) -> Strike {
+fn strike(stalled_ms: u64, lost: u64) -> FaultResult {
     let mut check = LedgerCheck::default();
     check.data.written = 2_000;
     check.data.checked = 2_000;
-    (0..lost).for_each(|_| check.data.bad.count(Flaw::Lost));
-    Strike {
-        fault: Fault::Kill,
+    (0..lost).for_each(|_| check.data.bad.count(DataFlaw::Lost));
+    FaultResult {
+        fault: FaultKind::Kill,
         victim: "n1".into(),
         done_within: Nanos(2 * MS),
         lasted: Nanos(10_000 * MS),
@@ -65,8 +65,8 @@ fn strike(stalled_ms: u64, lost: u64) -> Strike {
     }
 }
 
-fn told(strikes: Vec<Strike>) -> Report {
-    failover(&Failover {
+fn told(strikes: Vec<FaultResult>) -> ReportDocument {
+    failover(&FailoverResult {
         name: "raid1".into(),
         description: "two disks".into(),
         sessions: 1,
@@ -78,7 +78,7 @@ fn told(strikes: Vec<Strike>) -> Report {
     })
 }
 
-fn headline(report: &Report) -> String {
+fn headline(report: &ReportDocument) -> String {
     let lines = report.headline.iter();
     let lines = lines.map(|s| format!("{}: {} ({})", s.mark, s.text, s.detail));
     lines.collect::<Vec<_>>().join("\n")
@@ -118,14 +118,14 @@ fn lost_writes_and_stalls_without_end_are_bad_news() {
 
 #[test]
 fn what_worked_beside_the_sessions_is_told_with_the_lines_it_lost() {
-    use plimsoll_core::failover::Company;
+    use plimsoll_core::failover::BackgroundLoadResult;
     let mut strike = strike(1_000, 0);
-    strike.beside = vec![Company {
+    strike.beside = vec![BackgroundLoadResult {
         name: "stamp".into(),
         ops: 20,
         still: Some(Nanos(3_000 * MS)),
         missing: 2,
-        ..Company::default()
+        ..BackgroundLoadResult::default()
     }];
     let report = told(vec![strike]);
     let said = headline(&report);
@@ -140,14 +140,14 @@ fn what_worked_beside_the_sessions_is_told_with_the_lines_it_lost() {
 
 #[test]
 fn systems_stand_side_by_side_with_what_has_no_result() {
-    use plimsoll_core::failover::{CellOutcome, Matrix, MatrixCell};
-    let cell = |stack: &str, fault, outcome| MatrixCell {
+    use plimsoll_core::failover::{FailoverCellResult, FailoverMatrix, FailoverMatrixCell};
+    let cell = |stack: &str, fault, outcome| FailoverMatrixCell {
         stack: stack.into(),
         fault,
         outcome,
     };
     let done = |strikes| {
-        CellOutcome::Done(Failover {
+        FailoverCellResult::Done(FailoverResult {
             name: "raid1".into(),
             description: "two disks".into(),
             sessions: 1,
@@ -158,16 +158,20 @@ fn systems_stand_side_by_side_with_what_has_no_result() {
             strikes,
         })
     };
-    let mut all = Matrix {
+    let mut all = FailoverMatrix {
         cells: vec![
-            cell("raid1", Fault::Kill, done(vec![strike(1_000, 0)])),
+            cell("raid1", FaultKind::Kill, done(vec![strike(1_000, 0)])),
             cell(
                 "raid1",
-                Fault::Delay,
-                CellOutcome::Refused("no netem".into()),
+                FaultKind::Delay,
+                FailoverCellResult::Refused("no netem".into()),
             ),
-            cell("nfs", Fault::Kill, CellOutcome::NotTried),
-            cell("nfs", Fault::Delay, CellOutcome::Failed("no route".into())),
+            cell("nfs", FaultKind::Kill, FailoverCellResult::NotTried),
+            cell(
+                "nfs",
+                FaultKind::Delay,
+                FailoverCellResult::Failed("no route".into()),
+            ),
         ],
     };
     let text = crate::terminal(&crate::matrix(&all), 160, false, false);
@@ -184,7 +188,7 @@ fn systems_stand_side_by_side_with_what_has_no_result() {
     all.cells[0].outcome = done(vec![strike(1_000, 0), strike(3_000, 2)]);
     let text = crate::terminal(&crate::matrix(&all), 160, false, false);
     assert!(text.contains("raid1 after kill"), "{text}");
-    let none = Matrix {
+    let none = FailoverMatrix {
         cells: vec![all.cells[2].clone()],
     };
     let text_of_none = crate::terminal(&crate::matrix(&none), 160, false, false);
@@ -203,7 +207,7 @@ fn an_outage_is_told_in_parts_where_a_cluster_says_them() {
         server: "n1".into(),
         what: what.into(),
     };
-    let text = |report: &Report| crate::terminal(report, 200, false, false);
+    let text = |report: &ReportDocument| crate::terminal(report, 200, false, false);
     let mut strikes = vec![strike(9_000, 0), strike(11_000, 0)];
     assert!(!text(&told(strikes.clone())).contains("Parts of an outage"));
     strikes[0].events = vec![event(3, "noticed"), event(7, "fenced"), event(8, "fenced")];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Percentile curves: the share of operations beyond, from all to one in a million, against time.
 
-use super::scale::{Scale, log_ticks};
+use super::scale::{AxisScale, log_ticks};
 use super::{Anchor, Canvas, WIDTH, fit, ink_class};
-use crate::model::{Curves, Quantity};
+use crate::model::{ChartQuantity, PercentileChart};
 
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 780.0;
@@ -26,7 +26,7 @@ fn nines(q: f64) -> f64 {
     -(1.0 - q).max(1e-9).log10()
 }
 
-pub(super) fn draw(curves: &Curves) -> String {
+pub(super) fn draw(curves: &PercentileChart) -> String {
     let mut canvas = Canvas::new();
     let points = || curves.lines.iter().flat_map(|(_, line)| line);
     let widest = points().map(|(q, _)| nines(*q)).fold(1.0, f64::max);
@@ -34,14 +34,14 @@ pub(super) fn draw(curves: &Curves) -> String {
     let bottom = points()
         .map(|(_, ns)| ns.max(1.0))
         .fold(top / 2.0, f64::min);
-    let x = Scale {
+    let x = AxisScale {
         from: 0.0,
         to: widest,
         start: LEFT,
         end: RIGHT,
         log: false,
     };
-    let y = Scale {
+    let y = AxisScale {
         from: bottom / 1.15,
         to: top * 1.15,
         start: BOTTOM,
@@ -72,7 +72,11 @@ pub(super) fn draw(curves: &Curves) -> String {
                 .iter()
                 .find(|(at, _)| (nines(*at) - nines(q)).abs() < 0.013)
             {
-                let title = format!("{}: p{name} {}", ink.label(), Quantity::Duration.show(*ns));
+                let title = format!(
+                    "{}: p{name} {}",
+                    ink.label(),
+                    ChartQuantity::Duration.show(*ns)
+                );
                 canvas.dot(
                     (x.at(nines(q)), y.at(*ns)),
                     3.0,
@@ -86,7 +90,7 @@ pub(super) fn draw(curves: &Curves) -> String {
 }
 
 /// Grid, ticks and the title of the percentile axis.
-fn frame(canvas: &mut Canvas, widest: f64, x: &Scale, y: &Scale) {
+fn frame(canvas: &mut Canvas, widest: f64, x: &AxisScale, y: &AxisScale) {
     for (value, label) in log_ticks(y.from, y.to) {
         canvas.line((LEFT, y.at(value)), (RIGHT, y.at(value)), "grid");
         canvas.text((LEFT - 8.0, y.at(value) + 4.0), Anchor::End, "", &label);
@@ -103,7 +107,7 @@ fn frame(canvas: &mut Canvas, widest: f64, x: &Scale, y: &Scale) {
 }
 
 /// Heights of the labels: at the ends of their lines, pushed apart where they would collide.
-fn labels(curves: &Curves, y: &Scale) -> Vec<f64> {
+fn labels(curves: &PercentileChart, y: &AxisScale) -> Vec<f64> {
     const APART: f64 = 16.0;
     let ends = curves
         .lines

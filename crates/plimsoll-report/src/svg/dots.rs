@@ -2,9 +2,9 @@
 //! One dot per block: what the verdict rests on, with the axes from 0 so that nothing looks larger
 //! than it is.
 
-use super::scale::{Scale, linear_ticks};
+use super::scale::{AxisScale, linear_ticks};
 use super::{Anchor, Canvas, WIDTH, fit, ink_class};
-use crate::model::{DotPanel, Dots};
+use crate::model::{DotChart, DotPanel};
 
 const LEFT: f64 = 150.0;
 const ROW: f64 = 24.0;
@@ -12,7 +12,7 @@ const TOP: f64 = 24.0;
 /// Right part of a panel, for the middle as a number.
 const NUMBER: f64 = 84.0;
 
-pub(super) fn draw(dots: &Dots) -> String {
+pub(super) fn draw(dots: &DotChart) -> String {
     let mut canvas = Canvas::new();
     let height = ROW * dots.arms.len() as f64;
     for (i, ink) in dots.arms.iter().enumerate() {
@@ -32,11 +32,11 @@ pub(super) fn draw(dots: &Dots) -> String {
     canvas.finish(&dots.title, TOP + height + 26.0)
 }
 
-fn draw_panel(canvas: &mut Canvas, (dots, panel): (&Dots, &DotPanel), left: f64, width: f64) {
+fn draw_panel(canvas: &mut Canvas, (dots, panel): (&DotChart, &DotPanel), left: f64, width: f64) {
     let arms = &dots.arms;
     let all = panel.values.iter().flatten().map(|(_, v)| *v);
     let max = all.fold(0.0, f64::max);
-    let scale = Scale {
+    let scale = AxisScale {
         from: 0.0,
         to: if max > 0.0 { max * 1.04 } else { 1.0 },
         start: left + 8.0,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ratios on a logarithmic axis: a mark per arm, its interval as a line, the margin as a band.
 
-use super::scale::{Scale, ratio_ticks};
+use super::scale::{AxisScale, ratio_ticks};
 use super::{Anchor, Canvas, WIDTH, fit};
-use crate::model::{Forest, ForestGroup, ForestRow};
+use crate::model::{ForestChart, ForestGroup, ForestRow};
 use crate::words;
 
 const LEFT: f64 = 210.0;
@@ -11,7 +11,7 @@ const RIGHT: f64 = 640.0;
 const ROW: f64 = 26.0;
 const HEAD: f64 = 30.0;
 
-pub(super) fn draw(forest: &Forest) -> String {
+pub(super) fn draw(forest: &ForestChart) -> String {
     let scale = axis(forest);
     let mut canvas = Canvas::new();
     canvas.text((664.0, 14.0), Anchor::Start, "muted", "ratio (interval)");
@@ -39,7 +39,7 @@ pub(super) fn draw(forest: &Forest) -> String {
 }
 
 /// Wide enough for every interval, but not for ends that two noisy blocks can throw anywhere.
-fn axis(forest: &Forest) -> Scale {
+fn axis(forest: &ForestChart) -> AxisScale {
     let margin = 1.0 + forest.margin;
     let (mut from, mut to) = (1.0 / margin.powi(2), margin.powi(2));
     let rows = forest.groups.iter().flat_map(|g| &g.rows);
@@ -49,7 +49,7 @@ fn axis(forest: &Forest) -> Scale {
         to = to.max(ratio.high.min(estimate * 3.0));
     }
     let room = (to / from).powf(0.04);
-    Scale {
+    AxisScale {
         from: from / room,
         to: to * room,
         start: LEFT,
@@ -60,9 +60,9 @@ fn axis(forest: &Forest) -> Scale {
 
 fn draw_group(
     canvas: &mut Canvas,
-    forest: &Forest,
+    forest: &ForestChart,
     group: &ForestGroup,
-    scale: &Scale,
+    scale: &AxisScale,
     top: f64,
 ) -> f64 {
     let first = top + HEAD;
@@ -95,7 +95,7 @@ fn draw_group(
     first + height + 6.0
 }
 
-fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &Scale, y: f64) {
+fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &AxisScale, y: f64) {
     let tone = row.tone.class();
     canvas.text(
         (12.0, y + 4.0),

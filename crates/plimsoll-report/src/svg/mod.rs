@@ -11,7 +11,7 @@ mod scale;
 mod series;
 mod timeline;
 
-use crate::model::{Chart, Ink};
+use crate::model::{ChartSeriesStyle, ReportChart};
 use crate::put::put;
 use plimsoll_core::text::is_unprintable;
 
@@ -22,13 +22,13 @@ const WIDTH: f64 = 960.0;
 const COLOURS: usize = 8;
 
 /// Draws a chart.
-pub(crate) fn draw(chart: &Chart) -> String {
+pub(crate) fn draw(chart: &ReportChart) -> String {
     match chart {
-        Chart::Forest(forest) => forest::draw(forest),
-        Chart::Curves(curves) => curves::draw(curves),
-        Chart::Dots(dots) => dots::draw(dots),
-        Chart::Series(series) => series::draw(series),
-        Chart::Timeline(timeline) => timeline::draw(timeline),
+        ReportChart::Forest(forest) => forest::draw(forest),
+        ReportChart::Curves(curves) => curves::draw(curves),
+        ReportChart::Dots(dots) => dots::draw(dots),
+        ReportChart::Series(series) => series::draw(series),
+        ReportChart::Timeline(timeline) => timeline::draw(timeline),
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// Classes of an arm: its colour, and its stroke.
-fn ink_class(ink: &Ink) -> String {
+fn ink_class(ink: &ChartSeriesStyle) -> String {
     let again = if ink.colour >= COLOURS { " again" } else { "" };
     let control = if ink.control { " control" } else { "" };
     format!("c{}{again}{control}", ink.colour % COLOURS)

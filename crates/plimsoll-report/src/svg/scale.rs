@@ -3,11 +3,11 @@
 
 use plimsoll_core::units;
 
-use crate::model::Quantity;
+use crate::model::ChartQuantity;
 
 /// A mapping from values to user units.
 #[derive(Clone, Copy)]
-pub(super) struct Scale {
+pub(super) struct AxisScale {
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) start: f64,
@@ -15,7 +15,7 @@ pub(super) struct Scale {
     pub(super) log: bool,
 }
 
-impl Scale {
+impl AxisScale {
     /// Position of a value, held within the axis.
     pub(super) fn at(&self, value: f64) -> f64 {
         let (from, to, value) = if self.log {
@@ -39,7 +39,7 @@ impl Scale {
 /// Ticks of a linear axis from 0 to `max` with their labels, and the unit of the labels.
 pub(super) fn linear_ticks(
     max: f64,
-    quantity: Quantity,
+    quantity: ChartQuantity,
     count: f64,
 ) -> (Vec<(f64, String)>, &'static str) {
     let (divisor, unit) = unit(max, quantity);
@@ -54,24 +54,24 @@ pub(super) fn linear_ticks(
     (ticks, unit)
 }
 
-fn unit(max: f64, quantity: Quantity) -> (f64, &'static str) {
+fn unit(max: f64, quantity: ChartQuantity) -> (f64, &'static str) {
     let table: &[(f64, &'static str)] = match quantity {
-        Quantity::Duration => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
-        Quantity::Rate => &[(1e6, "M ops/s"), (1e4, "k ops/s"), (1.0, "ops/s")],
-        Quantity::Throughput => &[
+        ChartQuantity::Duration => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+        ChartQuantity::Rate => &[(1e6, "M ops/s"), (1e4, "k ops/s"), (1.0, "ops/s")],
+        ChartQuantity::Throughput => &[
             (1_073_741_824.0, "GiB/s"),
             (1_048_576.0, "MiB/s"),
             (1_024.0, "KiB/s"),
             (1.0, "B/s"),
         ],
-        Quantity::Size => &[
+        ChartQuantity::Size => &[
             (1_073_741_824.0, "GiB"),
             (1_048_576.0, "MiB"),
             (1_024.0, "KiB"),
             (1.0, "B"),
         ],
-        Quantity::Share => &[(0.01, "%")],
-        Quantity::Number => &[(1e6, "M"), (1e3, "k"), (1.0, "")],
+        ChartQuantity::Share => &[(0.01, "%")],
+        ChartQuantity::Number => &[(1e6, "M"), (1e3, "k"), (1.0, "")],
     };
     let fits = table.iter().find(|(divisor, _)| max >= *divisor);
     match fits.or(table.last()) {
@@ -113,7 +113,7 @@ pub(super) fn log_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
 
 /// A round time without superfluous zeros: `100 µs`, `1.5 ms`.
 fn time_label(ns: f64) -> String {
-    let (divisor, name) = unit(ns, Quantity::Duration);
+    let (divisor, name) = unit(ns, ChartQuantity::Duration);
     format!("{} {name}", trimmed(ns / divisor))
 }
 
@@ -166,11 +166,15 @@ mod tests {
         let check = |max, quantity, expect| {
             assert_eq!(labels(linear_ticks(max, quantity, 4.0)), expect);
         };
-        check(12.3e6, Quantity::Duration, "0 5 10 ms");
-        check(43_000.0, Quantity::Rate, "0 20 40 k ops/s");
-        check(9_000.0, Quantity::Rate, "0 2500 5000 7500 ops/s");
-        check(0.0, Quantity::Rate, "0 ops/s");
-        check(3.2 * 1_048_576.0, Quantity::Throughput, "0 1 2 3 MiB/s");
+        check(12.3e6, ChartQuantity::Duration, "0 5 10 ms");
+        check(43_000.0, ChartQuantity::Rate, "0 20 40 k ops/s");
+        check(9_000.0, ChartQuantity::Rate, "0 2500 5000 7500 ops/s");
+        check(0.0, ChartQuantity::Rate, "0 ops/s");
+        check(
+            3.2 * 1_048_576.0,
+            ChartQuantity::Throughput,
+            "0 1 2 3 MiB/s",
+        );
         let log: Vec<String> = log_ticks(9e4, 2e7).into_iter().map(|t| t.1).collect();
         assert_eq!(
             log.join(" "),

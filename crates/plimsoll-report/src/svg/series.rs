@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Small multiples over the time of a trial: a thin line per block, a strong one at their median.
 
-use super::scale::{Scale, linear_ticks, log_ticks};
+use super::scale::{AxisScale, linear_ticks, log_ticks};
 use super::{Anchor, Canvas, WIDTH, fit, ink_class};
-use crate::model::{Series, SeriesPanel};
+use crate::model::{SeriesPanel, TimeSeriesChart};
 
 const LEFT: f64 = 64.0;
 const GAP: f64 = 18.0;
@@ -20,7 +20,7 @@ struct Axes {
     ticks: Vec<(f64, String)>,
 }
 
-pub(super) fn draw(series: &Series) -> String {
+pub(super) fn draw(series: &TimeSeriesChart) -> String {
     let mut canvas = Canvas::new();
     let (axes, unit) = axes(series);
     let across = series.panels.len().clamp(1, ACROSS);
@@ -50,7 +50,7 @@ pub(super) fn draw(series: &Series) -> String {
     canvas.finish(&series.title, height + 20.0)
 }
 
-fn axes(series: &Series) -> (Axes, &'static str) {
+fn axes(series: &TimeSeriesChart) -> (Axes, &'static str) {
     let points = || {
         let lines = series.panels.iter().flat_map(|p| &p.blocks);
         lines.flat_map(|(_, line)| line)
@@ -79,7 +79,7 @@ fn axes(series: &Series) -> (Axes, &'static str) {
 
 /// The ticks whose labels do not touch, lowest first.
 fn thinned(ticks: Vec<(f64, String)>, from: f64, to: f64, log: bool) -> Vec<(f64, String)> {
-    let scale = Scale {
+    let scale = AxisScale {
         from,
         to,
         start: 0.0,
@@ -97,8 +97,8 @@ fn thinned(ticks: Vec<(f64, String)>, from: f64, to: f64, log: bool) -> Vec<(f64
     ticks.into_iter().filter(apart).collect()
 }
 
-fn y_scale(series: &Series, axes: &Axes, top: f64) -> Scale {
-    Scale {
+fn y_scale(series: &TimeSeriesChart, axes: &Axes, top: f64) -> AxisScale {
+    AxisScale {
         from: axes.from,
         to: axes.to,
         start: top + HEIGHT,
@@ -109,14 +109,14 @@ fn y_scale(series: &Series, axes: &Axes, top: f64) -> Scale {
 
 fn draw_panel(
     canvas: &mut Canvas,
-    series: &Series,
+    series: &TimeSeriesChart,
     panel: &SeriesPanel,
     axes: &Axes,
     (left, top, width): (f64, f64, f64),
 ) {
     let class = ink_class(&panel.ink);
     let y = y_scale(series, axes, top);
-    let x = Scale {
+    let x = AxisScale {
         from: 0.0,
         to: axes.seconds,
         start: left,
@@ -135,7 +135,7 @@ fn draw_panel(
     }
     canvas.line((left, top + HEIGHT), (left + width, top + HEIGHT), "axis");
     // Seconds are dimensionless here, so that 1500 s are not relabelled.
-    let (ticks, _) = linear_ticks(axes.seconds, crate::model::Quantity::Rate, 4.0);
+    let (ticks, _) = linear_ticks(axes.seconds, crate::model::ChartQuantity::Rate, 4.0);
     for (value, label) in ticks {
         // Labels at the ends stay inside, or those of neighbours would touch.
         let anchor = if value <= 0.0 {

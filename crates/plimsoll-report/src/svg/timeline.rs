@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Figures over the time of a recording: panels one under the other on one axis of clock times.
 
-use super::scale::{Scale, linear_ticks};
+use super::scale::{AxisScale, linear_ticks};
 use super::{Anchor, Canvas, WIDTH, fit, ink_class};
-use crate::model::{TimePanel, Timeline};
+use crate::model::{TimelineChart, TimelinePanel};
 
 const LEFT: f64 = 64.0;
 const HEIGHT: f64 = 84.0;
@@ -21,9 +21,9 @@ const STEPS_S: [f64; 26] = [
 ];
 const DAY_S: f64 = 86_400.0;
 
-pub(super) fn draw(timeline: &Timeline) -> String {
+pub(super) fn draw(timeline: &TimelineChart) -> String {
     let mut canvas = Canvas::new();
-    let x = Scale {
+    let x = AxisScale {
         from: 0.0,
         to: timeline.length_s.max(1e-9),
         start: LEFT,
@@ -65,8 +65,8 @@ pub(super) fn draw(timeline: &Timeline) -> String {
 
 fn draw_panel(
     canvas: &mut Canvas,
-    panel: &TimePanel,
-    x: &Scale,
+    panel: &TimelinePanel,
+    x: &AxisScale,
     top: f64,
     times: &[(f64, String)],
 ) {
@@ -75,7 +75,7 @@ fn draw_panel(
         .iter()
         .flat_map(|l| l.steps.iter().chain(&l.peaks));
     let max = all.map(|(_, _, value)| *value).fold(0.0, f64::max);
-    let y = Scale {
+    let y = AxisScale {
         from: 0.0,
         to: if max > 0.0 { max * 1.05 } else { 1.0 },
         start: top + HEIGHT,
@@ -125,7 +125,7 @@ fn draw_panel(
 fn steps(
     canvas: &mut Canvas,
     steps: &[(f64, f64, f64)],
-    (x, y): (&Scale, &Scale),
+    (x, y): (&AxisScale, &AxisScale),
     class: &str,
     title: &str,
 ) {

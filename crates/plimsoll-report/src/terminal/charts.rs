@@ -7,7 +7,8 @@ use plimsoll_core::units::sparkline;
 
 use super::Page;
 use crate::model::{
-    Cell, Dots, Forest, ForestRow, Middle, Series, Table, TimeLine, Timeline, Tone,
+    CentralTendency, DotChart, ForestChart, ForestRow, ReportSeverity, ReportTable,
+    ReportTableCell, TimeSeriesChart, TimelineChart, TimelineLine,
 };
 use crate::words;
 
@@ -28,7 +29,7 @@ fn name(text: &str) -> String {
 }
 
 impl Page {
-    pub(super) fn forest(&mut self, forest: &Forest) {
+    pub(super) fn forest(&mut self, forest: &ForestChart) {
         let rows = || forest.groups.iter().flat_map(|g| &g.rows);
         let texts = rows()
             .map(|row| row.text.chars().count())
@@ -54,12 +55,12 @@ impl Page {
             forest.base,
             words::percent_whole(forest.margin)
         );
-        let caption = self.paint(Tone::Plain, true, &caption);
+        let caption = self.paint(ReportSeverity::Plain, true, &caption);
         self.line(&caption);
         for group in &forest.groups {
             let better = if group.more_is_better { "more" } else { "less" };
             let title = format!("{}: {better} {} is better", group.title, group.metric);
-            self.wrapped(Tone::Muted, "", &title);
+            self.wrapped(ReportSeverity::Muted, "", &title);
             for row in &group.rows {
                 let bar = bar(row, room, (at(1.0 / margin), at(1.0), at(margin)), &at);
                 let bar = self.paint(row.tone, false, &bar);
@@ -69,21 +70,21 @@ impl Page {
         }
     }
 
-    pub(super) fn dots(&mut self, dots: &Dots) {
+    pub(super) fn dots(&mut self, dots: &DotChart) {
         let mut columns = vec![dots.row.to_owned()];
         columns.extend(dots.panels.iter().map(|p| format!("#{}", p.title)));
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         let middle = match dots.middle {
-            Middle::Mean => "Mean",
-            Middle::Median => "Median",
+            CentralTendency::Mean => "Mean",
+            CentralTendency::Median => "Median",
         };
         let title = format!(
             "{middle} over {each}s (range over {each}s)",
             each = dots.each
         );
-        let mut table = Table::new(&title, &columns);
+        let mut table = ReportTable::new(&title, &columns);
         for (i, ink) in dots.arms.iter().enumerate() {
-            let mut row = vec![Cell::new(ink.label())];
+            let mut row = vec![ReportTableCell::new(ink.label())];
             for panel in &dots.panels {
                 let values: Vec<f64> = panel
                     .values
@@ -102,9 +103,9 @@ impl Page {
         self.table(&table);
     }
 
-    pub(super) fn series(&mut self, series: &Series) {
+    pub(super) fn series(&mut self, series: &TimeSeriesChart) {
         self.line("");
-        let caption = self.paint(Tone::Plain, true, &series.title);
+        let caption = self.paint(ReportSeverity::Plain, true, &series.title);
         self.line(&caption);
         for panel in &series.panels {
             let first = panel.blocks.first().map(|(_, line)| line);
@@ -132,9 +133,9 @@ impl Page {
 
 impl Page {
     /// Every line by its highest values.
-    pub(super) fn timeline(&mut self, timeline: &Timeline) {
+    pub(super) fn timeline(&mut self, timeline: &TimelineChart) {
         self.line("");
-        let caption = self.paint(Tone::Plain, true, &timeline.title);
+        let caption = self.paint(ReportSeverity::Plain, true, &timeline.title);
         self.line(&caption);
         let room = self.width.saturating_sub(NAMES + 20).clamp(10, 80);
         for panel in &timeline.panels {
@@ -153,7 +154,7 @@ impl Page {
 }
 
 /// The highest value in each of `room` equal parts of the time; nothing counts as 0.
-fn columns(line: &TimeLine, length_s: f64, room: usize) -> Vec<f64> {
+fn columns(line: &TimelineLine, length_s: f64, room: usize) -> Vec<f64> {
     let steps = match line.peaks.is_empty() {
         true => &line.steps,
         false => &line.peaks,

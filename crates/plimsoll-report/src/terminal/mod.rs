@@ -10,25 +10,27 @@ mod table;
 
 use plimsoll_core::text::printable;
 
-use crate::model::{Chart, Item, Report, Section, Sentence, Tone};
+use crate::model::{
+    ReportChart, ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+};
 
 /// The report as text for a terminal of this width (40 at least), ended by a line feed. With
 /// `answer_only`, the answer and what casts doubt on it; the rest is left to the page.
 #[must_use]
-pub fn terminal(report: &Report, width: usize, color: bool, answer_only: bool) -> String {
+pub fn terminal(report: &ReportDocument, width: usize, color: bool, answer_only: bool) -> String {
     let mut page = Page {
         out: String::new(),
         width: width.max(40),
         color,
     };
-    let title = page.paint(Tone::Plain, true, &report.title);
+    let title = page.paint(ReportSeverity::Plain, true, &report.title);
     page.line(&title);
-    page.wrapped(Tone::Muted, "", &report.subtitle);
+    page.wrapped(ReportSeverity::Muted, "", &report.subtitle);
     if !report.headline.is_empty() {
         page.line("");
         report.headline.iter().for_each(|s| page.sentence(s));
     }
-    let wanted = |s: &&Section| !s.page_only && (s.is_answer || !answer_only);
+    let wanted = |s: &&ReportSection| !s.page_only && (s.is_answer || !answer_only);
     for section in report.sections.iter().filter(wanted) {
         page.section(section);
     }
@@ -49,16 +51,16 @@ impl Page {
     }
 
     /// A word in its tone.
-    fn paint(&self, tone: Tone, bold: bool, text: &str) -> String {
+    fn paint(&self, tone: ReportSeverity, bold: bool, text: &str) -> String {
         let text = printable(text);
         let code = match (bold, tone) {
-            (true, Tone::Plain) => "1",
-            (_, Tone::Good) => "34",
-            (_, Tone::Bad) => "31",
-            (_, Tone::Same) => "32",
-            (_, Tone::Care) => "33",
-            (_, Tone::Muted) => "2",
-            (false, Tone::Plain) => "",
+            (true, ReportSeverity::Plain) => "1",
+            (_, ReportSeverity::Good) => "34",
+            (_, ReportSeverity::Bad) => "31",
+            (_, ReportSeverity::Same) => "32",
+            (_, ReportSeverity::Care) => "33",
+            (_, ReportSeverity::Muted) => "2",
+            (false, ReportSeverity::Plain) => "",
         };
         if self.color && !code.is_empty() {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
@@ -68,7 +70,7 @@ impl Page {
     }
 
     /// A paragraph, every line after `indent`.
-    fn wrapped(&mut self, tone: Tone, indent: &str, text: &str) {
+    fn wrapped(&mut self, tone: ReportSeverity, indent: &str, text: &str) {
         let room = self.width.saturating_sub(indent.chars().count()).max(20);
         for line in wrap(text, room) {
             let painted = self.paint(tone, false, &line);
@@ -76,53 +78,55 @@ impl Page {
         }
     }
 
-    fn sentence(&mut self, sentence: &Sentence) {
+    fn sentence(&mut self, sentence: &ReportFinding) {
         let mark = self.paint(sentence.tone, false, &format!("[{}]", sentence.mark));
         self.line(&mark);
-        self.wrapped(Tone::Plain, "  ", &sentence.text);
+        self.wrapped(ReportSeverity::Plain, "  ", &sentence.text);
         if !sentence.detail.is_empty() {
-            self.wrapped(Tone::Muted, "  ", &sentence.detail);
+            self.wrapped(ReportSeverity::Muted, "  ", &sentence.detail);
         }
     }
 
-    fn section(&mut self, section: &Section) {
+    fn section(&mut self, section: &ReportSection) {
         let title = printable(&section.title);
         let rule = "─".repeat(self.width.saturating_sub(title.chars().count() + 4));
-        let title = self.paint(Tone::Plain, true, &title);
+        let title = self.paint(ReportSeverity::Plain, true, &title);
         self.line("");
         self.line(&format!("── {title} {rule}"));
         if !section.lead.is_empty() {
-            self.wrapped(Tone::Muted, "", &section.lead);
+            self.wrapped(ReportSeverity::Muted, "", &section.lead);
         }
         for item in &section.items {
             self.item(item);
         }
     }
 
-    fn item(&mut self, item: &Item) {
+    fn item(&mut self, item: &ReportItem) {
         match item {
-            Item::Text(text) | Item::Folded(text, _) => self.wrapped(Tone::Plain, "", text),
-            Item::Notice(tone, text) => {
+            ReportItem::Text(text) | ReportItem::Folded(text, _) => {
+                self.wrapped(ReportSeverity::Plain, "", text);
+            }
+            ReportItem::Notice(tone, text) => {
                 let mark = match tone {
-                    Tone::Bad | Tone::Care => "! ",
+                    ReportSeverity::Bad | ReportSeverity::Care => "! ",
                     _ => "",
                 };
                 self.wrapped(*tone, "", &format!("{mark}{text}"));
             }
-            Item::Facts(facts) => {
+            ReportItem::Facts(facts) => {
                 let names = facts.iter().map(|(name, _)| name.chars().count());
                 let name_width = names.max().unwrap_or(0);
                 for (name, value) in facts {
                     let text = format!("{name:name_width$}  {value}");
-                    self.wrapped(Tone::Plain, "", &text);
+                    self.wrapped(ReportSeverity::Plain, "", &text);
                 }
             }
-            Item::Table(table) => self.table(table),
-            Item::Chart(Chart::Forest(forest)) => self.forest(forest),
-            Item::Chart(Chart::Dots(dots)) => self.dots(dots),
-            Item::Chart(Chart::Series(series)) => self.series(series),
-            Item::Chart(Chart::Timeline(timeline)) => self.timeline(timeline),
-            Item::Chart(Chart::Curves(_)) => {}
+            ReportItem::Table(table) => self.table(table),
+            ReportItem::Chart(ReportChart::Forest(forest)) => self.forest(forest),
+            ReportItem::Chart(ReportChart::Dots(dots)) => self.dots(dots),
+            ReportItem::Chart(ReportChart::Series(series)) => self.series(series),
+            ReportItem::Chart(ReportChart::Timeline(timeline)) => self.timeline(timeline),
+            ReportItem::Chart(ReportChart::Curves(_)) => {}
         }
     }
 }

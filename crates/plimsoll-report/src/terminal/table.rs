@@ -5,20 +5,20 @@
 use plimsoll_core::text::printable;
 
 use super::Page;
-use crate::model::{Cell, Table, Tone};
+use crate::model::{ReportSeverity, ReportTable, ReportTableCell};
 
 const GAP: usize = 2;
 
 impl Page {
-    pub(super) fn table(&mut self, table: &Table) {
+    pub(super) fn table(&mut self, table: &ReportTable) {
         self.line("");
-        let caption = self.paint(Tone::Plain, true, &table.caption);
+        let caption = self.paint(ReportSeverity::Plain, true, &table.caption);
         self.line(&caption);
-        let full = |cell: &Cell| match cell.detail.as_str() {
+        let full = |cell: &ReportTableCell| match cell.detail.as_str() {
             "" => printable(&cell.text),
             detail => printable(&format!("{} ({detail})", cell.text)),
         };
-        let short = |cell: &Cell| printable(&cell.text);
+        let short = |cell: &ReportTableCell| printable(&cell.text);
         if fits(table, &full, self.width) {
             self.rows(table, &full);
         } else if fits(table, &short, self.width) {
@@ -32,11 +32,11 @@ impl Page {
             }
         }
         for note in &table.notes {
-            self.wrapped(Tone::Muted, "", note);
+            self.wrapped(ReportSeverity::Muted, "", note);
         }
     }
 
-    fn rows(&mut self, table: &Table, text: &dyn Fn(&Cell) -> String) {
+    fn rows(&mut self, table: &ReportTable, text: &dyn Fn(&ReportTableCell) -> String) {
         let widths = widths(table, text);
         let pad = |text: &str, width: usize, numeric: bool| {
             let fill = " ".repeat(width.saturating_sub(text.chars().count()));
@@ -49,7 +49,7 @@ impl Page {
         let mut head = Vec::new();
         for (column, width) in table.columns.iter().zip(&widths) {
             let padded = pad(&printable(&column.title), *width, column.numeric);
-            head.push(self.paint(Tone::Muted, false, &padded));
+            head.push(self.paint(ReportSeverity::Muted, false, &padded));
         }
         self.line(&head.join(&" ".repeat(GAP)));
         for row in &table.rows {
@@ -62,7 +62,7 @@ impl Page {
         }
     }
 
-    fn records(&mut self, table: &Table, text: &dyn Fn(&Cell) -> String) {
+    fn records(&mut self, table: &ReportTable, text: &dyn Fn(&ReportTableCell) -> String) {
         let names = table.columns.iter().map(|c| c.title.chars().count());
         let name_width = names.max().unwrap_or(0);
         for row in &table.rows {
@@ -79,17 +79,17 @@ impl Page {
 }
 
 /// The table with the columns that matter most.
-fn without_secondary(table: &Table) -> Table {
+fn without_secondary(table: &ReportTable) -> ReportTable {
     let mut few = table.clone();
     let mut keep = table.columns.iter().map(|c| !c.secondary).cycle();
-    let mut kept = |_: &Cell| keep.next().unwrap_or(true);
+    let mut kept = |_: &ReportTableCell| keep.next().unwrap_or(true);
     // Every row is as long as `columns`, so the cycle starts anew with each.
     few.rows.iter_mut().for_each(|row| row.retain(&mut kept));
     few.columns.retain(|c| !c.secondary);
     few
 }
 
-fn widths(table: &Table, text: &dyn Fn(&Cell) -> String) -> Vec<usize> {
+fn widths(table: &ReportTable, text: &dyn Fn(&ReportTableCell) -> String) -> Vec<usize> {
     let column = |(i, title): (usize, &str)| {
         let cells = table.rows.iter().filter_map(|row| row.get(i));
         let widest = cells.map(|cell| text(cell).chars().count()).max();
@@ -99,7 +99,7 @@ fn widths(table: &Table, text: &dyn Fn(&Cell) -> String) -> Vec<usize> {
     titles.enumerate().map(column).collect()
 }
 
-fn fits(table: &Table, text: &dyn Fn(&Cell) -> String, width: usize) -> bool {
+fn fits(table: &ReportTable, text: &dyn Fn(&ReportTableCell) -> String, width: usize) -> bool {
     let widths = widths(table, text);
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) <= width
 }

@@ -3,20 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::comparison::Policy;
+use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
-    Arm, Entry, Generator, Interval, KindStats, Manifest, OpStats, Results, TrialId, TrialResult,
-    TrialStep, Warning,
+    ArmEntry, GeneratorStats, KindStats, OpStats, RunFolderContents, RunManifest, RunWarning,
+    TrialId, TrialInterval, TrialResult, TrialTimeBin, WorkloadEntry,
 };
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::{Cell, Envelope, Facts, Fidelity, Load, Model, Provenance};
+use plimsoll_core::model::{
+    DirectionLoad, FidelityCheck, ModelEnvelope, ModelFacts, ModelInterval, ModelProvenance,
+    WorkloadModel,
+};
 use plimsoll_core::num::{round_u64, saturating_u32};
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::target::{MachineFacts, TargetFacts};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::files::{FileLoop, FileOp, FileSet, LoopOp, Sizes};
-use plimsoll_core::workload::{Blocks, Workload};
+use plimsoll_core::workload::files::{FileLoop, FileLoopOp, FileOp, FileSet, FileSizeDistribution};
+use plimsoll_core::workload::{BlockIoWorkload, Workload};
 
 /// How large the made-up run is.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +34,8 @@ pub(crate) struct Size {
 
 const NAMES: [&str; 3] = ["local", "raid1", "nfs"];
 
-fn arm(name: &str, description: &str, control_of: Option<&str>) -> Arm {
-    Arm {
+fn arm(name: &str, description: &str, control_of: Option<&str>) -> ArmEntry {
+    ArmEntry {
         name: name.into(),
         target: format!("/mnt/{name}"),
         description: description.into(),
@@ -52,13 +55,13 @@ fn arm(name: &str, description: &str, control_of: Option<&str>) -> Arm {
     }
 }
 
-fn arms(n: usize) -> Vec<Arm> {
+fn arms(n: usize) -> Vec<ArmEntry> {
     let made = [
         "plain ext4 on one disk",
         "ext4 on md raid1 of two disks",
         "nfs 4.2 over tcp",
     ];
-    let mut arms: Vec<Arm> = (0..n.max(1))
+    let mut arms: Vec<ArmEntry> = (0..n.max(1))
         .map(|i| match NAMES.get(i) {
             Some(name) => arm(name, made[i], None),
             None => arm(&format!("system {i}"), "another one", None),
@@ -70,21 +73,21 @@ fn arms(n: usize) -> Vec<Arm> {
     arms
 }
 
-fn nas() -> Model {
-    let cell = Cell {
+fn nas() -> WorkloadModel {
+    let cell = ModelInterval {
         length: Nanos(15_000_000_000),
-        read: Load {
+        read: DirectionLoad {
             ops: 1_275,
             bytes: 37_826_700,
         },
-        write: Load {
+        write: DirectionLoad {
             ops: 320,
             bytes: 9_856_000,
         },
     };
-    Model {
+    WorkloadModel {
         name: "nas".into(),
-        source: Provenance {
+        source: ModelProvenance {
             recording: "nas-2026-03.0".into(),
             format: "PCP archive, version 2".into(),
             host: "nas".into(),
@@ -95,13 +98,13 @@ fn nas() -> Model {
             left_out: Vec::new(),
             changes: Vec::new(),
         },
-        facts: Facts::assumed(4 << 30),
+        facts: ModelFacts::assumed(4 << 30),
         bursts: Vec::new(),
         phases: Vec::new(),
         fidelity: vec![
-            Fidelity::relative("read operations per second", 85.0, 84.96, 0.02),
-            Fidelity::relative("write bytes per second", 657_067.0, 659_114.0, 0.02),
-            Fidelity {
+            FidelityCheck::relative("read operations per second", 85.0, 84.96, 0.02),
+            FidelityCheck::relative("write bytes per second", 657_067.0, 659_114.0, 0.02),
+            FidelityCheck {
                 metric: "distance of the read rates (Kolmogorov–Smirnov)".into(),
                 recorded: 0.0,
                 submitted: 0.031,
@@ -112,7 +115,7 @@ fn nas() -> Model {
         verified: None,
         requests: None,
         parametric: None,
-        envelope: Envelope::new(vec![cell; 240]).expect("an hour of cells"),
+        envelope: ModelEnvelope::new(vec![cell; 240]).expect("an hour of cells"),
     }
 }
 
@@ -120,13 +123,18 @@ fn nas() -> Model {
 pub(crate) fn varmail() -> FileLoop {
     let set = FileSet {
         prealloc: 0.8,
-        ..FileSet::flat("bigfileset", 1_000, 16_384, Sizes::Gamma(1.5))
+        ..FileSet::flat(
+            "bigfileset",
+            1_000,
+            16_384,
+            FileSizeDistribution::Gamma(1.5),
+        )
     };
-    FileLoop::of("varmail", set, 16, vec![LoopOp::from(FileOp::Stat); 13])
+    FileLoop::of("varmail", set, 16, vec![FileLoopOp::from(FileOp::Stat); 13])
 }
 
-fn entries(size: Size) -> Vec<Entry> {
-    let entry = |label: &str, scale, workload| Entry {
+fn entries(size: Size) -> Vec<WorkloadEntry> {
+    let entry = |label: &str, scale, workload| WorkloadEntry {
         label: label.into(),
         scale,
         length: Nanos(size.seconds * 1_000_000_000),
@@ -139,7 +147,7 @@ fn entries(size: Size) -> Vec<Entry> {
         entry(
             "randread",
             1.0,
-            Workload::Blocks(Blocks::random("randread", 1.0)),
+            Workload::Blocks(BlockIoWorkload::random("randread", 1.0)),
         ),
     ];
     all.truncate(size.workloads);
@@ -147,23 +155,23 @@ fn entries(size: Size) -> Vec<Entry> {
 }
 
 /// (kind, share of the operations, mean bytes, median ns) of a workload.
-fn mix(workload: &Workload) -> Vec<(Kind, f64, u64, f64)> {
+fn mix(workload: &Workload) -> Vec<(OpKind, f64, u64, f64)> {
     match workload {
         Workload::Model(_) => {
             vec![
-                (Kind::Read, 0.8, 29_696, 210e3),
-                (Kind::Write, 0.2, 30_720, 620e3),
+                (OpKind::Read, 0.8, 29_696, 210e3),
+                (OpKind::Write, 0.2, 30_720, 620e3),
             ]
         }
-        Workload::Blocks(_) => vec![(Kind::Read, 1.0, 4_096, 2.4e6)],
+        Workload::Blocks(_) => vec![(OpKind::Read, 1.0, 4_096, 2.4e6)],
         Workload::Files(_) => vec![
-            (Kind::Append, 0.16, 8_192, 22e3),
-            (Kind::Fsync, 0.16, 0, 4.1e6),
-            (Kind::Open, 0.16, 0, 9e3),
-            (Kind::Create, 0.08, 0, 61e3),
-            (Kind::Close, 0.22, 0, 3e3),
-            (Kind::ReadWhole, 0.16, 16_384, 31e3),
-            (Kind::Delete, 0.06, 0, 88e3),
+            (OpKind::Append, 0.16, 8_192, 22e3),
+            (OpKind::Fsync, 0.16, 0, 4.1e6),
+            (OpKind::Open, 0.16, 0, 9e3),
+            (OpKind::Create, 0.08, 0, 61e3),
+            (OpKind::Close, 0.22, 0, 3e3),
+            (OpKind::ReadWhole, 0.16, 16_384, 31e3),
+            (OpKind::Delete, 0.06, 0, 88e3),
         ],
         Workload::Series(_) | Workload::Commands(_) => unreachable!("not in these tests"),
     }
@@ -179,7 +187,7 @@ fn rate(workload: &Workload) -> f64 {
     }
 }
 
-fn second(rng: &mut Rng, workload: &Workload, slow: f64, at: u64, busy: f64) -> Interval {
+fn second(rng: &mut Rng, workload: &Workload, slow: f64, at: u64, busy: f64) -> TrialInterval {
     let mut stats = OpStats::default();
     // An open loop keeps its rate however slow the system is; a stall every 20 s shows in both.
     let open = matches!(workload, Workload::Model(_));
@@ -200,7 +208,7 @@ fn second(rng: &mut Rng, workload: &Workload, slow: f64, at: u64, busy: f64) -> 
         }
         stats.0.insert(kind, one);
     }
-    Interval {
+    TrialInterval {
         start: Nanos(at * 1_000_000_000),
         length: Nanos::SECOND,
         stats,
@@ -221,7 +229,7 @@ fn slowness(arm: &str, workload: &Workload) -> f64 {
 
 /// Results of a whole run.
 #[must_use]
-pub(crate) fn results(size: Size) -> Results {
+pub(crate) fn results(size: Size) -> RunFolderContents {
     let arms = arms(size.arms);
     let entries = entries(size);
     let seed = Seed(20_260_401);
@@ -241,21 +249,21 @@ pub(crate) fn results(size: Size) -> Results {
                 0.03
             };
             let slow = slowness(&arm.name, &entry.workload) * drift * (noise * rng.normal()).exp();
-            let lines: Vec<Interval> = (0..size.seconds)
+            let lines: Vec<TrialInterval> = (0..size.seconds)
                 .map(|s| second(&mut rng, &entry.workload, slow, s, size.busy))
                 .collect();
             let place = saturating_u32(trials.len() as u64);
             trials.push(trial(place, block, arm, entry, &lines));
-            intervals.insert(place, lines.iter().map(TrialStep::from).collect());
+            intervals.insert(place, lines.iter().map(TrialTimeBin::from).collect());
         }
     }
     let manifest = manifest(arms, entries, size.blocks, seed);
-    Results {
+    RunFolderContents {
         comparisons: plimsoll_stats::compare_all(&manifest, &trials),
         manifest,
         trials,
         intervals,
-        warnings: vec![Warning {
+        warnings: vec![RunWarning {
             about: "nfs".into(),
             text: "the export is async: a crash of the server loses acknowledged writes".into(),
         }],
@@ -263,7 +271,13 @@ pub(crate) fn results(size: Size) -> Results {
     }
 }
 
-fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -> TrialResult {
+fn trial(
+    place: u32,
+    block: u32,
+    arm: &ArmEntry,
+    entry: &WorkloadEntry,
+    lines: &[TrialInterval],
+) -> TrialResult {
     let mut stats = OpStats::default();
     lines.iter().for_each(|i| stats.merge(&i.stats));
     let open = matches!(entry.workload, Workload::Model(_));
@@ -274,8 +288,8 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
             84.9
         };
         vec![
-            Fidelity::relative("read operations per second", 85.0, read, 0.02),
-            Fidelity::relative("write bytes per second", 657_067.0, 655_010.0, 0.02),
+            FidelityCheck::relative("read operations per second", 85.0, read, 0.02),
+            FidelityCheck::relative("write bytes per second", 657_067.0, 655_010.0, 0.02),
         ]
     } else {
         Vec::new()
@@ -297,11 +311,11 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
         device: None,
         others: None,
         nodes: Vec::new(),
-        generator: Generator {
+        generator: GeneratorStats {
             engine: "io_uring".into(),
             user_cpu_ns: stats.ops() * 3_100,
             system_cpu_ns: stats.ops() * 6_800,
-            ..Generator::default()
+            ..GeneratorStats::default()
         },
         stats,
         fidelity,
@@ -309,8 +323,13 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
     }
 }
 
-fn manifest(arms: Vec<Arm>, entries: Vec<Entry>, blocks: u32, seed: Seed) -> Manifest {
-    Manifest {
+fn manifest(
+    arms: Vec<ArmEntry>,
+    entries: Vec<WorkloadEntry>,
+    blocks: u32,
+    seed: Seed,
+) -> RunManifest {
+    RunManifest {
         format: FormatVersion::RUN,
         program: "0.1.0".into(),
         id: "2026-04-01T09-12-44-k3f9".into(),
@@ -323,7 +342,7 @@ fn manifest(arms: Vec<Arm>, entries: Vec<Entry>, blocks: u32, seed: Seed) -> Man
         ],
         seed,
         generator: plimsoll_core::rng::GENERATOR.into(),
-        policy: Policy::default(),
+        policy: VerdictPolicy::default(),
         machine: MachineFacts {
             host: "bench1".into(),
             kernel: "6.12.9".into(),

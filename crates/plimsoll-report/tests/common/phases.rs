@@ -3,17 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{
-    Generator, KindStats, OpStats, PhaseResult, Results, TrialResult, WorkerResult,
+    GeneratorStats, KindStats, OpStats, PhaseResult, RunFolderContents, TrialResult, WorkerResult,
 };
 use plimsoll_core::num::{ratio, round_u64};
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{Blocks, Finish, Group, Turn, TurnKind, Work};
-use plimsoll_core::workload::commands::{Command, Commands, Moves, Output};
-use plimsoll_core::workload::series::{Body, Phase, Series};
+use plimsoll_core::workload::blocks::{
+    BlockIoFinalOp, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind, BlockIoStopCondition,
+    BlockIoWorkload,
+};
+use plimsoll_core::workload::commands::{
+    CommandOutputFormat, CommandTransfer, CommandWorkload, WorkloadCommand,
+};
+use plimsoll_core::workload::series::{PhaseSeries, PhaseSpec, PhaseWorkload};
 use plimsoll_core::workload::{Workload, files::FileLoop};
 
 use crate::common::{Size, results, varmail};
@@ -30,12 +35,16 @@ const SIZE: Size = Size {
 };
 
 /// Results of a series of two phases.
-pub(crate) fn of_phases() -> Results {
+pub(crate) fn of_phases() -> RunFolderContents {
     let phases = vec![
-        phase("write", write(), Metric::BytesPerSecond),
-        phase("files", Body::Files(varmail()), Metric::OpsPerSecond),
+        phase("write", write(), ComparisonMetric::BytesPerSecond),
+        phase(
+            "files",
+            PhaseWorkload::Files(varmail()),
+            ComparisonMetric::OpsPerSecond,
+        ),
     ];
-    let series = Workload::Series(Series {
+    let series = Workload::Series(PhaseSeries {
         name: "write and files".into(),
         classic: None,
         phases,
@@ -46,8 +55,8 @@ pub(crate) fn of_phases() -> Results {
 }
 
 /// Results of two programs: of one only the time is known, of the other also what it moved.
-pub(crate) fn of_programs() -> Results {
-    let command = |name: &str, moves| Command {
+pub(crate) fn of_programs() -> RunFolderContents {
+    let command = |name: &str, moves| WorkloadCommand {
         name: name.into(),
         argv: vec![
             "cp".into(),
@@ -55,15 +64,15 @@ pub(crate) fn of_programs() -> Results {
             "{tmp}/<tree>".into(),
             "{dir}".into(),
         ],
-        output: Output::Time,
+        output: CommandOutputFormat::Time,
         moves,
     };
-    let programs = Workload::Commands(Commands {
+    let programs = Workload::Commands(CommandWorkload {
         name: "programs".into(),
         prepare: Vec::new(),
         phases: vec![
             command("unpack", None),
-            command("copy", Some(Moves::To(WRITTEN))),
+            command("copy", Some(CommandTransfer::To(WRITTEN))),
         ],
         finish: Vec::new(),
         data_bytes: WRITTEN,
@@ -88,7 +97,7 @@ fn made(
     workload: Workload,
     engine: &str,
     play: &dyn Fn(&mut Rng, f64) -> Vec<PhaseResult>,
-) -> Results {
+) -> RunFolderContents {
     let mut results = results(SIZE);
     let label = workload.name().to_owned();
     let entry = &mut results.manifest.entries[0];
@@ -110,17 +119,17 @@ fn replay(trial: &mut TrialResult, engine: &str, phases: Vec<PhaseResult>) {
     trial.length = Nanos(phases.iter().map(|phase| phase.wall.0).sum());
     trial.stats = stats;
     trial.fidelity.clear();
-    trial.generator = Generator {
+    trial.generator = GeneratorStats {
         engine: engine.into(),
         user_cpu_ns: phases.iter().map(|phase| phase.user_cpu_ns).sum(),
         system_cpu_ns: phases.iter().map(|phase| phase.system_cpu_ns).sum(),
-        ..Generator::default()
+        ..GeneratorStats::default()
     };
     trial.phases = phases;
 }
 
-fn phase(name: &str, body: Body, metric: Metric) -> Phase {
-    Phase {
+fn phase(name: &str, body: PhaseWorkload, metric: ComparisonMetric) -> PhaseSpec {
+    PhaseSpec {
         name: name.into(),
         body,
         metric,
@@ -130,16 +139,16 @@ fn phase(name: &str, body: Body, metric: Metric) -> Phase {
     }
 }
 
-fn write() -> Body {
-    let mut group = Group {
+fn write() -> PhaseWorkload {
+    let mut group = BlockIoGroup {
         workers: 2,
-        mix: vec![Turn::of(TurnKind::Write, 1 << 20)],
-        finish: vec![Finish::Fsync],
-        work: Work::Pass,
-        ..Group::default()
+        mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Write, 1 << 20)],
+        finish: vec![BlockIoFinalOp::Fsync],
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     };
     group.extent.bytes = WRITTEN;
-    Body::Blocks(Blocks {
+    PhaseWorkload::Blocks(BlockIoWorkload {
         name: "write".into(),
         groups: vec![group],
     })
@@ -150,7 +159,7 @@ fn about(rng: &mut Rng, seconds: f64) -> Nanos {
     Nanos::from_secs_f64(seconds * (0.01 * rng.normal()).exp())
 }
 
-fn stats(rng: &mut Rng, kind: Kind, ops: u64, bytes: u64, median_ns: f64) -> OpStats {
+fn stats(rng: &mut Rng, kind: OpKind, ops: u64, bytes: u64, median_ns: f64) -> OpStats {
     let mut one = KindStats {
         bytes,
         ..KindStats::default()
@@ -175,10 +184,10 @@ fn written(rng: &mut Rng, slow: f64) -> PhaseResult {
     };
     PhaseResult {
         name: "write".into(),
-        metric: Metric::BytesPerSecond,
+        metric: ComparisonMetric::BytesPerSecond,
         value: ratio(WRITTEN as f64, wall.as_secs_f64()),
         wall,
-        stats: stats(rng, Kind::Write, 256, WRITTEN, 9e6 * slow),
+        stats: stats(rng, OpKind::Write, 256, WRITTEN, 9e6 * slow),
         user_cpu_ns: 40_000_000,
         system_cpu_ns: 210_000_000,
         workers: vec![worker(first), worker(wall)],
@@ -197,10 +206,10 @@ fn files(rng: &mut Rng, slow: f64) -> PhaseResult {
     };
     PhaseResult {
         name: "files".into(),
-        metric: Metric::OpsPerSecond,
+        metric: ComparisonMetric::OpsPerSecond,
         value: ratio(ops as f64, wall.as_secs_f64()),
         wall,
-        stats: stats(rng, Kind::Stat, ops, 0, 15e3),
+        stats: stats(rng, OpKind::Stat, ops, 0, 15e3),
         user_cpu_ns: 12_000_000,
         system_cpu_ns: 95_000_000,
         workers: (0..threads).map(|_| worker).collect(),
@@ -211,7 +220,7 @@ fn unpacked(rng: &mut Rng, slow: f64) -> PhaseResult {
     let wall = about(rng, 3.0 * slow);
     PhaseResult {
         name: "unpack".into(),
-        metric: Metric::WallTime,
+        metric: ComparisonMetric::WallTime,
         value: wall.0 as f64,
         wall,
         stats: OpStats::default(),

@@ -33,7 +33,7 @@ const INDEX_BYTES_MAX: u64 = 1 << 20;
 const NUMBER_BYTES_MAX: usize = 9;
 
 /// A file whose blocks are being decoded, in their order.
-pub(super) struct Blocks {
+pub(super) struct XzBlockReader {
     /// Each decodes one block, then the one that is as many further on as there are threads.
     threads: Vec<Receiver<Plain>>,
     /// The number of the next block.
@@ -52,26 +52,26 @@ struct Plain {
 
 /// The layout of a file.
 #[derive(Debug)]
-struct Layout {
+struct XzLayout {
     /// The header of the file.
     header: [u8; EDGE_BYTES],
-    blocks: Vec<Block>,
+    blocks: Vec<XzBlockEntry>,
 }
 
 /// Where a block lies, and what the index says of it.
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct XzBlockEntry {
     at: u64,
     /// Without padding.
     bytes: u64,
     plain_bytes: u64,
 }
 
-impl Blocks {
+impl XzBlockReader {
     /// Begins to decode `file`; `None` where it is not one of several blocks, there is but one
     /// processor, or it would take too much memory.
-    pub(super) fn of(file: &File) -> Option<Blocks> {
-        let layout = Layout::read(file)?;
+    pub(super) fn of(file: &File) -> Option<XzBlockReader> {
+        let layout = XzLayout::read(file)?;
         let largest = (layout.blocks.iter()).map(|block| block.bytes.max(block.plain_bytes));
         // Before and after.
         let held = largest.max()?.saturating_mul(2).max(1);
@@ -101,7 +101,7 @@ impl Blocks {
             thread::Builder::new().spawn(decode).ok()?;
             threads.push(decoded);
         }
-        Some(Blocks {
+        Some(XzBlockReader {
             threads,
             next: 0,
             n_blocks,
@@ -114,7 +114,7 @@ impl Blocks {
     }
 }
 
-impl Read for Blocks {
+impl Read for XzBlockReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.taken == self.now.bytes.len() {
             if let Err(error) = std::mem::replace(&mut self.now.end, Ok(())) {
@@ -138,9 +138,9 @@ impl Read for Blocks {
     }
 }
 
-impl Layout {
+impl XzLayout {
     /// Of a file that is one stream of several blocks and nothing else.
-    fn read(file: &File) -> Option<Layout> {
+    fn read(file: &File) -> Option<XzLayout> {
         let length = file.metadata().ok()?.len();
         let mut header = [0; EDGE_BYTES];
         file.read_exact_at(&mut header, 0).ok()?;
@@ -168,11 +168,11 @@ impl Layout {
         let blocks = blocks(body)?;
         let last = blocks.last()?;
         let end = last.at.checked_add(last.padded()?)?;
-        (end == index_at).then_some(Layout { header, blocks })
+        (end == index_at).then_some(XzLayout { header, blocks })
     }
 
     /// Decodes a block as a file of its own.
-    fn decode(&self, file: &File, block: Block) -> Plain {
+    fn decode(&self, file: &File, block: XzBlockEntry) -> Plain {
         // One byte more than there should be, so that the end is seen, and checked.
         let mut bytes = vec![0; to_usize(block.plain_bytes) + 1];
         let mut decoded = 0;
@@ -196,7 +196,7 @@ impl Layout {
     }
 
     /// The file of one block.
-    fn alone(&self, file: &File, block: Block) -> io::Result<Vec<u8>> {
+    fn alone(&self, file: &File, block: XzBlockEntry) -> io::Result<Vec<u8>> {
         let padded = to_usize(block.bytes.next_multiple_of(4));
         let mut alone = vec![0; EDGE_BYTES + padded];
         let (header, body) = alone.split_at_mut(EDGE_BYTES);
@@ -221,14 +221,14 @@ impl Layout {
     }
 }
 
-impl Block {
+impl XzBlockEntry {
     fn padded(self) -> Option<u64> {
         self.bytes.checked_next_multiple_of(4)
     }
 }
 
 /// What an index, without its checksum, says of the blocks; `None` for what is none.
-fn blocks(index: &[u8]) -> Option<Vec<Block>> {
+fn blocks(index: &[u8]) -> Option<Vec<XzBlockEntry>> {
     let (&[mark], mut rest) = index.split_first_chunk()?;
     if mark != 0 {
         return None;
@@ -237,7 +237,7 @@ fn blocks(index: &[u8]) -> Option<Vec<Block>> {
     let (mut blocks, mut at) = (Vec::new(), EDGE_BYTES as u64);
     for _ in 0..count {
         let (bytes, plain_bytes) = (number(&mut rest)?, number(&mut rest)?);
-        let block = Block {
+        let block = XzBlockEntry {
             at,
             bytes,
             plain_bytes,

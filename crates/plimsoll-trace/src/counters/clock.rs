@@ -11,7 +11,7 @@ use crate::text::{nanos, whole, words};
 
 /// An instant that was read from text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Instant {
+pub(super) struct TextTimestamp {
     pub(super) unix_ns: u64,
     /// Whether the text told its zone; else it was taken as UTC.
     pub(super) has_zone: bool,
@@ -47,7 +47,7 @@ pub(super) struct DateEvidence {
 }
 
 impl DateEvidence {
-    pub(super) fn add(&mut self, instant: &Instant) {
+    pub(super) fn add(&mut self, instant: &TextTimestamp) {
         let times = match instant.either {
             None => [Some(instant.unix_ns); 2],
             Some(either) => {
@@ -95,7 +95,7 @@ const WORDS_MAX: usize = 12;
 
 /// What was found of a time so far.
 #[derive(Debug, Default)]
-struct Found {
+struct TimestampFields {
     year: Option<i16>,
     month: Option<i8>,
     day: Option<i8>,
@@ -113,13 +113,13 @@ struct Found {
 /// `21.11.2026 00:15:25`, `21-11-2026 00.15.25`, `Sat Nov 21 00:15:32 UTC 2026`,
 /// `2026年11月21日 00時15分32秒`, with any other words around it. `None` when there is no date or no
 /// time of day in it. Where `order` is not known, a number above 12 decides, else the separator.
-pub(super) fn instant(text: &[u8], order: Option<DateOrder>) -> Option<Instant> {
+pub(super) fn instant(text: &[u8], order: Option<DateOrder>) -> Option<TextTimestamp> {
     let plain = plain(text);
-    let mut found = Found::default();
+    let mut found = TimestampFields::default();
     for word in words(&plain).take(WORDS_MAX) {
         let word = trim(word);
         if let Some(unix_ns) = epoch(word) {
-            return Some(Instant {
+            return Some(TextTimestamp {
                 unix_ns,
                 has_zone: true,
                 either: None,
@@ -136,7 +136,7 @@ pub(super) fn instant(text: &[u8], order: Option<DateOrder>) -> Option<Instant> 
 
 /// A time of day without a date, since midnight.
 pub(super) fn time_of_day_ns(text: &[u8]) -> Option<u64> {
-    let mut found = Found::default();
+    let mut found = TimestampFields::default();
     let mut words = words(text).map(trim).filter(|word| !word.is_empty());
     let is_time = found.time(words.next()?) && words.next().is_none();
     found.time_ns.filter(|_| is_time)
@@ -200,7 +200,7 @@ fn epoch(word: &[u8]) -> Option<u64> {
     whole(word)?.checked_mul(unit_ns)
 }
 
-impl Found {
+impl TimestampFields {
     fn word(&mut self, word: &[u8]) {
         if self.date(word) || self.time(word) || self.zone(word) {
             return;
@@ -305,10 +305,10 @@ impl Found {
         true
     }
 
-    fn instant(&self, order: Option<DateOrder>) -> Option<Instant> {
+    fn instant(&self, order: Option<DateOrder>) -> Option<TextTimestamp> {
         let has_zone = self.offset_s.is_some();
         let Some((a, b, separator)) = self.numbers else {
-            return Some(Instant {
+            return Some(TextTimestamp {
                 unix_ns: self.unix_ns(self.month?, self.day?)?,
                 has_zone,
                 either: None,
@@ -331,7 +331,7 @@ impl Found {
             DateOrder::MonthFirst => month_first.or(day_first),
             DateOrder::DayFirst => day_first.or(month_first),
         };
-        Some(Instant {
+        Some(TextTimestamp {
             unix_ns: unix_ns?,
             has_zone,
             either: (separator != b'.').then_some(either),

@@ -7,21 +7,23 @@
 //! before the disks, as `date` prints it in any form, or in front of every line. A time of day alone
 //! and what `/proc/uptime` holds are times, too, without a date.
 
-use plimsoll_core::recording::{Discards, DiskCounters, Flushes};
+use plimsoll_core::recording::{DiscardCounters, DiskCounters, FlushCounters};
 use plimsoll_core::units::Nanos;
 
-use super::{Event, Format, Found, Give, Told, What, clock};
+use super::{
+    CounterFormat, CounterRow, CounterScanEvent, CounterScanSummary, CounterSemantics, Give, clock,
+};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::Scope;
+use crate::input::RecordingInput;
+use crate::recording::RecordingScope;
 use crate::series::DiskMetric;
 use crate::text::{lines, nanos, whole, words};
 
 /// Recognised by a line of a disk among the first.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "/proc/diskstats series",
     resolution: Nanos(1),
-    scope: Scope::Device,
+    scope: RecordingScope::Device,
     is: |head| lines(head).take(4).any(|line| row(line).is_some()),
     scan,
 };
@@ -62,7 +64,7 @@ pub fn devices_counted(text: &[u8]) -> Option<Vec<(String, DiskCounters)>> {
         .collect()
 }
 
-fn counters(row: &Row<'_>) -> DiskCounters {
+fn counters(row: &DiskstatsRow<'_>) -> DiskCounters {
     let n = &row.numbers;
     DiskCounters {
         reads: n[0],
@@ -76,13 +78,13 @@ fn counters(row: &Row<'_>) -> DiskCounters {
         in_flight: n[8],
         active_ms: n[9],
         queue_ms: n[10],
-        discards: (row.count >= 15).then_some(Discards {
+        discards: (row.count >= 15).then_some(DiscardCounters {
             discards: n[11],
             merges: n[12],
             sectors: n[13],
             ms: n[14],
         }),
-        flushes: (row.count >= 17).then_some(Flushes {
+        flushes: (row.count >= 17).then_some(FlushCounters {
             flushes: n[15],
             ms: n[16],
         }),
@@ -90,14 +92,14 @@ fn counters(row: &Row<'_>) -> DiskCounters {
 }
 
 /// A disk's name and numbers; of a line with the time in front that, too.
-struct Row<'a> {
+struct DiskstatsRow<'a> {
     time: Option<&'a [u8]>,
     disk: &'a [u8],
     numbers: [u64; NUMBERS_MAX],
     count: usize,
 }
 
-fn row(line: &[u8]) -> Option<Row<'_>> {
+fn row(line: &[u8]) -> Option<DiskstatsRow<'_>> {
     let count = words(line).count();
     if !(WORDS_MIN..=WORDS_MIN + 8).contains(&count) {
         return None;
@@ -120,7 +122,7 @@ fn row(line: &[u8]) -> Option<Row<'_>> {
             *numbers.get_mut(count)? = whole(word)?;
             count += 1;
         }
-        return (count + 3 >= WORDS_MIN).then_some(Row {
+        return (count + 3 >= WORDS_MIN).then_some(DiskstatsRow {
             time,
             disk,
             numbers,
@@ -141,7 +143,7 @@ struct LoopTime {
 const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 impl LoopTime {
-    fn read(&mut self, text: &[u8], told: &mut Told) -> Option<u64> {
+    fn read(&mut self, text: &[u8], told: &mut CounterScanSummary) -> Option<u64> {
         if let Some(at) = told.instant(text) {
             self.now = Some(at);
         } else if let Some(at) = clock::time_of_day_ns(text) {
@@ -168,7 +170,11 @@ fn uptime_ns(text: &[u8]) -> Option<u64> {
     nanos(up, 1).filter(|_| is_uptime)
 }
 
-fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
+fn scan(
+    input: &mut RecordingInput,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), TraceError> {
     let mut time = LoopTime::default();
     let mut values = Vec::new();
     while let Some((offset, line)) = input.line()? {
@@ -181,10 +187,10 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
                 match at {
                     Some(at_unix_ns) => {
                         figures(&row, &mut values);
-                        give(Event::Row(Found {
+                        give(CounterScanEvent::Row(CounterRow {
                             disk: row.disk,
                             at_unix_ns,
-                            what: What::Totals,
+                            what: CounterSemantics::Totals,
                             values: &values,
                         }));
                         None
@@ -208,7 +214,7 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
     Ok(())
 }
 
-fn figures(row: &Row<'_>, values: &mut Vec<(DiskMetric, f64, f64)>) {
+fn figures(row: &DiskstatsRow<'_>, values: &mut Vec<(DiskMetric, f64, f64)>) {
     values.clear();
     for (place, metric, unit) in FIGURES {
         if place < row.count {

@@ -6,12 +6,14 @@
 //! that print whole seconds make such intervals overlap or part by a second, so each begins where
 //! the last ended, and only a longer hole is a gap.
 
-use plimsoll_core::model::Envelope;
+use plimsoll_core::model::ModelEnvelope;
 
 use super::row_clock::RowClock;
-use super::{Found, What};
-use crate::series::{Column, DiskMetric, DiskSeries, GapJudge, Interval, PointSample, Verdict};
-use crate::window::Window;
+use super::{CounterRow, CounterSemantics};
+use crate::series::{
+    CounterInterval, DiskMetric, DiskSeries, GapJudge, IntervalVerdict, MetricSeries, PointSample,
+};
+use crate::window::RecordingWindow;
 
 /// By how much the ends of an interval may be off where a clock prints whole seconds.
 const CLOCK_STEP_NS: u64 = 1_000_000_000;
@@ -20,8 +22,8 @@ const WRAPS_AT: f64 = 4_294_967_296.0;
 
 /// The columns of one disk inside a window.
 #[derive(Debug)]
-pub(super) struct Filling {
-    window: Window,
+pub(super) struct DiskSeriesBuilder {
+    window: RecordingWindow,
     clock: RowClock,
     columns: Vec<FillingColumn>,
     /// Rows of which something was not later than what came before.
@@ -32,7 +34,7 @@ pub(super) struct Filling {
 #[derive(Debug)]
 struct FillingColumn {
     metric: DiskMetric,
-    into: GapJudge<Column>,
+    into: GapJudge<MetricSeries>,
     /// When its last interval or sample ended; `None` before the first.
     last: Option<u64>,
     /// Where the next interval may begin.
@@ -41,9 +43,9 @@ struct FillingColumn {
     after_gap: bool,
 }
 
-impl Filling {
-    pub(super) fn new(window: &Window) -> Filling {
-        Filling {
+impl DiskSeriesBuilder {
+    pub(super) fn new(window: &RecordingWindow) -> DiskSeriesBuilder {
+        DiskSeriesBuilder {
             window: *window,
             clock: RowClock::default(),
             columns: Vec::new(),
@@ -52,7 +54,7 @@ impl Filling {
     }
 
     /// Takes what was found of the disk.
-    pub(super) fn push(&mut self, found: &Found<'_>) {
+    pub(super) fn push(&mut self, found: &CounterRow<'_>) {
         let placed = self.clock.place(found);
         if placed.after_step {
             self.gap();
@@ -61,7 +63,7 @@ impl Filling {
         if !self.window.contains(at) || !self.window.contains(begin) {
             return;
         }
-        if found.what == What::Totals && self.was_reset(found) {
+        if found.what == CounterSemantics::Totals && self.was_reset(found) {
             self.gap();
         }
         let mut is_later = true;
@@ -73,13 +75,13 @@ impl Filling {
             });
             let column = &mut self.columns[place];
             // Twice what a model may have: a column may be on a finer grid than the model's.
-            if column.into.held() > 2 * Envelope::CELLS_MAX {
+            if column.into.held() > 2 * ModelEnvelope::CELLS_MAX {
                 continue;
             }
             is_later &= match (metric.is_counter(), found.what) {
                 (false, _) => column.sample(at, value * unit),
-                (true, What::Totals) => column.total(at, *value, *unit),
-                (true, What::Rates { .. }) => column.rate((begin, at), value * unit),
+                (true, CounterSemantics::Totals) => column.total(at, *value, *unit),
+                (true, CounterSemantics::Rates { .. }) => column.rate((begin, at), value * unit),
             };
         }
         self.out_of_order += u64::from(!is_later);
@@ -87,7 +89,7 @@ impl Filling {
 
     /// Whether the machine was started again before this row: a counter that hardly ever wraps went
     /// down, and so none of the others tells a difference, not even one that rose.
-    fn was_reset(&self, found: &Found<'_>) -> bool {
+    fn was_reset(&self, found: &CounterRow<'_>) -> bool {
         let went_down = |metric: DiskMetric, value: f64| {
             let column = self.columns.iter().find(|c| c.metric == metric);
             column.is_some_and(|column| value < column.total)
@@ -120,7 +122,7 @@ impl Filling {
             ));
         }
         let columns = self.columns.into_iter().map(|column| column.into.finish());
-        let mut columns: Vec<Column> = columns
+        let mut columns: Vec<MetricSeries> = columns
             .filter(|column| !column.intervals.is_empty() || !column.samples.is_empty())
             .collect();
         columns.sort_by_key(|column| column.metric);
@@ -169,14 +171,14 @@ impl FillingColumn {
         }
         let rise = total - self.total;
         let (difference, verdict) = if self.after_gap {
-            (0.0, Verdict::Gap)
+            (0.0, IntervalVerdict::Gap)
         } else if rise >= 0.0 {
-            (rise * unit, Verdict::Kept)
+            (rise * unit, IntervalVerdict::Kept)
         } else {
             let wrapped = (self.total < WRAPS_AT).then_some((rise + WRAPS_AT) * unit);
-            (0.0, Verdict::WentDown { as_wrap: wrapped })
+            (0.0, IntervalVerdict::WentDown { as_wrap: wrapped })
         };
-        self.into.interval(Interval {
+        self.into.interval(CounterInterval {
             from_unix_ns: self.at_unix_ns,
             to_unix_ns: at,
             difference,
@@ -193,11 +195,11 @@ impl FillingColumn {
             if hole <= CLOCK_STEP_NS.min(at.saturating_sub(from)) && !self.after_gap {
                 begin = last;
             } else if hole > 0 {
-                self.into.interval(Interval {
+                self.into.interval(CounterInterval {
                     from_unix_ns: last,
                     to_unix_ns: from,
                     difference: 0.0,
-                    verdict: Verdict::Gap,
+                    verdict: IntervalVerdict::Gap,
                 });
                 self.last = Some(from);
             }
@@ -206,11 +208,11 @@ impl FillingColumn {
         if at <= begin {
             return false;
         }
-        self.into.interval(Interval {
+        self.into.interval(CounterInterval {
             from_unix_ns: begin,
             to_unix_ns: at,
             difference: per_s * (at - begin) as f64 / 1e9,
-            verdict: Verdict::Kept,
+            verdict: IntervalVerdict::Kept,
         });
         self.last = Some(at);
         self.after_gap = false;
@@ -224,15 +226,15 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn filled(what: &[(u64, What, f64)]) -> Vec<(u64, u64, f64, bool)> {
-        let window = Window {
+    fn filled(what: &[(u64, CounterSemantics, f64)]) -> Vec<(u64, u64, f64, bool)> {
+        let window = RecordingWindow {
             from_unix_ns: 0,
             to_unix_ns: u64::MAX,
         };
-        let mut filling = Filling::new(&window);
+        let mut filling = DiskSeriesBuilder::new(&window);
         for (at_s, what, value) in what {
             let values = [(DiskMetric::ReadTime, *value, 0.001)];
-            filling.push(&Found {
+            filling.push(&CounterRow {
                 disk: b"sda",
                 at_unix_ns: at_s * S,
                 what: *what,
@@ -256,21 +258,21 @@ mod tests {
     #[test]
     fn totals_become_differences_and_one_that_wrapped_is_told() {
         let found = filled(&[
-            (10, What::Totals, 1_000.0),
-            (11, What::Totals, 3_000.0),
-            (11, What::Totals, 3_000.0),
-            (13, What::Totals, 500.0),
+            (10, CounterSemantics::Totals, 1_000.0),
+            (11, CounterSemantics::Totals, 3_000.0),
+            (11, CounterSemantics::Totals, 3_000.0),
+            (13, CounterSemantics::Totals, 500.0),
         ]);
         assert_eq!(found, [(10, 11, 2.0, true), (11, 13, 0.0, false)]);
     }
 
     #[test]
     fn a_machine_started_again_resets_all_its_counters_also_those_that_rose() {
-        let window = Window {
+        let window = RecordingWindow {
             from_unix_ns: 0,
             to_unix_ns: u64::MAX,
         };
-        let mut filling = Filling::new(&window);
+        let mut filling = DiskSeriesBuilder::new(&window);
         let rows = [[900.0, 9e6, 10.0], [950.0, 9.5e6, 11.0], [20.0, 1e5, 500.0]];
         for (at_s, [reads, bytes, flushes]) in (1..).zip(rows) {
             let values = [
@@ -278,22 +280,26 @@ mod tests {
                 (DiskMetric::ReadBytes, bytes, 1.0),
                 (DiskMetric::Flushes, flushes, 1.0),
             ];
-            filling.push(&Found {
+            filling.push(&CounterRow {
                 disk: b"sda",
                 at_unix_ns: at_s * S,
-                what: What::Totals,
+                what: CounterSemantics::Totals,
                 values: &values,
             });
         }
         for column in filling.finish("sda", &[]).columns {
-            let kept: Vec<bool> = column.intervals.iter().map(Interval::is_kept).collect();
+            let kept: Vec<bool> = column
+                .intervals
+                .iter()
+                .map(CounterInterval::is_kept)
+                .collect();
             assert_eq!(kept, [true, false], "{:?}", column.metric);
         }
     }
 
     #[test]
     fn rates_are_laid_end_to_end_and_holes_are_gaps() {
-        let rates = |from_s: u64| What::Rates {
+        let rates = |from_s: u64| CounterSemantics::Rates {
             from_unix_ns: from_s * S,
         };
         let found = filled(&[

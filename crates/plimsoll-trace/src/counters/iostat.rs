@@ -10,19 +10,19 @@
 
 use plimsoll_core::units::Nanos;
 
-use super::meaning::{Figures, Meaning, human, of_sysstat};
-use super::reports::Reports;
-use super::{Format, Give, Told};
+use super::meaning::{ColumnMeaning, DiskRowValues, human, of_sysstat};
+use super::reports::IostatReports;
+use super::{CounterFormat, CounterScanSummary, Give};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::Scope;
+use crate::input::RecordingInput;
+use crate::recording::RecordingScope;
 use crate::text::{lines, words};
 
 /// Recognised by a header of disks, whatever stands before it.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "iostat text",
     resolution: Nanos::SECOND,
-    scope: Scope::Device,
+    scope: RecordingScope::Device,
     is: |head| lines(head).any(|line| IostatHeader::of(line).is_some()),
     scan,
 };
@@ -34,7 +34,7 @@ const ROUNDED: &str =
 #[derive(Debug, Clone, PartialEq)]
 struct IostatHeader {
     /// Without that of the disk.
-    columns: Vec<Option<Meaning>>,
+    columns: Vec<Option<ColumnMeaning>>,
     is_disk_last: bool,
 }
 
@@ -49,7 +49,7 @@ impl IostatHeader {
         }
         let of = |word: &[u8]| of_sysstat(str::from_utf8(word).ok()?);
         let before = is_disk_last.then_some(first);
-        let columns: Vec<Option<Meaning>> = before.into_iter().chain(words).map(of).collect();
+        let columns: Vec<Option<ColumnMeaning>> = before.into_iter().chain(words).map(of).collect();
         let knows = columns.iter().any(Option::is_some);
         knows.then_some(IostatHeader {
             columns,
@@ -57,7 +57,7 @@ impl IostatHeader {
         })
     }
 
-    fn row<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], Figures)> {
+    fn row<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], DiskRowValues)> {
         let mut words = words(line);
         let disk = match self.is_disk_last {
             true => words.next_back()?,
@@ -76,7 +76,7 @@ impl IostatHeader {
 /// Where the reading stands.
 #[derive(Debug, Default)]
 struct IostatText {
-    reports: Reports,
+    reports: IostatReports,
     header: Option<IostatHeader>,
     /// Headers of this report so far.
     seen: Vec<IostatHeader>,
@@ -84,7 +84,11 @@ struct IostatText {
     time: Option<u64>,
 }
 
-fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
+fn scan(
+    input: &mut RecordingInput,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), TraceError> {
     let mut text = IostatText::default();
     while let Some((offset, line)) = input.line()? {
         if let Some(start) = start_of(line) {
@@ -126,7 +130,7 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
 
 impl IostatText {
     /// A header begins a report, unless it has other columns of the same one.
-    fn header(&mut self, header: IostatHeader, told: &mut Told, give: &mut Give<'_>) {
+    fn header(&mut self, header: IostatHeader, told: &mut CounterScanSummary, give: &mut Give<'_>) {
         if header.is_disk_last {
             told.warn_once(ROUNDED);
         }
@@ -151,7 +155,7 @@ fn start_of(line: &[u8]) -> Option<&[u8]> {
     line.ends_with(b" CPU)").then(|| &line[at..])
 }
 
-fn host(line: &[u8], told: &mut Told, reports: &mut Reports) {
+fn host(line: &[u8], told: &mut CounterScanSummary, reports: &mut IostatReports) {
     let mut words = words(line);
     if let Some(name) = words.nth(2) {
         let name = String::from_utf8_lossy(name);

@@ -10,19 +10,19 @@
 
 use plimsoll_core::units::Nanos;
 
-use super::meaning::{Figures, number, of_sysstat};
-use super::reports::{Reports, per_second};
-use super::{Format, Give, Told};
+use super::meaning::{DiskRowValues, number, of_sysstat};
+use super::reports::{IostatReports, per_second};
+use super::{CounterFormat, CounterScanSummary, Give};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::Scope;
+use crate::input::RecordingInput;
+use crate::recording::RecordingScope;
 use crate::targets::TARGETS_MAX;
 
 /// Recognised by its outermost key.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "sysstat JSON (iostat -x -o JSON, sadf -j)",
     resolution: Nanos::SECOND,
-    scope: Scope::Device,
+    scope: RecordingScope::Device,
     is: |head| {
         let text = head.trim_ascii_start();
         let inner = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
@@ -37,7 +37,7 @@ const DEPTH_MAX: u32 = 64;
 
 /// A part of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
+enum JsonToken<'a> {
     Open,
     Close,
     Colon,
@@ -51,14 +51,14 @@ enum Token<'a> {
 }
 
 /// The first token of a text, and the rest.
-fn token(text: &[u8]) -> Option<(Token<'_>, &[u8])> {
+fn token(text: &[u8]) -> Option<(JsonToken<'_>, &[u8])> {
     let text = text.trim_ascii_start();
     let (first, rest) = text.split_first()?;
     Some(match first {
-        b'{' | b'[' => (Token::Open, rest),
-        b'}' | b']' => (Token::Close, rest),
-        b':' => (Token::Colon, rest),
-        b',' => (Token::Comma, rest),
+        b'{' | b'[' => (JsonToken::Open, rest),
+        b'}' | b']' => (JsonToken::Close, rest),
+        b':' => (JsonToken::Colon, rest),
+        b',' => (JsonToken::Comma, rest),
         b'"' => {
             let mut is_escaped = false;
             let end = rest.iter().position(|byte| {
@@ -67,8 +67,8 @@ fn token(text: &[u8]) -> Option<(Token<'_>, &[u8])> {
                 is_end
             });
             match end {
-                Some(end) => (Token::Text(&rest[..end]), &rest[end + 1..]),
-                None => (Token::Wrong, &[][..]),
+                Some(end) => (JsonToken::Text(&rest[..end]), &rest[end + 1..]),
+                None => (JsonToken::Wrong, &[][..]),
             }
         }
         _ => {
@@ -78,8 +78,8 @@ fn token(text: &[u8]) -> Option<(Token<'_>, &[u8])> {
                 .position(|byte| !is_plain(byte))
                 .unwrap_or(text.len());
             match end {
-                0 => (Token::Wrong, rest),
-                _ => (Token::Plain(&text[..end]), &text[end..]),
+                0 => (JsonToken::Wrong, rest),
+                _ => (JsonToken::Plain(&text[..end]), &text[end..]),
             }
         }
     })
@@ -92,7 +92,7 @@ struct JsonState {
     /// The text that was met last, which is a key if a colon follows.
     last: Vec<u8>,
     key: Option<Vec<u8>>,
-    reports: Reports,
+    reports: IostatReports,
     /// Of iostat's file, or of sadf's report.
     date: Vec<u8>,
     time: Vec<u8>,
@@ -104,21 +104,25 @@ struct JsonState {
     list: Option<u32>,
     /// Of the disk whose object is open.
     name: Vec<u8>,
-    row: Figures,
+    row: DiskRowValues,
     /// Of the open report.
-    disks: Vec<(Vec<u8>, Figures)>,
+    disks: Vec<(Vec<u8>, DiskRowValues)>,
     is_sadf: bool,
     has_disks: bool,
 }
 
-fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
+fn scan(
+    input: &mut RecordingInput,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), TraceError> {
     let mut state = JsonState::default();
     'lines: while let Some((offset, line)) = input.wide_line()? {
         let mut rest = line;
         while let Some((token, behind)) = token(rest) {
             let place = offset + (line.len() - rest.len()) as u64;
             rest = behind;
-            if token == Token::Wrong || state.depth > DEPTH_MAX {
+            if token == JsonToken::Wrong || state.depth > DEPTH_MAX {
                 let what = "here the JSON is broken, or cut off";
                 told.damage = Some(input.damage(place, what));
                 break 'lines;
@@ -139,33 +143,33 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
 }
 
 impl JsonState {
-    fn take(&mut self, token: Token<'_>, told: &mut Told, give: &mut Give<'_>) {
+    fn take(&mut self, token: JsonToken<'_>, told: &mut CounterScanSummary, give: &mut Give<'_>) {
         match token {
-            Token::Open => {
+            JsonToken::Open => {
                 self.depth += 1;
                 if self.key.take().as_deref() == Some(b"disk") {
                     self.list = Some(self.depth);
                 }
             }
-            Token::Close => self.close(told, give),
-            Token::Colon => {
+            JsonToken::Close => self.close(told, give),
+            JsonToken::Colon => {
                 let key = std::mem::take(&mut self.last);
                 if key == b"sysstat" {
                     self.restart(give);
                 }
                 self.key = Some(key);
             }
-            Token::Comma => self.key = None,
-            Token::Text(text) => match self.key.take() {
+            JsonToken::Comma => self.key = None,
+            JsonToken::Text(text) => match self.key.take() {
                 Some(key) => self.text(&key, text, told),
                 None => self.last = text.into(),
             },
-            Token::Plain(text) => {
+            JsonToken::Plain(text) => {
                 if let Some(key) = self.key.take() {
                     self.plain(&key, text);
                 }
             }
-            Token::Wrong => {}
+            JsonToken::Wrong => {}
         }
     }
 
@@ -181,7 +185,7 @@ impl JsonState {
         };
     }
 
-    fn close(&mut self, told: &mut Told, give: &mut Give<'_>) {
+    fn close(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
         match self.list {
             // The object of a disk stands in the list, the list in the object of the report.
             Some(list) if self.depth == list + 1 => {
@@ -202,7 +206,7 @@ impl JsonState {
         self.list.is_some_and(|list| self.depth == list + 1)
     }
 
-    fn text(&mut self, key: &[u8], text: &[u8], told: &mut Told) {
+    fn text(&mut self, key: &[u8], text: &[u8], told: &mut CounterScanSummary) {
         let plain = || String::from_utf8_lossy(text).into_owned();
         match key {
             b"nodename" => told.host = plain(),
@@ -232,7 +236,7 @@ impl JsonState {
     }
 
     /// A report with disks is at its end.
-    fn report(&mut self, told: &mut Told, give: &mut Give<'_>) {
+    fn report(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
         self.list = None;
         let zone: &[u8] = if self.is_utc { b"UTC" } else { b"" };
         let (time, stamp) = (
@@ -263,9 +267,9 @@ impl JsonState {
 
 /// A report of sadf says how long it is.
 fn sadf(
-    disks: &[(Vec<u8>, Figures)],
+    disks: &[(Vec<u8>, DiskRowValues)],
     (at, interval_s): (Option<u64>, Option<f64>),
-    told: &mut Told,
+    told: &mut CounterScanSummary,
     give: &mut Give<'_>,
 ) {
     let interval_ns = interval_s.map(|s| Nanos::from_secs_f64(s).0);

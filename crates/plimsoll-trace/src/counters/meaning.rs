@@ -9,7 +9,7 @@ use DiskMetric::{
 
 /// What a column is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Meaning {
+pub(super) enum ColumnMeaning {
     /// Per second, in this many base units.
     Rate(DiskMetric, f64),
     /// The mean time of each of these operations in this many seconds; the counter of their time
@@ -18,7 +18,7 @@ pub(super) enum Meaning {
     /// Seen at the instant of the row.
     Sample(DiskMetric),
 }
-use Meaning::{Each, Rate, Sample};
+use ColumnMeaning::{Each, Rate, Sample};
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
@@ -27,10 +27,10 @@ const PERCENT: f64 = 0.01;
 const MILLI: f64 = 0.001;
 
 /// What one line says of one disk.
-pub(super) type Figures = Vec<(Meaning, f64)>;
+pub(super) type DiskRowValues = Vec<(ColumnMeaning, f64)>;
 
 /// A column of iostat or sadf, of any version since 9, as text or JSON. Source: their manual pages.
-pub(super) fn of_sysstat(name: &str) -> Option<Meaning> {
+pub(super) fn of_sysstat(name: &str) -> Option<ColumnMeaning> {
     Some(match name {
         "r/s" => Rate(Reads, 1.0),
         "w/s" => Rate(Writes, 1.0),
@@ -58,7 +58,7 @@ pub(super) fn of_sysstat(name: &str) -> Option<Meaning> {
 
 /// Counters of Windows and of esxtop by their English names. Source: the programs' own descriptions of
 /// the counters.
-const PDH: [(&str, Meaning); 26] = [
+const PDH: [(&str, ColumnMeaning); 26] = [
     ("Disk Reads/sec", Rate(Reads, 1.0)),
     ("Reads/sec", Rate(Reads, 1.0)),
     ("Disk Writes/sec", Rate(Writes, 1.0)),
@@ -94,7 +94,7 @@ const PDH: [(&str, Meaning); 26] = [
 ];
 
 /// A counter of Windows or of esxtop; case does not matter in their names.
-pub(super) fn of_pdh(name: &str) -> Option<Meaning> {
+pub(super) fn of_pdh(name: &str) -> Option<ColumnMeaning> {
     let name = name.trim();
     let known = PDH
         .iter()
@@ -104,7 +104,7 @@ pub(super) fn of_pdh(name: &str) -> Option<Meaning> {
 
 /// The rates per second, and the samples, of one disk. Of two columns that tell the same the first
 /// counts. What is told for each operation is told only if the operations are.
-pub(super) fn rates(row: &[(Meaning, f64)], into: &mut Vec<(DiskMetric, f64)>) {
+pub(super) fn rates(row: &[(ColumnMeaning, f64)], into: &mut Vec<(DiskMetric, f64)>) {
     into.clear();
     let add = |into: &mut Vec<(DiskMetric, f64)>, metric, value: f64| {
         if value.is_finite() && value >= 0.0 && !into.iter().any(|(known, _)| *known == metric) {
@@ -135,7 +135,7 @@ pub(super) fn rates(row: &[(Meaning, f64)], into: &mut Vec<(DiskMetric, f64)>) {
 }
 
 /// A number as iostat prints it for people: `26.0k`, `17.1%`; of bytes in the unit of its column.
-pub(super) fn human(text: &[u8], column: Option<Meaning>) -> Option<f64> {
+pub(super) fn human(text: &[u8], column: Option<ColumnMeaning>) -> Option<f64> {
     let (last, rest) = text.split_last()?;
     let bytes = match last {
         b'%' => return number(rest),

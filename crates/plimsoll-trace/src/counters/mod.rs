@@ -26,34 +26,37 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_core::profile::{Layer, Made};
+use plimsoll_core::profile::{DeviceComposition, DeviceKind};
 use plimsoll_core::units::Nanos;
 
-use crate::error::{Damage, TraceError};
-use crate::input::{Input, WrongLines};
-use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
+use crate::error::{RecordingDamage, TraceError};
+use crate::input::{RecordingInput, WrongLines};
+use crate::recording::{
+    CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
+    TraceOrder,
+};
 use crate::series::{DiskMetric, DiskSeries};
-use crate::targets::Targets;
-use crate::window::{Times, Window};
+use crate::targets::DeviceNameTable;
+use crate::window::{RecordingTimes, RecordingWindow};
 use clock::{DateEvidence, DateOrder};
-use filling::Filling;
+use filling::DiskSeriesBuilder;
 use row_clock::RowClock;
 
 /// A format that can be told from its first bytes.
-struct Format {
+struct CounterFormat {
     /// As it is listed to people.
     name: &'static str,
     /// The finest difference of two times it can tell.
     resolution: Nanos,
-    scope: Scope,
+    scope: RecordingScope,
     /// Whether a file that begins so is one.
     is: fn(head: &[u8]) -> bool,
     /// Reads all of it, and gives what it finds away.
-    scan: fn(&mut Input, &mut Told, &mut Give<'_>) -> Result<(), TraceError>,
+    scan: fn(&mut RecordingInput, &mut CounterScanSummary, &mut Give<'_>) -> Result<(), TraceError>,
 }
 
 /// All of them; they are so different that their order does not matter.
-const FORMATS: &[Format] = &[
+const FORMATS: &[CounterFormat] = &[
     diskstats::FORMAT,
     iostat::FORMAT,
     json::FORMAT,
@@ -63,7 +66,7 @@ const FORMATS: &[Format] = &[
 
 /// How the values of a row are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum CounterSemantics {
     /// Counters, as they stood at the instant.
     Totals,
     /// Per second since an instant.
@@ -72,28 +75,28 @@ enum What {
 
 /// What a row says of one disk.
 #[derive(Debug, Clone, Copy)]
-struct Found<'a> {
+struct CounterRow<'a> {
     disk: &'a [u8],
     at_unix_ns: u64,
-    what: What,
+    what: CounterSemantics,
     /// Figure, value, base units of one.
     values: &'a [(DiskMetric, f64, f64)],
 }
 
 /// What a scan finds.
-enum Event<'a> {
+enum CounterScanEvent<'a> {
     /// Figures of a disk.
-    Row(Found<'a>),
+    Row(CounterRow<'a>),
     /// The recording was interrupted.
     Gap,
 }
 
 /// Where a scan gives what it finds.
-type Give<'g> = dyn FnMut(Event<'_>) + 'g;
+type Give<'g> = dyn FnMut(CounterScanEvent<'_>) + 'g;
 
 /// What a scan says of the recording as a whole.
 #[derive(Debug, Default)]
-struct Told {
+struct CounterScanSummary {
     host: String,
     /// The zone of its people as Posix writes it; empty for UTC.
     zone: String,
@@ -103,16 +106,16 @@ struct Told {
     lacks_date: bool,
     dates: DateEvidence,
     /// What devices are made of, where more than their names tells it.
-    layers: BTreeMap<String, Layer>,
-    damage: Option<Damage>,
+    layers: BTreeMap<String, DeviceKind>,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
     wrong: WrongLines,
 }
 
-impl Told {
+impl CounterScanSummary {
     /// For a scan in which dates have this order.
-    fn with(order: Option<DateOrder>) -> Told {
-        let mut told = Told::default();
+    fn with(order: Option<DateOrder>) -> CounterScanSummary {
+        let mut told = CounterScanSummary::default();
         told.dates.order = order;
         told
     }
@@ -142,21 +145,21 @@ impl Told {
 
 /// Where a recording lies.
 #[derive(Debug, Clone)]
-enum Source {
+enum CounterFileContent {
     Path(PathBuf),
     Bytes(Arc<[u8]>),
 }
 
 /// A file of counters.
 pub struct CounterFile {
-    about: About,
-    times: Times,
-    source: Source,
-    format: &'static Format,
+    about: RecordingInfo,
+    times: RecordingTimes,
+    source: CounterFileContent,
+    format: &'static CounterFormat,
     order: Option<DateOrder>,
-    layers: BTreeMap<String, Layer>,
+    layers: BTreeMap<String, DeviceKind>,
     disks: Vec<String>,
-    damage: Option<Damage>,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
 }
 
@@ -171,16 +174,16 @@ impl std::fmt::Debug for CounterFile {
 
 /// What the first pass collects.
 #[derive(Debug, Default)]
-struct Survey {
-    disks: Targets,
+struct CounterSurvey {
+    disks: DeviceNameTable,
     /// Of each disk.
     clocks: Vec<RowClock>,
-    span: Option<Window>,
+    span: Option<RecordingWindow>,
     metrics: Vec<DiskMetric>,
 }
 
-impl Survey {
-    fn push(&mut self, found: &Found<'_>) {
+impl CounterSurvey {
+    fn push(&mut self, found: &CounterRow<'_>) {
         let Some(place) = self.disks.place(found.disk) else {
             return;
         };
@@ -189,7 +192,7 @@ impl Survey {
             self.clocks.resize(place + 1, RowClock::default());
         }
         let placed = self.clocks[place].place(found);
-        let span = self.span.get_or_insert(Window {
+        let span = self.span.get_or_insert(RecordingWindow {
             from_unix_ns: placed.from_unix_ns,
             to_unix_ns: placed.at_unix_ns,
         });
@@ -202,9 +205,15 @@ impl Survey {
         }
     }
 
-    fn carries(&self, format: &Format) -> Carries {
+    fn carries(&self, format: &CounterFormat) -> RecordingCapabilities {
         let has = |metrics: &[DiskMetric]| metrics.iter().any(|m| self.metrics.contains(m));
-        let mean = |is: bool| if is { Detail::Mean } else { Detail::Absent };
+        let mean = |is: bool| {
+            if is {
+                RecordingDetail::Mean
+            } else {
+                RecordingDetail::Absent
+            }
+        };
         let ops = [DiskMetric::Reads, DiskMetric::Writes, DiskMetric::Ops];
         let times = [
             DiskMetric::ReadTime,
@@ -212,7 +221,7 @@ impl Survey {
             DiskMetric::TotalTime,
         ];
         let sampled = [DiskMetric::QueueLength, DiskMetric::InFlight];
-        Carries {
+        RecordingCapabilities {
             arrivals: mean(has(&ops)),
             resolution: format.resolution,
             direction: has(&[DiskMetric::Reads]),
@@ -220,18 +229,18 @@ impl Survey {
             offsets: false,
             service: mean(has(&times)),
             queue: match has(&[DiskMetric::QueueTime]) {
-                true => Detail::Mean,
-                false if has(&sampled) => Detail::Sampled,
-                false => Detail::Absent,
+                true => RecordingDetail::Mean,
+                false if has(&sampled) => RecordingDetail::Sampled,
+                false => RecordingDetail::Absent,
             },
-            order: Order::Started,
+            order: TraceOrder::Started,
             scope: format.scope,
         }
     }
 }
 
 /// Whether a file is of counters, by its first bytes.
-pub(crate) fn is_one(input: &Input) -> bool {
+pub(crate) fn is_one(input: &RecordingInput) -> bool {
     format(input).is_some()
 }
 
@@ -240,7 +249,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.name)
 }
 
-fn format(input: &Input) -> Option<&'static Format> {
+fn format(input: &RecordingInput) -> Option<&'static CounterFormat> {
     FORMATS.iter().find(|format| (format.is)(input.head()))
 }
 
@@ -250,7 +259,10 @@ impl CounterFile {
     /// # Errors
     /// When the file cannot be read, is of no known format, or has no figures of disks.
     pub fn open(path: &Path) -> Result<CounterFile, TraceError> {
-        Self::survey(path.display().to_string(), Source::Path(path.into()))
+        Self::survey(
+            path.display().to_string(),
+            CounterFileContent::Path(path.into()),
+        )
     }
 
     /// A file that is in memory. For tests and fuzzing.
@@ -258,10 +270,10 @@ impl CounterFile {
     /// # Errors
     /// As [`CounterFile::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<CounterFile, TraceError> {
-        Self::survey(name.into(), Source::Bytes(bytes.into()))
+        Self::survey(name.into(), CounterFileContent::Bytes(bytes.into()))
     }
 
-    fn survey(name: String, source: Source) -> Result<CounterFile, TraceError> {
+    fn survey(name: String, source: CounterFileContent) -> Result<CounterFile, TraceError> {
         let input = source.input(&name)?;
         let Some(format) = format(&input) else {
             return Err(crate::resembling::unknown(
@@ -270,21 +282,21 @@ impl CounterFile {
                 names().collect(),
             ));
         };
-        let (mut told, mut survey) = Survey::of(format, &source, &name, None)?;
+        let (mut told, mut survey) = CounterSurvey::of(format, &source, &name, None)?;
         let order = told.dates.order().map_err(|()| TraceError::Format {
             file: name.clone(),
             offset: 0,
             what: TWO_ORDERS.into(),
         })?;
         if order.is_some() {
-            (told, survey) = Survey::of(format, &source, &name, order)?;
+            (told, survey) = CounterSurvey::of(format, &source, &name, order)?;
         }
         let understood = told.wrong.finish(&name, survey.span.is_none());
         let mut warnings = told.warnings;
         let (Some(span), Ok(left_out)) = (survey.span, &understood) else {
             // What the format says is missing tells more than that nothing was found.
             return Err(match (told.damage, warnings.pop(), understood) {
-                (Some(Damage { file, offset, what }), ..) => {
+                (Some(RecordingDamage { file, offset, what }), ..) => {
                     TraceError::Format { file, offset, what }
                 }
                 (None, None, Err(error)) => error,
@@ -307,7 +319,7 @@ impl CounterFile {
         } else {
             &told.zone
         };
-        let (times, warning) = Times::new(&name, zone, span);
+        let (times, warning) = RecordingTimes::new(&name, zone, span);
         warnings.extend(warning);
         let times = match told.lacks_date {
             true => times.without_date(),
@@ -315,7 +327,7 @@ impl CounterFile {
         };
         warnings.extend(survey.steps(&name, &times)?);
         Ok(CounterFile {
-            about: About {
+            about: RecordingInfo {
                 name,
                 format: format.name.into(),
                 host: told.host,
@@ -338,17 +350,17 @@ const TWO_ORDERS: &str = "in some of its dates the day stands first, in others t
 const OPEN_ORDER: &str = "its dates do not tell whether the day or the month stands first; with \
                           strokes (11/12/26) the month is taken to, else the day";
 
-impl Survey {
+impl CounterSurvey {
     /// The first pass.
     fn of(
-        format: &Format,
-        source: &Source,
+        format: &CounterFormat,
+        source: &CounterFileContent,
         name: &str,
         order: Option<DateOrder>,
-    ) -> Result<(Told, Survey), TraceError> {
-        let (mut told, mut survey) = (Told::with(order), Survey::default());
+    ) -> Result<(CounterScanSummary, CounterSurvey), TraceError> {
+        let (mut told, mut survey) = (CounterScanSummary::with(order), CounterSurvey::default());
         (format.scan)(&mut source.input(name)?, &mut told, &mut |event| {
-            if let Event::Row(found) = event {
+            if let CounterScanEvent::Row(found) = event {
                 survey.push(&found);
             }
         })?;
@@ -359,7 +371,7 @@ impl Survey {
     ///
     /// # Errors
     /// When times go back so often that there is no clock.
-    fn steps(&self, name: &str, times: &Times) -> Result<Option<String>, TraceError> {
+    fn steps(&self, name: &str, times: &RecordingTimes) -> Result<Option<String>, TraceError> {
         let most = self.clocks.iter().max_by_key(|clock| clock.steps());
         let Some((clock, (at, back))) = most.and_then(|clock| Some((clock, clock.first_step()?)))
         else {
@@ -388,24 +400,24 @@ impl Survey {
     }
 }
 
-impl Source {
-    fn input(&self, name: &str) -> Result<Input, TraceError> {
+impl CounterFileContent {
+    fn input(&self, name: &str) -> Result<RecordingInput, TraceError> {
         match self {
-            Source::Path(path) => Input::open(path),
-            Source::Bytes(bytes) => {
+            CounterFileContent::Path(path) => RecordingInput::open(path),
+            CounterFileContent::Bytes(bytes) => {
                 let bytes = std::io::Cursor::new(Arc::clone(bytes));
-                Input::new(name.into(), Box::new(bytes))
+                RecordingInput::new(name.into(), Box::new(bytes))
             }
         }
     }
 }
 
-impl Counters for CounterFile {
-    fn about(&self) -> &About {
+impl CounterSource for CounterFile {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
-    fn times(&self) -> &Times {
+    fn times(&self) -> &RecordingTimes {
         &self.times
     }
 
@@ -413,11 +425,11 @@ impl Counters for CounterFile {
         self.disks.clone()
     }
 
-    fn made(&self, disk: &str) -> Option<Made> {
-        self.layers.get(disk).copied().map(Made::of)
+    fn made(&self, disk: &str) -> Option<DeviceComposition> {
+        self.layers.get(disk).copied().map(DeviceComposition::of)
     }
 
-    fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError> {
+    fn series(&self, disk: &str, window: &RecordingWindow) -> Result<DiskSeries, TraceError> {
         if !self.disks.iter().any(|known| known == disk) {
             return Err(TraceError::NoDisk {
                 disk: disk.into(),
@@ -428,18 +440,25 @@ impl Counters for CounterFile {
         Ok(self.several(&[disk.into()], window)?.swap_remove(0))
     }
 
-    fn several(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+    fn several(
+        &self,
+        disks: &[String],
+        window: &RecordingWindow,
+    ) -> Result<Vec<DiskSeries>, TraceError> {
         let mut input = self.source.input(&self.about.name)?;
         let places: BTreeMap<&str, usize> = disks.iter().map(String::as_str).zip(0..).collect();
-        let mut fillings: Vec<Filling> = disks.iter().map(|_| Filling::new(window)).collect();
-        let mut told = Told::with(self.order);
+        let mut fillings: Vec<DiskSeriesBuilder> = disks
+            .iter()
+            .map(|_| DiskSeriesBuilder::new(window))
+            .collect();
+        let mut told = CounterScanSummary::with(self.order);
         (self.format.scan)(&mut input, &mut told, &mut |event| match event {
-            Event::Row(found) => {
+            CounterScanEvent::Row(found) => {
                 if let Some(place) = places.get(&*String::from_utf8_lossy(found.disk)) {
                     fillings[*place].push(&found);
                 }
             }
-            Event::Gap => fillings.iter_mut().for_each(Filling::gap),
+            CounterScanEvent::Gap => fillings.iter_mut().for_each(DiskSeriesBuilder::gap),
         })?;
         let filled = disks.iter().zip(fillings).map(|(disk, filling)| {
             let mut series = filling.finish(disk, &self.warnings);
@@ -449,7 +468,7 @@ impl Counters for CounterFile {
         Ok(filled.collect())
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 

@@ -12,20 +12,20 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::units::Nanos;
 
-use super::meaning::{Figures, Meaning, number, of_pdh};
+use super::meaning::{ColumnMeaning, DiskRowValues, number, of_pdh};
 use super::reports::per_second;
-use super::{Event, Format, Give, Told};
+use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::Scope;
+use crate::input::RecordingInput;
+use crate::recording::RecordingScope;
 use crate::text::first_line;
-use plimsoll_core::profile::Layer;
+use plimsoll_core::profile::DeviceKind;
 
 /// Recognised by how its first column begins.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "perfmon or esxtop CSV (PDH 4.0)",
     resolution: Nanos(1_000_000),
-    scope: Scope::Device,
+    scope: RecordingScope::Device,
     is: |head| first_line(head).is_some_and(is_header),
     scan,
 };
@@ -33,13 +33,13 @@ pub(super) const FORMAT: Format = Format {
 const NO_DISKS: &str = "it has no column of a disk by its English name, such as \
                         \\\\HOST\\PhysicalDisk(0 C:)\\Disk Reads/sec";
 /// Objects whose instances are disks, and what these are beside disks of another object.
-const OBJECTS: [(&str, Layer); 6] = [
-    ("PhysicalDisk", Layer::Disk),
-    ("LogicalDisk", Layer::Volume),
-    ("Physical Disk SCSI Device", Layer::Disk),
-    ("Physical Disk", Layer::Path),
-    ("Physical Disk Path", Layer::Path),
-    ("Virtual Disk", Layer::VirtualDisk),
+const OBJECTS: [(&str, DeviceKind); 6] = [
+    ("PhysicalDisk", DeviceKind::Disk),
+    ("LogicalDisk", DeviceKind::Volume),
+    ("Physical Disk SCSI Device", DeviceKind::Disk),
+    ("Physical Disk", DeviceKind::Path),
+    ("Physical Disk Path", DeviceKind::Path),
+    ("Virtual Disk", DeviceKind::VirtualDisk),
 ];
 
 /// Whether a line names the columns of such a file.
@@ -60,12 +60,12 @@ fn separator(header: &[u8]) -> u8 {
 
 /// The columns that are wanted.
 #[derive(Debug, Default)]
-struct Header {
+struct PdhHeader {
     separator: u8,
     columns: usize,
     disks: Vec<String>,
     /// Column, disk, meaning; by column.
-    wanted: Vec<(usize, usize, Meaning)>,
+    wanted: Vec<(usize, usize, ColumnMeaning)>,
     /// From the file's clock to UTC.
     west_s: i64,
 }
@@ -95,11 +95,11 @@ fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-impl Header {
-    fn of(line: &[u8], told: &mut Told) -> Header {
-        let mut header = Header {
+impl PdhHeader {
+    fn of(line: &[u8], told: &mut CounterScanSummary) -> PdhHeader {
+        let mut header = PdhHeader {
             separator: separator(line),
-            ..Header::default()
+            ..PdhHeader::default()
         };
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (place, cell) in cells(line, header.separator).enumerate() {
@@ -121,7 +121,7 @@ impl Header {
             } else {
                 format!("{host}:{disk}")
             };
-            if layer != Layer::Disk {
+            if layer != DeviceKind::Disk {
                 told.layers.insert(name.clone(), layer);
             }
             let next = header.disks.len();
@@ -136,7 +136,7 @@ impl Header {
     }
 
     /// The figures of a line by disk.
-    fn row(&self, line: &[u8]) -> Option<Vec<Figures>> {
+    fn row(&self, line: &[u8]) -> Option<Vec<DiskRowValues>> {
         let mut rows = vec![Vec::new(); self.disks.len()];
         let mut wanted = self.wanted.iter().peekable();
         let mut columns = 0;
@@ -153,7 +153,7 @@ impl Header {
 }
 
 /// Host, disk, its layer and the meaning of `\\host\object(instance)\counter`.
-fn column(path: &str) -> Option<(&str, &str, Layer, Meaning)> {
+fn column(path: &str) -> Option<(&str, &str, DeviceKind, ColumnMeaning)> {
     let (host, path) = path.trim().strip_prefix("\\\\")?.split_once('\\')?;
     // Instances hold brackets and slashes themselves.
     let (object, counter) = path.rsplit_once(")\\")?;
@@ -183,8 +183,12 @@ fn posix_zone(west_s: i64) -> String {
     format!("LOG{sign}{}:{:02}", s / 3600, s / 60 % 60)
 }
 
-fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
-    let mut header = Header::default();
+fn scan(
+    input: &mut RecordingInput,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), TraceError> {
+    let mut header = PdhHeader::default();
     let mut from = None;
     while let Some((offset, line)) = input.wide_line()? {
         if line.trim_ascii().is_empty() {
@@ -192,9 +196,9 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
         }
         // Logs may stand one behind the other.
         if is_header(line) {
-            header = Header::of(line, told);
+            header = PdhHeader::of(line, told);
             from = None;
-            give(Event::Gap);
+            give(CounterScanEvent::Gap);
             continue;
         }
         let time = cells(line, header.separator).next().unwrap_or(b"");

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::meaning::{Figures, rates};
-use super::{Event, Found, Give, Told, What};
+use super::meaning::{DiskRowValues, rates};
+use super::{CounterRow, CounterScanEvent, CounterScanSummary, CounterSemantics, Give};
 use crate::series::DiskMetric;
 use crate::targets::TARGETS_MAX;
 
@@ -19,7 +19,7 @@ const IDLE: &str = "reports leave out disks that did nothing (iostat -z); they c
 
 /// Reports between two starts of iostat.
 #[derive(Debug, Default)]
-pub(super) struct Reports {
+pub(super) struct IostatReports {
     /// When the report before this one was made.
     from: Option<u64>,
     now: Option<u64>,
@@ -39,14 +39,19 @@ pub(super) struct Reports {
 struct ReportedDisk {
     name: Vec<u8>,
     /// Its columns, of this report or the last that had it.
-    row: Figures,
+    row: DiskRowValues,
     /// Whether this report has it.
     is_here: bool,
 }
 
-impl Reports {
+impl IostatReports {
     /// A report begins, made at this time if it tells.
-    pub(super) fn begin(&mut self, at: Option<u64>, told: &mut Told, give: &mut Give<'_>) {
+    pub(super) fn begin(
+        &mut self,
+        at: Option<u64>,
+        told: &mut CounterScanSummary,
+        give: &mut Give<'_>,
+    ) {
         self.give(give);
         self.from = self.now;
         self.now = at.or_else(|| {
@@ -58,7 +63,7 @@ impl Reports {
     }
 
     /// What this report says of a disk, or a part of that.
-    pub(super) fn row(&mut self, name: &[u8], row: Figures) {
+    pub(super) fn row(&mut self, name: &[u8], row: DiskRowValues) {
         let place = match self.places.get(name) {
             Some(place) => *place,
             None if self.disks.len() >= TARGETS_MAX => return,
@@ -94,17 +99,17 @@ impl Reports {
     pub(super) fn restart(&mut self, give: &mut Give<'_>) {
         self.give(give);
         if self.now.is_some() {
-            give(Event::Gap);
+            give(CounterScanEvent::Gap);
         }
-        *self = Reports {
+        *self = IostatReports {
             has_some: self.has_some,
             leaves_out: self.leaves_out,
-            ..Reports::default()
+            ..IostatReports::default()
         };
     }
 
     /// There are no more.
-    pub(super) fn finish(&mut self, told: &mut Told, give: &mut Give<'_>) {
+    pub(super) fn finish(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
         let is_any = self.now.is_some();
         self.give(give);
         if is_any && !self.has_some {
@@ -132,7 +137,7 @@ impl Reports {
         }
         if self.is_spoilt {
             // The time of who was not understood is unknown; others go on where they ended.
-            give(Event::Gap);
+            give(CounterScanEvent::Gap);
         }
         (self.is_whole, self.is_spoilt) = (false, false);
     }
@@ -142,7 +147,7 @@ impl Reports {
 pub(super) fn per_second(
     disk: &[u8],
     (from_unix_ns, at_unix_ns): (u64, u64),
-    row: &Figures,
+    row: &DiskRowValues,
     give: &mut Give<'_>,
 ) {
     let mut found = Vec::new();
@@ -151,10 +156,10 @@ pub(super) fn per_second(
         .into_iter()
         .map(|(metric, value)| (metric, value, 1.0))
         .collect();
-    give(Event::Row(Found {
+    give(CounterScanEvent::Row(CounterRow {
         disk,
         at_unix_ns,
-        what: What::Rates { from_unix_ns },
+        what: CounterSemantics::Rates { from_unix_ns },
         values: &values,
     }));
 }

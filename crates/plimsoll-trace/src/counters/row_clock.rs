@@ -5,7 +5,7 @@
 //! step rows are placed later by as much, so that an interval stays an interval, with a gap as long
 //! as one at the step.
 
-use super::{Found, What};
+use super::{CounterRow, CounterSemantics};
 
 /// Steps of one disk that are always believed.
 const STEPS_MIN: u64 = 8;
@@ -36,10 +36,12 @@ pub(super) struct PlacedRow {
 }
 
 impl RowClock {
-    pub(super) fn place(&mut self, found: &Found<'_>) -> PlacedRow {
+    pub(super) fn place(&mut self, found: &CounterRow<'_>) -> PlacedRow {
         let own = match found.what {
-            What::Totals => 0,
-            What::Rates { from_unix_ns } => found.at_unix_ns.saturating_sub(from_unix_ns),
+            CounterSemantics::Totals => 0,
+            CounterSemantics::Rates { from_unix_ns } => {
+                found.at_unix_ns.saturating_sub(from_unix_ns)
+            }
         };
         self.rows += 1;
         let mut at = found.at_unix_ns.saturating_add(self.shift);
@@ -86,10 +88,10 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn places(rows: &[(u64, What)]) -> (Vec<(u64, u64, bool)>, RowClock) {
+    fn places(rows: &[(u64, CounterSemantics)]) -> (Vec<(u64, u64, bool)>, RowClock) {
         let mut clock = RowClock::default();
-        let place = |(at_s, what): &(u64, What)| {
-            let placed = clock.place(&Found {
+        let place = |(at_s, what): &(u64, CounterSemantics)| {
+            let placed = clock.place(&CounterRow {
                 disk: b"sda",
                 at_unix_ns: at_s * S,
                 what: *what,
@@ -105,7 +107,7 @@ mod tests {
     fn a_clock_that_is_set_back_leaves_intervals_as_long_as_they_were() {
         let rate = |at_s| {
             let from_unix_ns = (at_s - 2) * S;
-            (at_s, What::Rates { from_unix_ns })
+            (at_s, CounterSemantics::Rates { from_unix_ns })
         };
         let (found, clock) = places(&[rate(7_200), rate(7_202), rate(3_604), rate(3_606)]);
         let expect = [
@@ -116,7 +118,7 @@ mod tests {
         ];
         assert_eq!(found, expect);
         assert_eq!(clock.first_step(), Some((7_202 * S, 3_598 * S)));
-        let total = |at_s| (at_s, What::Totals);
+        let total = |at_s| (at_s, CounterSemantics::Totals);
         let (found, clock) = places(&[total(50), total(60), total(20), total(30)]);
         assert_eq!(found[2..], [(70, 70, true), (80, 80, false)]);
         assert!(!clock.is_none());
@@ -124,7 +126,9 @@ mod tests {
 
     #[test]
     fn rows_in_no_order_have_no_clock() {
-        let rows: Vec<_> = (0..60).map(|i| (100 + i * 37 % 60, What::Totals)).collect();
+        let rows: Vec<_> = (0..60)
+            .map(|i| (100 + i * 37 % 60, CounterSemantics::Totals))
+            .collect();
         assert!(places(&rows).1.is_none());
     }
 }

@@ -9,18 +9,18 @@
 
 use plimsoll_core::units::Nanos;
 
-use super::meaning::{Figures, Meaning, number, of_sysstat};
+use super::meaning::{ColumnMeaning, DiskRowValues, number, of_sysstat};
 use super::reports::per_second;
-use super::{Event, Format, Give, Told};
+use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::Scope;
+use crate::input::RecordingInput;
+use crate::recording::RecordingScope;
 
 /// Recognised by its first columns.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "sadf -d text",
     resolution: Nanos::SECOND,
-    scope: Scope::Device,
+    scope: RecordingScope::Device,
     is: |head| head.starts_with(HEADER),
     scan,
 };
@@ -33,7 +33,11 @@ const SEVERAL: &str = "it has figures of several kinds on one line (sadf -h), wh
 const AGAIN: &[u8] = b"[...]";
 const RESTART: &[u8] = b"LINUX-RESTART";
 
-fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
+fn scan(
+    input: &mut RecordingInput,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), TraceError> {
     // `None` while lines are not of disks.
     let mut header: Option<SadfHeader> = None;
     let mut has_disks = false;
@@ -51,7 +55,7 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
         }
         let is_restart = line.windows(RESTART.len()).any(|part| part == RESTART);
         if is_restart {
-            give(Event::Gap);
+            give(CounterScanEvent::Gap);
         }
         let Some(header) = header.as_ref().filter(|_| !line.is_empty() && !is_restart) else {
             continue;
@@ -77,7 +81,7 @@ struct SadfHeader {
     /// Columns between the time and the disk.
     before: usize,
     /// Meanings of the columns behind the disk.
-    columns: Vec<Option<Meaning>>,
+    columns: Vec<Option<ColumnMeaning>>,
     /// Whether disk and columns come again for each disk.
     is_again: bool,
 }
@@ -109,7 +113,12 @@ impl SadfHeader {
         }))
     }
 
-    fn row(&self, line: &[u8], told: &mut Told, give: &mut Give<'_>) -> Result<(), &'static str> {
+    fn row(
+        &self,
+        line: &[u8],
+        told: &mut CounterScanSummary,
+        give: &mut Give<'_>,
+    ) -> Result<(), &'static str> {
         const TOO_FEW: &str = "it has too few columns";
         let mut parts = line.split(|byte| *byte == b';');
         let mut next = || parts.next().ok_or(TOO_FEW);
@@ -141,7 +150,7 @@ impl SadfHeader {
     fn figures<'a>(
         &self,
         parts: &mut impl Iterator<Item = &'a [u8]>,
-    ) -> Result<Figures, &'static str> {
+    ) -> Result<DiskRowValues, &'static str> {
         let mut row = Vec::new();
         for meaning in &self.columns {
             let value = parts.next().ok_or("it has too few columns")?;

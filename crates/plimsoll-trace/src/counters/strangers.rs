@@ -3,8 +3,8 @@
 
 use super::tests::{IOSTAT, IOSTAT_JSON, PERFMON, SADF_JSON, open, series, sums};
 use super::*;
-use crate::input::Input;
-use crate::series::Verdict;
+use crate::input::RecordingInput;
+use crate::series::IntervalVerdict;
 use DiskMetric::{Active, Flushes, Ops, ReadBytes, Reads, Writes};
 use std::fmt::Write as _;
 
@@ -194,7 +194,10 @@ fn an_interval_a_hundred_times_its_neighbours_is_load_in_no_format() {
     assert_eq!(kept(&perfmon, "0 C: D:", Reads), (3_800, 38, 1));
     let found = series(&open(&totals), "sda");
     let long = found.column(Reads).unwrap().intervals.iter();
-    assert_eq!(long.filter(|i| i.verdict == Verdict::Long).count(), 1);
+    assert_eq!(
+        long.filter(|i| i.verdict == IntervalVerdict::Long).count(),
+        1
+    );
 }
 
 #[test]
@@ -312,7 +315,7 @@ fn totals_of_esxtop_and_volumes_of_windows_are_known_by_their_objects() {
         "\"(PDH-CSV 4.0) (UTC)(0)\"{columns}\n\"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\"\n\"11/21/2026 00:15:34\",\"1\",\"1\",\"1\",\"1\"\n"
     );
     let file = open(&text);
-    let disks = crate::Choices::of(&file);
+    let disks = crate::DeviceChoices::of(&file);
     assert_eq!(disks.disks, ["naa.6000"]);
     assert_eq!(disks.set_aside.len(), 3);
 }
@@ -361,7 +364,7 @@ fn loops_over_diskstats_tell_times_in_other_ways() {
 
 #[test]
 fn what_is_no_recording_gets_the_hint_of_what_it_is_close_to() {
-    let input = Input::new("f".into(), Box::new(&b"\x96\xd5\x75\x21"[..])).unwrap();
+    let input = RecordingInput::new("f".into(), Box::new(&b"\x96\xd5\x75\x21"[..])).unwrap();
     assert!(!is_one(&input));
     let error = CounterFile::from_bytes("f", b"\x96\xd5\x75\x21".to_vec()).unwrap_err();
     assert!(error.to_string().contains("sadf -j FILE"), "{error}");

@@ -5,7 +5,7 @@ use plimsoll_core::rng::{Rng, Seed};
 
 use super::*;
 use crate::requests::{is_one as is_requests, mutate};
-use crate::series::{Interval, Verdict};
+use crate::series::{CounterInterval, IntervalVerdict};
 
 pub(super) const DISKSTATS: &str = "1795220132.5\n   \
 8 0 sda 100 0 2000 50 10 0 160 5 0 40 55 1 0 8 2 3 4\n   \
@@ -104,7 +104,7 @@ pub(super) fn series(file: &CounterFile, disk: &str) -> DiskSeries {
 /// Figures that were kept of a disk, as sums over the whole recording.
 pub(super) fn sums(text: &str, disk: &str) -> Vec<(DiskMetric, f64)> {
     let columns = series(&open(text), disk).columns;
-    let sum = |c: &crate::series::Column| {
+    let sum = |c: &crate::series::MetricSeries| {
         let total: f64 = c.intervals.iter().map(|i| i.difference).sum();
         (c.metric, (total * 1e6).round() / 1e6)
     };
@@ -123,14 +123,14 @@ use DiskMetric::{
 #[test]
 fn every_fixture_is_of_exactly_its_own_format() {
     for (name, text) in ALL {
-        let is = |format: &&Format| (format.is)(text.as_bytes());
+        let is = |format: &&CounterFormat| (format.is)(text.as_bytes());
         let found: Vec<_> = FORMATS
             .iter()
             .filter(is)
             .map(|format| format.name)
             .collect();
         assert_eq!(found, [name]);
-        let input = Input::new("f".into(), Box::new(text.as_bytes())).unwrap();
+        let input = RecordingInput::new("f".into(), Box::new(text.as_bytes())).unwrap();
         assert!(!is_requests(&input), "{name}");
         assert_eq!(open(text).about().format, name);
     }
@@ -148,7 +148,7 @@ fn diskstats_are_totals_and_one_that_goes_down_is_dropped() {
     assert!((reads[0].difference - 200.0).abs() < 1e-9 && reads[0].is_kept());
     assert!(matches!(
         reads[1].verdict,
-        Verdict::WentDown { as_wrap: Some(_) }
+        IntervalVerdict::WentDown { as_wrap: Some(_) }
     ));
     let queue = &series.column(DiskMetric::InFlight).unwrap().samples;
     assert_eq!(queue.len(), 3);
@@ -172,7 +172,7 @@ fn diskstats_are_totals_and_one_that_goes_down_is_dropped() {
         );
     }
     let carries = file.about().carries;
-    assert!(carries.direction && carries.queue == Detail::Mean);
+    assert!(carries.direction && carries.queue == RecordingDetail::Mean);
     let old = sums(DISKSTATS_ROWS, "sda");
     assert_eq!(old[0], (Reads, 200.0));
     assert!(!old.iter().any(|(metric, _)| *metric == Discards));
@@ -245,7 +245,7 @@ fn sadf_does_not_tell_reads_from_writes_and_a_restart_is_a_gap() {
     let file = open(SADF);
     assert!(!file.about().carries.direction);
     let ops = series(&file, "sda").column(Ops).unwrap().intervals.clone();
-    let kept: Vec<bool> = ops.iter().map(Interval::is_kept).collect();
+    let kept: Vec<bool> = ops.iter().map(CounterInterval::is_kept).collect();
     assert_eq!(kept, [true, false, true]);
     assert_eq!(file.disks(), ["sda"]);
 }
@@ -343,9 +343,10 @@ fn read_all(name: &str, bytes: Vec<u8>) {
             // A hole between two rates is an interval, too.
             let figures = column.intervals.len() / 2 + column.samples.len();
             assert!(figures <= length, "{name}");
-            let in_order = |pair: &[Interval]| pair[0].to_unix_ns <= pair[1].from_unix_ns;
+            let in_order = |pair: &[CounterInterval]| pair[0].to_unix_ns <= pair[1].from_unix_ns;
             assert!(column.intervals.windows(2).all(in_order), "{name}");
-            let is_sound = |i: &Interval| i.from_unix_ns < i.to_unix_ns && i.difference.is_finite();
+            let is_sound =
+                |i: &CounterInterval| i.from_unix_ns < i.to_unix_ns && i.difference.is_finite();
             assert!(column.intervals.iter().all(is_sound), "{name}");
         }
     }

@@ -3,40 +3,40 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::model::Envelope;
+use plimsoll_core::model::ModelEnvelope;
 
-use super::log::Number;
-use super::meta::Follower;
-use super::metrics::Family;
-use super::part::{Part, Said, Sample, Slot};
-use super::{Archive, Device};
+use super::log::PcpNumber;
+use super::meta::PcpInstanceCursor;
+use super::metrics::PcpDeviceKind;
+use super::part::{PcpArchivePart, PcpMetricSlot, PcpSample, PcpVolumeEvent};
+use super::{PcpArchive, PcpDevice};
 use crate::error::TraceError;
-use crate::recording::Counters;
+use crate::recording::CounterSource;
 use crate::series::{
-    Column, DiskAverages, DiskMetric, DiskSeries, GapJudge, Interval, PointSample, Take, Tally,
-    Verdict,
+    CounterInterval, DiskAverages, DiskMetric, DiskSeries, GapJudge, IntervalVerdict,
+    MetricAccumulator, MetricSeries, MetricSink, PointSample,
 };
-use crate::window::Window;
+use crate::window::RecordingWindow;
 
 /// A figure of a disk while it is being read: as a column, or only its averages.
 #[derive(Debug)]
-struct Filling<T> {
+struct PcpMetricBuilder<T> {
     metric: DiskMetric,
     into: GapJudge<T>,
-    last: Option<Last>,
+    last: Option<PcpLastSample>,
     out_of_order: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct PcpLastSample {
     at_unix_ns: u64,
-    value: Number,
-    from: Origin,
+    value: PcpNumber,
+    from: PcpSampleOrigin,
 }
 
 /// What must be the same of two samples that are to be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Origin {
+struct PcpSampleOrigin {
     /// How often the recording was interrupted before.
     marks: u64,
     slot: u16,
@@ -44,9 +44,9 @@ struct Origin {
 }
 
 /// The figures of one disk in the order of [`DiskMetric::ALL`]; empty before the first sample.
-type Filled<T> = Vec<Option<Filling<T>>>;
+type Filled<T> = Vec<Option<PcpMetricBuilder<T>>>;
 
-impl Archive {
+impl PcpArchive {
     /// Everything recorded of `disk` inside `window` (both ends included).
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Archive {
     pub(super) fn disk_series(
         &self,
         disk: &str,
-        window: &Window,
+        window: &RecordingWindow,
     ) -> Result<DiskSeries, TraceError> {
         let disks = self.disks();
         let Some(place) = disks.iter().position(|known| known == disk) else {
@@ -76,7 +76,7 @@ impl Archive {
     pub(super) fn collect(
         &self,
         disks: &[String],
-        window: &Window,
+        window: &RecordingWindow,
     ) -> Result<Vec<DiskSeries>, TraceError> {
         let series = disks.iter().zip(self.fill(disks, window)?);
         Ok(series
@@ -87,13 +87,15 @@ impl Archive {
     /// The averages of each of `disks` inside `window`, read in one pass.
     ///
     /// # Errors
-    /// As [`Archive::collect`].
+    /// As [`PcpArchive::collect`].
     pub(super) fn average(
         &self,
         disks: &[String],
-        window: &Window,
+        window: &RecordingWindow,
     ) -> Result<Vec<DiskAverages>, TraceError> {
-        let tallies = disks.iter().zip(self.fill::<Tally>(disks, window)?);
+        let tallies = disks
+            .iter()
+            .zip(self.fill::<MetricAccumulator>(disks, window)?);
         let averages = tallies.map(|(disk, filled)| DiskAverages {
             disk: disk.clone(),
             figures: (filled.into_iter().flatten())
@@ -103,18 +105,18 @@ impl Archive {
         Ok(averages.collect())
     }
 
-    fn fill<T: Take>(
+    fn fill<T: MetricSink>(
         &self,
         disks: &[String],
-        window: &Window,
+        window: &RecordingWindow,
     ) -> Result<Vec<Filled<T>>, TraceError> {
         let mut filled: Vec<Filled<T>> = disks.iter().map(|_| Vec::new()).collect();
         let mut marks = 0;
         for part in &self.parts {
             let mut naming = Naming::of(part, &self.devices, disks);
             part.tell(&mut |said| match said {
-                Said::Mark => marks += 1,
-                Said::Value(sample) if window.contains(sample.at_unix_ns) => {
+                PcpVolumeEvent::Mark => marks += 1,
+                PcpVolumeEvent::Value(sample) if window.contains(sample.at_unix_ns) => {
                     let slot = &part.slots[usize::from(sample.slot)];
                     if let Some(disk) = naming.disk_of(&sample) {
                         let filled = &mut filled[disk];
@@ -122,17 +124,18 @@ impl Archive {
                             filled.resize_with(DiskMetric::ALL.len(), || None);
                         }
                         let filling = &mut filled[slot.metric.place()];
-                        let filling = filling.get_or_insert_with(|| Filling::of(slot.metric));
+                        let filling =
+                            filling.get_or_insert_with(|| PcpMetricBuilder::of(slot.metric));
                         filling.push(slot, &sample, marks);
                     }
                 }
-                Said::Value(_) => {}
+                PcpVolumeEvent::Value(_) => {}
             })?;
         }
         Ok(filled)
     }
 
-    fn series_of(&self, disk: &str, filled: Filled<Column>) -> DiskSeries {
+    fn series_of(&self, disk: &str, filled: Filled<MetricSeries>) -> DiskSeries {
         let mut warnings = self.warnings.clone();
         for fresh in filled.iter().flatten().filter(|f| f.out_of_order > 0) {
             warnings.push(format!(
@@ -157,19 +160,19 @@ impl Archive {
 /// Which disk an instance is when.
 struct Naming<'a> {
     /// Domains: their instances over time, and the place of each of their names among the disks.
-    domains: Vec<(Follower<'a>, Vec<Option<usize>>)>,
+    domains: Vec<(PcpInstanceCursor<'a>, Vec<Option<usize>>)>,
     /// The place of the domain of each slot.
     of_slots: Vec<Option<usize>>,
 }
 
 impl<'a> Naming<'a> {
-    fn of(part: &'a Part, devices: &[Device], disks: &[String]) -> Self {
+    fn of(part: &'a PcpArchivePart, devices: &[PcpDevice], disks: &[String]) -> Self {
         let wanted: BTreeMap<&str, usize> = disks.iter().map(String::as_str).zip(0..).collect();
         let places = devices.iter().filter_map(|device| {
             let place = wanted.get(&*device.shown)?;
             Some(((Some(device.family), &*device.name), *place))
         });
-        let places: BTreeMap<(Option<Family>, &str), usize> = places.collect();
+        let places: BTreeMap<(Option<PcpDeviceKind>, &str), usize> = places.collect();
         let (ids, domains): (Vec<u32>, Vec<_>) = part
             .catalog
             .domains()
@@ -180,14 +183,14 @@ impl<'a> Naming<'a> {
                 (id, (domain.follow(), disks.collect()))
             })
             .unzip();
-        let place = |slot: &Slot| ids.iter().position(|id| *id == slot.description.domain);
+        let place = |slot: &PcpMetricSlot| ids.iter().position(|id| *id == slot.description.domain);
         Naming {
             domains,
             of_slots: part.slots.iter().map(place).collect(),
         }
     }
 
-    fn disk_of(&mut self, sample: &Sample) -> Option<usize> {
+    fn disk_of(&mut self, sample: &PcpSample) -> Option<usize> {
         let domain = self.of_slots[usize::from(sample.slot)]?;
         let (follower, disks) = &mut self.domains[domain];
         let name = follower.name_at(sample.at_unix_ns, sample.instance)?;
@@ -195,9 +198,9 @@ impl<'a> Naming<'a> {
     }
 }
 
-impl<T: Take> Filling<T> {
+impl<T: MetricSink> PcpMetricBuilder<T> {
     fn of(metric: DiskMetric) -> Self {
-        Filling {
+        PcpMetricBuilder {
             metric,
             into: GapJudge::of(metric),
             last: None,
@@ -205,11 +208,11 @@ impl<T: Take> Filling<T> {
         }
     }
 
-    fn push(&mut self, slot: &Slot, sample: &Sample, marks: u64) {
-        let now = Last {
+    fn push(&mut self, slot: &PcpMetricSlot, sample: &PcpSample, marks: u64) {
+        let now = PcpLastSample {
             at_unix_ns: sample.at_unix_ns,
             value: sample.value,
-            from: Origin {
+            from: PcpSampleOrigin {
                 marks,
                 slot: sample.slot,
                 instance: sample.instance,
@@ -223,7 +226,7 @@ impl<T: Take> Filling<T> {
             return;
         }
         // Twice what a model may have: a column may be on a finer grid than the model's.
-        if self.into.held() > 2 * Envelope::CELLS_MAX {
+        if self.into.held() > 2 * ModelEnvelope::CELLS_MAX {
             return;
         }
         let gap = self.last.is_some_and(|last| last.from != now.from);
@@ -235,11 +238,11 @@ impl<T: Take> Filling<T> {
             });
         } else if let Some(last) = self.last {
             let (difference, verdict) = if gap {
-                (0.0, Verdict::Gap)
+                (0.0, IntervalVerdict::Gap)
             } else {
                 difference(slot, last.value, now.value)
             };
-            self.into.interval(Interval {
+            self.into.interval(CounterInterval {
                 from_unix_ns: last.at_unix_ns,
                 to_unix_ns: now.at_unix_ns,
                 difference,
@@ -250,24 +253,24 @@ impl<T: Take> Filling<T> {
     }
 }
 
-fn difference(slot: &Slot, before: Number, after: Number) -> (f64, Verdict) {
+fn difference(slot: &PcpMetricSlot, before: PcpNumber, after: PcpNumber) -> (f64, IntervalVerdict) {
     let rise = match (before, after) {
-        (Number::Whole(a), Number::Whole(b)) if b >= a => Some((b - a) as f64),
-        (Number::Whole(_), Number::Whole(_)) => None,
+        (PcpNumber::Whole(a), PcpNumber::Whole(b)) if b >= a => Some((b - a) as f64),
+        (PcpNumber::Whole(_), PcpNumber::Whole(_)) => None,
         (a, b) => {
             let rise = b.real() - a.real();
             (rise >= 0.0 && rise.is_finite()).then_some(rise)
         }
     };
     if let Some(rise) = rise {
-        return (rise * slot.factor, Verdict::Kept);
+        return (rise * slot.factor, IntervalVerdict::Kept);
     }
     let wrapped = match (before, after, slot.description.kind.wraps_at()) {
-        (Number::Whole(a), Number::Whole(b), Some(modulus)) => {
+        (PcpNumber::Whole(a), PcpNumber::Whole(b), Some(modulus)) => {
             let rise = (modulus + u128::from(b)).saturating_sub(u128::from(a));
             Some(rise as f64 * slot.factor)
         }
         _ => None,
     };
-    (0.0, Verdict::WentDown { as_wrap: wrapped })
+    (0.0, IntervalVerdict::WentDown { as_wrap: wrapped })
 }

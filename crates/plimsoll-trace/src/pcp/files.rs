@@ -9,9 +9,9 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::frames::Frames;
+use super::frames::PcpFrameReader;
 use super::index::IndexEnd;
-use super::label::Version;
+use super::label::PcpVersion;
 use crate::compressed;
 use crate::error::TraceError;
 
@@ -21,41 +21,46 @@ pub(super) const COMPRESSED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", 
 
 /// A file of an archive.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct PcpFile {
     /// What it is called in messages.
     pub(super) name: String,
-    content: Content,
+    content: PcpFileContent,
 }
 
 #[derive(Debug, Clone)]
-enum Content {
+enum PcpFileContent {
     OnDisk(PathBuf),
     InMemory(Arc<[u8]>),
 }
 
-impl Source {
+impl PcpFile {
     fn on_disk(path: PathBuf) -> Self {
-        Source {
+        PcpFile {
             name: path.display().to_string(),
-            content: Content::OnDisk(path),
+            content: PcpFileContent::OnDisk(path),
         }
     }
 
     /// A file whose bytes are at hand.
     pub(super) fn in_memory(name: String, bytes: Vec<u8>) -> Self {
-        Source {
+        PcpFile {
             name,
-            content: Content::InMemory(bytes.into()),
+            content: PcpFileContent::InMemory(bytes.into()),
         }
     }
 
     /// Opens the file at its front.
-    pub(super) fn open(&self) -> Result<Frames, TraceError> {
+    pub(super) fn open(&self) -> Result<PcpFrameReader, TraceError> {
         let input = match &self.content {
-            Content::OnDisk(path) => fs::File::open(path).and_then(compressed::opened),
-            Content::InMemory(bytes) => compressed::decompressed(Cursor::new(Arc::clone(bytes))),
+            PcpFileContent::OnDisk(path) => fs::File::open(path).and_then(compressed::opened),
+            PcpFileContent::InMemory(bytes) => {
+                compressed::decompressed(Cursor::new(Arc::clone(bytes)))
+            }
         };
-        Ok(Frames::new(&self.name, input.map_err(|e| self.failed(e))?))
+        Ok(PcpFrameReader::new(
+            &self.name,
+            input.map_err(|e| self.failed(e))?,
+        ))
     }
 
     fn failed(&self, source: io::Error) -> TraceError {
@@ -68,31 +73,35 @@ impl Source {
 
 /// The files of one archive.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct PcpArchiveFiles {
     /// The archive's base name.
     pub(super) base: String,
-    pub(super) meta: Source,
+    pub(super) meta: PcpFile,
     /// Ascending by volume number.
-    pub(super) volumes: Vec<(u32, Source)>,
+    pub(super) volumes: Vec<(u32, PcpFile)>,
     index: Option<PathBuf>,
 }
 
-impl Files {
+impl PcpArchiveFiles {
     /// Finds the archive of which `path` is the base name or one of the files.
-    pub(super) fn find(path: &Path) -> Result<Files, TraceError> {
+    pub(super) fn find(path: &Path) -> Result<PcpArchiveFiles, TraceError> {
         let (base, meta) = base_of(path)?;
         let volumes = volumes_of(&base)?;
-        Ok(Files {
+        Ok(PcpArchiveFiles {
             base: base.display().to_string(),
-            meta: Source::on_disk(meta),
+            meta: PcpFile::on_disk(meta),
             volumes,
             index: plain_or_compressed(&with_suffix(&base, "index")),
         })
     }
 
     /// Files whose bytes are at hand.
-    pub(super) fn in_memory(base: String, meta: Source, volumes: Vec<(u32, Source)>) -> Files {
-        Files {
+    pub(super) fn in_memory(
+        base: String,
+        meta: PcpFile,
+        volumes: Vec<(u32, PcpFile)>,
+    ) -> PcpArchiveFiles {
+        PcpArchiveFiles {
             base,
             meta,
             volumes,
@@ -101,7 +110,7 @@ impl Files {
     }
 
     /// The end of the index, where there is one that can be read.
-    pub(super) fn index_end(&self, version: Version) -> Option<IndexEnd> {
+    pub(super) fn index_end(&self, version: PcpVersion) -> Option<IndexEnd> {
         let file = fs::File::open(self.index.as_ref()?).ok()?;
         IndexEnd::read(compressed::opened(file).ok()?, version)
     }
@@ -157,7 +166,7 @@ fn plain_or_compressed(path: &Path) -> Option<PathBuf> {
     names.into_iter().find(|name| name.is_file())
 }
 
-fn volumes_of(base: &Path) -> Result<Vec<(u32, Source)>, TraceError> {
+fn volumes_of(base: &Path) -> Result<Vec<(u32, PcpFile)>, TraceError> {
     let folder = match base.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -187,7 +196,7 @@ fn volumes_of(base: &Path) -> Result<Vec<(u32, Source)>, TraceError> {
     numbers.dedup();
     let volumes = numbers.into_iter().filter_map(|number| {
         let path = plain_or_compressed(&with_suffix(base, &number.to_string()))?;
-        Some((number, Source::on_disk(path)))
+        Some((number, PcpFile::on_disk(path)))
     });
     Ok(volumes.collect())
 }

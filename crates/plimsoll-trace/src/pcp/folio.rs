@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::files::{COMPRESSED, Files};
+use super::files::{COMPRESSED, PcpArchiveFiles};
 use crate::error::TraceError;
 
 const MAGIC: &[u8] = b"PCPFolio";
@@ -18,8 +18,8 @@ const FOLIO_BYTES_MAX: u64 = 1 << 20;
 const ARCHIVES_MAX: usize = 4_000;
 
 /// The files of all archives that `path` names: an archive, a folio, or a folder.
-pub(super) fn find(path: &Path) -> Result<Vec<Files>, TraceError> {
-    let unknown = match Files::find(path) {
+pub(super) fn find(path: &Path) -> Result<Vec<PcpArchiveFiles>, TraceError> {
+    let unknown = match PcpArchiveFiles::find(path) {
         Err(unknown @ TraceError::NoArchive { .. }) => unknown,
         found => return Ok(vec![found?]),
     };
@@ -43,7 +43,10 @@ pub(super) fn find(path: &Path) -> Result<Vec<Files>, TraceError> {
             what: format!("it holds more than {ARCHIVES_MAX} archives; open fewer"),
         });
     }
-    bases.iter().map(|base| Files::find(base)).collect()
+    bases
+        .iter()
+        .map(|base| PcpArchiveFiles::find(base))
+        .collect()
 }
 
 /// The archives that the text of a folio names, as it writes them. `file` is for messages.

@@ -10,9 +10,9 @@ use std::mem;
 use std::ops::RangeInclusive;
 
 use super::bytes::{index, u32_at};
-use super::label::{LABEL_BYTES_MAX, Label};
-use crate::ahead::{Ahead, ROOM_BYTES};
-use crate::error::{Damage, TraceError};
+use super::label::{LABEL_BYTES_MAX, PcpLabel};
+use crate::ahead::{ROOM_BYTES, ReadAhead};
+use crate::error::{RecordingDamage, TraceError};
 
 /// Bytes asked of the stream at once: few of a short file, of a long one as many as fit into a
 /// processor's cache and make calls rare.
@@ -27,9 +27,9 @@ const ALONE_BYTES: usize = 1 << 20;
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// A file of an archive, being read from its front.
-pub(super) struct Frames {
+pub(super) struct PcpFrameReader {
     name: String,
-    input: Input,
+    input: PcpFrameSource,
     buffer: Vec<u8>,
     /// The part of the buffer that was read from the file and not given out yet.
     start: usize,
@@ -41,17 +41,17 @@ pub(super) struct Frames {
 }
 
 /// Who reads the file.
-enum Input {
+enum PcpFrameSource {
     /// Who asks, as long as it may be a short one.
     Short(Box<dyn Read + Send>),
     /// Who asks, to its end.
     Alone(Box<dyn Read + Send>),
-    Ahead(Ahead),
+    Ahead(ReadAhead),
 }
 
-impl fmt::Debug for Frames {
+impl fmt::Debug for PcpFrameReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("Frames");
+        let mut out = f.debug_struct("PcpFrameReader");
         out.field("name", &self.name).field("offset", &self.offset);
         out.finish_non_exhaustive()
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for Frames {
 
 /// A record as it lies in its file, framing included.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame<'a> {
+pub(super) struct PcpFrame<'a> {
     /// Name of the file.
     file: &'a str,
     /// Byte offset in the decompressed file.
@@ -67,14 +67,14 @@ pub(super) struct Frame<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-impl Frame<'_> {
+impl PcpFrame<'_> {
     /// What lies before the trailing length.
     pub(super) fn payload(&self) -> &[u8] {
         &self.bytes[..self.bytes.len() - 4]
     }
 
-    pub(super) fn damage(&self, what: impl Into<String>) -> Damage {
-        Damage {
+    pub(super) fn damage(&self, what: impl Into<String>) -> RecordingDamage {
+        RecordingDamage {
             file: self.file.into(),
             offset: self.offset,
             what: what.into(),
@@ -82,11 +82,11 @@ impl Frame<'_> {
     }
 }
 
-impl Frames {
+impl PcpFrameReader {
     pub(super) fn new(name: &str, input: Box<dyn Read + Send>) -> Self {
-        Frames {
+        PcpFrameReader {
             name: name.into(),
-            input: Input::Short(input),
+            input: PcpFrameSource::Short(input),
             buffer: Vec::new(),
             start: 0,
             end: 0,
@@ -96,9 +96,9 @@ impl Frames {
     }
 
     /// The label, which is the first record; the file then stands behind it.
-    pub(super) fn label(&mut self) -> Result<Label, TraceError> {
+    pub(super) fn label(&mut self) -> Result<PcpLabel, TraceError> {
         self.fill(LABEL_BYTES_MAX);
-        let label = Label::read(&self.name, &self.buffer[..self.end]);
+        let label = PcpLabel::read(&self.name, &self.buffer[..self.end]);
         // A file that could not be decompressed has no label for that reason, and for no other.
         if let (Err(_), Some(Err(why))) = (&label, &self.ended) {
             return Err(TraceError::Format {
@@ -115,7 +115,10 @@ impl Frames {
     /// The next record of at least `bytes_min` bytes: its length says the same before and after
     /// it. `None` at the end of the file and behind damage, since nothing there can be trusted to
     /// start where it seems to.
-    pub(super) fn next(&mut self, bytes_min: usize) -> Option<Result<Frame<'_>, Damage>> {
+    pub(super) fn next(
+        &mut self,
+        bytes_min: usize,
+    ) -> Option<Result<PcpFrame<'_>, RecordingDamage>> {
         self.fill(4);
         if self.start == self.end && !matches!(self.ended, Some(Err(_))) {
             return None;
@@ -124,14 +127,14 @@ impl Frames {
             Ok(length) => {
                 let (start, offset) = (self.start, self.offset);
                 self.skip(length);
-                Some(Ok(Frame {
+                Some(Ok(PcpFrame {
                     file: &self.name,
                     offset,
                     bytes: &self.buffer[start..start + length],
                 }))
             }
             Err(what) => {
-                let damage = Damage {
+                let damage = RecordingDamage {
                     file: self.name.clone(),
                     offset: self.offset,
                     what,
@@ -196,23 +199,23 @@ impl Frames {
             return true;
         }
         let read_before = usize::try_from(self.offset).unwrap_or(usize::MAX);
-        if read_before >= ALONE_BYTES && matches!(self.input, Input::Short(_)) {
+        if read_before >= ALONE_BYTES && matches!(self.input, PcpFrameSource::Short(_)) {
             self.hand_over();
         }
         match &mut self.input {
-            Input::Short(_) | Input::Alone(_) => self.read(wanted, read_before),
-            Input::Ahead(_) => self.take_pieces(wanted),
+            PcpFrameSource::Short(_) | PcpFrameSource::Alone(_) => self.read(wanted, read_before),
+            PcpFrameSource::Ahead(_) => self.take_pieces(wanted),
         }
         self.end - self.start >= wanted
     }
 
     /// Lets another thread read the rest.
     fn hand_over(&mut self) {
-        let nothing = Input::Alone(Box::new(io::empty()));
+        let nothing = PcpFrameSource::Alone(Box::new(io::empty()));
         self.input = match mem::replace(&mut self.input, nothing) {
-            Input::Short(source) => match Ahead::of(source) {
-                Ok(ahead) => Input::Ahead(ahead),
-                Err(source) => Input::Alone(source),
+            PcpFrameSource::Short(source) => match ReadAhead::of(source) {
+                Ok(ahead) => PcpFrameSource::Ahead(ahead),
+                Err(source) => PcpFrameSource::Alone(source),
             },
             other => other,
         };
@@ -221,7 +224,7 @@ impl Frames {
     /// Takes what was read ahead until `wanted` bytes are there. Only what is left of the piece
     /// before is moved.
     fn take_pieces(&mut self, wanted: usize) {
-        let Input::Ahead(ahead) = &mut self.input else {
+        let PcpFrameSource::Ahead(ahead) = &mut self.input else {
             return;
         };
         while self.end - self.start < wanted && self.ended.is_none() {
@@ -245,7 +248,7 @@ impl Frames {
 
     /// Reads until `wanted` bytes are there, and as much ahead as was read before.
     fn read(&mut self, wanted: usize, read_before: usize) {
-        let (Input::Short(input) | Input::Alone(input)) = &mut self.input else {
+        let (PcpFrameSource::Short(input) | PcpFrameSource::Alone(input)) = &mut self.input else {
             return;
         };
         self.buffer.copy_within(self.start..self.end, 0);
@@ -299,12 +302,12 @@ mod tests {
     }
 
     /// Place, length and content of each record, and of what is not one the reason.
-    fn told(bytes: &[u8], alone: bool) -> Vec<Result<(u64, usize, u8), Damage>> {
+    fn told(bytes: &[u8], alone: bool) -> Vec<Result<(u64, usize, u8), RecordingDamage>> {
         let source = Box::new(io::Cursor::new(bytes.to_vec()));
-        let mut frames = Frames::new("f", source);
+        let mut frames = PcpFrameReader::new("f", source);
         if alone {
             let source = Box::new(io::Cursor::new(bytes.to_vec()));
-            frames.input = Input::Alone(source);
+            frames.input = PcpFrameSource::Alone(source);
         }
         let mut told = Vec::new();
         while let Some(frame) = frames.next(8) {
@@ -355,7 +358,7 @@ mod tests {
     fn what_is_refused_to_the_other_thread_is_damage_behind_all_that_came() {
         let bytes = records((0..3_000).map(|_| 1_000));
         let source = Box::new(Refused(io::Cursor::new(bytes)));
-        let mut frames = Frames::new("f", source);
+        let mut frames = PcpFrameReader::new("f", source);
         for _ in 0..3_000 {
             frames.next(8).unwrap().unwrap();
         }

@@ -4,7 +4,7 @@
 //! Written from the layout in LOGARCHIVE(5), not from the reader, so that a mistake has to be made
 //! twice to go unnoticed.
 
-use super::Archive;
+use super::PcpArchive;
 use crate::error::TraceError;
 
 pub(crate) const DOMAIN: u32 = 0x0f00_0001;
@@ -22,7 +22,7 @@ pub(crate) const COUNTER: u32 = 1;
 pub(crate) const INSTANT: u32 = 3;
 
 /// A value set of a record.
-pub(crate) enum Values {
+pub(crate) enum PcpTestValues {
     /// {instance, word} pairs.
     InPlace(Vec<(u32, u32)>),
     /// {instance, 64-bit value} pairs, stored behind the sets.
@@ -33,7 +33,7 @@ pub(crate) enum Values {
 
 /// The files of an archive under construction.
 #[derive(Clone)]
-pub(crate) struct Handmade {
+pub(crate) struct PcpTestArchive {
     version: u32,
     pub(crate) meta: Vec<u8>,
     pub(crate) volumes: Vec<Vec<u8>>,
@@ -85,13 +85,13 @@ fn label(version: u32, volume: i32, zone: &str) -> Vec<u8> {
     framed(&payload)
 }
 
-impl Handmade {
+impl PcpTestArchive {
     pub(crate) fn new(zone: &str) -> Self {
         Self::of(2, zone)
     }
 
     pub(crate) fn of(version: u32, zone: &str) -> Self {
-        Handmade {
+        PcpTestArchive {
             version,
             meta: label(version, -1, zone),
             volumes: vec![label(version, 0, zone)],
@@ -160,7 +160,7 @@ impl Handmade {
         self.record(at_s, &[]);
     }
 
-    pub(crate) fn record(&mut self, at_s: u32, sets: &[(u32, Values)]) {
+    pub(crate) fn record(&mut self, at_s: u32, sets: &[(u32, PcpTestValues)]) {
         let mut payload = Vec::new();
         words(&mut payload, &stamp(self.version, at_s));
         words(&mut payload, &[u32::try_from(sets.len()).unwrap()]);
@@ -170,11 +170,11 @@ impl Handmade {
         let mut blocks = Vec::new();
         for (metric, values) in sets {
             match values {
-                Values::Error(code) => {
+                PcpTestValues::Error(code) => {
                     words(&mut payload, &[*metric]);
                     payload.extend(code.to_be_bytes());
                 }
-                Values::InPlace(pairs) => {
+                PcpTestValues::InPlace(pairs) => {
                     words(
                         &mut payload,
                         &[*metric, u32::try_from(pairs.len()).unwrap(), 0],
@@ -183,7 +183,7 @@ impl Handmade {
                         .iter()
                         .for_each(|(i, v)| words(&mut payload, &[*i, *v]));
                 }
-                Values::OutOfLine(pairs) => {
+                PcpTestValues::OutOfLine(pairs) => {
                     words(
                         &mut payload,
                         &[*metric, u32::try_from(pairs.len()).unwrap(), 1],
@@ -202,15 +202,15 @@ impl Handmade {
         self.volumes.last_mut().unwrap().extend(framed(&payload));
     }
 
-    pub(crate) fn open(&self) -> Result<Archive, TraceError> {
-        Archive::from_bytes("made", self.meta.clone(), self.volumes.clone())
+    pub(crate) fn open(&self) -> Result<PcpArchive, TraceError> {
+        PcpArchive::from_bytes("made", self.meta.clone(), self.volumes.clone())
     }
 }
 
-fn set_bytes(values: &Values) -> usize {
+fn set_bytes(values: &PcpTestValues) -> usize {
     match values {
-        Values::Error(_) => 8,
-        Values::InPlace(pairs) => 12 + 8 * pairs.len(),
-        Values::OutOfLine(pairs) => 12 + 8 * pairs.len(),
+        PcpTestValues::Error(_) => 8,
+        PcpTestValues::InPlace(pairs) => 12 + 8 * pairs.len(),
+        PcpTestValues::OutOfLine(pairs) => 12 + 8 * pairs.len(),
     }
 }

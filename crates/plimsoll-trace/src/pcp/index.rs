@@ -8,7 +8,7 @@
 use std::io::Read;
 
 use super::bytes::u32_at;
-use super::label::Version;
+use super::label::PcpVersion;
 
 /// Bytes of an index that are read at most: a day of seconds has less than 3 MiB.
 const INDEX_BYTES_MAX: u64 = 64 << 20;
@@ -22,13 +22,13 @@ pub(super) struct IndexEnd {
 
 impl IndexEnd {
     /// `None` of what is not whole, or holds no entry.
-    pub(super) fn read(index: impl Read, version: Version) -> Option<IndexEnd> {
+    pub(super) fn read(index: impl Read, version: PcpVersion) -> Option<IndexEnd> {
         let mut bytes = Vec::new();
         index.take(INDEX_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         let entries = bytes.get(version.label_bytes()..)?;
         let places = match version {
-            Version::V2 => 8,
-            Version::V3 => 16,
+            PcpVersion::V2 => 8,
+            PcpVersion::V3 => 16,
         };
         let entry_bytes = version.stamp_bytes() + 4 + places;
         let last = entries.chunks_exact(entry_bytes).last()?;
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_last_entry_counts_in_either_version() {
-        let mut old = vec![0; Version::V2.label_bytes()];
+        let mut old = vec![0; PcpVersion::V2.label_bytes()];
         for (at, volume) in [(7u32, 0u32), (9, 3)] {
             for word in [at, 5, volume, 100, 200] {
                 old.extend(word.to_be_bytes());
@@ -55,15 +55,15 @@ mod tests {
             at_unix_ns: 9_000_005_000,
             volume: 3,
         };
-        assert_eq!(IndexEnd::read(&old[..], Version::V2), Some(end));
+        assert_eq!(IndexEnd::read(&old[..], PcpVersion::V2), Some(end));
         old.pop();
-        let before = IndexEnd::read(&old[..], Version::V2).unwrap();
+        let before = IndexEnd::read(&old[..], PcpVersion::V2).unwrap();
         assert_eq!(before.volume, 0);
-        let mut new = vec![0; Version::V3.label_bytes()];
+        let mut new = vec![0; PcpVersion::V3.label_bytes()];
         for word in [9u32, 0, 5_000, 3, 0, 0, 0, 0] {
             new.extend(word.to_be_bytes());
         }
-        assert_eq!(IndexEnd::read(&new[..], Version::V3), Some(end));
-        assert_eq!(IndexEnd::read(&[][..], Version::V3), None);
+        assert_eq!(IndexEnd::read(&new[..], PcpVersion::V3), Some(end));
+        assert_eq!(IndexEnd::read(&[][..], PcpVersion::V3), None);
     }
 }

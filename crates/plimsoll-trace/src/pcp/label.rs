@@ -23,7 +23,7 @@ pub(super) const VOLUME_META: i32 = -1;
 /// Versions of the archive format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Version {
+pub enum PcpVersion {
     /// Seconds in 32 bits, microseconds; everything PCP wrote from 1998 until version 3 became
     /// the default.
     V2,
@@ -31,37 +31,37 @@ pub enum Version {
     V3,
 }
 
-impl Version {
+impl PcpVersion {
     /// The number in the label.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
-            Version::V2 => 2,
-            Version::V3 => 3,
+            PcpVersion::V2 => 2,
+            PcpVersion::V3 => 3,
         }
     }
 
     /// The finest difference of two time stamps.
     pub(super) fn resolution(self) -> Nanos {
         match self {
-            Version::V2 => Nanos(1_000),
-            Version::V3 => Nanos(1),
+            PcpVersion::V2 => Nanos(1_000),
+            PcpVersion::V3 => Nanos(1),
         }
     }
 
     /// Length of a label with its framing.
     pub(super) fn label_bytes(self) -> usize {
         match self {
-            Version::V2 => 132,
-            Version::V3 => LABEL_BYTES_MAX,
+            PcpVersion::V2 => 132,
+            PcpVersion::V3 => LABEL_BYTES_MAX,
         }
     }
 
     /// Length of a time stamp.
     pub(super) fn stamp_bytes(self) -> usize {
         match self {
-            Version::V2 => 8,
-            Version::V3 => 12,
+            PcpVersion::V2 => 8,
+            PcpVersion::V3 => 12,
         }
     }
 
@@ -70,8 +70,8 @@ impl Version {
         const CUT: &str = "a time stamp is cut short";
         let word = |n: usize| u32_at(bytes, at.saturating_add(4 * n)).ok_or(CUT);
         let (seconds, part, per_second, unit) = match self {
-            Version::V2 => (u64::from(word(0)?), word(1)?, 1_000_000, "microseconds"),
-            Version::V3 => {
+            PcpVersion::V2 => (u64::from(word(0)?), word(1)?, 1_000_000, "microseconds"),
+            PcpVersion::V3 => {
                 let seconds = u64::from(word(1)?) << 32 | u64::from(word(0)?);
                 (seconds, word(2)?, 1_000_000_000, "nanoseconds")
             }
@@ -89,17 +89,17 @@ impl Version {
     /// Bytes in front of, between and behind the texts of a label: volume number, host, zone, end.
     fn label_places(self) -> [usize; 4] {
         match self {
-            Version::V2 => [20, 24, 88, 128],
-            Version::V3 => [24, 36, 292, 548],
+            PcpVersion::V2 => [20, 24, 88, 128],
+            PcpVersion::V3 => [24, 36, 292, 548],
         }
     }
 }
 
 /// What an archive says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Label {
+pub struct PcpLabel {
     /// Version of the format.
-    pub version: Version,
+    pub version: PcpVersion,
     /// Host that was recorded.
     pub host: String,
     /// Time zone of that host as POSIX writes it, such as `EST-10`.
@@ -110,9 +110,9 @@ pub struct Label {
     pub(super) volume: i32,
 }
 
-impl Label {
+impl PcpLabel {
     /// Reads the label at the start of `bytes`.
-    pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Label, TraceError> {
+    pub(super) fn read(file: &str, bytes: &[u8]) -> Result<PcpLabel, TraceError> {
         let wrong = |offset: u64, what: String| TraceError::Format {
             file: file.into(),
             offset,
@@ -130,8 +130,8 @@ impl Label {
             None => return Err(wrong(0, "the label is cut short".into())),
         };
         let version = match version {
-            2 => Version::V2,
-            3 => Version::V3,
+            2 => PcpVersion::V2,
+            3 => PcpVersion::V3,
             _ => return Err(TraceError::Version { file: file.into() }),
         };
         let bytes_wanted = version.label_bytes();
@@ -142,7 +142,7 @@ impl Label {
         }
         let [volume_at, host_at, zone_at, zone_end] = version.label_places();
         let start = version.unix_ns(bytes, 12);
-        Ok(Label {
+        Ok(PcpLabel {
             version,
             host: text(&bytes[host_at..zone_at]),
             zone: text(&bytes[zone_at..zone_end]),

@@ -11,18 +11,18 @@
 //! wanted metrics cost anything.
 
 use super::bytes::{i32_at, index, u32_at, u64_at};
-use super::frames::Frame;
-use super::label::Version;
+use super::frames::PcpFrame;
+use super::label::PcpVersion;
 use super::meta::ValueType;
-use crate::error::Damage;
+use crate::error::RecordingDamage;
 
 /// Format word of values stored in place of their pointer.
 const IN_PLACE: u32 = 0;
 
 /// One record: some metrics at one instant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'a> {
-    frame: Frame<'a>,
+pub(super) struct PcpRecord<'a> {
+    frame: PcpFrame<'a>,
     /// Nanoseconds since 1970.
     pub(super) at_unix_ns: u64,
     /// Where the sets begin in the record.
@@ -30,17 +30,17 @@ pub(super) struct Record<'a> {
     n_sets: u32,
 }
 
-impl<'a> Record<'a> {
+impl<'a> PcpRecord<'a> {
     /// Least length of a record: lengths, time stamp, number of sets.
-    pub(super) fn bytes_min(version: Version) -> usize {
+    pub(super) fn bytes_min(version: PcpVersion) -> usize {
         4 + version.stamp_bytes() + 4 + 4
     }
 
-    /// What a frame of at least [`Record::bytes_min`] holds.
-    pub(super) fn read(frame: Frame<'a>, version: Version) -> Result<Self, Damage> {
+    /// What a frame of at least [`PcpRecord::bytes_min`] holds.
+    pub(super) fn read(frame: PcpFrame<'a>, version: PcpVersion) -> Result<Self, RecordingDamage> {
         let at_unix_ns = version.unix_ns(frame.bytes, 4);
         let sets_at = 4 + version.stamp_bytes() + 4;
-        Ok(Record {
+        Ok(PcpRecord {
             frame,
             at_unix_ns: at_unix_ns.map_err(|what| frame.damage(what))?,
             sets_at,
@@ -54,8 +54,8 @@ impl<'a> Record<'a> {
     }
 
     /// The value sets, in order.
-    pub(super) fn sets(&self) -> Sets<'_> {
-        Sets {
+    pub(super) fn sets(&self) -> PcpValueSets<'_> {
+        PcpValueSets {
             record: self,
             payload: self.frame.payload(),
             at: self.sets_at,
@@ -66,8 +66,8 @@ impl<'a> Record<'a> {
 
 /// Iterates over the value sets of a record.
 #[derive(Debug)]
-pub(super) struct Sets<'a> {
-    record: &'a Record<'a>,
+pub(super) struct PcpValueSets<'a> {
+    record: &'a PcpRecord<'a>,
     payload: &'a [u8],
     at: usize,
     left: u32,
@@ -75,16 +75,16 @@ pub(super) struct Sets<'a> {
 
 /// The values of one metric at one instant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Set<'a> {
-    record: &'a Record<'a>,
+pub(super) struct PcpValueSet<'a> {
+    record: &'a PcpRecord<'a>,
     pub(super) metric: u32,
     format: u32,
     /// The {instance, word} pairs.
     pairs: &'a [u8],
 }
 
-impl<'a> Iterator for Sets<'a> {
-    type Item = Result<Set<'a>, Damage>;
+impl<'a> Iterator for PcpValueSets<'a> {
+    type Item = Result<PcpValueSet<'a>, RecordingDamage>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
@@ -102,9 +102,9 @@ impl<'a> Iterator for Sets<'a> {
     }
 }
 
-impl<'a> Sets<'a> {
+impl<'a> PcpValueSets<'a> {
     /// Reads one set and steps behind it; `None` when it leaves the record.
-    fn read(&mut self) -> Option<Set<'a>> {
+    fn read(&mut self) -> Option<PcpValueSet<'a>> {
         let payload = self.payload;
         let metric = u32_at(payload, self.at)?;
         let count = i32_at(payload, self.at + 4)?;
@@ -121,7 +121,7 @@ impl<'a> Sets<'a> {
         let to = from.checked_add(count.checked_mul(8)?)?;
         let pairs = payload.get(from..to)?;
         self.at = to;
-        Some(Set {
+        Some(PcpValueSet {
             record: self.record,
             metric,
             format,
@@ -129,8 +129,8 @@ impl<'a> Sets<'a> {
         })
     }
 
-    fn empty(&self, metric: u32) -> Set<'a> {
-        Set {
+    fn empty(&self, metric: u32) -> PcpValueSet<'a> {
+        PcpValueSet {
             record: self.record,
             metric,
             format: IN_PLACE,
@@ -139,25 +139,25 @@ impl<'a> Sets<'a> {
     }
 }
 
-impl<'a> Set<'a> {
+impl<'a> PcpValueSet<'a> {
     /// The instances and their values, without those that no metric read here can have: negative,
     /// infinite or not a number. Such a value says nothing about the rest.
     pub(super) fn values(
         self,
         kind: ValueType,
-    ) -> impl Iterator<Item = Result<(i32, Number), Damage>> + 'a {
+    ) -> impl Iterator<Item = Result<(i32, PcpNumber), RecordingDamage>> + 'a {
         let pairs = self.pairs.chunks_exact(8);
         pairs.filter_map(move |pair| {
             let instance = i32_at(pair, 0)?;
             let word = u32_at(pair, 4)?;
             let found = if self.format == IN_PLACE {
-                Found::in_place(word, kind)
+                PcpRecordValue::in_place(word, kind)
             } else {
                 self.out_of_line(word, kind)
             };
             match found {
-                Some(Found::Number(number)) => Some(Ok((instance, number))),
-                Some(Found::Nonsense) => None,
+                Some(PcpRecordValue::Number(number)) => Some(Ok((instance, number))),
+                Some(PcpRecordValue::Nonsense) => None,
                 None => Some(Err(self.misplaced())),
             }
         })
@@ -174,7 +174,7 @@ impl<'a> Set<'a> {
         })
     }
 
-    fn misplaced(&self) -> Damage {
+    fn misplaced(&self) -> RecordingDamage {
         let what = format!(
             "a value of metric {:#x} does not lie inside its record or is not of its type",
             self.metric
@@ -194,20 +194,24 @@ impl<'a> Set<'a> {
         block.get(4..length)
     }
 
-    fn out_of_line(&self, word: u32, kind: ValueType) -> Option<Found> {
+    fn out_of_line(&self, word: u32, kind: ValueType) -> Option<PcpRecordValue> {
         let data = self.block(word)?;
         match kind {
-            ValueType::U64 => u64_at(data, 0).map(Found::whole),
-            ValueType::I64 => u64_at(data, 0).map(|word| Found::signed(word.cast_signed())),
-            ValueType::F64 => u64_at(data, 0).map(|bits| Found::real(f64::from_bits(bits))),
-            _ => Found::in_place(u32_at(data, 0)?, kind),
+            ValueType::U64 => u64_at(data, 0).map(PcpRecordValue::whole),
+            ValueType::I64 => {
+                u64_at(data, 0).map(|word| PcpRecordValue::signed(word.cast_signed()))
+            }
+            ValueType::F64 => {
+                u64_at(data, 0).map(|bits| PcpRecordValue::real(f64::from_bits(bits)))
+            }
+            _ => PcpRecordValue::in_place(u32_at(data, 0)?, kind),
         }
     }
 }
 
 /// A value as it was recorded. Counters stay whole, so that differences of large ones are exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Number {
+pub(super) enum PcpNumber {
     /// An integer that is not negative.
     Whole(u64),
     /// A floating-point number.
@@ -216,45 +220,45 @@ pub(super) enum Number {
 
 /// What lies where a value should be.
 #[derive(Debug, Clone, Copy)]
-enum Found {
-    Number(Number),
+enum PcpRecordValue {
+    Number(PcpNumber),
     /// A value of the right type that cannot be meant.
     Nonsense,
 }
 
-impl Found {
-    fn in_place(word: u32, kind: ValueType) -> Option<Found> {
+impl PcpRecordValue {
+    fn in_place(word: u32, kind: ValueType) -> Option<PcpRecordValue> {
         match kind {
-            ValueType::U32 => Some(Found::whole(word.into())),
-            ValueType::I32 => Some(Found::signed(word.cast_signed().into())),
-            ValueType::F32 => Some(Found::real(f32::from_bits(word).into())),
+            ValueType::U32 => Some(PcpRecordValue::whole(word.into())),
+            ValueType::I32 => Some(PcpRecordValue::signed(word.cast_signed().into())),
+            ValueType::F32 => Some(PcpRecordValue::real(f32::from_bits(word).into())),
             ValueType::U64 | ValueType::I64 | ValueType::F64 | ValueType::Other => None,
         }
     }
 
-    fn whole(value: u64) -> Found {
-        Found::Number(Number::Whole(value))
+    fn whole(value: u64) -> PcpRecordValue {
+        PcpRecordValue::Number(PcpNumber::Whole(value))
     }
 
-    fn signed(value: i64) -> Found {
-        u64::try_from(value).map_or(Found::Nonsense, Found::whole)
+    fn signed(value: i64) -> PcpRecordValue {
+        u64::try_from(value).map_or(PcpRecordValue::Nonsense, PcpRecordValue::whole)
     }
 
-    fn real(value: f64) -> Found {
+    fn real(value: f64) -> PcpRecordValue {
         if value >= 0.0 && value.is_finite() {
-            Found::Number(Number::Real(value))
+            PcpRecordValue::Number(PcpNumber::Real(value))
         } else {
-            Found::Nonsense
+            PcpRecordValue::Nonsense
         }
     }
 }
 
-impl Number {
+impl PcpNumber {
     /// As a floating-point number.
     pub(super) fn real(self) -> f64 {
         match self {
-            Number::Whole(value) => value as f64,
-            Number::Real(value) => value,
+            PcpNumber::Whole(value) => value as f64,
+            PcpNumber::Real(value) => value,
         }
     }
 }

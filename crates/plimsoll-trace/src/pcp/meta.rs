@@ -12,10 +12,10 @@
 use std::collections::BTreeMap;
 
 use super::bytes::{i32_at, index, u32_at, until_nul};
-use super::files::Source;
-use super::frames::Frame;
-use super::label::Version;
-use crate::error::{Damage, TraceError};
+use super::files::PcpFile;
+use super::frames::PcpFrame;
+use super::label::PcpVersion;
+use crate::error::{RecordingDamage, TraceError};
 
 const RECORD_BYTES_MIN: usize = 12;
 const DESCRIPTION: u32 = 1;
@@ -71,9 +71,9 @@ impl ValueType {
 
 /// The units word: dim space, time, count; scale space, time, count; four bits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Units(u32);
+pub(super) struct PcpUnits(u32);
 
-impl Units {
+impl PcpUnits {
     fn nibble(self, shift: u32) -> u32 {
         self.0 >> shift & 0xf
     }
@@ -110,16 +110,16 @@ impl Units {
 
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Description {
+pub(super) struct PcpMetricDesc {
     pub(super) metric: u32,
     pub(super) kind: ValueType,
     pub(super) domain: u32,
     /// 1 counter, 3 instantaneous, 4 discrete.
     pub(super) semantics: i32,
-    pub(super) units: Units,
+    pub(super) units: PcpUnits,
 }
 
-impl Description {
+impl PcpMetricDesc {
     /// Whether the metric only ever counts up.
     pub(super) fn is_counter(&self) -> bool {
         self.semantics == 1
@@ -128,33 +128,36 @@ impl Description {
 
 /// Everything the `.meta` file says that this reader needs.
 #[derive(Debug, Default)]
-pub(super) struct Catalog {
-    descriptions: BTreeMap<Vec<u8>, Vec<Description>>,
+pub(super) struct PcpMetadata {
+    descriptions: BTreeMap<Vec<u8>, Vec<PcpMetricDesc>>,
     described: usize,
-    domains: BTreeMap<u32, Domain>,
+    domains: BTreeMap<u32, PcpInstanceDomain>,
 }
 
-impl Catalog {
+impl PcpMetadata {
     /// Reads the records behind the label up to the end or to broken framing, and notes the first
     /// damage. Only metrics whose name `wanted` accepts are kept.
     ///
     /// The file is read twice: which domains matter is known only after the last description, and
     /// those that do not (processes) are most of it.
     pub(super) fn read(
-        source: &Source,
+        source: &PcpFile,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<(Catalog, Option<Damage>), TraceError> {
-        let mut catalog = Catalog::default();
+    ) -> Result<(PcpMetadata, Option<RecordingDamage>), TraceError> {
+        let mut catalog = PcpMetadata::default();
         let descriptions = each(source, |frame| match u32_at(frame.bytes, 4) {
             Some(DESCRIPTION) => catalog.describe(frame, &wanted),
             _ => Ok(()),
         })?;
         let domains: Vec<u32> = catalog.all().map(|d| d.domain).collect();
-        catalog.domains = domains.iter().map(|d| (*d, Domain::default())).collect();
+        catalog.domains = domains
+            .iter()
+            .map(|d| (*d, PcpInstanceDomain::default()))
+            .collect();
         let lists = each(source, |frame| match u32_at(frame.bytes, 4) {
-            Some(INSTANCES_V2) => catalog.list(frame, Version::V2, Kind::Full),
-            Some(INSTANCES_V3) => catalog.list(frame, Version::V3, Kind::Full),
-            Some(CHANGES_V3) => catalog.list(frame, Version::V3, Kind::Changes),
+            Some(INSTANCES_V2) => catalog.list(frame, PcpVersion::V2, PcpListKind::Full),
+            Some(INSTANCES_V3) => catalog.list(frame, PcpVersion::V3, PcpListKind::Full),
+            Some(CHANGES_V3) => catalog.list(frame, PcpVersion::V3, PcpListKind::Changes),
             _ => Ok(()),
         })?;
         for domain in catalog.domains.values_mut() {
@@ -166,9 +169,9 @@ impl Catalog {
 
     fn describe(
         &mut self,
-        frame: Frame<'_>,
+        frame: PcpFrame<'_>,
         wanted: &impl Fn(&[u8]) -> bool,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), RecordingDamage> {
         const CUT: &str = "the description of a metric does not fit its record";
         self.try_describe(frame.payload(), wanted)
             .ok_or_else(|| frame.damage(CUT))?;
@@ -179,12 +182,12 @@ impl Catalog {
     }
 
     fn try_describe(&mut self, payload: &[u8], wanted: &impl Fn(&[u8]) -> bool) -> Option<()> {
-        let description = Description {
+        let description = PcpMetricDesc {
             metric: u32_at(payload, 8)?,
             kind: ValueType::from_word(i32_at(payload, 12)?),
             domain: u32_at(payload, 16)?,
             semantics: i32_at(payload, 20)?,
-            units: Units(u32_at(payload, 24)?),
+            units: PcpUnits(u32_at(payload, 24)?),
         };
         let mut at = 32usize;
         for _ in 0..u32_at(payload, 28)? {
@@ -206,7 +209,12 @@ impl Catalog {
 
     /// Takes a list of instances, or what changed of one. Of domains that are not wanted it is
     /// only seen whether the list is whole: nobody else would tell.
-    fn list(&mut self, frame: Frame<'_>, version: Version, kind: Kind) -> Result<(), Damage> {
+    fn list(
+        &mut self,
+        frame: PcpFrame<'_>,
+        version: PcpVersion,
+        kind: PcpListKind,
+    ) -> Result<(), RecordingDamage> {
         let domain_at = 8 + version.stamp_bytes();
         let since = version.unix_ns(frame.payload(), 8);
         let since_unix_ns = since.map_err(|what| frame.damage(what))?;
@@ -228,25 +236,25 @@ impl Catalog {
     }
 
     /// What is known of a metric: more than one description when its id changed on the way.
-    pub(super) fn descriptions(&self, name: &str) -> &[Description] {
+    pub(super) fn descriptions(&self, name: &str) -> &[PcpMetricDesc] {
         let known = self.descriptions.get(name.as_bytes());
         known.map_or(&[], Vec::as_slice)
     }
 
     /// Every metric that was wanted and is there, with its name.
-    pub(super) fn named(&self) -> impl Iterator<Item = (&[u8], &Description)> {
+    pub(super) fn named(&self) -> impl Iterator<Item = (&[u8], &PcpMetricDesc)> {
         let each = self.descriptions.iter();
         each.flat_map(|(name, known)| known.iter().map(|description| (&**name, description)))
     }
 
     /// Every metric that was wanted and is there.
-    fn all(&self) -> impl Iterator<Item = &Description> {
+    fn all(&self) -> impl Iterator<Item = &PcpMetricDesc> {
         self.descriptions.values().flatten()
     }
 
     /// The domains of wanted metrics. A second one is rare (a changed agent) and mostly has the
     /// same instances.
-    pub(super) fn domains(&self) -> impl Iterator<Item = (u32, &Domain)> {
+    pub(super) fn domains(&self) -> impl Iterator<Item = (u32, &PcpInstanceDomain)> {
         self.domains.iter().map(|(id, domain)| (*id, domain))
     }
 }
@@ -254,9 +262,9 @@ impl Catalog {
 /// Gives every record of a metadata file to `take`; the first damage. Damage inside a record does
 /// not hide the next one.
 fn each(
-    source: &Source,
-    mut take: impl FnMut(Frame<'_>) -> Result<(), Damage>,
-) -> Result<Option<Damage>, TraceError> {
+    source: &PcpFile,
+    mut take: impl FnMut(PcpFrame<'_>) -> Result<(), RecordingDamage>,
+) -> Result<Option<RecordingDamage>, TraceError> {
     let mut frames = source.open()?;
     frames.label()?;
     let mut damage = None;
@@ -270,26 +278,26 @@ fn each(
 
 /// The instances of a domain over time.
 #[derive(Debug, Default)]
-pub(super) struct Domain {
+pub(super) struct PcpInstanceDomain {
     /// Every name an instance ever had, in the order of their first appearance.
     names: Vec<String>,
     numbers: BTreeMap<String, u32>,
     names_bytes: usize,
-    lists: Vec<List>,
+    lists: Vec<PcpInstanceList>,
     listed: usize,
 }
 
 /// What instances there were from an instant on.
 #[derive(Debug)]
-struct List {
+struct PcpInstanceList {
     since_unix_ns: u64,
-    kind: Kind,
-    entries: Vec<Entry>,
+    kind: PcpListKind,
+    entries: Vec<PcpInstanceEntry>,
 }
 
 /// What a list says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PcpListKind {
     /// All instances: those that are not in it went.
     Full,
     /// Those that came or went.
@@ -297,11 +305,14 @@ enum Kind {
 }
 
 /// An instance, and the bytes that begin with its name; no bytes when the instance went.
-type Pair<'a> = (i32, Option<&'a [u8]>);
+type PcpRawInstance<'a> = (i32, Option<&'a [u8]>);
 
 /// What {count, ids…, name offsets…, names} says, and whether ids and offsets are there as a
 /// whole; an instance whose name is not there is `None`.
-fn pairs(body: &[u8], kind: Kind) -> (impl Iterator<Item = Option<Pair<'_>>>, bool) {
+fn pairs(
+    body: &[u8],
+    kind: PcpListKind,
+) -> (impl Iterator<Item = Option<PcpRawInstance<'_>>>, bool) {
     let count = u32_at(body, 0).map_or(0, index);
     let (offsets_at, names_at) = (
         count.saturating_mul(4).saturating_add(4),
@@ -312,7 +323,7 @@ fn pairs(body: &[u8], kind: Kind) -> (impl Iterator<Item = Option<Pair<'_>>>, bo
     let pairs = (0..count).map(move |i| {
         let id = i32_at(body, 4 + 4 * i)?;
         let from = i32_at(body, offsets_at + 4 * i)?;
-        if from == GONE && kind == Kind::Changes {
+        if from == GONE && kind == PcpListKind::Changes {
             return Some((id, None));
         }
         let name = names?.get(usize::try_from(from).ok()?..)?;
@@ -322,17 +333,17 @@ fn pairs(body: &[u8], kind: Kind) -> (impl Iterator<Item = Option<Pair<'_>>>, bo
 }
 
 /// An instance and the number of its name; `None` when the instance went.
-type Entry = (i32, Option<u32>);
+type PcpInstanceEntry = (i32, Option<u32>);
 
-impl Domain {
+impl PcpInstanceDomain {
     /// Names of instances, by number, in the order of their first appearance.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
     /// The instances as time goes on.
-    pub(super) fn follow(&self) -> Follower<'_> {
-        Follower {
+    pub(super) fn follow(&self) -> PcpInstanceCursor<'_> {
+        PcpInstanceCursor {
             lists: self.lists.iter(),
             next: None,
             started: false,
@@ -362,11 +373,11 @@ impl Domain {
     fn add<'a>(
         &mut self,
         since_unix_ns: u64,
-        kind: Kind,
-        pairs: impl Iterator<Item = Option<Pair<'a>>>,
+        kind: PcpListKind,
+        pairs: impl Iterator<Item = Option<PcpRawInstance<'a>>>,
     ) -> bool {
         let mut whole = true;
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<PcpInstanceEntry> = Vec::new();
         for pair in pairs {
             let entry = pair.and_then(|(id, name)| match name {
                 None => Some((id, None)),
@@ -382,14 +393,14 @@ impl Domain {
         let repeated = self.lists.last().is_some_and(|last| {
             let in_order = last.since_unix_ns <= since_unix_ns;
             let same = last.kind == kind && last.entries == entries;
-            in_order && same && kind == Kind::Full
+            in_order && same && kind == PcpListKind::Full
         });
         if repeated {
             return whole;
         }
         // An empty list counts too: each takes memory.
         self.listed += 1 + entries.len();
-        self.lists.push(List {
+        self.lists.push(PcpInstanceList {
             since_unix_ns,
             kind,
             entries,
@@ -400,9 +411,9 @@ impl Domain {
 
 /// Which instances a domain has, asked at instants that do not go back.
 #[derive(Debug)]
-pub(super) struct Follower<'a> {
-    lists: std::slice::Iter<'a, List>,
-    next: Option<&'a List>,
+pub(super) struct PcpInstanceCursor<'a> {
+    lists: std::slice::Iter<'a, PcpInstanceList>,
+    next: Option<&'a PcpInstanceList>,
     started: bool,
     now: BTreeMap<i32, u32>,
     /// What was answered since the last list, in order: a record asks for the same instances of one
@@ -412,7 +423,7 @@ pub(super) struct Follower<'a> {
     at: usize,
 }
 
-impl Follower<'_> {
+impl PcpInstanceCursor<'_> {
     /// The number of the name that an instance has at an instant. Before the first list, the
     /// first applies: a logger writes it microseconds after the sample it belongs to. Asked for
     /// an earlier instant than before, it answers for that one.
@@ -444,10 +455,10 @@ impl Follower<'_> {
         name
     }
 
-    fn apply(&mut self, list: &List) {
+    fn apply(&mut self, list: &PcpInstanceList) {
         self.asked.clear();
         self.at = 0;
-        if list.kind == Kind::Full {
+        if list.kind == PcpListKind::Full {
             self.now.clear();
         }
         for (instance, name) in &list.entries {

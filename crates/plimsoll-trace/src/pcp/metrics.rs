@@ -4,14 +4,14 @@
 //! As the linux agent of PCP 6 describes them in archives (looked up with pmdumplog(1)), so that
 //! PCP's tools treat ours and a logger's alike.
 
-use plimsoll_core::profile::Layer;
+use plimsoll_core::profile::DeviceKind;
 use plimsoll_core::recording::DiskCounters;
 
 /// The domain that the linux agent's metrics and instances are of, as the upper bits of a number.
 const AGENT: u32 = 60 << 22;
 /// Whose figures: PCP keeps whole disks, and what lies on them, apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
+pub(super) enum PcpDeviceKind {
     Disks,
     Partitions,
     /// Volumes of the device mapper.
@@ -21,53 +21,53 @@ pub(super) enum Family {
     WorldWide,
 }
 
-impl Family {
-    pub(super) const ALL: [Family; 5] = [
-        Family::Disks,
-        Family::Partitions,
-        Family::Volumes,
-        Family::Arrays,
-        Family::WorldWide,
+impl PcpDeviceKind {
+    pub(super) const ALL: [PcpDeviceKind; 5] = [
+        PcpDeviceKind::Disks,
+        PcpDeviceKind::Partitions,
+        PcpDeviceKind::Volumes,
+        PcpDeviceKind::Arrays,
+        PcpDeviceKind::WorldWide,
     ];
 
     /// The family that a device of this layer is recorded in.
-    pub(super) fn of(layer: Layer) -> Family {
+    pub(super) fn of(layer: DeviceKind) -> PcpDeviceKind {
         match layer {
-            Layer::Partition => Family::Partitions,
-            Layer::DeviceMapper => Family::Volumes,
-            Layer::Md => Family::Arrays,
-            Layer::Multipath => Family::WorldWide,
-            Layer::Disk
-            | Layer::Loop
-            | Layer::Volume
-            | Layer::Cache
-            | Layer::Replica
-            | Layer::Zvol
-            | Layer::Path
-            | Layer::VirtualDisk
-            | Layer::Total => Family::Disks,
+            DeviceKind::Partition => PcpDeviceKind::Partitions,
+            DeviceKind::DeviceMapper => PcpDeviceKind::Volumes,
+            DeviceKind::Md => PcpDeviceKind::Arrays,
+            DeviceKind::Multipath => PcpDeviceKind::WorldWide,
+            DeviceKind::Disk
+            | DeviceKind::Loop
+            | DeviceKind::Volume
+            | DeviceKind::Cache
+            | DeviceKind::Replica
+            | DeviceKind::Zvol
+            | DeviceKind::Path
+            | DeviceKind::VirtualDisk
+            | DeviceKind::Total => PcpDeviceKind::Disks,
         }
     }
 
     /// The layer of its devices; `None` where it tells nothing that names do not.
-    pub(super) fn layer(self) -> Option<Layer> {
+    pub(super) fn layer(self) -> Option<DeviceKind> {
         match self {
-            Family::Disks => None,
-            Family::Partitions => Some(Layer::Partition),
-            Family::Volumes => Some(Layer::DeviceMapper),
-            Family::Arrays => Some(Layer::Md),
-            Family::WorldWide => Some(Layer::Multipath),
+            PcpDeviceKind::Disks => None,
+            PcpDeviceKind::Partitions => Some(DeviceKind::Partition),
+            PcpDeviceKind::Volumes => Some(DeviceKind::DeviceMapper),
+            PcpDeviceKind::Arrays => Some(DeviceKind::Md),
+            PcpDeviceKind::WorldWide => Some(DeviceKind::Multipath),
         }
     }
 
     /// How the names of its metrics begin.
     pub(super) fn prefix(self) -> &'static str {
         match self {
-            Family::Disks => "disk.dev.",
-            Family::Partitions => "disk.partitions.",
-            Family::Volumes => "disk.dm.",
-            Family::Arrays => "disk.md.",
-            Family::WorldWide => "disk.wwid.",
+            PcpDeviceKind::Disks => "disk.dev.",
+            PcpDeviceKind::Partitions => "disk.partitions.",
+            PcpDeviceKind::Volumes => "disk.dm.",
+            PcpDeviceKind::Arrays => "disk.md.",
+            PcpDeviceKind::WorldWide => "disk.wwid.",
         }
     }
 
@@ -75,22 +75,22 @@ impl Family {
     pub(super) fn domain(self) -> u32 {
         AGENT
             | match self {
-                Family::Disks => 1,
-                Family::Partitions => 10,
-                Family::Volumes => 24,
-                Family::Arrays => 25,
-                Family::WorldWide => 42,
+                PcpDeviceKind::Disks => 1,
+                PcpDeviceKind::Partitions => 10,
+                PcpDeviceKind::Volumes => 24,
+                PcpDeviceKind::Arrays => 25,
+                PcpDeviceKind::WorldWide => 42,
             }
     }
 
     /// The number of a metric by its place in the agent's cluster of this family.
     fn number(self, item: u32) -> u32 {
         let cluster = match self {
-            Family::Disks => 0,
-            Family::Partitions => 10,
-            Family::Volumes => 54,
-            Family::Arrays => 59,
-            Family::WorldWide => 92,
+            PcpDeviceKind::Disks => 0,
+            PcpDeviceKind::Partitions => 10,
+            PcpDeviceKind::Volumes => 54,
+            PcpDeviceKind::Arrays => 59,
+            PcpDeviceKind::WorldWide => 92,
         };
         AGENT | cluster << 10 | item
     }
@@ -98,7 +98,7 @@ impl Family {
 
 /// The ways to a disk by the kernel's names, a space between two: name, number.
 pub(super) fn ways_metric() -> (&'static str, u32) {
-    ("disk.wwid.scsi_paths", Family::WorldWide.number(3))
+    ("disk.wwid.scsi_paths", PcpDeviceKind::WorldWide.number(3))
 }
 
 /// Type of a text in a description, and its semantics: it changes now and then.
@@ -107,23 +107,23 @@ pub(super) const DISCRETE: u32 = 4;
 
 /// Values are 32 or 64 bits wide. A disk's times are as wide as the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Width {
+pub(super) enum PcpValueWidth {
     Narrow,
     Wide,
 }
 
-impl Width {
+impl PcpValueWidth {
     /// Type in a description.
     pub(super) fn word(self) -> u32 {
         match self {
-            Width::Narrow => 1,
-            Width::Wide => 3,
+            PcpValueWidth::Narrow => 1,
+            PcpValueWidth::Wide => 3,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Unit {
+enum PcpMetricUnit {
     Count,
     Kib,
     Ms,
@@ -135,7 +135,7 @@ enum Unit {
 
 /// A figure, recorded of each device and of all disks together.
 #[derive(Debug)]
-pub(super) struct Metric {
+pub(super) struct PcpMetric {
     /// The name behind `disk.dev.` and its like, and `disk.all.`.
     pub(super) name: &'static str,
     dev: u32,
@@ -143,18 +143,20 @@ pub(super) struct Metric {
     part: u32,
     /// `None`: there is none of all disks together.
     all: Option<u32>,
-    unit: Unit,
+    unit: PcpMetricUnit,
     pub(super) of_disk: fn(&DiskCounters) -> Option<u64>,
 }
 
-impl Metric {
+impl PcpMetric {
     /// Number of the metric of each device of a family.
-    pub(super) fn of_each(&self, family: Family) -> u32 {
+    pub(super) fn of_each(&self, family: PcpDeviceKind) -> u32 {
         // Behind the 13th, volumes and arrays have another metric.
         family.number(match family {
-            Family::Disks | Family::WorldWide => self.dev,
-            Family::Partitions => self.part,
-            Family::Volumes | Family::Arrays => self.part + u32::from(self.part >= 13),
+            PcpDeviceKind::Disks | PcpDeviceKind::WorldWide => self.dev,
+            PcpDeviceKind::Partitions => self.part,
+            PcpDeviceKind::Volumes | PcpDeviceKind::Arrays => {
+                self.part + u32::from(self.part >= 13)
+            }
         })
     }
 
@@ -164,21 +166,23 @@ impl Metric {
     }
 
     /// How wide the value of a device of a family is.
-    pub(super) fn width(&self, family: Family) -> Width {
-        let is_above = matches!(family, Family::Volumes | Family::Arrays);
+    pub(super) fn width(&self, family: PcpDeviceKind) -> PcpValueWidth {
+        let is_above = matches!(family, PcpDeviceKind::Volumes | PcpDeviceKind::Arrays);
         match self.unit {
-            Unit::Kib if is_above => Width::Narrow,
-            Unit::Now if family == Family::WorldWide => Width::Wide,
-            Unit::Count | Unit::Kib => Width::Wide,
-            Unit::Ms | Unit::MsNarrow | Unit::Now => Width::Narrow,
+            PcpMetricUnit::Kib if is_above => PcpValueWidth::Narrow,
+            PcpMetricUnit::Now if family == PcpDeviceKind::WorldWide => PcpValueWidth::Wide,
+            PcpMetricUnit::Count | PcpMetricUnit::Kib => PcpValueWidth::Wide,
+            PcpMetricUnit::Ms | PcpMetricUnit::MsNarrow | PcpMetricUnit::Now => {
+                PcpValueWidth::Narrow
+            }
         }
     }
 
     /// How wide the value of all disks together is.
-    pub(super) fn width_of_all(&self) -> Width {
+    pub(super) fn width_of_all(&self) -> PcpValueWidth {
         match self.unit {
-            Unit::Count | Unit::Kib | Unit::Ms => Width::Wide,
-            Unit::MsNarrow | Unit::Now => Width::Narrow,
+            PcpMetricUnit::Count | PcpMetricUnit::Kib | PcpMetricUnit::Ms => PcpValueWidth::Wide,
+            PcpMetricUnit::MsNarrow | PcpMetricUnit::Now => PcpValueWidth::Narrow,
         }
     }
 
@@ -187,25 +191,25 @@ impl Metric {
         const COUNTER: u32 = 1;
         const INSTANT: u32 = 3;
         match self.unit {
-            Unit::Count => [COUNTER, 0x0010_0000],
-            Unit::Kib => [COUNTER, 0x1001_0000],
-            Unit::Ms | Unit::MsNarrow => [COUNTER, 0x0100_2000],
-            Unit::Now => [INSTANT, 0],
+            PcpMetricUnit::Count => [COUNTER, 0x0010_0000],
+            PcpMetricUnit::Kib => [COUNTER, 0x1001_0000],
+            PcpMetricUnit::Ms | PcpMetricUnit::MsNarrow => [COUNTER, 0x0100_2000],
+            PcpMetricUnit::Now => [INSTANT, 0],
         }
     }
 }
 
 /// {name, number of each disk's and of each partition's, number of all disks', unit, value}.
-type Row = (
+type PcpMetricRow = (
     &'static str,
     [u32; 2],
     Option<u32>,
-    Unit,
+    PcpMetricUnit,
     fn(&DiskCounters) -> Option<u64>,
 );
 
-const fn metric((name, [dev, part], all, unit, of_disk): Row) -> Metric {
-    Metric {
+const fn metric((name, [dev, part], all, unit, of_disk): PcpMetricRow) -> PcpMetric {
+    PcpMetric {
         name,
         dev,
         part,
@@ -220,79 +224,117 @@ fn kib(sectors: u64) -> u64 {
 }
 
 /// All metrics that are written, in the order of their numbers.
-pub(super) static METRICS: [Metric; 24] = [
-    metric(("read", [4, 0], Some(24), Unit::Count, |c| Some(c.reads))),
-    metric(("write", [5, 1], Some(25), Unit::Count, |c| Some(c.writes))),
-    metric(("blkread", [6, 3], Some(26), Unit::Count, |c| {
+pub(super) static METRICS: [PcpMetric; 24] = [
+    metric(("read", [4, 0], Some(24), PcpMetricUnit::Count, |c| {
+        Some(c.reads)
+    })),
+    metric(("write", [5, 1], Some(25), PcpMetricUnit::Count, |c| {
+        Some(c.writes)
+    })),
+    metric(("blkread", [6, 3], Some(26), PcpMetricUnit::Count, |c| {
         Some(c.read_sectors)
     })),
-    metric(("blkwrite", [7, 4], Some(27), Unit::Count, |c| {
+    metric(("blkwrite", [7, 4], Some(27), PcpMetricUnit::Count, |c| {
         Some(c.write_sectors)
     })),
-    metric(("total", [28, 2], Some(29), Unit::Count, |c| {
+    metric(("total", [28, 2], Some(29), PcpMetricUnit::Count, |c| {
         Some(c.reads.wrapping_add(c.writes))
     })),
-    metric(("blktotal", [36, 5], Some(37), Unit::Count, |c| {
+    metric(("blktotal", [36, 5], Some(37), PcpMetricUnit::Count, |c| {
         Some(c.read_sectors.wrapping_add(c.write_sectors))
     })),
-    metric(("read_bytes", [38, 6], Some(41), Unit::Kib, |c| {
+    metric(("read_bytes", [38, 6], Some(41), PcpMetricUnit::Kib, |c| {
         Some(kib(c.read_sectors))
     })),
-    metric(("write_bytes", [39, 7], Some(42), Unit::Kib, |c| {
+    metric(("write_bytes", [39, 7], Some(42), PcpMetricUnit::Kib, |c| {
         Some(kib(c.write_sectors))
     })),
-    metric(("total_bytes", [40, 8], Some(43), Unit::Kib, |c| {
+    metric(("total_bytes", [40, 8], Some(43), PcpMetricUnit::Kib, |c| {
         Some(kib(c.read_sectors.wrapping_add(c.write_sectors)))
     })),
-    metric(("avactive", [46, 11], Some(44), Unit::Ms, |c| {
+    metric(("avactive", [46, 11], Some(44), PcpMetricUnit::Ms, |c| {
         Some(c.active_ms)
     })),
-    metric(("aveq", [47, 12], Some(45), Unit::Ms, |c| Some(c.queue_ms))),
-    metric(("read_merge", [49, 9], Some(51), Unit::Count, |c| {
-        Some(c.read_merges)
+    metric(("aveq", [47, 12], Some(45), PcpMetricUnit::Ms, |c| {
+        Some(c.queue_ms)
     })),
-    metric(("write_merge", [50, 10], Some(52), Unit::Count, |c| {
-        Some(c.write_merges)
-    })),
-    metric(("read_rawactive", [72, 13], Some(74), Unit::Ms, |c| {
-        Some(c.read_ms)
-    })),
-    metric(("write_rawactive", [73, 14], Some(75), Unit::Ms, |c| {
-        Some(c.write_ms)
-    })),
-    metric(("total_rawactive", [79, 15], Some(80), Unit::Ms, |c| {
-        Some(c.read_ms.wrapping_add(c.write_ms))
-    })),
-    metric(("discard", [88, 17], Some(96), Unit::Count, |c| {
+    metric(
+        ("read_merge", [49, 9], Some(51), PcpMetricUnit::Count, |c| {
+            Some(c.read_merges)
+        }),
+    ),
+    metric((
+        "write_merge",
+        [50, 10],
+        Some(52),
+        PcpMetricUnit::Count,
+        |c| Some(c.write_merges),
+    )),
+    metric((
+        "read_rawactive",
+        [72, 13],
+        Some(74),
+        PcpMetricUnit::Ms,
+        |c| Some(c.read_ms),
+    )),
+    metric((
+        "write_rawactive",
+        [73, 14],
+        Some(75),
+        PcpMetricUnit::Ms,
+        |c| Some(c.write_ms),
+    )),
+    metric((
+        "total_rawactive",
+        [79, 15],
+        Some(80),
+        PcpMetricUnit::Ms,
+        |c| Some(c.read_ms.wrapping_add(c.write_ms)),
+    )),
+    metric(("discard", [88, 17], Some(96), PcpMetricUnit::Count, |c| {
         Some(c.discards?.discards)
     })),
-    metric(("blkdiscard", [89, 18], Some(97), Unit::Count, |c| {
-        Some(c.discards?.sectors)
-    })),
-    metric(("discard_bytes", [90, 19], Some(98), Unit::Kib, |c| {
-        Some(kib(c.discards?.sectors))
-    })),
-    metric(("discard_merge", [91, 20], Some(99), Unit::Count, |c| {
-        Some(c.discards?.merges)
-    })),
+    metric((
+        "blkdiscard",
+        [89, 18],
+        Some(97),
+        PcpMetricUnit::Count,
+        |c| Some(c.discards?.sectors),
+    )),
+    metric((
+        "discard_bytes",
+        [90, 19],
+        Some(98),
+        PcpMetricUnit::Kib,
+        |c| Some(kib(c.discards?.sectors)),
+    )),
+    metric((
+        "discard_merge",
+        [91, 20],
+        Some(99),
+        PcpMetricUnit::Count,
+        |c| Some(c.discards?.merges),
+    )),
     metric((
         "discard_rawactive",
         [92, 21],
         Some(100),
-        Unit::MsNarrow,
+        PcpMetricUnit::MsNarrow,
         |c| Some(c.discards?.ms),
     )),
-    metric(("flush", [93, 22], Some(101), Unit::Count, |c| {
+    metric(("flush", [93, 22], Some(101), PcpMetricUnit::Count, |c| {
         Some(c.flushes?.flushes)
     })),
     metric((
         "flush_rawactive",
         [94, 23],
         Some(102),
-        Unit::MsNarrow,
+        PcpMetricUnit::MsNarrow,
         |c| Some(c.flushes?.ms),
     )),
-    metric(("inflight", [95, 24], None, Unit::Now, |c| Some(c.in_flight))),
+    metric(("inflight", [95, 24], None, PcpMetricUnit::Now, |c| {
+        Some(c.in_flight)
+    })),
 ];
 
 #[cfg(test)]
@@ -318,7 +360,7 @@ mod tests {
             ("inflight", ["0.95", "10.24", "54.25", "59.25", "92.95"]),
         ] {
             let metric = METRICS.iter().find(|metric| metric.name == name).unwrap();
-            let found = Family::ALL.map(|family| shown(metric.of_each(family)));
+            let found = PcpDeviceKind::ALL.map(|family| shown(metric.of_each(family)));
             assert_eq!(found, expect, "{name}");
         }
         assert_eq!(shown(ways_metric().1), "92.3");

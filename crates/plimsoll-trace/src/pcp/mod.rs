@@ -26,53 +26,56 @@ mod tests;
 mod write;
 
 pub use folio::archives_of_folio;
-pub use label::{Label, Version};
-pub use write::{Heading, Writer};
+pub use label::{PcpLabel, PcpVersion};
+pub use write::{PcpWriter, PcpWriterOptions};
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use crate::error::{Damage, TraceError};
-use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
+use crate::error::{RecordingDamage, TraceError};
+use crate::recording::{
+    CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
+    TraceOrder,
+};
 use crate::series::{DiskAverages, DiskSeries};
-use crate::window::{Times, Window};
-use files::{Files, Source};
-use metrics::Family;
-use part::Part;
-use plimsoll_core::profile::{Layer, Made};
+use crate::window::{RecordingTimes, RecordingWindow};
+use files::{PcpArchiveFiles, PcpFile};
+use metrics::PcpDeviceKind;
+use part::PcpArchivePart;
+use plimsoll_core::profile::{DeviceComposition, DeviceKind};
 
 /// An archive, opened and read once.
-pub struct Archive {
-    about: About,
-    label: Label,
-    times: Times,
-    parts: Vec<Part>,
-    devices: Vec<Device>,
-    damage: Option<Damage>,
+pub struct PcpArchive {
+    about: RecordingInfo,
+    label: PcpLabel,
+    times: RecordingTimes,
+    parts: Vec<PcpArchivePart>,
+    devices: Vec<PcpDevice>,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
 }
 
 /// A device of an archive.
 #[derive(Debug, Clone)]
-struct Device {
-    family: Family,
+struct PcpDevice {
+    family: PcpDeviceKind,
     /// Its name in the family.
     name: String,
     /// The same, with the layer where several families have it.
     shown: String,
-    made: Option<Made>,
+    made: Option<DeviceComposition>,
 }
 
-impl fmt::Debug for Archive {
+impl fmt::Debug for PcpArchive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("Archive");
+        let mut out = f.debug_struct("PcpArchive");
         out.field("about", &self.about);
         out.finish_non_exhaustive()
     }
 }
 
-impl Archive {
+impl PcpArchive {
     /// Opens the archive of which `path` is the base name or one of the files; or all archives
     /// that a folio or a folder holds, as one recording of their host with gaps between them.
     ///
@@ -80,17 +83,17 @@ impl Archive {
     /// When there is no such archive, it is of version 1, its labels are not labels, or not one
     /// record of it can be read. Of several archives, when that is so for all of them (for some,
     /// they are left out with a warning), or they are of several hosts or of the same time.
-    pub fn open(path: &Path) -> Result<Archive, TraceError> {
+    pub fn open(path: &Path) -> Result<PcpArchive, TraceError> {
         let mut found = folio::find(path)?;
         if found.len() == 1 {
             let files = found.swap_remove(0);
             let name = files.base.clone();
-            return Self::assemble(name, vec![Part::open(files, part::KEPT_MAX)?]);
+            return Self::assemble(name, vec![PcpArchivePart::open(files, part::KEPT_MAX)?]);
         }
         let (mut parts, mut refused) = (Vec::new(), Vec::new());
         let mut room = part::KEPT_MAX;
         for files in found {
-            match Part::open(files, room) {
+            match PcpArchivePart::open(files, room) {
                 Ok(part) => {
                     room -= part.kept.as_ref().map_or(0, Vec::len);
                     parts.push(part);
@@ -113,38 +116,38 @@ impl Archive {
     /// ascending order. For tests and fuzzing.
     ///
     /// # Errors
-    /// As [`Archive::open`].
+    /// As [`PcpArchive::open`].
     pub fn from_bytes(
         name: &str,
         meta: Vec<u8>,
         volumes: Vec<Vec<u8>>,
-    ) -> Result<Archive, TraceError> {
+    ) -> Result<PcpArchive, TraceError> {
         Self::keeping(name, meta, volumes, part::KEPT_MAX)
     }
 
-    /// As [`Archive::from_bytes`], with `room` for samples in memory.
+    /// As [`PcpArchive::from_bytes`], with `room` for samples in memory.
     fn keeping(
         name: &str,
         meta: Vec<u8>,
         volumes: Vec<Vec<u8>>,
         room: usize,
-    ) -> Result<Archive, TraceError> {
-        let file = |suffix: &str, bytes| Source::in_memory(format!("{name}.{suffix}"), bytes);
+    ) -> Result<PcpArchive, TraceError> {
+        let file = |suffix: &str, bytes| PcpFile::in_memory(format!("{name}.{suffix}"), bytes);
         let volumes = (0u32..).zip(volumes);
         let volumes = volumes.map(|(number, bytes)| (number, file(&number.to_string(), bytes)));
-        let files = Files::in_memory(name.into(), file("meta", meta), volumes.collect());
-        Self::assemble(name.into(), vec![Part::open(files, room)?])
+        let files = PcpArchiveFiles::in_memory(name.into(), file("meta", meta), volumes.collect());
+        Self::assemble(name.into(), vec![PcpArchivePart::open(files, room)?])
     }
 
     /// One recording of the parts.
-    fn assemble(name: String, mut parts: Vec<Part>) -> Result<Archive, TraceError> {
+    fn assemble(name: String, mut parts: Vec<PcpArchivePart>) -> Result<PcpArchive, TraceError> {
         parts.sort_by_key(|part| part.first_unix_ns);
         check_together(&name, &parts)?;
         let Some(first) = parts.first() else {
             return Err(TraceError::NoArchive { path: name });
         };
         let label = first.label.clone();
-        let (times, zone_warning) = Times::new(&name, &label.zone, span(&parts));
+        let (times, zone_warning) = RecordingTimes::new(&name, &label.zone, span(&parts));
         let mut warnings = Vec::from_iter(zone_warning);
         let mut damages = Vec::new();
         for part in &mut parts {
@@ -154,13 +157,13 @@ impl Archive {
         let mut damages = damages.into_iter();
         let damage = damages.next();
         warnings.extend(damages.map(|damage| damage.to_string()));
-        let about = About {
+        let about = RecordingInfo {
             name,
             format: format(&parts, label.version),
             host: label.host.clone(),
             carries: carries(label.version),
         };
-        Ok(Archive {
+        Ok(PcpArchive {
             about,
             label,
             times,
@@ -173,17 +176,17 @@ impl Archive {
 
     /// The label of the archive, the first one if there are several.
     #[must_use]
-    pub fn label(&self) -> &Label {
+    pub fn label(&self) -> &PcpLabel {
         &self.label
     }
 }
 
-impl Counters for Archive {
-    fn about(&self) -> &About {
+impl CounterSource for PcpArchive {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
-    fn times(&self) -> &Times {
+    fn times(&self) -> &RecordingTimes {
         &self.times
     }
 
@@ -193,24 +196,32 @@ impl Counters for Archive {
         shown.collect()
     }
 
-    fn made(&self, disk: &str) -> Option<Made> {
+    fn made(&self, disk: &str) -> Option<DeviceComposition> {
         let device = self.devices.iter().find(|device| device.shown == disk);
         device?.made.clone()
     }
 
-    fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError> {
+    fn series(&self, disk: &str, window: &RecordingWindow) -> Result<DiskSeries, TraceError> {
         self.disk_series(disk, window)
     }
 
-    fn several(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+    fn several(
+        &self,
+        disks: &[String],
+        window: &RecordingWindow,
+    ) -> Result<Vec<DiskSeries>, TraceError> {
         self.collect(disks, window)
     }
 
-    fn averages(&self, disks: &[String], window: &Window) -> Result<Vec<DiskAverages>, TraceError> {
+    fn averages(
+        &self,
+        disks: &[String],
+        window: &RecordingWindow,
+    ) -> Result<Vec<DiskAverages>, TraceError> {
         self.average(disks, window)
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 
@@ -220,28 +231,32 @@ impl Counters for Archive {
 }
 
 /// The devices of all parts: disks first, then what lies on them.
-fn devices(parts: &[Part]) -> Vec<Device> {
+fn devices(parts: &[PcpArchivePart]) -> Vec<PcpDevice> {
     let (mut seen, mut devices) = (BTreeSet::new(), Vec::new());
-    for family in Family::ALL {
+    for family in PcpDeviceKind::ALL {
         for part in parts {
             let of_family = |id: &u32| part.families.get(id) == Some(&family);
             let domains = part.catalog.domains().filter(|(id, _)| of_family(id));
             for name in domains.flat_map(|(_, domain)| domain.names()) {
                 let paths = part.ways.get(name).cloned().unwrap_or_default();
                 // A disk that is reached on one way is there by that way's name.
-                if family == Family::WorldWide && paths.len() < 2 {
+                if family == PcpDeviceKind::WorldWide && paths.len() < 2 {
                     continue;
                 }
                 if !seen.insert((family, name)) {
                     continue;
                 }
-                let others = Family::ALL.into_iter().filter(|other| *other != family);
+                let others = PcpDeviceKind::ALL
+                    .into_iter()
+                    .filter(|other| *other != family);
                 let is_double = others
                     .into_iter()
                     .any(|other| seen.contains(&(other, name)));
-                let made = family.layer().map(|layer| Made { layer, paths });
-                let layer = family.layer().map_or("disk", Layer::name);
-                devices.push(Device {
+                let made = family
+                    .layer()
+                    .map(|layer| DeviceComposition { layer, paths });
+                let layer = family.layer().map_or("disk", DeviceKind::name);
+                devices.push(PcpDevice {
                     family,
                     name: name.clone(),
                     shown: match is_double {
@@ -257,22 +272,22 @@ fn devices(parts: &[Part]) -> Vec<Device> {
 }
 
 /// What a PCP archive of a disk tells.
-fn carries(version: Version) -> Carries {
-    Carries {
-        arrivals: Detail::Mean,
+fn carries(version: PcpVersion) -> RecordingCapabilities {
+    RecordingCapabilities {
+        arrivals: RecordingDetail::Mean,
         resolution: version.resolution(),
         direction: true,
-        sizes: Detail::Mean,
+        sizes: RecordingDetail::Mean,
         offsets: false,
-        service: Detail::Mean,
-        queue: Detail::Mean,
-        order: Order::Started,
-        scope: Scope::Device,
+        service: RecordingDetail::Mean,
+        queue: RecordingDetail::Mean,
+        order: TraceOrder::Started,
+        scope: RecordingScope::Device,
     }
 }
 
 /// What kind of recording it is, for provenance.
-fn format(parts: &[Part], version: Version) -> String {
+fn format(parts: &[PcpArchivePart], version: PcpVersion) -> String {
     let version = version.number();
     match parts.len() {
         1 => format!("PCP archive, version {version}"),
@@ -281,21 +296,21 @@ fn format(parts: &[Part], version: Version) -> String {
 }
 
 /// First and last record of all parts.
-fn span(parts: &[Part]) -> Window {
+fn span(parts: &[PcpArchivePart]) -> RecordingWindow {
     let first = parts.iter().map(|part| part.first_unix_ns).min();
     let last = parts.iter().map(|part| part.last_unix_ns).max();
-    Window {
+    RecordingWindow {
         from_unix_ns: first.unwrap_or_default(),
         to_unix_ns: last.unwrap_or_default(),
     }
 }
 
 /// Checks that parts in the order of time can be one recording.
-fn check_together(name: &str, parts: &[Part]) -> Result<(), TraceError> {
+fn check_together(name: &str, parts: &[PcpArchivePart]) -> Result<(), TraceError> {
     for pair in parts.windows(2) {
         let (before, after) = (&pair[0], &pair[1]);
         if before.label.host != after.label.host {
-            let of = |part: &Part| format!("{} (host {})", part.base, part.label.host);
+            let of = |part: &PcpArchivePart| format!("{} (host {})", part.base, part.label.host);
             return Err(TraceError::Apart {
                 recording: name.into(),
                 archives: parts.iter().map(of).collect(),

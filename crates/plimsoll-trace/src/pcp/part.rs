@@ -9,14 +9,14 @@
 use std::collections::BTreeMap;
 
 use super::bytes::index;
-use super::files::{Files, Source};
-use super::frames::Frames;
+use super::files::{PcpArchiveFiles, PcpFile};
+use super::frames::PcpFrameReader;
 use super::index::IndexEnd;
-use super::label::{self, Label};
-use super::log::{Number, Record};
-use super::meta::{Catalog, Description, ValueType};
-use super::metrics::{Family, ways_metric};
-use crate::error::{Damage, TraceError};
+use super::label::{self, PcpLabel};
+use super::log::{PcpNumber, PcpRecord};
+use super::meta::{PcpMetadata, PcpMetricDesc, ValueType};
+use super::metrics::{PcpDeviceKind, ways_metric};
+use crate::error::{RecordingDamage, TraceError};
 use crate::series::DiskMetric;
 use plimsoll_core::units::Nanos;
 
@@ -29,49 +29,49 @@ const WAYS_MAX: usize = 100_000;
 
 /// A wanted metric of an archive.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct PcpMetricSlot {
     pub(super) metric: DiskMetric,
     /// Base units (bytes, seconds, operations) in one recorded unit.
     pub(super) factor: f64,
-    pub(super) description: Description,
+    pub(super) description: PcpMetricDesc,
 }
 
 /// What the volumes say, in their order.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Said {
+pub(super) enum PcpVolumeEvent {
     /// The recording was interrupted.
     Mark,
     /// A value of one metric of one instance.
-    Value(Sample),
+    Value(PcpSample),
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(super) struct PcpSample {
     pub(super) at_unix_ns: u64,
-    /// Place in [`Part::slots`].
+    /// Place in [`PcpArchivePart::slots`].
     pub(super) slot: u16,
     pub(super) instance: i32,
-    pub(super) value: Number,
+    pub(super) value: PcpNumber,
 }
 
 /// An archive, opened.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PcpArchivePart {
     pub(super) base: String,
-    pub(super) label: Label,
-    pub(super) catalog: Catalog,
-    pub(super) slots: Vec<Slot>,
-    wanted: Wanted,
+    pub(super) label: PcpLabel,
+    pub(super) catalog: PcpMetadata,
+    pub(super) slots: Vec<PcpMetricSlot>,
+    wanted: PcpMetricFilter,
     /// Whose instances those of a domain are.
-    pub(super) families: BTreeMap<u32, Family>,
+    pub(super) families: BTreeMap<u32, PcpDeviceKind>,
     /// Disks that are reached on several ways, by their world-wide names, and the ways.
     pub(super) ways: BTreeMap<String, Vec<String>>,
-    volumes: Vec<(u32, Source)>,
+    volumes: Vec<(u32, PcpFile)>,
     /// Everything the volumes say of disks, unless it is too much.
-    pub(super) kept: Option<Vec<Said>>,
+    pub(super) kept: Option<Vec<PcpVolumeEvent>>,
     pub(super) first_unix_ns: u64,
     pub(super) last_unix_ns: u64,
-    pub(super) damages: Vec<Damage>,
+    pub(super) damages: Vec<RecordingDamage>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -81,12 +81,12 @@ struct Pass {
     times: Option<(u64, u64)>,
     /// When ways were told, of which instance, and which they are.
     ways: Vec<(u64, i32, String)>,
-    damages: Vec<Damage>,
+    damages: Vec<RecordingDamage>,
 }
 
-impl Part {
+impl PcpArchivePart {
     /// Opens an archive and keeps at most `room` samples of it.
-    pub(super) fn open(files: Files, room: usize) -> Result<Part, TraceError> {
+    pub(super) fn open(files: PcpArchiveFiles, room: usize) -> Result<PcpArchivePart, TraceError> {
         let label = files.meta.open()?.label()?;
         if label.volume != label::VOLUME_META {
             return Err(wrong_volume(&files.meta.name, label.volume));
@@ -95,13 +95,13 @@ impl Part {
             return Err(TraceError::NoVolume { base: files.base });
         }
         let index_end = files.index_end(label.version);
-        let (catalog, meta_damage) = Catalog::read(&files.meta, is_disk_metric)?;
-        let mut part = Part {
+        let (catalog, meta_damage) = PcpMetadata::read(&files.meta, is_disk_metric)?;
+        let mut part = PcpArchivePart {
             base: files.base,
             label,
             catalog,
             slots: Vec::new(),
-            wanted: Wanted::default(),
+            wanted: PcpMetricFilter::default(),
             families: BTreeMap::new(),
             ways: BTreeMap::new(),
             warnings: missing_volumes(&files.volumes),
@@ -150,8 +150,8 @@ impl Part {
 
     /// Tells everything the volumes say of disks, beginning with a mark: what came before was
     /// another archive, and between two the recording was interrupted.
-    pub(super) fn tell(&self, hear: &mut impl FnMut(Said)) -> Result<(), TraceError> {
-        hear(Said::Mark);
+    pub(super) fn tell(&self, hear: &mut impl FnMut(PcpVolumeEvent)) -> Result<(), TraceError> {
+        hear(PcpVolumeEvent::Mark);
         match &self.kept {
             Some(kept) => kept.iter().for_each(|said| hear(*said)),
             // Damage is known from the first time.
@@ -169,17 +169,17 @@ impl Part {
         self.families = named
             .filter_map(|(name, description)| Some((description.domain, family_of(name)?)))
             .collect();
-        let families = Family::ALL.into_iter();
+        let families = PcpDeviceKind::ALL.into_iter();
         for (family, metric) in families.flat_map(|f| DiskMetric::ALL.map(|metric| (f, metric))) {
             // Of several ways together, the time with something in flight tells nothing.
-            if (family, metric) == (Family::WorldWide, DiskMetric::Active) {
+            if (family, metric) == (PcpDeviceKind::WorldWide, DiskMetric::Active) {
                 continue;
             }
             let name = metric
                 .pcp_name()
-                .replace(Family::Disks.prefix(), family.prefix());
+                .replace(PcpDeviceKind::Disks.prefix(), family.prefix());
             for description in self.catalog.descriptions(&name) {
-                match Slot::of(metric, *description) {
+                match PcpMetricSlot::of(metric, *description) {
                     Ok(slot) => {
                         let number = u16::try_from(self.slots.len()).unwrap_or(u16::MAX);
                         self.wanted.add(description.metric, Meant::Figure(number));
@@ -212,13 +212,13 @@ impl Part {
         }
     }
 
-    fn pass(&self, hear: &mut impl FnMut(Said)) -> Result<Pass, TraceError> {
+    fn pass(&self, hear: &mut impl FnMut(PcpVolumeEvent)) -> Result<Pass, TraceError> {
         let mut pass = Pass::default();
         let mut expected = self.volumes.first().map_or(0, |(number, _)| *number);
         for (number, source) in &self.volumes {
             // What a missing volume held is unknown.
             if *number != expected {
-                hear(Said::Mark);
+                hear(PcpVolumeEvent::Mark);
             }
             expected = number.saturating_add(1);
             let mut frames = source.open()?;
@@ -227,16 +227,21 @@ impl Part {
             if let Err(damage) = read {
                 // A volume stands for itself: the next can be read, with a gap before it.
                 pass.damages.push(damage);
-                hear(Said::Mark);
+                hear(PcpVolumeEvent::Mark);
             }
         }
         Ok(pass)
     }
 
-    fn check(&self, number: u32, frames: &mut Frames, name: &str) -> Result<(), Damage> {
+    fn check(
+        &self,
+        number: u32,
+        frames: &mut PcpFrameReader,
+        name: &str,
+    ) -> Result<(), RecordingDamage> {
         let damage = |error| match error {
-            TraceError::Format { file, offset, what } => Damage { file, offset, what },
-            other => Damage {
+            TraceError::Format { file, offset, what } => RecordingDamage { file, offset, what },
+            other => RecordingDamage {
                 file: name.into(),
                 offset: 4,
                 what: other.to_string(),
@@ -249,7 +254,7 @@ impl Part {
                 label.version.number(),
                 self.label.version.number()
             );
-            return Err(Damage {
+            return Err(RecordingDamage {
                 file: name.into(),
                 offset: 4,
                 what,
@@ -264,18 +269,18 @@ impl Part {
     /// Reads the records of a volume up to its end or to damage.
     fn read(
         &self,
-        frames: &mut Frames,
+        frames: &mut PcpFrameReader,
         pass: &mut Pass,
-        hear: &mut impl FnMut(Said),
-    ) -> Result<(), Damage> {
+        hear: &mut impl FnMut(PcpVolumeEvent),
+    ) -> Result<(), RecordingDamage> {
         let version = self.label.version;
-        while let Some(frame) = frames.next(Record::bytes_min(version)) {
-            let record = Record::read(frame?, version)?;
+        while let Some(frame) = frames.next(PcpRecord::bytes_min(version)) {
+            let record = PcpRecord::read(frame?, version)?;
             let at = record.at_unix_ns;
             let (first, last) = pass.times.unwrap_or((at, at));
             pass.times = Some((first.min(at), last.max(at)));
             if record.is_mark() {
-                hear(Said::Mark);
+                hear(PcpVolumeEvent::Mark);
             } else {
                 self.take(&record, &mut pass.ways, hear)?;
             }
@@ -285,10 +290,10 @@ impl Part {
 
     fn take(
         &self,
-        record: &Record<'_>,
+        record: &PcpRecord<'_>,
         ways: &mut Vec<(u64, i32, String)>,
-        hear: &mut impl FnMut(Said),
-    ) -> Result<(), Damage> {
+        hear: &mut impl FnMut(PcpVolumeEvent),
+    ) -> Result<(), RecordingDamage> {
         let mut missing = self.wanted.by_metric.len();
         for set in record.sets() {
             let set = set?;
@@ -301,7 +306,7 @@ impl Part {
                 Some(Meant::Figure(slot)) => {
                     for value in set.values(self.slots[usize::from(slot)].description.kind) {
                         let (instance, value) = value?;
-                        hear(Said::Value(Sample {
+                        hear(PcpVolumeEvent::Value(PcpSample {
                             at_unix_ns: record.at_unix_ns,
                             slot,
                             instance,
@@ -327,7 +332,7 @@ impl Part {
                 what: "the archive has a label but no records".into(),
             };
         }
-        let Damage { file, offset, what } = self.damages.swap_remove(0);
+        let RecordingDamage { file, offset, what } = self.damages.swap_remove(0);
         TraceError::Format { file, offset, what }
     }
 }
@@ -343,13 +348,13 @@ enum Meant {
 
 /// The metrics that are wanted. A record may have thousands of others.
 #[derive(Debug, Default)]
-struct Wanted {
+struct PcpMetricFilter {
     by_metric: BTreeMap<u32, Meant>,
     /// The bits of wanted metrics: who lacks its own need not be looked up.
     sieve: [u64; 16],
 }
 
-impl Wanted {
+impl PcpMetricFilter {
     fn add(&mut self, metric: u32, meant: Meant) {
         let (word, bit) = Self::bit(metric);
         self.sieve[word] |= bit;
@@ -371,8 +376,8 @@ impl Wanted {
     }
 }
 
-impl Slot {
-    fn of(metric: DiskMetric, description: Description) -> Result<Slot, String> {
+impl PcpMetricSlot {
+    fn of(metric: DiskMetric, description: PcpMetricDesc) -> Result<PcpMetricSlot, String> {
         let units = description.units;
         let factor = if metric.is_bytes() {
             units.bytes()
@@ -393,7 +398,7 @@ impl Slot {
                 "{name} is not of the kind it should be; it is left out"
             ));
         }
-        Ok(Slot {
+        Ok(PcpMetricSlot {
             metric,
             factor,
             description,
@@ -406,8 +411,8 @@ fn is_disk_metric(name: &[u8]) -> bool {
 }
 
 /// More than the series use: a disk of which only a total was recorded is still a disk.
-fn family_of(name: &[u8]) -> Option<Family> {
-    let mut families = Family::ALL.into_iter();
+fn family_of(name: &[u8]) -> Option<PcpDeviceKind> {
+    let mut families = PcpDeviceKind::ALL.into_iter();
     families.find(|family| name.starts_with(family.prefix().as_bytes()))
 }
 
@@ -419,7 +424,7 @@ fn wrong_volume(file: &str, volume: i32) -> TraceError {
     }
 }
 
-fn missing_volumes(volumes: &[(u32, Source)]) -> Vec<String> {
+fn missing_volumes(volumes: &[(u32, PcpFile)]) -> Vec<String> {
     let first = volumes.first().filter(|(number, _)| *number > 0);
     let first = first.map(|(_, file)| {
         format!(

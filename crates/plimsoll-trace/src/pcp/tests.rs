@@ -3,17 +3,17 @@
 
 use std::io::Write;
 
-use plimsoll_core::model::Facts;
+use plimsoll_core::model::ModelFacts;
 use plimsoll_core::rng::{Rng, Seed};
 
 use super::handmade::{
-    BYTE_UNITS, COUNT_UNITS, COUNTER, F32, F64, Handmade, I32, I64, INSTANT, KIB_UNITS, MS_UNITS,
-    U32, U64, Values,
+    BYTE_UNITS, COUNT_UNITS, COUNTER, F32, F64, I32, I64, INSTANT, KIB_UNITS, MS_UNITS,
+    PcpTestArchive, PcpTestValues, U32, U64,
 };
-use super::{Archive, Window};
+use super::{PcpArchive, RecordingWindow};
 use crate::fit::fit_within;
-use crate::recording::Counters;
-use crate::series::{DiskMetric, DiskSeries, Verdict};
+use crate::recording::CounterSource;
+use crate::series::{DiskMetric, DiskSeries, IntervalVerdict};
 use crate::{FitOptions, TraceError, fit};
 
 const READ: u32 = 0x0f00_0004;
@@ -24,11 +24,11 @@ const ACTIVE: u32 = 0x0f00_002e;
 const QUEUE: u32 = 0x0f00_0065;
 const START_S: u32 = 1_000_000_000;
 
-fn described(zone: &str) -> Handmade {
-    describe(Handmade::new(zone))
+fn described(zone: &str) -> PcpTestArchive {
+    describe(PcpTestArchive::new(zone))
 }
 
-fn describe(mut writer: Handmade) -> Handmade {
+fn describe(mut writer: PcpTestArchive) -> PcpTestArchive {
     writer.describe("disk.dev.read", READ, [U64, COUNTER, COUNT_UNITS]);
     writer.other_meta();
     writer.describe("disk.dev.write", WRITE, [U64, COUNTER, COUNT_UNITS]);
@@ -46,24 +46,25 @@ fn describe(mut writer: Handmade) -> Handmade {
 
 /// One sample of `sdb` (instance 7) after `n` intervals of 10 s: 100 reads of 4 KiB, 50 writes of
 /// 8192 bytes and 2 s of work in each, and `sda` beside it to be told apart.
-fn sample(writer: &mut Handmade, n: u32) {
-    let out = |rise: u64| Values::OutOfLine(vec![(0, 1), (7, (1 << 40) + rise * u64::from(n))]);
-    let place = |rise: u32| Values::InPlace(vec![(0, 1), (7, 1_000 + rise * n)]);
+fn sample(writer: &mut PcpTestArchive, n: u32) {
+    let out =
+        |rise: u64| PcpTestValues::OutOfLine(vec![(0, 1), (7, (1 << 40) + rise * u64::from(n))]);
+    let place = |rise: u32| PcpTestValues::InPlace(vec![(0, 1), (7, 1_000 + rise * n)]);
     writer.record(
         START_S + 10 * n,
         &[
-            (0x1234, Values::Error(-12_357)),
+            (0x1234, PcpTestValues::Error(-12_357)),
             (READ, out(100)),
             (WRITE, out(50)),
             (READ_BYTES, place(400)),
             (WRITE_BYTES, out(50 * 8_192)),
             (ACTIVE, place(2_000)),
-            (QUEUE, Values::InPlace(vec![(7, n % 3)])),
+            (QUEUE, PcpTestValues::InPlace(vec![(7, n % 3)])),
         ],
     );
 }
 
-fn whole(archive: &Archive) -> DiskSeries {
+fn whole(archive: &PcpArchive) -> DiskSeries {
     archive.series("sdb", &archive.times().span()).unwrap()
 }
 
@@ -81,7 +82,7 @@ fn near(got: f64, expected: f64) {
 #[test]
 fn values_in_and_out_of_line_come_in_base_units_over_several_volumes() {
     for version in [2, 3] {
-        let mut writer = describe(Handmade::of(version, "EST-10"));
+        let mut writer = describe(PcpTestArchive::of(version, "EST-10"));
         (0..3).for_each(|n| sample(&mut writer, n));
         writer.next_volume("EST-10");
         (3..7).for_each(|n| sample(&mut writer, n));
@@ -98,7 +99,7 @@ fn values_in_and_out_of_line_come_in_base_units_over_several_volumes() {
     }
 }
 
-fn check_samples(archive: &Archive, intervals: usize) {
+fn check_samples(archive: &PcpArchive, intervals: usize) {
     let series = whole(archive);
     near(time_average(&series, DiskMetric::Reads), 10.0);
     near(time_average(&series, DiskMetric::Writes), 5.0);
@@ -118,20 +119,21 @@ fn check_samples(archive: &Archive, intervals: usize) {
 
 #[test]
 fn what_is_too_much_for_memory_is_read_again_with_the_same_result() {
-    let mut writer = describe(Handmade::of(3, "UTC"));
+    let mut writer = describe(PcpTestArchive::of(3, "UTC"));
     (0..7).for_each(|n| sample(&mut writer, n));
-    let open = |room| Archive::keeping("made", writer.meta.clone(), writer.volumes.clone(), room);
+    let open =
+        |room| PcpArchive::keeping("made", writer.meta.clone(), writer.volumes.clone(), room);
     let (kept, read_again) = (open(1_000).unwrap(), open(20).unwrap());
     assert_eq!(kept.parts[0].kept.as_ref().map(Vec::len), Some(77));
     assert!(read_again.parts[0].kept.is_none());
     check_samples(&read_again, 6);
-    let all = |archive: &Archive| archive.all_series(&archive.times().span()).unwrap();
+    let all = |archive: &PcpArchive| archive.all_series(&archive.times().span()).unwrap();
     assert_eq!(all(&kept), all(&read_again));
 }
 
 #[test]
 fn version_3_says_only_what_changed_of_the_disks() {
-    let mut writer = describe(Handmade::of(3, "UTC"));
+    let mut writer = describe(PcpTestArchive::of(3, "UTC"));
     writer.changes(START_S + 15, &[(7, None), (9, Some("sdb"))]);
     writer.changes(START_S + 35, &[(11, Some("nvme0n1"))]);
     let pairs = [
@@ -143,7 +145,7 @@ fn version_3_says_only_what_changed_of_the_disks() {
         vec![(0, 9), (9, 400), (11, 1)],
     ];
     for (at_s, pairs) in (START_S..).step_by(10).zip(pairs) {
-        writer.record(at_s, &[(READ_BYTES, Values::InPlace(pairs))]);
+        writer.record(at_s, &[(READ_BYTES, PcpTestValues::InPlace(pairs))]);
     }
     let archive = writer.open().unwrap();
     assert_eq!(archive.disks(), ["sda", "sdb", "nvme0n1"]);
@@ -151,20 +153,25 @@ fn version_3_says_only_what_changed_of_the_disks() {
     let intervals = |place: usize| {
         let column = all[place].column(DiskMetric::ReadBytes).unwrap();
         let verdicts = column.intervals.iter().map(|i| i.verdict);
-        verdicts.collect::<Vec<Verdict>>()
+        verdicts.collect::<Vec<IntervalVerdict>>()
     };
-    let kept = Verdict::Kept;
+    let kept = IntervalVerdict::Kept;
     assert_eq!(intervals(0), [kept; 4]);
-    assert_eq!(intervals(1), [kept, Verdict::Gap, kept, kept]);
+    assert_eq!(intervals(1), [kept, IntervalVerdict::Gap, kept, kept]);
     assert_eq!(intervals(2), []);
 }
 
 #[test]
 fn a_metric_that_appears_late_has_only_its_own_intervals() {
     for version in [2, 3] {
-        let mut writer = Handmade::of(version, "UTC");
+        let mut writer = PcpTestArchive::of(version, "UTC");
         writer.describe("disk.dev.read", READ, [U64, COUNTER, COUNT_UNITS]);
-        let reads = |n: u32| (READ, Values::OutOfLine(vec![(7, 100 * u64::from(n))]));
+        let reads = |n: u32| {
+            (
+                READ,
+                PcpTestValues::OutOfLine(vec![(7, 100 * u64::from(n))]),
+            )
+        };
         // Before the first list of instances, the first applies.
         writer.record(START_S, &[reads(0)]);
         writer.instances(START_S + 1, &[(7, "sdb")]);
@@ -175,7 +182,7 @@ fn a_metric_that_appears_late_has_only_its_own_intervals() {
             [U32, COUNTER, KIB_UNITS],
         );
         for n in 2..5 {
-            let written = Values::InPlace(vec![(7, 10 * n)]);
+            let written = PcpTestValues::InPlace(vec![(7, 10 * n)]);
             writer.record(START_S + 10 * n, &[(WRITE_BYTES, written), reads(n)]);
         }
         let series = whole(&writer.open().unwrap());
@@ -203,9 +210,9 @@ fn a_volume_behind_a_damaged_one_is_read_after_a_gap() {
     assert!(archive.warnings()[0].contains("made.1 is damaged at byte 4"));
     let series = whole(&archive);
     let reads = &series.column(DiskMetric::Reads).unwrap().intervals;
-    let verdicts: Vec<Verdict> = reads.iter().map(|i| i.verdict).collect();
-    let kept = Verdict::Kept;
-    assert_eq!(verdicts, [kept, kept, Verdict::Gap, kept]);
+    let verdicts: Vec<IntervalVerdict> = reads.iter().map(|i| i.verdict).collect();
+    let kept = IntervalVerdict::Kept;
+    assert_eq!(verdicts, [kept, kept, IntervalVerdict::Gap, kept]);
 }
 
 #[test]
@@ -238,13 +245,16 @@ fn missing_volumes_are_told_wherever_they_were_and_are_gaps() {
             index.extend(word.to_be_bytes());
         }
         write("index", &index);
-        let archive = Archive::open(&folder.path().join("a")).unwrap();
+        let archive = PcpArchive::open(&folder.path().join("a")).unwrap();
         let told = archive.warnings().join("; ");
         assert!(told.contains(part), "{told}");
         let reads = whole(&archive);
         let reads = &reads.column(DiskMetric::Reads).unwrap().intervals;
         assert_eq!(reads.len(), verdicts, "{missing}");
-        let gaps = reads.iter().filter(|i| i.verdict == Verdict::Gap).count();
+        let gaps = reads
+            .iter()
+            .filter(|i| i.verdict == IntervalVerdict::Gap)
+            .count();
         assert_eq!(gaps, usize::from(missing == 1));
     }
 }
@@ -258,15 +268,15 @@ fn a_mark_drops_the_interval_across_it() {
     (100..103).for_each(|n| sample(&mut writer, n));
     let series = whole(&writer.open().unwrap());
     let reads = series.column(DiskMetric::Reads).unwrap();
-    let verdicts: Vec<Verdict> = reads.intervals.iter().map(|i| i.verdict).collect();
-    let kept = Verdict::Kept;
-    assert_eq!(verdicts, [kept, kept, Verdict::Gap, kept, kept]);
+    let verdicts: Vec<IntervalVerdict> = reads.intervals.iter().map(|i| i.verdict).collect();
+    let kept = IntervalVerdict::Kept;
+    assert_eq!(verdicts, [kept, kept, IntervalVerdict::Gap, kept, kept]);
     near(time_average(&series, DiskMetric::Reads), 10.0);
 }
 
 #[test]
 fn values_that_cannot_be_meant_are_missing_and_nothing_else_is() {
-    let mut writer = Handmade::new("UTC");
+    let mut writer = PcpTestArchive::new("UTC");
     writer.describe("disk.dev.read", READ, [I64, COUNTER, COUNT_UNITS]);
     writer.describe("disk.dev.write", WRITE, [F64, COUNTER, COUNT_UNITS]);
     writer.describe("disk.dev.avactive", ACTIVE, [I32, COUNTER, MS_UNITS]);
@@ -282,8 +292,8 @@ fn values_that_cannot_be_meant_are_missing_and_nothing_else_is() {
         };
         let reads = i64::from(n) * reads;
         let busy = i32::try_from(n).unwrap() * busy;
-        let long = |value: u64| Values::OutOfLine(vec![(7, value)]);
-        let short = |value: u32| Values::InPlace(vec![(7, value)]);
+        let long = |value: u64| PcpTestValues::OutOfLine(vec![(7, value)]);
+        let short = |value: u32| PcpTestValues::InPlace(vec![(7, value)]);
         writer.record(
             START_S + 10 * n,
             &[
@@ -312,12 +322,18 @@ fn a_counter_that_went_down_is_dropped_and_its_wrap_is_told() {
     let mut writer = described("UTC");
     for (n, kib) in [u32::MAX - 99, 300, 700].into_iter().enumerate() {
         let at_s = START_S + 10 * u32::try_from(n).unwrap();
-        writer.record(at_s, &[(READ_BYTES, Values::InPlace(vec![(7, kib)]))]);
+        writer.record(
+            at_s,
+            &[(READ_BYTES, PcpTestValues::InPlace(vec![(7, kib)]))],
+        );
     }
     let series = whole(&writer.open().unwrap());
     let bytes = series.column(DiskMetric::ReadBytes).unwrap();
     let as_wrap = Some(400.0 * 1024.0);
-    assert_eq!(bytes.intervals[0].verdict, Verdict::WentDown { as_wrap });
+    assert_eq!(
+        bytes.intervals[0].verdict,
+        IntervalVerdict::WentDown { as_wrap }
+    );
     near(bytes.averages().unwrap().time, 40.0 * 1024.0);
 }
 
@@ -333,7 +349,7 @@ fn an_instance_that_changes_its_number_stays_the_same_disk_with_a_gap() {
         vec![(7, 90_000), (9, 300)],
     ];
     for (at_s, pairs) in (START_S..).step_by(10).zip(pairs) {
-        writer.record(at_s, &[(READ_BYTES, Values::InPlace(pairs))]);
+        writer.record(at_s, &[(READ_BYTES, PcpTestValues::InPlace(pairs))]);
     }
     let series = whole(&writer.open().unwrap());
     let bytes = series.column(DiskMetric::ReadBytes).unwrap();
@@ -367,7 +383,7 @@ fn what_comes_before_damage_is_kept_and_the_place_is_named() {
 
 #[test]
 fn archives_that_cannot_be_read_say_why() {
-    let text = |writer: &Handmade| writer.open().unwrap_err().to_string();
+    let text = |writer: &PcpTestArchive| writer.open().unwrap_err().to_string();
     let mut writer = described("UTC");
     assert!(text(&writer).contains("a label but no records"));
     writer.volumes[0][7] = 3;
@@ -398,7 +414,7 @@ fn any_file_of_an_archive_names_it_compressed_or_not() {
     std::fs::write(path("-b.7"), "not ours").unwrap();
     let check = |suffixes: &[&str]| {
         for suffix in suffixes {
-            let archive = Archive::open(&path(suffix)).unwrap();
+            let archive = PcpArchive::open(&path(suffix)).unwrap();
             let reads = whole(&archive);
             assert_eq!(reads.columns[0].intervals.len(), 4, "{suffix}");
             assert_eq!(reads.damage, None);
@@ -419,13 +435,13 @@ fn any_file_of_an_archive_names_it_compressed_or_not() {
     check(&["", ".0", ".1.gz", ".meta.xz", ".meta"]);
     // Cut short inside its compressed bytes: what comes out of it is kept.
     std::fs::write(path(".1.gz"), &compressed[..compressed.len() - 40]).unwrap();
-    let archive = Archive::open(&path("")).unwrap();
+    let archive = PcpArchive::open(&path("")).unwrap();
     let damage = archive.damage().unwrap();
     assert!(damage.file.ends_with(".1.gz"), "{damage}");
     assert!(damage.what.contains("cannot be read on"), "{damage}");
     assert!(whole(&archive).columns[0].intervals.len() >= 2);
 
-    let error = Archive::open(&folder.path().join("none.0")).unwrap_err();
+    let error = PcpArchive::open(&folder.path().join("none.0")).unwrap_err();
     assert!(matches!(error, TraceError::NoArchive { .. }), "{error}");
 }
 
@@ -433,7 +449,7 @@ fn any_file_of_an_archive_names_it_compressed_or_not() {
 fn three_archives() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, version, from) in [("c", 2, 0), ("b", 3, 10), ("a", 2, 20)] {
-        let mut writer = describe(Handmade::of(version, "UTC"));
+        let mut writer = describe(PcpTestArchive::of(version, "UTC"));
         (from..from + 3).for_each(|n| sample(&mut writer, n));
         let path = |suffix| folder.path().join(format!("{name}.{suffix}"));
         std::fs::write(path("meta"), &writer.meta).unwrap();
@@ -448,16 +464,16 @@ fn three_archives() -> tempfile::TempDir {
 #[test]
 fn archives_of_a_folder_or_a_folio_are_one_recording_with_gaps() {
     let folder = three_archives();
-    let verdicts = |archive: &Archive| -> Vec<Verdict> {
+    let verdicts = |archive: &PcpArchive| -> Vec<IntervalVerdict> {
         let series = whole(archive);
         let reads = series.column(DiskMetric::Reads).unwrap();
         reads.intervals.iter().map(|i| i.verdict).collect()
     };
-    let (kept, gap) = (Verdict::Kept, Verdict::Gap);
-    let folio = Archive::open(&folder.path().join("two.folio")).unwrap();
+    let (kept, gap) = (IntervalVerdict::Kept, IntervalVerdict::Gap);
+    let folio = PcpArchive::open(&folder.path().join("two.folio")).unwrap();
     assert_eq!(verdicts(&folio), [kept, kept, gap, kept, kept]);
     assert_eq!(folio.disks(), ["sda", "sdb"]);
-    let all = Archive::open(folder.path()).unwrap();
+    let all = PcpArchive::open(folder.path()).unwrap();
     let expect = [kept, kept, gap, kept, kept, gap, kept, kept];
     assert_eq!(verdicts(&all), expect);
     assert_eq!(all.about().format, "3 PCP archives, the first of version 2");
@@ -467,7 +483,7 @@ fn archives_of_a_folder_or_a_folio_are_one_recording_with_gaps() {
     );
     // One that cannot be read does not hide the others.
     std::fs::write(folder.path().join("b.meta"), "nothing").unwrap();
-    let rest = Archive::open(folder.path()).unwrap();
+    let rest = PcpArchive::open(folder.path()).unwrap();
     assert_eq!(verdicts(&rest), [kept, kept, gap, kept, kept]);
     assert!(
         rest.warnings()[0].contains("b.meta"),
@@ -480,7 +496,7 @@ fn archives_of_a_folder_or_a_folio_are_one_recording_with_gaps() {
 fn archives_that_are_not_one_recording_are_refused_by_name() {
     let folder = three_archives();
     let path = |name: &str| folder.path().join(name);
-    let refusal = |name: &str| Archive::open(&path(name)).unwrap_err().to_string();
+    let refusal = |name: &str| PcpArchive::open(&path(name)).unwrap_err().to_string();
     // The host's name begins at byte 24 of a label.
     let mut meta = std::fs::read(path("a.meta")).unwrap();
     meta[24] = b'b';
@@ -567,12 +583,12 @@ fn a_zone_nobody_knows_becomes_utc_with_a_warning() {
     );
 }
 
-fn options(window: Window) -> FitOptions {
+fn options(window: RecordingWindow) -> FitOptions {
     FitOptions {
         disk: "sdb".into(),
         window,
         name: "made".into(),
-        facts: Facts::assumed(1 << 30),
+        facts: ModelFacts::assumed(1 << 30),
     }
 }
 
@@ -597,7 +613,7 @@ fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
     near(fitted.profile.busy_ms_per_op.unwrap(), 200.0 / 15.0);
 
     let small = FitOptions {
-        facts: Facts::assumed(4_096),
+        facts: ModelFacts::assumed(4_096),
         ..options(archive.times().span())
     };
     let error = fit(&archive, &small).unwrap_err();
@@ -605,7 +621,7 @@ fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
         matches!(error, TraceError::WorkingSet { needed: 32_768, .. }),
         "{error}"
     );
-    let short = Window {
+    let short = RecordingWindow {
         to_unix_ns: archive.times().span().from_unix_ns,
         ..archive.times().span()
     };
@@ -618,7 +634,7 @@ fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
 
 /// Reads all there is to read: nothing may panic or hang, whatever comes out.
 fn exhaust(meta: Vec<u8>, volumes: Vec<Vec<u8>>) -> bool {
-    let Ok(archive) = Archive::from_bytes("made", meta, volumes) else {
+    let Ok(archive) = PcpArchive::from_bytes("made", meta, volumes) else {
         return false;
     };
     for disk in archive.disks() {
@@ -651,7 +667,7 @@ fn twenty_thousand_damaged_archives_neither_panic_nor_hang() {
 }
 
 fn damage_ten_thousand(version: u32) -> u32 {
-    let mut writer = describe(Handmade::of(version, "EST-10"));
+    let mut writer = describe(PcpTestArchive::of(version, "EST-10"));
     (0..4).for_each(|n| sample(&mut writer, n));
     writer.mark(START_S + 35);
     writer.next_volume("EST-10");

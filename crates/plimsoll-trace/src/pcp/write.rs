@@ -13,10 +13,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::recording::Found;
+use plimsoll_core::recording::DeviceCounterSample;
 
 use super::label::{LABEL_BYTES_MAX, VOLUME_META};
-use super::metrics::{DISCRETE, Family, METRICS, Metric, TEXT, Width, ways_metric};
+use super::metrics::{
+    DISCRETE, METRICS, PcpDeviceKind, PcpMetric, PcpValueWidth, TEXT, ways_metric,
+};
 use crate::error::TraceError;
 
 /// Volume number in the label of an index.
@@ -32,7 +34,7 @@ const NO_DOMAIN: u32 = u32::MAX;
 
 /// What the labels of an archive say, and how long its volumes may get.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heading {
+pub struct PcpWriterOptions {
     /// Host that is recorded, at most 255 bytes.
     pub host: String,
     /// Time zone of that host as POSIX writes it, such as `EST-10`, at most 255 bytes.
@@ -49,23 +51,23 @@ pub struct Heading {
 
 /// An archive being written.
 #[derive(Debug)]
-pub struct Writer {
+pub struct PcpWriter {
     base: PathBuf,
-    heading: Heading,
-    meta: Part,
-    index: Part,
-    volume: Part,
+    heading: PcpWriterOptions,
+    meta: PcpOutputFile,
+    index: PcpOutputFile,
+    volume: PcpOutputFile,
     number: u32,
     /// Metrics that are described already, by number.
     described: BTreeSet<u32>,
-    instances: BTreeMap<Family, Instances>,
+    instances: BTreeMap<PcpDeviceKind, Instances>,
     /// Time of the last record, nanoseconds since 1970, and its place in its volume.
     last: Option<(u64, u64)>,
 }
 
 /// A file of the archive.
 #[derive(Debug)]
-struct Part {
+struct PcpOutputFile {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -81,24 +83,24 @@ struct Instances {
 }
 
 /// The values of a metric, by instance.
-struct Values {
+struct PcpMetricValues {
     metric: u32,
-    of: Vec<(u32, Value)>,
+    of: Vec<(u32, PcpOutputValue)>,
 }
 
 /// A value as it stands in a record.
-enum Value {
+enum PcpOutputValue {
     /// The lower half of this.
     Narrow(u64),
     Wide(u64),
     Text(String),
 }
 
-impl Value {
-    fn of(width: Width, value: u64) -> Value {
+impl PcpOutputValue {
+    fn of(width: PcpValueWidth, value: u64) -> PcpOutputValue {
         match width {
-            Width::Narrow => Value::Narrow(value),
-            Width::Wide => Value::Wide(value),
+            PcpValueWidth::Narrow => PcpOutputValue::Narrow(value),
+            PcpValueWidth::Wide => PcpOutputValue::Wide(value),
         }
     }
 
@@ -114,20 +116,20 @@ impl Value {
             behind.resize(behind.len().next_multiple_of(4), 0);
         };
         match self {
-            Value::Narrow(value) => return halves(*value)[1],
-            Value::Wide(value) => put(Width::Wide.word(), &value.to_be_bytes()),
-            Value::Text(text) => put(TEXT, &[text.as_bytes(), &[0]].concat()),
+            PcpOutputValue::Narrow(value) => return halves(*value)[1],
+            PcpOutputValue::Wide(value) => put(PcpValueWidth::Wide.word(), &value.to_be_bytes()),
+            PcpOutputValue::Text(text) => put(TEXT, &[text.as_bytes(), &[0]].concat()),
         }
         place
     }
 }
 
-impl Writer {
+impl PcpWriter {
     /// Begins the archive `base`: makes `base.meta`, `base.index` and `base.0`.
     ///
     /// # Errors
     /// When one of the files exists or cannot be made, or a text does not fit into a label.
-    pub fn create(base: &Path, heading: Heading) -> Result<Writer, TraceError> {
+    pub fn create(base: &Path, heading: PcpWriterOptions) -> Result<PcpWriter, TraceError> {
         for (text, bytes_max) in [
             (&heading.host, TEXT_BYTES - 1),
             (&heading.zone, TEXT_BYTES - 1),
@@ -140,8 +142,9 @@ impl Writer {
                 ));
             }
         }
-        let part = |suffix: &str, volume| Part::create(base, suffix, &heading.label(volume));
-        let mut writer = Writer {
+        let part =
+            |suffix: &str, volume| PcpOutputFile::create(base, suffix, &heading.label(volume));
+        let mut writer = PcpWriter {
             base: base.to_owned(),
             meta: part("meta", VOLUME_META)?,
             index: part("index", VOLUME_INDEX)?,
@@ -163,7 +166,11 @@ impl Writer {
     /// # Errors
     /// When a file cannot be written, the instant is not after the last one, or a device's name is
     /// empty, longer than 1,024 bytes, or given twice in its layer.
-    pub fn record(&mut self, at_unix_ns: u64, found: &[Found]) -> Result<(), TraceError> {
+    pub fn record(
+        &mut self,
+        at_unix_ns: u64,
+        found: &[DeviceCounterSample],
+    ) -> Result<(), TraceError> {
         self.check(at_unix_ns, found)?;
         if found.is_empty() {
             // A record without values is a mark.
@@ -172,9 +179,9 @@ impl Writer {
         let meta_bytes = self.meta.bytes;
         let mut came_or_went = false;
         let mut values = Vec::with_capacity(2 * METRICS.len());
-        for family in Family::ALL {
-            let of = |found: &&Found| Family::of(found.made.layer) == family;
-            let of: Vec<&Found> = found.iter().filter(of).collect();
+        for family in PcpDeviceKind::ALL {
+            let of = |found: &&DeviceCounterSample| PcpDeviceKind::of(found.made.layer) == family;
+            let of: Vec<&DeviceCounterSample> = found.iter().filter(of).collect();
             if of.is_empty() && !self.instances.contains_key(&family) {
                 continue;
             }
@@ -182,7 +189,7 @@ impl Writer {
             let changed = self.list(at_unix_ns, family, &devices)?;
             came_or_went |= changed;
             self.values(family, &devices, &mut values)?;
-            if changed && family == Family::WorldWide {
+            if changed && family == PcpDeviceKind::WorldWide {
                 values.push(self.ways(&devices)?);
             }
         }
@@ -227,7 +234,7 @@ impl Writer {
         Ok(())
     }
 
-    fn check(&self, at_unix_ns: u64, found: &[Found]) -> Result<(), TraceError> {
+    fn check(&self, at_unix_ns: u64, found: &[DeviceCounterSample]) -> Result<(), TraceError> {
         let after = match self.last {
             Some((last, _)) => last.saturating_add(1),
             None => self.heading.start_unix_ns,
@@ -240,9 +247,9 @@ impl Writer {
             return Err(refused(&self.base, what));
         }
         let mut names = BTreeSet::new();
-        for Found { name, made, .. } in found {
+        for DeviceCounterSample { name, made, .. } in found {
             let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains('\0');
-            if !fits || !names.insert((Family::of(made.layer), name)) {
+            if !fits || !names.insert((PcpDeviceKind::of(made.layer), name)) {
                 let what = format!("the device '{name}' is given twice or has no usable name");
                 return Err(refused(&self.base, what));
             }
@@ -251,7 +258,11 @@ impl Writer {
     }
 
     /// The devices of a family with their numbers.
-    fn numbered<'a>(&mut self, family: Family, found: &[&'a Found]) -> Vec<(u32, &'a Found)> {
+    fn numbered<'a>(
+        &mut self,
+        family: PcpDeviceKind,
+        found: &[&'a DeviceCounterSample],
+    ) -> Vec<(u32, &'a DeviceCounterSample)> {
         let numbers = &mut self.instances.entry(family).or_default().numbers;
         let mut numbered = Vec::with_capacity(found.len());
         for one in found {
@@ -271,8 +282,8 @@ impl Writer {
     fn list(
         &mut self,
         at_unix_ns: u64,
-        family: Family,
-        devices: &[(u32, &Found)],
+        family: PcpDeviceKind,
+        devices: &[(u32, &DeviceCounterSample)],
     ) -> Result<bool, TraceError> {
         const FULL: u32 = 5;
         const CHANGES: u32 = 6;
@@ -313,9 +324,9 @@ impl Writer {
     /// All values of a family; metrics that are new get their descriptions.
     fn values(
         &mut self,
-        family: Family,
-        devices: &[(u32, &Found)],
-        values: &mut Vec<Values>,
+        family: PcpDeviceKind,
+        devices: &[(u32, &DeviceCounterSample)],
+        values: &mut Vec<PcpMetricValues>,
     ) -> Result<(), TraceError> {
         for metric in &METRICS {
             let of: Vec<(u32, u64)> = devices
@@ -331,36 +342,41 @@ impl Writer {
                 .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value));
             let width = metric.width(family);
             let of = of.into_iter();
-            values.push(Values {
+            values.push(PcpMetricValues {
                 metric: metric.of_each(family),
-                of: of.map(|(n, value)| (n, Value::of(width, value))).collect(),
+                of: of
+                    .map(|(n, value)| (n, PcpOutputValue::of(width, value)))
+                    .collect(),
             });
-            let of_all = metric.of_all().filter(|_| family == Family::Disks);
-            values.extend(of_all.map(|number| Values {
+            let of_all = metric.of_all().filter(|_| family == PcpDeviceKind::Disks);
+            values.extend(of_all.map(|number| PcpMetricValues {
                 metric: number,
-                of: vec![(NO_INSTANCE, Value::of(metric.width_of_all(), sum))],
+                of: vec![(NO_INSTANCE, PcpOutputValue::of(metric.width_of_all(), sum))],
             }));
         }
         Ok(())
     }
 
     /// The ways to each disk.
-    fn ways(&mut self, devices: &[(u32, &Found)]) -> Result<Values, TraceError> {
+    fn ways(
+        &mut self,
+        devices: &[(u32, &DeviceCounterSample)],
+    ) -> Result<PcpMetricValues, TraceError> {
         let (name, number) = ways_metric();
         if self.described.insert(number) {
-            let domain = Family::WorldWide.domain();
+            let domain = PcpDeviceKind::WorldWide.domain();
             self.description(name, [number, TEXT, domain, DISCRETE, 0])?;
         }
         let of = devices.iter();
-        Ok(Values {
+        Ok(PcpMetricValues {
             metric: number,
             of: of
-                .map(|(number, found)| (*number, Value::Text(found.made.paths.join(" "))))
+                .map(|(number, found)| (*number, PcpOutputValue::Text(found.made.paths.join(" "))))
                 .collect(),
         })
     }
 
-    fn describe(&mut self, family: Family, metric: &Metric) -> Result<(), TraceError> {
+    fn describe(&mut self, family: PcpDeviceKind, metric: &PcpMetric) -> Result<(), TraceError> {
         let number = metric.of_each(family);
         if !self.described.insert(number) {
             return Ok(());
@@ -369,7 +385,7 @@ impl Writer {
         let name = format!("{}{}", family.prefix(), metric.name);
         let width = metric.width(family).word();
         self.description(&name, [number, width, family.domain(), semantics, units])?;
-        match metric.of_all().filter(|_| family == Family::Disks) {
+        match metric.of_all().filter(|_| family == PcpDeviceKind::Disks) {
             None => Ok(()),
             Some(number) => {
                 let name = format!("disk.all.{}", metric.name);
@@ -399,20 +415,20 @@ impl Writer {
         let volume = i32::try_from(number)
             .map_err(|_| refused(&self.base, "there are too many volumes".into()))?;
         let label = self.heading.label(volume);
-        self.volume = Part::create(&self.base, &number.to_string(), &label)?;
+        self.volume = PcpOutputFile::create(&self.base, &number.to_string(), &label)?;
         self.number = number;
         Ok(true)
     }
 
     /// Appends a record to the volume; its place.
-    fn append(&mut self, at_unix_ns: u64, values: &[Values]) -> Result<u64, TraceError> {
+    fn append(&mut self, at_unix_ns: u64, values: &[PcpMetricValues]) -> Result<u64, TraceError> {
         let mut sets = stamp(at_unix_ns);
         sets.extend(words(&[length(values.len())]));
         let sets_bytes = values.iter().map(|set| 12 + 8 * set.of.len());
         let sets_bytes = sets.len() + sets_bytes.sum::<usize>();
         let mut behind = Vec::new();
         for set in values {
-            let is_behind = !matches!(set.of.first(), Some((_, Value::Narrow(_))));
+            let is_behind = !matches!(set.of.first(), Some((_, PcpOutputValue::Narrow(_))));
             sets.extend(words(&[set.metric, length(set.of.len()), is_behind.into()]));
             for (instance, value) in &set.of {
                 let word = value.word(sets_bytes, &mut behind);
@@ -435,7 +451,7 @@ impl Writer {
     }
 }
 
-impl Heading {
+impl PcpWriterOptions {
     fn label(&self, volume: i32) -> Vec<u8> {
         const MAGIC: u32 = 0x5005_2603;
         let mut bytes = words(&[MAGIC, self.process]);
@@ -456,12 +472,12 @@ impl Heading {
     }
 }
 
-impl Part {
-    fn create(base: &Path, suffix: &str, label: &[u8]) -> Result<Part, TraceError> {
+impl PcpOutputFile {
+    fn create(base: &Path, suffix: &str, label: &[u8]) -> Result<PcpOutputFile, TraceError> {
         let path = super::files::with_suffix(base, suffix);
         let made = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = made.map_err(|source| write_failed(&path, source))?;
-        let mut part = Part {
+        let mut part = PcpOutputFile {
             path,
             file,
             bytes: 0,

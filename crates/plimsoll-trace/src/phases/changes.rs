@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use plimsoll_core::num::ratio;
 
-use super::figures::Figure;
+use super::figures::PhaseLogSeries;
 
 /// Penalty per stretch and figure in units of ln n. The information criterion would take 1 for
 /// the mean; noise with heavy tails and memory needs more.
@@ -21,14 +21,17 @@ const PIECE_MAX: usize = 2_048;
 
 /// The stretches of constant means, of at least `least` intervals each; together they are the
 /// whole. Figures must have the same length.
-pub(super) fn stretches(figures: &[Figure], least: usize) -> Vec<Range<usize>> {
+pub(super) fn stretches(figures: &[PhaseLogSeries], least: usize) -> Vec<Range<usize>> {
     let n = figures.first().map_or(0, |figure| figure.logs.len());
     let penalty = PENALTY * figures.len() as f64 * (n.max(2) as f64).ln();
     let pieces = n.div_ceil(PIECE_MAX).max(1);
     let mut found = Vec::new();
     for piece in 0..pieces {
         let (from, to) = (n * piece / pieces, n * (piece + 1) / pieces);
-        let sums: Vec<Sums> = figures.iter().map(|f| Sums::of(f, from..to)).collect();
+        let sums: Vec<PhaseRunningSums> = figures
+            .iter()
+            .map(|f| PhaseRunningSums::of(f, from..to))
+            .collect();
         let ends = ends(&sums, to - from, penalty, least.max(1));
         let mut start = from;
         for end in ends {
@@ -40,10 +43,10 @@ pub(super) fn stretches(figures: &[Figure], least: usize) -> Vec<Range<usize>> {
 }
 
 /// Running numbers, sums and squares of a figure in units of its noise.
-struct Sums(Vec<(f64, f64, f64)>);
+struct PhaseRunningSums(Vec<(f64, f64, f64)>);
 
-impl Sums {
-    fn of(figure: &Figure, piece: Range<usize>) -> Sums {
+impl PhaseRunningSums {
+    fn of(figure: &PhaseLogSeries, piece: Range<usize>) -> PhaseRunningSums {
         let mut sums = vec![(0.0, 0.0, 0.0)];
         let (mut number, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for value in &figure.logs[piece] {
@@ -54,7 +57,7 @@ impl Sums {
             }
             sums.push((number, sum, squares));
         }
-        Sums(sums)
+        PhaseRunningSums(sums)
     }
 
     /// Squares of the distances to the mean of a stretch.
@@ -66,7 +69,7 @@ impl Sums {
 }
 
 /// Ends of the best stretches of a piece of `n` intervals, in order; the last is `n`.
-fn ends(sums: &[Sums], n: usize, penalty: f64, least: usize) -> Vec<usize> {
+fn ends(sums: &[PhaseRunningSums], n: usize, penalty: f64, least: usize) -> Vec<usize> {
     if n < 2 * least {
         return if n == 0 { Vec::new() } else { vec![n] };
     }
@@ -121,10 +124,10 @@ mod tests {
             .flat_map(|(n, mean)| vec![*mean; *n])
             .map(|mean| Some(mean + rng.normal()))
             .collect();
-        let step = Figure::new(step);
+        let step = PhaseLogSeries::new(step);
         // Every third interval says nothing.
         let still = (0..185).map(|i| (i % 3 > 0).then(|| rng.normal()));
-        let still = Figure::new(still.collect());
+        let still = PhaseLogSeries::new(still.collect());
         assert_eq!(stretches(std::slice::from_ref(&still), 2).len(), 1);
         let found = stretches(&[step, still], 2);
         let starts: Vec<usize> = found.iter().map(|r| r.start).collect();
@@ -137,11 +140,11 @@ mod tests {
     #[test]
     fn pieces_of_a_long_series_join_and_short_ones_are_one_stretch() {
         let long = (0..5_000).map(|i| Some(f64::from(u8::from(i >= 1_000))));
-        let found = stretches(&[Figure::new(long.collect())], 2);
+        let found = stretches(&[PhaseLogSeries::new(long.collect())], 2);
         assert!(found.iter().any(|r| r.start == 1_000), "{found:?}");
         assert_eq!(found.iter().map(Range::len).sum::<usize>(), 5_000);
         for n in 0..4 {
-            let found = stretches(&[Figure::new(vec![Some(1.0); n])], 2);
+            let found = stretches(&[PhaseLogSeries::new(vec![Some(1.0); n])], 2);
             assert_eq!(found.iter().map(Range::len).sum::<usize>(), n);
         }
         assert!(stretches(&[], 2).is_empty());

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use plimsoll_core::model::{Cell, Direction};
+use plimsoll_core::model::{IoDirection, ModelInterval};
 use plimsoll_core::num::ratio;
 
 use crate::binned::{mean, quantile, sorted};
@@ -17,17 +17,17 @@ const NORMAL_MEDIAN: f64 = 0.6745;
 
 /// Logarithms by interval, `None` where the interval says nothing of the figure.
 #[derive(Debug)]
-pub(super) struct Figure {
+pub(super) struct PhaseLogSeries {
     pub(super) logs: Vec<Option<f64>>,
     /// Standard deviation of what differs between neighbours by chance.
     pub(super) noise: f64,
     mean: f64,
 }
 
-impl Figure {
+impl PhaseLogSeries {
     /// The noise is that of differences of neighbours, of which the median ignores the jumps that
     /// are looked for.
-    pub(super) fn new(logs: Vec<Option<f64>>) -> Figure {
+    pub(super) fn new(logs: Vec<Option<f64>>) -> PhaseLogSeries {
         let pairs = logs.windows(2);
         let differences: Vec<f64> = pairs.filter_map(|p| Some((p[1]? - p[0]?).abs())).collect();
         let typical = quantile(&sorted(&differences), 0.5) / NORMAL_MEDIAN;
@@ -38,7 +38,7 @@ impl Figure {
             mean(&differences.iter().map(|d| d * d).collect::<Vec<_>>()).sqrt()
         };
         let known: Vec<f64> = logs.iter().flatten().copied().collect();
-        Figure {
+        PhaseLogSeries {
             noise: (noise / 2f64.sqrt()).max(NOISE_MIN),
             mean: mean(&known),
             logs,
@@ -48,19 +48,19 @@ impl Figure {
     /// Rates and mean sizes of one direction, in the intervals of which `tells` is true. The size
     /// is missing where there were hardly any operations.
     pub(super) fn of(
-        cells: &[Cell],
-        direction: Direction,
+        cells: &[ModelInterval],
+        direction: IoDirection,
         tells: &dyn Fn(usize) -> bool,
-    ) -> [Figure; 2] {
-        let rate = |cell: &Cell| Some(cell.ops_per_s(direction).ln_1p());
-        let size = |cell: &Cell| {
+    ) -> [PhaseLogSeries; 2] {
+        let rate = |cell: &ModelInterval| Some(cell.ops_per_s(direction).ln_1p());
+        let size = |cell: &ModelInterval| {
             let load = cell.load(direction);
             (load.ops >= SIZE_OPS_MIN)
                 .then(|| ratio(load.bytes as f64, load.ops as f64).max(1.0).ln())
         };
-        let figure = |of: &dyn Fn(&Cell) -> Option<f64>| {
+        let figure = |of: &dyn Fn(&ModelInterval) -> Option<f64>| {
             let cells = cells.iter().enumerate();
-            Figure::new(
+            PhaseLogSeries::new(
                 cells
                     .map(|(at, cell)| tells(at).then(|| of(cell))?)
                     .collect(),

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::figures::Figure;
+use super::figures::PhaseLogSeries;
 
 /// Most kinds: with more, nobody sees what they are.
 const KINDS_MAX: usize = 6;
@@ -19,8 +19,11 @@ const DIFFERENCE_MIN: f64 = 0.47;
 const ROUNDS_MAX: usize = 50;
 
 /// The kind of each stretch, counted from 0.
-pub(super) fn kinds(stretches: &[Range<usize>], figures: &[Figure]) -> Vec<usize> {
-    let members: Vec<Member> = stretches.iter().map(|s| Member::of(s, figures)).collect();
+pub(super) fn kinds(stretches: &[Range<usize>], figures: &[PhaseLogSeries]) -> Vec<usize> {
+    let members: Vec<MixtureMember> = stretches
+        .iter()
+        .map(|s| MixtureMember::of(s, figures))
+        .collect();
     let n: f64 = members.iter().map(|m| m.weight).sum();
     let mut best = (f64::INFINITY, vec![0; members.len()]);
     for k in 1..=KINDS_MAX.min(members.len()) {
@@ -33,20 +36,20 @@ pub(super) fn kinds(stretches: &[Range<usize>], figures: &[Figure]) -> Vec<usize
     best.1
 }
 
-struct Member {
+struct MixtureMember {
     weight: f64,
     logs: Vec<f64>,
     scaled: Vec<f64>,
 }
 
-impl Member {
-    fn of(stretch: &Range<usize>, figures: &[Figure]) -> Member {
+impl MixtureMember {
+    fn of(stretch: &Range<usize>, figures: &[PhaseLogSeries]) -> MixtureMember {
         let logs: Vec<f64> = figures.iter().map(|figure| figure.mean(stretch)).collect();
         let scaled = logs
             .iter()
             .zip(figures)
             .map(|(log, figure)| log / figure.noise);
-        Member {
+        MixtureMember {
             weight: stretch.len() as f64,
             scaled: scaled.collect(),
             logs,
@@ -70,12 +73,12 @@ fn nearest(centres: &[Vec<f64>], point: &[f64]) -> (usize, f64) {
 }
 
 /// The members in `k` kinds, and the squares of their distances to the centres of their kinds.
-fn divide(members: &[Member], k: usize) -> (Vec<usize>, f64) {
+fn divide(members: &[MixtureMember], k: usize) -> (Vec<usize>, f64) {
     // The longest stretch, then whatever explains most that is not explained yet.
     let longest = members.iter().max_by(|a, b| a.weight.total_cmp(&b.weight));
     let mut centres: Vec<Vec<f64>> = longest.iter().map(|m| m.scaled.clone()).collect();
     while centres.len() < k {
-        let far = |m: &Member| m.weight * nearest(&centres, &m.scaled).1;
+        let far = |m: &MixtureMember| m.weight * nearest(&centres, &m.scaled).1;
         let next = members.iter().max_by(|a, b| far(a).total_cmp(&far(b)));
         centres.extend(next.map(|m| m.scaled.clone()));
     }
@@ -103,10 +106,10 @@ fn divide(members: &[Member], k: usize) -> (Vec<usize>, f64) {
 
 /// The weighted mean of the members of a kind; `None` when it has none.
 fn centre_of(
-    members: &[Member],
+    members: &[MixtureMember],
     kinds: &[usize],
     kind: usize,
-    of: fn(&Member) -> &Vec<f64>,
+    of: fn(&MixtureMember) -> &Vec<f64>,
 ) -> Option<Vec<f64>> {
     let inside = || {
         members
@@ -122,7 +125,7 @@ fn centre_of(
 }
 
 /// Whether every kind takes some of the time and differs from every other.
-fn are_apart(members: &[Member], kinds: &[usize], k: usize, n: f64) -> bool {
+fn are_apart(members: &[MixtureMember], kinds: &[usize], k: usize, n: f64) -> bool {
     let weight = |kind: usize| {
         let inside = members.iter().zip(kinds).filter(|(_, k)| **k == kind);
         inside.map(|(m, _)| m.weight).sum::<f64>()

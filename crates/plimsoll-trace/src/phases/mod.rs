@@ -13,13 +13,16 @@ mod scans;
 
 use std::ops::Range;
 
-use plimsoll_core::model::{Bursts, Cell, Direction, Load, Phase, Rates, Stretch};
+use plimsoll_core::model::{
+    BurstPattern, DirectionLoad, DirectionRates, IoDirection, ModelInterval, ModelPhase,
+    ModelPhaseSpan,
+};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 
 use crate::binned::{quantile, sorted};
 use crate::bursts::{self, median_length_s};
-use crate::cells::Cells;
-use figures::Figure;
+use crate::cells::IntervalGrid;
+use figures::PhaseLogSeries;
 
 /// Fewest intervals of a phase that is no scan: less is a fluctuation.
 const PHASE_MIN: usize = 4;
@@ -28,21 +31,21 @@ const PHASE_MIN: usize = 4;
 const OPS_MIN: f64 = 1.0;
 
 /// What lies on top of the load of one disk, found in its recorded intervals.
-pub(crate) struct Seen {
+pub(crate) struct PhaseDetection {
     scans: Vec<Range<usize>>,
     /// The intervals without scans.
-    calm: Vec<Cell>,
+    calm: Vec<ModelInterval>,
     /// Bursts, at most one pattern per direction.
-    pub(crate) bursts: Vec<Bursts>,
+    pub(crate) bursts: Vec<BurstPattern>,
 }
 
-impl Seen {
-    pub(crate) fn of(found: &Cells) -> Seen {
+impl PhaseDetection {
+    pub(crate) fn of(found: &IntervalGrid) -> PhaseDetection {
         let scans = scans::find(&found.cells);
         let calm = without(&found.cells, &scans);
         let patterns =
-            Direction::BOTH.map(|direction| bursts::find(&found.cells, &calm, direction));
-        Seen {
+            IoDirection::BOTH.map(|direction| bursts::find(&found.cells, &calm, direction));
+        PhaseDetection {
             scans,
             calm,
             bursts: patterns.into_iter().flatten().collect(),
@@ -51,7 +54,11 @@ impl Seen {
 
     /// The phases, the base first, scans last; none where the load was alike throughout. `civil`
     /// tells instants as people read them.
-    pub(crate) fn phases(&self, found: &Cells, civil: &dyn Fn(u64) -> String) -> Vec<Phase> {
+    pub(crate) fn phases(
+        &self,
+        found: &IntervalGrid,
+        civil: &dyn Fn(u64) -> String,
+    ) -> Vec<ModelPhase> {
         let mut kinds = self.kinds();
         kinds.sort_by_key(|kind| std::cmp::Reverse(kind.iter().map(Range::len).sum::<usize>()));
         let Some(base) = kinds.first().map(|kind| load(&found.cells, kind)) else {
@@ -60,8 +67,8 @@ impl Seen {
         if kinds.len() == 1 && self.scans.is_empty() {
             return Vec::new();
         }
-        let mut names = names::Names::new(base);
-        let mut phases: Vec<Phase> = kinds
+        let mut names = names::PhaseNames::new(base);
+        let mut phases: Vec<ModelPhase> = kinds
             .iter()
             .map(|kind| {
                 let name = names.of(load(&found.cells, kind));
@@ -77,12 +84,12 @@ impl Seen {
 
     /// Stretches of each kind outside scans; neighbours are joined.
     fn kinds(&self) -> Vec<Vec<Range<usize>>> {
-        let figures: Vec<Figure> = Direction::BOTH
+        let figures: Vec<PhaseLogSeries> = IoDirection::BOTH
             .into_iter()
             .filter(|direction| self.has_load(*direction))
             .flat_map(|direction| {
                 let tells = self.tells(direction);
-                Figure::of(&self.calm, direction, &|at| tells[at])
+                PhaseLogSeries::of(&self.calm, direction, &|at| tells[at])
             })
             .collect();
         if figures.is_empty() {
@@ -101,7 +108,7 @@ impl Seen {
     }
 
     /// Whether there is enough of a direction to be told apart from chance.
-    fn has_load(&self, direction: Direction) -> bool {
+    fn has_load(&self, direction: IoDirection) -> bool {
         let ops = self.calm.iter().map(|cell| cell.load(direction).ops as f64);
         ops.sum::<f64>() >= OPS_MIN * self.calm.len() as f64
     }
@@ -139,10 +146,10 @@ impl Seen {
     /// Whether each interval says something of the load below scans and periodic bursts. A burst
     /// covers the intervals beside it, too, in which it began or ended; what is longer than the
     /// period is none.
-    fn tells(&self, direction: Direction) -> Vec<bool> {
+    fn tells(&self, direction: IoDirection) -> Vec<bool> {
         let n = self.calm.len();
         let mut tells = vec![true; n];
-        if direction == Direction::Read {
+        if direction == IoDirection::Read {
             self.scans
                 .iter()
                 .cloned()
@@ -168,12 +175,13 @@ impl Seen {
 }
 
 /// Mean load of some stretches, reads then writes.
-fn load(cells: &[Cell], stretches: &[Range<usize>]) -> [Rates; 2] {
+fn load(cells: &[ModelInterval], stretches: &[Range<usize>]) -> [DirectionRates; 2] {
     let inside = || stretches.iter().flat_map(|s| &cells[s.clone()]);
     let seconds: f64 = inside().map(|cell| cell.length.as_secs_f64()).sum();
-    Direction::BOTH.map(|direction| {
-        let sum = |of: fn(Load) -> u64| inside().map(|c| of(c.load(direction)) as f64).sum();
-        Rates {
+    IoDirection::BOTH.map(|direction| {
+        let sum =
+            |of: fn(DirectionLoad) -> u64| inside().map(|c| of(c.load(direction)) as f64).sum();
+        DirectionRates {
             ops_per_s: ratio(sum(|load| load.ops), seconds),
             bytes_per_s: ratio(sum(|load| load.bytes), seconds),
         }
@@ -181,24 +189,24 @@ fn load(cells: &[Cell], stretches: &[Range<usize>]) -> [Rates; 2] {
 }
 
 fn phase(
-    found: &Cells,
+    found: &IntervalGrid,
     (name, stretches): (String, &[Range<usize>]),
-    base: [Rates; 2],
+    base: [DirectionRates; 2],
     civil: &dyn Fn(u64) -> String,
-) -> Phase {
+) -> ModelPhase {
     let inside = stretches.iter().map(|s| seconds(&found.cells[s.clone()]));
     let load = load(&found.cells, stretches);
-    let own = |of: usize| Rates {
+    let own = |of: usize| DirectionRates {
         ops_per_s: (load[of].ops_per_s - base[of].ops_per_s).max(0.0),
         bytes_per_s: (load[of].bytes_per_s - base[of].bytes_per_s).max(0.0),
     };
-    let stretch = |cells: &Range<usize>| Stretch {
+    let stretch = |cells: &Range<usize>| ModelPhaseSpan {
         first: cells.start as u64,
         intervals: cells.len() as u64,
         from: civil(found.starts_unix_ns[cells.start]),
         to: civil(found.starts_unix_ns[cells.end - 1] + found.cells[cells.end - 1].length.0),
     };
-    Phase {
+    ModelPhase {
         name,
         stretches: stretches.iter().map(stretch).collect(),
         share: ratio(inside.sum(), seconds(&found.cells)),
@@ -208,7 +216,7 @@ fn phase(
 }
 
 /// How long cells last together.
-fn seconds(cells: &[Cell]) -> f64 {
+fn seconds(cells: &[ModelInterval]) -> f64 {
     cells.iter().map(|cell| cell.length.as_secs_f64()).sum()
 }
 
@@ -222,19 +230,19 @@ fn join(stretches: &mut Vec<Range<usize>>, next: Range<usize>) {
 
 /// The cells with the reads of a typical interval in those that were scanned: the load without
 /// what lies on top of it for once.
-fn without(cells: &[Cell], scans: &[Range<usize>]) -> Vec<Cell> {
+fn without(cells: &[ModelInterval], scans: &[Range<usize>]) -> Vec<ModelInterval> {
     let mut calm = cells.to_vec();
     if scans.is_empty() {
         return calm;
     }
-    let outside: Vec<&Cell> = cells
+    let outside: Vec<&ModelInterval> = cells
         .iter()
         .enumerate()
         .filter(|(at, _)| !scans.iter().any(|scan| scan.contains(at)))
         .map(|(_, cell)| cell)
         .collect();
-    let median = |of: &dyn Fn(&Cell) -> u64| {
-        let per_s = |cell: &&Cell| ratio(of(cell) as f64, cell.length.as_secs_f64());
+    let median = |of: &dyn Fn(&ModelInterval) -> u64| {
+        let per_s = |cell: &&ModelInterval| ratio(of(cell) as f64, cell.length.as_secs_f64());
         let values: Vec<f64> = outside.iter().map(per_s).collect();
         quantile(&sorted(&values), 0.5)
     };
@@ -242,7 +250,7 @@ fn without(cells: &[Cell], scans: &[Range<usize>]) -> Vec<Cell> {
     for at in scans.iter().cloned().flatten() {
         let cell = &mut calm[at];
         let seconds = cell.length.as_secs_f64();
-        cell.read = Load {
+        cell.read = DirectionLoad {
             ops: round_u64(ops_per_s * seconds),
             bytes: round_u64(bytes_per_s * seconds),
         };

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What phases are called: by what distinguishes them most from the base.
 
-use plimsoll_core::model::Rates;
+use plimsoll_core::model::DirectionRates;
 use plimsoll_core::num::ratio;
 
 /// Names given so far, so that none is given twice.
-pub(super) struct Names {
-    base: [Rates; 2],
+pub(super) struct PhaseNames {
+    base: [DirectionRates; 2],
     given: Vec<String>,
 }
 
-impl Names {
-    pub(super) fn new(base: [Rates; 2]) -> Names {
-        Names {
+impl PhaseNames {
+    pub(super) fn new(base: [DirectionRates; 2]) -> PhaseNames {
+        PhaseNames {
             base,
             given: Vec::new(),
         }
     }
 
     /// The name of a phase with this load; the first is the base.
-    pub(super) fn of(&mut self, load: [Rates; 2]) -> String {
+    pub(super) fn of(&mut self, load: [DirectionRates; 2]) -> String {
         let name = if self.given.is_empty() {
             "base"
         } else {
@@ -35,10 +35,10 @@ impl Names {
 }
 
 /// The figure in which the load differs from the base by the largest factor.
-fn difference(base: [Rates; 2], load: [Rates; 2]) -> &'static str {
+fn difference(base: [DirectionRates; 2], load: [DirectionRates; 2]) -> &'static str {
     // One operation per second more or less is nothing where there are hardly any.
-    let rate = |rates: Rates| rates.ops_per_s.ln_1p();
-    let size = |rates: Rates| ratio(rates.bytes_per_s, rates.ops_per_s).max(1.0).ln();
+    let rate = |rates: DirectionRates| rates.ops_per_s.ln_1p();
+    let size = |rates: DirectionRates| ratio(rates.bytes_per_s, rates.ops_per_s).max(1.0).ln();
     let both = |at: usize| {
         (
             rate(load[at]) - rate(base[at]),

@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use plimsoll_core::model::{Cell, Direction};
+use plimsoll_core::model::{IoDirection, ModelInterval};
 use plimsoll_core::num::ratio;
 
 use super::changes::stretches;
-use super::figures::Figure;
+use super::figures::PhaseLogSeries;
 use super::{join, seconds};
 use crate::binned::{quantile, sorted};
 
@@ -30,15 +30,15 @@ const SHARE_MAX: f64 = 0.25;
 
 /// What the reads of a typical interval are.
 #[derive(Debug, Clone, Copy)]
-struct Base {
+struct ScanBaseline {
     ops_per_s: f64,
     bytes_per_s: f64,
 }
 
 /// Scans by the numbers of their cells, in order, apart from each other.
-pub(crate) fn find(cells: &[Cell]) -> Vec<Range<usize>> {
-    let base = Base::of(cells);
-    let figures = Figure::of(cells, Direction::Read, &|_| true);
+pub(crate) fn find(cells: &[ModelInterval]) -> Vec<Range<usize>> {
+    let base = ScanBaseline::of(cells);
+    let figures = PhaseLogSeries::of(cells, IoDirection::Read, &|_| true);
     let mut found: Vec<Range<usize>> = Vec::new();
     for stretch in stretches(&figures, STRETCH_MIN) {
         if !base.is_below(&cells[stretch.clone()]) {
@@ -61,38 +61,38 @@ pub(crate) fn find(cells: &[Cell]) -> Vec<Range<usize>> {
     found
 }
 
-fn bytes_per_s(cell: &Cell) -> f64 {
+fn bytes_per_s(cell: &ModelInterval) -> f64 {
     ratio(cell.read.bytes as f64, cell.length.as_secs_f64())
 }
 
-impl Base {
-    fn of(cells: &[Cell]) -> Base {
-        let median = |of: &dyn Fn(&Cell) -> f64| {
+impl ScanBaseline {
+    fn of(cells: &[ModelInterval]) -> ScanBaseline {
+        let median = |of: &dyn Fn(&ModelInterval) -> f64| {
             let values: Vec<f64> = cells.iter().map(of).collect();
             quantile(&sorted(&values), 0.5)
         };
-        Base {
-            ops_per_s: median(&|cell| cell.ops_per_s(Direction::Read)),
+        ScanBaseline {
+            ops_per_s: median(&|cell| cell.ops_per_s(IoDirection::Read)),
             bytes_per_s: median(&bytes_per_s),
         }
     }
 
     /// Whether a stretch is a scan on top of this base: most of its intervals are, so that one
     /// outlier does not make its neighbours one.
-    fn is_below(&self, stretch: &[Cell]) -> bool {
+    fn is_below(&self, stretch: &[ModelInterval]) -> bool {
         let scanning = stretch.iter().filter(|cell| self.is_scanned(cell)).count();
         scanning >= STRETCH_MIN && 2 * scanning > stretch.len()
     }
 
-    fn is_scanned(&self, cell: &Cell) -> bool {
+    fn is_scanned(&self, cell: &ModelInterval) -> bool {
         let bytes = bytes_per_s(cell);
-        let own_ops = cell.ops_per_s(Direction::Read) - self.ops_per_s;
+        let own_ops = cell.ops_per_s(IoDirection::Read) - self.ops_per_s;
         let own_bytes = bytes - self.bytes_per_s;
         // Fewer reads than the base's, but larger: their own size is then the plain mean.
         let own_size = if own_ops > 0.1 * self.ops_per_s {
             ratio(own_bytes, own_ops)
         } else {
-            ratio(bytes, cell.ops_per_s(Direction::Read))
+            ratio(bytes, cell.ops_per_s(IoDirection::Read))
         };
         let size = ratio(self.bytes_per_s, self.ops_per_s);
         let size_min = if size > 0.0 {
@@ -104,16 +104,16 @@ impl Base {
     }
 
     /// Whether a scan may have begun or ended in an interval next to it.
-    fn is_touched(&self, cell: &Cell) -> bool {
+    fn is_touched(&self, cell: &ModelInterval) -> bool {
         let bytes = bytes_per_s(cell);
-        let size = ratio(bytes, cell.ops_per_s(Direction::Read));
+        let size = ratio(bytes, cell.ops_per_s(IoDirection::Read));
         bytes > EDGE_RATIO_MIN * self.bytes_per_s
             && size * self.ops_per_s > EDGE_RATIO_MIN * self.bytes_per_s
     }
 
     /// The stretch without the intervals at its ends in which nothing was scanned, and with those
     /// next to it in which the scan began or ended.
-    fn edges(&self, cells: &[Cell], stretch: Range<usize>) -> Range<usize> {
+    fn edges(&self, cells: &[ModelInterval], stretch: Range<usize>) -> Range<usize> {
         let touched = |at: usize| self.is_touched(&cells[at]);
         let Range { mut start, mut end } = stretch;
         while start < end && !self.is_scanned(&cells[start]) {

@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
 /// Requests that are handed on at once: 40 bytes each, so that a few blocks fit into a cache.
@@ -14,22 +14,22 @@ const BLOCK: usize = 1 << 12;
 /// Blocks that may wait.
 const WAITING_MAX: usize = 4;
 
-type Block = Vec<(Traced, Option<Nanos>)>;
+type TraceRequestBatch = Vec<(TraceAccess, Option<Nanos>)>;
 
 /// Hands requests on to the other thread.
-pub(super) struct Other {
-    block: Block,
-    give: SyncSender<Block>,
-    empty: Receiver<Block>,
+pub(super) struct TraceFanOut {
+    block: TraceRequestBatch,
+    give: SyncSender<TraceRequestBatch>,
+    empty: Receiver<TraceRequestBatch>,
 }
 
 /// Does `work`, and on another thread lets `take` look at every request that `work` hands on, in
-/// that order. Returns when both are done; what is not handed on by [`Other::finish`] is not seen.
+/// that order. Returns when both are done; what is not handed on by [`TraceFanOut::finish`] is not seen.
 pub(super) fn beside<R>(
-    mut take: impl FnMut(&Traced, Option<Nanos>) + Send,
-    work: impl FnOnce(Other) -> R,
+    mut take: impl FnMut(&TraceAccess, Option<Nanos>) + Send,
+    work: impl FnOnce(TraceFanOut) -> R,
 ) -> R {
-    let (give, filled) = mpsc::sync_channel::<Block>(WAITING_MAX);
+    let (give, filled) = mpsc::sync_channel::<TraceRequestBatch>(WAITING_MAX);
     let (back, empty) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -41,7 +41,7 @@ pub(super) fn beside<R>(
                 let _ = back.send(block);
             }
         });
-        work(Other {
+        work(TraceFanOut {
             block: Vec::with_capacity(BLOCK),
             give,
             empty,
@@ -49,8 +49,8 @@ pub(super) fn beside<R>(
     })
 }
 
-impl Other {
-    pub(super) fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+impl TraceFanOut {
+    pub(super) fn add(&mut self, request: &TraceAccess, took: Option<Nanos>) {
         self.block.push((*request, took));
         if self.block.len() == BLOCK {
             let next = self.empty.try_recv().unwrap_or_default();
@@ -68,7 +68,7 @@ impl Other {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     #[test]
     fn every_request_is_seen_once_and_in_order() {
@@ -78,9 +78,9 @@ mod tests {
                 |request, took| seen.push((request.at.0, took)),
                 |mut other| {
                     for at in 0..count {
-                        let request = Traced {
+                        let request = TraceAccess {
                             at: Nanos(at),
-                            kind: Kind::Read,
+                            kind: OpKind::Read,
                             offset: 0,
                             bytes: 512,
                         };

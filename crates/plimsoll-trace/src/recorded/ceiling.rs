@@ -5,11 +5,11 @@
 //! Independent users know no such number: the more are in flight, the less often. A program that
 //! keeps so many in flight, or a queue that is so long, stands at its limit.
 
-use plimsoll_core::model::Known;
+use plimsoll_core::model::ModelFactValue;
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 
-use super::in_flight::InFlight;
+use super::in_flight::InFlightTracker;
 
 /// Least share of the busy time at the largest number.
 const SHARE_MIN: f64 = 0.2;
@@ -20,17 +20,17 @@ const REQUESTS_MIN: u64 = 100;
 
 /// A limit on what was in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ceiling {
+pub(super) struct InFlightLimit {
     /// The largest number in flight.
     pub(super) in_flight: usize,
     /// Share of the time with anything in flight that it was there.
     pub(super) share: f64,
 }
 
-impl Ceiling {
+impl InFlightLimit {
     /// It as a fact of a model.
-    pub(super) fn threads(self) -> Known<u32> {
-        Known::derived(u32::try_from(self.in_flight).unwrap_or(u32::MAX))
+    pub(super) fn threads(self) -> ModelFactValue<u32> {
+        ModelFactValue::derived(u32::try_from(self.in_flight).unwrap_or(u32::MAX))
     }
 
     /// What the reader should know of it.
@@ -53,12 +53,12 @@ impl Ceiling {
 
 /// Watches requests in the order of their starts.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
-    in_flight: InFlight,
+pub(super) struct InFlightLimitFinder {
+    in_flight: InFlightTracker,
     requests: u64,
 }
 
-impl Watch {
+impl InFlightLimitFinder {
     /// A request that started and took so long, if that is told.
     pub(super) fn add(&mut self, at: Nanos, took: Option<Nanos>) {
         let Some(took) = took else {
@@ -69,12 +69,12 @@ impl Watch {
     }
 
     /// The limit, if there is a hard one.
-    pub(super) fn finish(self) -> Option<Ceiling> {
+    pub(super) fn finish(self) -> Option<InFlightLimit> {
         let busy = self.in_flight.busy();
         let last = busy.iter().rposition(|time| *time > 0)?;
         let most = busy.iter().max()?;
         let sum: f64 = busy.iter().map(|time| *time as f64).sum();
-        let found = Ceiling {
+        let found = InFlightLimit {
             in_flight: last + 1,
             share: ratio(busy[last] as f64, sum),
         };
@@ -96,7 +96,7 @@ mod tests {
     fn a_closed_loop_stands_at_its_limit() {
         // Eight at a time, each followed at once by the next; with pauses in which all have ended.
         let mut rng = Rng::new(Seed(1));
-        let mut watch = Watch::default();
+        let mut watch = InFlightLimitFinder::default();
         let mut slots = [Nanos(0); 8];
         for request in 0..4_000 {
             if request % 1_000 == 0 {
@@ -112,14 +112,14 @@ mod tests {
         assert_eq!(found.in_flight, 8);
         assert!(found.share > 0.9, "{found:?}");
         assert!(found.sentence(false).starts_with("8 were in flight for 9"));
-        assert_eq!(found.threads(), Known::derived(8));
+        assert_eq!(found.threads(), ModelFactValue::derived(8));
     }
 
     #[test]
     fn independent_users_have_no_limit() {
         for load in [0.3, 0.9, 8.0] {
             let mut rng = Rng::new(Seed(2));
-            let mut watch = Watch::default();
+            let mut watch = InFlightLimitFinder::default();
             let mut at = 0.0;
             for _ in 0..20_000 {
                 at += rng.exponential(100_000.0 / load);
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(watch.finish(), None, "{load}");
         }
         // One at a time is told of nobody.
-        let mut watch = Watch::default();
+        let mut watch = InFlightLimitFinder::default();
         for request in 0..1_000 {
             watch.add(Nanos(request * 100), Some(Nanos(100)));
         }

@@ -5,14 +5,14 @@
 //! tell: all of them are multiples of one unit. What lies below the resolution is not recorded: no
 //! figure is told of it, and where such requests are played they are spread over their tick, said so.
 
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
-use super::Device;
+use super::TraceDevice;
 
 /// How long requests were recorded, and how finely it is told when they started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Clockwork {
+pub(crate) struct TraceTimeBase {
     /// From the first start to the end of the last tick, and to the last end where ends are told.
     pub(crate) length: Nanos,
     /// The finest difference of two starts.
@@ -23,11 +23,11 @@ pub(crate) struct Clockwork {
 /// microsecond is what most tracers tell, and what is handed over together has one instant there.
 const TICK_MIN: Nanos = Nanos(10_000);
 
-impl Clockwork {
+impl TraceTimeBase {
     /// Of starts that are told as finely as anybody could want.
-    pub(crate) fn fine(length: Nanos) -> Clockwork {
+    pub(crate) fn fine(length: Nanos) -> TraceTimeBase {
         let resolution = Nanos(1);
-        Clockwork { length, resolution }
+        TraceTimeBase { length, resolution }
     }
 
     /// Whether starts are those of ticks.
@@ -78,7 +78,7 @@ const STEPS_MIN: u64 = 8;
 
 /// Finds the coarsest unit of which all starts are multiples, counted from the first.
 #[derive(Debug, Default)]
-pub(super) struct Ticks {
+pub(super) struct TraceTickFinder {
     first: Option<Nanos>,
     last: Nanos,
     /// Place of the unit that still divides all.
@@ -87,7 +87,7 @@ pub(super) struct Ticks {
     steps: u64,
 }
 
-impl Ticks {
+impl TraceTickFinder {
     pub(super) fn add(&mut self, at: Nanos) {
         let first = *self.first.get_or_insert(at);
         self.seen += 1;
@@ -117,9 +117,9 @@ impl Ticks {
 const HELD_MAX: usize = 1 << 22;
 
 /// Spreads the requests of one device over the ticks that their starts tell.
-pub(crate) struct Spread {
-    clockwork: Clockwork,
-    held: Vec<(Traced, Option<Nanos>)>,
+pub(crate) struct TraceTickSpreader {
+    clockwork: TraceTimeBase,
+    held: Vec<(TraceAccess, Option<Nanos>)>,
     /// Requests that share their tick with others.
     pub(super) shared: u64,
     /// Ticks that hold any.
@@ -128,9 +128,9 @@ pub(crate) struct Spread {
     pub(super) is_full: bool,
 }
 
-impl Spread {
-    pub(crate) fn new(clockwork: Clockwork) -> Spread {
-        Spread {
+impl TraceTickSpreader {
+    pub(crate) fn new(clockwork: TraceTimeBase) -> TraceTickSpreader {
+        TraceTickSpreader {
             clockwork,
             held: Vec::new(),
             shared: 0,
@@ -142,15 +142,15 @@ impl Spread {
     /// Takes a request, in the order of their starts, and gives those of a tick that is over.
     pub(crate) fn push(
         &mut self,
-        request: Traced,
+        request: TraceAccess,
         took: Option<Nanos>,
-        mut give: impl FnMut(&Traced, Option<Nanos>),
+        mut give: impl FnMut(&TraceAccess, Option<Nanos>),
     ) {
         if !self.clockwork.is_coarse() {
             give(&request, took);
             return;
         }
-        let is_other = |(held, _): &(Traced, _)| held.at != request.at;
+        let is_other = |(held, _): &(TraceAccess, _)| held.at != request.at;
         if self.held.first().is_some_and(is_other) {
             self.release(&mut give);
         }
@@ -162,7 +162,7 @@ impl Spread {
     }
 
     /// Gives what is held: the first at the begin of the tick, all equally far apart.
-    pub(crate) fn release(&mut self, mut give: impl FnMut(&Traced, Option<Nanos>)) {
+    pub(crate) fn release(&mut self, mut give: impl FnMut(&TraceAccess, Option<Nanos>)) {
         let count = self.held.len() as u128;
         if count == 0 {
             return;
@@ -174,7 +174,7 @@ impl Spread {
         for (number, (request, took)) in (0u128..).zip(self.held.drain(..)) {
             let late = u128::from(self.clockwork.resolution.0) * number / count;
             let at = request.at + Nanos(u64::try_from(late).unwrap_or(0));
-            give(&Traced { at, ..request }, took);
+            give(&TraceAccess { at, ..request }, took);
         }
     }
 
@@ -182,7 +182,11 @@ impl Spread {
     ///
     /// # Errors
     /// Why not.
-    pub(super) fn check(&self, device: &Device, clockwork: Clockwork) -> Result<(), String> {
+    pub(super) fn check(
+        &self,
+        device: &TraceDevice,
+        clockwork: TraceTimeBase,
+    ) -> Result<(), String> {
         let tick = plimsoll_core::units::duration(clockwork.resolution);
         if self.is_full {
             return Err(format!(
@@ -216,10 +220,10 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     fn resolution(at_ns: impl Iterator<Item = u64>) -> u64 {
-        let mut ticks = Ticks::default();
+        let mut ticks = TraceTickFinder::default();
         at_ns.for_each(|at| ticks.add(Nanos(at)));
         ticks.resolution(Nanos(100)).0
     }
@@ -240,16 +244,16 @@ mod tests {
 
     #[test]
     fn requests_of_one_tick_are_spread_over_it_and_counted() {
-        let clockwork = Clockwork {
+        let clockwork = TraceTimeBase {
             length: Nanos(3_000),
             resolution: Nanos::SECOND,
         };
-        let mut spread = Spread::new(clockwork);
+        let mut spread = TraceTickSpreader::new(clockwork);
         let mut found = Vec::new();
         for at_s in [5, 5, 5, 5, 6, 8, 8] {
-            let request = Traced {
+            let request = TraceAccess {
                 at: Nanos(at_s * 1_000_000_000),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: 0,
                 bytes: 512,
             };

@@ -2,13 +2,13 @@
 //! What a stream of requests asks for, whenever it does: kinds, sizes and places.
 
 use plimsoll_core::num::{ratio, saturating_u32, to_usize};
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::profile::SizeCount;
-use plimsoll_core::table::Table;
+use plimsoll_core::table::IntHashMap;
 
-use super::reuse::Reuse;
-use super::zones::Zones;
+use super::reuse::TraceReuseDistances;
+use super::zones::TraceZoneCounts;
 
 /// Requests that are counted together, figure by figure: the tables are larger than a processor's
 /// caches, and it waits for many places in one of them at once, but not for some in each.
@@ -17,29 +17,29 @@ const TOGETHER: usize = 256;
 const SECTOR_BYTES: u32 = 512;
 
 /// Counts of kinds, sizes and places.
-pub(super) struct Content {
-    fresh: Vec<Traced>,
+pub(super) struct TraceContentStats {
+    fresh: Vec<TraceAccess>,
     /// Operations and bytes by kind, in the order of [`Kind::ALL`].
-    totals: [(u64, u64); Kind::ALL.len()],
-    transfers: Transfers,
-    zones: Zones,
-    reuse: Reuse,
+    totals: [(u64, u64); OpKind::ALL.len()],
+    transfers: TraceTransferCounts,
+    zones: TraceZoneCounts,
+    reuse: TraceReuseDistances,
 }
 
-impl Content {
+impl TraceContentStats {
     /// Of a recording that moves about so many bytes.
-    pub(super) fn new(bytes: u64) -> Content {
-        Content {
+    pub(super) fn new(bytes: u64) -> TraceContentStats {
+        TraceContentStats {
             fresh: Vec::with_capacity(TOGETHER),
             totals: Default::default(),
-            transfers: Transfers::new(),
-            zones: Zones::default(),
-            reuse: Reuse::new(bytes),
+            transfers: TraceTransferCounts::new(),
+            zones: TraceZoneCounts::default(),
+            reuse: TraceReuseDistances::new(bytes),
         }
     }
 
     #[inline]
-    pub(super) fn add(&mut self, request: &Traced) {
+    pub(super) fn add(&mut self, request: &TraceAccess) {
         self.fresh.push(*request);
         if self.fresh.len() == TOGETHER {
             self.count();
@@ -68,14 +68,14 @@ impl Content {
     }
 
     /// Operations and bytes by kind, in the order of [`Kind::ALL`].
-    pub(super) fn totals(&self) -> &[(u64, u64); Kind::ALL.len()] {
+    pub(super) fn totals(&self) -> &[(u64, u64); OpKind::ALL.len()] {
         &self.totals
     }
 
     /// Requests by kind and size, most frequent first.
     pub(super) fn sizes(&self) -> Vec<SizeCount> {
         let size = |(key, requests): (u64, u64)| SizeCount {
-            kind: Kind::ALL[to_usize(key >> 32)],
+            kind: OpKind::ALL[to_usize(key >> 32)],
             bytes: saturating_u32(key & u64::from(u32::MAX)),
             requests,
         };
@@ -100,18 +100,18 @@ impl Content {
     }
 
     /// The share of requests whose kinds and sizes differ.
-    pub(super) fn transfers_apart(&self, other: &Content) -> f64 {
+    pub(super) fn transfers_apart(&self, other: &TraceContentStats) -> f64 {
         variation(&self.transfers.sorted(), &other.transfers.sorted())
     }
 
     /// The share of requests that are in other zones.
-    pub(super) fn zones_apart(&self, other: &Content) -> f64 {
+    pub(super) fn zones_apart(&self, other: &TraceContentStats) -> f64 {
         variation(&self.zones(), &other.zones())
     }
 
     /// Mean difference of the miss ratios, over sizes of caches from one block to the first that
     /// holds everything.
-    pub(super) fn reuse_apart(&self, other: &Content) -> f64 {
+    pub(super) fn reuse_apart(&self, other: &TraceContentStats) -> f64 {
         let (recorded, played) = (self.miss_ratios(), other.miss_ratios());
         let compulsory = recorded.last().copied().unwrap_or_default();
         let holds_all = |ratio: &f64| *ratio <= compulsory;
@@ -129,21 +129,21 @@ impl Content {
 }
 
 /// Requests by kind and size.
-struct Transfers {
+struct TraceTransferCounts {
     /// Those of some sectors, as nearly all are, by kind and sectors.
     sectors: Vec<[u64; SECTORS]>,
     /// All others, by kind above 32 bits of size.
-    others: Table<u64>,
+    others: IntHashMap<u64>,
 }
 
 /// Sizes in sectors that have a place of their own: below 256 KiB.
 const SECTORS: usize = 512;
 
-impl Transfers {
-    fn new() -> Transfers {
-        Transfers {
-            sectors: vec![[0; SECTORS]; Kind::ALL.len()],
-            others: Table::default(),
+impl TraceTransferCounts {
+    fn new() -> TraceTransferCounts {
+        TraceTransferCounts {
+            sectors: vec![[0; SECTORS]; OpKind::ALL.len()],
+            others: IntHashMap::default(),
         }
     }
 
@@ -194,9 +194,9 @@ mod tests {
 
     #[test]
     fn every_kind_and_size_is_counted_whether_it_is_of_sectors_or_not() {
-        let mut transfers = Transfers::new();
+        let mut transfers = TraceTransferCounts::new();
         let sizes = [0, 1, 512, 4095, 261_632, 262_144, u32::MAX];
-        let all = || (0..Kind::ALL.len()).flat_map(|kind| sizes.map(|bytes| (kind, bytes)));
+        let all = || (0..OpKind::ALL.len()).flat_map(|kind| sizes.map(|bytes| (kind, bytes)));
         all().for_each(|(kind, bytes)| transfers.count(kind, bytes));
         transfers.count(1, 512);
         let expect = all().map(|(kind, bytes)| {

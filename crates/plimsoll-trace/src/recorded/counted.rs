@@ -3,21 +3,21 @@
 
 use std::ops::Range;
 
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
-use crate::error::{Damage, TraceError};
-use crate::recording::{About, Counters, Detail, Requests};
-use crate::series::{Column, DiskMetric, DiskSeries, Interval, Verdict};
-use crate::window::{Times, Window};
+use crate::error::{RecordingDamage, TraceError};
+use crate::recording::{CounterSource, RecordingDetail, RecordingInfo, TraceSource};
+use crate::series::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict, MetricSeries};
+use crate::window::{RecordingTimes, RecordingWindow};
 
 /// Most intervals of one recording: more than any that is read here asks for.
 const INTERVALS_MAX: u64 = 1 << 20;
 
 /// What each interval held.
 #[derive(Debug, Clone, Copy, Default)]
-struct Bin {
+struct TraceIntervalBin {
     ops: [u64; 2],
     bytes: [u64; 2],
     took: [u64; 2],
@@ -34,9 +34,9 @@ struct Lasting {
     begin: i64,
 }
 
-impl Bin {
+impl TraceIntervalBin {
     /// Adds what a later one held, into which nothing lasted that did not end there.
-    fn add(&mut self, later: &Bin) {
+    fn add(&mut self, later: &TraceIntervalBin) {
         for direction in 0..2 {
             self.ops[direction] += later.ops[direction];
             self.bytes[direction] += later.bytes[direction];
@@ -48,29 +48,29 @@ impl Bin {
 }
 
 /// Counters of one device, made of its requests.
-pub(crate) struct Counted {
-    about: About,
+pub(crate) struct TraceCounters {
+    about: RecordingInfo,
     disk: String,
     interval: Nanos,
     /// How long it was recorded: there the last interval ends.
     length: Nanos,
-    bins: Vec<Bin>,
+    bins: Vec<TraceIntervalBin>,
     /// The interval of the last request, in time, and its place in `bins`.
     now: (Range<u64>, u64),
     tells_service: bool,
     /// The end of the last request that is known to end.
     busy_until: Nanos,
-    times: Times,
-    damage: Option<Damage>,
+    times: RecordingTimes,
+    damage: Option<RecordingDamage>,
 }
 
-impl Counted {
-    pub(crate) fn new(about: &About, disk: &str, interval: Nanos) -> Counted {
-        let nothing = Window {
+impl TraceCounters {
+    pub(crate) fn new(about: &RecordingInfo, disk: &str, interval: Nanos) -> TraceCounters {
+        let nothing = RecordingWindow {
             from_unix_ns: 0,
             to_unix_ns: 0,
         };
-        Counted {
+        TraceCounters {
             about: about.clone(),
             disk: disk.into(),
             interval,
@@ -79,17 +79,17 @@ impl Counted {
             now: (0..0, 0),
             tells_service: false,
             busy_until: Nanos(0),
-            times: Times::new(&about.name, "UTC", nothing).0,
+            times: RecordingTimes::new(&about.name, "UTC", nothing).0,
             damage: None,
         }
     }
 
     /// Counts a request in the interval in which it started, and its time in those it lasted.
     /// Requests come in the order of their starts.
-    pub(crate) fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+    pub(crate) fn add(&mut self, request: &TraceAccess, took: Option<Nanos>) {
         let direction = match request.kind {
-            Kind::Read => 0,
-            Kind::Write => 1,
+            OpKind::Read => 0,
+            OpKind::Write => 1,
             _ => return,
         };
         if !self.now.0.contains(&request.at.0) {
@@ -112,10 +112,10 @@ impl Counted {
     }
 
     /// The interval of an instant.
-    fn bin(&mut self, at: Nanos) -> &mut Bin {
+    fn bin(&mut self, at: Nanos) -> &mut TraceIntervalBin {
         let place = plimsoll_core::num::to_usize(self.place(at));
         if self.bins.len() <= place {
-            self.bins.resize(place + 1, Bin::default());
+            self.bins.resize(place + 1, TraceIntervalBin::default());
         }
         &mut self.bins[place]
     }
@@ -129,7 +129,7 @@ impl Counted {
     }
 
     /// Counts what lasts between two instants.
-    fn last(&mut self, from: Nanos, to: Nanos, of: fn(&mut Bin) -> &mut Lasting) {
+    fn last(&mut self, from: Nanos, to: Nanos, of: fn(&mut TraceIntervalBin) -> &mut Lasting) {
         // What ends at an edge does not reach into the next interval.
         let last_ns = Nanos(to.0.saturating_sub(1));
         let (first, last) = (self.place(from), self.place(last_ns));
@@ -150,24 +150,24 @@ impl Counted {
     /// Says when everything was recorded: until its end every interval counts, empty or not. The last
     /// one ends there, half as long or longer than the others, so that rates are over the time that
     /// was recorded.
-    pub(crate) fn finish(&mut self, length: Nanos, requests: &dyn Requests) {
+    pub(crate) fn finish(&mut self, length: Nanos, requests: &dyn TraceSource) {
         let interval = self.interval.0.max(1);
         let rest = u64::from(length.0 % interval >= interval.div_ceil(2));
         let n = (length.0 / interval + rest).clamp(1, INTERVALS_MAX);
         let n = plimsoll_core::num::to_usize(n);
         let beyond = self.bins.split_off(self.bins.len().min(n));
-        self.bins.resize(n, Bin::default());
+        self.bins.resize(n, TraceIntervalBin::default());
         if let Some(last) = self.bins.last_mut() {
             beyond.iter().for_each(|bin| last.add(bin));
         }
         let before = (n as u64 - 1).saturating_mul(interval);
         self.length = Nanos(length.0.max(before + 1));
         let from_unix_ns = requests.origin_unix_ns().unwrap_or(0);
-        let span = Window {
+        let span = RecordingWindow {
             from_unix_ns,
             to_unix_ns: from_unix_ns.saturating_add(self.length.0),
         };
-        self.times = Times::new(&self.about.name, "UTC", span).0;
+        self.times = RecordingTimes::new(&self.about.name, "UTC", span).0;
         if requests.origin_unix_ns().is_none() {
             self.times = self.times.clone().without_date();
         }
@@ -175,7 +175,7 @@ impl Counted {
     }
 
     /// A column of what lasts, in seconds.
-    fn lasting(&self, metric: DiskMetric, of: fn(&Bin) -> Lasting) -> Column {
+    fn lasting(&self, metric: DiskMetric, of: fn(&TraceIntervalBin) -> Lasting) -> MetricSeries {
         let mut whole = 0i64;
         self.column(metric, |bin| {
             let lasting = of(bin);
@@ -185,7 +185,11 @@ impl Counted {
         })
     }
 
-    fn column(&self, metric: DiskMetric, mut of: impl FnMut(&Bin) -> f64) -> Column {
+    fn column(
+        &self,
+        metric: DiskMetric,
+        mut of: impl FnMut(&TraceIntervalBin) -> f64,
+    ) -> MetricSeries {
         let begin_unix_ns = self.times.span().from_unix_ns;
         let last = self.bins.len().saturating_sub(1);
         let interval = |(number, bin): (usize, _)| {
@@ -194,14 +198,14 @@ impl Counted {
                 true => self.length.0,
                 false => from.saturating_add(self.interval.0),
             };
-            Interval {
+            CounterInterval {
                 from_unix_ns: begin_unix_ns.saturating_add(from),
                 to_unix_ns: begin_unix_ns.saturating_add(to),
                 difference: of(bin),
-                verdict: Verdict::Kept,
+                verdict: IntervalVerdict::Kept,
             }
         };
-        Column {
+        MetricSeries {
             metric,
             intervals: self.bins.iter().enumerate().map(interval).collect(),
             samples: Vec::new(),
@@ -209,12 +213,12 @@ impl Counted {
     }
 }
 
-impl Counters for Counted {
-    fn about(&self) -> &About {
+impl CounterSource for TraceCounters {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
-    fn times(&self) -> &Times {
+    fn times(&self) -> &RecordingTimes {
         &self.times
     }
 
@@ -222,7 +226,7 @@ impl Counters for Counted {
         vec![self.disk.clone()]
     }
 
-    fn series(&self, disk: &str, _: &Window) -> Result<DiskSeries, TraceError> {
+    fn series(&self, disk: &str, _: &RecordingWindow) -> Result<DiskSeries, TraceError> {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let carries = &self.about.carries;
         let mut columns = Vec::new();
@@ -232,14 +236,14 @@ impl Counters for Counted {
                 self.column(DiskMetric::Writes, |bin| bin.ops[1] as f64),
             ]);
         }
-        if carries.direction && carries.sizes != Detail::Absent {
+        if carries.direction && carries.sizes != RecordingDetail::Absent {
             columns.extend([
                 self.column(DiskMetric::ReadBytes, |bin| bin.bytes[0] as f64),
                 self.column(DiskMetric::WriteBytes, |bin| bin.bytes[1] as f64),
             ]);
         }
         if !carries.direction {
-            let ops = |bin: &Bin| (bin.ops[0] + bin.ops[1]) as f64;
+            let ops = |bin: &TraceIntervalBin| (bin.ops[0] + bin.ops[1]) as f64;
             columns.push(self.column(DiskMetric::Ops, ops));
         }
         if self.tells_service {
@@ -262,7 +266,7 @@ impl Counters for Counted {
         })
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 
@@ -274,38 +278,38 @@ impl Counters for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{Carries, Order, Scope};
+    use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
 
     #[test]
     fn what_lasts_over_several_intervals_counts_in_each() {
-        let about = About {
+        let about = RecordingInfo {
             name: "r".into(),
             format: String::new(),
             host: String::new(),
-            carries: Carries {
-                arrivals: Detail::Each,
+            carries: RecordingCapabilities {
+                arrivals: RecordingDetail::Each,
                 resolution: Nanos(1),
                 direction: true,
-                sizes: Detail::Each,
+                sizes: RecordingDetail::Each,
                 offsets: true,
-                service: Detail::Each,
-                queue: Detail::Each,
-                order: Order::Started,
-                scope: Scope::Device,
+                service: RecordingDetail::Each,
+                queue: RecordingDetail::Each,
+                order: TraceOrder::Started,
+                scope: RecordingScope::Device,
             },
         };
-        let mut counted = Counted::new(&about, "d", Nanos(10));
+        let mut counted = TraceCounters::new(&about, "d", Nanos(10));
         // Over three edges; inside the first; after both, up to an edge.
         for (at, took) in [(5, 30), (7, 2), (38, 2)] {
-            let request = Traced {
+            let request = TraceAccess {
                 at: Nanos(at),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: 0,
                 bytes: 512,
             };
             counted.add(&request, Some(Nanos(took)));
         }
-        let tenths = |column: Column| -> Vec<u64> {
+        let tenths = |column: MetricSeries| -> Vec<u64> {
             let rises = column.intervals.iter().map(|i| i.difference * 1e9);
             rises.map(plimsoll_core::num::round_u64).collect()
         };

@@ -6,22 +6,22 @@ use std::collections::BinaryHeap;
 
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{floor_u64, ratio, to_usize};
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::profile::{
-    Description, DeviceLoad, Devices, InFlight, KindProfile, Layer, MissRatio, Profile,
-    RequestsProfile, Skew, Times,
+    AccessSkew, DeviceKind, DeviceLoad, DeviceRanking, DiskProfile, InFlightStats, KindProfile,
+    MissRatio, RecordingProfile, RequestsProfile, TimeDistribution,
 };
 use plimsoll_core::units::Nanos;
 
-use super::counted::Counted;
-use super::measures::Measures;
+use super::counted::TraceCounters;
+use super::measures::TraceStats;
 use super::reuse::BLOCK_BYTES;
-use super::streams::Finder;
-use super::touched::Touched;
-use super::{Clockwork, Device, INTERVAL_MIN, Survey, each};
+use super::streams::SequentialStreamFinder;
+use super::touched::WorkingSetTracker;
+use super::{INTERVAL_MIN, TraceDevice, TraceSurvey, TraceTimeBase, each};
 use crate::error::TraceError;
-use crate::recording::{Carries, Counters, Detail, Requests};
+use crate::recording::{CounterSource, RecordingCapabilities, RecordingDetail, TraceSource};
 use crate::series::DiskSeries;
 
 /// Sizes that are told one by one.
@@ -45,18 +45,18 @@ const ENDED_MIN: f64 = 0.9;
 /// When the device is not in the recording, there is none, it cannot be read, or does not tell
 /// when requests started.
 pub fn describe_requests(
-    requests: &mut dyn Requests,
-    survey: &Survey,
+    requests: &mut dyn TraceSource,
+    survey: &TraceSurvey,
     disk: Option<&str>,
-) -> Result<(Description, DiskSeries), TraceError> {
+) -> Result<(RecordingProfile, DiskSeries), TraceError> {
     let about = requests.about().clone();
-    if about.carries.arrivals == Detail::Absent {
+    if about.carries.arrivals == RecordingDetail::Absent {
         return Err(TraceError::Lacks {
             recording: about.name,
             lacks: "starts".into(),
         });
     }
-    let ranked = Devices::rank(
+    let ranked = DeviceRanking::rank(
         survey
             .devices
             .iter()
@@ -73,11 +73,11 @@ pub fn describe_requests(
     };
     let place = super::device_of(survey, &about, Some(disk))?;
     // A little longer than needed, so that what starts at the very end is in the last one.
-    let interval = survey.length.0 / Profile::POINTS_MAX as u64 + 1;
+    let interval = survey.length.0 / DiskProfile::POINTS_MAX as u64 + 1;
     let clockwork = survey.clockwork();
     let interval = clockwork.whole_ticks(Nanos(interval.max(INTERVAL_MIN.0)));
-    let mut counted = Counted::new(&about, disk, interval);
-    let mut seen = Seen::new(&survey.devices[place], clockwork);
+    let mut counted = TraceCounters::new(&about, disk, interval);
+    let mut seen = TraceDeviceStats::new(&survey.devices[place], clockwork);
     let mut busy = vec![Busy::default(); survey.devices.len()];
     each(requests, |request| {
         let target = usize::from(request.target);
@@ -87,7 +87,7 @@ pub fn describe_requests(
         if target != place {
             return;
         }
-        let traced = Traced {
+        let traced = TraceAccess {
             at: request.at,
             kind: request.kind,
             offset: request.offset,
@@ -106,7 +106,7 @@ pub fn describe_requests(
     });
     let span = counted.times().span();
     let mut description = crate::describe::describe(&counted, Some(disk), &span)?;
-    description.devices = Devices::rank(loads.collect(), &|_| None);
+    description.devices = DeviceRanking::rank(loads.collect(), &|_| None);
     if requests.origin_unix_ns().is_none() {
         let (from, to) = super::ends_without_date(&*requests, survey.length);
         (description.profile.from, description.profile.to) = (from, to);
@@ -121,17 +121,17 @@ pub fn describe_requests(
 }
 
 /// What a device did as a whole, as far as its recording tells it.
-fn load(device: &Device, length: Nanos, carries: &Carries) -> DeviceLoad {
+fn load(device: &TraceDevice, length: Nanos, carries: &RecordingCapabilities) -> DeviceLoad {
     let per_s = |sum: f64| ratio(sum, length.as_secs_f64());
     let requests = device.requests as f64;
     let took = device.took.map(Nanos::as_secs_f64);
     DeviceLoad {
         name: device.name.clone(),
-        layer: Layer::Disk,
+        layer: DeviceKind::Disk,
         counted_again: false,
         ops_per_s: Some(per_s(requests)),
         read_share: (carries.direction).then(|| ratio(device.reads as f64, requests)),
-        bytes_per_s: (carries.sizes != Detail::Absent).then(|| per_s(device.bytes as f64)),
+        bytes_per_s: (carries.sizes != RecordingDetail::Absent).then(|| per_s(device.bytes as f64)),
         busy: None,
         queue: took.map(per_s),
         response_ms: took.map(|took| ratio(took, requests) * 1e3),
@@ -153,16 +153,16 @@ impl Busy {
 }
 
 /// Everything that is seen of one device's requests.
-struct Seen {
-    clockwork: Clockwork,
-    measures: Measures,
-    streams: Finder,
-    touched: Touched,
+struct TraceDeviceStats {
+    clockwork: TraceTimeBase,
+    measures: TraceStats,
+    streams: SequentialStreamFinder,
+    touched: WorkingSetTracker,
     gaps: Histogram,
     gap_squares: f64,
     last: Option<Nanos>,
     requests: u64,
-    response: [Histogram; Kind::ALL.len()],
+    response: [Histogram; OpKind::ALL.len()],
     took: Nanos,
     /// When those in flight end.
     ends: BinaryHeap<Reverse<Nanos>>,
@@ -170,13 +170,13 @@ struct Seen {
     found: Histogram,
 }
 
-impl Seen {
-    fn new(device: &Device, clockwork: Clockwork) -> Seen {
-        Seen {
+impl TraceDeviceStats {
+    fn new(device: &TraceDevice, clockwork: TraceTimeBase) -> TraceDeviceStats {
+        TraceDeviceStats {
             clockwork,
-            measures: Measures::new(device, clockwork),
-            streams: Finder::new(),
-            touched: Touched::new(device.bytes, clockwork),
+            measures: TraceStats::new(device, clockwork),
+            streams: SequentialStreamFinder::new(),
+            touched: WorkingSetTracker::new(device.bytes, clockwork),
             gaps: Histogram::new(),
             gap_squares: 0.0,
             last: None,
@@ -188,7 +188,7 @@ impl Seen {
         }
     }
 
-    fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+    fn add(&mut self, request: &TraceAccess, took: Option<Nanos>) {
         self.requests += 1;
         self.measures.add(request);
         self.streams.add(request);
@@ -212,13 +212,13 @@ impl Seen {
         }
     }
 
-    fn finish(mut self, carries: &Carries, busy: Nanos) -> RequestsProfile {
+    fn finish(mut self, carries: &RecordingCapabilities, busy: Nanos) -> RequestsProfile {
         self.measures.finish();
         let sizes = match carries.sizes {
-            Detail::Each => self.measures.content().sizes(),
+            RecordingDetail::Each => self.measures.content().sizes(),
             _ => Vec::new(),
         };
-        let tells_starts = carries.arrivals == Detail::Each;
+        let tells_starts = carries.arrivals == RecordingDetail::Each;
         let tells_gaps = tells_starts && self.clockwork.tells_gaps(self.gaps.count());
         let gaps = Some(&self.gaps).filter(|_| tells_gaps);
         let mut profile = RequestsProfile {
@@ -233,7 +233,7 @@ impl Seen {
             working_set: Vec::new(),
             misses: Vec::new(),
             gaps_variation: gaps.and_then(|gaps| self.variation(gaps)),
-            gaps: gaps.and_then(Times::of),
+            gaps: gaps.and_then(TimeDistribution::of),
             dispersion: self.measures.dispersion(),
             in_flight: self.in_flight(busy),
         };
@@ -247,14 +247,16 @@ impl Seen {
         profile
     }
 
-    fn kinds(&self, carries: &Carries) -> Vec<KindProfile> {
-        let totals = Kind::ALL.into_iter().zip(self.measures.content().totals());
+    fn kinds(&self, carries: &RecordingCapabilities) -> Vec<KindProfile> {
+        let totals = OpKind::ALL
+            .into_iter()
+            .zip(self.measures.content().totals());
         let kinds = totals.filter(|(_, (requests, _))| *requests > 0);
-        let profile = |(kind, (requests, bytes)): (Kind, &(u64, u64))| KindProfile {
+        let profile = |(kind, (requests, bytes)): (OpKind, &(u64, u64))| KindProfile {
             kind,
             requests: *requests,
-            bytes: (carries.sizes != Detail::Absent).then_some(*bytes),
-            response: Times::of(&self.response[kind.index()]),
+            bytes: (carries.sizes != RecordingDetail::Absent).then_some(*bytes),
+            response: TimeDistribution::of(&self.response[kind.index()]),
         };
         kinds.map(profile).collect()
     }
@@ -274,14 +276,14 @@ impl Seen {
 
     /// What was in flight; `None` where ends are not told, of too many requests, or only by ticks that
     /// are longer than requests take.
-    fn in_flight(&self, busy: Nanos) -> Option<InFlight> {
+    fn in_flight(&self, busy: Nanos) -> Option<InFlightStats> {
         let length_s = self.clockwork.length.as_secs_f64();
         let per_s = |time: Nanos| ratio(time.as_secs_f64(), length_s);
         let ended = self.found.count();
         let is_whole = ended as f64 >= ENDED_MIN * self.requests as f64;
         let ticks = u128::from(self.clockwork.resolution.0) * u128::from(ended);
         let is_fine = !self.clockwork.is_coarse() || ticks <= u128::from(self.took.0);
-        (!self.found.is_empty() && is_whole && is_fine).then(|| InFlight {
+        (!self.found.is_empty() && is_whole && is_fine).then(|| InFlightStats {
             mean: per_s(self.took),
             busy: per_s(busy),
             found_median: self.found.quantile_ns(0.5),
@@ -292,14 +294,14 @@ impl Seen {
 }
 
 /// What the hottest zones get.
-fn skew(zones: Vec<(u64, u64)>) -> Vec<Skew> {
+fn skew(zones: Vec<(u64, u64)>) -> Vec<AccessSkew> {
     let mut counts: Vec<u64> = zones.into_iter().map(|(_, requests)| requests).collect();
     counts.sort_unstable_by_key(|requests| Reverse(*requests));
     let all: u64 = counts.iter().sum();
     let hottest = |zones: f64| {
         let n = to_usize(floor_u64((counts.len() as f64 * zones).ceil()));
         let requests: u64 = counts.iter().take(n).sum();
-        Skew {
+        AccessSkew {
             zones,
             requests: ratio(requests as f64, all as f64),
         }

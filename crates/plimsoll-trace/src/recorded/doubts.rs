@@ -23,7 +23,7 @@ const REACH_DOUBTED: u64 = 1 << 50;
 
 /// What is watched while a recording is read.
 #[derive(Debug, Default)]
-pub(super) struct Doubts {
+pub(super) struct TraceValidityCheck {
     /// The earliest and the latest starts, rising.
     first: Vec<u64>,
     last: Vec<u64>,
@@ -33,14 +33,14 @@ pub(super) struct Doubts {
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Doubted {
+pub(super) struct TraceValidity {
     /// What the reader should know.
     pub(super) told: Vec<String>,
     /// Why nothing is fitted to it.
     pub(super) refused: Option<String>,
 }
 
-impl Doubts {
+impl TraceValidityCheck {
     pub(super) fn add(&mut self, at: Nanos, end: u64) {
         self.requests += 1;
         self.reach = self.reach.max(end);
@@ -59,8 +59,8 @@ impl Doubts {
     }
 
     /// What is odd in a recording of this length.
-    pub(super) fn finish(&self, length: Nanos) -> Doubted {
-        let mut found = Doubted::default();
+    pub(super) fn finish(&self, length: Nanos) -> TraceValidity {
+        let mut found = TraceValidity::default();
         if let Some((count, side, apart)) = self.far() {
             let text = format!(
                 "{count} of its {} requests start {apart} {side} all others, as with a wrong date: \
@@ -122,8 +122,8 @@ mod tests {
 
     const DAY: u64 = 86_400_000_000_000;
 
-    fn doubted(at_ns: impl Iterator<Item = u64>) -> Doubted {
-        let mut doubts = Doubts::default();
+    fn doubted(at_ns: impl Iterator<Item = u64>) -> TraceValidity {
+        let mut doubts = TraceValidityCheck::default();
         let (mut first, mut last) = (u64::MAX, 0);
         for at in at_ns {
             (first, last) = (first.min(at), last.max(at));
@@ -148,10 +148,10 @@ mod tests {
             let behind = doubted(load().chain(odd));
             assert!(behind.refused.is_some());
         }
-        assert_eq!(doubted(load()), Doubted::default());
+        assert_eq!(doubted(load()), TraceValidity::default());
         // A load of weeks with a weekend in it is one.
         let weeks = (0..5_000u64).map(|n| n * DAY / 100 + n / 500 * 2 * DAY);
-        assert_eq!(doubted(weeks), Doubted::default());
+        assert_eq!(doubted(weeks), TraceValidity::default());
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let found = doubted((0..20_000).map(|n| n * 7));
         assert!(found.told[0].contains("a second"), "{found:?}");
         assert!(found.refused.is_some());
-        let mut doubts = Doubts::default();
+        let mut doubts = TraceValidityCheck::default();
         doubts.add(Nanos(0), u64::MAX / 3);
         assert!(doubts.finish(Nanos(9)).told[0].contains("places"));
     }

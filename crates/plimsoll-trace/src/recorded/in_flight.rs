@@ -54,7 +54,7 @@ impl Ends {
 
 /// Follows requests in the order of their starts.
 #[derive(Debug, Default)]
-pub(crate) struct InFlight {
+pub(crate) struct InFlightTracker {
     /// When those in flight end.
     ends: Ends,
     /// Until when time was counted.
@@ -63,7 +63,7 @@ pub(crate) struct InFlight {
     times: Vec<u64>,
 }
 
-impl InFlight {
+impl InFlightTracker {
     /// A request that started at `at`, not before the last one did, and took so long.
     pub(crate) fn add(&mut self, at: Nanos, took: Nanos) {
         self.until(at);
@@ -108,12 +108,12 @@ mod tests {
 
     #[test]
     fn time_is_counted_by_how_many_were_in_flight() {
-        let mut in_flight = InFlight::default();
+        let mut in_flight = InFlightTracker::default();
         for (at, took) in [(0, 10), (4, 3), (5, 1), (30, 2)] {
             in_flight.add(Nanos(at), Nanos(took));
         }
         assert_eq!(in_flight.busy(), [9, 2, 1]);
-        assert_eq!(InFlight::default().busy(), [0u64; 0]);
+        assert_eq!(InFlightTracker::default().busy(), [0u64; 0]);
     }
 
     #[test]

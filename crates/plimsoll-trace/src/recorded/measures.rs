@@ -3,15 +3,15 @@
 
 use std::ops::Range;
 
-use plimsoll_core::model::{Fidelity, Packed};
+use plimsoll_core::model::{FidelityCheck, PackedRequests};
 use plimsoll_core::num::{ratio, to_usize};
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
-use plimsoll_core::profile::Dispersion;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
+use plimsoll_core::profile::ArrivalDispersion;
 use plimsoll_core::units::Nanos;
 
-use super::content::Content;
-use super::{Clockwork, Device};
+use super::content::TraceContentStats;
+use super::{TraceDevice, TraceTimeBase};
 
 /// Bits behind the first by which gaps are put into classes: 64 for each power of two, fine against
 /// those in which gaps are kept.
@@ -39,14 +39,14 @@ const TOUCHED_GATE: f64 = 0.01;
 
 /// Counts in windows of one length, as sums for their mean and variance.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct ArrivalWindowCounts {
     window: u64,
     count: u64,
     sum: f64,
     squares: f64,
 }
 
-impl Counts {
+impl ArrivalWindowCounts {
     /// Ends the window that is counted in; of `whole` windows, which are all that count: a last one that
     /// is cut short has fewer requests because it is shorter.
     fn close(&mut self, whole: u64) {
@@ -69,15 +69,15 @@ impl Counts {
 /// Counts in windows of all lengths.
 #[derive(Debug)]
 struct Windows {
-    clockwork: Clockwork,
+    clockwork: TraceTimeBase,
     /// The shortest window that is counted in.
     now: Range<u64>,
     count: u64,
-    counts: [Counts; WINDOWS.len()],
+    counts: [ArrivalWindowCounts; WINDOWS.len()],
 }
 
 impl Windows {
-    fn new(clockwork: Clockwork) -> Windows {
+    fn new(clockwork: TraceTimeBase) -> Windows {
         Windows {
             clockwork,
             now: 0..0,
@@ -137,16 +137,16 @@ impl Windows {
 
 /// When requests come.
 #[derive(Debug)]
-struct Pace {
+struct TraceArrivalStats {
     /// Gaps by class; those of no time are in the first.
     gaps: Vec<u64>,
     last_at: Option<Nanos>,
     windows: Windows,
 }
 
-impl Pace {
-    fn new(clockwork: Clockwork) -> Pace {
-        Pace {
+impl TraceArrivalStats {
+    fn new(clockwork: TraceTimeBase) -> TraceArrivalStats {
+        TraceArrivalStats {
             gaps: Vec::new(),
             last_at: None,
             windows: Windows::new(clockwork),
@@ -184,7 +184,7 @@ impl Default for Fingerprint {
 
 impl Fingerprint {
     #[inline]
-    fn add(&mut self, request: &Traced) {
+    fn add(&mut self, request: &TraceAccess) {
         let transfer = (request.kind.index() as u64) << 32 | u64::from(request.bytes);
         for word in [request.offset, transfer] {
             let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -194,46 +194,47 @@ impl Fingerprint {
 }
 
 /// What is seen of packed requests by unpacking them once.
-pub(super) struct Unpacked {
-    pace: Pace,
+pub(super) struct PackedTraceStats {
+    pace: TraceArrivalStats,
     fingerprint: Fingerprint,
 }
 
-impl Unpacked {
+impl PackedTraceStats {
     /// Of requests that were recorded so.
-    pub(super) fn of(packed: &Packed, clockwork: Clockwork) -> Unpacked {
-        let (mut pace, mut fingerprint) = (Pace::new(clockwork), Fingerprint::default());
+    pub(super) fn of(packed: &PackedRequests, clockwork: TraceTimeBase) -> PackedTraceStats {
+        let (mut pace, mut fingerprint) =
+            (TraceArrivalStats::new(clockwork), Fingerprint::default());
         for request in packed.unpack() {
             fingerprint.add(&request);
             pace.add(request.at);
         }
         pace.windows.close();
-        Unpacked { pace, fingerprint }
+        PackedTraceStats { pace, fingerprint }
     }
 }
 
 /// What is measured of a stream.
-pub(crate) struct Measures {
+pub(crate) struct TraceStats {
     length: Nanos,
     /// What the device's requests move, about.
     bytes: u64,
-    content: Content,
+    content: TraceContentStats,
     fingerprint: Fingerprint,
-    pace: Pace,
+    pace: TraceArrivalStats,
 }
 
-impl Measures {
-    pub(crate) fn new(device: &Device, clockwork: Clockwork) -> Measures {
-        Measures {
+impl TraceStats {
+    pub(crate) fn new(device: &TraceDevice, clockwork: TraceTimeBase) -> TraceStats {
+        TraceStats {
             length: clockwork.length,
             bytes: device.bytes,
-            content: Content::new(device.bytes),
+            content: TraceContentStats::new(device.bytes),
             fingerprint: Fingerprint::default(),
-            pace: Pace::new(clockwork),
+            pace: TraceArrivalStats::new(clockwork),
         }
     }
 
-    pub(crate) fn add(&mut self, request: &Traced) {
+    pub(crate) fn add(&mut self, request: &TraceAccess) {
         self.content.add(request);
         self.fingerprint.add(request);
         self.pace.add(request.at);
@@ -245,29 +246,33 @@ impl Measures {
     }
 
     /// What they ask for, without their times.
-    pub(super) fn content(&self) -> &Content {
+    pub(super) fn content(&self) -> &TraceContentStats {
         &self.content
     }
 
     /// How far `packed`, of which `unpacked` was seen, is from these, which are finished, gate by
     /// gate. What is asked for is counted only if it is not the same in the same order, request by
     /// request.
-    pub(super) fn compare_packed(&self, packed: &Packed, unpacked: &Unpacked) -> Vec<Fidelity> {
+    pub(super) fn compare_packed(
+        &self,
+        packed: &PackedRequests,
+        unpacked: &PackedTraceStats,
+    ) -> Vec<FidelityCheck> {
         let pace = &unpacked.pace;
         if unpacked.fingerprint == self.fingerprint {
             return self.lines(&self.content, pace);
         }
-        let mut content = Content::new(self.bytes);
+        let mut content = TraceContentStats::new(self.bytes);
         packed.unpack().for_each(|request| content.add(&request));
         content.finish();
         self.lines(&content, pace)
     }
 
     /// How bursty arrivals are by scale of time, where there are enough windows of it.
-    pub(super) fn dispersion(&self) -> Vec<Dispersion> {
+    pub(super) fn dispersion(&self) -> Vec<ArrivalDispersion> {
         let each = self.pace.windows.dispersions().into_iter().zip(WINDOWS);
         let known = each.filter_map(|(index, (length, _))| {
-            Some(Dispersion {
+            Some(ArrivalDispersion {
                 window_s: length.as_secs_f64(),
                 index: index?,
             })
@@ -276,14 +281,14 @@ impl Measures {
     }
 
     /// How far `played` is from these, gate by gate.
-    pub(crate) fn compare(&self, played: &Measures) -> Vec<Fidelity> {
+    pub(crate) fn compare(&self, played: &TraceStats) -> Vec<FidelityCheck> {
         self.lines(&played.content, &played.pace)
     }
 
-    fn lines(&self, content: &Content, pace: &Pace) -> Vec<Fidelity> {
+    fn lines(&self, content: &TraceContentStats, pace: &TraceArrivalStats) -> Vec<FidelityCheck> {
         let mut lines = Vec::new();
         let totals = self.content.totals().iter();
-        let totals = totals.zip(content.totals()).zip(Kind::ALL);
+        let totals = totals.zip(content.totals()).zip(OpKind::ALL);
         for (((ops, bytes), (played_ops, played_bytes)), kind) in totals {
             if (ops, played_ops) == (&0, &0) {
                 continue;
@@ -293,7 +298,7 @@ impl Measures {
                 let name = format!("{} {what} per second", kind.name());
                 let per_s = |sum: u64| ratio(sum as f64, seconds);
                 let (recorded, played) = (per_s(recorded), per_s(played));
-                lines.push(Fidelity::relative(name, recorded, played, RATE_GATE));
+                lines.push(FidelityCheck::relative(name, recorded, played, RATE_GATE));
             };
             line("operations", *ops, *played_ops);
             if *bytes > 0 {
@@ -323,7 +328,7 @@ impl Measures {
             self.content.reuse_apart(content),
             REUSE_GATE,
         ));
-        lines.push(Fidelity::relative(
+        lines.push(FidelityCheck::relative(
             "bytes of all blocks touched",
             self.content.touched_bytes(),
             content.touched_bytes(),
@@ -332,20 +337,20 @@ impl Measures {
         lines
     }
 
-    fn dispersions(&self, pace: &Pace) -> impl Iterator<Item = Fidelity> + use<> {
+    fn dispersions(&self, pace: &TraceArrivalStats) -> impl Iterator<Item = FidelityCheck> + use<> {
         let recorded = self.pace.windows.dispersions().into_iter();
         let both = recorded.zip(pace.windows.dispersions()).zip(WINDOWS);
         both.filter_map(|((recorded, played), (_, name))| {
             let (recorded, played) = (recorded.filter(|index| *index > 0.0)?, played?);
             let name = format!("dispersion of requests in {name}");
-            Some(Fidelity::relative(name, recorded, played, BURST_GATE))
+            Some(FidelityCheck::relative(name, recorded, played, BURST_GATE))
         })
     }
 }
 
 /// A figure that is 0 when two streams are alike.
-pub(crate) fn distance(metric: &str, error: f64, gate: f64) -> Fidelity {
-    Fidelity {
+pub(crate) fn distance(metric: &str, error: f64, gate: f64) -> FidelityCheck {
+    FidelityCheck {
         metric: metric.into(),
         recorded: 0.0,
         submitted: error,
@@ -407,30 +412,30 @@ mod tests {
 
     #[test]
     fn a_fingerprint_tells_order_places_kinds_and_sizes_apart_and_not_times() {
-        let request = |at, kind, offset, bytes| Traced {
+        let request = |at, kind, offset, bytes| TraceAccess {
             at: Nanos(at),
             kind,
             offset,
             bytes,
         };
-        let of = |requests: &[Traced]| {
+        let of = |requests: &[TraceAccess]| {
             let mut fingerprint = Fingerprint::default();
             requests.iter().for_each(|request| fingerprint.add(request));
             fingerprint
         };
         let (read, other) = (
-            request(1, Kind::Read, 0, 0),
-            request(2, Kind::Read, 4096, 512),
+            request(1, OpKind::Read, 0, 0),
+            request(2, OpKind::Read, 4096, 512),
         );
         let both = of(&[read, other]);
-        assert_eq!(both, of(&[request(7, Kind::Read, 0, 0), other]));
+        assert_eq!(both, of(&[request(7, OpKind::Read, 0, 0), other]));
         for different in [
             of(&[other, read]),
             of(&[read]),
             of(&[read, read, other]),
-            of(&[read, request(2, Kind::Write, 4096, 512)]),
-            of(&[read, request(2, Kind::Read, 8192, 512)]),
-            of(&[read, request(2, Kind::Read, 4096, 1024)]),
+            of(&[read, request(2, OpKind::Write, 4096, 512)]),
+            of(&[read, request(2, OpKind::Read, 8192, 512)]),
+            of(&[read, request(2, OpKind::Read, 4096, 1024)]),
         ] {
             assert_ne!(both, different);
         }
@@ -438,7 +443,7 @@ mod tests {
 
     #[test]
     fn dispersion_tells_bursts_from_a_steady_rate() {
-        let device = Device {
+        let device = TraceDevice {
             name: "d".into(),
             requests: 0,
             reads: 0,
@@ -447,11 +452,11 @@ mod tests {
         };
         let measured = |at_ms: &dyn Fn(u64) -> u64| {
             let length = Nanos(1_000 * Nanos::SECOND.0);
-            let mut measures = Measures::new(&device, Clockwork::fine(length));
+            let mut measures = TraceStats::new(&device, TraceTimeBase::fine(length));
             for i in 0..10_000 {
-                measures.add(&Traced {
+                measures.add(&TraceAccess {
                     at: Nanos(at_ms(i) * 1_000_000),
-                    kind: Kind::Read,
+                    kind: OpKind::Read,
                     offset: 0,
                     bytes: 512,
                 });
@@ -462,13 +467,13 @@ mod tests {
         // Ten a second, and a hundred together every ten seconds.
         let steady = measured(&|i| i * 100);
         let bursty = measured(&|i| i / 100 * 10_000);
-        let of = |measures: &Measures| measures.pace.windows.counts[2].dispersion(1_000);
+        let of = |measures: &TraceStats| measures.pace.windows.counts[2].dispersion(1_000);
         assert!(of(&steady).abs() < 1e-9, "{}", of(&steady));
         assert!((of(&bursty) - 90.0).abs() < 1e-6, "{}", of(&bursty));
         let lines = steady.compare(&bursty);
         let passed = |part: &str| {
             let line = lines.iter().find(|line| line.metric.contains(part));
-            line.is_some_and(Fidelity::passed)
+            line.is_some_and(FidelityCheck::passed)
         };
         assert!(passed("operations per second"));
         assert!(passed("kinds and sizes"));
@@ -476,19 +481,19 @@ mod tests {
     }
 
     /// Reads of 512 bytes at these instants, over `length`, told to `resolution`.
-    fn counted(at_us: impl Iterator<Item = u64>, clockwork: Clockwork) -> Vec<(f64, f64)> {
-        let device = Device {
+    fn counted(at_us: impl Iterator<Item = u64>, clockwork: TraceTimeBase) -> Vec<(f64, f64)> {
+        let device = TraceDevice {
             name: "d".into(),
             requests: 0,
             reads: 0,
             took: None,
             bytes: 0,
         };
-        let mut measures = Measures::new(&device, clockwork);
+        let mut measures = TraceStats::new(&device, clockwork);
         for us in at_us {
-            measures.add(&Traced {
+            measures.add(&TraceAccess {
                 at: Nanos(us * 1_000),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: 0,
                 bytes: 512,
             });
@@ -503,12 +508,12 @@ mod tests {
         // One request every 7 ms for 61.5 s; counted with its last half second a clock would look
         // bursty at 1 s.
         let length = Nanos(61_495_000_000);
-        let found = counted((0..8_786).map(|n| n * 7_000), Clockwork::fine(length));
+        let found = counted((0..8_786).map(|n| n * 7_000), TraceTimeBase::fine(length));
         let (window_s, index) = found[2];
         assert!((window_s - 1.0).abs() < 1e-9 && index < 0.001, "{found:?}");
         // Half a window of twenty and a half is none of twenty-one, nor is a request on its edge.
         let length = Nanos(20_500_000_000);
-        let found = counted((0..205).map(|n| n * 100_000), Clockwork::fine(length));
+        let found = counted((0..205).map(|n| n * 100_000), TraceTimeBase::fine(length));
         assert!(
             found
                 .last()
@@ -518,7 +523,7 @@ mod tests {
 
     #[test]
     fn windows_shorter_than_what_tells_starts_apart_have_no_dispersion() {
-        let clockwork = Clockwork {
+        let clockwork = TraceTimeBase {
             length: Nanos(100_000_000_000),
             resolution: Nanos::SECOND,
         };

@@ -26,25 +26,27 @@ pub use self::describe::describe_requests;
 
 use std::path::Path;
 
-use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Packer};
-use plimsoll_core::op::Traced;
+use plimsoll_core::model::{
+    FidelityCheck, ModelFacts, PackedGapPrecision, PackedRequests, PackedRequestsWriter,
+};
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
-use self::beside::{Other, beside};
-use self::clockwork::Ticks;
-pub(crate) use self::clockwork::{Clockwork, Spread};
-use self::counted::Counted;
-use self::doubts::{Doubted, Doubts};
-pub(crate) use self::in_flight::InFlight;
-use self::measures::Unpacked;
-pub(crate) use self::measures::{Measures, distance};
-use self::reliance::Played;
-pub use self::shuffle::Shuffle;
-use self::shuffle::Shuffler;
+use self::beside::{TraceFanOut, beside};
+use self::clockwork::TraceTickFinder;
+pub(crate) use self::clockwork::{TraceTickSpreader, TraceTimeBase};
+use self::counted::TraceCounters;
+use self::doubts::{TraceValidity, TraceValidityCheck};
+pub(crate) use self::in_flight::InFlightTracker;
+use self::measures::PackedTraceStats;
+pub(crate) use self::measures::{TraceStats, distance};
+use self::reliance::DependencyReplayMode;
+pub use self::shuffle::TraceShuffle;
+use self::shuffle::TraceShuffler;
 use crate::error::TraceError;
-use crate::fit::{FitOptions, Fitted, fit_within};
-use crate::recording::{About, Counters, Detail, Requests};
-use crate::requests::{self, Clip, Clipped, Kept, Request, Sorted};
+use crate::fit::{FitOptions, FitResult, fit_within};
+use crate::recording::{CounterSource, RecordingDetail, RecordingInfo, TraceSource};
+use crate::requests::{self, TraceCache, TraceRange, TraceRangeReader, TraceRequest, TraceSorter};
 
 /// Intervals that describe a model of requests.
 const INTERVALS: u64 = 200;
@@ -53,7 +55,7 @@ const INTERVAL_MIN: Nanos = Nanos(1_000_000);
 
 /// One device of a recording of requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Device {
+pub struct TraceDevice {
     /// Its name in the recording.
     pub name: String,
     /// Requests.
@@ -70,51 +72,51 @@ pub struct Device {
 /// for each does not count where there are few, and the tail of few is made by single ones.
 const FINE_MAX: u64 = 1 << 16;
 
-impl Device {
+impl TraceDevice {
     /// How the times between its requests are kept when nobody asks for anything.
     #[must_use]
-    pub fn gaps(&self) -> Gaps {
+    pub fn gaps(&self) -> PackedGapPrecision {
         match self.requests {
-            0..=FINE_MAX => Gaps::Fine,
-            _ => Gaps::Classes,
+            0..=FINE_MAX => PackedGapPrecision::Fine,
+            _ => PackedGapPrecision::Classes,
         }
     }
 }
 
 /// What of recorded requests is kept in a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Keep {
-    /// The times between them; `None`: as [`Device::gaps`] says.
-    pub gaps: Option<Gaps>,
+pub struct TraceFitOptions {
+    /// The times between them; `None`: as [`TraceDevice::gaps`] says.
+    pub gaps: Option<PackedGapPrecision>,
     /// Their order, if it is not to be the recorded one.
-    pub shuffle: Option<Shuffle>,
+    pub shuffle: Option<TraceShuffle>,
     /// Whether nothing is kept of a limit on what was in flight, and of what waited for what.
     pub open_loop: bool,
 }
 
 /// What a recording of requests holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Survey {
+pub struct TraceSurvey {
     /// The devices, in order of their first request.
-    pub devices: Vec<Device>,
+    pub devices: Vec<TraceDevice>,
     /// From the first start to the end of the tick of the last, and to the last end where ends are
     /// told.
     pub length: Nanos,
     /// The finest difference of two starts: what the format promises, or what the starts show where
     /// they are coarser.
     pub resolution: Nanos,
-    doubted: Doubted,
+    doubted: TraceValidity,
 }
 
-impl Survey {
-    pub(crate) fn clockwork(&self) -> Clockwork {
-        Clockwork {
+impl TraceSurvey {
+    pub(crate) fn clockwork(&self) -> TraceTimeBase {
+        TraceTimeBase {
             length: self.length,
             resolution: self.resolution,
         }
     }
 
-    fn place_of(&self, disk: &str, about: &About) -> Result<usize, TraceError> {
+    fn place_of(&self, disk: &str, about: &RecordingInfo) -> Result<usize, TraceError> {
         let place = self.devices.iter().position(|device| device.name == disk);
         place.ok_or_else(|| TraceError::NoDisk {
             disk: disk.into(),
@@ -128,14 +130,14 @@ impl Survey {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
-    let mut devices: Vec<Device> = Vec::new();
-    let (mut ticks, mut doubts) = (Ticks::default(), Doubts::default());
+pub fn survey(requests: &mut dyn TraceSource) -> Result<TraceSurvey, TraceError> {
+    let mut devices: Vec<TraceDevice> = Vec::new();
+    let (mut ticks, mut doubts) = (TraceTickFinder::default(), TraceValidityCheck::default());
     let (mut started, mut ended) = (Nanos(0), Nanos(0));
     each(requests, |request| {
         let place = usize::from(request.target);
         while devices.len() <= place {
-            devices.push(Device::default());
+            devices.push(TraceDevice::default());
         }
         let device = &mut devices[place];
         device.requests += 1;
@@ -154,11 +156,11 @@ pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
         );
     })?;
     let resolution = ticks.resolution(requests.about().carries.resolution);
-    let mut survey = Survey {
+    let mut survey = TraceSurvey {
         devices,
         length: ended,
         resolution,
-        doubted: Doubted::default(),
+        doubted: TraceValidity::default(),
     };
     if survey.clockwork().is_coarse() {
         // Its last tick was recorded whole.
@@ -172,7 +174,7 @@ pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
     Ok(survey)
 }
 
-/// What is in the part of a recording between two times as [`Clip::of`] takes them, and that part, to
+/// What is in the part of a recording between two times as [`TraceRange::of`] takes them, and that part, to
 /// be read in the order of the requests' starts. `first` is the recording at `path`, opened; where it
 /// is too long to be held, `path` is read again.
 ///
@@ -180,20 +182,20 @@ pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
 /// When it cannot be read, or the times do not tell a part of it.
 pub fn survey_part(
     path: &Path,
-    first: Box<dyn Requests>,
+    first: Box<dyn TraceSource>,
     from: Option<&str>,
     to: Option<&str>,
-) -> Result<(Survey, Sorted<Box<dyn Requests>>), TraceError> {
-    let mut whole = Kept::new(first);
+) -> Result<(TraceSurvey, TraceSorter<Box<dyn TraceSource>>), TraceError> {
+    let mut whole = TraceCache::new(first);
     let found = survey(&mut whole)?;
     if from.is_none() && to.is_none() {
         let again = whole.again(|| requests::open(path))?;
-        return Ok((found, Sorted::new(again)));
+        return Ok((found, TraceSorter::new(again)));
     }
-    let clip = Clip::of(&whole, found.length, from, to)?;
+    let clip = TraceRange::of(&whole, found.length, from, to)?;
     let length = clip.length(found.length);
     let again = whole.again(|| requests::open(path))?;
-    let mut part = Kept::new(Box::new(Clipped::new(again, clip)));
+    let mut part = TraceCache::new(Box::new(TraceRangeReader::new(again, clip)));
     let whole = found.resolution;
     let mut found = survey(&mut part)?;
     // Of a part there may be too few starts to show how coarse they are.
@@ -206,18 +208,18 @@ pub fn survey_part(
             reason: "no request starts there".into(),
         });
     }
-    let again = part.again(|| Ok(Box::new(Clipped::new(requests::open(path)?, clip))))?;
-    Ok((found, Sorted::new(again)))
+    let again = part.again(|| Ok(Box::new(TraceRangeReader::new(requests::open(path)?, clip))))?;
+    Ok((found, TraceSorter::new(again)))
 }
 
 /// Requests without one of these cannot be played.
-fn check(about: &About) -> Result<(), TraceError> {
+fn check(about: &RecordingInfo) -> Result<(), TraceError> {
     let carries = &about.carries;
     let needed = [
         (carries.direction, "directions"),
-        (carries.sizes == Detail::Each, "sizes"),
+        (carries.sizes == RecordingDetail::Each, "sizes"),
         (carries.offsets, "places"),
-        (carries.arrivals == Detail::Each, "starts"),
+        (carries.arrivals == RecordingDetail::Each, "starts"),
     ];
     let lacks = needed.iter().filter(|(is_there, _)| !is_there);
     let lacks: Vec<&str> = lacks.map(|(_, what)| *what).collect();
@@ -232,8 +234,8 @@ fn check(about: &About) -> Result<(), TraceError> {
 
 /// Hands every request of a recording on.
 pub(crate) fn each(
-    requests: &mut dyn Requests,
-    mut take: impl FnMut(&Request),
+    requests: &mut dyn TraceSource,
+    mut take: impl FnMut(&TraceRequest),
 ) -> Result<(), TraceError> {
     let mut batch = Vec::new();
     loop {
@@ -248,8 +250,8 @@ pub(crate) fn each(
 
 /// The place of a device among those that were found; without a name that of the only one.
 pub(crate) fn device_of(
-    survey: &Survey,
-    about: &About,
+    survey: &TraceSurvey,
+    about: &RecordingInfo,
     disk: Option<&str>,
 ) -> Result<usize, TraceError> {
     match (disk, &survey.devices[..]) {
@@ -270,15 +272,15 @@ pub(crate) fn device_of(
 /// When the device is not in the recording, it cannot be read, or does not tell requests by
 /// direction, size and start.
 pub fn count_requests(
-    requests: &mut dyn Requests,
-    survey: &Survey,
+    requests: &mut dyn TraceSource,
+    survey: &TraceSurvey,
     disk: &str,
     interval: Nanos,
-) -> Result<Box<dyn Counters>, TraceError> {
+) -> Result<Box<dyn CounterSource>, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
     let place = survey.place_of(disk, &about)?;
-    let mut counted = Counted::new(&about, disk, interval);
+    let mut counted = TraceCounters::new(&about, disk, interval);
     each(requests, |request| {
         if usize::from(request.target) == place {
             counted.add(&request.traced(), None);
@@ -296,12 +298,12 @@ pub fn count_requests(
 /// When the device is not in the recording, it cannot be read, does not tell what a play needs, or
 /// has too few requests.
 pub fn fit_requests(
-    requests: &mut dyn Requests,
-    survey: &Survey,
+    requests: &mut dyn TraceSource,
+    survey: &TraceSurvey,
     disk: &str,
     name: &str,
-    keep: Keep,
-) -> Result<Fitted, TraceError> {
+    keep: TraceFitOptions,
+) -> Result<FitResult, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
     let place = survey.place_of(disk, &about)?;
@@ -315,8 +317,8 @@ pub fn fit_requests(
     }
     let clockwork = survey.clockwork();
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
-    let mut counted = Counted::new(&about, disk, clockwork.whole_ticks(interval));
-    let mut recorded = Measures::new(device, clockwork);
+    let mut counted = TraceCounters::new(&about, disk, clockwork.whole_ticks(interval));
+    let mut recorded = TraceStats::new(device, clockwork);
     let mut waits = Waits::default();
     let mut packing = Packing {
         place,
@@ -324,9 +326,9 @@ pub fn fit_requests(
         shuffle: keep.shuffle,
         clockwork,
         late: 0,
-        spread: Spread::new(clockwork),
+        spread: TraceTickSpreader::new(clockwork),
     };
-    let seen = |request: &Traced, took| {
+    let seen = |request: &TraceAccess, took| {
         counted.add(request, took);
         // Of starts that are told by the tick nobody knows what waited for what.
         if !clockwork.is_coarse() {
@@ -345,7 +347,7 @@ pub fn fit_requests(
         disk: disk.into(),
         window: counted.times().span(),
         name: name.into(),
-        facts: Facts::of_requests(packed.footprint_bytes().max(packed.largest_bytes().into())),
+        facts: ModelFacts::of_requests(packed.footprint_bytes().max(packed.largest_bytes().into())),
     };
     let mut fitted = fit_within(&counted, &options, 0)?;
     recorded.finish();
@@ -373,25 +375,25 @@ pub fn fit_requests(
 struct Packing {
     /// The place of the device.
     place: usize,
-    gaps: Gaps,
-    shuffle: Option<Shuffle>,
-    clockwork: Clockwork,
+    gaps: PackedGapPrecision,
+    shuffle: Option<TraceShuffle>,
+    clockwork: TraceTimeBase,
     /// Requests that stood behind later ones.
     late: u64,
-    spread: Spread,
+    spread: TraceTickSpreader,
 }
 
 impl Packing {
     /// Packs them, and looks at what was packed. `other` is handed each one as it was recorded.
     fn pack(
         &mut self,
-        requests: &mut dyn Requests,
-        mut other: Other,
-    ) -> Result<(Packed, Unpacked), TraceError> {
-        let mut packer = Packer::new(self.gaps);
-        let mut shuffler = self.shuffle.map(Shuffler::new);
+        requests: &mut dyn TraceSource,
+        mut other: TraceFanOut,
+    ) -> Result<(PackedRequests, PackedTraceStats), TraceError> {
+        let mut packer = PackedRequestsWriter::new(self.gaps);
+        let mut shuffler = self.shuffle.map(TraceShuffler::new);
         let mut last = Nanos(0);
-        let mut give = |request: &Traced, took| {
+        let mut give = |request: &TraceAccess, took| {
             other.add(request, took);
             match &mut shuffler {
                 Some(shuffler) => shuffler.push(request, |request| packer.push(request)),
@@ -404,7 +406,7 @@ impl Packing {
             }
             self.late += u64::from(request.at < last);
             last = last.max(request.at);
-            let traced = Traced {
+            let traced = TraceAccess {
                 at: last,
                 ..request.traced()
             };
@@ -417,7 +419,7 @@ impl Packing {
         }
         let mut packed = packer.finish(self.clockwork.length);
         packed.shuffled = self.shuffle.map(|shuffle| shuffle.window);
-        let unpacked = Unpacked::of(&packed, self.clockwork);
+        let unpacked = PackedTraceStats::of(&packed, self.clockwork);
         Ok((packed, unpacked))
     }
 }
@@ -425,8 +427,8 @@ impl Packing {
 /// What shows whether requests waited for others.
 #[derive(Default)]
 struct Waits {
-    ceiling: ceiling::Watch,
-    reliance: reliance::Watch,
+    ceiling: ceiling::InFlightLimitFinder,
+    reliance: reliance::DependencyFinder,
 }
 
 impl Waits {
@@ -436,13 +438,14 @@ impl Waits {
     }
 
     /// Puts what was found into the model, as far as it is kept, and says so.
-    fn tell(self, keep: Keep, fitted: &mut Fitted) {
+    fn tell(self, keep: TraceFitOptions, fitted: &mut FitResult) {
         if let Some(ceiling) = self.ceiling.finish() {
             fitted.model.facts.threads = (!keep.open_loop).then(|| ceiling.threads());
             fitted.warnings.push(ceiling.sentence(keep.open_loop));
         }
-        let played = Played::of(keep);
-        if let (Played::Waiting, Some(left_out)) = (played, self.reliance.left_out()) {
+        let played = DependencyReplayMode::of(keep);
+        if let (DependencyReplayMode::Waiting, Some(left_out)) = (played, self.reliance.left_out())
+        {
             fitted.model.source.left_out.push(left_out.clone());
             fitted.warnings.push(left_out);
         }
@@ -452,16 +455,16 @@ impl Waits {
         fitted.warnings.push(found.sentence(played));
         let packed = fitted.model.requests.take();
         fitted.model.requests = match played {
-            Played::Waiting => {
+            DependencyReplayMode::Waiting => {
                 packed.map(|packed| Box::new(packed.with_links(found.links.into_iter())))
             }
-            Played::Open | Played::Shuffled => packed,
+            DependencyReplayMode::Open | DependencyReplayMode::Shuffled => packed,
         };
     }
 }
 
 /// The ends of a recording that tells no date.
-pub(crate) fn ends_without_date(requests: &dyn Requests, length: Nanos) -> (String, String) {
+pub(crate) fn ends_without_date(requests: &dyn TraceSource, length: Nanos) -> (String, String) {
     let from = match requests.taken_up_after() {
         Nanos(0) => "its start".into(),
         after => format!("{after} after its start"),
@@ -470,7 +473,7 @@ pub(crate) fn ends_without_date(requests: &dyn Requests, length: Nanos) -> (Stri
 }
 
 /// What a recording that was read says of itself.
-fn told(requests: &dyn Requests) -> Vec<String> {
+fn told(requests: &dyn TraceSource) -> Vec<String> {
     let mut told = requests.warnings().to_vec();
     if requests.lost() > 0 {
         let text = format!("{} events were lost by the recorder", requests.lost());
@@ -481,18 +484,21 @@ fn told(requests: &dyn Requests) -> Vec<String> {
 
 /// Holds packed requests against those that they should be: the gates of a fit of requests.
 #[must_use]
-pub fn check_packed(expected: impl Iterator<Item = Traced>, packed: &Packed) -> Vec<Fidelity> {
+pub fn check_packed(
+    expected: impl Iterator<Item = TraceAccess>,
+    packed: &PackedRequests,
+) -> Vec<FidelityCheck> {
     let bytes = packed.unpack().map(|request| u64::from(request.bytes));
-    let device = Device {
+    let device = TraceDevice {
         name: String::new(),
         requests: packed.requests(),
         reads: 0,
         took: None,
         bytes: bytes.fold(0, u64::saturating_add),
     };
-    let clockwork = Clockwork::fine(packed.length());
-    let mut recorded = Measures::new(&device, clockwork);
+    let clockwork = TraceTimeBase::fine(packed.length());
+    let mut recorded = TraceStats::new(&device, clockwork);
     expected.for_each(|request| recorded.add(&request));
     recorded.finish();
-    recorded.compare_packed(packed, &Unpacked::of(packed, clockwork))
+    recorded.compare_packed(packed, &PackedTraceStats::of(packed, clockwork))
 }

@@ -8,11 +8,11 @@
 //! were: open loop. The rules, their limits and why they are as they are stand in
 //! `docs/workloads/models.md`.
 
-use plimsoll_core::model::Link;
+use plimsoll_core::model::PackedDependency;
 use plimsoll_core::num::{ratio, round_u64, saturating_u32};
 use plimsoll_core::units::Nanos;
 
-use super::Keep;
+use super::TraceFitOptions;
 use crate::nearly::sort_nearly;
 
 /// Fewest requests that tell something.
@@ -48,7 +48,7 @@ const BY_CLOCK: f64 = 0.5;
 
 /// How requests wait for earlier ones.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Way {
+pub(super) enum DependencyPattern {
     /// Lanes that send one request after the other.
     Closed {
         /// How many.
@@ -71,7 +71,7 @@ pub(super) enum Way {
 
 /// How requests that waited are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Played {
+pub(super) enum DependencyReplayMode {
     /// At their instants, as was asked.
     Open,
     /// At their instants, as their order is another.
@@ -80,33 +80,33 @@ pub(super) enum Played {
     Waiting,
 }
 
-impl Played {
-    pub(super) fn of(keep: Keep) -> Played {
+impl DependencyReplayMode {
+    pub(super) fn of(keep: TraceFitOptions) -> DependencyReplayMode {
         match keep {
-            Keep {
+            TraceFitOptions {
                 open_loop: true, ..
-            } => Played::Open,
-            Keep {
+            } => DependencyReplayMode::Open,
+            TraceFitOptions {
                 shuffle: Some(_), ..
-            } => Played::Shuffled,
-            Keep { .. } => Played::Waiting,
+            } => DependencyReplayMode::Shuffled,
+            TraceFitOptions { .. } => DependencyReplayMode::Waiting,
         }
     }
 }
 
 /// What waits for what.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reliance {
-    pub(super) way: Way,
+pub(super) struct TraceDependencies {
+    pub(super) way: DependencyPattern,
     /// By request: which later one starts when it has ended.
-    pub(super) links: Vec<Option<Link>>,
+    pub(super) links: Vec<Option<PackedDependency>>,
 }
 
-impl Reliance {
+impl TraceDependencies {
     /// What the reader should know of it.
-    pub(super) fn sentence(&self, played: Played) -> String {
+    pub(super) fn sentence(&self, played: DependencyReplayMode) -> String {
         let found = match self.way {
-            Way::Closed {
+            DependencyPattern::Closed {
                 lanes,
                 think_ns,
                 explained,
@@ -116,7 +116,7 @@ impl Reliance {
                 Nanos(round_u64(think_ns)),
                 explained * 100.0
             ),
-            Way::Chained {
+            DependencyPattern::Chained {
                 share,
                 by_chance,
                 pause_ns: (low, high),
@@ -130,9 +130,13 @@ impl Reliance {
             ),
         };
         let played = match played {
-            Played::Open => "they are played open loop, as was asked",
-            Played::Shuffled => "they are played open loop, as shuffled requests wait for none",
-            Played::Waiting => "each is played so long after the end of the one it waited for",
+            DependencyReplayMode::Open => "they are played open loop, as was asked",
+            DependencyReplayMode::Shuffled => {
+                "they are played open loop, as shuffled requests wait for none"
+            }
+            DependencyReplayMode::Waiting => {
+                "each is played so long after the end of the one it waited for"
+            }
         };
         format!("{found}: {played}")
     }
@@ -140,7 +144,7 @@ impl Reliance {
 
 /// Starts and ends of requests, in the order of the starts.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct DependencyFinder {
     times: Vec<(u64, u64)>,
     /// Most that are held.
     most: usize,
@@ -150,15 +154,15 @@ pub(super) struct Watch {
     is_over: bool,
 }
 
-impl Default for Watch {
-    fn default() -> Watch {
-        Watch::of_at_most(REQUESTS_MAX)
+impl Default for DependencyFinder {
+    fn default() -> DependencyFinder {
+        DependencyFinder::of_at_most(REQUESTS_MAX)
     }
 }
 
-impl Watch {
-    fn of_at_most(most: usize) -> Watch {
-        Watch {
+impl DependencyFinder {
+    fn of_at_most(most: usize) -> DependencyFinder {
+        DependencyFinder {
             times: Vec::new(),
             most,
             lacks: false,
@@ -194,7 +198,7 @@ impl Watch {
     }
 
     /// What waits for what, if that is plain.
-    pub(super) fn finish(self) -> Option<Reliance> {
+    pub(super) fn finish(self) -> Option<TraceDependencies> {
         if self.lacks || self.is_over || self.times.len() < REQUESTS_MIN {
             return None;
         }
@@ -234,7 +238,7 @@ fn pauses(times: &[(u64, u64)], ends: &[u32], mut tell: impl FnMut(u64, usize, u
 }
 
 /// A pause that is met far more often than by chance.
-struct Steady {
+struct SteadyThinkTime {
     low: f64,
     high: f64,
     by_chance: f64,
@@ -244,9 +248,9 @@ struct Steady {
 
 /// The steady pause with the most pairs over chance, `least` or more, and none longer than `longest`: chance is how
 /// dense pairs are around it.
-fn steady(sorted: &[u64], least: f64, longest: f64) -> Option<Steady> {
+fn steady(sorted: &[u64], least: f64, longest: f64) -> Option<SteadyThinkTime> {
     let below = |pause: f64| sorted.partition_point(|one| (*one as f64) < pause);
-    let mut best: Option<Steady> = None;
+    let mut best: Option<SteadyThinkTime> = None;
     // Windows that begin at a pause that is there, a thousand of them at most.
     for first in (0..sorted.len()).step_by((sorted.len() / 4_096).max(1)) {
         let low = sorted[first] as f64;
@@ -265,7 +269,7 @@ fn steady(sorted: &[u64], least: f64, longest: f64) -> Option<Steady> {
         let over = count - by_chance;
         let is_plain = over >= least && count >= OVER_CHANCE * by_chance;
         if is_plain && best.as_ref().is_none_or(|best| over > best.over) {
-            best = Some(Steady {
+            best = Some(SteadyThinkTime {
                 low,
                 high,
                 by_chance: by_chance / count,
@@ -287,7 +291,7 @@ fn distances(times: &[(u64, u64)]) -> Vec<u64> {
     distances
 }
 
-fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
+fn chained(times: &[(u64, u64)]) -> Option<TraceDependencies> {
     let looked_at = &times[..times.len().min(LOOKED_AT)];
     let mut sorted = Vec::new();
     pauses(looked_at, &by_end(looked_at), |pause, _, _| {
@@ -316,8 +320,8 @@ fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
     });
     let share = pairs.len() as f64 / times.len() as f64;
     let is_plain = share >= CHAINED_MIN && !is_by_clock(times, &pairs);
-    is_plain.then_some(Reliance {
-        way: Way::Chained {
+    is_plain.then_some(TraceDependencies {
+        way: DependencyPattern::Chained {
             share,
             by_chance: found.by_chance,
             pause_ns: (found.low, found.high),
@@ -326,9 +330,9 @@ fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
     })
 }
 
-fn link(times: &[(u64, u64)], one: usize, starts: usize) -> Option<Link> {
+fn link(times: &[(u64, u64)], one: usize, starts: usize) -> Option<PackedDependency> {
     let distance = starts.checked_sub(one).filter(|distance| *distance > 0)?;
-    Some(Link {
+    Some(PackedDependency {
         distance: saturating_u32(distance as u64),
         think: Nanos(times[starts].0.saturating_sub(times[one].1)),
     })
@@ -401,7 +405,7 @@ impl Levels {
     }
 }
 
-fn closed(times: &[(u64, u64)]) -> Option<Reliance> {
+fn closed(times: &[(u64, u64)]) -> Option<TraceDependencies> {
     let ends = by_end(times);
     let levels = Levels::of(times, &ends);
     // The largest level at which one starts makes one more.
@@ -432,12 +436,12 @@ fn closed(times: &[(u64, u64)]) -> Option<Reliance> {
     for (one, starts) in pairs {
         links[one] = link(times, one, starts);
     }
-    let way = Way::Closed {
+    let way = DependencyPattern::Closed {
         lanes,
         think_ns: levels.think_ns(lanes),
         explained,
     };
-    Some(Reliance { way, links })
+    Some(TraceDependencies { way, links })
 }
 
 /// Whether starts come at distances that hardly vary.
@@ -481,9 +485,9 @@ mod tests {
         round_u64(value)
     }
 
-    fn found(mut times: Vec<(u64, u64)>) -> Option<Reliance> {
+    fn found(mut times: Vec<(u64, u64)>) -> Option<TraceDependencies> {
         times.sort_unstable();
-        let mut watch = Watch::default();
+        let mut watch = DependencyFinder::default();
         for (at, end) in times {
             watch.add(Nanos(at), Some(Nanos(end - at)));
         }
@@ -577,7 +581,7 @@ mod tests {
         for seed in 0..20 {
             for (count, think) in [(1, 5e6), (4, 1e6), (8, 4e6)] {
                 let found = found(lanes(seed, count, think));
-                let Some(Way::Closed {
+                let Some(DependencyPattern::Closed {
                     lanes, think_ns, ..
                 }) = found.map(|found| found.way)
                 else {
@@ -602,7 +606,7 @@ mod tests {
                 let Some(found) = found(times.clone()) else {
                     continue;
                 };
-                let Way::Chained { share, .. } = found.way else {
+                let DependencyPattern::Chained { share, .. } = found.way else {
                     continue;
                 };
                 let mut thinks = found.links.iter().flatten();
@@ -618,7 +622,7 @@ mod tests {
         let mut times = chains(1, 2e7);
         times.sort_unstable();
         let watched = |most: usize| {
-            let mut watch = Watch::of_at_most(most);
+            let mut watch = DependencyFinder::of_at_most(most);
             for (at, end) in &times {
                 watch.add(Nanos(*at), Some(Nanos(end - at)));
             }
@@ -632,7 +636,7 @@ mod tests {
 
     #[test]
     fn without_ends_nothing_is_told() {
-        let mut watch = Watch::default();
+        let mut watch = DependencyFinder::default();
         for (at, _) in lanes(1, 4, 1e6) {
             watch.add(Nanos(at), None);
         }

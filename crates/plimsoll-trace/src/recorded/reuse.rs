@@ -8,8 +8,8 @@
 //! Park, Garthwaite and Ahmad, "Efficient MRC construction with SHARDS" (2015).
 
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::Traced;
-use plimsoll_core::table::Table;
+use plimsoll_core::op::TraceAccess;
+use plimsoll_core::table::IntHashMap;
 
 /// A block of the cache.
 pub(super) const BLOCK_BYTES: u64 = 4096;
@@ -20,19 +20,19 @@ const SIZES: usize = 40;
 
 /// The blocks that are looked at: those whose hash lies below a limit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(super) struct TraceBlockSampler {
     below: u64,
 }
 
-impl Sample {
+impl TraceBlockSampler {
     /// For a recording that moves about so many bytes.
-    pub(super) fn new(bytes: u64) -> Sample {
+    pub(super) fn new(bytes: u64) -> TraceBlockSampler {
         let accesses = bytes / BLOCK_BYTES + 1;
         let below = match u64::MAX.checked_div(accesses.div_ceil(ACCESSES)) {
             Some(below) if accesses > ACCESSES => below,
             _ => u64::MAX,
         };
-        Sample { below }
+        TraceBlockSampler { below }
     }
 
     /// All blocks for each that is looked at.
@@ -41,7 +41,7 @@ impl Sample {
     }
 
     /// Hands on the blocks of a request that are looked at.
-    pub(super) fn blocks(self, request: &Traced, mut take: impl FnMut(u64)) {
+    pub(super) fn blocks(self, request: &TraceAccess, mut take: impl FnMut(u64)) {
         let Some(last) = u64::from(request.bytes).checked_sub(1) else {
             return;
         };
@@ -56,10 +56,10 @@ impl Sample {
 }
 
 /// Distances of accesses.
-pub(super) struct Reuse {
-    sample: Sample,
+pub(super) struct TraceReuseDistances {
+    sample: TraceBlockSampler,
     /// Where in `seen` each block was accessed last.
-    last: Table<Option<u32>>,
+    last: IntHashMap<Option<u32>>,
     /// 1 at the last access of each block: sums over it are counts of blocks (Fenwick's tree).
     tree: Vec<u32>,
     next: u32,
@@ -68,12 +68,12 @@ pub(super) struct Reuse {
     accesses: u64,
 }
 
-impl Reuse {
+impl TraceReuseDistances {
     /// For a recording that moves about so many bytes.
-    pub(super) fn new(bytes: u64) -> Reuse {
-        Reuse {
-            sample: Sample::new(bytes),
-            last: Table::default(),
+    pub(super) fn new(bytes: u64) -> TraceReuseDistances {
+        TraceReuseDistances {
+            sample: TraceBlockSampler::new(bytes),
+            last: IntHashMap::default(),
             tree: vec![0; 2 * to_usize(ACCESSES) + 1],
             next: 0,
             hits: [0; SIZES],
@@ -81,7 +81,7 @@ impl Reuse {
         }
     }
 
-    pub(super) fn add(&mut self, request: &Traced) {
+    pub(super) fn add(&mut self, request: &TraceAccess) {
         self.sample.blocks(request, |block| self.access(block));
     }
 
@@ -136,7 +136,7 @@ impl Reuse {
         let keep = order.len().min(to_usize(ACCESSES));
         order.drain(..order.len() - keep);
         self.tree.fill(0);
-        self.last = Table::default();
+        self.last = IntHashMap::default();
         self.next = 0;
         for (_, block) in order {
             *self.last.at(block) = Some(self.next);
@@ -166,15 +166,15 @@ impl Reuse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
     use plimsoll_core::units::Nanos;
 
     fn ratios(blocks: impl Iterator<Item = u64>) -> Vec<f64> {
-        let mut reuse = Reuse::new(0);
+        let mut reuse = TraceReuseDistances::new(0);
         for block in blocks {
-            reuse.add(&Traced {
+            reuse.add(&TraceAccess {
                 at: Nanos(0),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: block * BLOCK_BYTES,
                 bytes: 4096,
             });
@@ -188,7 +188,7 @@ mod tests {
         let found = ratios((0..1000).map(|i| i % 100));
         assert!((found[6] - 1.0).abs() < 1e-12, "64 blocks: {found:?}");
         assert!((found[7] - 0.1).abs() < 1e-12, "128 blocks: {found:?}");
-        let mut reuse = Reuse::new(0);
+        let mut reuse = TraceReuseDistances::new(0);
         (0..1000).for_each(|i| reuse.access(i % 100));
         assert!((reuse.touched_bytes() - 409_600.0).abs() < 1e-6);
         // The same block again and again hits in the smallest cache.

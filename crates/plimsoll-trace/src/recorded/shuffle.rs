@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
@@ -17,7 +17,7 @@ const HELD_MAX: usize = 1 << 20;
 
 /// How runs are put into another order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shuffle {
+pub struct TraceShuffle {
     /// Length of the windows, at least a nanosecond.
     pub window: Nanos,
     /// What the order is drawn from. Who knows it can undo what was done.
@@ -25,17 +25,17 @@ pub struct Shuffle {
 }
 
 /// Shuffles requests that come in the order of their starts.
-pub(super) struct Shuffler {
+pub(super) struct TraceShuffler {
     window: Nanos,
     rng: Rng,
-    held: Vec<Traced>,
+    held: Vec<TraceAccess>,
     /// Which window those are of.
     number: u64,
 }
 
-impl Shuffler {
-    pub(super) fn new(shuffle: Shuffle) -> Shuffler {
-        Shuffler {
+impl TraceShuffler {
+    pub(super) fn new(shuffle: TraceShuffle) -> TraceShuffler {
+        TraceShuffler {
             window: Nanos(shuffle.window.0.max(1)),
             rng: Rng::new(shuffle.seed.derive("shuffle", 0)),
             held: Vec::new(),
@@ -44,7 +44,7 @@ impl Shuffler {
     }
 
     /// Takes a request, and gives those of a window that is over.
-    pub(super) fn push(&mut self, request: &Traced, give: impl FnMut(&Traced)) {
+    pub(super) fn push(&mut self, request: &TraceAccess, give: impl FnMut(&TraceAccess)) {
         let number = request.at.0 / self.window.0;
         if number != self.number || self.held.len() >= HELD_MAX {
             self.release(give);
@@ -54,12 +54,12 @@ impl Shuffler {
     }
 
     /// Gives what is held.
-    pub(super) fn release(&mut self, mut give: impl FnMut(&Traced)) {
+    pub(super) fn release(&mut self, mut give: impl FnMut(&TraceAccess)) {
         let mut runs = runs(&self.held);
         self.rng.shuffle(&mut runs);
         let shuffled = runs.iter().flatten();
         for (request, instant) in shuffled.zip(&self.held) {
-            give(&Traced {
+            give(&TraceAccess {
                 at: instant.at,
                 ..self.held[*request]
             });
@@ -69,9 +69,9 @@ impl Shuffler {
 }
 
 /// The runs of some requests, as their places.
-fn runs(requests: &[Traced]) -> Vec<Vec<usize>> {
+fn runs(requests: &[TraceAccess]) -> Vec<Vec<usize>> {
     let mut runs: Vec<Vec<usize>> = Vec::new();
-    let mut ends: BTreeMap<(Kind, u64), usize> = BTreeMap::new();
+    let mut ends: BTreeMap<(OpKind, u64), usize> = BTreeMap::new();
     for (place, request) in requests.iter().enumerate() {
         let goes_on = ends.remove(&(request.kind, request.offset));
         let run = match goes_on {
@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     /// Two streams of reads that run into one another, and writes here and there.
-    fn recorded() -> Vec<Traced> {
+    fn recorded() -> Vec<TraceAccess> {
         let request = |i: u64| {
             let (kind, offset) = match i % 3 {
-                0 => (Kind::Read, i / 3 * 4096),
-                1 => (Kind::Read, (1 << 30) + i / 3 * 4096),
-                _ => (Kind::Write, (i * 7919) % 1000 * 65_536),
+                0 => (OpKind::Read, i / 3 * 4096),
+                1 => (OpKind::Read, (1 << 30) + i / 3 * 4096),
+                _ => (OpKind::Write, (i * 7919) % 1000 * 65_536),
             };
-            Traced {
+            TraceAccess {
                 at: Nanos(i * 10_000_000),
                 kind,
                 offset,
@@ -110,9 +110,9 @@ mod tests {
         (0..600).map(request).collect()
     }
 
-    fn shuffled(window: u64, seed: u64) -> Vec<Traced> {
+    fn shuffled(window: u64, seed: u64) -> Vec<TraceAccess> {
         let (window, seed) = (Nanos(window), Seed(seed));
-        let mut shuffler = Shuffler::new(Shuffle { window, seed });
+        let mut shuffler = TraceShuffler::new(TraceShuffle { window, seed });
         let mut given = Vec::new();
         for request in recorded() {
             shuffler.push(&request, |request| given.push(*request));
@@ -126,7 +126,7 @@ mod tests {
         let (before, after) = (recorded(), shuffled(1_000_000_000, 3));
         assert_ne!(before, after);
         assert!(before.iter().map(|r| r.at).eq(after.iter().map(|r| r.at)));
-        let window = |requests: &[Traced], second: u64| {
+        let window = |requests: &[TraceAccess], second: u64| {
             let inside = requests.iter().filter(|r| r.at.0 / 1_000_000_000 == second);
             let mut what: Vec<_> = inside.map(|r| (r.kind, r.offset, r.bytes)).collect();
             what.sort_unstable();

@@ -3,9 +3,9 @@
 
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
-use plimsoll_core::profile::Streams;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
+use plimsoll_core::profile::SequentialRunStats;
 use plimsoll_core::units::Nanos;
 
 /// Streams that are remembered: what schedulers and disks that read ahead can follow.
@@ -15,8 +15,8 @@ const GAP_MAX: Nanos = Nanos::SECOND;
 
 /// A stream that may go on.
 #[derive(Debug, Clone, Copy)]
-struct Stream {
-    kind: Kind,
+struct SequentialStream {
+    kind: OpKind,
     /// Where it ended.
     end: u64,
     /// Its last request's start.
@@ -26,8 +26,8 @@ struct Stream {
 
 /// Finds streams in requests that come in the order of their starts.
 #[derive(Debug)]
-pub(super) struct Finder {
-    open: Vec<Stream>,
+pub(super) struct SequentialStreamFinder {
+    open: Vec<SequentialStream>,
     requests: u64,
     bytes: u64,
     continued: u64,
@@ -35,9 +35,9 @@ pub(super) struct Finder {
     lengths: Histogram,
 }
 
-impl Finder {
-    pub(super) fn new() -> Finder {
-        Finder {
+impl SequentialStreamFinder {
+    pub(super) fn new() -> SequentialStreamFinder {
+        SequentialStreamFinder {
             open: Vec::with_capacity(STREAMS),
             requests: 0,
             bytes: 0,
@@ -46,14 +46,14 @@ impl Finder {
         }
     }
 
-    pub(super) fn add(&mut self, request: &Traced) {
-        if !matches!(request.kind, Kind::Read | Kind::Write) {
+    pub(super) fn add(&mut self, request: &TraceAccess) {
+        if !matches!(request.kind, OpKind::Read | OpKind::Write) {
             return;
         }
         self.requests += 1;
         self.bytes += u64::from(request.bytes);
         let end = request.offset.saturating_add(request.bytes.into());
-        let goes_on = |stream: &&mut Stream| {
+        let goes_on = |stream: &&mut SequentialStream| {
             stream.end == request.offset
                 && stream.kind == request.kind
                 && request.at.since(stream.last) < GAP_MAX
@@ -65,7 +65,7 @@ impl Finder {
             self.continued += 1;
             return;
         }
-        let fresh = Stream {
+        let fresh = SequentialStream {
             kind: request.kind,
             end,
             last: request.at,
@@ -81,18 +81,18 @@ impl Finder {
         }
     }
 
-    fn count(&mut self, ended: Stream) {
+    fn count(&mut self, ended: SequentialStream) {
         self.lengths
             .record_many(Nanos(ended.requests), ended.requests);
     }
 
     /// What was found; `None` without reads and writes.
-    pub(super) fn finish(mut self) -> Option<Streams> {
+    pub(super) fn finish(mut self) -> Option<SequentialRunStats> {
         for stream in std::mem::take(&mut self.open) {
             self.count(stream);
         }
         let runs = self.requests - self.continued;
-        (runs > 0).then(|| Streams {
+        (runs > 0).then(|| SequentialRunStats {
             sequential_share: ratio(self.continued as f64, self.requests as f64),
             runs,
             run_mean_requests: self.requests as f64 / runs as f64,
@@ -107,10 +107,10 @@ impl Finder {
 mod tests {
     use super::*;
 
-    fn found(requests: impl IntoIterator<Item = (u64, Kind, u64)>) -> Option<Streams> {
-        let mut finder = Finder::new();
+    fn found(requests: impl IntoIterator<Item = (u64, OpKind, u64)>) -> Option<SequentialRunStats> {
+        let mut finder = SequentialStreamFinder::new();
         for (at_ms, kind, block) in requests {
-            finder.add(&Traced {
+            finder.add(&TraceAccess {
                 at: Nanos(at_ms * 1_000_000),
                 kind,
                 offset: block * 4096,
@@ -124,8 +124,8 @@ mod tests {
     fn interleaved_streams_are_told_apart() {
         // Two streams of 100 reads, one of writes that begins where a read ends.
         let two = (0..100).flat_map(|i| {
-            let write = (i, Kind::Write, 5_000 + i);
-            [(i, Kind::Read, i), (i, Kind::Read, 4_900 + i), write]
+            let write = (i, OpKind::Write, 5_000 + i);
+            [(i, OpKind::Read, i), (i, OpKind::Read, 4_900 + i), write]
         });
         let streams = found(two).unwrap();
         assert_eq!(streams.runs, 3);
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn pauses_other_directions_and_too_many_streams_end_one() {
-        let late = [(0, Kind::Read, 1), (1_000, Kind::Read, 2)];
-        let turned = [(0, Kind::Read, 1), (1, Kind::Write, 2)];
+        let late = [(0, OpKind::Read, 1), (1_000, OpKind::Read, 2)];
+        let turned = [(0, OpKind::Read, 1), (1, OpKind::Write, 2)];
         let many = (0..2)
-            .flat_map(|round| (0..65).map(move |s| (round * 65 + s, Kind::Read, s * 10 + round)));
+            .flat_map(|round| (0..65).map(move |s| (round * 65 + s, OpKind::Read, s * 10 + round)));
         for (requests, runs) in [
             (late.to_vec(), 2),
             (turned.to_vec(), 2),
@@ -150,6 +150,6 @@ mod tests {
         ] {
             assert_eq!(found(requests).unwrap().runs, runs);
         }
-        assert_eq!(found([(0, Kind::Fsync, 0)]), None);
+        assert_eq!(found([(0, OpKind::Fsync, 0)]), None);
     }
 }

@@ -3,13 +3,13 @@
 //! counted in blocks that a hash chooses when there are too many to count all.
 
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::profile::WorkingSet;
-use plimsoll_core::table::Table;
+use plimsoll_core::table::IntHashMap;
 use plimsoll_core::units::Nanos;
 
-use super::Clockwork;
-use super::reuse::{BLOCK_BYTES, Sample};
+use super::TraceTimeBase;
+use super::reuse::{BLOCK_BYTES, TraceBlockSampler};
 
 /// Lengths of windows in seconds; the last is longer than any recording, and counts as it is.
 const WINDOWS_S: [u64; 6] = [1, 10, 60, 600, 3_600, WHOLE_S];
@@ -20,14 +20,14 @@ const WINDOWS_MIN: u64 = 2;
 
 /// Blocks in the windows of one length.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct TouchWindowCounts {
     window: u32,
     blocks: u64,
     sum: u64,
     most: u64,
 }
 
-impl Counts {
+impl TouchWindowCounts {
     /// Ends the window that is counted in; of `whole` windows, which are all that count.
     fn close(&mut self, whole: u64) {
         if u64::from(self.window) <= whole {
@@ -40,28 +40,28 @@ impl Counts {
 
 /// What was touched so far, by requests in the order of their starts.
 #[derive(Debug)]
-pub(super) struct Touched {
-    clockwork: Clockwork,
-    sample: Sample,
+pub(super) struct WorkingSetTracker {
+    clockwork: TraceTimeBase,
+    sample: TraceBlockSampler,
     /// Of each block, the window of each length in which it was touched last, counted from 1.
-    last: Table<[u32; WINDOWS_S.len()]>,
-    counts: [Counts; WINDOWS_S.len()],
+    last: IntHashMap<[u32; WINDOWS_S.len()]>,
+    counts: [TouchWindowCounts; WINDOWS_S.len()],
     span_bytes: u64,
 }
 
-impl Touched {
+impl WorkingSetTracker {
     /// For a recording that moves about so many bytes.
-    pub(super) fn new(bytes: u64, clockwork: Clockwork) -> Touched {
-        Touched {
+    pub(super) fn new(bytes: u64, clockwork: TraceTimeBase) -> WorkingSetTracker {
+        WorkingSetTracker {
             clockwork,
-            sample: Sample::new(bytes),
-            last: Table::default(),
+            sample: TraceBlockSampler::new(bytes),
+            last: IntHashMap::default(),
             counts: Default::default(),
             span_bytes: 0,
         }
     }
 
-    pub(super) fn add(&mut self, request: &Traced) {
+    pub(super) fn add(&mut self, request: &TraceAccess) {
         if request.bytes > 0 {
             let end = request.offset.saturating_add(request.bytes.into());
             self.span_bytes = self.span_bytes.max(end);
@@ -121,16 +121,16 @@ impl Touched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     #[test]
     fn what_comes_back_is_counted_once_in_each_window() {
-        let mut touched = Touched::new(0, Clockwork::fine(Nanos(20_000_000_000)));
+        let mut touched = WorkingSetTracker::new(0, TraceTimeBase::fine(Nanos(20_000_000_000)));
         // For 20 s, every second ten blocks twice, new ones every ten seconds.
         for i in 0..400u64 {
-            touched.add(&Traced {
+            touched.add(&TraceAccess {
                 at: Nanos(i * 50_000_000),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: (i / 200 * 10 + i % 10) * BLOCK_BYTES,
                 bytes: 4096,
             });
@@ -148,11 +148,11 @@ mod tests {
     fn a_window_that_is_cut_off_by_the_end_does_not_count() {
         // Ten blocks of their own in every second of 2.05.
         let length = Nanos(2_050_000_000);
-        let mut touched = Touched::new(0, Clockwork::fine(length));
+        let mut touched = WorkingSetTracker::new(0, TraceTimeBase::fine(length));
         for i in 0..21u64 {
-            touched.add(&Traced {
+            touched.add(&TraceAccess {
                 at: Nanos(i * 100_000_000),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: i * BLOCK_BYTES,
                 bytes: 4096,
             });
@@ -167,11 +167,11 @@ mod tests {
     fn a_sample_of_the_blocks_stands_for_all() {
         let n = 3_000_000u64;
         let length = Nanos(3_000_000_000);
-        let mut touched = Touched::new(n * BLOCK_BYTES, Clockwork::fine(length));
+        let mut touched = WorkingSetTracker::new(n * BLOCK_BYTES, TraceTimeBase::fine(length));
         for i in 0..n {
-            touched.add(&Traced {
+            touched.add(&TraceAccess {
                 at: Nanos(i * 1_000),
-                kind: Kind::Write,
+                kind: OpKind::Write,
                 offset: i * BLOCK_BYTES,
                 bytes: 4096,
             });

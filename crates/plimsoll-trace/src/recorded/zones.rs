@@ -5,20 +5,20 @@
 
 use plimsoll_core::model::ZONE_BYTES;
 use plimsoll_core::num::to_usize;
-use plimsoll_core::table::Table;
+use plimsoll_core::table::IntHashMap;
 
 /// Zones that lie side by side.
 const SIDE_BY_SIDE: usize = 64;
 
 /// Counts by zone.
 #[derive(Debug, Default)]
-pub(super) struct Zones {
+pub(super) struct TraceZoneCounts {
     /// Where in `counts` those of a run of zones are, counted from 1.
-    places: Table<u32>,
+    places: IntHashMap<u32>,
     counts: Vec<[u32; SIDE_BY_SIDE]>,
 }
 
-impl Zones {
+impl TraceZoneCounts {
     /// Counts a request at this offset.
     #[inline]
     pub(super) fn count(&mut self, offset: u64) {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn every_zone_keeps_its_own_count() {
-        let mut zones = Zones::default();
+        let mut zones = TraceZoneCounts::default();
         // Two of one run, and the last zone there is.
         let given = [
             (3, 2),

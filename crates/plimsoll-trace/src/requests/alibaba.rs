@@ -7,38 +7,38 @@
 
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Row, RowFormat, Rows};
-use super::{Format, UNTIMED, first_row_is};
-use crate::recording::{Carries, Scope};
+use super::rows::{RowFormat, TraceRow, TraceRowReader};
+use super::{TraceFormat, UNTIMED, first_row_is};
+use crate::recording::{RecordingCapabilities, RecordingScope};
 use crate::text::{direction, fields, whole, whole_u32};
 
 /// Recognised by five columns, the second being a direction.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "Alibaba block trace CSV",
     is: |head| first_row_is(head, parse),
-    open: |input| Rows::open(input, ROWS, parse),
+    open: |input| TraceRowReader::open(input, ROWS, parse),
 };
 
 const MICROS: u64 = 1_000;
 
 const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
-    carries: Carries {
+    carries: RecordingCapabilities {
         resolution: Nanos(MICROS),
-        scope: Scope::Array,
+        scope: RecordingScope::Array,
         ..UNTIMED
     },
     zero_unix_ns: Some(0),
 };
 
-fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
     let [volume, way, offset, length, time] = fields(line).ok_or("it has not five columns")?;
     let kind = direction(way).ok_or("its second column is neither R nor W")?;
     let at_ns = whole(time).and_then(|us| us.checked_mul(MICROS));
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: at_ns.ok_or("its time is no number of microseconds")?,
         took: None,
         kind,
@@ -52,14 +52,14 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::{ALIBABA, read};
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     #[test]
     fn volumes_are_told_apart() {
         let (rows, found) = read(&FORMAT, ALIBABA);
         let expect = [
-            (0, None, Kind::Write, 0, 16_384, 8_792_731_648),
-            (29_000, None, Kind::Read, 1, 4_096, 126_703_616),
+            (0, None, OpKind::Write, 0, 16_384, 8_792_731_648),
+            (29_000, None, OpKind::Read, 1, 4_096, 126_703_616),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.targets(), ["419", "725"]);

@@ -7,23 +7,23 @@
 //! queue where that is printed. The columns are taken from the header; the name of a process may
 //! hold spaces, so those behind it are counted from the line's end.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Parse, Row, RowFormat, Rows};
-use super::{Format, TIMED, blkparse};
+use super::rows::{RowFormat, TraceRow, TraceRowParser, TraceRowReader};
+use super::{TIMED, TraceFormat, blkparse};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::{Carries, Detail, Order, Requests};
+use crate::input::RecordingInput;
+use crate::recording::{RecordingCapabilities, RecordingDetail, TraceOrder, TraceSource};
 use crate::text::{lines, nanos, sectors, whole_u32, words};
 
 /// Recognised by its header, which may follow what the tracer says first.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "biosnoop output (bcc, bpftrace)",
     is: |head| {
         lines(head)
             .take(PREAMBLE_LINES)
-            .any(|line| Layout::of(line).is_some())
+            .any(|line| BiosnoopLayout::of(line).is_some())
     },
     open,
 };
@@ -36,7 +36,7 @@ const MILLIS: u64 = 1_000_000;
 
 /// Where things stand in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum BiosnoopLayout {
     /// Everything is told. Columns are counted from the end.
     Bcc {
         disk: usize,
@@ -50,13 +50,13 @@ enum Layout {
     Bpftrace,
 }
 
-impl Layout {
-    fn of(header: &[u8]) -> Option<Layout> {
+impl BiosnoopLayout {
+    fn of(header: &[u8]) -> Option<BiosnoopLayout> {
         let mut names = words(header);
         match names.next()? {
             b"TIME(ms)" => {
                 let rest: [&[u8]; 4] = [b"DISK", b"COMM", b"PID", b"LAT(ms)"];
-                names.eq(rest).then_some(Layout::Bpftrace)
+                names.eq(rest).then_some(BiosnoopLayout::Bpftrace)
             }
             b"TIME(s)" => {
                 let names: Vec<&[u8]> = names.collect();
@@ -66,7 +66,7 @@ impl Layout {
                 };
                 // The last is always the latency; in front of the disk come name and number.
                 let is_bcc = place(b"LAT(ms)") == Some(0) && names.first() == Some(&&b"COMM"[..]);
-                is_bcc.then_some(Layout::Bcc {
+                is_bcc.then_some(BiosnoopLayout::Bcc {
                     disk: place(b"DISK")?,
                     way: place(b"T")?,
                     sector: place(b"SECTOR")?,
@@ -80,24 +80,24 @@ impl Layout {
     }
 }
 
-fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
-    let layout = lines(input.head()).find_map(Layout::of);
+fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
+    let layout = lines(input.head()).find_map(BiosnoopLayout::of);
     let bcc = RowFormat {
         name: "biosnoop output of bcc",
-        carries: Carries {
+        carries: RecordingCapabilities {
             resolution: Nanos(1_000),
-            order: Order::Ended,
+            order: TraceOrder::Ended,
             ..TIMED
         },
         zero_unix_ns: None,
     };
     let format = match layout {
-        Some(Layout::Bpftrace) => RowFormat {
+        Some(BiosnoopLayout::Bpftrace) => RowFormat {
             name: "biosnoop output of bpftrace",
-            carries: Carries {
+            carries: RecordingCapabilities {
                 resolution: Nanos(MILLIS),
                 direction: false,
-                sizes: Detail::Absent,
+                sizes: RecordingDetail::Absent,
                 offsets: false,
                 ..bcc.carries
             },
@@ -105,25 +105,25 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
         },
         _ => bcc,
     };
-    Rows::open(input, format, Snoop { layout: None })
+    TraceRowReader::open(input, format, Snoop { layout: None })
 }
 
 struct Snoop {
     /// Known once the header was met.
-    layout: Option<Layout>,
+    layout: Option<BiosnoopLayout>,
 }
 
-impl Parse for Snoop {
-    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str> {
+impl TraceRowParser for Snoop {
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str> {
         let Some(layout) = self.layout else {
             // What stands before the header is the tracer's talk.
-            self.layout = Layout::of(line);
+            self.layout = BiosnoopLayout::of(line);
             return Ok(None);
         };
         match layout {
-            Layout::Bpftrace => bpftrace(line),
-            Layout::Bcc { .. } if line.is_empty() => Ok(None),
-            Layout::Bcc {
+            BiosnoopLayout::Bpftrace => bpftrace(line),
+            BiosnoopLayout::Bcc { .. } if line.is_empty() => Ok(None),
+            BiosnoopLayout::Bcc {
                 disk,
                 way,
                 sector,
@@ -150,7 +150,7 @@ impl Parse for Snoop {
                 let bytes = whole_u32(at(bytes)).ok_or("its bytes are no number below 4 GiB")?;
                 let kind = blkparse::kind(at(way), bytes > 0)
                     .ok_or("its direction is none that is known")?;
-                Ok(Some(Row {
+                Ok(Some(TraceRow {
                     at_ns: start_ns(ended_ns, took_ns),
                     took: Some(Nanos(took_ns)),
                     kind,
@@ -168,7 +168,7 @@ impl Parse for Snoop {
     }
 }
 
-fn bpftrace(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn bpftrace(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     let mut words = words(line);
     let Some(time) = words.next() else {
         return Ok(None);
@@ -178,11 +178,11 @@ fn bpftrace(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     let millis = |text| nanos(text, 1_000);
     let took_ns = millis(latency).ok_or("its latency is no number of milliseconds")?;
     let ended_ns = millis(time).ok_or("its time is no number of milliseconds")?;
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: start_ns(ended_ns, took_ns),
         took: Some(Nanos(took_ns)),
         // Which it was is not told, and said so by `Carries::direction`.
-        kind: Kind::Read,
+        kind: OpKind::Read,
         target: disk.into(),
         bytes: 0,
         offset: 0,
@@ -202,9 +202,16 @@ mod tests {
     fn starts_are_ends_less_latencies() {
         let (rows, found) = read(&FORMAT, BIOSNOOP);
         let expect = [
-            (0, Some(1_230_000), Kind::Write, 0, 4_096, 512 * 13_192_496),
-            (2_230_000, Some(500_000), Kind::Read, 0, 131_072, 512 * 8),
-            (2_430_000, Some(800_000), Kind::Fsync, 1, 0, 0),
+            (
+                0,
+                Some(1_230_000),
+                OpKind::Write,
+                0,
+                4_096,
+                512 * 13_192_496,
+            ),
+            (2_230_000, Some(500_000), OpKind::Read, 0, 131_072, 512 * 8),
+            (2_430_000, Some(800_000), OpKind::Fsync, 1, 0, 0),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.targets(), ["vda", "nvme0n1"]);
@@ -215,8 +222,8 @@ mod tests {
     fn time_in_the_queue_counts_and_columns_may_be_more() {
         let (_, found) = read(&FORMAT, BIOSNOOP_QUEUED);
         let expect = [
-            (0, Some(1_330_000), Kind::Write, 0, 4_096, 512 * 8),
-            (2_230_000, Some(600_000), Kind::Read, 0, 4_096, 512 * 16),
+            (0, Some(1_330_000), OpKind::Write, 0, 4_096, 512 * 8),
+            (2_230_000, Some(600_000), OpKind::Read, 0, 4_096, 512 * 16),
         ];
         assert_eq!(found, expect);
     }
@@ -225,12 +232,12 @@ mod tests {
     fn bpftrace_tells_times_only() {
         let (rows, found) = read(&FORMAT, BIOSNOOP_BT);
         let expect = [
-            (0, Some(1_000_000), Kind::Read, 0, 0, 0),
-            (305_000_000, Some(0), Kind::Read, 1, 0, 0),
+            (0, Some(1_000_000), OpKind::Read, 0, 0, 0),
+            (305_000_000, Some(0), OpKind::Read, 1, 0, 0),
         ];
         assert_eq!(found, expect);
         let carries = rows.about().carries;
         assert_eq!((carries.direction, carries.offsets), (false, false));
-        assert_eq!(carries.sizes, Detail::Absent);
+        assert_eq!(carries.sizes, RecordingDetail::Absent);
     }
 }

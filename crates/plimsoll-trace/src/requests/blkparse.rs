@@ -10,20 +10,20 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::pairs::{Event, Pairs, What};
+use super::pairs::{BlockEvent, BlockEventAction, BlockEventPairer};
 use super::rows::TOO_MANY_TARGETS;
-use super::{Format, Request, TIMED};
-use crate::error::{Damage, TraceError};
-use crate::input::{Input, WrongLines};
-use crate::recording::{About, Carries, Requests};
-use crate::targets::Targets;
+use super::{TIMED, TraceFormat, TraceRequest};
+use crate::error::{RecordingDamage, TraceError};
+use crate::input::{RecordingInput, WrongLines};
+use crate::recording::{RecordingCapabilities, RecordingInfo, TraceSource};
+use crate::targets::DeviceNameTable;
 use crate::text::{SECTOR_BYTES, lines, nanos, whole, words};
 
 /// Recognised by its first event.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "blkparse text",
     is: |head| {
         let first = lines(head).find(|line| line.trim_ascii_start().first().is_some_and(is_digit));
@@ -31,15 +31,15 @@ pub(super) const FORMAT: Format = Format {
     },
     open: |input| {
         Ok(Box::new(Text {
-            about: About {
+            about: RecordingInfo {
                 name: input.name().into(),
                 format: FORMAT.name.into(),
                 host: String::new(),
                 carries: CARRIES,
             },
             input,
-            pairs: Pairs::default(),
-            targets: Targets::default(),
+            pairs: BlockEventPairer::default(),
+            targets: DeviceNameTable::default(),
             last_numbers: Numbers::default(),
             lost: 0,
             wrong: WrongLines::default(),
@@ -51,7 +51,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Of blktrace, whether binary or printed.
-pub(super) const CARRIES: Carries = Carries {
+pub(super) const CARRIES: RecordingCapabilities = RecordingCapabilities {
     resolution: Nanos(1),
     ..TIMED
 };
@@ -65,28 +65,28 @@ const BATCH: usize = 4096;
 const NUMBERED_MAX: usize = 1 << 16;
 
 struct Text {
-    about: About,
-    input: Input,
-    pairs: Pairs,
-    targets: Targets,
+    about: RecordingInfo,
+    input: RecordingInput,
+    pairs: BlockEventPairer,
+    targets: DeviceNameTable,
     last_numbers: Numbers,
     lost: u64,
     wrong: WrongLines,
     is_done: bool,
-    damage: Option<Damage>,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
 }
 
 /// An event before its device has a number.
 #[derive(Debug, PartialEq, Eq)]
-struct Line<'a> {
+struct BlkparseLine<'a> {
     device: &'a [u8],
     /// The processor, and the number of the event on it.
     processor: u64,
     number: u64,
     at_ns: u64,
     /// `None` for what is passed over.
-    event: Option<Event>,
+    event: Option<BlockEvent>,
 }
 
 fn is_digit(byte: &u8) -> bool {
@@ -94,7 +94,7 @@ fn is_digit(byte: &u8) -> bool {
 }
 
 /// `Ok(None)` for a line that is no event: headings and the summary.
-fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<BlkparseLine<'_>>, &'static str> {
     let mut words = words(line);
     let Some(device) = words.next() else {
         return Ok(None);
@@ -114,21 +114,15 @@ fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
         return Err("its first words are not device, processor, number and process");
     };
     let action = words.next().ok_or(few)?;
-    let passed_over = Ok(Some(Line {
+    let passed_over = Ok(Some(BlkparseLine {
         device,
         processor,
         number,
         at_ns,
         event: None,
     }));
-    let what = match action {
-        b"Q" => What::Queued,
-        b"D" => What::Issued,
-        b"C" => What::Completed,
-        b"X" => What::Split(0),
-        b"A" | b"B" | b"F" | b"G" | b"I" | b"M" | b"P" | b"R" | b"S" | b"T" | b"U" | b"UT"
-        | b"m" => return passed_over,
-        _ => return Err("its sixth word is no action that is known"),
+    let Some(what) = action_of(action)? else {
+        return passed_over;
     };
     let flags = words.next().ok_or(few)?;
     let sector = words.next().and_then(whole);
@@ -139,7 +133,7 @@ fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
         }
         _ => 0,
     };
-    let is_cut = what == What::Split(0);
+    let is_cut = what == BlockEventAction::Split(0);
     let Some(kind) = kind(flags, is_cut || sectors > 0) else {
         return passed_over;
     };
@@ -148,14 +142,18 @@ fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
     } else {
         sectors.saturating_mul(SECTOR_BYTES)
     };
-    Ok(Some(Line {
+    Ok(Some(BlkparseLine {
         device,
         processor,
         number,
         at_ns,
-        event: Some(Event {
+        event: Some(BlockEvent {
             at_ns,
-            what: if is_cut { What::Split(sectors) } else { what },
+            what: if is_cut {
+                BlockEventAction::Split(sectors)
+            } else {
+                what
+            },
             kind,
             target: 0,
             sector: sector.unwrap_or(0),
@@ -164,18 +162,31 @@ fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
     }))
 }
 
+/// What an action letter means here; `None` for those that do not matter.
+fn action_of(action: &[u8]) -> Result<Option<BlockEventAction>, &'static str> {
+    Ok(Some(match action {
+        b"Q" => BlockEventAction::Queued,
+        b"D" => BlockEventAction::Issued,
+        b"C" => BlockEventAction::Completed,
+        b"X" => BlockEventAction::Split(0),
+        b"A" | b"B" | b"F" | b"G" | b"I" | b"M" | b"P" | b"R" | b"S" | b"T" | b"U" | b"UT"
+        | b"m" => return Ok(None),
+        _ => return Err("its sixth word is no action that is known"),
+    }))
+}
+
 /// What `rwbs` flags say a request does: `WS`, `RA`, `FWFS`, `D`. `None` for what moves no data and
 /// flushes nothing, and for what are no flags.
-pub(super) fn kind(flags: &[u8], has_data: bool) -> Option<Kind> {
+pub(super) fn kind(flags: &[u8], has_data: bool) -> Option<OpKind> {
     if flags.is_empty() || flags.iter().any(|flag| !b"ADEFMNRSWZ".contains(flag)) {
         return None;
     }
     let has = |flag: u8| flags.contains(&flag);
     match has_data {
-        true if has(b'D') => Some(Kind::Discard),
-        true if has(b'W') => Some(Kind::Write),
-        true if has(b'R') => Some(Kind::Read),
-        false if has(b'F') => Some(Kind::Fsync),
+        true if has(b'D') => Some(OpKind::Discard),
+        true if has(b'W') => Some(OpKind::Write),
+        true if has(b'R') => Some(OpKind::Read),
+        false if has(b'F') => Some(OpKind::Fsync),
         _ => None,
     }
 }
@@ -187,7 +198,7 @@ struct Numbers(BTreeMap<(u16, u64), u64>);
 impl Numbers {
     /// Says where numbers are missing: what was lost, or was not printed, may be an end. How many were
     /// lost says the summary.
-    fn count(&mut self, target: u16, line: &Line<'_>, pairs: &mut Pairs) {
+    fn count(&mut self, target: u16, line: &BlkparseLine<'_>, pairs: &mut BlockEventPairer) {
         let of = (target, line.processor);
         let known = self.0.get(&of).copied();
         if known.is_some_and(|last| line.number > last + 1) {
@@ -201,7 +212,7 @@ impl Numbers {
 
 impl Text {
     /// Reads one line; `false` at the end.
-    fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn step(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let Some((offset, line)) = self.input.line()? else {
             return Ok(false);
         };
@@ -214,7 +225,7 @@ impl Text {
                 Some(target) => {
                     self.last_numbers.count(target, &line, &mut self.pairs);
                     if let Some(event) = line.event {
-                        self.pairs.push(&Event { target, ..event }, into);
+                        self.pairs.push(&BlockEvent { target, ..event }, into);
                     }
                     None
                 }
@@ -233,7 +244,7 @@ impl Text {
         Ok(true)
     }
 
-    fn finish(&mut self, into: &mut Vec<Request>) -> Result<(), TraceError> {
+    fn finish(&mut self, into: &mut Vec<TraceRequest>) -> Result<(), TraceError> {
         self.is_done = true;
         self.warnings.extend(self.pairs.finish(into));
         let nothing = self.pairs.origin_ns().is_none();
@@ -263,8 +274,8 @@ fn skipped(line: &[u8]) -> Option<u64> {
     whole(&digits)
 }
 
-impl Requests for Text {
-    fn about(&self) -> &About {
+impl TraceSource for Text {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
@@ -272,7 +283,7 @@ impl Requests for Text {
         None
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         if self.is_done {
             return Ok(false);
         }
@@ -293,7 +304,7 @@ impl Requests for Text {
         self.lost
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 
@@ -311,11 +322,18 @@ mod tests {
     fn events_of_all_forms_become_requests() {
         let (text, found) = read(&FORMAT, BLKPARSE);
         let expect = [
-            (0, Some(7_000), Kind::Write, 0, 4_096, 512 * 763_360_912),
-            (1_000, Some(6_000), Kind::Write, 0, 4_096, 512 * 763_360_920),
-            (2_000, Some(9_000), Kind::Fsync, 0, 0, 0),
-            (3_000, Some(97_000), Kind::Discard, 1, 1 << 20, 0),
-            (4_000, None, Kind::Read, 1, 4_096, 512 * 8),
+            (0, Some(7_000), OpKind::Write, 0, 4_096, 512 * 763_360_912),
+            (
+                1_000,
+                Some(6_000),
+                OpKind::Write,
+                0,
+                4_096,
+                512 * 763_360_920,
+            ),
+            (2_000, Some(9_000), OpKind::Fsync, 0, 0, 0),
+            (3_000, Some(97_000), OpKind::Discard, 1, 1 << 20, 0),
+            (4_000, None, OpKind::Read, 1, 4_096, 512 * 8),
         ];
         assert_eq!(found, expect);
         assert_eq!(text.targets(), ["259,0", "8,16"]);
@@ -329,12 +347,12 @@ mod tests {
     #[test]
     fn flags_say_what_is_done() {
         let cases = [
-            ("WS", true, Some(Kind::Write)),
-            ("RA", true, Some(Kind::Read)),
-            ("FWFS", true, Some(Kind::Write)),
-            ("FWFS", false, Some(Kind::Fsync)),
-            ("FN", false, Some(Kind::Fsync)),
-            ("DS", true, Some(Kind::Discard)),
+            ("WS", true, Some(OpKind::Write)),
+            ("RA", true, Some(OpKind::Read)),
+            ("FWFS", true, Some(OpKind::Write)),
+            ("FWFS", false, Some(OpKind::Fsync)),
+            ("FN", false, Some(OpKind::Fsync)),
+            ("DS", true, Some(OpKind::Discard)),
             ("N", false, None),
             ("[kworker]", true, None),
         ];

@@ -13,20 +13,20 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 
 use super::blkparse::{CARRIES, ONLY_ENDS};
-use super::pairs::{Event, Pairs, What};
-use super::{Format, Request};
-use crate::error::{Damage, TraceError};
-use crate::input::Input;
-use crate::recording::{About, Requests};
-use crate::targets::Targets;
+use super::pairs::{BlockEvent, BlockEventAction, BlockEventPairer};
+use super::{TraceFormat, TraceRequest};
+use crate::error::{RecordingDamage, TraceError};
+use crate::input::RecordingInput;
+use crate::recording::{RecordingInfo, TraceSource};
+use crate::targets::DeviceNameTable;
 
 /// Recognised by the magic of the first record.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "blktrace",
-    is: |head| Layout::of(head).is_some(),
+    is: |head| BlktraceLayout::of(head).is_some(),
     open,
 };
 
@@ -52,13 +52,13 @@ const FLAG_DISCARD: u64 = 1 << 29;
 
 /// How the records of a file are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
+struct BlktraceLayout {
     is_big_endian: bool,
     version: u8,
 }
 
-impl Layout {
-    fn of(head: &[u8]) -> Option<Layout> {
+impl BlktraceLayout {
+    fn of(head: &[u8]) -> Option<BlktraceLayout> {
         let magic: [u8; 4] = head.get(..4)?.try_into().ok()?;
         let little = u32::from_le_bytes(magic);
         let big = u32::from_be_bytes(magic);
@@ -67,7 +67,7 @@ impl Layout {
             return None;
         }
         let version = if is_big_endian { magic[3] } else { magic[0] };
-        matches!(version, 7 | 8).then_some(Layout {
+        matches!(version, 7 | 8).then_some(BlktraceLayout {
             is_big_endian,
             version,
         })
@@ -106,14 +106,14 @@ impl Layout {
         }
     }
 
-    fn record(self, bytes: &[u8]) -> Record {
+    fn record(self, bytes: &[u8]) -> BlktraceRecord {
         let (action, device, payload) = if self.version == 7 {
             (u64::from(self.u32_at(bytes, 28)), 36, 46)
         } else {
             (self.u64_at(bytes, 32), 40, 50)
         };
         let processor = device + 4;
-        Record {
+        BlktraceRecord {
             number: self.u32_at(bytes, 4),
             processor: self.u32_at(bytes, processor),
             at_ns: self.u64_at(bytes, 8),
@@ -128,7 +128,7 @@ impl Layout {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Record {
+struct BlktraceRecord {
     number: u32,
     processor: u32,
     at_ns: u64,
@@ -142,10 +142,10 @@ struct Record {
 }
 
 /// The file of one processor, with the record that is next.
-struct File {
-    input: Input,
-    layout: Layout,
-    next: Option<Record>,
+struct BlktraceFile {
+    input: RecordingInput,
+    layout: BlktraceLayout,
+    next: Option<BlktraceRecord>,
     /// Number of the last record that has one, of each processor of each device: the files of several
     /// may have been merged into one.
     last_numbers: BTreeMap<(u32, u32), u32>,
@@ -154,9 +154,9 @@ struct File {
     is_after_loss: bool,
 }
 
-impl File {
+impl BlktraceFile {
     /// Makes the next record ready; `Err` says what is wrong with it, and nothing follows.
-    fn advance(&mut self) -> Result<Result<(), Damage>, TraceError> {
+    fn advance(&mut self) -> Result<Result<(), RecordingDamage>, TraceError> {
         self.next = None;
         self.is_after_loss = false;
         let offset = self.input.offset();
@@ -170,7 +170,7 @@ impl File {
                 .input
                 .damage(offset, "the last record is cut short")));
         }
-        if Layout::of(bytes) != Some(self.layout) {
+        if BlktraceLayout::of(bytes) != Some(self.layout) {
             return Ok(Err(self
                 .input
                 .damage(offset, "here a record should begin, but none does")));
@@ -192,7 +192,7 @@ impl File {
     }
 
     /// Counts what was lost before a record.
-    fn count(&mut self, record: &Record) {
+    fn count(&mut self, record: &BlktraceRecord) {
         let of = (record.device, record.processor);
         let known = self.last_numbers.get(&of).copied();
         if known.is_none() && self.last_numbers.len() >= NUMBERED_MAX {
@@ -208,7 +208,7 @@ impl File {
     }
 
     /// A cut's sector is big endian on every machine; a time of day is two words of this one.
-    fn payload(layout: Layout, record: &Record, payload: &[u8]) -> u64 {
+    fn payload(layout: BlktraceLayout, record: &BlktraceRecord, payload: &[u8]) -> u64 {
         let Some(last) = payload.last_chunk::<8>() else {
             return 0;
         };
@@ -220,25 +220,25 @@ impl File {
     }
 }
 
-struct Trace {
-    about: About,
-    files: Vec<File>,
+struct BlktraceReader {
+    about: RecordingInfo,
+    files: Vec<BlktraceFile>,
     /// Times of the next records of the files.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
-    pairs: Pairs,
-    targets: Targets,
+    pairs: BlockEventPairer,
+    targets: DeviceNameTable,
     /// The device that was met last, with its number among the targets.
     last_device: Option<(u32, u16)>,
     /// From the trace's clock to nanoseconds since 1970.
     clock_zero_unix_ns: Option<i128>,
     too_many: u64,
     is_done: bool,
-    damage: Option<Damage>,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
 }
 
 /// The file that was found, and its neighbours of the other processors.
-fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
+fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
     let mut name = input.name().to_owned();
     let mut paths = Vec::new();
     if let Some(path) = input.path()
@@ -250,10 +250,10 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
     }
     let mut inputs = vec![input];
     for path in paths {
-        inputs.push(Input::open(&path)?);
+        inputs.push(RecordingInput::open(&path)?);
     }
-    let mut trace = Trace {
-        about: About {
+    let mut trace = BlktraceReader {
+        about: RecordingInfo {
             name,
             format: String::new(),
             host: String::new(),
@@ -261,8 +261,8 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
         },
         files: Vec::new(),
         heads: BinaryHeap::new(),
-        pairs: Pairs::default(),
-        targets: Targets::default(),
+        pairs: BlockEventPairer::default(),
+        targets: DeviceNameTable::default(),
         last_device: None,
         clock_zero_unix_ns: None,
         too_many: 0,
@@ -300,9 +300,9 @@ pub(super) fn files_of(base: &Path) -> Vec<PathBuf> {
     found
 }
 
-impl Trace {
-    fn add(&mut self, input: Input) -> Result<(), TraceError> {
-        let Some(layout) = Layout::of(input.head()) else {
+impl BlktraceReader {
+    fn add(&mut self, input: RecordingInput) -> Result<(), TraceError> {
+        let Some(layout) = BlktraceLayout::of(input.head()) else {
             // A processor on which nothing happened has an empty file.
             if !input.head().is_empty() {
                 let damage = input.damage(0, "it does not begin with a record of blktrace");
@@ -311,7 +311,7 @@ impl Trace {
             return Ok(());
         };
         self.about.format = format!("blktrace, version {}", layout.version);
-        self.files.push(File {
+        self.files.push(BlktraceFile {
             input,
             layout,
             next: None,
@@ -343,7 +343,7 @@ impl Trace {
         Ok(())
     }
 
-    fn take(&mut self, record: &Record, into: &mut Vec<Request>) {
+    fn take(&mut self, record: &BlktraceRecord, into: &mut Vec<TraceRequest>) {
         if record.action & FLAG_NOTE != 0 {
             if record.action & 0xff == NOTE_TIME && record.payload > 0 {
                 let zero = i128::from(record.payload) - i128::from(record.at_ns);
@@ -352,10 +352,10 @@ impl Trace {
             return;
         }
         let what = match record.action & 0xff {
-            ACT_QUEUE => What::Queued,
-            ACT_ISSUE => What::Issued,
-            ACT_COMPLETE => What::Completed,
-            ACT_SPLIT => What::Split(record.payload),
+            ACT_QUEUE => BlockEventAction::Queued,
+            ACT_ISSUE => BlockEventAction::Issued,
+            ACT_COMPLETE => BlockEventAction::Completed,
+            ACT_SPLIT => BlockEventAction::Split(record.payload),
             _ => return,
         };
         let Some(kind) = kind(record.action, record.bytes > 0) else {
@@ -365,7 +365,7 @@ impl Trace {
             self.too_many += 1;
             return;
         };
-        let event = Event {
+        let event = BlockEvent {
             at_ns: record.at_ns,
             what,
             kind,
@@ -388,7 +388,7 @@ impl Trace {
         }
     }
 
-    fn finish(&mut self, into: &mut Vec<Request>) -> Result<(), TraceError> {
+    fn finish(&mut self, into: &mut Vec<TraceRequest>) -> Result<(), TraceError> {
         self.is_done = true;
         self.warnings.extend(self.pairs.finish(into));
         if self.too_many > 0 {
@@ -418,22 +418,22 @@ impl Trace {
     }
 }
 
-fn kind(action: u64, has_data: bool) -> Option<Kind> {
+fn kind(action: u64, has_data: bool) -> Option<OpKind> {
     if action & FLAG_COMMAND != 0 {
         None
     } else if !has_data {
-        (action & FLAG_FLUSH != 0).then_some(Kind::Fsync)
+        (action & FLAG_FLUSH != 0).then_some(OpKind::Fsync)
     } else if action & FLAG_DISCARD != 0 {
-        Some(Kind::Discard)
+        Some(OpKind::Discard)
     } else if action & FLAG_WRITE != 0 {
-        Some(Kind::Write)
+        Some(OpKind::Write)
     } else {
-        Some(Kind::Read)
+        Some(OpKind::Read)
     }
 }
 
-impl Requests for Trace {
-    fn about(&self) -> &About {
+impl TraceSource for BlktraceReader {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
@@ -442,7 +442,7 @@ impl Requests for Trace {
         u64::try_from(unix_ns).ok()
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         if self.is_done {
             return Ok(false);
         }
@@ -475,7 +475,7 @@ impl Requests for Trace {
         self.files.iter().map(|file| file.lost).sum()
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 
@@ -492,10 +492,10 @@ mod tests {
     #[test]
     fn both_versions_and_byte_orders_tell_the_same() {
         let expect = [
-            (0, Some(3_000), Kind::Write, 0, 4_096, 512 * 100),
-            (1_000, Some(3_000), Kind::Fsync, 0, 0, 0),
-            (2_000, Some(4_000), Kind::Read, 1, 131_072, 512 * 8),
-            (2_500, Some(7_500), Kind::Discard, 0, 1 << 20, 0),
+            (0, Some(3_000), OpKind::Write, 0, 4_096, 512 * 100),
+            (1_000, Some(3_000), OpKind::Fsync, 0, 0, 0),
+            (2_000, Some(4_000), OpKind::Read, 1, 131_072, 512 * 8),
+            (2_500, Some(7_500), OpKind::Discard, 0, 1 << 20, 0),
         ];
         for version in [7, 8] {
             for is_big_endian in [false, true] {
@@ -540,7 +540,7 @@ mod tests {
     #[test]
     fn a_file_of_ends_alone_says_what_is_missing() {
         let ends = changed(&blktrace(7, false), |_, record| record[28] = 8);
-        let input = Input::new("f".into(), Box::new(std::io::Cursor::new(ends))).unwrap();
+        let input = RecordingInput::new("f".into(), Box::new(std::io::Cursor::new(ends))).unwrap();
         let error = open(input).unwrap().read(&mut Vec::new()).unwrap_err();
         assert!(
             error.to_string().contains("only when requests ended"),

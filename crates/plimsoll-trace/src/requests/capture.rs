@@ -8,19 +8,19 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use super::Request;
-use super::pairs::{Event, Pairs};
-use super::ring::{self, Layout, RECORDED};
+use super::TraceRequest;
+use super::pairs::{BlockEvent, BlockEventPairer};
+use super::ring::{self, FtraceEventLayout, RECORDED};
 use crate::error::TraceError;
 
 /// A recording by the kernel's tracer, going on.
 #[derive(Debug)]
-pub struct Capture {
-    layouts: Vec<Layout>,
+pub struct FtraceParser {
+    layouts: Vec<FtraceEventLayout>,
     /// The place of a device among those that are recorded, by the kernel's number.
     places: BTreeMap<u32, u16>,
-    waiting: Vec<Event>,
-    pairs: Pairs,
+    waiting: Vec<BlockEvent>,
+    pairs: BlockEventPairer,
     /// Instant of the tracer's clock from which times count.
     began_ns: u64,
 }
@@ -30,7 +30,7 @@ pub fn recorded_events() -> impl Iterator<Item = &'static str> {
     RECORDED.iter().map(|(name, _)| *name)
 }
 
-impl Capture {
+impl FtraceParser {
     /// Begins. `format` gives the text of a file of tracefs: `events/header_page`, and
     /// `events/block/NAME/format` for each of [`recorded_events`]. `devices` are the kernel's
     /// numbers (major << 20 | minor) of each recorded device and its partitions, with its place.
@@ -41,7 +41,7 @@ impl Capture {
         format: &mut dyn FnMut(&str) -> Result<String, TraceError>,
         devices: &[(u32, u16)],
         began_ns: u64,
-    ) -> Result<Capture, TraceError> {
+    ) -> Result<FtraceParser, TraceError> {
         let unknown = |file: &str| TraceError::Format {
             file: file.into(),
             offset: 0,
@@ -54,14 +54,14 @@ impl Capture {
         let mut layouts = Vec::new();
         for (name, what) in RECORDED {
             let file = format!("events/block/{name}/format");
-            let layout = Layout::parse(what, &format(&file)?);
+            let layout = FtraceEventLayout::parse(what, &format(&file)?);
             layouts.push(layout.ok_or_else(|| unknown(&file))?);
         }
-        Ok(Capture {
+        Ok(FtraceParser {
             layouts,
             places: devices.iter().copied().collect(),
             waiting: Vec::new(),
-            pairs: Pairs::default(),
+            pairs: BlockEventPairer::default(),
             began_ns,
         })
     }
@@ -71,14 +71,14 @@ impl Capture {
         let (places, waiting) = (&self.places, &mut self.waiting);
         ring::events(page, &self.layouts, &mut |device, event| {
             if let Some(&target) = places.get(&device) {
-                waiting.push(Event { target, ..event });
+                waiting.push(BlockEvent { target, ..event });
             }
         });
     }
 
     /// Appends the requests that are known when nothing before this instant of the tracer's clock
     /// can come any more.
-    pub fn settle(&mut self, before_ns: u64, into: &mut Vec<Request>) {
+    pub fn settle(&mut self, before_ns: u64, into: &mut Vec<TraceRequest>) {
         // Stable: what one processor tells of one instant stays in its order.
         self.waiting.sort_by_key(|event| event.at_ns);
         let known = self
@@ -93,7 +93,7 @@ impl Capture {
     }
 
     /// Gives out what has not ended, and says what was odd.
-    pub fn finish(&mut self, into: &mut Vec<Request>) -> Vec<String> {
+    pub fn finish(&mut self, into: &mut Vec<TraceRequest>) -> Vec<String> {
         self.settle(u64::MAX, into);
         let from = into.len();
         let odd = self.pairs.finish(into);
@@ -102,7 +102,7 @@ impl Capture {
     }
 
     /// Times count from the beginning, not from the first event.
-    fn place(&self, requests: &mut [Request]) {
+    fn place(&self, requests: &mut [TraceRequest]) {
         let origin_ns = self.pairs.origin_ns().unwrap_or(self.began_ns);
         let late = origin_ns.saturating_sub(self.began_ns);
         for request in requests {
@@ -115,7 +115,7 @@ impl Capture {
 mod tests {
     use super::super::ring::tests::{HEADER, QUEUE, page, queued};
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
     use plimsoll_core::units::Nanos;
 
     /// The same description under another number, with the field of a cut.
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn processors_that_are_read_one_after_another_give_requests_in_order() {
         let mut capture =
-            Capture::new(&mut |file| Ok(described(file)), &[(254 << 20, 0)], 1000).unwrap();
+            FtraceParser::new(&mut |file| Ok(described(file)), &[(254 << 20, 0)], 1000).unwrap();
         // Begun on one processor, ended on the other, which is read first.
         capture.page(&page(1900, &event(2099, 8, 4)));
         capture.page(&page(1500, &event(2097, 8, 4)));
@@ -156,10 +156,10 @@ mod tests {
         assert_eq!(found, [], "the first has not ended by then");
         capture.page(&page(2000, &event(2099, 64, 4)));
         assert_eq!(capture.finish(&mut found), [""; 0]);
-        let request = |at, took, offset, bytes| Request {
+        let request = |at, took, offset, bytes| TraceRequest {
             at: Nanos(at),
             took: Some(Nanos(took)),
-            kind: Kind::Read,
+            kind: OpKind::Read,
             target: 0,
             bytes,
             offset,
@@ -175,7 +175,9 @@ mod tests {
     fn a_kernel_that_describes_too_little_is_refused() {
         for missing in ["dev", "rwbs", "nr_sector", "timestamp"] {
             let mut told = |file: &str| Ok(described(file).replace(missing, "other"));
-            let error = Capture::new(&mut told, &[], 0).unwrap_err().to_string();
+            let error = FtraceParser::new(&mut told, &[], 0)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("not known here"), "{missing}: {error}");
         }
     }

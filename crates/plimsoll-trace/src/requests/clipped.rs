@@ -3,52 +3,52 @@
 
 use plimsoll_core::units::{Nanos, parse_duration};
 
-use super::Request;
-use crate::error::{Damage, TraceError};
-use crate::recording::{About, Requests};
-use crate::window::{Times, Window};
+use super::TraceRequest;
+use crate::error::{RecordingDamage, TraceError};
+use crate::recording::{RecordingInfo, TraceSource};
+use crate::window::{RecordingTimes, RecordingWindow};
 
 /// A part of a recording, in time from its origin; its end does not belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clip {
+pub struct TraceRange {
     /// Its begin.
     pub from: Nanos,
     /// Its end.
     pub to: Nanos,
 }
 
-impl Clip {
+impl TraceRange {
     /// The part between two times as people type them. A time is either from the start of the
     /// recording (`90s`, `10m`) or, where it tells when it was made, an instant in UTC as
-    /// [`Times::window`] takes it. Without one it is the recording's end on that side.
+    /// [`RecordingTimes::window`] takes it. Without one it is the recording's end on that side.
     ///
     /// # Errors
     /// When a time cannot be understood, or the part is empty or not inside the recording, which is
     /// `length` long.
     pub fn of(
-        requests: &dyn Requests,
+        requests: &dyn TraceSource,
         length: Nanos,
         from: Option<&str>,
         to: Option<&str>,
-    ) -> Result<Clip, TraceError> {
+    ) -> Result<TraceRange, TraceError> {
         let name = &requests.about().name;
         let origin = requests.origin_unix_ns();
-        let span = Window {
+        let span = RecordingWindow {
             from_unix_ns: origin.unwrap_or(0),
             to_unix_ns: origin.unwrap_or(0).saturating_add(length.0),
         };
-        let times = Times::new(name, "UTC", span).0;
+        let times = RecordingTimes::new(name, "UTC", span).0;
         let is_offset = |text: &str| !text.contains([':', '-']);
         let typed = [from, to].into_iter().flatten();
         let clip = match (origin, typed.clone().all(is_offset)) {
-            (_, true) => Clip {
+            (_, true) => TraceRange {
                 from: offset(from)?.unwrap_or_default(),
                 to: offset(to)?.unwrap_or(length + Nanos(1)),
             },
             (Some(origin), false) if !typed.clone().any(is_offset) => {
                 let window = times.window(from, to)?;
                 let since = |unix_ns: u64| Nanos(unix_ns.saturating_sub(origin));
-                Clip {
+                TraceRange {
                     from: since(window.from_unix_ns),
                     to: since(window.to_unix_ns) + Nanos(u64::from(to.is_none())),
                 }
@@ -102,16 +102,16 @@ fn offset(text: Option<&str>) -> Result<Option<Nanos>, TraceError> {
 
 /// A part of a recording. Its times count from the part's begin.
 #[derive(Debug)]
-pub struct Clipped<R> {
+pub struct TraceRangeReader<R> {
     inner: R,
-    clip: Clip,
-    fresh: Vec<Request>,
+    clip: TraceRange,
+    fresh: Vec<TraceRequest>,
 }
 
-impl<R: Requests> Clipped<R> {
+impl<R: TraceSource> TraceRangeReader<R> {
     /// The part `clip` of a recording.
-    pub fn new(inner: R, clip: Clip) -> Clipped<R> {
-        Clipped {
+    pub fn new(inner: R, clip: TraceRange) -> TraceRangeReader<R> {
+        TraceRangeReader {
             inner,
             clip,
             fresh: Vec::new(),
@@ -119,8 +119,8 @@ impl<R: Requests> Clipped<R> {
     }
 }
 
-impl<R: Requests> Requests for Clipped<R> {
-    fn about(&self) -> &About {
+impl<R: TraceSource> TraceSource for TraceRangeReader<R> {
+    fn about(&self) -> &RecordingInfo {
         self.inner.about()
     }
 
@@ -133,11 +133,11 @@ impl<R: Requests> Requests for Clipped<R> {
         self.clip.from
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         self.fresh.clear();
         let more = self.inner.read(&mut self.fresh)?;
         let inside = self.fresh.iter().filter(|r| self.clip.contains(r.at));
-        into.extend(inside.map(|request| Request {
+        into.extend(inside.map(|request| TraceRequest {
             at: request.at.since(self.clip.from),
             ..*request
         }));
@@ -152,7 +152,7 @@ impl<R: Requests> Requests for Clipped<R> {
         self.inner.lost()
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.inner.damage()
     }
 
@@ -164,12 +164,12 @@ impl<R: Requests> Requests for Clipped<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Input;
+    use crate::input::RecordingInput;
     use crate::requests::read;
     use std::io::Cursor;
 
     /// Ten requests, a second apart; of MSR they tell when, of MQSim they do not.
-    fn recording(tells_when: bool) -> Box<dyn Requests> {
+    fn recording(tells_when: bool) -> Box<dyn TraceSource> {
         let row = |i: u64| match tells_when {
             // 2007-02-22 00:00:00 UTC and on, in 100 ns since 1601.
             true => format!(
@@ -180,15 +180,16 @@ mod tests {
             false => format!("{} 0 {} 8 1\n", i * 1_000_000_000, i * 8),
         };
         let text: String = (0..10).map(row).collect();
-        read(Input::new("t".into(), Box::new(Cursor::new(text.into_bytes()))).unwrap()).unwrap()
+        read(RecordingInput::new("t".into(), Box::new(Cursor::new(text.into_bytes()))).unwrap())
+            .unwrap()
     }
 
     fn clipped(tells_when: bool, from: Option<&str>, to: Option<&str>) -> Result<Vec<u64>, String> {
         let mut whole = recording(tells_when);
         while whole.read(&mut Vec::new()).unwrap() {}
         let length = Nanos(9_000_010_000);
-        let clip = Clip::of(&*whole, length, from, to).map_err(|e| e.to_string())?;
-        let mut part = Clipped::new(recording(tells_when), clip);
+        let clip = TraceRange::of(&*whole, length, from, to).map_err(|e| e.to_string())?;
+        let mut part = TraceRangeReader::new(recording(tells_when), clip);
         let mut found = Vec::new();
         while part.read(&mut found).unwrap() {}
         Ok(found

@@ -6,18 +6,18 @@
 //! writes and reads it so. Version 2 has no times but `file wait microseconds`, and fio itself
 //! writes none: such a log tells what was asked for, not when.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Parse, Row, RowFormat, Rows};
-use super::{Format, UNTIMED};
+use super::rows::{RowFormat, TraceRow, TraceRowParser, TraceRowReader};
+use super::{TraceFormat, UNTIMED};
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::{Carries, Detail, Requests, Scope};
+use crate::input::RecordingInput;
+use crate::recording::{RecordingCapabilities, RecordingDetail, RecordingScope, TraceSource};
 use crate::text::{first_line, lines, whole, whole_u32, words};
 
 /// Recognised by its first line.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "fio I/O log",
     is: |head| version(head).is_some(),
     open,
@@ -35,7 +35,7 @@ fn version(head: &[u8]) -> Option<u8> {
     }
 }
 
-fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
+fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
     let has_times = version(input.head()) == Some(3);
     let is_wait = |line: &[u8]| words(line).nth(1) == Some(b"wait");
     let waits = !has_times && lines(input.head()).any(is_wait);
@@ -45,29 +45,29 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
         } else {
             "fio I/O log, version 2"
         },
-        carries: Carries {
+        carries: RecordingCapabilities {
             arrivals: if has_times || waits {
-                Detail::Each
+                RecordingDetail::Each
             } else {
-                Detail::Absent
+                RecordingDetail::Absent
             },
             resolution: Nanos(MICROS),
-            scope: Scope::File,
+            scope: RecordingScope::File,
             ..UNTIMED
         },
         zero_unix_ns: None,
     };
-    let log = Log {
+    let log = FioIologParser {
         has_times,
         waited_ns: 0,
         last_ns: 0,
         begin_ns: 0,
         runs: 0,
     };
-    Rows::open(input, format, log)
+    TraceRowReader::open(input, format, log)
 }
 
-struct Log {
+struct FioIologParser {
     has_times: bool,
     /// Of version 2: the waits so far, which follow each other.
     waited_ns: u64,
@@ -79,7 +79,7 @@ struct Log {
     runs: u64,
 }
 
-impl Parse for Log {
+impl TraceRowParser for FioIologParser {
     fn notes(&self) -> Vec<String> {
         let told = format!(
             "it holds {} runs of fio, which appends to a log that is there: each is taken to begin where \
@@ -93,7 +93,7 @@ impl Parse for Log {
         }
     }
 
-    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str> {
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str> {
         let mut words = words(line);
         let Some(first) = words.next() else {
             return Ok(None);
@@ -119,11 +119,11 @@ impl Parse for Log {
         };
         self.last_ns = self.last_ns.max(at_ns);
         let kind = match words.next().ok_or(few)? {
-            b"read" => Kind::Read,
-            b"write" => Kind::Write,
-            b"trim" => Kind::Discard,
-            b"sync" => Kind::Fsync,
-            b"datasync" => Kind::Fdatasync,
+            b"read" => OpKind::Read,
+            b"write" => OpKind::Write,
+            b"trim" => OpKind::Discard,
+            b"sync" => OpKind::Fsync,
+            b"datasync" => OpKind::Fdatasync,
             b"add" | b"open" | b"close" => return Ok(None),
             b"wait" if !self.has_times => {
                 let wait_ns = words.next().and_then(micros);
@@ -133,7 +133,7 @@ impl Parse for Log {
             }
             _ => return Err("its action is none that is known"),
         };
-        let moves = matches!(kind, Kind::Read | Kind::Write | Kind::Discard);
+        let moves = matches!(kind, OpKind::Read | OpKind::Write | OpKind::Discard);
         let (offset, bytes) = match (words.next(), words.next()) {
             (Some(offset), Some(length)) => (
                 whole(offset).ok_or("its offset is no number")?,
@@ -142,7 +142,7 @@ impl Parse for Log {
             _ if moves => return Err(few),
             _ => (0, 0),
         };
-        Ok(Some(Row {
+        Ok(Some(TraceRow {
             at_ns,
             took: None,
             kind,
@@ -162,14 +162,14 @@ mod tests {
     fn version_3_has_microseconds_in_front() {
         let (rows, found) = read(&FORMAT, IOLOG_3);
         let expect = [
-            (0, None, Kind::Read, 0, 4_096, 8_192),
-            (250_000, None, Kind::Write, 0, 8_192, 0),
-            (251_000, None, Kind::Discard, 0, 4_096, 0),
-            (300_000, None, Kind::Fsync, 0, 0, 0),
+            (0, None, OpKind::Read, 0, 4_096, 8_192),
+            (250_000, None, OpKind::Write, 0, 8_192, 0),
+            (251_000, None, OpKind::Discard, 0, 4_096, 0),
+            (300_000, None, OpKind::Fsync, 0, 0, 0),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.about().format, "fio I/O log, version 3");
-        assert_eq!(rows.about().carries.arrivals, Detail::Each);
+        assert_eq!(rows.about().carries.arrivals, RecordingDetail::Each);
     }
 
     #[test]
@@ -189,13 +189,13 @@ mod tests {
     fn version_2_has_times_only_if_it_has_waits() {
         let (rows, found) = read(&FORMAT, IOLOG_2);
         let expect = [
-            (0, None, Kind::Read, 0, 4_096, 8_192),
-            (1_500_000, None, Kind::Write, 0, 8_192, 0),
-            (1_500_000, None, Kind::Fdatasync, 0, 0, 0),
+            (0, None, OpKind::Read, 0, 4_096, 8_192),
+            (1_500_000, None, OpKind::Write, 0, 8_192, 0),
+            (1_500_000, None, OpKind::Fdatasync, 0, 0, 0),
         ];
         assert_eq!(found, expect);
-        assert_eq!(rows.about().carries.arrivals, Detail::Each);
+        assert_eq!(rows.about().carries.arrivals, RecordingDetail::Each);
         let (rows, _) = read(&FORMAT, b"fio version 2 iolog\n/f add\n/f read 0 4096\n");
-        assert_eq!(rows.about().carries.arrivals, Detail::Absent);
+        assert_eq!(rows.about().carries.arrivals, RecordingDetail::Absent);
     }
 }

@@ -6,19 +6,19 @@
 //! fio's manual, checked against fio 3.33. Starts are told to the millisecond, as ends are; that the
 //! end lies in the middle of its millisecond is the least wrong.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Row, RowFormat, Rows};
-use super::{Format, TIMED, first_row_is};
-use crate::recording::{Carries, Order, Scope};
+use super::rows::{RowFormat, TraceRow, TraceRowReader};
+use super::{TIMED, TraceFormat, first_row_is};
+use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
 use crate::text::{fields, whole, whole_u32};
 
 /// Recognised by six or seven columns of numbers, the third being 0, 1 or 2.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "fio latency log with offsets",
     is: |head| first_row_is(head, parse),
-    open: |input| Rows::open(input, ROWS, parse),
+    open: |input| TraceRowReader::open(input, ROWS, parse),
 };
 
 const MILLIS: u64 = 1_000_000;
@@ -28,16 +28,16 @@ const ZERO_NS: u64 = 4_000_000_000_000_000_000;
 
 const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
-    carries: Carries {
+    carries: RecordingCapabilities {
         resolution: Nanos(MILLIS),
-        order: Order::Ended,
-        scope: Scope::File,
+        order: TraceOrder::Ended,
+        scope: RecordingScope::File,
         ..TIMED
     },
     zero_unix_ns: None,
 };
 
-fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
@@ -48,9 +48,9 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         .ok_or("it has neither six nor seven columns")?;
     let [ended, took, way, bytes, offset, priority] = found;
     let kind = match way {
-        b"0" => Kind::Read,
-        b"1" => Kind::Write,
-        b"2" => Kind::Discard,
+        b"0" => OpKind::Read,
+        b"1" => OpKind::Write,
+        b"2" => OpKind::Discard,
         _ => return Err("its third column is none of 0, 1 and 2"),
     };
     let digits = priority.strip_prefix(b"0x").unwrap_or(priority);
@@ -61,7 +61,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     let ended_ns = whole(ended).and_then(|ms| ms.checked_mul(MILLIS)?.checked_add(ZERO_NS));
     let ended_ns = ended_ns.ok_or("its first column is no number of milliseconds")?;
     let at_ns = (ended_ns + MILLIS / 2).saturating_sub(took_ns);
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: at_ns - at_ns % MILLIS,
         took: Some(Nanos(took_ns)),
         kind,
@@ -82,9 +82,9 @@ mod tests {
     fn starts_are_ends_less_latencies_to_the_millisecond() {
         let (rows, found) = read(&FORMAT, FIO_LAT);
         let expect = [
-            (0, Some(3_400_000), Kind::Read, 0, 4_096, 8_192),
-            (5_000_000, Some(100_000), Kind::Write, 0, 65_536, 0),
-            (5_000_000, Some(900_000), Kind::Discard, 0, 4_096, 512),
+            (0, Some(3_400_000), OpKind::Read, 0, 4_096, 8_192),
+            (5_000_000, Some(100_000), OpKind::Write, 0, 65_536, 0),
+            (5_000_000, Some(900_000), OpKind::Discard, 0, 4_096, 512),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.about().carries.resolution, Nanos(MILLIS));

@@ -6,31 +6,31 @@
 //! at SNIA IOTTA. Requests were cut into pieces of 4 KiB, one for each hash, so sizes and the
 //! arrivals inside a request are not those that the device got; there are no response times.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Row, RowFormat, Rows};
-use super::{Format, UNTIMED, first_row_is};
-use crate::recording::Carries;
+use super::rows::{RowFormat, TraceRow, TraceRowReader};
+use super::{TraceFormat, UNTIMED, first_row_is};
+use crate::recording::RecordingCapabilities;
 use crate::text::{sectors, sectors_u32, whole, words};
 
 /// Recognised by nine words of the right kinds.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "FIU block trace",
     is: |head| first_row_is(head, parse),
-    open: |input| Rows::open(input, ROWS, parse),
+    open: |input| TraceRowReader::open(input, ROWS, parse),
 };
 
 const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
-    carries: Carries {
+    carries: RecordingCapabilities {
         resolution: Nanos(1),
         ..UNTIMED
     },
     zero_unix_ns: None,
 };
 
-fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
@@ -48,8 +48,8 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     let size = words.next_back().ok_or(few)?;
     let block = words.next_back().ok_or(few)?;
     let kind = match way {
-        b"R" => Kind::Read,
-        b"W" => Kind::Write,
+        b"R" => OpKind::Read,
+        b"W" => OpKind::Write,
         _ => return Err("its sixth word is neither R nor W"),
     };
     whole(major)
@@ -59,7 +59,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         .next()
         .and_then(whole)
         .ok_or("its second word is no process number")?;
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: whole(time).ok_or("its time is no number of nanoseconds")?,
         took: None,
         kind,
@@ -84,8 +84,8 @@ mod tests {
     fn names_may_hold_spaces_and_devices_are_two_numbers() {
         let (rows, found) = read(&FORMAT, FIU);
         let expect = [
-            (0, None, Kind::Read, 0, 4_096, 512 * 283_193_184),
-            (1_000, None, Kind::Write, 1, 4_096, 512 * 904_265_560),
+            (0, None, OpKind::Read, 0, 4_096, 512 * 283_193_184),
+            (1_000, None, OpKind::Write, 1, 4_096, 512 * 904_265_560),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.targets(), ["6 0", "8 1"]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A small recording of every format, made for the tests.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 
-use super::Format;
-use crate::input::Input;
-use crate::recording::Requests;
+use super::TraceFormat;
+use crate::input::RecordingInput;
+use crate::recording::TraceSource;
 
 pub(super) const MSR: &[u8] = b"\
 128166385295514663,hm,0,Write,9056014336,2048,2833\n\
@@ -223,12 +223,16 @@ fn spool() -> Vec<u8> {
 }
 
 /// A request as the tests say it: start, how long it took, kind, device, bytes, offset.
-pub(super) type Told = (u64, Option<u64>, Kind, u16, u32, u64);
+pub(super) type FixtureRequest = (u64, Option<u64>, OpKind, u16, u32, u64);
 
 /// Everything in a recording that a format must recognise.
-pub(super) fn read(format: &Format, bytes: &[u8]) -> (Box<dyn Requests>, Vec<Told>) {
+pub(super) fn read(
+    format: &TraceFormat,
+    bytes: &[u8],
+) -> (Box<dyn TraceSource>, Vec<FixtureRequest>) {
     assert!((format.is)(bytes), "{}", format.name);
-    let input = Input::new("f".into(), Box::new(std::io::Cursor::new(bytes.to_vec()))).unwrap();
+    let input =
+        RecordingInput::new("f".into(), Box::new(std::io::Cursor::new(bytes.to_vec()))).unwrap();
     let mut reader = (format.open)(input).unwrap();
     let mut found = Vec::new();
     while reader.read(&mut found).unwrap() {}

@@ -4,19 +4,19 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::Request;
-use crate::error::{Damage, TraceError};
-use crate::recording::{About, Requests};
+use super::TraceRequest;
+use crate::error::{RecordingDamage, TraceError};
+use crate::recording::{RecordingInfo, TraceSource};
 
 /// Most requests that are held: 128 MiB of them.
 const HELD_MAX: usize = 1 << 22;
 
 /// A recording that holds what is read of it, as long as that is not too much.
-pub(crate) struct Kept {
-    inner: Box<dyn Requests>,
+pub(crate) struct TraceCache {
+    inner: Box<dyn TraceSource>,
     held: VecDeque<Vec<Small>>,
     /// How many more may be held; `None` when there were too many.
     room: Option<usize>,
@@ -32,14 +32,14 @@ struct Small {
     offset: u64,
     bytes: u32,
     target: u16,
-    kind: Kind,
+    kind: OpKind,
 }
 
 /// No request takes so long.
 const NOT_TOLD: Nanos = Nanos::MAX;
 
 impl Small {
-    fn of(request: &Request) -> Small {
+    fn of(request: &TraceRequest) -> Small {
         Small {
             at: request.at,
             took: request.took.unwrap_or(NOT_TOLD),
@@ -50,8 +50,8 @@ impl Small {
         }
     }
 
-    fn whole(&self) -> Request {
-        Request {
+    fn whole(&self) -> TraceRequest {
+        TraceRequest {
             at: self.at,
             took: (self.took != NOT_TOLD).then_some(self.took),
             kind: self.kind,
@@ -62,13 +62,13 @@ impl Small {
     }
 }
 
-impl Kept {
-    pub(crate) fn new(inner: Box<dyn Requests>) -> Kept {
-        Kept::of_at_most(HELD_MAX, inner)
+impl TraceCache {
+    pub(crate) fn new(inner: Box<dyn TraceSource>) -> TraceCache {
+        TraceCache::of_at_most(HELD_MAX, inner)
     }
 
-    fn of_at_most(most: usize, inner: Box<dyn Requests>) -> Kept {
-        Kept {
+    fn of_at_most(most: usize, inner: Box<dyn TraceSource>) -> TraceCache {
+        TraceCache {
             inner,
             held: VecDeque::new(),
             room: Some(most),
@@ -80,8 +80,8 @@ impl Kept {
     /// too long.
     pub(crate) fn again(
         mut self,
-        open: impl FnOnce() -> Result<Box<dyn Requests>, TraceError>,
-    ) -> Result<Box<dyn Requests>, TraceError> {
+        open: impl FnOnce() -> Result<Box<dyn TraceSource>, TraceError>,
+    ) -> Result<Box<dyn TraceSource>, TraceError> {
         if self.room.is_none() {
             return open();
         }
@@ -89,7 +89,7 @@ impl Kept {
         Ok(Box::new(self))
     }
 
-    fn hold(&mut self, fresh: &[Request]) {
+    fn hold(&mut self, fresh: &[TraceRequest]) {
         self.room = self.room.and_then(|room| room.checked_sub(fresh.len()));
         match self.room {
             Some(_) => self.held.push_back(fresh.iter().map(Small::of).collect()),
@@ -98,8 +98,8 @@ impl Kept {
     }
 }
 
-impl Requests for Kept {
-    fn about(&self) -> &About {
+impl TraceSource for TraceCache {
+    fn about(&self) -> &RecordingInfo {
         self.inner.about()
     }
 
@@ -111,7 +111,7 @@ impl Requests for Kept {
         self.inner.taken_up_after()
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         if self.is_again {
             // What was given is no longer held.
             let next = self.held.pop_front().unwrap_or_default();
@@ -132,7 +132,7 @@ impl Requests for Kept {
         self.inner.lost()
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.inner.damage()
     }
 
@@ -145,20 +145,21 @@ impl Requests for Kept {
 mod tests {
     use super::super::read;
     use super::*;
-    use crate::input::Input;
+    use crate::input::RecordingInput;
 
     /// A recording of 10,000 requests with ends.
-    fn recording() -> Box<dyn Requests> {
+    fn recording() -> Box<dyn TraceSource> {
         let row = |i: u64| {
             let at = 128_166_385_000_000_000 + i;
             let way = if i.is_multiple_of(3) { "Read" } else { "Write" };
             format!("{at},h,{},{way},{},512,7\n", i % 2, i * 512)
         };
         let text: String = (0..10_000).map(row).collect();
-        read(Input::new("f".into(), Box::new(std::io::Cursor::new(text))).unwrap()).unwrap()
+        read(RecordingInput::new("f".into(), Box::new(std::io::Cursor::new(text))).unwrap())
+            .unwrap()
     }
 
-    fn all(recording: &mut dyn Requests) -> Vec<Request> {
+    fn all(recording: &mut dyn TraceSource) -> Vec<TraceRequest> {
         let mut found = Vec::new();
         while recording.read(&mut found).unwrap() {}
         found
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn what_is_read_again_is_the_same_and_from_memory_if_it_fits() {
         for (most, is_opened) in [(10_000, false), (9_999, true)] {
-            let mut kept = Kept::of_at_most(most, recording());
+            let mut kept = TraceCache::of_at_most(most, recording());
             let first = all(&mut kept);
             let mut opened = false;
             let mut again = kept
@@ -184,10 +185,10 @@ mod tests {
 
     #[test]
     fn a_request_without_an_end_stays_one() {
-        let request = Request {
+        let request = TraceRequest {
             at: Nanos(1),
             took: None,
-            kind: Kind::Write,
+            kind: OpKind::Write,
             target: 3,
             bytes: 4,
             offset: 5,

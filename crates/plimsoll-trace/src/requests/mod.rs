@@ -32,54 +32,56 @@ mod vscsi;
 
 use std::path::Path;
 
-pub use plimsoll_core::recording::Request;
+pub use plimsoll_core::recording::TraceRequest;
 use plimsoll_core::units::Nanos;
 
 use crate::error::TraceError;
-use crate::input::Input;
-use crate::recording::{Carries, Detail, Order, Requests, Scope};
+use crate::input::RecordingInput;
+use crate::recording::{
+    RecordingCapabilities, RecordingDetail, RecordingScope, TraceOrder, TraceSource,
+};
 use crate::text;
-pub use capture::{Capture, recorded_events};
-pub use clipped::{Clip, Clipped};
-pub(crate) use kept::Kept;
-use rows::Row;
-pub use sorted::Sorted;
-pub use spool::Spool;
+pub use capture::{FtraceParser, recorded_events};
+pub use clipped::{TraceRange, TraceRangeReader};
+pub(crate) use kept::TraceCache;
+use rows::TraceRow;
+pub use sorted::TraceSorter;
+pub use spool::TraceSpool;
 
 /// Of a device, with the end of every request: what most tracers tell, and formats vary.
-const TIMED: Carries = Carries {
-    arrivals: Detail::Each,
+const TIMED: RecordingCapabilities = RecordingCapabilities {
+    arrivals: RecordingDetail::Each,
     resolution: Nanos(1),
     direction: true,
-    sizes: Detail::Each,
+    sizes: RecordingDetail::Each,
     offsets: true,
-    service: Detail::Each,
-    queue: Detail::Each,
-    order: Order::Started,
-    scope: Scope::Device,
+    service: RecordingDetail::Each,
+    queue: RecordingDetail::Each,
+    order: TraceOrder::Started,
+    scope: RecordingScope::Device,
 };
 
 /// As [`TIMED`], without the ends.
-const UNTIMED: Carries = Carries {
-    service: Detail::Absent,
-    queue: Detail::Absent,
+const UNTIMED: RecordingCapabilities = RecordingCapabilities {
+    service: RecordingDetail::Absent,
+    queue: RecordingDetail::Absent,
     ..TIMED
 };
 
 /// A format that can be told from its first bytes.
-struct Format {
+struct TraceFormat {
     /// As it is listed to people.
     name: &'static str,
     /// Whether a file that begins so is one. `head` is the whole file if that is shorter than
     /// [`crate::input::HEAD_BYTES`].
     is: fn(head: &[u8]) -> bool,
     /// Begins to read it.
-    open: fn(Input) -> Result<Box<dyn Requests>, TraceError>,
+    open: fn(RecordingInput) -> Result<Box<dyn TraceSource>, TraceError>,
 }
 
 /// All of them; the first that recognises a file reads it, so the strict stand before the lax:
 /// magic numbers, headers, then rows by their columns.
-const FORMATS: &[Format] = &[
+const FORMATS: &[TraceFormat] = &[
     spool::FORMAT,
     #[cfg(feature = "parquet")]
     parquet::FORMAT,
@@ -103,24 +105,24 @@ const FORMATS: &[Format] = &[
 ///
 /// # Errors
 /// When the file cannot be read, or is of no known format; the message lists the formats.
-pub fn open(path: &Path) -> Result<Box<dyn Requests>, TraceError> {
+pub fn open(path: &Path) -> Result<Box<dyn TraceSource>, TraceError> {
     if !path.exists() {
         for file in blktrace::files_of(path) {
-            let input = Input::open(&file)?;
+            let input = RecordingInput::open(&file)?;
             // A processor on which nothing happened has an empty file.
             if (blktrace::FORMAT.is)(input.head()) {
                 return read(input);
             }
         }
     }
-    read(Input::open(path)?)
+    read(RecordingInput::open(path)?)
 }
 
 /// Reads a recording of requests from an open file, or from memory.
 ///
 /// # Errors
 /// As [`open`].
-pub fn read(input: Input) -> Result<Box<dyn Requests>, TraceError> {
+pub fn read(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
     match format(&input) {
         Some(format) => (format.open)(input),
         None => {
@@ -135,7 +137,7 @@ pub fn read(input: Input) -> Result<Box<dyn Requests>, TraceError> {
 }
 
 /// Whether a file is a recording of requests, by its first bytes.
-pub(crate) fn is_one(input: &Input) -> bool {
+pub(crate) fn is_one(input: &RecordingInput) -> bool {
     format(input).is_some()
 }
 
@@ -149,7 +151,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.name)
 }
 
-fn format(input: &Input) -> Option<&'static Format> {
+fn format(input: &RecordingInput) -> Option<&'static TraceFormat> {
     FORMATS.iter().find(|format| (format.is)(input.head()))
 }
 
@@ -158,7 +160,10 @@ const HEADER_ROWS: usize = 2;
 
 /// Whether the first row of a file that holds a request is one of a format, with nothing before it
 /// but a heading and what is not a request in that format either.
-fn first_row_is(head: &[u8], parse: fn(&[u8]) -> Result<Option<Row<'_>>, &'static str>) -> bool {
+fn first_row_is(
+    head: &[u8],
+    parse: fn(&[u8]) -> Result<Option<TraceRow<'_>>, &'static str>,
+) -> bool {
     for line in text::lines(head).take(HEADER_ROWS) {
         match parse(line) {
             Ok(Some(_)) => return true,

@@ -10,16 +10,16 @@ use std::borrow::Cow;
 
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Row, RowFormat, Rows};
-use super::{Format, TIMED, first_row_is};
-use crate::recording::{Carries, Order};
+use super::rows::{RowFormat, TraceRow, TraceRowReader};
+use super::{TIMED, TraceFormat, first_row_is};
+use crate::recording::{RecordingCapabilities, TraceOrder};
 use crate::text::{direction, fields, whole, whole_u32};
 
 /// Recognised by seven columns of the right kinds in the first row.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "MSR Cambridge CSV",
     is: |head| first_row_is(head, parse),
-    open: |input| Rows::open(input, ROWS, parse),
+    open: |input| TraceRowReader::open(input, ROWS, parse),
 };
 
 /// 1601 to 1970 in nanoseconds.
@@ -28,15 +28,15 @@ const TICK_NS: u64 = 100;
 
 const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
-    carries: Carries {
+    carries: RecordingCapabilities {
         resolution: Nanos(TICK_NS),
-        order: Order::Mixed,
+        order: TraceOrder::Mixed,
         ..TIMED
     },
     zero_unix_ns: Some(FILE_TIME_ZERO),
 };
 
-fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
@@ -51,7 +51,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     };
     let ticks = |text| whole(text).and_then(|ticks| ticks.checked_mul(TICK_NS));
     // File times of this century have 18 digits: 1.3e17 ticks are 1.3e19 ns, which 64 bits hold.
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: ticks(time).ok_or("its time is no Windows file time")?,
         took: Some(Nanos(
             ticks(response).ok_or("its response time is no number")?,
@@ -67,8 +67,8 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::read;
     use super::*;
-    use crate::input::Input;
-    use plimsoll_core::op::Kind;
+    use crate::input::RecordingInput;
+    use plimsoll_core::op::OpKind;
 
     const TEXT: &str = "\
 128166385295514663,hm,0,Write,9056014336,2048,2833\n\
@@ -81,7 +81,7 @@ nonsense\n\
         assert!((FORMAT.is)(TEXT.as_bytes()));
         assert!(!(FORMAT.is)(b"1,2,3\n"));
         let (rows, found) = read(&FORMAT, TEXT.as_bytes());
-        let (read, write) = (Kind::Read, Kind::Write);
+        let (read, write) = (OpKind::Read, OpKind::Write);
         // The earliest of the first rows is the origin, wherever it stands.
         let expect = [
             (6_300, Some(283_300), write, 0, 2048, 9_056_014_336),
@@ -132,8 +132,8 @@ nonsense\n\
 
     #[test]
     fn a_file_without_a_row_is_refused_with_its_first_line() {
-        let input = Input::new("x".into(), Box::new(&b"a\nb\n"[..])).unwrap();
-        let mut rows = Rows::open(input, ROWS, parse).unwrap();
+        let input = RecordingInput::new("x".into(), Box::new(&b"a\nb\n"[..])).unwrap();
+        let mut rows = TraceRowReader::open(input, ROWS, parse).unwrap();
         let error = rows.read(&mut Vec::new()).err().unwrap().to_string();
         assert!(error.contains("no line of it is understood"), "{error}");
     }

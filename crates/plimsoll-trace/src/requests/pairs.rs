@@ -18,10 +18,10 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::Request;
+use super::TraceRequest;
 use crate::text::SECTOR_BYTES;
 
 /// Requests that are held at once: deeper than any queue, so that one that never ends (its
@@ -41,7 +41,7 @@ const MEAN_WEIGHT: u64 = 64;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum BlockEventAction {
     /// The block layer got it.
     Queued,
     /// The device got it.
@@ -54,11 +54,11 @@ pub(super) enum What {
 
 /// What happened to a request or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct BlockEvent {
     /// When, on the source's clock.
     pub(super) at_ns: u64,
-    pub(super) what: What,
-    pub(super) kind: Kind,
+    pub(super) what: BlockEventAction,
+    pub(super) kind: OpKind,
     pub(super) target: u16,
     pub(super) sector: u64,
     pub(super) bytes: u32,
@@ -74,7 +74,7 @@ struct Key {
 
 /// Sectors of a request that have not ended.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct TraceRequestPiece {
     /// Number of the request.
     request: u64,
     sectors: u64,
@@ -83,13 +83,13 @@ struct Piece {
 /// Pieces with the same key, the oldest first. Mostly there is one.
 #[derive(Debug)]
 struct Pieces {
-    oldest: Piece,
-    later: VecDeque<Piece>,
+    oldest: TraceRequestPiece,
+    later: VecDeque<TraceRequestPiece>,
 }
 
 #[derive(Debug)]
-struct Open {
-    request: Request,
+struct TracePendingRequest {
+    request: TraceRequest,
     /// Sectors that have not ended.
     sectors: u64,
     /// Whether all its ends so far were its own.
@@ -98,8 +98,8 @@ struct Open {
 
 /// Requests that have begun.
 #[derive(Debug, Default)]
-pub(super) struct Pairs {
-    open: VecDeque<Open>,
+pub(super) struct BlockEventPairer {
+    open: VecDeque<TracePendingRequest>,
     /// Number of the first of `open`; they are numbered as they come.
     first: u64,
     pieces: BTreeMap<Key, Pieces>,
@@ -125,11 +125,11 @@ pub(super) struct Pairs {
     endless: u64,
 }
 
-impl Event {
+impl BlockEvent {
     fn key(&self) -> Key {
         Key {
             // Flushes have no place; some sources print 0 and some nothing.
-            sector: if self.kind == Kind::Fsync {
+            sector: if self.kind == OpKind::Fsync {
                 u64::MAX
             } else {
                 self.sector
@@ -145,7 +145,7 @@ impl Event {
     }
 }
 
-impl Pairs {
+impl BlockEventPairer {
     /// The instant of the first event.
     pub(super) fn origin_ns(&self) -> Option<u64> {
         self.origin_ns
@@ -164,27 +164,27 @@ impl Pairs {
     }
 
     /// Takes an event, and appends the requests that are known by it.
-    pub(super) fn push(&mut self, event: &Event, into: &mut Vec<Request>) {
+    pub(super) fn push(&mut self, event: &BlockEvent, into: &mut Vec<TraceRequest>) {
         self.origin_ns.get_or_insert(event.at_ns);
         match event.what {
-            What::Queued => {
+            BlockEventAction::Queued => {
                 self.tells_queued = true;
-                if event.kind == Kind::Fsync {
+                if event.kind == OpKind::Fsync {
                     *self.flushes_queued.entry(event.target).or_default() += 1;
                 }
                 self.begin(event, into);
             }
-            What::Issued if event.kind == Kind::Fsync => {
+            BlockEventAction::Issued if event.kind == OpKind::Fsync => {
                 let queued = self.flushes_queued.entry(event.target).or_default();
                 match queued.checked_sub(1) {
                     Some(left) => *queued = left,
                     None => self.begin(event, into),
                 }
             }
-            What::Issued if !self.tells_queued => self.begin(event, into),
-            What::Issued => {}
-            What::Split(at) => self.split(event, at),
-            What::Completed => {
+            BlockEventAction::Issued if !self.tells_queued => self.begin(event, into),
+            BlockEventAction::Issued => {}
+            BlockEventAction::Split(at) => self.split(event, at),
+            BlockEventAction::Completed => {
                 self.complete(event);
                 while let Some(ended) = self.open.pop_front_if(|open| open.sectors == 0) {
                     self.first += 1;
@@ -195,7 +195,7 @@ impl Pairs {
     }
 
     /// Gives out what has not ended, and says what was odd.
-    pub(super) fn finish(&mut self, into: &mut Vec<Request>) -> Vec<String> {
+    pub(super) fn finish(&mut self, into: &mut Vec<TraceRequest>) -> Vec<String> {
         for open in self.open.drain(..) {
             self.first += 1;
             self.endless += u64::from(open.sectors > 0);
@@ -227,7 +227,7 @@ impl Pairs {
         told
     }
 
-    fn begin(&mut self, event: &Event, into: &mut Vec<Request>) {
+    fn begin(&mut self, event: &BlockEvent, into: &mut Vec<TraceRequest>) {
         self.begun += 1;
         let origin_ns = self.origin_ns.unwrap_or(event.at_ns);
         if self.open.len() == OPEN_MAX
@@ -238,8 +238,8 @@ impl Pairs {
             into.push(oldest.request);
         }
         let sectors = event.sectors();
-        self.open.push_back(Open {
-            request: Request {
+        self.open.push_back(TracePendingRequest {
+            request: TraceRequest {
                 at: Nanos(event.at_ns.saturating_sub(origin_ns)),
                 took: None,
                 kind: event.kind,
@@ -250,14 +250,14 @@ impl Pairs {
             sectors,
             is_sure: true,
         });
-        let piece = Piece {
+        let piece = TraceRequestPiece {
             request: self.first + self.open.len() as u64 - 1,
             sectors,
         };
         self.put(event.key(), piece);
     }
 
-    fn split(&mut self, event: &Event, at: u64) {
+    fn split(&mut self, event: &BlockEvent, at: u64) {
         let key = event.key();
         let Some(piece) = self.take(key, event.sectors()) else {
             return;
@@ -267,12 +267,12 @@ impl Pairs {
             self.put(key, piece);
             return;
         }
-        let part = |sectors| Piece { sectors, ..piece };
+        let part = |sectors| TraceRequestPiece { sectors, ..piece };
         self.put(key, part(before));
         self.put(Key { sector: at, ..key }, part(piece.sectors - before));
     }
 
-    fn complete(&mut self, event: &Event) {
+    fn complete(&mut self, event: &BlockEvent) {
         let origin_ns = self.origin_ns.unwrap_or(0);
         let now = Nanos(event.at_ns.saturating_sub(origin_ns));
         let mut key = event.key();
@@ -295,7 +295,7 @@ impl Pairs {
             };
             if piece.sectors > ended && !is_doubtful {
                 let sectors = piece.sectors - ended;
-                self.put(next, Piece { sectors, ..piece });
+                self.put(next, TraceRequestPiece { sectors, ..piece });
             }
             key = next;
             if !is_doubtful {
@@ -307,7 +307,7 @@ impl Pairs {
     }
 
     /// Ends sectors of a request, and the request with the last of them.
-    fn end(&mut self, piece: Piece, sectors: u64, now: Nanos) {
+    fn end(&mut self, piece: TraceRequestPiece, sectors: u64, now: Nanos) {
         let Some(open) = self.open_of(piece) else {
             return;
         };
@@ -325,13 +325,13 @@ impl Pairs {
         };
     }
 
-    fn open_of(&mut self, piece: Piece) -> Option<&mut Open> {
+    fn open_of(&mut self, piece: TraceRequestPiece) -> Option<&mut TracePendingRequest> {
         let place = usize::try_from(piece.request.checked_sub(self.first)?).ok()?;
         self.open.get_mut(place)
     }
 
     /// Whether an end that came now may be that of another request than this piece's.
-    fn is_doubtful(&mut self, key: Key, piece: Piece, now: Nanos) -> bool {
+    fn is_doubtful(&mut self, key: Key, piece: TraceRequestPiece, now: Nanos) -> bool {
         let Some(at) = self.open_of(piece).map(|open| open.request.at) else {
             return false;
         };
@@ -347,13 +347,13 @@ impl Pairs {
     }
 
     /// Gives no end to a piece, nor to the others at its place: nobody knows whose the next is.
-    fn disown(&mut self, key: Key, piece: Piece) {
+    fn disown(&mut self, key: Key, piece: TraceRequestPiece) {
         let pieces = self.pieces.remove(&key);
         let others = pieces.into_iter().flat_map(|pieces| {
             let later = pieces.later.into_iter();
             std::iter::once(pieces.oldest).chain(later)
         });
-        let others: Vec<Piece> = others.collect();
+        let others: Vec<TraceRequestPiece> = others.collect();
         self.pieces_held -= others.len();
         for piece in others.into_iter().chain([piece]) {
             if let Some(open) = self.open_of(piece) {
@@ -363,7 +363,7 @@ impl Pairs {
         }
     }
 
-    fn put(&mut self, key: Key, piece: Piece) {
+    fn put(&mut self, key: Key, piece: TraceRequestPiece) {
         if self.pieces_held >= PIECES_MAX {
             self.sweep();
         }
@@ -379,7 +379,7 @@ impl Pairs {
     }
 
     /// Of the pieces with a key whose request is still held, one of this length, else the oldest.
-    fn take(&mut self, key: Key, sectors: u64) -> Option<Piece> {
+    fn take(&mut self, key: Key, sectors: u64) -> Option<TraceRequestPiece> {
         let Entry::Occupied(mut entry) = self.pieces.entry(key) else {
             return None;
         };
@@ -388,7 +388,8 @@ impl Pairs {
             let pieces = entry.get_mut();
             let piece = pieces.oldest;
             let is_held = piece.request >= self.first;
-            let is_it = |other: &Piece| other.sectors == sectors && other.request >= self.first;
+            let is_it =
+                |other: &TraceRequestPiece| other.sectors == sectors && other.request >= self.first;
             if is_held
                 && piece.sectors != sectors
                 && let Some(place) = pieces.later.iter().take(LOOKED_AT_MAX).position(is_it)
@@ -438,8 +439,10 @@ mod tests {
     use super::*;
 
     /// `(at, what, kind, sector, sectors)` as an event of one device.
-    fn event((at_ns, what, kind, sector, sectors): (u64, What, Kind, u64, u32)) -> Event {
-        Event {
+    fn event(
+        (at_ns, what, kind, sector, sectors): (u64, BlockEventAction, OpKind, u64, u32),
+    ) -> BlockEvent {
+        BlockEvent {
             at_ns,
             what,
             kind,
@@ -450,24 +453,24 @@ mod tests {
     }
 
     /// `(at, took, kind, sector, sectors)` of each request, and what was odd.
-    type Told = (Vec<(u64, Option<u64>, Kind, u64, u32)>, Vec<String>);
+    type PairingTestResult = (Vec<(u64, Option<u64>, OpKind, u64, u32)>, Vec<String>);
 
-    fn told(events: &[(u64, What, Kind, u64, u32)]) -> Told {
-        let mut pairs = Pairs::default();
+    fn told(events: &[(u64, BlockEventAction, OpKind, u64, u32)]) -> PairingTestResult {
+        let mut pairs = BlockEventPairer::default();
         let mut found = Vec::new();
         for one in events {
             pairs.push(&event(*one), &mut found);
         }
         let odd = pairs.finish(&mut found);
-        let plain = |r: &Request| {
+        let plain = |r: &TraceRequest| {
             let took = r.took.map(|took| took.0);
             (r.at.0, took, r.kind, r.offset / 512, r.bytes / 512)
         };
         (found.iter().map(plain).collect(), odd)
     }
 
-    use Kind::{Fsync, Read, Write};
-    use What::{Completed, Issued, Queued, Split};
+    use BlockEventAction::{Completed, Issued, Queued, Split};
+    use OpKind::{Fsync, Read, Write};
 
     #[test]
     fn of_equal_requests_the_oldest_ends_first() {
@@ -554,8 +557,11 @@ mod tests {
 
     /// Requests of 1 ms at one of ten places in turn, of which an event each of some is lost: true
     /// times, or none. Whether the losses are told.
-    fn lossy(is_lost: impl Fn(u64, What) -> bool, is_told: bool) -> (Vec<Request>, Vec<String>) {
-        let mut pairs = Pairs::default();
+    fn lossy(
+        is_lost: impl Fn(u64, BlockEventAction) -> bool,
+        is_told: bool,
+    ) -> (Vec<TraceRequest>, Vec<String>) {
+        let mut pairs = BlockEventPairer::default();
         let mut found = Vec::new();
         for n in 0..5_000u64 {
             let sector = n % 10 * 64;
@@ -619,7 +625,7 @@ mod tests {
 
     #[test]
     fn what_never_ends_is_bounded() {
-        let mut pairs = Pairs::default();
+        let mut pairs = BlockEventPairer::default();
         let mut found = Vec::new();
         let all = 5 * OPEN_MAX as u64;
         for at in 0..all {

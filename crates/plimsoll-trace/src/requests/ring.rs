@@ -9,7 +9,7 @@
 //! 27 bits of time since the event before}. Numbers are in the byte order of this machine.
 
 use super::blkparse::kind;
-use super::pairs::{Event, What};
+use super::pairs::{BlockEvent, BlockEventAction};
 use crate::text::SECTOR_BYTES;
 
 /// Where a page's data begin, on kernels of 64 bits.
@@ -19,42 +19,42 @@ const BYTES_MASK: u64 = 0xf_ffff;
 
 /// The kinds of event that are recorded, with what they tell. Both ends of a request stand here
 /// twice: devices that are made of others end bios, disks end requests.
-pub(super) const RECORDED: [(&str, What); 4] = [
-    ("block_bio_queue", What::Queued),
-    ("block_split", What::Split(0)),
-    ("block_rq_complete", What::Completed),
-    ("block_bio_complete", What::Completed),
+pub(super) const RECORDED: [(&str, BlockEventAction); 4] = [
+    ("block_bio_queue", BlockEventAction::Queued),
+    ("block_split", BlockEventAction::Split(0)),
+    ("block_rq_complete", BlockEventAction::Completed),
+    ("block_bio_complete", BlockEventAction::Completed),
 ];
 
 /// Where the fields of a kind of event are.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct FtraceEventLayout {
     number: u16,
-    what: What,
-    device: Field,
-    sector: Field,
+    what: BlockEventAction,
+    device: FtraceField,
+    sector: FtraceField,
     /// How many sectors; of a cut, where its second part begins.
-    sectors: Field,
-    flags: Field,
+    sectors: FtraceField,
+    flags: FtraceField,
 }
 
 /// Where a field is, and how long.
 #[derive(Debug, Clone, Copy)]
-struct Field {
+struct FtraceField {
     at: usize,
     bytes: usize,
 }
 
-impl Layout {
+impl FtraceEventLayout {
     /// From the text of the kind's file `format`; `None` when something is missing.
-    pub(super) fn parse(what: What, format: &str) -> Option<Layout> {
+    pub(super) fn parse(what: BlockEventAction, format: &str) -> Option<FtraceEventLayout> {
         let number = format.lines().find_map(|line| line.strip_prefix("ID:"))?;
         let field = |name: &str| field(format, name);
         let second = match what {
-            What::Split(_) => "new_sector",
+            BlockEventAction::Split(_) => "new_sector",
             _ => "nr_sector",
         };
-        Some(Layout {
+        Some(FtraceEventLayout {
             number: number.trim().parse().ok()?,
             what,
             device: field("dev")?,
@@ -65,19 +65,19 @@ impl Layout {
     }
 
     /// The event in these bytes, its device being the kernel's number.
-    fn event(&self, at_ns: u64, bytes: &[u8]) -> Option<(u32, Event)> {
+    fn event(&self, at_ns: u64, bytes: &[u8]) -> Option<(u32, BlockEvent)> {
         let device = u32::try_from(number(bytes, self.device)?).ok()?;
         let second = number(bytes, self.sectors)?;
         let flags_end = self.flags.at.checked_add(self.flags.bytes)?;
         let flags = bytes.get(self.flags.at..flags_end)?;
         let flags = flags.split(|byte| *byte == 0).next()?;
         let (what, sectors) = match self.what {
-            What::Split(_) => (What::Split(second), 0),
+            BlockEventAction::Split(_) => (BlockEventAction::Split(second), 0),
             what => (what, second),
         };
-        let is_cut = matches!(what, What::Split(_));
+        let is_cut = matches!(what, BlockEventAction::Split(_));
         let bytes_moved = u32::try_from(sectors.saturating_mul(SECTOR_BYTES)).ok()?;
-        let event = Event {
+        let event = BlockEvent {
             at_ns,
             what,
             kind: kind(flags, is_cut || sectors > 0)?,
@@ -90,7 +90,7 @@ impl Layout {
 }
 
 /// Finds a field by its name in lines such as `field:sector_t sector; offset:16; size:8; signed:0;`.
-fn field(format: &str, name: &str) -> Option<Field> {
+fn field(format: &str, name: &str) -> Option<FtraceField> {
     let line = format.lines().find(|line| {
         let declared = line.trim_start().strip_prefix("field:");
         let declared = declared.and_then(|rest| rest.split(';').next());
@@ -101,7 +101,7 @@ fn field(format: &str, name: &str) -> Option<Field> {
         let rest = line.split(key).nth(1)?;
         rest.split(';').next()?.trim().parse().ok()
     };
-    Some(Field {
+    Some(FtraceField {
         at: figure("offset:")?,
         bytes: figure("size:")?,
     })
@@ -114,7 +114,7 @@ pub(super) fn is_known(header_page: &str) -> bool {
     data.is_some_and(|data| data.at == DATA_AT) && time.is_some_and(|time| time.bytes == 8)
 }
 
-fn number(bytes: &[u8], field: Field) -> Option<u64> {
+fn number(bytes: &[u8], field: FtraceField) -> Option<u64> {
     let part = bytes.get(field.at..field.at.checked_add(field.bytes)?)?;
     Some(match *part {
         [a, b] => u16::from_ne_bytes([a, b]).into(),
@@ -126,9 +126,13 @@ fn number(bytes: &[u8], field: Field) -> Option<u64> {
 
 /// Tells every event of the block layer in a page, in the order of their times, with the kernel's
 /// number of its device. A page that is cut or damaged ends at that place.
-pub(super) fn events(page: &[u8], layouts: &[Layout], tell: &mut dyn FnMut(u32, Event)) {
-    let word = |at: usize| number(page, Field { at, bytes: 4 });
-    let long = |at: usize| number(page, Field { at, bytes: 8 });
+pub(super) fn events(
+    page: &[u8],
+    layouts: &[FtraceEventLayout],
+    tell: &mut dyn FnMut(u32, BlockEvent),
+) {
+    let word = |at: usize| number(page, FtraceField { at, bytes: 4 });
+    let long = |at: usize| number(page, FtraceField { at, bytes: 8 });
     let (Some(mut now), Some(used)) = (long(0), long(8)) else {
         return;
     };
@@ -165,8 +169,13 @@ pub(super) fn events(page: &[u8], layouts: &[Layout], tell: &mut dyn FnMut(u32, 
     }
 }
 
-fn one(now: u64, bytes: &[u8], layouts: &[Layout], tell: &mut dyn FnMut(u32, Event)) {
-    let Some(kind) = number(bytes, Field { at: 0, bytes: 2 }) else {
+fn one(
+    now: u64,
+    bytes: &[u8],
+    layouts: &[FtraceEventLayout],
+    tell: &mut dyn FnMut(u32, BlockEvent),
+) {
+    let Some(kind) = number(bytes, FtraceField { at: 0, bytes: 2 }) else {
         return;
     };
     let layout = layouts
@@ -180,7 +189,7 @@ fn one(now: u64, bytes: &[u8], layouts: &[Layout], tell: &mut dyn FnMut(u32, Eve
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     /// As Linux 6.18 describes it.
     pub(in crate::requests) const QUEUE: &str = "name: block_bio_queue
@@ -228,8 +237,8 @@ format:
         page
     }
 
-    fn found(page: &[u8]) -> Vec<(u64, u64, u32, Kind)> {
-        let layouts = [Layout::parse(What::Queued, QUEUE).unwrap()];
+    fn found(page: &[u8]) -> Vec<(u64, u64, u32, OpKind)> {
+        let layouts = [FtraceEventLayout::parse(BlockEventAction::Queued, QUEUE).unwrap()];
         let mut found = Vec::new();
         events(page, &layouts, &mut |device, event| {
             assert_eq!(device, 254 << 20);
@@ -253,9 +262,9 @@ format:
         let base = 1000_u64;
         let later = base + 5 + (2 << 27) + 7;
         let expect = [
-            (base, 8, 8192, Kind::Write),
-            (later, 9, 512, Kind::Read),
-            ((8 << 27) + 2, 0, 0, Kind::Fsync),
+            (base, 8, 8192, OpKind::Write),
+            (later, 9, 512, OpKind::Read),
+            ((8 << 27) + 2, 0, 0, OpKind::Fsync),
         ];
         let whole = page(base, &data);
         assert_eq!(found(&whole), expect);

@@ -8,16 +8,16 @@
 //! in the order of the requests' ends, and some in hardly any. A heading may stand before the rows,
 //! whatever its words.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use std::borrow::Cow;
 
-use super::{HEADER_ROWS, Request};
-use crate::error::{Damage, TraceError};
-use crate::input::{Input, WrongLines};
-use crate::recording::{About, Carries, Order, Requests};
-use crate::targets::Targets;
+use super::{HEADER_ROWS, TraceRequest};
+use crate::error::{RecordingDamage, TraceError};
+use crate::input::{RecordingInput, WrongLines};
+use crate::recording::{RecordingCapabilities, RecordingInfo, TraceOrder, TraceSource};
+use crate::targets::DeviceNameTable;
 use crate::text;
 
 /// Lines of one call.
@@ -29,11 +29,11 @@ pub(super) const TOO_MANY_TARGETS: &str = "its device is one too many, or has to
 
 /// A line as its format understands it.
 #[derive(Debug, Clone)]
-pub(super) struct Row<'a> {
+pub(super) struct TraceRow<'a> {
     /// When the request started, in nanoseconds of the source's own clock.
     pub(super) at_ns: u64,
     pub(super) took: Option<Nanos>,
-    pub(super) kind: Kind,
+    pub(super) kind: OpKind,
     pub(super) target: Cow<'a, [u8]>,
     pub(super) bytes: u32,
     pub(super) offset: u64,
@@ -44,15 +44,15 @@ pub(super) struct Row<'a> {
 pub(super) struct RowFormat {
     /// What people call it, with its version.
     pub(super) name: &'static str,
-    pub(super) carries: Carries,
+    pub(super) carries: RecordingCapabilities,
     /// Nanoseconds from 1970 to the zero of its clock, when its clock has one; they may be negative.
     pub(super) zero_unix_ns: Option<i128>,
 }
 
 /// How a format takes its lines apart.
-pub(super) trait Parse {
+pub(super) trait TraceRowParser {
     /// The request of a line; `Ok(None)` for one that holds none, such as a header.
-    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str>;
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str>;
 
     /// What the reader should know of the file, once it was read.
     fn notes(&self) -> Vec<String> {
@@ -61,39 +61,39 @@ pub(super) trait Parse {
 }
 
 /// A format whose lines need not know of each other is one function.
-impl<F> Parse for F
+impl<F> TraceRowParser for F
 where
-    F: for<'a> Fn(&'a [u8]) -> Result<Option<Row<'a>>, &'static str>,
+    F: for<'a> Fn(&'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str>,
 {
-    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str> {
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<TraceRow<'a>>, &'static str> {
         self(line)
     }
 }
 
 /// A file of such lines.
-pub(super) struct Rows<P> {
+pub(super) struct TraceRowReader<P> {
     format: RowFormat,
     parse: P,
-    input: Input,
-    about: About,
-    targets: Targets,
+    input: RecordingInput,
+    about: RecordingInfo,
+    targets: DeviceNameTable,
     origin_ns: Option<u64>,
     /// Lines so far, as long as a heading may come.
     lines: usize,
     /// Requests that started before the origin.
     early: u64,
     wrong: WrongLines,
-    damage: Option<Damage>,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
 }
 
-impl<P: Parse + 'static> Rows<P> {
+impl<P: TraceRowParser + 'static> TraceRowReader<P> {
     pub(super) fn open(
-        input: Input,
+        input: RecordingInput,
         format: RowFormat,
         parse: P,
-    ) -> Result<Box<dyn Requests>, TraceError> {
-        let mut about = About {
+    ) -> Result<Box<dyn TraceSource>, TraceError> {
+        let mut about = RecordingInfo {
             name: input.name().into(),
             format: format.name.into(),
             host: String::new(),
@@ -101,15 +101,15 @@ impl<P: Parse + 'static> Rows<P> {
         };
         // What is in order mostly, as a format says, is put in order all the same: that costs a
         // comparison each.
-        if about.carries.order == Order::Started {
-            about.carries.order = Order::Mixed;
+        if about.carries.order == TraceOrder::Started {
+            about.carries.order = TraceOrder::Mixed;
         }
-        Ok(Box::new(Rows {
+        Ok(Box::new(TraceRowReader {
             format,
             parse,
             input,
             about,
-            targets: Targets::default(),
+            targets: DeviceNameTable::default(),
             origin_ns: None,
             lines: 0,
             early: 0,
@@ -120,7 +120,7 @@ impl<P: Parse + 'static> Rows<P> {
     }
 
     /// Reads one line; `false` at the end. Starts are still those of the source's clock.
-    fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn step(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let Some((offset, line)) = self.input.line()? else {
             return Ok(false);
         };
@@ -137,7 +137,7 @@ impl<P: Parse + 'static> Rows<P> {
             Ok(None) => {}
             Ok(Some((row, target))) => {
                 self.wrong.right();
-                into.push(Request {
+                into.push(TraceRequest {
                     at: Nanos(row.at_ns),
                     took: row.took,
                     kind: row.kind,
@@ -158,7 +158,7 @@ impl<P: Parse + 'static> Rows<P> {
     }
 
     /// Counts starts from the origin.
-    fn place(&mut self, fresh: &mut [Request]) {
+    fn place(&mut self, fresh: &mut [TraceRequest]) {
         let earliest = fresh.iter().map(|request| request.at.0).min();
         let Some(origin_ns) = self.origin_ns.or(earliest) else {
             return;
@@ -187,8 +187,8 @@ impl<P: Parse + 'static> Rows<P> {
     }
 }
 
-impl<P: Parse + 'static> Requests for Rows<P> {
-    fn about(&self) -> &About {
+impl<P: TraceRowParser + 'static> TraceSource for TraceRowReader<P> {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
@@ -197,7 +197,7 @@ impl<P: Parse + 'static> Requests for Rows<P> {
         u64::try_from(zero + i128::from(self.origin_ns?)).ok()
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         if self.damage.is_some() {
             return Ok(false);
         }
@@ -222,7 +222,7 @@ impl<P: Parse + 'static> Requests for Rows<P> {
         self.targets.names()
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 

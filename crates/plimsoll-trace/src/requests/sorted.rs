@@ -7,10 +7,10 @@
 
 use plimsoll_core::units::Nanos;
 
-use super::Request;
-use crate::error::{Damage, TraceError};
+use super::TraceRequest;
+use crate::error::{RecordingDamage, TraceError};
 use crate::nearly::sort_nearly;
-use crate::recording::{About, Order, Requests};
+use crate::recording::{RecordingInfo, TraceOrder, TraceSource};
 
 /// Requests that are held back: more than any device has in flight.
 const HELD_MAX: usize = 1 << 16;
@@ -18,11 +18,11 @@ const HELD_MAX: usize = 1 << 16;
 const BATCH: usize = 4096;
 
 /// A recording in the order of its requests' starts.
-pub struct Sorted<R> {
+pub struct TraceSorter<R> {
     inner: R,
-    about: About,
+    about: RecordingInfo,
     /// What was read: `held[given..]` are held, in the order of their starts.
-    held: Vec<Request>,
+    held: Vec<TraceRequest>,
     given: usize,
     has_more: bool,
     is_ordered: bool,
@@ -31,13 +31,13 @@ pub struct Sorted<R> {
     warnings: Vec<String>,
 }
 
-impl<R: Requests> Sorted<R> {
+impl<R: TraceSource> TraceSorter<R> {
     /// Puts a recording in order.
-    pub fn new(inner: R) -> Sorted<R> {
+    pub fn new(inner: R) -> TraceSorter<R> {
         let mut about = inner.about().clone();
-        let is_ordered = about.carries.order == Order::Started;
-        about.carries.order = Order::Started;
-        Sorted {
+        let is_ordered = about.carries.order == TraceOrder::Started;
+        about.carries.order = TraceOrder::Started;
+        TraceSorter {
             inner,
             about,
             held: Vec::new(),
@@ -55,7 +55,7 @@ impl<R: Requests> Sorted<R> {
         self.late
     }
 
-    fn settle(&mut self, fresh: &mut [Request]) {
+    fn settle(&mut self, fresh: &mut [TraceRequest]) {
         for request in fresh {
             if request.at < self.last {
                 self.late += 1;
@@ -65,7 +65,7 @@ impl<R: Requests> Sorted<R> {
         }
     }
 
-    fn read_held(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read_held(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         while self.has_more && self.held.len() - self.given < HELD_MAX {
             self.hold_more()?;
         }
@@ -96,8 +96,8 @@ impl<R: Requests> Sorted<R> {
     }
 }
 
-impl<R: Requests> Requests for Sorted<R> {
-    fn about(&self) -> &About {
+impl<R: TraceSource> TraceSource for TraceSorter<R> {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
@@ -109,7 +109,7 @@ impl<R: Requests> Requests for Sorted<R> {
         self.inner.taken_up_after()
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let known = into.len();
         let more = if self.is_ordered {
             self.inner.read(into)?
@@ -137,7 +137,7 @@ impl<R: Requests> Requests for Sorted<R> {
         self.inner.lost()
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.inner.damage()
     }
 
@@ -146,9 +146,9 @@ impl<R: Requests> Requests for Sorted<R> {
     }
 }
 
-impl<R> std::fmt::Debug for Sorted<R> {
+impl<R> std::fmt::Debug for TraceSorter<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sorted")
+        f.debug_struct("TraceSorter")
             .field("about", &self.about)
             .field("held", &(self.held.len() - self.given))
             .field("late", &self.late)
@@ -156,8 +156,8 @@ impl<R> std::fmt::Debug for Sorted<R> {
     }
 }
 
-impl Requests for Box<dyn Requests> {
-    fn about(&self) -> &About {
+impl TraceSource for Box<dyn TraceSource> {
+    fn about(&self) -> &RecordingInfo {
         (**self).about()
     }
 
@@ -169,7 +169,7 @@ impl Requests for Box<dyn Requests> {
         (**self).taken_up_after()
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         (**self).read(into)
     }
 
@@ -181,7 +181,7 @@ impl Requests for Box<dyn Requests> {
         (**self).lost()
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         (**self).damage()
     }
 
@@ -194,15 +194,15 @@ impl Requests for Box<dyn Requests> {
 mod tests {
     use super::super::read;
     use super::*;
-    use crate::input::Input;
+    use crate::input::RecordingInput;
 
     /// The starts in microseconds of an MSR trace with these times, sorted; and how many were late.
     fn starts(times_us: impl Iterator<Item = u64>) -> (Vec<u64>, u64, Vec<String>) {
         let row = |us: u64| format!("{},h,0,Read,0,512,1\n", 128_166_385_000_000_000 + us * 10);
         let text: String = times_us.map(row).collect();
-        let input = Input::new("f".into(), Box::new(std::io::Cursor::new(text))).unwrap();
-        let mut sorted = Sorted::new(read(input).unwrap());
-        assert_eq!(sorted.about().carries.order, Order::Started);
+        let input = RecordingInput::new("f".into(), Box::new(std::io::Cursor::new(text))).unwrap();
+        let mut sorted = TraceSorter::new(read(input).unwrap());
+        assert_eq!(sorted.about().carries.order, TraceOrder::Started);
         let mut found = Vec::new();
         while sorted.read(&mut found).unwrap() {}
         let starts = found.iter().map(|request| request.at.0 / 1_000);

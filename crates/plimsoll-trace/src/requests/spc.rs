@@ -7,29 +7,29 @@
 
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Row, RowFormat, Rows};
-use super::{Format, UNTIMED, first_row_is};
-use crate::recording::{Carries, Scope};
+use super::rows::{RowFormat, TraceRow, TraceRowReader};
+use super::{TraceFormat, UNTIMED, first_row_is};
+use crate::recording::{RecordingCapabilities, RecordingScope};
 use crate::text::{bare, direction, nanos, sectors, whole, whole_u32};
 
 /// Recognised by the direction in its fourth column and a time in its fifth.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "SPC trace (UMass)",
     is: |head| first_row_is(head, parse),
-    open: |input| Rows::open(input, ROWS, parse),
+    open: |input| TraceRowReader::open(input, ROWS, parse),
 };
 
 const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
-    carries: Carries {
+    carries: RecordingCapabilities {
         resolution: Nanos(1_000),
-        scope: Scope::Host,
+        scope: RecordingScope::Host,
         ..UNTIMED
     },
     zero_unix_ns: None,
 };
 
-fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
@@ -38,7 +38,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     let (unit, block, size, way, time) = (next()?, next()?, next()?, next()?, next()?);
     let kind = direction(way).ok_or("its fourth column is neither R nor W")?;
     whole(unit).ok_or("its first column is no number of a storage unit")?;
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: nanos(time, 1).ok_or("its time is no number of seconds")?,
         took: None,
         kind,
@@ -52,14 +52,14 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::{SPC, read};
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     #[test]
     fn directions_come_in_either_case_and_columns_may_follow() {
         let (rows, found) = read(&FORMAT, SPC);
         let expect = [
-            (0, None, Kind::Write, 0, 8_192, 512 * 20_941_264),
-            (3_041_000, None, Kind::Read, 1, 512, 0),
+            (0, None, OpKind::Write, 0, 8_192, 512 * 20_941_264),
+            (3_041_000, None, OpKind::Read, 1, 512, 0),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.targets(), ["0", "1"]);

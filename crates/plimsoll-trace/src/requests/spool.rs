@@ -12,14 +12,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::{Format, Request, TIMED};
-use crate::error::{Damage, TraceError};
-use crate::input::Input;
-use crate::recording::{About, Requests};
-use crate::targets::{TARGETS_MAX, Targets};
+use super::{TIMED, TraceFormat, TraceRequest};
+use crate::error::{RecordingDamage, TraceError};
+use crate::input::RecordingInput;
+use crate::recording::{RecordingInfo, TraceSource};
+use crate::targets::{DeviceNameTable, TARGETS_MAX};
 use crate::text::{whole, words};
 
 const MAGIC: &[u8] = b"plimsoll requests 1\n";
@@ -28,17 +28,17 @@ const UNKNOWN: u64 = u64::MAX;
 /// The kind of a record that tells how many events were lost.
 const LOST: u8 = 255;
 /// What a record's kind means: a place in this list.
-pub(super) const KINDS: [(Kind, &str); 4] = [
-    (Kind::Read, "read"),
-    (Kind::Write, "write"),
-    (Kind::Discard, "discard"),
-    (Kind::Fsync, "flush"),
+pub(super) const KINDS: [(OpKind, &str); 4] = [
+    (OpKind::Read, "read"),
+    (OpKind::Write, "write"),
+    (OpKind::Discard, "discard"),
+    (OpKind::Fsync, "flush"),
 ];
 /// Records of one call.
 const BATCH: usize = 4096;
 
 /// Recognised by its first line.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "requests that plimsoll record did not finish",
     is: |head| head.starts_with(MAGIC),
     open: |input| Ok(Box::new(Unfinished::open(input)?)),
@@ -46,13 +46,13 @@ pub(super) const FORMAT: Format = Format {
 
 /// A file that requests are appended to.
 #[derive(Debug)]
-pub struct Spool {
+pub struct TraceSpool {
     path: PathBuf,
     file: BufWriter<File>,
     lost: u64,
 }
 
-impl Spool {
+impl TraceSpool {
     /// Makes the file. `origin_unix_ns` is the instant from which starts count.
     ///
     /// # Errors
@@ -61,9 +61,9 @@ impl Spool {
         path: &Path,
         origin_unix_ns: u64,
         devices: &[String],
-    ) -> Result<Spool, TraceError> {
+    ) -> Result<TraceSpool, TraceError> {
         let made = OpenOptions::new().append(true).create_new(true).open(path);
-        let mut spool = Spool {
+        let mut spool = TraceSpool {
             path: path.into(),
             file: BufWriter::new(made.map_err(failed(path))?),
             lost: 0,
@@ -84,8 +84,8 @@ impl Spool {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn append(&mut self, requests: &[Request], lost: u64) -> Result<(), TraceError> {
-        let record = |request: &Request| {
+    pub fn append(&mut self, requests: &[TraceRequest], lost: u64) -> Result<(), TraceError> {
+        let record = |request: &TraceRequest| {
             let kind = KINDS.iter().position(|(kind, _)| *kind == request.kind);
             let kind = kind.and_then(|kind| u8::try_from(kind).ok()).unwrap_or(0);
             let took_ns = request.took.map_or(UNKNOWN, |took| took.0);
@@ -124,18 +124,18 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TraceError {
 }
 
 struct Unfinished {
-    about: About,
-    input: Input,
-    targets: Targets,
+    about: RecordingInfo,
+    input: RecordingInput,
+    targets: DeviceNameTable,
     origin_unix_ns: Option<u64>,
     lost: u64,
     is_done: bool,
-    damage: Option<Damage>,
+    damage: Option<RecordingDamage>,
 }
 
 impl Unfinished {
-    fn open(mut input: Input) -> Result<Unfinished, TraceError> {
-        let mut targets = Targets::default();
+    fn open(mut input: RecordingInput) -> Result<Unfinished, TraceError> {
+        let mut targets = DeviceNameTable::default();
         let mut origin_unix_ns = None;
         // One line more than there may be devices ends the loop.
         for _ in 0..TARGETS_MAX + 3 {
@@ -151,7 +151,7 @@ impl Unfinished {
                 origin_unix_ns = words(line).nth(1).and_then(whole);
             }
         }
-        let about = About {
+        let about = RecordingInfo {
             name: input.name().into(),
             format: FORMAT.name.into(),
             host: String::new(),
@@ -169,7 +169,7 @@ impl Unfinished {
     }
 
     /// Reads one record; `false` at the end.
-    fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn step(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let offset = self.input.offset();
         let bytes = self.input.take(RECORD_BYTES)?;
         let Ok(record) = <[u8; RECORD_BYTES]>::try_from(bytes) else {
@@ -191,7 +191,7 @@ impl Unfinished {
             self.damage = Some(self.input.damage(offset, "it is no record of a request"));
             return Ok(false);
         };
-        into.push(Request {
+        into.push(TraceRequest {
             at: Nanos(long(0)),
             took: Some(Nanos(long(8))).filter(|took| took.0 != UNKNOWN),
             kind: *kind,
@@ -203,8 +203,8 @@ impl Unfinished {
     }
 }
 
-impl Requests for Unfinished {
-    fn about(&self) -> &About {
+impl TraceSource for Unfinished {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
@@ -212,7 +212,7 @@ impl Requests for Unfinished {
         self.origin_unix_ns
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         for _ in 0..BATCH {
             if self.is_done || !self.step(into)? {
                 self.is_done = true;
@@ -230,7 +230,7 @@ impl Requests for Unfinished {
         self.lost
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 
@@ -243,8 +243,8 @@ impl Requests for Unfinished {
 mod tests {
     use super::*;
 
-    fn request(n: u64) -> Request {
-        Request {
+    fn request(n: u64) -> TraceRequest {
+        TraceRequest {
             at: Nanos(n * 1000),
             took: (!n.is_multiple_of(3)).then_some(Nanos(n)),
             kind: KINDS[usize::try_from(n % 4).unwrap()].0,
@@ -259,13 +259,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spool");
         let devices = ["sda".to_owned(), "sdb".to_owned()];
-        let mut spool = Spool::create(&path, 77, &devices).unwrap();
+        let mut spool = TraceSpool::create(&path, 77, &devices).unwrap();
         let start = path.metadata().unwrap().len();
-        let all: Vec<Request> = (0..9).map(request).collect();
+        let all: Vec<TraceRequest> = (0..9).map(request).collect();
         spool.append(&all[..4], 0).unwrap();
         spool.append(&all[4..], 5).unwrap();
         drop(spool);
-        assert!(Spool::create(&path, 0, &devices).is_err(), "it exists");
+        assert!(TraceSpool::create(&path, 0, &devices).is_err(), "it exists");
         let whole = std::fs::read(&path).unwrap();
         for length in usize::try_from(start).unwrap()..=whole.len() {
             std::fs::write(&path, &whole[..length]).unwrap();

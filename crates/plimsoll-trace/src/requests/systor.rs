@@ -8,30 +8,30 @@
 
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Row, RowFormat, Rows};
-use super::{Format, TIMED, first_row_is};
-use crate::recording::{Carries, Order, Scope};
+use super::rows::{RowFormat, TraceRow, TraceRowReader};
+use super::{TIMED, TraceFormat, first_row_is};
+use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
 use crate::text::{direction, fields, nanos, whole, whole_u32};
 
 /// Recognised by its header, or by six columns of the right kinds.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "SYSTOR '17 CSV",
     is: |head| first_row_is(head, parse),
-    open: |input| Rows::open(input, ROWS, parse),
+    open: |input| TraceRowReader::open(input, ROWS, parse),
 };
 
 const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
-    carries: Carries {
+    carries: RecordingCapabilities {
         resolution: Nanos(1_000),
-        order: Order::Ended,
-        scope: Scope::Array,
+        order: TraceOrder::Ended,
+        scope: RecordingScope::Array,
         ..TIMED
     },
     zero_unix_ns: Some(0),
 };
 
-fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
@@ -43,7 +43,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
             nanos(text, 1).ok_or("its response time is no number")?,
         )),
     };
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: nanos(time, 1).ok_or("its time is no number of seconds")?,
         took,
         kind,
@@ -57,15 +57,15 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::{SYSTOR, read};
     use super::*;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
     #[test]
     fn the_time_is_the_start_and_a_response_may_be_absent() {
         let (rows, found) = read(&FORMAT, SYSTOR);
         let expect = [
-            (6_848_000, Some(806_000), Kind::Read, 0, 131_072, 899_056),
-            (0, Some(8_044_000), Kind::Write, 1, 122_880, 42_560),
-            (1_112_000, None, Kind::Read, 0, 58_368, 37_722),
+            (6_848_000, Some(806_000), OpKind::Read, 0, 131_072, 899_056),
+            (0, Some(8_044_000), OpKind::Write, 1, 122_880, 42_560),
+            (1_112_000, None, OpKind::Read, 0, 58_368, 37_722),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.targets(), ["0", "4"]);

@@ -5,17 +5,17 @@
 //! 512 bytes, 0 for a read or 1 for a write, volume. Source: the page of the traces at SNIA IOTTA.
 //! How requests arrive inside a second cannot be told from it.
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::rows::{Row, RowFormat, Rows};
-use super::{Format, UNTIMED, first_row_is};
-use crate::recording::{Carries, Scope};
+use super::rows::{RowFormat, TraceRow, TraceRowReader};
+use super::{TraceFormat, UNTIMED, first_row_is};
+use crate::recording::{RecordingCapabilities, RecordingScope};
 use crate::text::{fields, is_heading, lines, sectors, sectors_u32, whole};
 
 /// Recognised by five columns of numbers, the fourth being 0 or 1, and by a heading, if it has one,
 /// that speaks of offsets: many lists of other things have five such columns.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "Tencent block storage CSV",
     is: |head| {
         let heading = lines(head).next().filter(|line| is_heading(line));
@@ -23,33 +23,33 @@ pub(super) const FORMAT: Format = Format {
         let is_of_blocks = |line: &Vec<u8>| line.windows(6).any(|word| word == b"offset");
         words.as_ref().is_none_or(is_of_blocks) && first_row_is(head, parse)
     },
-    open: |input| Rows::open(input, ROWS, parse),
+    open: |input| TraceRowReader::open(input, ROWS, parse),
 };
 
 const SECOND: u64 = 1_000_000_000;
 
 const ROWS: RowFormat = RowFormat {
     name: FORMAT.name,
-    carries: Carries {
+    carries: RecordingCapabilities {
         resolution: Nanos(SECOND),
-        scope: Scope::Array,
+        scope: RecordingScope::Array,
         ..UNTIMED
     },
     zero_unix_ns: Some(0),
 };
 
-fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
     let [time, offset, size, way, volume] = fields(line).ok_or("it has not five columns")?;
     let kind = match way {
-        b"0" => Kind::Read,
-        b"1" => Kind::Write,
+        b"0" => OpKind::Read,
+        b"1" => OpKind::Write,
         _ => return Err("its fourth column is neither 0 nor 1"),
     };
     let at_ns = whole(time).and_then(|s| s.checked_mul(SECOND));
-    Ok(Some(Row {
+    Ok(Some(TraceRow {
         at_ns: at_ns.ok_or("its time is no number of seconds")?,
         took: None,
         kind,
@@ -68,9 +68,9 @@ mod tests {
     fn sectors_become_bytes_and_the_second_is_the_finest_time() {
         let (rows, found) = read(&FORMAT, TENCENT);
         let expect = [
-            (0, None, Kind::Write, 0, 24_576, 512 * 12_910_952),
-            (0, None, Kind::Read, 1, 4_096, 512 * 6_735_176),
-            (1_000_000_000, None, Kind::Write, 0, 4_096, 0),
+            (0, None, OpKind::Write, 0, 24_576, 512 * 12_910_952),
+            (0, None, OpKind::Read, 1, 4_096, 512 * 6_735_176),
+            (1_000_000_000, None, OpKind::Write, 0, 4_096, 0),
         ];
         assert_eq!(found, expect);
         assert_eq!(rows.targets(), ["1063", "1064"]);

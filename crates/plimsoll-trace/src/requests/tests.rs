@@ -10,7 +10,7 @@ use super::*;
 #[test]
 fn every_fixture_is_of_exactly_its_own_format() {
     for (name, bytes) in fixtures::all() {
-        let is = |format: &&Format| (format.is)(&bytes);
+        let is = |format: &&TraceFormat| (format.is)(&bytes);
         let found: Vec<_> = FORMATS
             .iter()
             .filter(is)
@@ -38,14 +38,14 @@ fn every_format_has_a_fixture_and_nothing_is_of_no_format() {
         "{\"sysstat\": {}}",
         "a,b,c,d,e\n",
     ] {
-        let input = Input::new("f".into(), Box::new(bytes.as_bytes())).unwrap();
+        let input = RecordingInput::new("f".into(), Box::new(bytes.as_bytes())).unwrap();
         assert!(!is_one(&input), "{bytes:?}");
     }
 }
 
 /// Reads to the end and holds what comes out against what can be in so many bytes.
-fn read_all(format: &Format, bytes: &[u8]) {
-    let input = Input::new("f".into(), Box::new(Cursor::new(bytes.to_vec()))).unwrap();
+fn read_all(format: &TraceFormat, bytes: &[u8]) {
+    let input = RecordingInput::new("f".into(), Box::new(Cursor::new(bytes.to_vec()))).unwrap();
     let Ok(mut reader) = (format.open)(input) else {
         return;
     };

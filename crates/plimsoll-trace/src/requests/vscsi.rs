@@ -9,19 +9,19 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::{Format, Request, TIMED, UNTIMED};
-use crate::error::{Damage, TraceError};
-use crate::input::Input;
-use crate::recording::{About, Carries, Order, Requests};
+use super::{TIMED, TraceFormat, TraceRequest, UNTIMED};
+use crate::error::{RecordingDamage, TraceError};
+use crate::input::RecordingInput;
+use crate::recording::{RecordingCapabilities, RecordingInfo, TraceOrder, TraceSource};
 use crate::text::SECTOR_BYTES;
 
 /// Recognised by the version in the first two records.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "vscsiStats command trace",
-    is: |head| Version::of(head).is_some(),
+    is: |head| VscsiVersion::of(head).is_some(),
     open,
 };
 
@@ -34,69 +34,71 @@ const FIRST: usize = 1 << 16;
 const CODES_MAX: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum VscsiVersion {
     One,
     Two,
 }
 
-impl Version {
-    fn of(head: &[u8]) -> Option<Version> {
-        let is = |version: Version| {
+impl VscsiVersion {
+    fn of(head: &[u8]) -> Option<VscsiVersion> {
+        let is = |version: VscsiVersion| {
             let mut first_two = head.chunks_exact(version.record_bytes()).take(2).peekable();
             first_two.peek().is_some() && first_two.all(|record| version.is_of(record))
         };
-        [Version::One, Version::Two].into_iter().find(|v| is(*v))
+        [VscsiVersion::One, VscsiVersion::Two]
+            .into_iter()
+            .find(|v| is(*v))
     }
 
     fn record_bytes(self) -> usize {
         match self {
-            Version::One => 32,
-            Version::Two => 40,
+            VscsiVersion::One => 32,
+            VscsiVersion::Two => 40,
         }
     }
 
     /// Where the command stands; the version is behind it.
     fn command_at(self) -> usize {
         match self {
-            Version::One => 12,
-            Version::Two => 0,
+            VscsiVersion::One => 12,
+            VscsiVersion::Two => 0,
         }
     }
 
     /// Where the length stands.
     fn length_at(self) -> usize {
         match self {
-            Version::One => 4,
-            Version::Two => 8,
+            VscsiVersion::One => 4,
+            VscsiVersion::Two => 8,
         }
     }
 
     fn is_of(self, record: &[u8]) -> bool {
         let number = match self {
-            Version::One => 1,
-            Version::Two => 2,
+            VscsiVersion::One => 1,
+            VscsiVersion::Two => 2,
         };
         record[self.command_at() + 2..][..2] == [0, number]
     }
 }
 
-fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
-    let version = Version::of(input.head()).unwrap_or(Version::One);
+fn open(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
+    let version = VscsiVersion::of(input.head()).unwrap_or(VscsiVersion::One);
     let (format, base) = match version {
-        Version::One => ("vscsiStats command trace, version 1", UNTIMED),
-        Version::Two => ("vscsiStats command trace, version 2", TIMED),
+        VscsiVersion::One => ("vscsiStats command trace, version 1", UNTIMED),
+        VscsiVersion::Two => ("vscsiStats command trace, version 2", TIMED),
     };
-    let about = About {
+    let about = RecordingInfo {
         name: input.name().into(),
         format: format.into(),
         host: String::new(),
-        carries: Carries {
+        carries: RecordingCapabilities {
             resolution: Nanos(MICROS),
-            order: Order::Mixed,
+            order: TraceOrder::Mixed,
             ..base
         },
     };
-    Ok(Box::new(Trace {
+    Ok(Box::new(VscsiReader {
         version,
         input,
         about,
@@ -109,10 +111,10 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
     }))
 }
 
-struct Trace {
-    version: Version,
-    input: Input,
-    about: About,
+struct VscsiReader {
+    version: VscsiVersion,
+    input: RecordingInput,
+    about: RecordingInfo,
     targets: [String; 1],
     /// The earliest start.
     origin: Option<Nanos>,
@@ -120,20 +122,20 @@ struct Trace {
     early: u64,
     /// Commands that are no requests here, by their code.
     passed_over: BTreeMap<u16, u64>,
-    damage: Option<Damage>,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
 }
 
 /// What a record holds.
-enum Held {
+enum VscsiRecord {
     /// A request, its start on the source's clock.
-    Request(Request),
+    Request(TraceRequest),
     /// A command that is none here, by its code.
     Other(u16),
 }
 
 /// A whole record, or why it is none.
-fn decode(version: Version, record: &[u8]) -> Result<Held, &'static str> {
+fn decode(version: VscsiVersion, record: &[u8]) -> Result<VscsiRecord, &'static str> {
     if record.len() < version.record_bytes() {
         return Err("the last record is cut short");
     }
@@ -146,8 +148,8 @@ fn decode(version: Version, record: &[u8]) -> Result<Held, &'static str> {
     let (block, us) = (u64_at(16), u64_at(24));
     let nanos = |us: u64| us.checked_mul(MICROS).map(Nanos);
     let took = match version {
-        Version::One => None,
-        Version::Two => Some(nanos(u64_at(32)).ok_or("a response time is beyond any wait")?),
+        VscsiVersion::One => None,
+        VscsiVersion::Two => Some(nanos(u64_at(32)).ok_or("a response time is beyond any wait")?),
     };
     let offset = block
         .checked_mul(SECTOR_BYTES)
@@ -156,7 +158,7 @@ fn decode(version: Version, record: &[u8]) -> Result<Held, &'static str> {
     let command_at = version.command_at();
     let command = u16::from_le_bytes([record[command_at], record[command_at + 1]]);
     Ok(match kind(command) {
-        Some(kind) => Held::Request(Request {
+        Some(kind) => VscsiRecord::Request(TraceRequest {
             at,
             took,
             kind,
@@ -164,32 +166,32 @@ fn decode(version: Version, record: &[u8]) -> Result<Held, &'static str> {
             bytes,
             offset,
         }),
-        None => Held::Other(command),
+        None => VscsiRecord::Other(command),
     })
 }
 
 /// What a SCSI operation code does. Source: SBC-4, table of commands.
-fn kind(command: u16) -> Option<Kind> {
+fn kind(command: u16) -> Option<OpKind> {
     match command {
-        0x08 | 0x28 | 0xa8 | 0x88 => Some(Kind::Read),
-        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(Kind::Write),
-        0x35 | 0x91 => Some(Kind::Fsync),
-        0x42 => Some(Kind::Discard),
+        0x08 | 0x28 | 0xa8 | 0x88 => Some(OpKind::Read),
+        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Some(OpKind::Write),
+        0x35 | 0x91 => Some(OpKind::Fsync),
+        0x42 => Some(OpKind::Discard),
         _ => None,
     }
 }
 
-impl Trace {
+impl VscsiReader {
     /// Reads one record; `false` at the end.
-    fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn step(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let offset = self.input.offset();
         let record = self.input.take(self.version.record_bytes())?;
         if record.is_empty() {
             return Ok(false);
         }
         match decode(self.version, record) {
-            Ok(Held::Request(request)) => into.push(request),
-            Ok(Held::Other(command)) => {
+            Ok(VscsiRecord::Request(request)) => into.push(request),
+            Ok(VscsiRecord::Other(command)) => {
                 let is_known = self.passed_over.contains_key(&command);
                 if is_known || self.passed_over.len() < CODES_MAX {
                     *self.passed_over.entry(command).or_default() += 1;
@@ -239,8 +241,8 @@ fn name(command: u16) -> Option<&'static str> {
     })
 }
 
-impl Requests for Trace {
-    fn about(&self) -> &About {
+impl TraceSource for VscsiReader {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
@@ -248,7 +250,7 @@ impl Requests for Trace {
         None
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         if self.damage.is_some() {
             return Ok(false);
         }
@@ -276,7 +278,7 @@ impl Requests for Trace {
         &self.targets
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 
@@ -295,8 +297,8 @@ mod tests {
         for (version, took) in [(1, None), (2, Some(300_000))] {
             let (trace, found) = read(&FORMAT, &vscsi(version));
             let expect = [
-                (0, took, Kind::Write, 0, 4_096, 512 * 800),
-                (200_000, took, Kind::Read, 0, 8_192, 512 * 16),
+                (0, took, OpKind::Write, 0, 4_096, 512 * 800),
+                (200_000, took, OpKind::Read, 0, 8_192, 512 * 16),
             ];
             assert_eq!(found, expect);
             assert!(trace.about().format.ends_with(&version.to_string()));

@@ -8,13 +8,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use plimsoll_core::model::{Fidelity, Packed, Recorded, Space};
+use plimsoll_core::model::{FidelityCheck, PackedReplay, PackedRequests, ReplayAddressSpace};
 use plimsoll_core::num::{ratio, to_usize};
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
-use crate::recorded::{InFlight, distance};
+use crate::recorded::{InFlightTracker, distance};
 
 /// Most requests that are looked at: their times are held.
 pub(super) const REQUESTS_MAX: usize = 1 << 22;
@@ -28,18 +28,18 @@ pub(super) const METRICS: [&str; 2] = [MEAN, APART];
 
 /// Times that recorded requests took.
 #[derive(Debug, Default)]
-pub(super) struct Took {
+pub(super) struct TraceLatencies {
     /// In the order of their starts.
     all: Vec<Nanos>,
     /// Their places, by kind and size.
-    by_transfer: BTreeMap<(Kind, u32), Vec<u32>>,
+    by_transfer: BTreeMap<(OpKind, u32), Vec<u32>>,
     /// When the last one started.
     last: Nanos,
 }
 
-impl Took {
+impl TraceLatencies {
     /// A request whose end is not told counts as one that took no time.
-    pub(super) fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+    pub(super) fn add(&mut self, request: &TraceAccess, took: Option<Nanos>) {
         if self.is_full() {
             return;
         }
@@ -63,13 +63,13 @@ impl Took {
 
 /// Hands out times: of the kind and size that is asked for in the recorded order, again and again;
 /// of any, where there are none.
-struct Turns<'a> {
-    took: &'a Took,
-    next: BTreeMap<(Kind, u32), usize>,
+struct TraceLatencyCycle<'a> {
+    took: &'a TraceLatencies,
+    next: BTreeMap<(OpKind, u32), usize>,
 }
 
-impl Turns<'_> {
-    fn take(&mut self, transfer: (Kind, u32), number: usize) -> Nanos {
+impl TraceLatencyCycle<'_> {
+    fn take(&mut self, transfer: (OpKind, u32), number: usize) -> Nanos {
         let of_any = |number: usize| match self.took.all.len() {
             0 => Nanos(0),
             n => self.took.all[number % n],
@@ -86,18 +86,18 @@ impl Turns<'_> {
 
 /// Shares of the time with so many in flight.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Flights {
+pub(super) struct InFlightShares {
     /// With one, two, ….
     shares: Vec<f64>,
 }
 
-impl Flights {
+impl InFlightShares {
     /// Of what lasts so long.
-    pub(super) fn of(in_flight: InFlight, length: Nanos) -> Flights {
+    pub(super) fn of(in_flight: InFlightTracker, length: Nanos) -> InFlightShares {
         let busy = in_flight.busy();
         let sum = busy.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
         let length = length.0.max(sum) as f64;
-        Flights {
+        InFlightShares {
             shares: busy.iter().map(|ns| ratio(*ns as f64, length)).collect(),
         }
     }
@@ -108,8 +108,8 @@ impl Flights {
     }
 
     /// How far another distribution is from this, and their means.
-    pub(super) fn compare(&self, other: &Flights) -> Vec<Fidelity> {
-        let share = |of: &Flights, n: usize| of.shares.get(n).copied().unwrap_or_default();
+    pub(super) fn compare(&self, other: &InFlightShares) -> Vec<FidelityCheck> {
+        let share = |of: &InFlightShares, n: usize| of.shares.get(n).copied().unwrap_or_default();
         let most = self.shares.len().max(other.shares.len());
         let (mut above, mut apart) = (0.0, 0.0);
         for n in (0..most).rev() {
@@ -118,19 +118,23 @@ impl Flights {
         }
         let (recorded, submitted) = (self.mean(), other.mean());
         vec![
-            Fidelity::relative(MEAN, recorded, submitted, GATE),
+            FidelityCheck::relative(MEAN, recorded, submitted, GATE),
             distance(APART, ratio(apart, recorded), GATE),
         ]
     }
 }
 
 /// What is in flight of packed requests that take such times, on so many threads.
-pub(super) fn of_packed(packed: &Packed, threads: Option<u32>, took: &Took) -> Flights {
-    let mut turns = Turns {
+pub(super) fn of_packed(
+    packed: &PackedRequests,
+    threads: Option<u32>,
+    took: &TraceLatencies,
+) -> InFlightShares {
+    let mut turns = TraceLatencyCycle {
         took,
         next: BTreeMap::new(),
     };
-    let mut play = Recorded::new(packed, Space::AsRecorded, Nanos(0), 1.0, 1);
+    let mut play = PackedReplay::new(packed, ReplayAddressSpace::AsRecorded, Nanos(0), 1.0, 1);
     let mut waiting: BTreeMap<u64, Nanos> = BTreeMap::new();
     let mut flown = Vec::new();
     while let Some(step) = (flown.len() < REQUESTS_MAX).then(|| play.step()).flatten() {
@@ -149,13 +153,13 @@ pub(super) fn of_packed(packed: &Packed, threads: Option<u32>, took: &Took) -> F
         Some((last, _)) if flown.len() == REQUESTS_MAX => *last,
         _ => packed.length(),
     };
-    Flights::of(through(&flown, threads), length)
+    InFlightShares::of(through(&flown, threads), length)
 }
 
 /// What is in flight of requests in the order of their starts where those that find all threads busy
 /// wait.
-fn through(flown: &[(Nanos, Nanos)], threads: Option<u32>) -> InFlight {
-    let mut in_flight = InFlight::default();
+fn through(flown: &[(Nanos, Nanos)], threads: Option<u32>) -> InFlightTracker {
+    let mut in_flight = InFlightTracker::default();
     let mut ends: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     for (start, takes) in flown {
         let mut start = *start;
@@ -176,41 +180,45 @@ fn through(flown: &[(Nanos, Nanos)], threads: Option<u32>) -> InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::model::{Gaps, Link, Packer};
+    use plimsoll_core::model::{PackedDependency, PackedGapPrecision, PackedRequestsWriter};
 
     const MS: u64 = 1_000_000;
 
-    fn read(at: Nanos) -> Traced {
-        Traced {
+    fn read(at: Nanos) -> TraceAccess {
+        TraceAccess {
             at,
-            kind: Kind::Read,
+            kind: OpKind::Read,
             offset: 0,
             bytes: 4_096,
         }
     }
 
     /// A request every 10 ms, taking 5 and 15 ms in turns, a thousand times.
-    fn recorded() -> (Took, Flights) {
-        let (mut took, mut in_flight) = (Took::default(), InFlight::default());
+    fn recorded() -> (TraceLatencies, InFlightShares) {
+        let (mut took, mut in_flight) = (TraceLatencies::default(), InFlightTracker::default());
         for i in 0..1_000 {
             let (at, takes) = (Nanos(i * 10 * MS), Nanos((5 + i % 2 * 10) * MS));
             took.add(&read(at), Some(takes));
             in_flight.add(at, takes);
         }
-        (took, Flights::of(in_flight, Nanos(10_000 * MS)))
+        (took, InFlightShares::of(in_flight, Nanos(10_000 * MS)))
     }
 
-    fn flights(packed: &Packed, threads: Option<u32>, took: &Took) -> Flights {
+    fn flights(
+        packed: &PackedRequests,
+        threads: Option<u32>,
+        took: &TraceLatencies,
+    ) -> InFlightShares {
         of_packed(packed, threads, took)
     }
 
-    fn packed(at: impl Iterator<Item = u64>) -> Packed {
-        let mut packer = Packer::new(Gaps::Exact);
+    fn packed(at: impl Iterator<Item = u64>) -> PackedRequests {
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
         at.for_each(|at| packer.push(&read(Nanos(at))));
         packer.finish(Nanos(10_000 * MS))
     }
 
-    fn failed(lines: &[Fidelity]) -> Vec<&str> {
+    fn failed(lines: &[FidelityCheck]) -> Vec<&str> {
         let missed = lines.iter().filter(|line| !line.passed());
         missed.map(|line| line.metric.as_str()).collect()
     }
@@ -231,7 +239,7 @@ mod tests {
     fn what_waits_starts_after_ends_and_threads_are_a_limit() {
         let (took, _) = recorded();
         // All are meant for the first instant, but each waits for the one before: one at a time.
-        let link = Link {
+        let link = PackedDependency {
             distance: 1,
             think: Nanos(0),
         };

@@ -2,16 +2,16 @@
 //! Requests counted by intervals, so that what is asked of counters is asked of them, too: the
 //! distribution of rates, periods, and the means of phases.
 
-use plimsoll_core::model::{Cell, Fidelity, Load};
+use plimsoll_core::model::{DirectionLoad, FidelityCheck, ModelInterval};
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
 use super::{INTERVALS, of_phases};
-use crate::cells::Cells;
+use crate::cells::IntervalGrid;
 use crate::fidelity::{at_bursts, distribution};
-use crate::phases::Seen;
+use crate::phases::PhaseDetection;
 
 /// Rates are compared by the second.
 const RATES: Nanos = Nanos::SECOND;
@@ -24,34 +24,34 @@ const CELLS_MAX: u64 = 1 << 20;
 pub(super) const RATES_MIN: u64 = 100;
 
 /// Intervals of one length, from the start of the recording to its end.
-struct Row {
+struct FixedIntervals {
     length: Nanos,
-    cells: Vec<Cell>,
+    cells: Vec<ModelInterval>,
 }
 
-impl Row {
-    fn new(length: Nanos, whole: Nanos) -> Row {
+impl FixedIntervals {
+    fn new(length: Nanos, whole: Nanos) -> FixedIntervals {
         let length = Nanos(length.0.max(1));
-        let empty = Cell {
+        let empty = ModelInterval {
             length,
-            read: Load::default(),
-            write: Load::default(),
+            read: DirectionLoad::default(),
+            write: DirectionLoad::default(),
         };
         // A last one that is cut short would count as a quiet one; the whole has one at least.
         let n = to_usize((whole.0 / length.0).clamp(1, CELLS_MAX));
-        Row {
+        FixedIntervals {
             length,
             cells: vec![empty; n],
         }
     }
 
-    fn add(&mut self, request: &Traced) {
+    fn add(&mut self, request: &TraceAccess) {
         let Some(cell) = self.cells.get_mut(to_usize(request.at.0 / self.length.0)) else {
             return;
         };
         let load = match request.kind {
-            Kind::Read => &mut cell.read,
-            Kind::Write => &mut cell.write,
+            OpKind::Read => &mut cell.read,
+            OpKind::Write => &mut cell.write,
             _ => return,
         };
         load.ops += 1;
@@ -60,26 +60,26 @@ impl Row {
 }
 
 /// What is counted of a stream of requests.
-pub(super) struct Intervals {
+pub(super) struct TraceIntervals {
     /// By the second; `None` where there are too few.
-    rates: Option<Row>,
+    rates: Option<FixedIntervals>,
     /// As many as a fit describes a recording by.
-    described: Row,
+    described: FixedIntervals,
 }
 
-impl Intervals {
+impl TraceIntervals {
     /// Of what lasts so long, in the intervals of a recording that lasted `recorded`.
-    pub(super) fn new(recorded: Nanos, length: Nanos) -> Intervals {
+    pub(super) fn new(recorded: Nanos, length: Nanos) -> TraceIntervals {
         let seconds = (recorded.0 / RATES.0).div_ceil(RATES_MAX).max(1);
         let by = Nanos(RATES.0 * seconds);
         let tells = recorded.0.min(length.0) / by.0 >= RATES_MIN;
-        Intervals {
-            rates: tells.then(|| Row::new(by, length)),
-            described: Row::new(Nanos(recorded.0 / INTERVALS), length),
+        TraceIntervals {
+            rates: tells.then(|| FixedIntervals::new(by, length)),
+            described: FixedIntervals::new(Nanos(recorded.0 / INTERVALS), length),
         }
     }
 
-    pub(super) fn add(&mut self, request: &Traced) {
+    pub(super) fn add(&mut self, request: &TraceAccess) {
         if let Some(rates) = &mut self.rates {
             rates.add(request);
         }
@@ -92,14 +92,14 @@ impl Intervals {
     }
 
     /// How far `other` is from this, gate by gate.
-    pub(super) fn compare(&self, other: &Intervals) -> Vec<Fidelity> {
+    pub(super) fn compare(&self, other: &TraceIntervals) -> Vec<FidelityCheck> {
         let mut lines = Vec::new();
         if let (Some(recorded), Some(submitted)) = (&self.rates, &other.rates) {
             lines.extend(distribution(&recorded.cells, &submitted.cells));
         }
         let found = self.found();
         let (recorded, submitted) = (&self.described.cells, &other.described.cells);
-        let seen = Seen::of(&found);
+        let seen = PhaseDetection::of(&found);
         lines.extend(at_bursts(recorded, submitted, &seen.bursts));
         let phases = seen.phases(&found, &|at| Nanos(at).to_string());
         lines.extend(of_phases(&phases, recorded, submitted));
@@ -107,13 +107,13 @@ impl Intervals {
     }
 
     /// Counted from the start of the recording.
-    fn found(&self) -> Cells {
-        let Row { length, cells } = &self.described;
+    fn found(&self) -> IntervalGrid {
+        let FixedIntervals { length, cells } = &self.described;
         let starts = (0..cells.len() as u64).map(|i| i * length.0);
-        Cells {
+        IntervalGrid {
             cells: cells.clone(),
             starts_unix_ns: starts.collect(),
-            ..Cells::default()
+            ..IntervalGrid::default()
         }
     }
 }
@@ -124,15 +124,15 @@ mod tests {
 
     /// So many reads of 4 KiB in every second of 400, and ten times as many in every tenth of the
     /// second half.
-    fn counted(reads: u64, length_s: u64) -> Intervals {
-        let mut intervals = Intervals::new(Nanos(400 * RATES.0), Nanos(length_s * RATES.0));
+    fn counted(reads: u64, length_s: u64) -> TraceIntervals {
+        let mut intervals = TraceIntervals::new(Nanos(400 * RATES.0), Nanos(length_s * RATES.0));
         for second in 0..length_s {
             let is_burst = second >= 200 && second % 10 == 0;
             let n = if is_burst { 10 * reads } else { reads };
             for i in 0..n {
-                intervals.add(&Traced {
+                intervals.add(&TraceAccess {
                     at: Nanos(second * RATES.0 + i * RATES.0 / n),
-                    kind: Kind::Read,
+                    kind: OpKind::Read,
                     offset: 0,
                     bytes: 4_096,
                 });
@@ -145,7 +145,7 @@ mod tests {
     fn rates_by_the_second_periods_and_phases_are_held_against_each_other() {
         let (recorded, same) = (counted(50, 400), counted(50, 400));
         let lines = recorded.compare(&same);
-        assert!(lines.iter().all(Fidelity::passed), "{lines:?}");
+        assert!(lines.iter().all(FidelityCheck::passed), "{lines:?}");
         assert!(
             lines.iter().any(|line| line.metric.contains("KS")),
             "{lines:?}"

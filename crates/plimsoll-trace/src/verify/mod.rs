@@ -15,37 +15,38 @@ mod submitted;
 mod untold;
 
 pub use parametric::parametric;
-pub use submitted::{Rate, Steady, Submitted};
+pub use submitted::{ConstantRate, ConstantRateLoad, FidelityLoad};
 
 use std::path::Path;
 
 use plimsoll_core::model::{
-    Bursts, Cell, Checked, Facts, Fidelity, Floor, Model, Phase, Stretch, Verification,
+    BurstPattern, FidelityCheck, FidelityNoiseFloor, FidelityReport, FidelityReportRow, ModelFacts,
+    ModelInterval, ModelPhase, ModelPhaseSpan, WorkloadModel,
 };
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use self::in_flight::{Flights, Took};
-use self::intervals::Intervals;
-use self::queue::Queue;
-use self::structure::Structure;
+use self::in_flight::{InFlightShares, TraceLatencies};
+use self::intervals::TraceIntervals;
+use self::queue::QueueTimeSeries;
+use self::structure::AccessStructure;
 use crate::bursts;
 use crate::cells::cells;
-use crate::describe::Choices;
+use crate::describe::DeviceChoices;
 use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
 use crate::fit::not_played;
-use crate::open::{Recording, open};
-use crate::phases::Seen;
+use crate::open::{OpenRecording, open};
+use crate::phases::PhaseDetection;
 use crate::recorded::{
-    Clockwork, Device, InFlight, Measures, Spread, Survey, count_requests, device_of, each,
-    ends_without_date, survey_part,
+    InFlightTracker, TraceDevice, TraceStats, TraceSurvey, TraceTickSpreader, TraceTimeBase,
+    count_requests, device_of, each, ends_without_date, survey_part,
 };
-use crate::recording::{Counters, Requests};
-use crate::requests::Sorted;
-use crate::window::{Times, Window};
+use crate::recording::{CounterSource, TraceSource};
+use crate::requests::TraceSorter;
+use crate::window::{RecordingTimes, RecordingWindow};
 
 /// Seeds of the two plays. Any two would do; fixed ones make verifications repeatable.
 const SEEDS: [Seed; 2] = [Seed(0x706c_696d_736f_6c6c), Seed(0x6c6c_6f73_6d69_6c70)];
@@ -59,7 +60,7 @@ const SECOND_NS: u64 = Nanos::SECOND.0;
 
 /// Which part of a recording is compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct RecordingSelection {
     /// The disk; without it the only one there is.
     pub disk: Option<String>,
     /// Start, as people type it; without it the recording's.
@@ -71,12 +72,12 @@ pub struct Part {
     pub of_model: bool,
 }
 
-impl Part {
+impl RecordingSelection {
     /// The part that a model was made of.
     #[must_use]
-    pub fn of_model(model: &Model) -> Part {
+    pub fn of_model(model: &WorkloadModel) -> RecordingSelection {
         let source = &model.source;
-        Part {
+        RecordingSelection {
             disk: Some(source.disk.clone()),
             from: Some(source.from.clone()),
             to: Some(source.to.clone()),
@@ -87,16 +88,16 @@ impl Part {
 
 /// One disk of a recording, to hold loads against.
 #[derive(Debug)]
-pub struct Reference {
+pub struct FidelityReference {
     recording: String,
     disk: String,
     from: String,
     to: String,
-    cells: Vec<Cell>,
-    bursts: Vec<Bursts>,
-    phases: Vec<Phase>,
+    cells: Vec<ModelInterval>,
+    bursts: Vec<BurstPattern>,
+    phases: Vec<ModelPhase>,
     /// How long operations took; `None` where that is not counted.
-    queue: Option<Queue>,
+    queue: Option<QueueTimeSeries>,
     /// What else was counted, as sentences.
     not_played: Vec<String>,
     /// Whether it is of requests that were counted.
@@ -105,37 +106,40 @@ pub struct Reference {
     pub warnings: Vec<String>,
 }
 
-impl Reference {
+impl FidelityReference {
     /// Reads one disk. Requests are counted in intervals.
     ///
     /// # Errors
     /// When the recording cannot be read, has no such disk or too few intervals, or does not tell
     /// operations and bytes of both directions.
-    pub fn read(path: &Path, part: &Part) -> Result<Reference, TraceError> {
+    pub fn read(path: &Path, part: &RecordingSelection) -> Result<FidelityReference, TraceError> {
         match open(path)? {
-            Recording::Counters(counters) => Reference::of(&*counters, part),
-            Recording::Requests(requests) => {
+            OpenRecording::Counters(counters) => FidelityReference::of(&*counters, part),
+            OpenRecording::Requests(requests) => {
                 let (found, mut again) = surveyed(path, requests, part)?;
                 let place = device_of(&found, again.about(), part.disk.as_deref())?;
                 let interval = Nanos(found.length.0.div_ceil(INTERVALS).max(1));
                 let interval = found.clockwork().whole_ticks(interval);
                 let disk = &found.devices[place].name;
                 let counted = count_requests(&mut again, &found, disk, interval)?;
-                let part = Part {
+                let part = RecordingSelection {
                     disk: Some(disk.clone()),
-                    ..Part::default()
+                    ..RecordingSelection::default()
                 };
-                Ok(Reference {
+                Ok(FidelityReference {
                     of_requests: true,
-                    ..Reference::of(&*counted, &part)?
+                    ..FidelityReference::of(&*counted, &part)?
                 })
             }
         }
     }
 
-    fn of(counters: &dyn Counters, part: &Part) -> Result<Reference, TraceError> {
+    fn of(
+        counters: &dyn CounterSource,
+        part: &RecordingSelection,
+    ) -> Result<FidelityReference, TraceError> {
         let recording = counters.about().name.clone();
-        let Choices { disks, .. } = Choices::of(counters);
+        let DeviceChoices { disks, .. } = DeviceChoices::of(counters);
         let disk = match (&part.disk, &disks[..]) {
             (Some(disk), _) => disk.clone(),
             (None, [only]) => only.clone(),
@@ -167,15 +171,15 @@ impl Reference {
             );
             warnings.push(text);
         }
-        let seen = Seen::of(&found);
-        Ok(Reference {
+        let seen = PhaseDetection::of(&found);
+        Ok(FidelityReference {
             recording,
             disk,
             from: counters.times().civil(window.from_unix_ns),
             to: counters.times().civil(window.to_unix_ns),
             phases: seen.phases(&found, &|at| counters.times().civil_to(at, found.step())),
-            queue: Queue::of(&series, &found),
-            not_played: not_played(&series, &Facts::assumed(0)),
+            queue: QueueTimeSeries::of(&series, &found),
+            not_played: not_played(&series, &ModelFacts::assumed(0)),
             of_requests: false,
             bursts: seen.bursts,
             cells: found.cells,
@@ -187,7 +191,7 @@ impl Reference {
     ///
     /// # Errors
     /// When the load is shorter than two intervals of the recording.
-    pub fn verify(&self, load: &Submitted<'_>) -> Result<Verification, TraceError> {
+    pub fn verify(&self, load: &FidelityLoad<'_>) -> Result<FidelityReport, TraceError> {
         let layout = load.layout(&self.cells);
         if (layout.len() as u64) < INTERVALS_MIN {
             return Err(TraceError::TooShort {
@@ -198,7 +202,7 @@ impl Reference {
         let plays = SEEDS.map(|seed| load.count(&layout, seed));
         let [first, second] = &plays;
         let recorded = &self.cells[..self.cells.len().min(first.recorded)];
-        let all = |recorded: &[Cell], submitted: &[Cell]| {
+        let all = |recorded: &[ModelInterval], submitted: &[ModelInterval]| {
             let mut lines = fidelity(recorded, submitted, &self.bursts);
             lines.extend(of_phases(&self.phases, recorded, submitted));
             let queue = self.queue.iter();
@@ -211,7 +215,7 @@ impl Reference {
         let mut halves = fidelity(early, late, &self.bursts);
         let queue = self.queue.iter();
         halves.extend(queue.flat_map(|queue| queue.halves(recorded)));
-        Ok(Verification {
+        Ok(FidelityReport {
             recording: self.recording.clone(),
             disk: self.disk.clone(),
             from: self.from.clone(),
@@ -225,13 +229,17 @@ impl Reference {
 
 /// The means of each phase of the recording that is long enough, where the load is counted in the
 /// same intervals.
-fn of_phases(phases: &[Phase], recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+fn of_phases(
+    phases: &[ModelPhase],
+    recorded: &[ModelInterval],
+    submitted: &[ModelInterval],
+) -> Vec<FidelityCheck> {
     if recorded.len() != submitted.len() {
         return Vec::new();
     }
-    let of_phase = |phase: &Phase| {
-        let chosen = |cells: &[Cell]| -> Vec<Cell> {
-            let stretch = |stretch: &Stretch| {
+    let of_phase = |phase: &ModelPhase| {
+        let chosen = |cells: &[ModelInterval]| -> Vec<ModelInterval> {
+            let stretch = |stretch: &ModelPhaseSpan| {
                 let first = to_usize(stretch.first).min(cells.len());
                 let end = first.saturating_add(to_usize(stretch.intervals));
                 cells[first..end.min(cells.len())].to_vec()
@@ -248,11 +256,14 @@ fn of_phases(phases: &[Phase], recorded: &[Cell], submitted: &[Cell]) -> Vec<Fid
 }
 
 /// The window that was asked for.
-fn window(times: &Times, part: &Part) -> Result<Window, TraceError> {
+fn window(
+    times: &RecordingTimes,
+    part: &RecordingSelection,
+) -> Result<RecordingWindow, TraceError> {
     let asked = times.window(part.from.as_deref(), part.to.as_deref());
     match asked {
         // The second in which a model ends belongs to it.
-        Ok(window) if part.of_model => Ok(Window {
+        Ok(window) if part.of_model => Ok(RecordingWindow {
             to_unix_ns: window.to_unix_ns.saturating_add(SECOND_NS - 1),
             ..window
         }),
@@ -265,22 +276,26 @@ fn window(times: &Times, part: &Part) -> Result<Window, TraceError> {
 /// seconds, too coarse for requests: then it is all of it.
 fn surveyed(
     path: &Path,
-    requests: Box<dyn Requests>,
-    part: &Part,
-) -> Result<(Survey, Sorted<Box<dyn Requests>>), TraceError> {
+    requests: Box<dyn TraceSource>,
+    part: &RecordingSelection,
+) -> Result<(TraceSurvey, TraceSorter<Box<dyn TraceSource>>), TraceError> {
     let asked = |time: &'_ Option<String>| time.clone().filter(|_| !part.of_model);
     let (from, to) = (asked(&part.from), asked(&part.to));
     survey_part(path, requests, from.as_deref(), to.as_deref())
 }
 
 /// Every line with the errors that the same metric has by chance.
-fn beside(lines: Vec<Fidelity>, seeds: &[Fidelity], halves: &[Fidelity]) -> Vec<Checked> {
-    let error = |of: &[Fidelity], metric: &str| {
+fn beside(
+    lines: Vec<FidelityCheck>,
+    seeds: &[FidelityCheck],
+    halves: &[FidelityCheck],
+) -> Vec<FidelityReportRow> {
+    let error = |of: &[FidelityCheck], metric: &str| {
         let same = of.iter().find(|line| line.metric == metric)?;
         same.error.is_finite().then_some(same.error)
     };
-    let checked = lines.into_iter().map(|line| Checked {
-        floor: Floor {
+    let checked = lines.into_iter().map(|line| FidelityReportRow {
+        floor: FidelityNoiseFloor {
             seeds: error(seeds, &line.metric),
             halves: error(halves, &line.metric),
         },
@@ -290,31 +305,35 @@ fn beside(lines: Vec<Fidelity>, seeds: &[Fidelity], halves: &[Fidelity]) -> Vec<
 }
 
 /// What is measured of one stream of requests.
-struct Watched {
-    measures: Measures,
-    structure: Structure,
-    intervals: Intervals,
+struct TraceStreamStats {
+    measures: TraceStats,
+    structure: AccessStructure,
+    intervals: TraceIntervals,
     /// What was in flight; `None` where ends are not told.
-    flights: Option<Flights>,
+    flights: Option<InFlightShares>,
     /// What comes before is not its.
     from: Nanos,
 }
 
-impl Watched {
+impl TraceStreamStats {
     /// Of a stream that lasts `length`, where the recording (or the half that is meant) was made so.
-    fn new(device: &Device, from: Nanos, (length, recorded): (Nanos, Clockwork)) -> Watched {
-        let clockwork = Clockwork { length, ..recorded };
-        Watched {
-            measures: Measures::new(device, clockwork),
-            structure: Structure::new(length),
-            intervals: Intervals::new(recorded.length, length),
+    fn new(
+        device: &TraceDevice,
+        from: Nanos,
+        (length, recorded): (Nanos, TraceTimeBase),
+    ) -> TraceStreamStats {
+        let clockwork = TraceTimeBase { length, ..recorded };
+        TraceStreamStats {
+            measures: TraceStats::new(device, clockwork),
+            structure: AccessStructure::new(length),
+            intervals: TraceIntervals::new(recorded.length, length),
             flights: None,
             from,
         }
     }
 
-    fn add(&mut self, request: &Traced) {
-        let request = Traced {
+    fn add(&mut self, request: &TraceAccess) {
+        let request = TraceAccess {
             at: request.at.since(self.from),
             ..*request
         };
@@ -323,13 +342,13 @@ impl Watched {
         self.intervals.add(&request);
     }
 
-    fn finished(mut self) -> Watched {
+    fn finished(mut self) -> TraceStreamStats {
         self.measures.finish();
         self.structure.finish();
         self
     }
 
-    fn compare(&self, other: &Watched) -> Vec<Fidelity> {
+    fn compare(&self, other: &TraceStreamStats) -> Vec<FidelityCheck> {
         let mut lines = self.measures.compare(&other.measures);
         lines.extend(self.structure.compare(&other.structure));
         lines.extend(self.intervals.compare(&other.intervals));
@@ -341,16 +360,16 @@ impl Watched {
 }
 
 /// First and last instant of a recording of requests.
-fn ends(requests: &dyn Requests, length: Nanos) -> (String, String) {
+fn ends(requests: &dyn TraceSource, length: Nanos) -> (String, String) {
     let Some(from_unix_ns) = requests.origin_unix_ns() else {
         return ends_without_date(requests, length);
     };
     let to_unix_ns = from_unix_ns.saturating_add(length.0);
-    let span = Window {
+    let span = RecordingWindow {
         from_unix_ns,
         to_unix_ns,
     };
-    let (times, _) = Times::new(&requests.about().name, "UTC", span);
+    let (times, _) = RecordingTimes::new(&requests.about().name, "UTC", span);
     (times.civil(from_unix_ns), times.civil(to_unix_ns))
 }
 
@@ -361,10 +380,10 @@ fn ends(requests: &dyn Requests, length: Nanos) -> (String, String) {
 /// asked for.
 pub fn verify_requests(
     path: &Path,
-    part: &Part,
-    load: &Submitted<'_>,
-) -> Result<Verification, TraceError> {
-    let Recording::Requests(first) = open(path)? else {
+    part: &RecordingSelection,
+    load: &FidelityLoad<'_>,
+) -> Result<FidelityReport, TraceError> {
+    let OpenRecording::Requests(first) = open(path)? else {
         return Err(TraceError::NoRecording {
             path: path.display().to_string(),
         });
@@ -372,22 +391,22 @@ pub fn verify_requests(
     let (found, mut again) = surveyed(path, first, part)?;
     let place = device_of(&found, again.about(), part.disk.as_deref())?;
     let device = &found.devices[place];
-    let recorded = Recorded::read(&mut again, place, device, found.clockwork())?;
+    let recorded = TraceReferenceStats::read(&mut again, place, device, found.clockwork())?;
     let plays = SEEDS.map(|seed| {
         let lengths = (load.length(), found.clockwork());
-        let mut watched = Watched::new(device, Nanos(0), lengths);
+        let mut watched = TraceStreamStats::new(device, Nanos(0), lengths);
         load.requests(seed)
             .for_each(|request| watched.add(&request));
         // What is in flight hangs on no seed.
         watched.flights = load.flights(recorded.took.as_ref());
         watched
     });
-    let Recorded {
+    let TraceReferenceStats {
         whole,
         halves: [early, late],
         took,
     } = recorded;
-    let [one, two] = plays.map(Watched::finished);
+    let [one, two] = plays.map(TraceStreamStats::finished);
     let lines = beside(
         whole.compare(&one),
         &one.compare(&two),
@@ -395,11 +414,11 @@ pub fn verify_requests(
     );
     let untold = untold::of_requests(&lines, &whole, took.as_ref());
     let (lines, lost) = match load {
-        Submitted::Model(model) => parametric::set_aside(model, lines),
-        Submitted::Steady(_) => (lines, Vec::new()),
+        FidelityLoad::Model(model) => parametric::set_aside(model, lines),
+        FidelityLoad::Steady(_) => (lines, Vec::new()),
     };
     let (from, to) = ends(&again, found.length);
-    Ok(Verification {
+    Ok(FidelityReport {
         recording: again.about().name.clone(),
         disk: device.name.clone(),
         from,
@@ -411,34 +430,35 @@ pub fn verify_requests(
 }
 
 /// What is measured of the requests of one device of a recording.
-struct Recorded {
-    whole: Watched,
-    halves: [Watched; 2],
+struct TraceReferenceStats {
+    whole: TraceStreamStats,
+    halves: [TraceStreamStats; 2],
     /// `None` where ends are not told.
-    took: Option<Took>,
+    took: Option<TraceLatencies>,
 }
 
-impl Recorded {
+impl TraceReferenceStats {
     fn read(
-        requests: &mut dyn Requests,
+        requests: &mut dyn TraceSource,
         place: usize,
-        device: &Device,
-        clockwork: Clockwork,
-    ) -> Result<Recorded, TraceError> {
+        device: &TraceDevice,
+        clockwork: TraceTimeBase,
+    ) -> Result<TraceReferenceStats, TraceError> {
         let length = clockwork.length;
         let half = Nanos(length.0 / 2);
-        let mut whole = Watched::new(device, Nanos(0), (length, clockwork));
-        let of_half = Clockwork {
+        let mut whole = TraceStreamStats::new(device, Nanos(0), (length, clockwork));
+        let of_half = TraceTimeBase {
             length: half,
             ..clockwork
         };
-        let mut halves = [Nanos(0), half].map(|from| Watched::new(device, from, (half, of_half)));
+        let mut halves =
+            [Nanos(0), half].map(|from| TraceStreamStats::new(device, from, (half, of_half)));
         // Of starts that are told by the tick nobody knows what was in flight together.
         let ends = device.took.filter(|_| !clockwork.is_coarse());
-        let mut took = ends.map(|_| Took::default());
-        let mut flights: [InFlight; 3] = Default::default();
+        let mut took = ends.map(|_| TraceLatencies::default());
+        let mut flights: [InFlightTracker; 3] = Default::default();
         let mut last = Nanos(0);
-        let mut watch = |traced: &Traced, end: Option<Nanos>| {
+        let mut watch = |traced: &TraceAccess, end: Option<Nanos>| {
             let at = traced.at;
             let is_late = usize::from(at >= half);
             whole.add(traced);
@@ -451,13 +471,13 @@ impl Recorded {
             }
         };
         // As they are played.
-        let mut spread = Spread::new(clockwork);
+        let mut spread = TraceTickSpreader::new(clockwork);
         each(requests, |request| {
             if usize::from(request.target) != place {
                 return;
             }
             last = last.max(request.at);
-            let traced = Traced {
+            let traced = TraceAccess {
                 at: last,
                 ..request.traced()
             };
@@ -467,17 +487,17 @@ impl Recorded {
         let [of_whole, of_early, of_late] = flights;
         if let Some(took) = &took {
             let length = took.length().unwrap_or(length);
-            whole.flights = Some(Flights::of(of_whole, length));
+            whole.flights = Some(InFlightShares::of(of_whole, length));
             let [early, late] = &mut halves;
             // Where not all are looked at the halves are not, either.
             if !took.is_full() {
-                early.flights = Some(Flights::of(of_early, half));
-                late.flights = Some(Flights::of(of_late, half));
+                early.flights = Some(InFlightShares::of(of_early, half));
+                late.flights = Some(InFlightShares::of(of_late, half));
             }
         }
-        Ok(Recorded {
+        Ok(TraceReferenceStats {
             whole: whole.finished(),
-            halves: halves.map(Watched::finished),
+            halves: halves.map(TraceStreamStats::finished),
             took,
         })
     }

@@ -5,14 +5,17 @@
 //! as any other. Everything else is measured by the same gates, and what misses its gate is *lost*:
 //! it stands in the model with what it is off by, and is not asked for again.
 
-use plimsoll_core::model::{Checked, Fidelity, Lost, Model, Packed, Parametric};
-use plimsoll_core::op::Traced;
+use plimsoll_core::model::{
+    FidelityCheck, FidelityReportRow, PackedRequests, ParametricMetricLoss, ParametricModel,
+    WorkloadModel,
+};
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
-use super::{Watched, in_flight};
+use super::{TraceStreamStats, in_flight};
 use crate::error::TraceError;
-use crate::fit::Fitted;
-use crate::recorded::{Clockwork, Device};
+use crate::fit::FitResult;
+use crate::recorded::{TraceDevice, TraceTimeBase};
 
 /// Most seeds that are tried: the first draw that passes every gate of what must be kept is taken, else
 /// the one that is nearest to the recording.
@@ -40,21 +43,26 @@ fn kept(metric: &str) -> Option<f64> {
     found.map(|(_, gate)| *gate)
 }
 
-fn gated(line: Fidelity) -> Fidelity {
+fn gated(line: FidelityCheck) -> FidelityCheck {
     match kept(&line.metric) {
-        Some(gate) => Fidelity { gate, ..line },
+        Some(gate) => FidelityCheck { gate, ..line },
         None => line,
     }
 }
 
-fn watched(requests: impl Iterator<Item = Traced>, device: &Device, length: Nanos) -> Watched {
-    let mut watched = Watched::new(device, Nanos(0), (length, Clockwork::fine(length)));
+fn watched(
+    requests: impl Iterator<Item = TraceAccess>,
+    device: &TraceDevice,
+    length: Nanos,
+) -> TraceStreamStats {
+    let mut watched =
+        TraceStreamStats::new(device, Nanos(0), (length, TraceTimeBase::fine(length)));
     requests.for_each(|request| watched.add(&request));
     watched.finished()
 }
 
 /// How far a draw is from the recording in what must be kept: gates, added up.
-fn far(lines: &[Fidelity]) -> f64 {
+fn far(lines: &[FidelityCheck]) -> f64 {
     let lines = lines.iter().filter(|line| kept(&line.metric).is_some());
     let gates = lines.map(|line| (line.error / line.gate).abs());
     gates
@@ -67,7 +75,7 @@ fn far(lines: &[Fidelity]) -> f64 {
 ///
 /// # Errors
 /// When it is not of requests, or of too many, or the play would have too many.
-pub fn parametric(fitted: &mut Fitted, length: Option<Nanos>) -> Result<(), TraceError> {
+pub fn parametric(fitted: &mut FitResult, length: Option<Nanos>) -> Result<(), TraceError> {
     let model = &fitted.model;
     let refused = |reason: String| TraceError::Parametric {
         recording: model.source.recording.clone(),
@@ -77,7 +85,7 @@ pub fn parametric(fitted: &mut Fitted, length: Option<Nanos>) -> Result<(), Trac
         return Err(refused("it is of counters".into()));
     };
     let found = best(packed).map_err(refused)?;
-    let Found {
+    let ParametricFitResult {
         mut parametric,
         lines,
     } = found;
@@ -85,7 +93,7 @@ pub fn parametric(fitted: &mut Fitted, length: Option<Nanos>) -> Result<(), Trac
     // compared when it was fitted, and is not here.
     let is_of_time =
         |metric: &str| metric.starts_with("dispersion of") || metric.starts_with("times between");
-    let is_told = |line: &Fidelity| {
+    let is_told = |line: &FidelityCheck| {
         let mut told = model.fidelity.iter();
         !is_of_time(&line.metric) || told.any(|other| other.metric == line.metric)
     };
@@ -93,11 +101,11 @@ pub fn parametric(fitted: &mut Fitted, length: Option<Nanos>) -> Result<(), Trac
         .into_iter()
         .filter(is_told)
         .partition(|line| kept(&line.metric).is_some());
-    let (passed, missed): (Vec<_>, Vec<_>) = other.into_iter().partition(Fidelity::passed);
+    let (passed, missed): (Vec<_>, Vec<_>) = other.into_iter().partition(FidelityCheck::passed);
     parametric.lost = missed.iter().map(lost).collect();
     parametric
         .lost
-        .extend(in_flight::METRICS.map(|metric| Lost {
+        .extend(in_flight::METRICS.map(|metric| ParametricMetricLoss {
             metric: metric.into(),
             off: "not looked at: what is in flight together is drawn".into(),
         }));
@@ -110,52 +118,52 @@ pub fn parametric(fitted: &mut Fitted, length: Option<Nanos>) -> Result<(), Trac
     Ok(())
 }
 
-struct Found {
-    parametric: Parametric,
-    lines: Vec<Fidelity>,
+struct ParametricFitResult {
+    parametric: ParametricModel,
+    lines: Vec<FidelityCheck>,
 }
 
 /// The draw that is nearest to these requests.
-fn best(packed: &Packed) -> Result<Found, String> {
-    let requests: Vec<Traced> = packed.unpack().collect();
+fn best(packed: &PackedRequests) -> Result<ParametricFitResult, String> {
+    let requests: Vec<TraceAccess> = packed.unpack().collect();
     let length = packed.length();
     let bytes = requests.iter().map(|request| u64::from(request.bytes));
-    let device = Device {
+    let device = TraceDevice {
         name: String::new(),
         requests: packed.requests(),
         reads: 0,
         took: None,
         bytes: bytes.fold(0, u64::saturating_add),
     };
-    let distributions = Parametric::of(&requests, length, 1)?;
+    let distributions = ParametricModel::of(&requests, length, 1)?;
     let recorded = watched(requests.into_iter(), &device, length);
-    let mut best: Option<(f64, Found)> = None;
+    let mut best: Option<(f64, ParametricFitResult)> = None;
     for seed in 1..=SEEDS {
         let mut parametric = distributions.clone();
         parametric.seed = seed;
         let drawn = watched(parametric.pack()?.unpack(), &device, length);
-        let lines: Vec<Fidelity> = recorded.compare(&drawn).into_iter().map(gated).collect();
+        let lines: Vec<FidelityCheck> = recorded.compare(&drawn).into_iter().map(gated).collect();
         let passed = lines
             .iter()
             .all(|line| kept(&line.metric).is_none() || line.passed());
         if passed {
-            return Ok(Found { parametric, lines });
+            return Ok(ParametricFitResult { parametric, lines });
         }
         let far = far(&lines);
         if best.as_ref().is_none_or(|(least, _)| far < *least) {
-            best = Some((far, Found { parametric, lines }));
+            best = Some((far, ParametricFitResult { parametric, lines }));
         }
     }
     best.map(|(_, found)| found)
         .ok_or_else(|| "nothing was drawn".into())
 }
 
-fn lost(line: &Fidelity) -> Lost {
+fn lost(line: &FidelityCheck) -> ParametricMetricLoss {
     let off = match line.error.is_finite() {
         true => format!("{:+.1} %", line.error * 100.0),
         false => "recorded was 0".into(),
     };
-    Lost {
+    ParametricMetricLoss {
         metric: line.metric.clone(),
         off,
     }
@@ -163,7 +171,10 @@ fn lost(line: &Fidelity) -> Lost {
 
 /// Sets aside what a model of distributions has lost, with a sentence for each, and gives the rest the
 /// gates of such a model.
-pub(super) fn set_aside(model: &Model, lines: Vec<Checked>) -> (Vec<Checked>, Vec<String>) {
+pub(super) fn set_aside(
+    model: &WorkloadModel,
+    lines: Vec<FidelityReportRow>,
+) -> (Vec<FidelityReportRow>, Vec<String>) {
     let Some(parametric) = &model.parametric else {
         return (lines, Vec::new());
     };
@@ -172,7 +183,7 @@ pub(super) fn set_aside(model: &Model, lines: Vec<Checked>) -> (Vec<Checked>, Ve
     let mut rest = Vec::new();
     for checked in lines {
         let Some(lost) = of(&checked.line.metric) else {
-            rest.push(Checked {
+            rest.push(FidelityReportRow {
                 line: gated(checked.line),
                 ..checked
             });

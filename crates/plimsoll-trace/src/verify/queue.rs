@@ -5,13 +5,13 @@
 //! A load does not say how long its operations take. So that it alone is judged, each of them takes
 //! as long as those of the same interval did.
 
-use plimsoll_core::model::{Cell, Fidelity};
+use plimsoll_core::model::{FidelityCheck, ModelInterval};
 use plimsoll_core::num::ratio;
 
 use crate::binned::sorted;
-use crate::cells::{Cells, Walk};
+use crate::cells::{IntervalCursor, IntervalGrid};
 use crate::recorded::distance;
-use crate::series::{DiskMetric, DiskSeries, Interval, Verdict};
+use crate::series::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict};
 
 /// As widely as dispersion: counters of time are the coarsest there are.
 const GATE: f64 = 0.1;
@@ -20,11 +20,11 @@ const APART: &str = "requests in flight by interval, earth mover's distance in m
 
 /// Seconds that the operations of each interval took together.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Queue(Vec<f64>);
+pub(super) struct QueueTimeSeries(Vec<f64>);
 
-impl Queue {
+impl QueueTimeSeries {
     /// `None` where it was not counted, or seen at instants only.
-    pub(super) fn of(series: &DiskSeries, found: &Cells) -> Option<Queue> {
+    pub(super) fn of(series: &DiskSeries, found: &IntervalGrid) -> Option<QueueTimeSeries> {
         let has = |metrics: &&[DiskMetric]| metrics.iter().all(|m| series.column(*m).is_some());
         let ways: [&[DiskMetric]; 3] = [
             &[DiskMetric::QueueTime],
@@ -32,17 +32,17 @@ impl Queue {
             &[DiskMetric::TotalTime],
         ];
         let columns = ways.iter().find(|way| has(way))?.iter();
-        let mut walks: Vec<Walk<'_>> = columns
-            .filter_map(|metric| series.column(*metric).map(Walk::of))
+        let mut walks: Vec<IntervalCursor<'_>> = columns
+            .filter_map(|metric| series.column(*metric).map(IntervalCursor::of))
             .collect();
         let cells = found.starts_unix_ns.iter().zip(&found.cells);
         let seconds: Vec<f64> = cells
             .map(|(start, cell)| {
-                let interval = Interval {
+                let interval = CounterInterval {
                     from_unix_ns: *start,
                     to_unix_ns: start + cell.length.0,
                     difference: 0.0,
-                    verdict: Verdict::Kept,
+                    verdict: IntervalVerdict::Kept,
                 };
                 // What is unknown counts as nothing, for the load as well.
                 let rises = walks.iter_mut().filter_map(|walk| walk.rise(&interval));
@@ -50,7 +50,7 @@ impl Queue {
             })
             .collect();
         // A kernel that does not account for times writes nothing but 0.
-        (seconds.iter().sum::<f64>() > 0.0).then_some(Queue(seconds))
+        (seconds.iter().sum::<f64>() > 0.0).then_some(QueueTimeSeries(seconds))
     }
 
     /// Those of some of the intervals.
@@ -60,13 +60,17 @@ impl Queue {
 
     /// How far a load is from the recording, gate by gate. Of one that is counted in other intervals
     /// only the mean is known.
-    pub(super) fn compare(&self, recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+    pub(super) fn compare(
+        &self,
+        recorded: &[ModelInterval],
+        submitted: &[ModelInterval],
+    ) -> Vec<FidelityCheck> {
         let took = self.part(0, recorded.len());
         let mean_s = ratio(took.iter().sum(), recorded.iter().map(ops).sum());
         if recorded.len() != submitted.len() {
-            let rate = |cells: &[Cell]| ratio(cells.iter().map(ops).sum(), seconds(cells));
+            let rate = |cells: &[ModelInterval]| ratio(cells.iter().map(ops).sum(), seconds(cells));
             let (recorded, submitted) = (rate(recorded), rate(submitted));
-            let line = Fidelity::relative(MEAN, recorded * mean_s, submitted * mean_s, GATE);
+            let line = FidelityCheck::relative(MEAN, recorded * mean_s, submitted * mean_s, GATE);
             return vec![line];
         }
         let all = took.iter().zip(recorded).zip(submitted);
@@ -83,7 +87,7 @@ impl Queue {
     }
 
     /// The first half of the recording against the second.
-    pub(super) fn halves(&self, recorded: &[Cell]) -> Vec<Fidelity> {
+    pub(super) fn halves(&self, recorded: &[ModelInterval]) -> Vec<FidelityCheck> {
         let middle = recorded.len() / 2;
         // As many on either side.
         let (early, late) = (&recorded[..middle], &recorded[middle..2 * middle]);
@@ -94,18 +98,21 @@ impl Queue {
     }
 }
 
-fn ops(cell: &Cell) -> f64 {
+fn ops(cell: &ModelInterval) -> f64 {
     (cell.read.ops + cell.write.ops) as f64
 }
 
-fn seconds(cells: &[Cell]) -> f64 {
+fn seconds(cells: &[ModelInterval]) -> f64 {
     cells.iter().map(|cell| cell.length.as_secs_f64()).sum()
 }
 
 /// Two rows of intervals as long as each other, each with the seconds of its operations.
-fn lines(recorded: (&[f64], &[Cell]), submitted: (&[f64], &[Cell])) -> Vec<Fidelity> {
-    let mean = |(took, cells): (&[f64], &[Cell])| ratio(took.iter().sum(), seconds(cells));
-    let by_interval = |(took, cells): (&[f64], &[Cell])| {
+fn lines(
+    recorded: (&[f64], &[ModelInterval]),
+    submitted: (&[f64], &[ModelInterval]),
+) -> Vec<FidelityCheck> {
+    let mean = |(took, cells): (&[f64], &[ModelInterval])| ratio(took.iter().sum(), seconds(cells));
+    let by_interval = |(took, cells): (&[f64], &[ModelInterval])| {
         let each = took.iter().zip(cells);
         let each: Vec<f64> = each
             .map(|(s, cell)| s / cell.length.as_secs_f64())
@@ -116,7 +123,7 @@ fn lines(recorded: (&[f64], &[Cell]), submitted: (&[f64], &[Cell])) -> Vec<Fidel
     let apart: f64 = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).sum();
     let in_flight: f64 = a.iter().sum();
     vec![
-        Fidelity::relative(MEAN, mean(recorded), mean(submitted), GATE),
+        FidelityCheck::relative(MEAN, mean(recorded), mean(submitted), GATE),
         distance(APART, ratio(apart, in_flight), GATE),
     ]
 }
@@ -124,30 +131,30 @@ fn lines(recorded: (&[f64], &[Cell]), submitted: (&[f64], &[Cell])) -> Vec<Fidel
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::model::Load;
+    use plimsoll_core::model::DirectionLoad;
     use plimsoll_core::units::Nanos;
 
-    fn cells(ops: impl Iterator<Item = u64>) -> Vec<Cell> {
-        let cell = |ops| Cell {
+    fn cells(ops: impl Iterator<Item = u64>) -> Vec<ModelInterval> {
+        let cell = |ops| ModelInterval {
             length: Nanos::SECOND,
-            read: Load {
+            read: DirectionLoad {
                 ops,
                 bytes: ops * 512,
             },
-            write: Load::default(),
+            write: DirectionLoad::default(),
         };
         ops.map(cell).collect()
     }
 
-    fn passed(lines: &[Fidelity]) -> Vec<bool> {
-        lines.iter().map(Fidelity::passed).collect()
+    fn passed(lines: &[FidelityCheck]) -> Vec<bool> {
+        lines.iter().map(FidelityCheck::passed).collect()
     }
 
     #[test]
     fn a_load_that_is_shifted_to_slow_intervals_is_seen() {
         // 100 operations a second, of 10 ms; every other second of 40 ms.
         let recorded = cells((0..40).map(|_| 100));
-        let queue = Queue(
+        let queue = QueueTimeSeries(
             (0..40)
                 .map(|i| if i % 2 == 0 { 1.0 } else { 4.0 })
                 .collect(),

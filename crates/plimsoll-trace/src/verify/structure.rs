@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_core::model::{Fidelity, ZONE_BYTES};
+use plimsoll_core::model::{FidelityCheck, ZONE_BYTES};
 use plimsoll_core::num::{ratio, to_usize};
-use plimsoll_core::op::Kind;
-use plimsoll_core::op::Traced;
-use plimsoll_core::table::Table;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::op::TraceAccess;
+use plimsoll_core::table::IntHashMap;
 use plimsoll_core::units::Nanos;
 
 use crate::recorded::distance;
@@ -32,44 +32,44 @@ const JUMP_GATE: f64 = 0.05;
 const SLOPE_GATE: f64 = 0.03;
 
 /// A stream of requests that begin where one before them ended.
-struct Stream {
-    kind: Kind,
+struct SequentialRun {
+    kind: OpKind,
     end: u64,
     at: Nanos,
     requests: usize,
 }
 
 /// What is kept of a stream of requests.
-pub(super) struct Structure {
+pub(super) struct AccessStructure {
     length: Nanos,
     /// Those that may go on, the one that went on last behind.
-    streams: VecDeque<Stream>,
+    streams: VecDeque<SequentialRun>,
     /// Runs by their number of requests.
     runs: Vec<u64>,
     /// Requests by the distance from the end of the one before.
     jumps: Vec<u64>,
     last_end: Option<u64>,
     /// Requests by zone and column of time.
-    plot: Table<u64>,
+    plot: IntHashMap<u64>,
     requests: u64,
     zones: u64,
 }
 
-impl Structure {
-    pub(super) fn new(length: Nanos) -> Structure {
-        Structure {
+impl AccessStructure {
+    pub(super) fn new(length: Nanos) -> AccessStructure {
+        AccessStructure {
             length,
             streams: VecDeque::with_capacity(STREAMS + 1),
             runs: vec![0; RUN_MAX + 1],
             jumps: vec![0; JUMPS],
             last_end: None,
-            plot: Table::default(),
+            plot: IntHashMap::default(),
             requests: 0,
             zones: 0,
         }
     }
 
-    pub(super) fn add(&mut self, request: &Traced) {
+    pub(super) fn add(&mut self, request: &TraceAccess) {
         if request.bytes == 0 {
             return;
         }
@@ -87,8 +87,8 @@ impl Structure {
         self.zones = self.zones.max(zone + 1);
     }
 
-    fn follow(&mut self, request: &Traced, end: u64) {
-        let goes_on = |stream: &Stream| {
+    fn follow(&mut self, request: &TraceAccess, end: u64) {
+        let goes_on = |stream: &SequentialRun| {
             stream.end == request.offset
                 && stream.kind == request.kind
                 && request.at.since(stream.at) < REST
@@ -98,7 +98,7 @@ impl Structure {
             Some(stream) => stream.requests + 1,
             None => 1,
         };
-        self.streams.push_back(Stream {
+        self.streams.push_back(SequentialRun {
             kind: request.kind,
             end,
             at: request.at,
@@ -118,7 +118,7 @@ impl Structure {
     }
 
     /// How far `other` is from this, gate by gate.
-    pub(super) fn compare(&self, other: &Structure) -> Vec<Fidelity> {
+    pub(super) fn compare(&self, other: &AccessStructure) -> Vec<FidelityCheck> {
         let mut lines = vec![
             distance(
                 "requests in a run (KS distance)",
@@ -135,7 +135,7 @@ impl Structure {
         let levels = self.levels().min(other.levels());
         if levels >= LEVELS_MIN {
             let (recorded, submitted) = (self.slope(levels), other.slope(levels));
-            lines.push(Fidelity {
+            lines.push(FidelityCheck {
                 metric: "entropy over place and time, bits per level".into(),
                 recorded,
                 submitted,
@@ -213,12 +213,12 @@ fn gap(a: &[u64], b: &[u64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn structure(requests: impl Iterator<Item = (u64, u64)>) -> Structure {
-        let mut structure = Structure::new(Nanos(1_000_000_000_000));
+    fn structure(requests: impl Iterator<Item = (u64, u64)>) -> AccessStructure {
+        let mut structure = AccessStructure::new(Nanos(1_000_000_000_000));
         for (at_ms, offset) in requests {
-            structure.add(&Traced {
+            structure.add(&TraceAccess {
                 at: Nanos(at_ms * 1_000_000),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset,
                 bytes: 4_096,
             });
@@ -237,7 +237,7 @@ mod tests {
         let lines = streams.compare(&single);
         assert!(!lines[0].passed() && !lines[1].passed(), "{lines:?}");
         let same = streams.compare(&streams);
-        assert!(same.iter().all(Fidelity::passed), "{same:?}");
+        assert!(same.iter().all(FidelityCheck::passed), "{same:?}");
         // A stream that rests for a second has ended.
         let resting = structure((0..10).map(|i| (i * 2_000, i * 4_096)));
         assert_eq!(resting.runs[1], 10);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is submitted by a model, or by jobs of constant rates, counted interval by interval.
 
-use plimsoll_core::model::{Cell, Load, Model, Packed, Space};
+use plimsoll_core::model::{
+    DirectionLoad, ModelInterval, PackedRequests, ReplayAddressSpace, WorkloadModel,
+};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
-use plimsoll_core::op::Request;
-use plimsoll_core::op::Traced;
+use plimsoll_core::op::OpRequest;
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
-use super::in_flight::{self, Flights, Took};
+use super::in_flight::{self, InFlightShares, TraceLatencies};
 use crate::bursts::median_length_s;
 
 /// Most operations of a model that are played; of a longer one the first part counts.
@@ -22,7 +24,7 @@ const NORMAL_MIN: f64 = 1_000.0;
 
 /// Operations and bytes per second of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Rate {
+pub struct ConstantRate {
     /// Operations per second.
     pub ops_per_s: f64,
     /// Bytes per second.
@@ -31,46 +33,46 @@ pub struct Rate {
 
 /// A load whose rates never change.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Steady {
+pub struct ConstantRateLoad {
     /// What it reads.
-    pub read: Rate,
+    pub read: ConstantRate,
     /// What it writes.
-    pub write: Rate,
+    pub write: ConstantRate,
     /// Whether operations come as a Poisson process; else equally spaced.
     pub poisson: bool,
 }
 
 /// A load that is held against a recording.
 #[derive(Debug, Clone, Copy)]
-pub enum Submitted<'a> {
+pub enum FidelityLoad<'a> {
     /// What a model submits over its whole length.
-    Model(&'a Model),
+    Model(&'a WorkloadModel),
     /// What jobs of constant rates submit together, for as long as the recording takes.
-    Steady(&'a [Steady]),
+    Steady(&'a [ConstantRateLoad]),
 }
 
 /// A play, counted.
-pub(super) struct Counts {
+pub(super) struct FidelityLoadCounts {
     /// What was submitted, interval by interval.
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<ModelInterval>,
     /// How many intervals of the recording belong to it.
     pub(super) recorded: usize,
 }
 
-impl Submitted<'_> {
+impl FidelityLoad<'_> {
     /// How long it lasts; as long as asked for where its rates never change.
     pub(super) fn length(&self) -> Nanos {
         match self {
-            Submitted::Model(model) => model.length(),
-            Submitted::Steady(_) => Nanos(u64::MAX),
+            FidelityLoad::Model(model) => model.length(),
+            FidelityLoad::Steady(_) => Nanos(u64::MAX),
         }
     }
 
     /// The intervals it is counted in: those of the recording when it lasts as long, else as many
     /// of the recording's usual length as it lasts.
-    pub(super) fn layout(&self, recorded: &[Cell]) -> Vec<Nanos> {
+    pub(super) fn layout(&self, recorded: &[ModelInterval]) -> Vec<Nanos> {
         let lengths: Vec<Nanos> = recorded.iter().map(|cell| cell.length).collect();
-        let Submitted::Model(model) = self else {
+        let FidelityLoad::Model(model) = self else {
             return lengths;
         };
         let total: f64 = lengths.iter().map(|length| length.as_secs_f64()).sum();
@@ -85,10 +87,10 @@ impl Submitted<'_> {
     }
 
     /// Counts one play in these intervals.
-    pub(super) fn count(&self, layout: &[Nanos], seed: Seed) -> Counts {
+    pub(super) fn count(&self, layout: &[Nanos], seed: Seed) -> FidelityLoadCounts {
         match self {
-            Submitted::Model(model) => of_model(model, layout, seed),
-            Submitted::Steady(jobs) => Counts {
+            FidelityLoad::Model(model) => of_model(model, layout, seed),
+            FidelityLoad::Steady(jobs) => FidelityLoadCounts {
                 cells: of_jobs(jobs, layout, seed),
                 recorded: usize::MAX,
             },
@@ -96,36 +98,36 @@ impl Submitted<'_> {
     }
 
     /// What of it is in flight where requests take such times.
-    pub(super) fn flights(&self, took: Option<&Took>) -> Option<Flights> {
+    pub(super) fn flights(&self, took: Option<&TraceLatencies>) -> Option<InFlightShares> {
         match self {
-            Submitted::Model(model) => {
+            FidelityLoad::Model(model) => {
                 let packed = model.requests.as_ref()?;
                 let threads = model.facts.threads.map(|known| known.value);
                 Some(in_flight::of_packed(packed, threads, took?))
             }
-            Submitted::Steady(_) => None,
+            FidelityLoad::Steady(_) => None,
         }
     }
 
     /// The requests of a play; a load of constant rates says nothing of single requests.
-    pub(super) fn requests(&self, seed: Seed) -> Box<dyn Iterator<Item = Traced> + '_> {
+    pub(super) fn requests(&self, seed: Seed) -> Box<dyn Iterator<Item = TraceAccess> + '_> {
         match self {
-            Submitted::Model(model) => match another(model, seed) {
+            FidelityLoad::Model(model) => match another(model, seed) {
                 Some(drawn) => Box::new(drawn.unpack()),
-                None => Box::new(played(model, seed).map(|request| Traced {
+                None => Box::new(played(model, seed).map(|request| TraceAccess {
                     at: request.intended_at,
                     kind: request.kind,
                     offset: request.offset,
                     bytes: request.len,
                 })),
             },
-            Submitted::Steady(_) => Box::new(std::iter::empty()),
+            FidelityLoad::Steady(_) => Box::new(std::iter::empty()),
         }
     }
 }
 
 /// Another draw of a model of distributions than the one it plays, for the second seed.
-fn another(model: &Model, seed: Seed) -> Option<Packed> {
+fn another(model: &WorkloadModel, seed: Seed) -> Option<PackedRequests> {
     let mut parametric = *model
         .parametric
         .clone()
@@ -135,25 +137,30 @@ fn another(model: &Model, seed: Seed) -> Option<Packed> {
 }
 
 /// The requests of a model, recorded ones exactly where they went.
-fn played(model: &Model, seed: Seed) -> impl Iterator<Item = Request> + use<> {
+fn played(model: &WorkloadModel, seed: Seed) -> impl Iterator<Item = OpRequest> + use<> {
     let align = if model.requests.is_some() {
         1
     } else {
         ALIGN_BYTES
     };
-    model.play(&model.whole(1.0), &Space::AsRecorded, align, seed)
+    model.play(
+        &model.whole(1.0),
+        &ReplayAddressSpace::AsRecorded,
+        align,
+        seed,
+    )
 }
 
-fn empty(length: Nanos) -> Cell {
-    Cell {
+fn empty(length: Nanos) -> ModelInterval {
+    ModelInterval {
         length,
-        read: Load::default(),
-        write: Load::default(),
+        read: DirectionLoad::default(),
+        write: DirectionLoad::default(),
     }
 }
 
-fn of_model(model: &Model, layout: &[Nanos], seed: Seed) -> Counts {
-    let mut cells: Vec<Cell> = layout.iter().map(|length| empty(*length)).collect();
+fn of_model(model: &WorkloadModel, layout: &[Nanos], seed: Seed) -> FidelityLoadCounts {
+    let mut cells: Vec<ModelInterval> = layout.iter().map(|length| empty(*length)).collect();
     let (mut at, mut end) = (0, layout.first().copied().unwrap_or_default());
     let mut ops = 0;
     // Requests come in order, so the intervals are walked once. One at the very end of an interval
@@ -171,24 +178,24 @@ fn of_model(model: &Model, layout: &[Nanos], seed: Seed) -> Counts {
         if ops > OPS_MAX {
             cells.truncate(at);
             let recorded = at;
-            return Counts { cells, recorded };
+            return FidelityLoadCounts { cells, recorded };
         }
         if let Some(cell) = cells.get_mut(at) {
             cell.count(&request);
         }
     }
-    Counts {
+    FidelityLoadCounts {
         cells,
         recorded: usize::MAX,
     }
 }
 
-fn of_jobs(jobs: &[Steady], layout: &[Nanos], seed: Seed) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = layout.iter().map(|length| empty(*length)).collect();
+fn of_jobs(jobs: &[ConstantRateLoad], layout: &[Nanos], seed: Seed) -> Vec<ModelInterval> {
+    let mut cells: Vec<ModelInterval> = layout.iter().map(|length| empty(*length)).collect();
     for (job, number) in jobs.iter().zip(0..) {
         let mut rng = Rng::new(seed.derive("steady", number));
-        let mut reads = Stream::new(job.read, job.poisson);
-        let mut writes = Stream::new(job.write, job.poisson);
+        let mut reads = ConstantRateStream::new(job.read, job.poisson);
+        let mut writes = ConstantRateStream::new(job.write, job.poisson);
         for cell in &mut cells {
             let seconds = cell.length.as_secs_f64();
             add(&mut cell.read, reads.during(seconds, &mut rng));
@@ -198,22 +205,22 @@ fn of_jobs(jobs: &[Steady], layout: &[Nanos], seed: Seed) -> Vec<Cell> {
     cells
 }
 
-fn add(sum: &mut Load, load: Load) {
+fn add(sum: &mut DirectionLoad, load: DirectionLoad) {
     sum.ops += load.ops;
     sum.bytes += load.bytes;
 }
 
 /// Whole operations of a constant rate; what is left over at the end of an interval is carried on.
-struct Stream {
-    rate: Rate,
+struct ConstantRateStream {
+    rate: ConstantRate,
     poisson: bool,
     owed_ops: f64,
     owed_bytes: f64,
 }
 
-impl Stream {
-    fn new(rate: Rate, poisson: bool) -> Stream {
-        Stream {
+impl ConstantRateStream {
+    fn new(rate: ConstantRate, poisson: bool) -> ConstantRateStream {
+        ConstantRateStream {
             rate,
             poisson,
             owed_ops: 0.0,
@@ -221,7 +228,7 @@ impl Stream {
         }
     }
 
-    fn during(&mut self, seconds: f64, rng: &mut Rng) -> Load {
+    fn during(&mut self, seconds: f64, rng: &mut Rng) -> DirectionLoad {
         let expected = self.rate.ops_per_s * seconds;
         let ops = if self.poisson {
             poisson(expected, rng)
@@ -234,7 +241,7 @@ impl Stream {
         self.owed_bytes += ops as f64 * ratio(self.rate.bytes_per_s, self.rate.ops_per_s);
         let bytes = round_u64(self.owed_bytes.floor());
         self.owed_bytes -= bytes as f64;
-        Load { ops, bytes }
+        DirectionLoad { ops, bytes }
     }
 }
 
@@ -260,21 +267,24 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_counted_out_and_a_poisson_process_varies() {
-        let job = |poisson| Steady {
-            read: Rate {
+        let job = |poisson| ConstantRateLoad {
+            read: ConstantRate {
                 ops_per_s: 10.3,
                 bytes_per_s: 10.3 * 8_192.0,
             },
-            write: Rate::default(),
+            write: ConstantRate::default(),
             poisson,
         };
         let layout = vec![Nanos(15_000_000_000); 200];
         let counted = |poisson| of_jobs(&[job(poisson)], &layout, Seed(3));
-        let total = |cells: &[Cell]| cells.iter().map(|cell| cell.read.ops).sum::<u64>();
+        let total = |cells: &[ModelInterval]| cells.iter().map(|cell| cell.read.ops).sum::<u64>();
         let even = counted(false);
         assert_eq!(total(&even), 30_900);
         assert!(even.iter().all(|cell| (154..=155).contains(&cell.read.ops)));
-        assert!(even.iter().all(|cell| cell.write == Load::default()));
+        assert!(
+            even.iter()
+                .all(|cell| cell.write == DirectionLoad::default())
+        );
         let varied = counted(true);
         assert!((total(&varied) as f64 / 30_900.0 - 1.0).abs() < 0.03);
         let counts: Vec<f64> = varied.iter().map(|cell| cell.read.ops as f64).collect();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What cannot be held against a recording, and why.
 
-use plimsoll_core::model::{Checked, Fidelity, Phase};
+use plimsoll_core::model::{FidelityCheck, FidelityReportRow, ModelPhase};
 
-use super::in_flight::{REQUESTS_MAX, Took};
+use super::in_flight::{REQUESTS_MAX, TraceLatencies};
 use super::intervals::RATES_MIN;
-use super::{PHASE_MIN, Reference, Watched};
+use super::{FidelityReference, PHASE_MIN, TraceStreamStats};
 
 /// What only a trial on storage tells.
 const OF_TRIALS: [&str; 2] = [
@@ -19,12 +19,12 @@ fn in_trials(mut told: Vec<String>) -> Vec<String> {
 }
 
 /// Of counters.
-pub(super) fn of_counters(reference: &Reference) -> Vec<String> {
+pub(super) fn of_counters(reference: &FidelityReference) -> Vec<String> {
     let mut told = reference.not_played.clone();
     if reference.bursts.iter().all(|b| b.period_s.is_none()) {
         told.push("periods: none was found in the recording".into());
     }
-    let is_long = |phase: &Phase| {
+    let is_long = |phase: &ModelPhase| {
         let intervals = phase.stretches.iter().map(|s| s.intervals).sum::<u64>();
         intervals >= PHASE_MIN as u64
     };
@@ -58,9 +58,13 @@ pub(super) fn of_counters(reference: &Reference) -> Vec<String> {
 }
 
 /// Of requests, beside what was compared.
-pub(super) fn of_requests(lines: &[Checked], whole: &Watched, took: Option<&Took>) -> Vec<String> {
+pub(super) fn of_requests(
+    lines: &[FidelityReportRow],
+    whole: &TraceStreamStats,
+    took: Option<&TraceLatencies>,
+) -> Vec<String> {
     let has = |part: &str| {
-        let named = |line: &Fidelity| line.metric.contains(part);
+        let named = |line: &FidelityCheck| line.metric.contains(part);
         lines.iter().any(|checked| named(&checked.line))
     };
     let mut told = Vec::new();

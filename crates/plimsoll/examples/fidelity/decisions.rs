@@ -6,15 +6,15 @@
 //! model, and those that the other recordings alone let expect, as nothing may be judged by what it
 //! was chosen on.
 
-use plimsoll_core::model::{Extremes, Model};
+use plimsoll_core::model::{SensitivityBoundLimits, WorkloadModel};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::SimDevice;
+use plimsoll_engine::SimDeviceSpec;
 use plimsoll_trace::TraceError;
 
-use super::Row;
-use super::extremes::{Seen, expected, seen};
-use super::play::{Responses, Trace};
+use super::FidelityRow;
+use super::extremes::{DirectionExtremes, expected, seen};
+use super::play::{FidelityTrace, ResponseTimes};
 use super::reasons::{self, TAKEN};
 use super::requests::median;
 
@@ -47,9 +47,9 @@ const NEARLY: f64 = 25.0;
 /// Pairs that are no further apart than this factor are harder to tell, and counted by themselves, too.
 const NEAR: f64 = 3.0;
 
-type Figure = fn(&Responses) -> f64;
-const FIGURES: [(&str, Figure); 2] = [
-    ("mean", Responses::mean),
+type DecisionStatistic = fn(&ResponseTimes) -> f64;
+const FIGURES: [(&str, DecisionStatistic); 2] = [
+    ("mean", ResponseTimes::mean),
     ("p99", |responses| responses.quantile(0.99)),
 ];
 
@@ -68,10 +68,10 @@ struct Compared {
 }
 
 /// Plays a model with every seed; the mean of each figure, ns.
-fn figures(model: &Model, device: &SimDevice) -> [f64; FIGURES.len()] {
+fn figures(model: &WorkloadModel, device: &SimDeviceSpec) -> [f64; FIGURES.len()] {
     let mut sums = [0.0; FIGURES.len()];
     for seed in 1..=SEEDS {
-        let responses = Responses::of(model, 1.0, device, Seed(seed));
+        let responses = ResponseTimes::of(model, 1.0, device, Seed(seed));
         for (sum, (_, of)) in sums.iter_mut().zip(FIGURES) {
             *sum += of(&responses) / SEEDS as f64;
         }
@@ -83,13 +83,13 @@ fn figures(model: &Model, device: &SimDevice) -> [f64; FIGURES.len()] {
 struct Both {
     name: String,
     interval: Nanos,
-    recorded: Model,
-    model: Model,
-    seen: Vec<Seen>,
+    recorded: WorkloadModel,
+    model: WorkloadModel,
+    seen: Vec<DirectionExtremes>,
 }
 
 impl Both {
-    fn of(trace: &Trace) -> Result<Both, TraceError> {
+    fn of(trace: &FidelityTrace) -> Result<Both, TraceError> {
         let shorter = Nanos(trace.survey.length.0 / INTERVALS_MIN);
         let interval = INTERVAL.min(shorter);
         let recorded = trace.exactly()?;
@@ -103,15 +103,18 @@ impl Both {
     }
 
     /// The table, by figure; `elsewhere` is what the other recordings let expect.
-    fn compared(&self, elsewhere: Option<Extremes>) -> [Vec<Compared>; FIGURES.len()] {
+    fn compared(
+        &self,
+        elsewhere: Option<SensitivityBoundLimits>,
+    ) -> [Vec<Compared>; FIGURES.len()] {
         let corners = self.model.corners();
         let blind = elsewhere.map(|extremes| self.model.corners_at(extremes));
         let mut all = [const { Vec::new() }; FIGURES.len()];
         for name in DEVICES {
-            let device: SimDevice = name.parse().expect("it is written above");
+            let device: SimDeviceSpec = name.parse().expect("it is written above");
             let truth = figures(&self.recorded, &device);
             let plain = figures(&self.model, &device);
-            let of = |corners: &Vec<plimsoll_core::model::Corner>| -> Vec<_> {
+            let of = |corners: &Vec<plimsoll_core::model::SensitivityBound>| -> Vec<_> {
                 let each = corners.iter();
                 each.map(|corner| figures(&corner.model, &device)).collect()
             };
@@ -138,17 +141,17 @@ impl Both {
     }
 
     /// On how many devices the model's mean is near, with what is taken from the recording.
-    fn reasons(&self) -> Vec<Row> {
+    fn reasons(&self) -> Vec<FidelityRow> {
         let near = |taken| {
             let is_near = |name: &&&str| {
-                let device: SimDevice = name.parse().expect("it is written above");
-                let truth = Responses::of(&self.recorded, 1.0, &device, Seed(1)).mean();
+                let device: SimDeviceSpec = name.parse().expect("it is written above");
+                let truth = ResponseTimes::of(&self.recorded, 1.0, &device, Seed(1)).mean();
                 let mean = reasons::mean((&self.model, &self.recorded), taken, &device, Seed(1));
                 (mean / truth - 1.0).abs() <= NEARLY / 100.0
             };
             DEVICES.iter().filter(is_near).count()
         };
-        let row = |taken: reasons::Taken| Row {
+        let row = |taken: reasons::TraceAspects| FidelityRow {
             what: format!(
                 "{}: devices whose mean is within {NEARLY} % with {} from the recording, %",
                 self.name, taken.name
@@ -163,7 +166,7 @@ impl Both {
 
 /// How devices came out, and pairs of them.
 #[derive(Debug, Default)]
-struct Judged {
+struct DecisionCounts {
     /// Further apart than [`APART`] in the recording.
     apart: u64,
     /// Of those, ordered alike by the model.
@@ -188,9 +191,9 @@ struct Judged {
     widths_blind: Vec<f64>,
 }
 
-impl Judged {
-    fn of(table: &[Compared]) -> Judged {
-        let mut judged = Judged {
+impl DecisionCounts {
+    fn of(table: &[Compared]) -> DecisionCounts {
+        let mut judged = DecisionCounts {
             devices: table.len() as u64,
             held: table.iter().filter(|row| row.holds()).count() as u64,
             held_by_ends: table.iter().filter(|row| row.ends_hold()).count() as u64,
@@ -201,7 +204,7 @@ impl Judged {
                 .filter_map(|row| row.blind)
                 .map(|(low, high)| high / low)
                 .collect(),
-            ..Judged::default()
+            ..DecisionCounts::default()
         };
         for (number, a) in table.iter().enumerate() {
             for b in &table[number + 1..] {
@@ -229,31 +232,31 @@ impl Judged {
 }
 
 /// Prints the tables, and gives the rows that are kept: those of each recording, and of all together.
-pub(crate) fn rows(traces: &[Trace]) -> Result<Vec<Row>, TraceError> {
+pub(crate) fn rows(traces: &[FidelityTrace]) -> Result<Vec<FidelityRow>, TraceError> {
     let mut rows = Vec::new();
-    let mut all = FIGURES.map(|_| Judged::default());
+    let mut all = FIGURES.map(|_| DecisionCounts::default());
     let both: Vec<Both> = traces.iter().map(Both::of).collect::<Result<_, _>>()?;
     for one in &both {
         eprintln!("\n{}, counted in intervals of {}", one.name, one.interval);
         print_seen(&one.seen);
         let others = both.iter().filter(|other| other.name != one.name);
-        let others: Vec<Seen> = others.flat_map(|other| other.seen.clone()).collect();
+        let others: Vec<DirectionExtremes> = others.flat_map(|other| other.seen.clone()).collect();
         let elsewhere = (others.len() > 1).then(|| expected(&others));
-        if let Some(Extremes { others, times }) = elsewhere {
+        if let Some(SensitivityBoundLimits { others, times }) = elsewhere {
             eprintln!("the other recordings let expect: others {others:.2}, times {times:.2}");
         }
         let tables = one.compared(elsewhere);
         for (((figure, _), table), sum) in FIGURES.iter().zip(&tables).zip(&mut all) {
             print(figure, table);
-            let judged = Judged::of(table);
+            let judged = DecisionCounts::of(table);
             rows.extend(judged.rows(&one.name, figure));
             sum.add(&judged);
         }
         rows.extend(one.reasons());
     }
-    let seen: Vec<Seen> = both.iter().flat_map(|one| one.seen.clone()).collect();
+    let seen: Vec<DirectionExtremes> = both.iter().flat_map(|one| one.seen.clone()).collect();
     if seen.len() > 1 {
-        let Extremes { others, times } = expected(&seen);
+        let SensitivityBoundLimits { others, times } = expected(&seen);
         eprintln!("\nall recordings let expect: others {others:.2}, times {times:.2}");
     }
     for ((figure, _), sum) in FIGURES.iter().zip(&all) {
@@ -262,7 +265,7 @@ pub(crate) fn rows(traces: &[Trace]) -> Result<Vec<Row>, TraceError> {
     Ok(rows)
 }
 
-fn print_seen(seen: &[Seen]) {
+fn print_seen(seen: &[DirectionExtremes]) {
     for one in seen {
         eprintln!(
             "{}: {:.2} others near each, square of sizes {:.2} times that of their mean",
@@ -306,8 +309,8 @@ impl Compared {
     }
 }
 
-impl Judged {
-    fn add(&mut self, other: &Judged) {
+impl DecisionCounts {
+    fn add(&mut self, other: &DecisionCounts) {
         self.apart += other.apart;
         self.alike += other.alike;
         self.near += other.near;
@@ -322,14 +325,14 @@ impl Judged {
         self.widths_blind.extend(&other.widths_blind);
     }
 
-    fn rows(&self, name: &str, figure: &str) -> Vec<Row> {
-        let row = |what: String, part: u64, whole: u64, at_least| Row {
+    fn rows(&self, name: &str, figure: &str) -> Vec<FidelityRow> {
+        let row = |what: String, part: u64, whole: u64, at_least| FidelityRow {
             what: format!("{name}: {what}, %"),
             values: vec![100.0 * part as f64 / whole as f64],
             within: None,
             at_least,
         };
-        let width = |what: &str, widths: &[f64]| Row {
+        let width = |what: &str, widths: &[f64]| FidelityRow {
             what: format!("{name}: {figure}: upper end of the band over the lower{what}, median"),
             values: vec![median(widths)],
             within: None,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::model::{Extremes, Model};
+use plimsoll_core::model::{SensitivityBoundLimits, WorkloadModel};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 
@@ -16,7 +16,7 @@ const EXPECTED: f64 = 0.95;
 
 /// One direction of a recording.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct DirectionExtremes {
     pub(crate) direction: &'static str,
     /// Others near each request, on average; at least those of one pair, as its logarithm is taken.
     pub(crate) others: f64,
@@ -27,19 +27,19 @@ pub(crate) struct Seen {
 
 /// What is seen of one direction.
 #[derive(Default)]
-struct Sums {
+struct DirectionSums {
     requests: u64,
     near: BTreeMap<u64, u64>,
     /// By interval: requests, bytes, bytes squared.
     sizes: BTreeMap<u64, (f64, f64, f64)>,
 }
 
-impl Sums {
-    fn seen(&self, direction: &'static str) -> Seen {
+impl DirectionSums {
+    fn seen(&self, direction: &'static str) -> DirectionExtremes {
         let pairs: u64 = self.near.values().map(|n| n * (n - 1)).sum();
         let spread = |(n, bytes, squares): &(f64, f64, f64)| ratio(squares * n * n, bytes * bytes);
         let requests = self.requests as f64;
-        Seen {
+        DirectionExtremes {
             direction,
             others: pairs.max(2) as f64 / requests,
             times: self.sizes.values().map(spread).sum::<f64>() / requests,
@@ -48,12 +48,15 @@ impl Sums {
 }
 
 /// Both directions of recorded requests, where they have any, inside intervals of this length.
-pub(crate) fn seen(recorded: &Model, interval: Nanos) -> Vec<Seen> {
+pub(crate) fn seen(recorded: &WorkloadModel, interval: Nanos) -> Vec<DirectionExtremes> {
     let mut leaf = interval.0 as f64;
     while leaf > NEAR.0 as f64 {
         leaf /= 2.0;
     }
-    let mut directions = [("reads", Sums::default()), ("writes", Sums::default())];
+    let mut directions = [
+        ("reads", DirectionSums::default()),
+        ("writes", DirectionSums::default()),
+    ];
     for request in recorded.requests.iter().flat_map(|packed| packed.unpack()) {
         let Some(sums) = (match (request.kind.is_read(), request.kind.is_write()) {
             (true, _) => Some(&mut directions[0].1),
@@ -75,8 +78,8 @@ pub(crate) fn seen(recorded: &Model, interval: Nanos) -> Vec<Seen> {
 
 /// What a further recording is expected to stay below, given these: the upper end of a one-sided
 /// interval of prediction of the logarithms.
-pub(crate) fn expected(seen: &[Seen]) -> Extremes {
-    let limit = |of: fn(&Seen) -> f64| {
+pub(crate) fn expected(seen: &[DirectionExtremes]) -> SensitivityBoundLimits {
+    let limit = |of: fn(&DirectionExtremes) -> f64| {
         let logs: Vec<f64> = seen.iter().map(|one| of(one).ln()).collect();
         let n = logs.len() as f64;
         let mean = logs.iter().sum::<f64>() / n;
@@ -85,7 +88,7 @@ pub(crate) fn expected(seen: &[Seen]) -> Extremes {
         let far = plimsoll_stats::student::quantile(EXPECTED, logs.len() - 1);
         (mean + far * deviation * (1.0 + 1.0 / n).sqrt()).exp()
     };
-    Extremes {
+    SensitivityBoundLimits {
         others: limit(|one| one.others),
         times: limit(|one| one.times).max(1.0),
     }

@@ -19,13 +19,13 @@ mod requests;
 use std::path::Path;
 use std::process::ExitCode;
 
-use play::Trace;
+use play::FidelityTrace;
 use plimsoll_trace::TraceError;
 use serde::Serialize;
 
 /// One row, with its gate.
 #[derive(Debug, Serialize)]
-struct Row {
+struct FidelityRow {
     what: String,
     values: Vec<f64>,
     within: Option<f64>,
@@ -34,18 +34,18 @@ struct Row {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let rows: fn(&[Trace]) -> Result<Vec<Row>, TraceError> = match args.first().map(String::as_str)
-    {
-        Some("requests") => requests::rows,
-        Some("decisions") => decisions::rows,
-        _ => {
-            eprintln!("usage: fidelity requests|decisions TRACE…");
-            return ExitCode::from(2);
-        }
-    };
-    let traces: Result<Vec<Trace>, TraceError> = args[1..]
+    let rows: fn(&[FidelityTrace]) -> Result<Vec<FidelityRow>, TraceError> =
+        match args.first().map(String::as_str) {
+            Some("requests") => requests::rows,
+            Some("decisions") => decisions::rows,
+            _ => {
+                eprintln!("usage: fidelity requests|decisions TRACE…");
+                return ExitCode::from(2);
+            }
+        };
+    let traces: Result<Vec<FidelityTrace>, TraceError> = args[1..]
         .iter()
-        .map(|path| Trace::open(Path::new(path)))
+        .map(|path| FidelityTrace::open(Path::new(path)))
         .collect();
     match traces.and_then(|traces| rows(&traces)) {
         Ok(found) => {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn print(row: &Row) {
+fn print(row: &FidelityRow) {
     let text = serde_json::to_string(row).expect("a row is plain data");
     println!("{text}");
 }

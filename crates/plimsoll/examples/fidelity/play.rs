@@ -3,36 +3,38 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::model::{Facts, Gaps, Model, Played, Space};
+use plimsoll_core::model::{
+    ModelFacts, ModelReplay, PackedGapPrecision, ReplayAddressSpace, WorkloadModel,
+};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
-use plimsoll_core::op::Request;
+use plimsoll_core::op::OpRequest;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::SimDevice;
-use plimsoll_engine::sim::Device as _;
-use plimsoll_trace::requests::{self, Sorted};
-use plimsoll_trace::{Keep, Survey, TraceError};
+use plimsoll_engine::SimDeviceSpec;
+use plimsoll_engine::sim::SimDeviceModel as _;
+use plimsoll_trace::requests::{self, TraceSorter};
+use plimsoll_trace::{TraceError, TraceFitOptions, TraceSurvey};
 
 /// Alignment of what is played: a sector.
 const ALIGN: u32 = 512;
 
 /// A recording of requests and its busiest device.
 #[derive(Debug, Clone)]
-pub(crate) struct Trace {
+pub(crate) struct FidelityTrace {
     path: PathBuf,
     /// Its file, without what its name ends in.
     pub(crate) name: String,
-    pub(crate) survey: Survey,
+    pub(crate) survey: TraceSurvey,
     /// The busiest device.
     pub(crate) disk: String,
 }
 
-impl Trace {
-    pub(crate) fn open(path: &Path) -> Result<Trace, TraceError> {
+impl FidelityTrace {
+    pub(crate) fn open(path: &Path) -> Result<FidelityTrace, TraceError> {
         let survey = plimsoll_trace::survey(&mut *requests::open(path)?)?;
         let busiest = survey.devices.iter().max_by_key(|device| device.requests);
         let stem = path.file_name().unwrap_or_default().to_string_lossy();
-        Ok(Trace {
+        Ok(FidelityTrace {
             path: path.into(),
             name: stem.split('.').next().unwrap_or_default().into(),
             disk: busiest
@@ -43,25 +45,25 @@ impl Trace {
     }
 
     /// The model of the recorded requests.
-    pub(crate) fn requests(&self, keep: Keep) -> Result<Model, TraceError> {
-        let mut reader = Sorted::new(requests::open(&self.path)?);
+    pub(crate) fn requests(&self, keep: TraceFitOptions) -> Result<WorkloadModel, TraceError> {
+        let mut reader = TraceSorter::new(requests::open(&self.path)?);
         let (survey, disk) = (&self.survey, &self.disk);
         let fitted = plimsoll_trace::fit_requests(&mut reader, survey, disk, &self.name, keep);
         Ok(fitted?.model)
     }
 
     /// The model that keeps them as they are.
-    pub(crate) fn exactly(&self) -> Result<Model, TraceError> {
-        self.requests(Keep {
-            gaps: Some(Gaps::Exact),
+    pub(crate) fn exactly(&self) -> Result<WorkloadModel, TraceError> {
+        self.requests(TraceFitOptions {
+            gaps: Some(PackedGapPrecision::Exact),
             shuffle: None,
             open_loop: true,
         })
     }
 
     /// What is fitted, blind and by default, to the counters that would have been recorded.
-    pub(crate) fn counters(&self, interval: Nanos) -> Result<Model, TraceError> {
-        let mut reader = Sorted::new(requests::open(&self.path)?);
+    pub(crate) fn counters(&self, interval: Nanos) -> Result<WorkloadModel, TraceError> {
+        let mut reader = TraceSorter::new(requests::open(&self.path)?);
         let (survey, disk) = (&self.survey, &self.disk);
         let counters = plimsoll_trace::count_requests(&mut reader, survey, disk, interval)?;
         let fitted = plimsoll_trace::fit(
@@ -70,7 +72,7 @@ impl Trace {
                 disk: disk.clone(),
                 window: counters.times().span(),
                 name: self.name.clone(),
-                facts: Facts::assumed(1 << 30),
+                facts: ModelFacts::assumed(1 << 30),
             },
         );
         Ok(fitted?.model)
@@ -78,34 +80,44 @@ impl Trace {
 }
 
 /// The whole of a model.
-pub(crate) fn requests_of(model: &Model, scale: f64, seed: Seed) -> Played {
-    model.play(&model.whole(scale), &Space::AsRecorded, ALIGN, seed)
+pub(crate) fn requests_of(model: &WorkloadModel, scale: f64, seed: Seed) -> ModelReplay {
+    model.play(
+        &model.whole(scale),
+        &ReplayAddressSpace::AsRecorded,
+        ALIGN,
+        seed,
+    )
 }
 
 /// Response times of a play, in order of size.
 #[derive(Debug, Clone)]
-pub(crate) struct Responses(Vec<u64>);
+pub(crate) struct ResponseTimes(Vec<u64>);
 
-impl Responses {
+impl ResponseTimes {
     /// Plays the whole of a model, open loop, with no limit to what is in flight.
-    pub(crate) fn of(model: &Model, scale: f64, device: &SimDevice, seed: Seed) -> Responses {
-        Responses::to(requests_of(model, scale, seed), device, seed)
+    pub(crate) fn of(
+        model: &WorkloadModel,
+        scale: f64,
+        device: &SimDeviceSpec,
+        seed: Seed,
+    ) -> ResponseTimes {
+        ResponseTimes::to(requests_of(model, scale, seed), device, seed)
     }
 
     /// Response times to these requests, which come in order.
     pub(crate) fn to(
-        requests: impl Iterator<Item = Request>,
-        device: &SimDevice,
+        requests: impl Iterator<Item = OpRequest>,
+        device: &SimDeviceSpec,
         seed: Seed,
-    ) -> Responses {
+    ) -> ResponseTimes {
         let mut device = device.device(seed);
-        let response = |request: Request| {
+        let response = |request: OpRequest| {
             let end = device.serve(request.intended_at, &request);
             end.since(request.intended_at).0
         };
         let mut all: Vec<u64> = requests.map(response).collect();
         all.sort_unstable();
-        Responses(all)
+        ResponseTimes(all)
     }
 
     /// The mean, ns; 0 when nothing was played.

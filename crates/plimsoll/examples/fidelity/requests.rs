@@ -3,11 +3,11 @@
 
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::SimDevice;
-use plimsoll_trace::{Keep, Shuffle, TraceError};
+use plimsoll_engine::SimDeviceSpec;
+use plimsoll_trace::{TraceError, TraceFitOptions, TraceShuffle};
 
-use super::Row;
-use super::play::{Responses, Trace};
+use super::FidelityRow;
+use super::play::{FidelityTrace, ResponseTimes};
 
 /// Flash as it is by default, and with erases that make a tail.
 pub(crate) const DEVICES: [&str; 2] = ["sim(flash)", "sim(flash,erase_every=4M)"];
@@ -15,19 +15,19 @@ pub(crate) const DEVICES: [&str; 2] = ["sim(flash)", "sim(flash,erase_every=4M)"
 pub(crate) const FACTORS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 pub(crate) const SEEDS: u64 = 7;
 /// What is held against each other, with the share by which it may be off.
-pub(crate) const FIGURES: [(&str, Figure, f64); 3] = [
-    ("mean", Responses::mean, 0.02),
+pub(crate) const FIGURES: [(&str, ResponseStatistic, f64); 3] = [
+    ("mean", ResponseTimes::mean, 0.02),
     ("p50", |responses| responses.quantile(0.5), 0.02),
     ("p99", |responses| responses.quantile(0.99), 0.05),
 ];
 
-pub(crate) type Figure = fn(&Responses) -> f64;
+pub(crate) type ResponseStatistic = fn(&ResponseTimes) -> f64;
 
 /// Ways to keep requests, by name: as by default, and shuffled.
-const KEPT: [(&str, Keep); 2] = [
+const KEPT: [(&str, TraceFitOptions); 2] = [
     (
         "in order",
-        Keep {
+        TraceFitOptions {
             gaps: None,
             shuffle: None,
             open_loop: true,
@@ -35,9 +35,9 @@ const KEPT: [(&str, Keep); 2] = [
     ),
     (
         "shuffled in 100 ms",
-        Keep {
+        TraceFitOptions {
             gaps: None,
-            shuffle: Some(Shuffle {
+            shuffle: Some(TraceShuffle {
                 window: Nanos(100_000_000),
                 seed: Seed(1),
             }),
@@ -48,7 +48,7 @@ const KEPT: [(&str, Keep); 2] = [
 
 /// The figures of one device at one factor.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct DeviceFidelity {
     kept: &'static str,
     pub(crate) device: &'static str,
     pub(crate) factor: f64,
@@ -67,7 +67,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-impl Held {
+impl DeviceFidelity {
     /// By how much the model is off, of all seeds.
     pub(crate) fn median(&self) -> f64 {
         median(&self.off)
@@ -81,18 +81,18 @@ impl Held {
 }
 
 /// Plays both on every device.
-pub(crate) fn held(trace: &Trace) -> Result<Vec<Held>, TraceError> {
+pub(crate) fn held(trace: &FidelityTrace) -> Result<Vec<DeviceFidelity>, TraceError> {
     let recorded = trace.exactly()?;
     let mut all = Vec::new();
     for ((kept, keep), name) in KEPT.into_iter().flat_map(|k| DEVICES.map(|name| (k, name))) {
         let packed = trace.requests(keep)?;
-        let device: SimDevice = name.parse().expect("it is written above");
+        let device: SimDeviceSpec = name.parse().expect("it is written above");
         for factor in FACTORS {
-            let play = |model, seed| Responses::of(model, factor, &device, Seed(seed));
-            let both: Vec<(Responses, Responses)> = (1..=SEEDS)
+            let play = |model, seed| ResponseTimes::of(model, factor, &device, Seed(seed));
+            let both: Vec<(ResponseTimes, ResponseTimes)> = (1..=SEEDS)
                 .map(|seed| (play(&recorded, seed), play(&packed, seed)))
                 .collect();
-            all.extend(FIGURES.map(|(figure, of, gate)| Held {
+            all.extend(FIGURES.map(|(figure, of, gate)| DeviceFidelity {
                 kept,
                 device: name,
                 factor,
@@ -107,7 +107,7 @@ pub(crate) fn held(trace: &Trace) -> Result<Vec<Held>, TraceError> {
 }
 
 /// Prints the tables, and gives the rows that are kept.
-pub(crate) fn rows(traces: &[Trace]) -> Result<Vec<Row>, TraceError> {
+pub(crate) fn rows(traces: &[FidelityTrace]) -> Result<Vec<FidelityRow>, TraceError> {
     let mut rows = Vec::new();
     for trace in traces {
         eprintln!(
@@ -120,7 +120,7 @@ pub(crate) fn rows(traces: &[Trace]) -> Result<Vec<Row>, TraceError> {
     Ok(rows)
 }
 
-fn row(trace: &Trace, held: &Held) -> Row {
+fn row(trace: &FidelityTrace, held: &DeviceFidelity) -> FidelityRow {
     let percent: Vec<f64> = held.off.iter().map(|off| off * 100.0).collect();
     let low = percent.iter().copied().fold(f64::INFINITY, f64::min);
     let high = percent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -132,7 +132,7 @@ fn row(trace: &Trace, held: &Held) -> Row {
         held.median() * 100.0,
         held.noise() * 100.0
     );
-    Row {
+    FidelityRow {
         what: format!(
             "{} {} on {device} ×{factor}: {figure} off, %",
             trace.name, held.kept

@@ -7,35 +7,37 @@
 mod ground;
 mod on_nodes;
 
-use super::Asked;
-use super::attach::{self, Attached};
-use super::device::{self, Consent};
+use super::WorkloadRequest;
+use super::attach::{self, AttachedDisk};
+use super::device::{self, DestroyConsent};
 use super::names::{directory_name, free_name, short_name};
-use super::on_nodes::Loaders;
+use super::on_nodes::ClientLoadGenerators;
 use super::programs::programs_of;
 use super::remote;
-use super::room::{Room, data_bytes, is_of_programs};
+use super::room::{SpaceRequirements, data_bytes, is_of_programs};
 use crate::context;
-use crate::failure::{Code, Failure, doing, trying};
+use crate::failure::{CliError, CliExitCode, doing, trying};
 use crate::run_id;
 use crate::spec::TargetSpec;
-use ground::Ground;
-use plimsoll_core::event::Arm;
-use plimsoll_core::load::LoadPlace;
-use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
+use ground::ArmClaims;
+use plimsoll_core::event::ArmEntry;
+use plimsoll_core::load::ClientLoadTarget;
+use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanNode, PlanStep, StackOutputs};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_engine::DeviceIdentity;
-use plimsoll_engine::Place;
+use plimsoll_engine::TargetLocation;
 use plimsoll_lab::host::facts::MountIdentity;
-use plimsoll_lab::host::{Host as _, Hosts as _, LocalHost, Nodes, check_way, file_system_of};
+use plimsoll_lab::host::{
+    Host as _, HostPool, HostResolver as _, LocalHost, check_way, file_system_of,
+};
 use plimsoll_lab::host::{facts, lustre};
-use plimsoll_lab::journal::{Header, Journal, JournalError, StateDir};
-use plimsoll_lab::raise::{Standing, raise, raze};
+use plimsoll_lab::journal::{Journal, JournalError, JournalHeader, StateDir};
+use plimsoll_lab::raise::{AppliedPlan, raise, raze};
 use plimsoll_lab::stacks;
-use plimsoll_lab::stacks::{Choice, DownError};
-use plimsoll_lab::watch::Subjects;
-use plimsoll_nfs::Address;
+use plimsoll_lab::stacks::{DownError, StackConfig};
+use plimsoll_lab::watch::ServerWatchScope;
+use plimsoll_nfs::NfsAddress;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,7 +46,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One arm.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ArmTarget {
     name: String,
     given: String,
     spec: TargetSpec,
@@ -59,37 +61,37 @@ pub(crate) struct Target {
     /// Directory the arm works in, once raised.
     pub(super) directory: Option<PathBuf>,
     /// Where plimsoll itself is the client: the export, and the arm's directory in it.
-    remote: Option<(Address, PathBuf)>,
+    remote: Option<(NfsAddress, PathBuf)>,
     facts: Option<TargetFacts>,
     /// What the stack lacked when it was first used, if the target is one.
     degraded: Vec<String>,
     /// The mount that its directory lies on.
     mount: Option<MountIdentity>,
     /// What the stack made, if the target is one, and on which nodes.
-    made: Option<(Made, Vec<Node>)>,
+    made: Option<(StackOutputs, Vec<PlanNode>)>,
     /// Where each node works, when the load comes from nodes.
-    places: Vec<LoadPlace>,
+    places: Vec<ClientLoadTarget>,
 }
 
-impl Target {
+impl ArmTarget {
     /// Where the engine works.
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub(crate) fn place(&self) -> TargetLocation<'_> {
         if let Some((address, directory)) = &self.remote {
-            return Place::Nfs { address, directory };
+            return TargetLocation::Nfs { address, directory };
         }
         if let Some(path) = &self.attached {
             return self.device(path);
         }
         match (&self.spec, &self.directory) {
-            (TargetSpec::Null, _) => Place::Null,
-            (TargetSpec::Nop, _) => Place::Nop,
-            (TargetSpec::Sim(device), _) => Place::Sim(*device),
+            (TargetSpec::Null, _) => TargetLocation::Null,
+            (TargetSpec::Nop, _) => TargetLocation::Nop,
+            (TargetSpec::Sim(device), _) => TargetLocation::Sim(*device),
             (TargetSpec::Device(path), _) => self.device(path),
-            (TargetSpec::File(path), _) => Place::File {
+            (TargetSpec::File(path), _) => TargetLocation::File {
                 path,
                 direct_align: self.direct_align_bytes(),
             },
-            (_, Some(path)) => Place::Directory {
+            (_, Some(path)) => TargetLocation::Directory {
                 path,
                 direct_align: self.direct_align_bytes(),
             },
@@ -97,8 +99,8 @@ impl Target {
         }
     }
 
-    fn device<'a>(&'a self, path: &'a Path) -> Place<'a> {
-        Place::Device {
+    fn device<'a>(&'a self, path: &'a Path) -> TargetLocation<'a> {
+        TargetLocation::Device {
             path,
             direct_align: self.direct_align_bytes(),
             identity: self
@@ -110,7 +112,7 @@ impl Target {
     }
 
     /// What the stack made, if the target is one, and its nodes.
-    pub(super) fn made(&self) -> Option<&(Made, Vec<Node>)> {
+    pub(super) fn made(&self) -> Option<&(StackOutputs, Vec<PlanNode>)> {
         self.made.as_ref()
     }
 
@@ -146,7 +148,7 @@ enum Root {
     Directory(PathBuf),
     /// By its address; `served` is the directory that is exported, if it is this machine's.
     Export {
-        address: Address,
+        address: NfsAddress,
         served: Option<PathBuf>,
     },
     /// On other machines alone.
@@ -155,33 +157,33 @@ enum Root {
 
 /// All arms, and what has to be undone for them.
 #[derive(Debug)]
-pub(crate) struct Arms {
-    targets: Vec<Target>,
-    options: stacks::Options,
-    nodes: Nodes,
+pub(crate) struct ArmSet {
+    targets: Vec<ArmTarget>,
+    options: stacks::StackUpOptions,
+    nodes: HostPool,
     /// Where the load comes from, when it is not this machine.
-    load: Option<Loaders>,
+    load: Option<ClientLoadGenerators>,
     raised: Vec<String>,
-    attached: Vec<Attached>,
-    directories: Option<Standing>,
+    attached: Vec<AttachedDisk>,
+    directories: Option<AppliedPlan>,
     pub(super) held: Vec<File>,
     devices: Vec<String>,
-    ground: Ground,
+    ground: ArmClaims,
     /// Made when there are programs to run.
     scratch: Option<PathBuf>,
 }
 
-impl Arms {
+impl ArmSet {
     /// The arms of these targets: labels are short where they can be, and the base is entered a
     /// second time when a control is wanted.
     pub(crate) fn named(
         given: &[String],
         specs: &[TargetSpec],
         control: bool,
-        options: stacks::Options,
-        nodes: Nodes,
+        options: stacks::StackUpOptions,
+        nodes: HostPool,
     ) -> Self {
-        let mut targets: Vec<Target> = Vec::new();
+        let mut targets: Vec<ArmTarget> = Vec::new();
         for (text, spec) in given.iter().zip(specs) {
             let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
             let name = free_name(&short_name(text, given), &taken);
@@ -193,7 +195,7 @@ impl Arms {
             let name = free_name(&format!("{base} (again)"), &taken);
             targets.push(new_target(name, text, spec, Some(base)));
         }
-        Arms {
+        ArmSet {
             targets,
             options,
             nodes,
@@ -203,14 +205,14 @@ impl Arms {
             directories: None,
             held: Vec::new(),
             devices: Vec::new(),
-            ground: Ground::default(),
+            ground: ArmClaims::default(),
             scratch: None,
         }
     }
 
     /// What the manifest says of them.
-    pub(crate) fn described(&self) -> Vec<Arm> {
-        let described = |target: &Target| Arm {
+    pub(crate) fn described(&self) -> Vec<ArmEntry> {
+        let described = |target: &ArmTarget| ArmEntry {
             name: target.name.clone(),
             target: target.given.clone(),
             description: target.description.clone(),
@@ -221,16 +223,16 @@ impl Arms {
     }
 
     /// The arm of this name.
-    pub(crate) fn target(&self, name: &str) -> &Target {
+    pub(crate) fn target(&self, name: &str) -> &ArmTarget {
         let found = self.targets.iter().find(|target| target.name == name);
         found.expect("trials are planned for these arms")
     }
 
     /// The directory an arm works in.
-    pub(crate) fn directory(&self, name: &str) -> Result<&Path, Failure> {
+    pub(crate) fn directory(&self, name: &str) -> Result<&Path, CliError> {
         let found = self.target(name).directory.as_deref();
         found.ok_or_else(|| {
-            Failure::usage(format!("run a program on '{name}': it needs a directory"))
+            CliError::usage(format!("run a program on '{name}': it needs a directory"))
         })
     }
 
@@ -258,7 +260,7 @@ impl Arms {
     }
 
     /// What of an arm can be watched, and the way to its nodes.
-    pub(crate) fn subjects(&self, name: &str) -> Option<(Subjects<'_>, Nodes)> {
+    pub(crate) fn subjects(&self, name: &str) -> Option<(ServerWatchScope<'_>, HostPool)> {
         let target = self.target(name);
         let made = target.made.as_ref();
         let (servers, nodes) = made.map_or((&[][..], &[][..]), |(made, nodes)| {
@@ -272,11 +274,11 @@ impl Arms {
         }
         let mut reached = context::nodes();
         reached.meet(nodes);
-        Some((Subjects { servers, lustre }, reached))
+        Some((ServerWatchScope { servers, lustre }, reached))
     }
 
     /// Each system once, for measuring what it carries.
-    pub(crate) fn probed(&self) -> impl Iterator<Item = (&str, &Target)> {
+    pub(crate) fn probed(&self) -> impl Iterator<Item = (&str, &ArmTarget)> {
         let once = self
             .targets
             .iter()
@@ -290,16 +292,20 @@ impl Arms {
     }
 
     /// Everything that can be known to be wrong before anything is changed.
-    pub(crate) fn check(&mut self, asked: &[Asked], consent: &Consent) -> Result<(), Failure> {
+    pub(crate) fn check(
+        &mut self,
+        asked: &[WorkloadRequest],
+        consent: &DestroyConsent,
+    ) -> Result<(), CliError> {
         self.check_on_nodes(asked)?;
         let needed = data_bytes(asked);
-        let mut places = Room::default();
+        let mut places = SpaceRequirements::default();
         for target in self.targets.iter_mut().filter(|target| target.is_real()) {
             match &target.spec {
                 // A stack without servers is as large as what it lies on; its room is looked at once
                 // it is up.
                 TargetSpec::Stack(choice) => {
-                    let shape = choice.stack.shape(choice).map_err(Failure::usage)?;
+                    let shape = choice.stack.shape(choice).map_err(CliError::usage)?;
                     if shape.servers > 0 {
                         places.need(&target.given, needed, self.options.size_bytes);
                     }
@@ -331,20 +337,21 @@ impl Arms {
             let root = target.root();
             check_place(&target.given, &root)?;
             facts::check_writable(&root).map_err(|error| {
-                Failure::usage(format!(
+                CliError::usage(format!(
                     "use target '{}': it is not writable: {error}",
                     target.given
                 ))
             })?;
             ground::check(target, &root)?;
-            let found = facts::target(&root).map_err(doing(Code::Failed, look_at(target)))?;
+            let found =
+                facts::target(&root).map_err(doing(CliExitCode::Failed, look_at(target)))?;
             places.need(&found.path, needed, found.free_bytes);
         }
         places.check()
     }
 
     /// What raising would do, one line per step.
-    pub(crate) fn intentions(&self, id: &str, asked: &[Asked]) -> Vec<String> {
+    pub(crate) fn intentions(&self, id: &str, asked: &[WorkloadRequest]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut needed = units::size(data_bytes(asked) as f64);
         if asked.iter().any(is_of_programs) {
@@ -394,10 +401,10 @@ impl Arms {
         &mut self,
         id: &str,
         state: &StateDir,
-        asked: &[Asked],
-        consent: &Consent,
+        asked: &[WorkloadRequest],
+        consent: &DestroyConsent,
         stop: &Arc<AtomicBool>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         self.nodes.heed(stop);
         let mut plan = Plan::default();
         for place in 0..self.targets.len() {
@@ -438,16 +445,7 @@ impl Arms {
                 }
                 _ => self.targets[place].root(),
             };
-            let target = &mut self.targets[place];
-            let mut found = facts::target(&root).map_err(doing(Code::Failed, look_at(target)))?;
-            lustre::add_facts(self.nodes.local(), &mut found);
-            if target.description.is_empty() {
-                target.description = format!("{} on {}", found.file_system, found.mount_source);
-            }
-            target.facts = Some(found);
-            self.ground.claim_root(target, &root)?;
-            self.devices.extend(facts::device_of(&root));
-            let step = making(target, &root, &directory_name(id, place, &target.name))?;
+            let step = self.claim_place(place, &root, id)?;
             // A file that is the base is the control's file too.
             if !plan.steps.contains(&step) {
                 plan.steps.push(step);
@@ -471,6 +469,20 @@ impl Arms {
         Ok(())
     }
 
+    /// Finds and claims what a target lies on; gives the step that makes the directory or file there.
+    fn claim_place(&mut self, place: usize, root: &Path, id: &str) -> Result<PlanStep, CliError> {
+        let target = &mut self.targets[place];
+        let mut found = facts::target(root).map_err(doing(CliExitCode::Failed, look_at(target)))?;
+        lustre::add_facts(self.nodes.local(), &mut found);
+        if target.description.is_empty() {
+            target.description = format!("{} on {}", found.file_system, found.mount_source);
+        }
+        target.facts = Some(found);
+        self.ground.claim_root(target, root)?;
+        self.devices.extend(facts::device_of(root));
+        making(target, root, &directory_name(id, place, &target.name))
+    }
+
     fn note_mounts(&mut self) {
         for target in &mut self.targets {
             let directory = target.directory.as_deref();
@@ -480,7 +492,7 @@ impl Arms {
 
     /// Fails where an arm's directory lies on another mount than when it was made: something was mounted
     /// over it, or it was taken away.
-    pub(crate) fn check_mount(&self, name: &str) -> Result<(), Failure> {
+    pub(crate) fn check_mount(&self, name: &str) -> Result<(), CliError> {
         let target = self.target(name);
         let (Some(directory), Some(mount)) = (&target.directory, target.mount) else {
             return Ok(());
@@ -488,8 +500,8 @@ impl Arms {
         if facts::mount_identity(directory) == Some(mount) {
             return Ok(());
         }
-        Err(Failure::new(
-            Code::Failed,
+        Err(CliError::new(
+            CliExitCode::Failed,
             format!(
                 "measure on {name}: {} lies on another file system than at the start of the run, or is \
                  gone: something was mounted over it or unmounted",
@@ -513,7 +525,7 @@ impl Arms {
     }
 
     /// Notes the facts of a device: nothing has to be made for it.
-    fn find_device(&mut self, place: usize, path: &Path) -> Result<(), Failure> {
+    fn find_device(&mut self, place: usize, path: &Path) -> Result<(), CliError> {
         let (found, identity) = device::facts(path, self.nodes.local())?;
         let target = &mut self.targets[place];
         // What may be destroyed is the device that was looked at then, not what has its name now.
@@ -528,7 +540,7 @@ impl Arms {
                 "use target '{path}': it is another device now ({identity}) than the one that may be destroyed \
                  ({checked})"
             );
-            return Err(Failure::new(Code::Failed, what));
+            return Err(CliError::new(CliExitCode::Failed, what));
         }
         target.identity = Some(identity);
         target.description = device::description(&found);
@@ -542,12 +554,12 @@ impl Arms {
     fn attach(
         &mut self,
         place: usize,
-        address: &plimsoll_lab::attach::Address,
+        address: &plimsoll_lab::attach::RemoteDiskAddress,
         id: &str,
         state: &StateDir,
-        consent: &Consent,
-    ) -> Result<(), Failure> {
-        let is_it = |attached: &Attached| attached.address == *address;
+        consent: &DestroyConsent,
+    ) -> Result<(), CliError> {
+        let is_it = |attached: &AttachedDisk| attached.address == *address;
         let number = match self.attached.iter().position(is_it) {
             Some(number) => number,
             None => {
@@ -575,10 +587,10 @@ impl Arms {
     fn export(
         &mut self,
         place: usize,
-        address: Address,
+        address: NfsAddress,
         served: Option<&Path>,
         name: String,
-    ) -> Result<Step, Failure> {
+    ) -> Result<PlanStep, CliError> {
         let found = remote::facts(&address)?;
         let step = match served {
             Some(served) => {
@@ -594,13 +606,13 @@ impl Arms {
     }
 
     /// Room is checked again once all stacks are up: their images have taken theirs by then.
-    fn check_room(&self, asked: &[Asked]) -> Result<(), Failure> {
+    fn check_room(&self, asked: &[WorkloadRequest]) -> Result<(), CliError> {
         self.check_room_for(data_bytes(asked))
     }
 
     /// Whether so many bytes fit on every arm.
-    pub(super) fn check_room_for(&self, bytes: u64) -> Result<(), Failure> {
-        let mut places = Room::default();
+    pub(super) fn check_room_for(&self, bytes: u64) -> Result<(), CliError> {
+        let mut places = SpaceRequirements::default();
         for found in self
             .targets
             .iter()
@@ -623,19 +635,21 @@ impl Arms {
         }
     }
 
-    fn make(&mut self, mut plan: Plan, id: &str, state: &StateDir) -> Result<(), Failure> {
+    fn make(&mut self, mut plan: Plan, id: &str, state: &StateDir) -> Result<(), CliError> {
         self.clients_on_nodes(id, state, &mut plan)?;
         if plan.steps.is_empty() {
             return Ok(());
         }
-        let header = Header {
+        let header = JournalHeader {
             nodes: self.load_nodes(),
             ..run_id::run_header(id)
         };
         let journal = Journal::create(state, header)
-            .map_err(doing(Code::Failed, "begin the journal of the run"))?;
-        let standing = raise(&plan, None, &mut self.nodes, journal)
-            .map_err(doing(Code::Failed, "make the directories of the run"))?;
+            .map_err(doing(CliExitCode::Failed, "begin the journal of the run"))?;
+        let standing = raise(&plan, None, &mut self.nodes, journal).map_err(doing(
+            CliExitCode::Failed,
+            "make the directories of the run",
+        ))?;
         self.directories = Some(standing);
         self.note_mounts();
         Ok(())
@@ -645,19 +659,22 @@ impl Arms {
     fn stack_root(
         &mut self,
         place: usize,
-        choice: &Choice,
+        choice: &StackConfig,
         state: &StateDir,
-    ) -> Result<Root, Failure> {
+    ) -> Result<Root, CliError> {
         let name = choice.parts.to_string();
-        let all = stacks::status(state, &mut self.nodes)
-            .map_err(doing(Code::Failed, "read the journals of the stacks"))?;
+        let all = stacks::status(state, &mut self.nodes).map_err(doing(
+            CliExitCode::Failed,
+            "read the journals of the stacks",
+        ))?;
         let (made, nodes) = match all.into_iter().find(|status| status.name == name) {
             Some(status) if !status.problems.is_empty() => {
                 let list = status.problems.join("; ");
-                return Err(
-                    Failure::new(Code::Failed, format!("use stack '{name}': {list}"))
-                        .hint(format!("take it down with: plimsoll stack down '{name}'")),
-                );
+                return Err(CliError::new(
+                    CliExitCode::Failed,
+                    format!("use stack '{name}': {list}"),
+                )
+                .hint(format!("take it down with: plimsoll stack down '{name}'")));
             }
             Some(status) => {
                 self.targets[place].degraded = status.degraded;
@@ -680,7 +697,7 @@ impl Arms {
             Some(address) => Root::Export {
                 address: address
                     .parse()
-                    .map_err(doing(Code::Failed, format!("use stack '{name}'")))?,
+                    .map_err(doing(CliExitCode::Failed, format!("use stack '{name}'")))?,
                 served: made.served_dir.clone().map(PathBuf::from),
             },
         };
@@ -689,9 +706,9 @@ impl Arms {
     }
 
     /// Keeps others from taking the stack down while it is measured.
-    fn hold(&mut self, name: &str, state: &StateDir) -> Result<(), Failure> {
+    fn hold(&mut self, name: &str, state: &StateDir) -> Result<(), CliError> {
         let held = stacks::hold(name, state, self.host().clock())
-            .map_err(doing(Code::Failed, format!("hold the stack {name}")))?;
+            .map_err(doing(CliExitCode::Failed, format!("hold the stack {name}")))?;
         self.held.push(held);
         Ok(())
     }
@@ -707,7 +724,7 @@ impl Arms {
             left.extend(raze(attached.standing.journal, &mut self.nodes).problems());
         }
         self.held.clear();
-        self.ground = Ground::default();
+        self.ground = ArmClaims::default();
         while let Some(name) = self.raised.pop() {
             match stacks::down(&name, state, &mut self.nodes) {
                 Ok(razed) => left.extend(razed.problems()),
@@ -721,12 +738,12 @@ impl Arms {
 
 /// Root works in no directory that another user could lead elsewhere: any file of this machine could be
 /// written over then.
-pub(crate) fn check_place(given: &str, root: &Path) -> Result<(), Failure> {
+pub(crate) fn check_place(given: &str, root: &Path) -> Result<(), CliError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     check_way(root).map_err(|error| {
-        Failure::usage(format!("use target '{given}' as root: {error}")).hint(
+        CliError::usage(format!("use target '{given}' as root: {error}")).hint(
             "as its owner it can be measured: setpriv --reuid=USER --init-groups plimsoll …; or make a directory of \
              root's own on the same file system, where nobody else may write above it",
         )
@@ -734,21 +751,21 @@ pub(crate) fn check_place(given: &str, root: &Path) -> Result<(), Failure> {
 }
 
 /// The failure of a run that was stopped before its first trial.
-pub(super) fn stopped() -> Failure {
-    Failure::new(
-        Code::Interrupted,
+pub(super) fn stopped() -> CliError {
+    CliError::new(
+        CliExitCode::Interrupted,
         "go on: it was stopped before anything was measured",
     )
 }
 
-fn look_at(target: &Target) -> String {
+fn look_at(target: &ArmTarget) -> String {
     format!("look at target '{}'", target.given)
 }
 
-fn check_one_file(target: &Target, asked: &[Asked]) -> Result<(), Failure> {
+fn check_one_file(target: &ArmTarget, asked: &[WorkloadRequest]) -> Result<(), CliError> {
     match asked.iter().find(|one| one.workload.needs_directory()) {
         None => Ok(()),
-        Some(one) => Err(Failure::usage(format!(
+        Some(one) => Err(CliError::usage(format!(
             "run {} on {}: it needs a directory{}",
             one.workload.name(),
             target.given,
@@ -761,25 +778,25 @@ fn check_one_file(target: &Target, asked: &[Asked]) -> Result<(), Failure> {
 }
 
 /// What is wrong with using such a stack from here.
-fn for_nodes(stack: &str) -> Failure {
-    Failure::usage(format!(
+fn for_nodes(stack: &str) -> CliError {
+    CliError::usage(format!(
         "use {stack} from this machine: the kernel of another one attaches its disk"
     ))
     .hint("name the machine that the load comes from: --from c1 --on FILE")
 }
 
 /// The step that makes what the arm works in: its file, or a directory of its own.
-fn making(target: &mut Target, root: &Path, directory: &str) -> Result<Step, Failure> {
+fn making(target: &mut ArmTarget, root: &Path, directory: &str) -> Result<PlanStep, CliError> {
     if let TargetSpec::File(path) = &target.spec {
         let path = shown(&absolute(path)?)?;
-        return Ok(Step {
+        return Ok(PlanStep {
             why: "make the file".into(),
             node: HERE.into(),
-            apply: Action::MakeFile {
+            apply: PlanAction::MakeFile {
                 path: path.clone(),
                 bytes: 0,
             },
-            undo: Some(Action::RemoveFile(path)),
+            undo: Some(PlanAction::RemoveFile(path)),
             back: None,
         });
     }
@@ -788,24 +805,29 @@ fn making(target: &mut Target, root: &Path, directory: &str) -> Result<Step, Fai
     // A disk of the user's may be pulled while it is measured; what a stack has goes with the stack.
     if let (TargetSpec::Directory(_), Some(file_system)) = (&target.spec, file_system_of(root)) {
         let path = shown(&directory)?;
-        step.undo = Some(Action::RemoveDirOf { path, file_system });
+        step.undo = Some(PlanAction::RemoveDirOf { path, file_system });
     }
     target.directory = Some(directory);
     Ok(step)
 }
 
-pub(crate) fn directory_step(directory: &Path, why: &str) -> Result<Step, Failure> {
+pub(crate) fn directory_step(directory: &Path, why: &str) -> Result<PlanStep, CliError> {
     let path = shown(directory)?;
-    Ok(Step {
+    Ok(PlanStep {
         why: why.into(),
         node: HERE.into(),
-        apply: Action::MakeDir(path.clone()),
-        undo: Some(Action::RemoveDir(path)),
+        apply: PlanAction::MakeDir(path.clone()),
+        undo: Some(PlanAction::RemoveDir(path)),
         back: None,
     })
 }
 
-fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<String>) -> Target {
+fn new_target(
+    name: String,
+    given: &str,
+    spec: &TargetSpec,
+    control_of: Option<String>,
+) -> ArmTarget {
     let device;
     let description = match spec {
         TargetSpec::Null => "nothing: operations end at once",
@@ -816,7 +838,7 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
         }
         _ => "",
     };
-    Target {
+    ArmTarget {
         name,
         given: given.to_owned(),
         spec: spec.clone(),
@@ -835,15 +857,19 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
     }
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path)
-        .map_err(|error| Failure::new(Code::Failed, format!("find {}: {error}", path.display())))
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|error| {
+        CliError::new(
+            CliExitCode::Failed,
+            format!("find {}: {error}", path.display()),
+        )
+    })
 }
 
 /// A path as the journal keeps it.
-pub(super) fn shown(path: &Path) -> Result<String, Failure> {
+pub(super) fn shown(path: &Path) -> Result<String, CliError> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::usage(format!(
+        CliError::usage(format!(
             "use {}: its name is not valid UTF-8, and the journal could not name it",
             path.display()
         ))

@@ -3,57 +3,63 @@
 //! any block device.
 
 use super::arms::shown;
-use super::device::{self, Consent};
-use crate::failure::{Code, Failure, doing};
+use super::device::{self, DestroyConsent};
+use crate::failure::{CliError, CliExitCode, doing};
 use crate::run_id::run_header;
 use plimsoll_core::target::TargetFacts;
 use plimsoll_engine::DeviceIdentity;
-use plimsoll_lab::attach::{self, Address, Attachment, Kind, Peer};
+use plimsoll_lab::attach::{
+    self, RemoteDiskAddress, RemoteDiskAttachment, RemoteDiskEndpoint, RemoteDiskTransport,
+};
 use plimsoll_lab::device::DeviceFacts;
-use plimsoll_lab::host::{LocalHost, Nodes};
+use plimsoll_lab::host::{HostPool, LocalHost};
 use plimsoll_lab::journal::{Journal, StateDir};
-use plimsoll_lab::raise::{Standing, raise};
+use plimsoll_lab::raise::{AppliedPlan, raise};
 use std::fmt::Display;
 
 /// A disk while it is attached.
 #[derive(Debug)]
-pub(super) struct Attached {
+pub(super) struct AttachedDisk {
     /// Where it is.
-    pub(super) address: Address,
-    peer: Peer,
-    attachment: Attachment,
+    pub(super) address: RemoteDiskAddress,
+    peer: RemoteDiskEndpoint,
+    attachment: RemoteDiskAttachment,
     /// What has to be undone in the end.
-    pub(super) standing: Standing,
+    pub(super) standing: AppliedPlan,
 }
 
-fn cannot<E: Display>(address: &Address) -> impl Fn(E) -> Failure {
-    move |error| Failure::usage(format!("use target '{address}': {error}"))
+fn cannot<E: Display>(address: &RemoteDiskAddress) -> impl Fn(E) -> CliError {
+    move |error| CliError::usage(format!("use target '{address}': {error}"))
 }
 
 /// What can be known to be wrong before it is attached.
-pub(super) fn check(address: &Address, consent: &Consent, host: &LocalHost) -> Result<(), Failure> {
+pub(super) fn check(
+    address: &RemoteDiskAddress,
+    consent: &DestroyConsent,
+    host: &LocalHost,
+) -> Result<(), CliError> {
     consent.check_given(&address.to_string())?;
     attach::check(address, host).map_err(cannot(address))
 }
 
 /// Attaches it. `id` names the journal that undoes it, and the directory its client works in.
 pub(super) fn attach(
-    address: &Address,
+    address: &RemoteDiskAddress,
     id: &str,
     state: &StateDir,
-    nodes: &mut Nodes,
-) -> Result<Attached, Failure> {
+    nodes: &mut HostPool,
+) -> Result<AttachedDisk, CliError> {
     let peer = attach::peer(address).map_err(cannot(address))?;
     // Not among the stacks: their base directory may be too deep for the path of a socket.
     let dir = shown(&std::env::temp_dir().join(format!("plimsoll-{id}")))?;
-    let attachment = Attachment::of(address, &peer, &dir, id);
+    let attachment = RemoteDiskAttachment::of(address, &peer, &dir, id);
     let journal = Journal::create(state, run_header(id)).map_err(doing(
-        Code::Failed,
+        CliExitCode::Failed,
         format!("begin the journal of {address}"),
     ))?;
     let standing = raise(&attachment.plan, None, nodes, journal)
-        .map_err(doing(Code::Failed, format!("attach {address}")))?;
-    Ok(Attached {
+        .map_err(doing(CliExitCode::Failed, format!("attach {address}")))?;
+    Ok(AttachedDisk {
         address: address.clone(),
         peer,
         attachment,
@@ -61,18 +67,18 @@ pub(super) fn attach(
     })
 }
 
-impl Attached {
+impl AttachedDisk {
     /// What is known of its block device, if the user allows what it holds to be destroyed.
     pub(super) fn look(
         &self,
-        consent: &Consent,
+        consent: &DestroyConsent,
         host: &LocalHost,
-    ) -> Result<(DeviceFacts, DeviceIdentity), Failure> {
+    ) -> Result<(DeviceFacts, DeviceIdentity), CliError> {
         let what = format!("attach {}", self.address);
         let path = self
             .attachment
             .device()
-            .map_err(doing(Code::Failed, what))?;
+            .map_err(doing(CliExitCode::Failed, what))?;
         let (found, identity) = device::facts(&path, host)?;
         consent.covers(&self.address.to_string(), &found)?;
         Ok((found, identity))
@@ -81,9 +87,11 @@ impl Attached {
     /// What it is, in one line.
     pub(super) fn description(&self, found: &DeviceFacts) -> String {
         let what = match &self.address.kind {
-            Kind::Iscsi(iscsi) => format!("iSCSI disk {} of {}", iscsi.lun, iscsi.target),
-            Kind::Nbd { export, .. } if export.is_empty() => "NBD disk".into(),
-            Kind::Nbd { export, .. } => format!("NBD disk {export}"),
+            RemoteDiskTransport::Iscsi(iscsi) => {
+                format!("iSCSI disk {} of {}", iscsi.lun, iscsi.target)
+            }
+            RemoteDiskTransport::Nbd { export, .. } if export.is_empty() => "NBD disk".into(),
+            RemoteDiskTransport::Nbd { export, .. } => format!("NBD disk {export}"),
         };
         format!(
             "{what} at {}, client in user space: {}",

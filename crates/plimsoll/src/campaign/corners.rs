@@ -4,13 +4,13 @@
 //! A corner is one more workload of the same experiment, in a few of its blocks; the report makes
 //! a band of it.
 
-use super::Asked;
-use plimsoll_core::model::Corner;
+use super::WorkloadRequest;
+use plimsoll_core::model::SensitivityBound;
 use plimsoll_core::workload::Workload;
 
 /// Which corners of a model are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Corners {
+pub(crate) enum SensitivityBoundMode {
     /// The kindest and the harshest.
     Ends,
     /// Every one, at most four.
@@ -19,16 +19,16 @@ pub(crate) enum Corners {
     Off,
 }
 
-impl Corners {
-    fn of(self, workload: &Workload) -> Vec<Corner> {
+impl SensitivityBoundMode {
+    fn of(self, workload: &Workload) -> Vec<SensitivityBound> {
         let Workload::Model(model) = workload else {
             return Vec::new();
         };
         let mut corners = match self {
-            Corners::Off => Vec::new(),
-            Corners::Ends | Corners::All => model.corners(),
+            SensitivityBoundMode::Off => Vec::new(),
+            SensitivityBoundMode::Ends | SensitivityBoundMode::All => model.corners(),
         };
-        if self == Corners::Ends && corners.len() > 2 {
+        if self == SensitivityBoundMode::Ends && corners.len() > 2 {
             // They come kindest first.
             corners.drain(1..corners.len() - 1);
         }
@@ -37,13 +37,16 @@ impl Corners {
 }
 
 /// What was asked for, each model followed by its corners.
-pub(crate) fn with_corners(asked: Vec<Asked>, corners: Corners) -> Vec<Asked> {
+pub(crate) fn with_corners(
+    asked: Vec<WorkloadRequest>,
+    corners: SensitivityBoundMode,
+) -> Vec<WorkloadRequest> {
     let mut all = Vec::new();
     for one in asked {
         let of_it = corners.of(&one.workload);
         let (scale, length) = (one.scale, one.length);
         all.push(one);
-        all.extend(of_it.into_iter().map(|corner| Asked {
+        all.extend(of_it.into_iter().map(|corner| WorkloadRequest {
             workload: Workload::Model(Box::new(corner.model)),
             scale,
             notes: Vec::new(),

@@ -2,8 +2,8 @@
 //! The course of a comparison while it goes on: whether the blocks that are left can still bring a
 //! verdict, and whether the machine is quiet enough to begin.
 
-use plimsoll_core::comparison::Verdict;
-use plimsoll_core::event::{Manifest, TrialResult, Warning};
+use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::event::{RunManifest, RunWarning, TrialResult};
 use plimsoll_core::num::to_usize;
 use plimsoll_lab::busy;
 use plimsoll_lab::host::SystemClock;
@@ -21,10 +21,10 @@ const BLOCKS_MIN: u32 = 2;
 const FLOOR_MIN: f64 = 0.5;
 
 /// What others do on this machine now, if it disturbs.
-pub(crate) fn busy_now() -> Option<Warning> {
+pub(crate) fn busy_now() -> Option<RunWarning> {
     let others = busy::during(BUSY_LOOK, &SystemClock::new());
     others.disturbance()?;
-    Some(Warning {
+    Some(RunWarning {
         about: "noisy machine".into(),
         text: format!("{}; figures will scatter", others.line()),
     })
@@ -32,17 +32,17 @@ pub(crate) fn busy_now() -> Option<Warning> {
 
 /// The values so far: a number per trial, whatever its length.
 #[derive(Debug)]
-pub(super) struct Course<'a> {
-    manifest: &'a Manifest,
+pub(super) struct InterimAnalysis<'a> {
+    manifest: &'a RunManifest,
     /// By workload, then arm and block.
     values: BTreeMap<String, Vec<ArmValues>>,
     /// Workloads of which it was said that going on cannot help.
     told: Vec<String>,
 }
 
-impl<'a> Course<'a> {
-    pub(super) fn new(manifest: &'a Manifest) -> Self {
-        Course {
+impl<'a> InterimAnalysis<'a> {
+    pub(super) fn new(manifest: &'a RunManifest) -> Self {
+        InterimAnalysis {
             manifest,
             values: BTreeMap::new(),
             told: Vec::new(),
@@ -58,7 +58,7 @@ impl<'a> Course<'a> {
         let Some(metric) = metric.filter(|_| result.is_comparable()) else {
             return;
         };
-        let empty = |arm: &plimsoll_core::event::Arm| ArmValues {
+        let empty = |arm: &plimsoll_core::event::ArmEntry| ArmValues {
             name: arm.name.clone(),
             control_of: arm.control_of.clone(),
             values: vec![None; to_usize(self.manifest.blocks.into())],
@@ -74,7 +74,7 @@ impl<'a> Course<'a> {
 
     /// What is to be said after so many blocks: workloads on which the control scatters so much that
     /// no verdict is to be expected of the blocks that are left.
-    pub(super) fn after(&mut self, done: u32) -> Vec<Warning> {
+    pub(super) fn after(&mut self, done: u32) -> Vec<RunWarning> {
         let left = self.manifest.blocks.saturating_sub(done);
         if done < BLOCKS_MIN || left == 0 {
             return Vec::new();
@@ -93,7 +93,7 @@ impl<'a> Course<'a> {
                 continue;
             };
             let is_hopeless = rows.all(|row| {
-                let is_open = row.verdict == Verdict::Inconclusive;
+                let is_open = row.verdict == ComparisonVerdict::Inconclusive;
                 is_open
                     && row
                         .blocks_needed
@@ -101,7 +101,7 @@ impl<'a> Course<'a> {
             });
             if is_hopeless {
                 self.told.push(label.clone());
-                warnings.push(Warning {
+                warnings.push(RunWarning {
                     about: label.clone(),
                     text: format!(
                         "noise floor {:.0} % after block {done}: two entries of one system differ so much \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Block devices as targets: writing to one destroys what it holds, so it takes consent.
 
-use crate::failure::{Code, Failure, doing};
+use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_engine::DeviceIdentity;
@@ -12,36 +12,36 @@ use std::path::{Path, PathBuf};
 
 /// What the user allows to be destroyed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Consent {
+pub(crate) struct DestroyConsent {
     /// Whether `--destroy` was given at all: devices that hold nothing may be written to.
     pub(crate) given: bool,
     /// Devices named again with `--destroy=DEVICE`: they may be written to whatever they hold.
     pub(crate) named: Vec<PathBuf>,
 }
 
-impl Consent {
+impl DestroyConsent {
     /// From the values of `--destroy`, empty where it came without one.
     pub(crate) fn of(values: &[String]) -> Self {
         let named = values.iter().filter(|value| !value.is_empty());
-        Consent {
+        DestroyConsent {
             given: !values.is_empty(),
             named: named.map(PathBuf::from).collect(),
         }
     }
 
     /// Whether the device that is called `shown` was allowed to be destroyed at all.
-    pub(super) fn check_given(&self, shown: &str) -> Result<(), Failure> {
+    pub(super) fn check_given(&self, shown: &str) -> Result<(), CliError> {
         if self.given {
             return Ok(());
         }
-        Err(Failure::usage(format!(
+        Err(CliError::usage(format!(
             "use target '{shown}': it is a block device, and measuring on it destroys what it holds"
         ))
         .hint("add --destroy if nothing on it is needed"))
     }
 
     /// Whether the device, which was called `shown`, was allowed to be destroyed with what it holds.
-    pub(super) fn covers(&self, shown: &str, found: &DeviceFacts) -> Result<(), Failure> {
+    pub(super) fn covers(&self, shown: &str, found: &DeviceFacts) -> Result<(), CliError> {
         let is_it =
             |named: &PathBuf| named == Path::new(shown) || device::is_same(named, &found.path);
         if self.named.iter().any(is_it) {
@@ -52,7 +52,7 @@ impl Consent {
             return Ok(());
         }
         Err(
-            Failure::usage(format!("use target '{shown}': {}", found.holds.join("; "))).hint(
+            CliError::usage(format!("use target '{shown}': {}", found.holds.join("; "))).hint(
                 format!("if it may be destroyed all the same, name it again: '--destroy={shown}'"),
             ),
         )
@@ -63,9 +63,9 @@ impl Consent {
 /// is for this one, whatever has its name later.
 pub(crate) fn check(
     path: &Path,
-    consent: &Consent,
+    consent: &DestroyConsent,
     host: &LocalHost,
-) -> Result<(DeviceFacts, DeviceIdentity), Failure> {
+) -> Result<(DeviceFacts, DeviceIdentity), CliError> {
     let (found, identity) = facts(path, host)?;
     consent.covers(&path.display().to_string(), &found)?;
     Ok((found, identity))
@@ -75,15 +75,15 @@ pub(crate) fn check(
 pub(crate) fn facts(
     path: &Path,
     host: &LocalHost,
-) -> Result<(DeviceFacts, DeviceIdentity), Failure> {
+) -> Result<(DeviceFacts, DeviceIdentity), CliError> {
     let what = || format!("look at target '{}'", path.display());
-    let found = device::device(path, host).map_err(doing(Code::Failed, what()))?;
-    let of = |path: &Path| DeviceIdentity::of(path).map_err(doing(Code::Failed, what()));
+    let found = device::device(path, host).map_err(doing(CliExitCode::Failed, what()))?;
+    let of = |path: &Path| DeviceIdentity::of(path).map_err(doing(CliExitCode::Failed, what()));
     let identity = of(&found.path)?;
     // The facts are of the device itself; that the name still leads to it is seen once more.
     if identity.number() != found.number || of(path)? != identity {
         let what = format!("{}: it became another device meanwhile", what());
-        return Err(Failure::new(Code::Failed, what));
+        return Err(CliError::new(CliExitCode::Failed, what));
     }
     Ok((found, identity))
 }
@@ -149,7 +149,7 @@ mod tests {
         };
         let said = |values: &[&str], holds: &[&str]| {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-            let failure = Consent::of(&values).covers("/dev/null", &found(holds));
+            let failure = DestroyConsent::of(&values).covers("/dev/null", &found(holds));
             failure.map_err(|failure| failure.to_string())
         };
         assert!(said(&[], &[]).unwrap_err().contains("add --destroy"));

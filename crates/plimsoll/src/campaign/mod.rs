@@ -21,16 +21,18 @@ mod scale;
 mod trial;
 pub(crate) mod words;
 
-pub(crate) use arms::{Arms, check_place, directory_step};
-pub(crate) use corners::{Corners, with_corners};
+pub(crate) use arms::{ArmSet, check_place, directory_step};
+pub(crate) use corners::{SensitivityBoundMode, with_corners};
 pub(crate) use course::busy_now;
 
-use crate::failure::{Code, Failure, failed};
+use crate::failure::{CliError, CliExitCode, failed};
 use crate::recorder::sample;
-use course::Course;
-use plimsoll_archive::{ArchiveError, Writer};
-use plimsoll_core::comparison::Policy;
-use plimsoll_core::event::{Entry, Listener, Manifest, Results, RunEvent, TrialId, Warning};
+use course::InterimAnalysis;
+use plimsoll_archive::{ArchiveError, RunFolderWriter};
+use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::event::{
+    RunEvent, RunFolderContents, RunListener, RunManifest, RunWarning, TrialId, WorkloadEntry,
+};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
@@ -42,18 +44,20 @@ use plimsoll_lab::host::SystemClock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use device::{Consent, check as check_device, facts as device_facts};
-pub(crate) use failover::{ACTIVE, Load, Wanted, Witness, failover};
-pub(crate) use on_nodes::Loaders;
+pub(crate) use device::{DestroyConsent, check as check_device, facts as device_facts};
+pub(crate) use failover::{
+    ACTIVE, FailoverOptions, FailoverWitnessKind, SessionLoadOptions, failover,
+};
+pub(crate) use on_nodes::ClientLoadGenerators;
 pub(crate) use player::EnginePlayer;
 pub(crate) use proof::{prove, refuse_failed, unseen};
-pub(crate) use scale::{Asked, entries, label_of};
+pub(crate) use scale::{WorkloadRequest, entries, label_of};
 
 /// What holds for all trials.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub(crate) struct CampaignOptions {
     pub(crate) seed: Seed,
-    pub(crate) policy: Policy,
+    pub(crate) policy: VerdictPolicy,
     pub(crate) blocks: u32,
     /// Length of the measured part of each trial, where the user says.
     pub(crate) length: Option<Nanos>,
@@ -74,10 +78,10 @@ pub(crate) struct Settings {
 /// Asks the engine whether it takes every workload on every system: better before a run folder is
 /// made than in the middle of the trials.
 pub(crate) fn check_shapes(
-    arms: &Arms,
-    asked: &[Asked],
-    settings: &Settings,
-) -> Result<(), Failure> {
+    arms: &ArmSet,
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
+) -> Result<(), CliError> {
     for one in asked {
         // Programs are not the engine's.
         if matches!(one.workload, Workload::Commands(_)) {
@@ -92,28 +96,28 @@ pub(crate) fn check_shapes(
         // What nodes cannot play they say when they prepare it.
         for (_, target) in arms.probed().filter(|(_, t)| !t.is_only_on_nodes()) {
             plimsoll_engine::check(target.place(), &one.workload, &options)
-                .map_err(failed(Code::Usage))?;
+                .map_err(failed(CliExitCode::Usage))?;
         }
     }
     Ok(())
 }
 
 /// Listeners in a row.
-struct Everyone<'a>(Vec<&'a mut dyn Listener>);
+struct Everyone<'a>(Vec<&'a mut dyn RunListener>);
 
-impl Listener for Everyone<'_> {
+impl RunListener for Everyone<'_> {
     fn event(&mut self, event: &RunEvent) {
         self.0.iter_mut().for_each(|listener| listener.event(event));
     }
 }
 
 /// A run folder that ends the run when it can take no more: what is measured after that would be lost.
-struct Recording<'a> {
-    writer: &'a mut Writer,
+struct RunFolderListener<'a> {
+    writer: &'a mut RunFolderWriter,
     stop: &'a AtomicBool,
 }
 
-impl Listener for Recording<'_> {
+impl RunListener for RunFolderListener<'_> {
     fn event(&mut self, event: &RunEvent) {
         self.writer.event(event);
         if self.writer.has_failed() {
@@ -125,11 +129,11 @@ impl Listener for Recording<'_> {
 /// The manifest of what is about to be done.
 pub(crate) fn manifest(
     id: &str,
-    arms: &Arms,
-    entries: Vec<Entry>,
-    settings: &Settings,
-) -> Manifest {
-    Manifest {
+    arms: &ArmSet,
+    entries: Vec<WorkloadEntry>,
+    settings: &CampaignOptions,
+) -> RunManifest {
+    RunManifest {
         format: FormatVersion::RUN,
         program: env!("CARGO_PKG_VERSION").into(),
         id: id.into(),
@@ -146,27 +150,29 @@ pub(crate) fn manifest(
         entries,
         blocks: settings.blocks,
         ladder: Vec::new(),
-        load_nodes: arms.load().map_or_else(Vec::new, Loaders::facts),
+        load_nodes: arms
+            .load()
+            .map_or_else(Vec::new, ClientLoadGenerators::facts),
     }
 }
 
 /// Runs all trials of `manifest` in their order, recording into `folder`, and reads the results
 /// back. A stop ends the current trial; what was measured stands.
 pub(crate) fn carry_out(
-    manifest: &Manifest,
-    arms: &Arms,
-    settings: &Settings,
-    notes: &[Warning],
+    manifest: &RunManifest,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    notes: &[RunWarning],
     folder: &Path,
     stop: &AtomicBool,
-    screen: &mut dyn Listener,
-) -> Result<Results, Failure> {
-    let mut writer = Writer::create(folder, manifest).map_err(|error| match &error {
-        ArchiveError::Occupied(_) => Failure::usage(&error),
-        _ => Failure::new(Code::Failed, &error),
+    screen: &mut dyn RunListener,
+) -> Result<RunFolderContents, CliError> {
+    let mut writer = RunFolderWriter::create(folder, manifest).map_err(|error| match &error {
+        ArchiveError::Occupied(_) => CliError::usage(&error),
+        _ => CliError::new(CliExitCode::Failed, &error),
     })?;
     let disks = settings.record.then(|| writer.disks());
-    let mut recording = Recording {
+    let mut recording = RunFolderListener {
         writer: &mut writer,
         stop,
     };
@@ -177,7 +183,7 @@ pub(crate) fn carry_out(
     let ended = recorded(disks, arms, &mut everyone, |everyone| {
         run_all(manifest, arms, settings, stop, everyone)
     });
-    let interrupted = !matches!(ended, Ok(Ended::Whole)) || stop.load(Ordering::Relaxed);
+    let interrupted = !matches!(ended, Ok(CampaignEndKind::Whole)) || stop.load(Ordering::Relaxed);
     // However long it took, nothing of the results was held until now.
     let read = plimsoll_archive::open(folder);
     let trials = read.as_ref().map_or(&[][..], |results| &results.trials);
@@ -188,13 +194,13 @@ pub(crate) fn carry_out(
     });
     if let Some(failure) = writer.take_failure() {
         let trials = read.map_or(0, |results| results.trials.len());
-        return Err(Failure::new(Code::Failed, failure).hint(unrecorded(folder, trials)));
+        return Err(CliError::new(CliExitCode::Failed, failure).hint(unrecorded(folder, trials)));
     }
     ended?;
-    Ok(Results {
+    Ok(RunFolderContents {
         comparisons,
         complete: !interrupted,
-        ..read.map_err(failed(Code::Failed))?
+        ..read.map_err(failed(CliExitCode::Failed))?
     })
 }
 
@@ -212,7 +218,7 @@ fn unrecorded(folder: &Path, trials: usize) -> String {
 
 /// How the trials of a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum CampaignEndKind {
     /// With the last one, or when the user stopped them.
     Whole,
     /// With one that lost a node.
@@ -223,9 +229,9 @@ enum Ended {
 /// base name. A recorder that fails is told of; what it was to watch goes on.
 fn recorded<T>(
     base: Option<PathBuf>,
-    arms: &Arms,
-    listener: &mut dyn Listener,
-    work: impl FnOnce(&mut dyn Listener) -> T,
+    arms: &ArmSet,
+    listener: &mut dyn RunListener,
+    work: impl FnOnce(&mut dyn RunListener) -> T,
 ) -> T {
     let numbers = arms.devices().iter();
     let disks: Vec<String> = numbers
@@ -242,7 +248,7 @@ fn recorded<T>(
         (done, sampler.join())
     });
     if let Ok(Err(failure)) = sampled {
-        listener.event(&RunEvent::Warning(Warning {
+        listener.event(&RunEvent::Warning(RunWarning {
             about: "the recording of the disks".into(),
             text: format!("it could not {}; the trials went on", failure.message),
         }));
@@ -251,13 +257,13 @@ fn recorded<T>(
 }
 
 fn run_all(
-    manifest: &Manifest,
-    arms: &Arms,
-    settings: &Settings,
+    manifest: &RunManifest,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
     stop: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<Ended, Failure> {
-    let mut course = Course::new(manifest);
+    listener: &mut dyn RunListener,
+) -> Result<CampaignEndKind, CliError> {
+    let mut course = InterimAnalysis::new(manifest);
     let mut block = 0;
     for trial in order(manifest) {
         if stop.load(Ordering::Relaxed) {
@@ -275,18 +281,18 @@ fn run_all(
         let entry = entry.expect("the order was made from these entries");
         match trial::run_trial(&trial, arms, entry, settings, stop, listener) {
             // Another number of nodes is another load.
-            Ok(result) if result.lost_node().is_some() => return Ok(Ended::LostNode),
+            Ok(result) if result.lost_node().is_some() => return Ok(CampaignEndKind::LostNode),
             Ok(result) => course.take(&result),
             // A stop while files are laid out is no failure of the trial.
             Err(_) if stop.load(Ordering::Relaxed) => break,
             Err(failure) => return Err(failure),
         }
     }
-    Ok(Ended::Whole)
+    Ok(CampaignEndKind::Whole)
 }
 
 /// The order of the trials: randomised complete blocks from the recorded seed.
-pub(crate) fn order(manifest: &Manifest) -> Vec<TrialId> {
+pub(crate) fn order(manifest: &RunManifest) -> Vec<TrialId> {
     let arms: Vec<String> = manifest.arms.iter().map(|arm| arm.name.clone()).collect();
     let entries: Vec<(String, u32)> = manifest
         .entries

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Labels of arms and names of their directories.
 
-use plimsoll_lab::attach::Address;
+use plimsoll_lab::attach::RemoteDiskAddress;
 
 /// The last part of a path where no other target has the same, else all of it.
 pub(super) fn short_name(text: &str, given: &[String]) -> String {
     let last = |text: &str| {
-        if Address::is_meant(text) {
+        if RemoteDiskAddress::is_meant(text) {
             return disk_name(text);
         }
         // Behind the question mark of an address stands how, not where.

@@ -2,18 +2,20 @@
 //! What a node does of a run when another machine asks it: the engine's side of the agent.
 
 use super::proof::write_verify;
-use super::trial::Part;
-use super::{Settings, words};
-use crate::failure::{Code, Failure};
+use super::trial::NodeTrial;
+use super::{CampaignOptions, words};
+use crate::failure::{CliError, CliExitCode};
 use crate::recorder::record_for;
-use plimsoll_core::comparison::Policy;
-use plimsoll_core::load::{LoadPlace, PlayTask, Played, Task, Told};
+use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::load::{
+    AgentEvent, AgentTask, AgentTrialResult, AgentTrialTask, ClientLoadTarget,
+};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::DataCheck;
-use plimsoll_engine::Place;
+use plimsoll_engine::TargetLocation;
 use plimsoll_engine::sys::clock::monotonic;
-use plimsoll_engine::{Address, EngineChoice, SimDevice};
-use plimsoll_lab::agent_server::{Player, Turn};
+use plimsoll_engine::{EngineChoice, NfsAddress, SimDeviceSpec};
+use plimsoll_lab::agent_server::{AgentTaskContext, AgentTaskRunner};
 use plimsoll_lab::host::facts;
 use plimsoll_lab::journal::StateDir;
 use std::path::{Path, PathBuf};
@@ -28,16 +30,16 @@ pub(crate) struct EnginePlayer {
     pub(crate) state: StateDir,
 }
 
-impl Player for EnginePlayer {
+impl AgentTaskRunner for EnginePlayer {
     fn now(&self) -> Nanos {
         monotonic()
     }
 
-    fn play(&self, task: &Task, turn: &Turn<'_>) -> Result<Told, String> {
+    fn play(&self, task: &AgentTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent, String> {
         let told = match task {
-            Task::Prove { name, place, seed } => prove(name, place, *seed, turn),
-            Task::Play(task) => play(task, turn),
-            Task::Record(task) => record_for(task, &self.state, turn, START_MAX),
+            AgentTask::Prove { name, place, seed } => prove(name, place, *seed, turn),
+            AgentTask::Play(task) => play(task, turn),
+            AgentTask::Record(task) => record_for(task, &self.state, turn, START_MAX),
         };
         told.map_err(|failure| failure.message)
     }
@@ -45,24 +47,26 @@ impl Player for EnginePlayer {
 
 fn prove(
     name: &str,
-    place: &LoadPlace,
+    place: &ClientLoadTarget,
     seed: plimsoll_core::rng::Seed,
-    turn: &Turn<'_>,
-) -> Result<Told, Failure> {
+    turn: &AgentTaskContext<'_>,
+) -> Result<AgentEvent, CliError> {
     let proved = at(place, |place, _, _| {
         write_verify(name, place, seed, turn.stop)
     });
     match proved {
-        Ok(()) => Ok(Told::Proved(None)),
-        Err(failure) if failure.code == Code::BadData => Ok(Told::Proved(Some(failure.message))),
+        Ok(()) => Ok(AgentEvent::Proved(None)),
+        Err(failure) if failure.code == CliExitCode::BadData => {
+            Ok(AgentEvent::Proved(Some(failure.message)))
+        }
         Err(failure) => Err(failure),
     }
 }
 
-fn play(task: &PlayTask, turn: &Turn<'_>) -> Result<Told, Failure> {
+fn play(task: &AgentTrialTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent, CliError> {
     let settings = settings(task)?;
     at(&task.place, |place, grounds, devices| {
-        let part = Part {
+        let part = NodeTrial {
             trial: &task.trial,
             entry: &task.entry,
             place,
@@ -71,30 +75,33 @@ fn play(task: &PlayTask, turn: &Turn<'_>) -> Result<Told, Failure> {
             settings: &settings,
         };
         let mut ready = part.prepare(turn.stop)?;
-        turn.tell(Told::Prepared { took: ready.took });
+        turn.tell(AgentEvent::Prepared { took: ready.took });
         let Some(start_at) = turn.start_at() else {
             return Err(super::arms::stopped());
         };
         let start_at = start_at.min(monotonic() + START_MAX);
-        let mut on_interval = |interval| turn.tell(Told::Second(interval));
+        let mut on_interval = |interval| turn.tell(AgentEvent::Second(interval));
         let outcome = part.measure(&mut ready, start_at, turn.stop, &mut on_interval)?;
         let began_at = outcome.began_at;
         let result = part.result(ready, outcome)?;
-        Ok(Told::Played(Box::new(Played { result, began_at })))
+        Ok(AgentEvent::Played(Box::new(AgentTrialResult {
+            result,
+            began_at,
+        })))
     })
 }
 
 /// What holds for the trial, from what the task says of it.
-fn settings(task: &PlayTask) -> Result<Settings, Failure> {
-    let unknown = |word: &str| Failure::usage(format!("use '{word}': it is no choice of ours"));
+fn settings(task: &AgentTrialTask) -> Result<CampaignOptions, CliError> {
+    let unknown = |word: &str| CliError::usage(format!("use '{word}': it is no choice of ours"));
     let engine = words::meant(&words::ENGINES, &task.engine);
     let data_check = match task.verify_data.as_deref() {
         None => DataCheck::Off,
         Some(word) => words::meant(&words::DATA_CHECKS, word).ok_or_else(|| unknown(word))?,
     };
-    Ok(Settings {
+    Ok(CampaignOptions {
         seed: task.seed,
-        policy: Policy::default(),
+        policy: VerdictPolicy::default(),
         blocks: 1,
         length: None,
         warmup: task.warmup,
@@ -109,17 +116,17 @@ fn settings(task: &PlayTask) -> Result<Settings, Failure> {
 
 /// Does something in a place, given the disks below it that can be watched.
 fn at<T>(
-    place: &LoadPlace,
-    work: impl FnOnce(Place<'_>, &[PathBuf], &[String]) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    place: &ClientLoadTarget,
+    work: impl FnOnce(TargetLocation<'_>, &[PathBuf], &[String]) -> Result<T, CliError>,
+) -> Result<T, CliError> {
     match place {
-        LoadPlace::Null => work(Place::Null, &[], &[]),
-        LoadPlace::Nop => work(Place::Nop, &[], &[]),
-        LoadPlace::Sim(device) => {
-            let device: SimDevice = device.parse().map_err(Failure::usage)?;
-            work(Place::Sim(device), &[], &[])
+        ClientLoadTarget::Null => work(TargetLocation::Null, &[], &[]),
+        ClientLoadTarget::Nop => work(TargetLocation::Nop, &[], &[]),
+        ClientLoadTarget::Sim(device) => {
+            let device: SimDeviceSpec = device.parse().map_err(CliError::usage)?;
+            work(TargetLocation::Sim(device), &[], &[])
         }
-        LoadPlace::Directory {
+        ClientLoadTarget::Directory {
             path,
             direct_align_bytes,
         } => {
@@ -131,13 +138,17 @@ fn at<T>(
                 found => *found,
             };
             let grounds = [path.to_owned()];
-            work(Place::Directory { path, direct_align }, &grounds, &devices)
+            work(
+                TargetLocation::Directory { path, direct_align },
+                &grounds,
+                &devices,
+            )
         }
-        LoadPlace::Export { address, directory } => {
-            let address: Address = address.parse().map_err(Failure::usage)?;
+        ClientLoadTarget::Export { address, directory } => {
+            let address: NfsAddress = address.parse().map_err(CliError::usage)?;
             let directory = Path::new(directory);
             let address = &address;
-            work(Place::Nfs { address, directory }, &[], &[])
+            work(TargetLocation::Nfs { address, directory }, &[], &[])
         }
     }
 }

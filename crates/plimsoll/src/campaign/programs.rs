@@ -2,18 +2,20 @@
 //! Programs as workloads: each is run in a fresh directory on the target, timed, and its output is
 //! read. What they leave is removed before the next trial, so that every trial begins alike.
 
-use super::Asked;
-use crate::failure::{Code, Failure, failed};
+use super::WorkloadRequest;
+use crate::failure::{CliError, CliExitCode, failed};
 use plimsoll_classics::boot;
-use plimsoll_classics::originals::{self, Format};
-use plimsoll_core::comparison::Metric;
+use plimsoll_classics::originals::{self, ProgramOutputFormat};
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::commands::{Command, Moves, Output};
-use plimsoll_core::workload::{Commands, Workload};
-use plimsoll_lab::host::{Job, LocalHost, MadeDir, Timed, command_mark, journal_of};
+use plimsoll_core::workload::commands::{CommandOutputFormat, CommandTransfer, WorkloadCommand};
+use plimsoll_core::workload::{CommandWorkload, Workload};
+use plimsoll_lab::host::{
+    HostTimedJob, HostTimedResult, LocalHost, MadeDir, command_mark, journal_of,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -25,7 +27,7 @@ const WORK: &str = "programs";
 
 /// What the commands of a workload gave.
 #[derive(Debug, Default)]
-pub(crate) struct Played {
+pub(crate) struct ProgramTrialResult {
     pub(crate) phases: Vec<PhaseResult>,
     /// Time of all commands that were measured. The sum over phases would be more where a program
     /// tells of several that ran side by side, such as both directions of a fio job.
@@ -38,28 +40,29 @@ pub(crate) struct Played {
 ///
 /// `directory` is one of ours on the target, `tmp` one of ours elsewhere.
 pub(crate) fn run(
-    commands: &Commands,
+    commands: &CommandWorkload,
     directory: &Path,
     tmp: &Path,
     host: &LocalHost,
     stop: &AtomicBool,
-) -> Result<Played, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Code::Failed, format!("find this program: {error}")))?;
+) -> Result<ProgramTrialResult, CliError> {
+    let program = std::env::current_exe().map_err(|error| {
+        CliError::new(CliExitCode::Failed, format!("find this program: {error}"))
+    })?;
     run_with(&program, commands, [directory, tmp], host, stop)
 }
 
 /// The same, `program` being this one.
 fn run_with(
     program: &Path,
-    commands: &Commands,
+    commands: &CommandWorkload,
     [directory, tmp]: [&Path; 2],
     host: &LocalHost,
     stop: &AtomicBool,
-) -> Result<Played, Failure> {
-    let work = Work::create(&directory.join(WORK))?;
+) -> Result<ProgramTrialResult, CliError> {
+    let work = ProgramWorkDir::create(&directory.join(WORK))?;
     let mark = journal_of(directory).map(|id| command_mark(&id));
-    let bench = Bench {
+    let bench = ProgramRunner {
         host,
         stop,
         names: names(program, work.0.path(), tmp)?,
@@ -76,7 +79,7 @@ fn run_with(
 }
 
 /// Every program that a workload starts, with its arguments, as a dry run shows it.
-pub(super) fn programs_of(asked: &Asked) -> Vec<String> {
+pub(super) fn programs_of(asked: &WorkloadRequest) -> Vec<String> {
     let Workload::Commands(commands) = &asked.workload else {
         return Vec::new();
     };
@@ -85,7 +88,7 @@ pub(super) fn programs_of(asked: &Asked) -> Vec<String> {
             true => format!("'{}'", word.replace('\'', "'\\''")),
             false => word.clone(),
         };
-    let shown = |command: &Command| {
+    let shown = |command: &WorkloadCommand| {
         let words: Vec<String> = command.argv.iter().map(quoted).collect();
         format!("start {}", words.join(" "))
     };
@@ -94,35 +97,35 @@ pub(super) fn programs_of(asked: &Asked) -> Vec<String> {
 }
 
 /// What programs find when they begin: an empty directory of their own.
-struct Work(MadeDir);
+struct ProgramWorkDir(MadeDir);
 
-impl Work {
-    fn create(path: &Path) -> Result<Self, Failure> {
+impl ProgramWorkDir {
+    fn create(path: &Path) -> Result<Self, CliError> {
         let doing = |error| {
-            Failure::new(
-                Code::Failed,
+            CliError::new(
+                CliExitCode::Failed,
                 format!("make {} for programs: {error}", path.display()),
             )
         };
-        MadeDir::make(path).map(Work).map_err(doing)
+        MadeDir::make(path).map(ProgramWorkDir).map_err(doing)
     }
 
-    fn remove(self) -> Result<(), Failure> {
+    fn remove(self) -> Result<(), CliError> {
         self.0.remove().map_err(|error| {
             let what = format!("clean up after programs: {error}");
-            Failure::new(Code::NotCleaned, what)
+            CliError::new(CliExitCode::NotCleaned, what)
         })
     }
 }
 
-impl Drop for Work {
+impl Drop for ProgramWorkDir {
     fn drop(&mut self) {
         // After an orderly end it is gone; else the directory above, which is ours, takes it along.
         let _ = self.0.remove();
     }
 }
 
-struct Bench<'a> {
+struct ProgramRunner<'a> {
     host: &'a LocalHost,
     stop: &'a AtomicBool,
     names: Vec<(&'static str, String)>,
@@ -130,18 +133,18 @@ struct Bench<'a> {
     mark: String,
 }
 
-impl Bench<'_> {
-    fn play(&self, commands: &Commands) -> Result<Played, Failure> {
+impl ProgramRunner<'_> {
+    fn play(&self, commands: &CommandWorkload) -> Result<ProgramTrialResult, CliError> {
         for command in &commands.prepare {
             self.time(command, self.stop)?;
         }
-        let mut played = Played::default();
+        let mut played = ProgramTrialResult::default();
         for command in &commands.phases {
             let timed = self.time(command, self.stop)?;
             let (mut phases, notes) = phases(command, &timed)?;
             let wall = match command.output {
                 // What lies between boots is not theirs.
-                Output::Boots => boot::length(&phases),
+                CommandOutputFormat::Boots => boot::length(&phases),
                 _ => Nanos(nanos(timed.wall)),
             };
             played.wall = played.wall + wall;
@@ -150,7 +153,7 @@ impl Bench<'_> {
                 _ => format!("{}: {note}", command.name),
             };
             played.notes.extend(notes.into_iter().map(of_command));
-            if commands.phases.len() > 1 && Format::of(command.output).is_some() {
+            if commands.phases.len() > 1 && ProgramOutputFormat::of(command.output).is_some() {
                 for phase in &mut phases {
                     phase.name = format!("{}: {}", command.name, phase.name);
                 }
@@ -160,48 +163,58 @@ impl Bench<'_> {
         Ok(played)
     }
 
-    fn finish(&self, commands: &Commands) -> Result<(), Failure> {
+    fn finish(&self, commands: &CommandWorkload) -> Result<(), CliError> {
         let never = AtomicBool::new(false);
         for command in &commands.finish {
-            self.time(command, &never).map_err(|failure| Failure {
-                code: Code::NotCleaned,
+            self.time(command, &never).map_err(|failure| CliError {
+                code: CliExitCode::NotCleaned,
                 ..failure
             })?;
         }
         Ok(())
     }
 
-    fn time(&self, command: &Command, stop: &AtomicBool) -> Result<Timed, Failure> {
+    fn time(
+        &self,
+        command: &WorkloadCommand,
+        stop: &AtomicBool,
+    ) -> Result<HostTimedResult, CliError> {
         let fill = |word: &String| {
             self.names
                 .iter()
                 .fold(word.clone(), |word, (name, path)| word.replace(name, path))
         };
         let argv: Vec<String> = command.argv.iter().map(fill).collect();
-        let job = Job {
+        let job = HostTimedJob {
             argv: &argv,
             directory: self.work,
             mark: &self.mark,
             limit: LIMIT,
         };
         let timed = self.host.timed(&job, stop).map_err(|error| {
-            Failure::new(Code::Failed, format!("run {}: {error}", command.name))
+            CliError::new(
+                CliExitCode::Failed,
+                format!("run {}: {error}", command.name),
+            )
         })?;
         timed.ok_or_else(super::arms::stopped)
     }
 }
 
 /// What the names in braces stand for.
-fn names(program: &Path, work: &Path, tmp: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
+fn names(program: &Path, work: &Path, tmp: &Path) -> Result<Vec<(&'static str, String)>, CliError> {
     let shown = |path: &Path| match path.to_str() {
         Some(text) => Ok(text.to_owned()),
-        None => Err(Failure::usage(format!(
+        None => Err(CliError::usage(format!(
             "use {}: its name is not text",
             path.display()
         ))),
     };
     let here = std::env::current_dir().map_err(|error| {
-        Failure::new(Code::Failed, format!("find the working directory: {error}"))
+        CliError::new(
+            CliExitCode::Failed,
+            format!("find the working directory: {error}"),
+        )
     })?;
     Ok(vec![
         ("{dir}", shown(work)?),
@@ -228,13 +241,17 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// What a command gave: what its output tells, with the remarks of its reader, or else its time.
-fn phases(command: &Command, timed: &Timed) -> Result<(Vec<PhaseResult>, Vec<String>), Failure> {
-    if let Some(format) = Format::of(command.output) {
-        let readings = originals::read(format, &timed.output).map_err(failed(Code::Failed))?;
+fn phases(
+    command: &WorkloadCommand,
+    timed: &HostTimedResult,
+) -> Result<(Vec<PhaseResult>, Vec<String>), CliError> {
+    if let Some(format) = ProgramOutputFormat::of(command.output) {
+        let readings =
+            originals::read(format, &timed.output).map_err(failed(CliExitCode::Failed))?;
         return match <[_; 1]>::try_from(readings) {
             Ok([reading]) => Ok((reading.phases, reading.notes)),
-            Err(many) => Err(Failure::new(
-                Code::Failed,
+            Err(many) => Err(CliError::new(
+                CliExitCode::Failed,
                 format!(
                     "read the output of {}: it ran {} times in one trial",
                     format.program(),
@@ -244,17 +261,17 @@ fn phases(command: &Command, timed: &Timed) -> Result<(Vec<PhaseResult>, Vec<Str
             .hint("repeat with --blocks instead")),
         };
     }
-    if command.output == Output::Boots {
-        return boot::read(&timed.output).map_err(failed(Code::Failed));
+    if command.output == CommandOutputFormat::Boots {
+        return boot::read(&timed.output).map_err(failed(CliExitCode::Failed));
     }
     let wall = Nanos(nanos(timed.wall));
     let mut stats = OpStats::default();
     let (metric, value) = match command.moves {
-        None => (Metric::WallTime, wall.0 as f64),
+        None => (ComparisonMetric::WallTime, wall.0 as f64),
         Some(moves) => {
             let (kind, bytes) = match moves {
-                Moves::To(bytes) => (Kind::Write, bytes),
-                Moves::From(bytes) => (Kind::Read, bytes),
+                CommandTransfer::To(bytes) => (OpKind::Write, bytes),
+                CommandTransfer::From(bytes) => (OpKind::Read, bytes),
             };
             stats.0.insert(
                 kind,
@@ -264,7 +281,7 @@ fn phases(command: &Command, timed: &Timed) -> Result<(Vec<PhaseResult>, Vec<Str
                 },
             );
             (
-                Metric::BytesPerSecond,
+                ComparisonMetric::BytesPerSecond,
                 ratio(bytes as f64, wall.as_secs_f64()),
             )
         }
@@ -289,11 +306,14 @@ mod tests {
     use plimsoll_lab::host::SearchPath;
     use std::io::Write;
 
-    fn play(commands: &Commands) -> Result<Played, Failure> {
+    fn play(commands: &CommandWorkload) -> Result<ProgramTrialResult, CliError> {
         play_with(Path::new("/nowhere"), commands)
     }
 
-    fn play_with(program: &Path, commands: &Commands) -> Result<Played, Failure> {
+    fn play_with(
+        program: &Path,
+        commands: &CommandWorkload,
+    ) -> Result<ProgramTrialResult, CliError> {
         let [directory, tmp] =
             [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -310,19 +330,19 @@ mod tests {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
     }
 
-    fn shell(name: &str, script: &str, moves: Option<Moves>) -> Command {
+    fn shell(name: &str, script: &str, moves: Option<CommandTransfer>) -> WorkloadCommand {
         let argv = ["sh", "-ec", script].map(String::from).to_vec();
-        Command {
+        WorkloadCommand {
             name: name.into(),
             argv,
-            output: Output::Time,
+            output: CommandOutputFormat::Time,
             moves,
         }
     }
 
     #[test]
     fn commands_find_their_places_and_are_timed() {
-        let commands = Commands {
+        let commands = CommandWorkload {
             name: "c".into(),
             prepare: vec![shell("p", "echo 1 > {tmp}/x; echo 2 > {dir}/y", None)],
             phases: vec![
@@ -331,12 +351,12 @@ mod tests {
                     "test -e {tmp}/x; test -e y; test {user} = $(id -u)",
                     None,
                 ),
-                shell("copy", "cp {tmp}/x .", Some(Moves::To(1 << 20))),
+                shell("copy", "cp {tmp}/x .", Some(CommandTransfer::To(1 << 20))),
             ],
             finish: Vec::new(),
             data_bytes: 0,
         };
-        let Played {
+        let ProgramTrialResult {
             phases: results,
             wall,
             notes,
@@ -349,7 +369,10 @@ mod tests {
             .collect();
         assert_eq!(
             told,
-            [("time", Metric::WallTime), ("copy", Metric::BytesPerSecond)]
+            [
+                ("time", ComparisonMetric::WallTime),
+                ("copy", ComparisonMetric::BytesPerSecond)
+            ]
         );
         assert!((results[0].value - results[0].wall.0 as f64).abs() < 1.0);
         assert_eq!(results[1].stats.bytes(), 1 << 20);
@@ -363,15 +386,15 @@ mod tests {
         let line = "1.98,2.00a,m,1,7,64M,,8192,5,,,1000,9,+++++,+++,,,+++++,+++,+++++,+++,\
                     ,,,,,,,,,,,,,,,,,,,,,,,,,,";
         let mut command = shell("b", &format!("echo '{line}'"), None);
-        command.output = Output::Bonnie;
-        let commands = Commands {
+        command.output = CommandOutputFormat::Bonnie;
+        let commands = CommandWorkload {
             name: "c".into(),
             prepare: Vec::new(),
             phases: vec![command],
             finish: Vec::new(),
             data_bytes: 0,
         };
-        let Played { phases, notes, .. } = play(&commands).unwrap();
+        let ProgramTrialResult { phases, notes, .. } = play(&commands).unwrap();
         let names: Vec<_> = phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(names, ["put_block"]);
         assert!(
@@ -382,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_trial_with_its_words() {
-        let commands = Commands {
+        let commands = CommandWorkload {
             name: "c".into(),
             prepare: vec![shell("p", "echo 1 > {tmp}/x", None)],
             phases: vec![shell("f", "echo no luck >&2; exit 4", None)],
@@ -444,8 +467,8 @@ mod tests {
         std::fs::write(source.path().join("Makefile"), "a: a.c\n\t$(CC) -o a a.c\n").unwrap();
         std::fs::write(source.path().join("a.c"), "int main(void) { return 0; }\n").unwrap();
         let source = source.path().display().to_string();
-        let rate = Metric::BytesPerSecond;
-        let time = Metric::WallTime;
+        let rate = ComparisonMetric::BytesPerSecond;
+        let time = ComparisonMetric::WallTime;
         for (name, set, expect) in [
             (
                 "copy-large",
@@ -468,7 +491,7 @@ mod tests {
                 panic!("{name} is programs");
             };
             match play_with(&program, &commands) {
-                Ok(Played {
+                Ok(ProgramTrialResult {
                     phases: results, ..
                 }) => {
                     let told: Vec<_> = results

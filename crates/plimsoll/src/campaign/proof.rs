@@ -2,15 +2,15 @@
 //! The proof that precedes every measurement: concurrent writes come back as they were written.
 
 use super::arms::stopped;
-use super::{Arms, Settings};
+use super::{ArmSet, CampaignOptions};
 use crate::context;
-use crate::failure::{Code, Failure, failed};
-use plimsoll_core::event::Warning;
+use crate::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::event::RunWarning;
 use plimsoll_core::rng::Seed;
-use plimsoll_engine::Place;
-use plimsoll_engine::{Flaw, VerifyOptions, VerifyReport};
-use plimsoll_lab::host::Hosts as _;
-use plimsoll_lab::proofs::{self, Depth, Outcome, Proved};
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::{DataFlaw, VerifyOptions, VerifyReport};
+use plimsoll_lab::host::HostResolver as _;
+use plimsoll_lab::proofs::{self, SelfTestDepth, SelfTestResult, SelfTestStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes the writes are spread over.
@@ -24,12 +24,12 @@ const DEPTH: u32 = 16;
 /// [`Depth::Whole`] also what takes nodes away for a while. Gives what was seen, arm by arm. The seed differs by run and system: blocks that an earlier run or
 /// another system left must not pass for those of this one.
 pub(crate) fn prove(
-    arms: &Arms,
+    arms: &ArmSet,
     id: &str,
-    settings: &Settings,
-    depth: Depth,
+    settings: &CampaignOptions,
+    depth: SelfTestDepth,
     stop: &AtomicBool,
-) -> Result<Vec<(String, Vec<Proved>)>, Failure> {
+) -> Result<Vec<(String, Vec<SelfTestResult>)>, CliError> {
     let mut all = Vec::new();
     for (name, target) in arms.probed() {
         let seed = settings.seed.derive(&format!("verify {id} {name}"), 0);
@@ -55,10 +55,10 @@ pub(crate) fn prove(
 /// directory.
 pub(super) fn write_verify(
     name: &str,
-    place: Place<'_>,
+    place: TargetLocation<'_>,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let options = VerifyOptions {
         bytes: VERIFY_BYTES,
         operations: OPERATIONS,
@@ -66,15 +66,15 @@ pub(super) fn write_verify(
         seed,
     };
     let verified = match place {
-        Place::Directory { path, direct_align } => {
+        TargetLocation::Directory { path, direct_align } => {
             plimsoll_engine::verify(path, direct_align, &options, stop)
         }
-        Place::Nfs { address, directory } => {
+        TargetLocation::Nfs { address, directory } => {
             plimsoll_engine::verify_export(address, directory, &options, stop)
         }
         _ => return Ok(()),
     };
-    let report = verified.map_err(failed(Code::Failed))?;
+    let report = verified.map_err(failed(CliExitCode::Failed))?;
     if stop.load(Ordering::Relaxed) {
         return Err(stopped());
     }
@@ -82,20 +82,21 @@ pub(super) fn write_verify(
 }
 
 /// The first proof that failed is the reason to trust no figure of that system.
-pub(crate) fn refuse_failed(all: &[(String, Vec<Proved>)]) -> Result<(), Failure> {
-    let failed =
-        |proved: &&Proved| proved.is_about_data && matches!(proved.outcome, Outcome::Failed(_));
+pub(crate) fn refuse_failed(all: &[(String, Vec<SelfTestResult>)]) -> Result<(), CliError> {
+    let failed = |proved: &&SelfTestResult| {
+        proved.is_about_data && matches!(proved.outcome, SelfTestStatus::Failed(_))
+    };
     let mut found = all.iter().filter_map(|(name, proved)| {
         let first = proved.iter().find(failed)?;
-        let Outcome::Failed(seen) = &first.outcome else {
+        let SelfTestStatus::Failed(seen) = &first.outcome else {
             return None;
         };
         Some((name, &first.what, seen))
     });
     match found.next() {
         None => Ok(()),
-        Some((name, what, seen)) => Err(Failure::new(
-            Code::BadData,
+        Some((name, what, seen)) => Err(CliError::new(
+            CliExitCode::BadData,
             format!("measure on {name}: it must be so that {what}, and it is not: {seen}"),
         )
         .hint("nothing was measured; `plimsoll stack check` looks at everything once more")),
@@ -104,18 +105,18 @@ pub(crate) fn refuse_failed(all: &[(String, Vec<Proved>)]) -> Result<(), Failure
 
 /// What could not be seen, and what is not as it must be and yet no reason to trust no figure, as remarks
 /// for the report.
-pub(crate) fn unseen(all: &[(String, Vec<Proved>)]) -> Vec<Warning> {
+pub(crate) fn unseen(all: &[(String, Vec<SelfTestResult>)]) -> Vec<RunWarning> {
     let mut unseen = Vec::new();
     for (name, proved) in all {
         for one in proved {
             let text = match &one.outcome {
-                Outcome::Unseen(why) => format!("it was not seen that {}: {why}", one.what),
-                Outcome::Failed(seen) if !one.is_about_data => {
+                SelfTestStatus::Unseen(why) => format!("it was not seen that {}: {why}", one.what),
+                SelfTestStatus::Failed(seen) if !one.is_about_data => {
                     format!("it must be so that {}, and it is not: {seen}", one.what)
                 }
                 _ => continue,
             };
-            unseen.push(Warning {
+            unseen.push(RunWarning {
                 about: name.clone(),
                 text,
             });
@@ -124,13 +125,13 @@ pub(crate) fn unseen(all: &[(String, Vec<Proved>)]) -> Vec<Warning> {
     unseen
 }
 
-fn judge(name: &str, report: &VerifyReport) -> Result<(), Failure> {
+fn judge(name: &str, report: &VerifyReport) -> Result<(), CliError> {
     if report.passed() {
         return Ok(());
     }
     if report.interrupted && report.bad.total() == 0 && report.errors == 0 {
         let text = format!("verify {name}: it was not done in time, so nothing is known of it");
-        return Err(Failure::new(Code::BadData, text)
+        return Err(CliError::new(CliExitCode::BadData, text)
             .hint("--no-verify measures without the proof, at your own risk"));
     }
     let first = report.findings.first().map_or_else(String::new, |finding| {
@@ -146,17 +147,17 @@ fn judge(name: &str, report: &VerifyReport) -> Result<(), Failure> {
         report.written,
         report.errors
     );
-    Err(Failure::new(Code::BadData, text)
+    Err(CliError::new(CliExitCode::BadData, text)
         .hint("nothing was measured: figures of a system that loses data mean nothing"))
 }
 
-fn words(flaw: Flaw) -> String {
+fn words(flaw: DataFlaw) -> String {
     match flaw {
-        Flaw::Stale => "an acknowledged write is missing".into(),
-        Flaw::Torn => "a write is there in part".into(),
-        Flaw::Misplaced { belongs_at } => format!("what belongs at byte {belongs_at} lies"),
-        Flaw::Wrong => "something that was never written lies".into(),
-        Flaw::Unreadable => "an acknowledged write cannot be read".into(),
+        DataFlaw::Stale => "an acknowledged write is missing".into(),
+        DataFlaw::Torn => "a write is there in part".into(),
+        DataFlaw::Misplaced { belongs_at } => format!("what belongs at byte {belongs_at} lies"),
+        DataFlaw::Wrong => "something that was never written lies".into(),
+        DataFlaw::Unreadable => "an acknowledged write cannot be read".into(),
         // Found by checks of ledgers only.
         other => format!("what is {} lies", other.name()),
     }
@@ -166,7 +167,7 @@ fn words(flaw: Flaw) -> String {
 mod tests {
     use super::*;
     use plimsoll_core::data_check::BadBlocks;
-    use plimsoll_engine::Finding;
+    use plimsoll_engine::VerifyFinding;
 
     #[test]
     fn a_slow_system_is_not_accused_of_losing_data() {
@@ -186,9 +187,9 @@ mod tests {
                 .message
                 .contains("not done in time")
         );
-        let finding = Finding {
+        let finding = VerifyFinding {
             offset: 4096,
-            flaw: Flaw::Misplaced { belongs_at: 512 },
+            flaw: DataFlaw::Misplaced { belongs_at: 512 },
         };
         let bad = VerifyReport {
             bad: BadBlocks {
@@ -199,7 +200,7 @@ mod tests {
             ..whole
         };
         let failure = judge("a", &bad).unwrap_err();
-        assert_eq!(failure.code, Code::BadData);
+        assert_eq!(failure.code, CliExitCode::BadData);
         assert!(failure.message.contains("byte 512") && failure.message.contains("byte 4096"));
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Exports of NFS servers as targets: plimsoll itself is the client.
 
-use super::Asked;
-use crate::failure::{Code, Failure, failed};
-use plimsoll_core::plan::{Action, HERE, Step};
+use super::WorkloadRequest;
+use crate::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::plan::{HERE, PlanAction, PlanStep};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::workload::Workload;
-use plimsoll_nfs::Address;
+use plimsoll_nfs::NfsAddress;
 
 /// What reports say of such a target.
 pub(super) const DESCRIPTION: &str = "an NFS export; plimsoll is the client";
@@ -16,11 +16,11 @@ pub(super) const NOTE: &str = "plimsoll itself is the NFS client here: there is 
      direct I/O on this machine; do not compare it with an export that a kernel mounts";
 
 /// Refuses what needs a mounted directory.
-pub(super) fn check(given: &str, asked: &[Asked]) -> Result<(), Failure> {
-    let is_program = |one: &&Asked| matches!(one.workload, Workload::Commands(_));
+pub(super) fn check(given: &str, asked: &[WorkloadRequest]) -> Result<(), CliError> {
+    let is_program = |one: &&WorkloadRequest| matches!(one.workload, Workload::Commands(_));
     match asked.iter().find(is_program) {
         None => Ok(()),
-        Some(one) => Err(Failure::usage(format!(
+        Some(one) => Err(CliError::usage(format!(
             "run {} on {given}: a program needs a mounted directory, and here plimsoll is the client",
             one.workload.name()
         ))),
@@ -28,21 +28,21 @@ pub(super) fn check(given: &str, asked: &[Asked]) -> Result<(), Failure> {
 }
 
 /// What is known of an export. It is mounted for it, and nothing is changed.
-pub(super) fn facts(address: &Address) -> Result<TargetFacts, Failure> {
-    plimsoll_lab::host::facts::export(&address.to_string()).map_err(failed(Code::Failed))
+pub(super) fn facts(address: &NfsAddress) -> Result<TargetFacts, CliError> {
+    plimsoll_lab::host::facts::export(&address.to_string()).map_err(failed(CliExitCode::Failed))
 }
 
 /// The step that makes the arm's directory.
-pub(super) fn making(address: &Address, name: &str) -> Step {
+pub(super) fn making(address: &NfsAddress, name: &str) -> PlanStep {
     let (address, name) = (address.to_string(), name.to_owned());
-    Step {
+    PlanStep {
         why: "make a directory on the export".into(),
         node: HERE.into(),
-        apply: Action::MakeRemoteDir {
+        apply: PlanAction::MakeRemoteDir {
             address: address.clone(),
             name: name.clone(),
         },
-        undo: Some(Action::RemoveRemoteDir { address, name }),
+        undo: Some(PlanAction::RemoveRemoteDir { address, name }),
         back: None,
     }
 }

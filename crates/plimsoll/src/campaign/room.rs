@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether the data of a run fit where they shall go, known before anything is written.
 
-use super::Asked;
+use super::WorkloadRequest;
 use super::proof::VERIFY_BYTES;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use plimsoll_core::num::round_u64;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Pace, TurnKind};
+use plimsoll_core::workload::blocks::{
+    ArrivalProcess, BlockIoGroup, BlockIoOpKind, BlockIoPacing, BlockIoWorkload,
+};
 use std::collections::BTreeMap;
 
 /// Room a target must have besides the data, as a factor: file systems need some for themselves.
@@ -17,7 +19,7 @@ const ROOM: f64 = 1.1;
 const AROUND: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 /// Bytes the workloads keep on one arm at the same time: one data file serves all that need one.
-pub(super) fn data_bytes(asked: &[Asked]) -> u64 {
+pub(super) fn data_bytes(asked: &[WorkloadRequest]) -> u64 {
     let (mut file, mut trees) = (VERIFY_BYTES, 0);
     for one in asked {
         match &one.workload {
@@ -33,13 +35,13 @@ pub(super) fn data_bytes(asked: &[Asked]) -> u64 {
 }
 
 /// Whether a workload is of programs, which copy what they need and write what they like.
-pub(super) fn is_of_programs(asked: &Asked) -> bool {
+pub(super) fn is_of_programs(asked: &WorkloadRequest) -> bool {
     matches!(asked.workload, Workload::Commands(_))
 }
 
 /// Bytes of the files of `blocks` when it has run for `length`. Files that begin empty and grow at
 /// a given rate are as large as what is appended, whatever their extent allows.
-fn blocks_bytes(blocks: &Blocks, length: Option<Nanos>) -> u64 {
+fn blocks_bytes(blocks: &BlockIoWorkload, length: Option<Nanos>) -> u64 {
     let seconds = (length.unwrap_or(super::scale::LENGTH) + AROUND).as_secs_f64();
     let mut grown = blocks.clone();
     for group in &mut grown.groups {
@@ -53,19 +55,24 @@ fn blocks_bytes(blocks: &Blocks, length: Option<Nanos>) -> u64 {
 }
 
 /// Turns per second of a group that only appends, at a rate.
-fn append_rate(group: &Group) -> Option<f64> {
-    let appends = group.mix.iter().all(|turn| turn.kind == TurnKind::Append);
+fn append_rate(group: &BlockIoGroup) -> Option<f64> {
+    let appends = group
+        .mix
+        .iter()
+        .all(|turn| turn.kind == BlockIoOpKind::Append);
     match group.pace {
-        Pace::Open(Arrival::Paced { per_s } | Arrival::Poisson { per_s }) if appends => Some(per_s),
+        BlockIoPacing::Open(
+            ArrivalProcess::Paced { per_s } | ArrivalProcess::Poisson { per_s },
+        ) if appends => Some(per_s),
         _ => None,
     }
 }
 
 /// What several arms need of the same places.
 #[derive(Debug, Default)]
-pub(super) struct Room(BTreeMap<String, (u64, u64)>);
+pub(super) struct SpaceRequirements(BTreeMap<String, (u64, u64)>);
 
-impl Room {
+impl SpaceRequirements {
     /// Adds a need of `bytes` in `place`, which has `free` bytes.
     pub(super) fn need(&mut self, place: &str, bytes: u64, free: u64) {
         let entry = self.0.entry(place.to_owned()).or_insert((0, free));
@@ -76,11 +83,11 @@ impl Room {
     ///
     /// # Errors
     /// Names the first place that is too small, with both figures.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<(), CliError> {
         let full = |(needed, free): &(u64, u64)| *needed as f64 * ROOM > *free as f64;
         match self.0.iter().find(|(_, figures)| full(figures)) {
             None => Ok(()),
-            Some((place, (needed, free))) => Err(Failure::usage(format!(
+            Some((place, (needed, free))) => Err(CliError::usage(format!(
                 "use target '{place}': the data need {} and {} are free",
                 units::size(*needed as f64 * ROOM),
                 units::size(*free as f64)
@@ -96,7 +103,7 @@ mod tests {
 
     #[test]
     fn room_is_needed_for_one_data_file_and_every_tree() {
-        let asked = |name: &str| Asked {
+        let asked = |name: &str| WorkloadRequest {
             workload: plimsoll_classics::workload(name, &[]).unwrap(),
             scale: None,
             notes: Vec::new(),
@@ -124,7 +131,7 @@ mod tests {
 
     #[test]
     fn arms_that_share_a_place_need_room_together() {
-        let mut room = Room::default();
+        let mut room = SpaceRequirements::default();
         room.need("a", 100, 200);
         room.need("b", 100, 120);
         assert!(room.check().is_ok());

@@ -3,14 +3,14 @@
 //! systems carry where a factor has to be found.
 
 use super::arms::stopped;
-use super::{Arms, Settings};
-use crate::failure::{Code, Failure};
-use plimsoll_core::event::{Entry, Warning};
-use plimsoll_core::model::{Direction, Model};
+use super::{ArmSet, CampaignOptions};
+use crate::failure::{CliError, CliExitCode};
+use plimsoll_core::event::{RunWarning, WorkloadEntry};
+use plimsoll_core::model::{IoDirection, WorkloadModel};
 use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::Blocks;
+use plimsoll_core::workload::blocks::BlockIoWorkload;
 use plimsoll_engine::RunOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +29,7 @@ const STEPS: [f64; 10] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
 
 /// A workload as it was asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct WorkloadRequest {
     pub(crate) workload: Workload,
     /// `None`: to be found.
     pub(crate) scale: Option<f64>,
@@ -41,11 +41,11 @@ pub(crate) struct Asked {
     pub(crate) is_corner: bool,
 }
 
-impl Asked {
+impl WorkloadRequest {
     /// In how many blocks it is played.
-    pub(crate) fn blocks(&self, settings: &Settings) -> u32 {
+    pub(crate) fn blocks(&self, settings: &CampaignOptions) -> u32 {
         match self.is_corner {
-            true => settings.blocks.min(Entry::CORNER_BLOCKS_MAX),
+            true => settings.blocks.min(WorkloadEntry::CORNER_BLOCKS_MAX),
             false => settings.blocks,
         }
     }
@@ -53,18 +53,18 @@ impl Asked {
 
 /// Resolves what was asked; notes say how a factor was found.
 pub(crate) fn entries(
-    asked: &[Asked],
-    arms: &Arms,
-    settings: &Settings,
+    asked: &[WorkloadRequest],
+    arms: &ArmSet,
+    settings: &CampaignOptions,
     stop: &AtomicBool,
-    notes: &mut Vec<Warning>,
-) -> Result<Vec<Entry>, Failure> {
-    let mut entries: Vec<Entry> = Vec::new();
+    notes: &mut Vec<RunWarning>,
+) -> Result<Vec<WorkloadEntry>, CliError> {
+    let mut entries: Vec<WorkloadEntry> = Vec::new();
     // The last that is no corner, and its factor; `None` when it was left out.
     let mut centre: Option<(String, f64)> = None;
     for one in asked {
         if one.is_corner {
-            entries.extend(centre.as_ref().map(|(label, scale)| Entry {
+            entries.extend(centre.as_ref().map(|(label, scale)| WorkloadEntry {
                 corner_of: Some(label.clone()),
                 ..entry(one, *scale, settings)
             }));
@@ -80,19 +80,19 @@ pub(crate) fn entries(
         let taken = entries.iter().any(|other| other.label == entry.label);
         if taken && one.scale.is_none() {
             let text = "the factor that was found is already there, so it was not entered twice";
-            notes.push(Warning {
+            notes.push(RunWarning {
                 about: entry.label,
                 text: text.into(),
             });
             continue;
         }
         if taken {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "run '{}' twice: give each workload once",
                 entry.label
             )));
         }
-        notes.extend(one.notes.iter().map(|text| Warning {
+        notes.extend(one.notes.iter().map(|text| RunWarning {
             about: entry.label.clone(),
             text: text.clone(),
         }));
@@ -102,8 +102,8 @@ pub(crate) fn entries(
     Ok(entries)
 }
 
-fn entry(asked: &Asked, scale: f64, settings: &Settings) -> Entry {
-    Entry {
+fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> WorkloadEntry {
+    WorkloadEntry {
         label: label(asked.workload.name(), scale),
         scale,
         length: length(asked, settings),
@@ -113,7 +113,7 @@ fn entry(asked: &Asked, scale: f64, settings: &Settings) -> Entry {
 }
 
 /// What a workload will be called, as far as that is known before anything is measured.
-pub(crate) fn label_of(asked: &Asked) -> String {
+pub(crate) fn label_of(asked: &WorkloadRequest) -> String {
     match asked.scale {
         Some(scale) => label(asked.workload.name(), scale),
         None => format!("{} ×auto", asked.workload.name()),
@@ -121,7 +121,7 @@ pub(crate) fn label_of(asked: &Asked) -> String {
 }
 
 /// How long a trial of it lasts, at most.
-pub(super) fn length(asked: &Asked, settings: &Settings) -> Nanos {
+pub(super) fn length(asked: &WorkloadRequest, settings: &CampaignOptions) -> Nanos {
     let told = settings.length.or(asked.length);
     let wanted = told.unwrap_or(LENGTH);
     match &asked.workload {
@@ -148,18 +148,18 @@ fn label(name: &str, scale: f64) -> String {
 /// The factor at which the recording's busy seconds ask for [`SHARE`] of what the slowest system
 /// carries at a fixed depth.
 fn find(
-    model: &Model,
-    arms: &Arms,
-    settings: &Settings,
+    model: &WorkloadModel,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
     stop: &AtomicBool,
-    notes: &mut Vec<Warning>,
-) -> Result<f64, Failure> {
+    notes: &mut Vec<RunWarning>,
+) -> Result<f64, CliError> {
     let mut slowest = (f64::INFINITY, String::new());
     for (name, target) in arms.probed() {
         let probe = Workload::Blocks(probe(model));
-        let failure = |error: plimsoll_engine::Error| match stop.load(Ordering::Relaxed) {
+        let failure = |error: plimsoll_engine::EngineError| match stop.load(Ordering::Relaxed) {
             true => stopped(),
-            false => Failure::new(Code::Failed, error),
+            false => CliError::new(CliExitCode::Failed, error),
         };
         let mut prepared = plimsoll_engine::prepare(
             target.place(),
@@ -204,7 +204,7 @@ fn find(
         units::rate(busy),
         SHARE * 100.0
     );
-    notes.push(Warning {
+    notes.push(RunWarning {
         about: label(&model.name, factor),
         text,
     });
@@ -212,12 +212,12 @@ fn find(
 }
 
 /// The same mix as fast as the storage lets it: mean size, share of reads, working set.
-fn probe(model: &Model) -> Blocks {
+fn probe(model: &WorkloadModel) -> BlockIoWorkload {
     let [(reads, read_bytes), (writes, write_bytes)] =
-        Direction::BOTH.map(|direction| model.mean_per_s(direction));
+        IoDirection::BOTH.map(|direction| model.mean_per_s(direction));
     let mean = ratio(read_bytes + write_bytes, reads + writes);
     let bytes = saturating_u32(round_u64(mean).next_power_of_two().clamp(4_096, 1 << 20));
-    let mut probe = Blocks::random("probe", ratio(reads, reads + writes));
+    let mut probe = BlockIoWorkload::random("probe", ratio(reads, reads + writes));
     for group in &mut probe.groups {
         group.depth = PROBE_DEPTH;
         group.extent.bytes = model.facts.working_set_bytes.value;
@@ -228,11 +228,11 @@ fn probe(model: &Model) -> Blocks {
 }
 
 /// Operations per second that 95 % of the recorded time stays below.
-fn busy_rate(model: &Model) -> f64 {
+fn busy_rate(model: &WorkloadModel) -> f64 {
     let rate = |cell| {
-        Direction::BOTH
+        IoDirection::BOTH
             .iter()
-            .map(|d| plimsoll_core::model::Cell::ops_per_s(cell, *d))
+            .map(|d| plimsoll_core::model::ModelInterval::ops_per_s(cell, *d))
             .sum::<f64>()
     };
     let mut rates: Vec<(f64, u64)> = model

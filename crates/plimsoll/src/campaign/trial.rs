@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One trial: lay out the files, play the workload, hold the load against the model.
 
-use super::programs::Played;
-use super::{Arms, Settings};
-use crate::failure::{Code, Failure, failed};
+use super::programs::ProgramTrialResult;
+use super::{ArmSet, CampaignOptions};
+use crate::failure::{CliError, CliExitCode, failed};
 use crate::recorder::DeviceWatch;
 use plimsoll_core::event::{
-    Entry, Generator, Interval, Listener, OpStats, RunEvent, ServerUse, TrialId, TrialResult,
-    Warning,
+    GeneratorStats, OpStats, RunEvent, RunListener, RunWarning, ServerUse, TrialId, TrialInterval,
+    TrialResult, WorkloadEntry,
 };
 use plimsoll_core::load::start_spread;
-use plimsoll_core::model::{Cell, Direction, Excerpt, Fidelity, Load, Model, Selection};
+use plimsoll_core::model::{
+    DirectionLoad, FidelityCheck, IoDirection, ModelExcerpt, ModelInterval, ModelSliceSelection,
+    WorkloadModel,
+};
 use plimsoll_core::num::{ratio, saturating_u32};
-use plimsoll_core::others::{DiskBefore, OthersUse};
+use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_core::workload::{Commands, Workload};
-use plimsoll_engine::Place;
-use plimsoll_engine::Prepared;
-use plimsoll_engine::clock::Clock;
+use plimsoll_core::workload::{CommandWorkload, Workload};
+use plimsoll_engine::PreparedWorkload;
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::sys::clock::HostClock;
-use plimsoll_engine::{Outcome, RunOptions};
+use plimsoll_engine::{RunOptions, RunResult};
 use plimsoll_lab::busy::{self, BusyWatch, DiskLook};
 use plimsoll_lab::host::facts;
-use plimsoll_lab::host::{Clock as _, Nodes, SystemClock};
-use plimsoll_lab::watch::{self, Subjects};
+use plimsoll_lab::host::{HostPool, HostTimeSource as _, SystemClock};
+use plimsoll_lab::watch::{self, ServerWatchScope};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,59 +51,66 @@ const FINDINGS_SHOWN: usize = 5;
 
 /// What a trial plays.
 #[derive(Debug)]
-pub(crate) enum Play {
+pub(crate) enum TrialLoad {
     /// As fast as the storage lets it.
     Closed,
     /// All recorded intervals.
-    Whole(Excerpt),
+    Whole(ModelExcerpt),
     /// One-second slices of it.
-    Slices(Excerpt, Selection),
+    Slices(ModelExcerpt, ModelSliceSelection),
     /// Recorded requests, all or a stretch of them.
-    Requests(Excerpt),
+    Requests(ModelExcerpt),
 }
 
-impl Play {
+impl TrialLoad {
     /// What `entry` plays in `block`: the same for every arm of the block.
-    pub(crate) fn of(entry: &Entry, whole: bool, seed: Seed, block: u32) -> Play {
+    pub(crate) fn of(entry: &WorkloadEntry, whole: bool, seed: Seed, block: u32) -> TrialLoad {
         let Workload::Model(model) = &entry.workload else {
-            return Play::Closed;
+            return TrialLoad::Closed;
         };
         if whole {
             let excerpt = model.whole(entry.scale);
             return match model.requests {
-                Some(_) => Play::Requests(excerpt),
-                None => Play::Whole(excerpt),
+                Some(_) => TrialLoad::Requests(excerpt),
+                None => TrialLoad::Whole(excerpt),
             };
         }
         let seconds = saturating_u32(entry.length.0 / Nanos::SECOND.0).max(1);
         let seed = block_seed(seed, block);
         if let Some(excerpt) = model.stretch(seconds, entry.scale, seed) {
-            return Play::Requests(excerpt);
+            return TrialLoad::Requests(excerpt);
         }
         let selection = model.play_slices(seconds, entry.scale, seed);
-        Play::Slices(Excerpt::cells(selection.cells.clone()), selection)
+        TrialLoad::Slices(ModelExcerpt::cells(selection.cells.clone()), selection)
     }
 
-    fn excerpt(&self) -> Option<&Excerpt> {
+    fn excerpt(&self) -> Option<&ModelExcerpt> {
         match self {
-            Play::Closed => None,
-            Play::Whole(excerpt) | Play::Slices(excerpt, _) | Play::Requests(excerpt) => {
-                Some(excerpt)
-            }
+            TrialLoad::Closed => None,
+            TrialLoad::Whole(excerpt)
+            | TrialLoad::Slices(excerpt, _)
+            | TrialLoad::Requests(excerpt) => Some(excerpt),
         }
     }
 
     /// The load that was handed over, held against the recording.
-    fn fidelity(&self, model: &Model, scale: f64, submitted: &[Cell]) -> Vec<Fidelity> {
+    fn fidelity(
+        &self,
+        model: &WorkloadModel,
+        scale: f64,
+        submitted: &[ModelInterval],
+    ) -> Vec<FidelityCheck> {
         match self {
-            Play::Closed => Vec::new(),
+            TrialLoad::Closed => Vec::new(),
             // How much is handed over is what the storage makes of it.
-            Play::Requests(_) if model.waits() => Vec::new(),
-            Play::Whole(excerpt) => {
+            TrialLoad::Requests(_) if model.waits() => Vec::new(),
+            TrialLoad::Whole(excerpt) => {
                 plimsoll_trace::fidelity(&excerpt.cells, submitted, &model.bursts)
             }
-            Play::Requests(excerpt) => requests_fidelity(&excerpt.cells, submitted),
-            Play::Slices(_, selection) => model.slice_fidelity(submitted, &selection.picked, scale),
+            TrialLoad::Requests(excerpt) => requests_fidelity(&excerpt.cells, submitted),
+            TrialLoad::Slices(_, selection) => {
+                model.slice_fidelity(submitted, &selection.picked, scale)
+            }
         }
     }
 }
@@ -109,10 +119,10 @@ impl Play {
 const REQUESTS_GATE: f64 = 0.02;
 
 /// What was handed over, held against what was recorded in that part. When, is told by the lag.
-fn requests_fidelity(asked: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
-    let lines = Direction::BOTH.map(|direction| {
-        let total = |cells: &[Cell]| {
-            let mut sum = Load::default();
+fn requests_fidelity(asked: &[ModelInterval], submitted: &[ModelInterval]) -> Vec<FidelityCheck> {
+    let lines = IoDirection::BOTH.map(|direction| {
+        let total = |cells: &[ModelInterval]| {
+            let mut sum = DirectionLoad::default();
             for load in cells.iter().map(|cell| cell.load(direction)) {
                 sum.ops += load.ops;
                 sum.bytes += load.bytes;
@@ -122,7 +132,7 @@ fn requests_fidelity(asked: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
         let (asked, submitted) = (total(asked), total(submitted));
         let line = |what: &str, asked: u64, submitted: u64| {
             let name = format!("{} {what} handed over", direction.name());
-            Fidelity::relative(name, asked as f64, submitted as f64, REQUESTS_GATE)
+            FidelityCheck::relative(name, asked as f64, submitted as f64, REQUESTS_GATE)
         };
         [
             line("operations", asked.ops, submitted.ops),
@@ -140,12 +150,12 @@ fn block_seed(seed: Seed, block: u32) -> Seed {
 /// Runs one trial and tells the listener everything.
 pub(crate) fn run_trial(
     trial: &TrialId,
-    arms: &Arms,
-    entry: &Entry,
-    settings: &Settings,
+    arms: &ArmSet,
+    entry: &WorkloadEntry,
+    settings: &CampaignOptions,
     stop: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<TrialResult, Failure> {
+    listener: &mut dyn RunListener,
+) -> Result<TrialResult, CliError> {
     listener.event(&RunEvent::TrialBegan(trial.clone()));
     arms.check_mount(&trial.arm)?;
     let result = play_trial(trial, arms, entry, settings, stop, listener)?;
@@ -156,12 +166,12 @@ pub(crate) fn run_trial(
 
 fn play_trial(
     trial: &TrialId,
-    arms: &Arms,
-    entry: &Entry,
-    settings: &Settings,
+    arms: &ArmSet,
+    entry: &WorkloadEntry,
+    settings: &CampaignOptions,
     stop: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<TrialResult, Failure> {
+    listener: &mut dyn RunListener,
+) -> Result<TrialResult, CliError> {
     if let Workload::Commands(commands) = &entry.workload {
         return run_programs(trial, arms, commands, stop, listener);
     }
@@ -169,7 +179,7 @@ fn play_trial(
         return super::on_nodes::run_trial(trial, arms, entry, settings, stop, listener);
     }
     let grounds = arms.grounds();
-    let part = Part {
+    let part = NodeTrial {
         trial,
         entry,
         place: arms.target(&trial.arm).place(),
@@ -185,7 +195,7 @@ fn play_trial(
     let mut device = arms
         .device(&trial.arm)
         .map(|name| DeviceWatch::begin(name, warmup(&entry.workload, settings)));
-    let mut on_interval = |interval: Interval| {
+    let mut on_interval = |interval: TrialInterval| {
         if let Some(device) = &mut device {
             device.interval(&interval);
         }
@@ -207,38 +217,38 @@ fn play_trial(
 }
 
 /// What one machine does of a trial.
-pub(super) struct Part<'a> {
+pub(super) struct NodeTrial<'a> {
     pub(super) trial: &'a TrialId,
-    pub(super) entry: &'a Entry,
-    pub(super) place: Place<'a>,
+    pub(super) entry: &'a WorkloadEntry,
+    pub(super) place: TargetLocation<'a>,
     /// Directories and devices whose file systems, or which themselves, earlier trials wrote to.
     pub(super) grounds: &'a [PathBuf],
     /// Disks below the place (major:minor) that can be watched for traffic.
     pub(super) devices: &'a [String],
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a CampaignOptions,
 }
 
 /// A part whose files are laid out.
-pub(super) struct Ready {
-    prepared: Prepared,
-    play: Play,
+pub(super) struct PreparedTrial {
+    prepared: PreparedWorkload,
+    play: TrialLoad,
     /// What a disk did just before, while nothing was asked of it.
-    disk: Option<DiskBefore>,
+    disk: Option<NeighbourDiskUse>,
     /// What others did while it was measured.
-    others: Option<OthersUse>,
+    others: Option<NeighbourUse>,
     /// How long that took.
     pub(super) took: Nanos,
 }
 
-impl Part<'_> {
+impl NodeTrial<'_> {
     fn seed(&self) -> Seed {
         block_seed(self.settings.seed, self.trial.block)
     }
 
     /// Lays out the files, and waits until the disks are quiet.
-    pub(super) fn prepare(&self, stop: &AtomicBool) -> Result<Ready, Failure> {
+    pub(super) fn prepare(&self, stop: &AtomicBool) -> Result<PreparedTrial, CliError> {
         let settings = self.settings;
-        let play = Play::of(self.entry, settings.whole, settings.seed, self.trial.block);
+        let play = TrialLoad::of(self.entry, settings.whole, settings.seed, self.trial.block);
         let clock = HostClock::start();
         let prepared = plimsoll_engine::prepare(
             self.place,
@@ -248,9 +258,9 @@ impl Part<'_> {
             settings.engine,
             stop,
         )
-        .map_err(failed(Code::Failed))?;
+        .map_err(failed(CliExitCode::Failed))?;
         let disk = settle(self.grounds, self.devices, stop);
-        Ok(Ready {
+        Ok(PreparedTrial {
             prepared,
             play,
             disk,
@@ -262,11 +272,11 @@ impl Part<'_> {
     /// Plays it, from this instant of the machine's clock on.
     pub(super) fn measure(
         &self,
-        ready: &mut Ready,
+        ready: &mut PreparedTrial,
         start_at: Nanos,
         stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Outcome, Failure> {
+        on_interval: &mut dyn FnMut(TrialInterval),
+    ) -> Result<RunResult, CliError> {
         let (entry, settings) = (self.entry, self.settings);
         let options = RunOptions {
             length: entry.length,
@@ -281,23 +291,26 @@ impl Part<'_> {
         let watch = BusyWatch::begin();
         let ran = ready.prepared.run(&options, stop, on_interval);
         // In virtual time nobody is in the way.
-        let is_real = !matches!(self.place, Place::Sim(_));
+        let is_real = !matches!(self.place, TargetLocation::Sim(_));
         ready.others = is_real.then(|| others_during(&watch, ready.disk.take()));
-        ran.map_err(failed(Code::Failed))
+        ran.map_err(failed(CliExitCode::Failed))
     }
 
     /// What it gave, held against the model; cleans up what the next trial builds anew.
     pub(super) fn result(
         &self,
-        mut ready: Ready,
-        outcome: Outcome,
-    ) -> Result<TrialResult, Failure> {
+        mut ready: PreparedTrial,
+        outcome: RunResult,
+    ) -> Result<TrialResult, CliError> {
         let entry = self.entry;
         let others = ready.others.take();
         // What phases and loops leave is built anew for every trial, as their originals do; a data
         // file serves all trials of its arm and goes with the arm's directory.
         if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
-            ready.prepared.remove().map_err(failed(Code::Failed))?;
+            ready
+                .prepared
+                .remove()
+                .map_err(failed(CliExitCode::Failed))?;
         }
         let fidelity = match &entry.workload {
             Workload::Model(model) if !outcome.interrupted => {
@@ -327,22 +340,22 @@ impl Part<'_> {
 }
 
 /// Tells the listener of a result and of what a reader of it should know.
-pub(super) fn tell(result: &TrialResult, lag_is_ours: bool, listener: &mut dyn Listener) {
+pub(super) fn tell(result: &TrialResult, lag_is_ours: bool, listener: &mut dyn RunListener) {
     listener.event(&RunEvent::TrialEnded(Box::new(result.clone())));
     for text in remarks(result, lag_is_ours) {
         let about = format!("{} on {}", result.trial.workload, result.trial.arm);
-        listener.event(&RunEvent::Warning(Warning { about, text }));
+        listener.event(&RunEvent::Warning(RunWarning { about, text }));
     }
 }
 
 /// A trial of programs: nothing is laid out by us, and each program is a phase.
 fn run_programs(
     trial: &TrialId,
-    arms: &Arms,
-    commands: &Commands,
+    arms: &ArmSet,
+    commands: &CommandWorkload,
     stop: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<TrialResult, Failure> {
+    listener: &mut dyn RunListener,
+) -> Result<TrialResult, CliError> {
     let disk = settle(&arms.grounds(), arms.devices(), stop);
     let directory = arms.directory(&trial.arm)?;
     let clock = HostClock::start();
@@ -350,7 +363,7 @@ fn run_programs(
     let (played, servers) = watched(arms.subjects(&trial.arm), || {
         super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)
     });
-    let Played {
+    let ProgramTrialResult {
         phases,
         wall,
         notes,
@@ -358,7 +371,7 @@ fn run_programs(
     let others = Some(others_during(&watch, disk));
     for text in notes {
         let about = format!("{} on {}", trial.workload, trial.arm);
-        listener.event(&RunEvent::Warning(Warning { about, text }));
+        listener.event(&RunEvent::Warning(RunWarning { about, text }));
     }
     let mut stats = OpStats::default();
     phases.iter().for_each(|phase| stats.merge(&phase.stats));
@@ -367,11 +380,11 @@ fn run_programs(
         length: wall,
         prepare: clock.now().since(wall),
         stats,
-        generator: Generator {
+        generator: GeneratorStats {
             engine: "the original program".into(),
             user_cpu_ns: phases.iter().map(|phase| phase.user_cpu_ns).sum(),
             system_cpu_ns: phases.iter().map(|phase| phase.system_cpu_ns).sum(),
-            ..Generator::default()
+            ..GeneratorStats::default()
         },
         phases,
         workers: Vec::new(),
@@ -390,7 +403,7 @@ fn run_programs(
 
 /// Does something while these are watched.
 pub(super) fn watched<T>(
-    subjects: Option<(Subjects<'_>, Nodes)>,
+    subjects: Option<(ServerWatchScope<'_>, HostPool)>,
     work: impl FnOnce() -> T,
 ) -> (T, Vec<ServerUse>) {
     let Some((subjects, mut nodes)) = subjects else {
@@ -415,7 +428,7 @@ pub(super) fn watched<T>(
 /// for that of somebody else whose server hangs.
 ///
 /// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.
-fn settle(grounds: &[PathBuf], devices: &[String], stop: &AtomicBool) -> Option<DiskBefore> {
+fn settle(grounds: &[PathBuf], devices: &[String], stop: &AtomicBool) -> Option<NeighbourDiskUse> {
     for ground in grounds {
         // What cannot be opened or synced shows in the trial itself.
         if let Ok(file) = File::open(ground) {
@@ -455,8 +468,8 @@ fn settle(grounds: &[PathBuf], devices: &[String], stop: &AtomicBool) -> Option<
 }
 
 /// What others did while they were watched, and on a disk before it.
-fn others_during(watch: &BusyWatch, disk: Option<DiskBefore>) -> OthersUse {
-    OthersUse {
+fn others_during(watch: &BusyWatch, disk: Option<NeighbourDiskUse>) -> NeighbourUse {
+    NeighbourUse {
         disk,
         ..watch.others()
     }
@@ -481,7 +494,7 @@ pub(super) fn is_lag_ours(workload: &Workload) -> bool {
 
 /// A model has no warm-up: every second of it is part of the recording. Neither has work that is
 /// done once.
-pub(super) fn warmup(workload: &Workload, settings: &Settings) -> Nanos {
+pub(super) fn warmup(workload: &Workload, settings: &CampaignOptions) -> Nanos {
     if matches!(workload, Workload::Model(_)) || workload.ends_by_itself() {
         return Nanos(0);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words by which settings of the engine are given, on the command line and to nodes.
 
-use super::Corners;
+use super::SensitivityBoundMode;
 use plimsoll_engine::DataCheck;
 use plimsoll_engine::EngineChoice;
 
@@ -17,10 +17,10 @@ pub(crate) const DATA_CHECKS: [(&str, DataCheck); 2] =
     [("end", DataCheck::End), ("always", DataCheck::Always)];
 
 /// Which corners of a model are played.
-pub(crate) const CORNERS: [(&str, Corners); 3] = [
-    ("ends", Corners::Ends),
-    ("all", Corners::All),
-    ("off", Corners::Off),
+pub(crate) const CORNERS: [(&str, SensitivityBoundMode); 3] = [
+    ("ends", SensitivityBoundMode::Ends),
+    ("all", SensitivityBoundMode::All),
+    ("off", SensitivityBoundMode::Off),
 ];
 
 /// What a word means.

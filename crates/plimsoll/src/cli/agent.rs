@@ -3,9 +3,9 @@
 
 use crate::campaign::EnginePlayer;
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, failed};
+use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_lab::agent_server::serve;
-use plimsoll_lab::host::agent::Program;
+use plimsoll_lab::host::agent::AgentProgram;
 use plimsoll_lab::journal::StateDir;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -17,21 +17,21 @@ use std::process::ExitCode;
 /// before it is begun: PLIMSOLL_STATE=DIR plimsoll raze, on this machine, undoes what is left. It
 /// ends when its connection does, or after ten minutes without a request.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct AgentArgs {
     /// Directory for the journal and for everything that is made.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &AgentArgs) -> CliResult {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     if input.is_terminal() {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "serve a terminal: the agent is started by plimsoll on another machine",
         )
         .hint("name this machine in an inventory file there, and use it with --on"));
     }
-    let program = Program::this().map_err(failed(Code::Failed))?;
+    let program = AgentProgram::this().map_err(failed(CliExitCode::Failed))?;
     // A step under way is finished; a connection that ends also ends the wait for the next one.
     let stop = context::stop_flag()?;
     let state = StateDir::new(&args.dir);
@@ -46,6 +46,6 @@ pub(super) fn main(args: &Args) -> Outcome {
         (input, output),
         &stop,
     )
-    .map_err(|error| Failure::new(Code::Failed, format!("go on as an agent: {error}")))?;
+    .map_err(|error| CliError::new(CliExitCode::Failed, format!("go on as an agent: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

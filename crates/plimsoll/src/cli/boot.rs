@@ -2,13 +2,13 @@
 //! What the workload `boot` calls: a machine with its disks in a folder is made, and booted.
 
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::terminal;
 use plimsoll_classics::boot;
-use plimsoll_lab::host::{Clock, HostError, Job, MARK_VARIABLE, SystemClock};
-use plimsoll_lab::vm::boot::{Disks, FAILED, READY, command};
-use plimsoll_lab::vm::image::{self, Image};
-use plimsoll_lab::vm::{self, Acceleration};
+use plimsoll_lab::host::{HostError, HostTimeSource, HostTimedJob, MARK_VARIABLE, SystemClock};
+use plimsoll_lab::vm::boot::{FAILED, READY, VmDiskFiles, command};
+use plimsoll_lab::vm::image::{self, VmImage};
+use plimsoll_lab::vm::{self, VmAcceleration};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +23,13 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// Make a machine's disks, or boot it.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct BootArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: BootCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum BootCommand {
     /// Make its disks in a folder.
     Prepare { folder: PathBuf },
     /// Boot it so often; `tmp` is for what is not on the target.
@@ -40,23 +40,27 @@ enum Verb {
     },
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &BootArgs) -> CliResult {
     let state = context::state_dir()?;
-    let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
+    let unreadable =
+        |error| CliError::new(CliExitCode::Failed, format!("look for an image: {error}"));
     let image = image::find(&state).map_err(unreadable)?.ok_or_else(|| {
-        Failure::new(Code::Failed, "boot a machine: there is no image of one")
-            .hint("make it with: plimsoll vm image")
+        CliError::new(
+            CliExitCode::Failed,
+            "boot a machine: there is no image of one",
+        )
+        .hint("make it with: plimsoll vm image")
     })?;
     match &args.verb {
-        Verb::Prepare { folder } => {
-            let made = Disks::in_folder(folder).make(&image);
-            made.map_err(doing(Code::Failed, "make the disks of a machine"))?;
+        BootCommand::Prepare { folder } => {
+            let made = VmDiskFiles::in_folder(folder).make(&image);
+            made.map_err(doing(CliExitCode::Failed, "make the disks of a machine"))?;
         }
-        Verb::Run { folder, tmp, boots } => {
+        BootCommand::Run { folder, tmp, boots } => {
             let (by, why) = vm::acceleration(&state, &image, &mut context::nodes())
-                .map_err(doing(Code::Failed, "look how a machine can be run"))?;
-            let disks = Disks::in_folder(folder);
-            if by == Acceleration::Emulation {
+                .map_err(doing(CliExitCode::Failed, "look how a machine can be run"))?;
+            let disks = VmDiskFiles::in_folder(folder);
+            if by == VmAcceleration::Emulation {
                 terminal::print(&boot::note(&format!(
                     "the machine was run by emulation ({why}): most of each time is that of an imitated \
                      processor"
@@ -68,7 +72,7 @@ pub(super) fn main(args: &Args) -> Outcome {
                      what the machine wrote may be in it",
                 ));
             }
-            let bench = Bench {
+            let bench = BootRunner {
                 image: &image,
                 by,
                 disks: &disks,
@@ -77,7 +81,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             for _ in 0..*boots {
                 let took = bench
                     .boot()
-                    .map_err(doing(Code::Failed, "boot a machine"))?;
+                    .map_err(doing(CliExitCode::Failed, "boot a machine"))?;
                 terminal::print(&boot::line(took.as_secs_f64()));
             }
         }
@@ -85,14 +89,14 @@ pub(super) fn main(args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-struct Bench<'a> {
-    image: &'a Image,
-    by: Acceleration,
-    disks: &'a Disks,
+struct BootRunner<'a> {
+    image: &'a VmImage,
+    by: VmAcceleration,
+    disks: &'a VmDiskFiles,
     tmp: &'a Path,
 }
 
-impl Bench<'_> {
+impl BootRunner<'_> {
     /// The time from starting the machine until it says that it is ready; its power is cut then.
     fn boot(&self) -> Result<Duration, HostError> {
         let console = self.tmp.join("console");
@@ -103,7 +107,7 @@ impl Bench<'_> {
         std::fs::write(&console, "").map_err(failed("make its console"))?;
         self.disks.forget().map_err(failed("look at its disks"))?;
         let argv = command(self.image, self.by, self.disks, &console);
-        let job = Job {
+        let job = HostTimedJob {
             argv: &argv,
             directory: self.tmp,
             // As this program is marked: who looks for what a run left finds both.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::measure::{AtCorners, Measure, Source, Timing, measure, policy};
-use super::stack::Shape;
-use crate::campaign::Consent;
-use crate::failure::{Code, Failure, Outcome};
-use plimsoll_core::comparison::Verdict;
+use super::measure::{
+    ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure, policy,
+};
+use super::stack::StackOptionArgs;
+use crate::campaign::DestroyConsent;
+use crate::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_core::comparison::ComparisonVerdict;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,7 +22,7 @@ use std::process::ExitCode;
   plimsoll compare /mnt/a /mnt/b -w varmail
   plimsoll compare /mnt/a /mnt/b -w varmail --from n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
-pub(super) struct Args {
+pub(super) struct CompareArgs {
     /// Directories, new files (`file:PATH`), block devices, disks of somebody else (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or stacks; the first is the base of all ratios.
     #[arg(required = true, num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
@@ -33,13 +35,13 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     blocks: u32,
     #[command(flatten)]
-    timing: Timing,
+    timing: TrialTimingArgs,
     #[command(flatten)]
-    at_corners: AtCorners,
+    at_corners: SensitivityBoundArgs,
     #[command(flatten)]
-    shape: Shape,
+    shape: StackOptionArgs,
     #[command(flatten)]
-    source: Source,
+    source: ClientLoadArgs,
     /// Block devices among the targets may be overwritten. One that carries a file system, a
     /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
@@ -65,12 +67,12 @@ pub(super) struct Args {
     dry_run: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &CompareArgs) -> CliResult {
     let policy = policy(args.margin)?;
     if args.targets.len() < 2 && args.no_control {
-        return Err(Failure::usage("compare one target with nothing").hint("give a second target"));
+        return Err(CliError::usage("compare one target with nothing").hint("give a second target"));
     }
-    let finished = measure(&Measure {
+    let finished = measure(&MeasureOptions {
         targets: &args.targets,
         workloads: &args.workloads,
         control: !args.no_control,
@@ -80,7 +82,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,
-        consent: Consent::of(&args.destroy),
+        consent: DestroyConsent::of(&args.destroy),
         policy,
         output: args.output.as_deref(),
         json: args.json,
@@ -93,7 +95,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     super::measure::check_data(&results)?;
     super::measure::check_nodes(&results)?;
     if !results.complete {
-        return super::done(Code::Interrupted);
+        return super::done(CliExitCode::Interrupted);
     }
     super::measure::check_trials(&results)?;
     let any = |verdict| {
@@ -104,10 +106,14 @@ pub(super) fn main(args: &Args) -> Outcome {
             .any(|c| !c.is_control && c.verdict == verdict)
     };
     match args.fail_on.as_deref() {
-        Some("different") if any(Verdict::Different) || any(Verdict::CannotCarry) => {
-            super::done(Code::Different)
+        Some("different")
+            if any(ComparisonVerdict::Different) || any(ComparisonVerdict::CannotCarry) =>
+        {
+            super::done(CliExitCode::Different)
         }
-        Some("inconclusive") if any(Verdict::Inconclusive) => super::done(Code::Inconclusive),
+        Some("inconclusive") if any(ComparisonVerdict::Inconclusive) => {
+            super::done(CliExitCode::Inconclusive)
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }

@@ -2,7 +2,7 @@
 //! `plimsoll doctor`: what this machine can do, what is missing, and what installs it.
 
 use crate::context;
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 use crate::terminal;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -11,13 +11,13 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll doctor")]
-pub(super) struct Args {
+pub(super) struct DoctorArgs {
     /// Print the checks as JSON.
     #[arg(long)]
     json: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &DoctorArgs) -> CliResult {
     let state = context::state_dir()?;
     let checks = plimsoll_lab::doctor::checks(&context::host(), state.path());
     if args.json {

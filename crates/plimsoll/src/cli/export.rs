@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll export`: a workload in the language of another program.
 
-use crate::failure::{Code, Failure, Outcome, failed};
-use crate::spec::{Scale, WorkloadSpec};
+use crate::failure::{CliError, CliExitCode, CliResult, failed};
+use crate::spec::{RateScale, WorkloadSpec};
 use crate::terminal;
 use plimsoll_classics::fio;
-use plimsoll_core::model::{Cell, Change, Excerpt, Model, Space};
-use plimsoll_core::op::Traced;
+use plimsoll_core::model::{
+    ModelChange, ModelExcerpt, ModelInterval, ReplayAddressSpace, WorkloadModel,
+};
+use plimsoll_core::op::TraceAccess;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Arrival, Pace};
+use plimsoll_core::workload::blocks::{ArrivalProcess, BlockIoPacing};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,7 +37,7 @@ const OPERATIONS_MAX: usize = 20_000_000;
   plimsoll export --to plimsoll nas.toml --anonymise -o nobodys.toml
   plimsoll export --to iolog nas.toml@12 --for 60s -o nas.iolog
   fio --name=replay --read_iolog=nas.iolog --filename=/mnt/a/data --ioengine=libaio --direct=1")]
-pub(super) struct Args {
+pub(super) struct ExportArgs {
     /// Workload: a name or a file, as for `plimsoll run`.
     workload: String,
     /// What to write.
@@ -72,13 +74,13 @@ pub(super) struct Args {
     force: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &ExportArgs) -> CliResult {
     let spec = WorkloadSpec::parse(&args.workload)?;
     let change = change(args, factor(&spec)?);
     let workload = match spec.workload {
         Workload::Model(model) => Workload::Model(Box::new(changed(*model, &change, &args.to)?)),
         _ if !change.is_none() => {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "change {}: only a model can be scaled, stretched, cut or made anonymous",
                 args.workload
             )));
@@ -88,7 +90,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     let text = match args.to.as_str() {
         "plimsoll" => return as_model(workload, args),
         "fio" => {
-            let file = fio::export(&workload, args.length).map_err(failed(Code::Usage))?;
+            let file = fio::export(&workload, args.length).map_err(failed(CliExitCode::Usage))?;
             for loss in &file.losses {
                 terminal::say(&format!("lost: {loss}"));
             }
@@ -99,25 +101,29 @@ pub(super) fn main(args: &Args) -> Outcome {
             for loss in losses(&workload, &trace) {
                 terminal::say(&format!("lost: {loss}"));
             }
-            fio::write_log(&trace).map_err(failed(Code::Usage))?
+            fio::write_log(&trace).map_err(failed(CliExitCode::Usage))?
         }
     };
     match &args.output {
         None => terminal::print(&text),
         Some(path) => {
             super::check_output(path, args.force)?;
-            let wrong =
-                |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
+            let wrong = |error| {
+                CliError::new(
+                    CliExitCode::Failed,
+                    format!("write {}: {error}", path.display()),
+                )
+            };
             plimsoll_archive::write_result(path, text).map_err(wrong)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn change(args: &Args, factor: f64) -> Change {
+fn change(args: &ExportArgs, factor: f64) -> ModelChange {
     // A seed that everybody knows would hide nothing.
     let drawn = || Seed(args.seed.unwrap_or_else(super::measure::drawn_seed));
-    Change {
+    ModelChange {
         rate: args.scale * factor,
         stretch: args.stretch,
         phase: args.phase.clone(),
@@ -127,11 +133,15 @@ fn change(args: &Args, factor: f64) -> Change {
 }
 
 /// The model after the change, its fidelity counted again.
-fn changed(model: Model, change: &Change, to: &str) -> Result<Model, Failure> {
+fn changed(
+    model: WorkloadModel,
+    change: &ModelChange,
+    to: &str,
+) -> Result<WorkloadModel, CliError> {
     if change.is_none() {
         return Ok(model);
     }
-    let wrong = |reason: String| Failure::usage(format!("change {}: {reason}", model.name));
+    let wrong = |reason: String| CliError::usage(format!("change {}: {reason}", model.name));
     let mut after = model.changed(change).map_err(wrong)?;
     // What is drawn anew is another play: nothing of the one before is in it.
     if to != "plimsoll" || change.length.is_some() {
@@ -153,15 +163,15 @@ fn changed(model: Model, change: &Change, to: &str) -> Result<Model, Failure> {
 }
 
 /// Writes a model, and ends with the code of its gates.
-fn as_model(workload: Workload, args: &Args) -> Outcome {
+fn as_model(workload: Workload, args: &ExportArgs) -> CliResult {
     let Workload::Model(mut model) = workload else {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "export {} as a model: it is none; models are made by plimsoll fit",
             args.workload
         )));
     };
     let Some(path) = &args.output else {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "export a model: give its file with -o FILE.toml",
         ));
     };
@@ -171,45 +181,49 @@ fn as_model(workload: Workload, args: &Args) -> Outcome {
 }
 
 /// The workload with the rates of a model multiplied by the factor that was given.
-fn factor(spec: &WorkloadSpec) -> Result<f64, Failure> {
+fn factor(spec: &WorkloadSpec) -> Result<f64, CliError> {
     match spec.scale {
-        Scale::Fixed(factor) => Ok(factor),
-        Scale::Auto => Err(Failure::usage(
+        RateScale::Fixed(factor) => Ok(factor),
+        RateScale::Auto => Err(CliError::usage(
             "export with the factor auto: it is found by running; give a number",
         )),
     }
 }
 
-fn trace(workload: &Workload, args: &Args) -> Result<Vec<Traced>, Failure> {
+fn trace(workload: &Workload, args: &ExportArgs) -> Result<Vec<TraceAccess>, CliError> {
     match workload {
         Workload::Model(model) => {
             let excerpt = model.whole(1.0);
             let cells = first(&excerpt.cells, args.length);
             let length = cells.iter().fold(Nanos(0), |sum, cell| sum + cell.length);
-            let excerpt = Excerpt { cells, ..excerpt };
+            let excerpt = ModelExcerpt { cells, ..excerpt };
             let requests = model.play(
                 &excerpt,
-                &Space::AsRecorded,
+                &ReplayAddressSpace::AsRecorded,
                 model.requests.as_ref().map_or(DRAWN_ALIGN_BYTES, |_| 1),
                 Seed(args.seed.unwrap_or(1)),
             );
             let requests = requests.take_while(|request| request.intended_at < length);
-            let traced = requests.take(OPERATIONS_MAX + 1).map(|request| Traced {
-                at: request.intended_at,
-                kind: request.kind,
-                offset: request.offset,
-                bytes: request.len,
-            });
-            let trace: Vec<Traced> = traced.collect();
+            let traced = requests
+                .take(OPERATIONS_MAX + 1)
+                .map(|request| TraceAccess {
+                    at: request.intended_at,
+                    kind: request.kind,
+                    offset: request.offset,
+                    bytes: request.len,
+                });
+            let trace: Vec<TraceAccess> = traced.collect();
             if trace.len() > OPERATIONS_MAX {
-                return Err(Failure::usage(format!(
+                return Err(CliError::usage(format!(
                     "export a log of more than {OPERATIONS_MAX} operations: give a shorter --for"
                 )));
             }
             Ok(trace)
         }
         Workload::Blocks(blocks) => match &blocks.groups[..] {
-            [group] if let Pace::Open(Arrival::Trace(trace)) = &group.pace => Ok(trace.clone()),
+            [group] if let BlockIoPacing::Open(ArrivalProcess::Trace(trace)) = &group.pace => {
+                Ok(trace.clone())
+            }
             _ => Err(no_log()),
         },
         _ => Err(no_log()),
@@ -217,9 +231,9 @@ fn trace(workload: &Workload, args: &Args) -> Result<Vec<Traced>, Failure> {
 }
 
 /// What a log does not say of a workload.
-fn losses(workload: &Workload, trace: &[Traced]) -> Vec<String> {
+fn losses(workload: &Workload, trace: &[TraceAccess]) -> Vec<String> {
     let mut losses = Vec::new();
-    let is_cut = |request: &&Traced| !request.at.0.is_multiple_of(1_000);
+    let is_cut = |request: &&TraceAccess| !request.at.0.is_multiple_of(1_000);
     let cut = trace.iter().filter(is_cut).count();
     if cut > 0 {
         losses.push(format!(
@@ -227,8 +241,8 @@ fn losses(workload: &Workload, trace: &[Traced]) -> Vec<String> {
             trace.len()
         ));
     }
-    let end = |request: &Traced| request.offset.saturating_add(request.bytes.into());
-    let is_odd = |request: &&Traced| {
+    let end = |request: &TraceAccess| request.offset.saturating_add(request.bytes.into());
+    let is_odd = |request: &&TraceAccess| {
         !request.offset.is_multiple_of(SECTOR_BYTES) || !end(request).is_multiple_of(SECTOR_BYTES)
     };
     let odd = trace.iter().filter(is_odd).count();
@@ -279,15 +293,15 @@ fn losses(workload: &Workload, trace: &[Traced]) -> Vec<String> {
     losses
 }
 
-fn no_log() -> Failure {
-    Failure::usage("export a log: only models and traces have requests at given times")
+fn no_log() -> CliError {
+    CliError::usage("export a log: only models and traces have requests at given times")
         .hint("--to fio writes a job file")
 }
 
 /// The intervals of the first part of a recording; the one that is cut there counts whole.
-fn first(cells: &[Cell], length: Nanos) -> Vec<Cell> {
+fn first(cells: &[ModelInterval], length: Nanos) -> Vec<ModelInterval> {
     let mut sum = Nanos(0);
-    let within = |cell: &&Cell| {
+    let within = |cell: &&ModelInterval| {
         let is_within = sum < length;
         sum = sum + cell.length;
         is_within

@@ -3,20 +3,27 @@
 
 use std::fmt::Write;
 
-use plimsoll_core::model::{Direction, Model, Origin};
+use plimsoll_core::model::{IoDirection, ModelFactOrigin, WorkloadModel};
 use plimsoll_core::num::ratio;
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::OffsetPattern;
 use plimsoll_core::units;
 
 /// Appends the facts of a model of counters.
-pub(super) fn append(text: &mut String, model: &Model) {
+pub(super) fn append(text: &mut String, model: &WorkloadModel) {
     let facts = &model.facts;
     let _ = writeln!(text, "\nWhat the intervals do not tell");
-    let mut row = |name: &str, value: &str, origin: Origin| {
+    let mut row = |name: &str, value: &str, origin: ModelFactOrigin| {
         let _ = writeln!(text, "  {name:<30}{value} ({origin})");
     };
-    let origin = facts.offsets.as_ref().map_or(Origin::Assumed, |o| o.origin);
-    row("places", &places(facts.offsets_of(Direction::Read)), origin);
+    let origin = facts
+        .offsets
+        .as_ref()
+        .map_or(ModelFactOrigin::Assumed, |o| o.origin);
+    row(
+        "places",
+        &places(facts.offsets_of(IoDirection::Read)),
+        origin,
+    );
     if let Some(writes) = &facts.write_offsets {
         let value = format!("{}, {}", places(&writes.value), passes(model));
         row("places of writes", &value, writes.origin);
@@ -28,10 +35,12 @@ pub(super) fn append(text: &mut String, model: &Model) {
         bytes.origin,
     );
     let arrivals = facts.within().to_string();
-    let origin = facts.arrivals.map_or(Origin::Assumed, |known| known.origin);
+    let origin = facts
+        .arrivals
+        .map_or(ModelFactOrigin::Assumed, |known| known.origin);
     row("arrivals inside an interval", &arrivals, origin);
     let sizes = "the two powers of two around each measured mean";
-    row("sizes", sizes, Origin::Assumed);
+    row("sizes", sizes, ModelFactOrigin::Assumed);
     if let Some(threads) = facts.threads {
         let value = format!("{}: never more requests in flight", threads.value);
         row("threads", &value, threads.origin);
@@ -58,17 +67,17 @@ fn sync_words(is_sync: bool) -> &'static str {
     }
 }
 
-fn places(offsets: &Offsets) -> String {
+fn places(offsets: &OffsetPattern) -> String {
     match offsets {
-        Offsets::Sequential => "sequential".into(),
-        Offsets::Zipf { exponent } => format!("skewed, Zipf {exponent}"),
+        OffsetPattern::Sequential => "sequential".into(),
+        OffsetPattern::Zipf { exponent } => format!("skewed, Zipf {exponent}"),
         _ => "uniformly random".into(),
     }
 }
 
 /// How often the writes of the recording fill the file.
-fn passes(model: &Model) -> String {
-    let (_, bytes_per_s) = model.mean_per_s(Direction::Write);
+fn passes(model: &WorkloadModel) -> String {
+    let (_, bytes_per_s) = model.mean_per_s(IoDirection::Write);
     let bytes = bytes_per_s * model.length().as_secs_f64();
     let times = ratio(bytes, model.facts.working_set_bytes.value as f64);
     format!(

@@ -2,13 +2,16 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use super::gates;
-use crate::failure::{Code, Failure, Outcome, failed};
+use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::terminal;
-use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Parametric};
+use plimsoll_core::model::{
+    FidelityCheck, ModelFacts, PackedGapPrecision, PackedRequests, ParametricModel,
+};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_trace::{
-    Choices, Counters, Device, FitOptions, Fitted, Keep, Recording, Requests, Shuffle, TraceError,
+    CounterSource, DeviceChoices, FitOptions, FitResult, OpenRecording, TraceDevice, TraceError,
+    TraceFitOptions, TraceShuffle, TraceSource,
 };
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -29,7 +32,7 @@ use std::process::ExitCode;
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'; of recorded
 requests (in UTC) also from their start: 90s, 10m.
 Exit code 14 when the model misses a gate; the file is written all the same.")]
-pub(super) struct Args {
+pub(super) struct FitArgs {
     /// The recording.
     recording: PathBuf,
     /// Disk (instance) to model (default: the only one; of several the disks are listed).
@@ -100,14 +103,14 @@ fn window(text: &str) -> Result<Nanos, String> {
     }
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &FitArgs) -> CliResult {
     if let Some(path) = &args.output {
         super::check_output(path, args.force)?;
     }
-    let recording = plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))?;
+    let recording = plimsoll_trace::open(&args.recording).map_err(failed(CliExitCode::Usage))?;
     let mut fitted = match recording {
-        Recording::Counters(counters) => of_counters(args, &*counters)?,
-        Recording::Requests(requests) => of_requests(args, requests)?,
+        OpenRecording::Counters(counters) => of_counters(args, &*counters)?,
+        OpenRecording::Requests(requests) => of_requests(args, requests)?,
     };
     if let Some(path) = &args.output {
         super::model_file::write(path, &mut fitted.model)?;
@@ -127,44 +130,44 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
     let missed = fitted.model.fidelity.iter().any(|line| !line.passed());
     if missed {
-        super::done(Code::Gate)
+        super::done(CliExitCode::Gate)
     } else {
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Of requests, which are looked at twice or more: `first` is the recording, opened.
-fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure> {
+fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult, CliError> {
     let declared = facts(args)?;
-    let told = Facts {
+    let told = ModelFacts {
         sync_writes: None,
         ..declared.clone()
     };
-    if args.working_set.is_some() || told != Facts::assumed(WORKING_SET_BYTES) {
+    if args.working_set.is_some() || told != ModelFacts::assumed(WORKING_SET_BYTES) {
         let text = "declare or assume something of recorded requests: they tell all of it, except \
                     whether writes were synchronous";
         return Err(
-            Failure::usage(text).hint("declare 'sync' or nothing, and leave --working-set out")
+            CliError::usage(text).hint("declare 'sync' or nothing, and leave --working-set out")
         );
     }
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
     let (survey, mut requests) = plimsoll_trace::survey_part(&args.recording, first, from, to)
-        .map_err(failed(Code::Usage))?;
+        .map_err(failed(CliExitCode::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
         (Some(disk), _) => disk,
         (None, [only]) => &only.name,
         (None, _) => {
-            let mut devices: Vec<&Device> = survey.devices.iter().collect();
+            let mut devices: Vec<&TraceDevice> = survey.devices.iter().collect();
             devices.sort_by_key(|device| std::cmp::Reverse(device.requests));
-            let about = |d: &&Device| format!("{} ({} requests)", d.name, d.requests);
+            let about = |d: &&TraceDevice| format!("{} ({} requests)", d.name, d.requests);
             let devices: Vec<String> = devices.iter().map(about).collect();
             return Err(no_disk(&args.recording.display().to_string(), &devices));
         }
     };
-    let keep = Keep {
-        gaps: (args.exact || args.parametric).then_some(Gaps::Exact),
+    let keep = TraceFitOptions {
+        gaps: (args.exact || args.parametric).then_some(PackedGapPrecision::Exact),
         // The seed is told nobody: with it the order could be found again.
-        shuffle: args.shuffle.map(|window| Shuffle {
+        shuffle: args.shuffle.map(|window| TraceShuffle {
             window,
             seed: Seed(super::measure::drawn_seed()),
         }),
@@ -172,16 +175,16 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
         open_loop: args.open_loop || args.parametric,
     };
     let fitted = plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep);
-    let mut fitted = fitted.map_err(failed(Code::Usage))?;
+    let mut fitted = fitted.map_err(failed(CliExitCode::Usage))?;
     fitted.model.facts.sync_writes = declared.sync_writes;
     if args.parametric {
-        plimsoll_trace::parametric(&mut fitted, args.length).map_err(failed(Code::Usage))?;
+        plimsoll_trace::parametric(&mut fitted, args.length).map_err(failed(CliExitCode::Usage))?;
     }
     Ok(fitted)
 }
 
-fn no_disk(recording: &str, disks: &[String]) -> Failure {
-    Failure::usage(format!("choose a disk of {recording}: --disk is missing"))
+fn no_disk(recording: &str, disks: &[String]) -> CliError {
+    CliError::usage(format!("choose a disk of {recording}: --disk is missing"))
         .hint(format!("its disks are {}", list(disks)))
 }
 
@@ -198,8 +201,8 @@ fn list(names: &[String]) -> String {
 }
 
 /// As [`no_disk`]; says which devices are set aside.
-fn no_disk_of(counters: &dyn Counters) -> Failure {
-    let Choices { disks, set_aside } = Choices::of(counters);
+fn no_disk_of(counters: &dyn CounterSource) -> CliError {
+    let DeviceChoices { disks, set_aside } = DeviceChoices::of(counters);
     let failure = no_disk(&counters.about().name, &disks);
     if set_aside.is_empty() {
         return failure;
@@ -216,8 +219,8 @@ fn no_disk_of(counters: &dyn Counters) -> Failure {
 }
 
 /// The disk of a recording that has but one.
-fn only_disk(counters: &dyn Counters) -> Result<String, Failure> {
-    let choices = Choices::of(counters);
+fn only_disk(counters: &dyn CounterSource) -> Result<String, CliError> {
+    let choices = DeviceChoices::of(counters);
     match &choices.disks[..] {
         [only] => Ok(only.clone()),
         [] if choices.set_aside.is_empty() => {
@@ -225,15 +228,15 @@ fn only_disk(counters: &dyn Counters) -> Result<String, Failure> {
                 recording: counters.about().name.clone(),
                 damage: counters.damage().cloned(),
             };
-            Err(failed(Code::Usage)(error))
+            Err(failed(CliExitCode::Usage)(error))
         }
         _ => Err(no_disk_of(counters)),
     }
 }
 
 /// What is to be known of a disk whose load is that of others, seen again.
-fn twice(counters: &dyn Counters, disk: &str) -> Option<String> {
-    let Choices { disks, set_aside } = Choices::of(counters);
+fn twice(counters: &dyn CounterSource, disk: &str) -> Option<String> {
+    let DeviceChoices { disks, set_aside } = DeviceChoices::of(counters);
     let (_, layer) = set_aside.iter().find(|(name, _)| name == disk)?;
     let all = list(&disks);
     Some(format!(
@@ -242,13 +245,13 @@ fn twice(counters: &dyn Counters, disk: &str) -> Option<String> {
     ))
 }
 
-fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> {
+fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult, CliError> {
     if let Some(damage) = counters.damage() {
         terminal::say(&format!("note: {damage}"));
     }
     if args.exact || args.shuffle.is_some() || args.parametric {
         let text = format!("fit {}: it is of counters", counters.about().name);
-        return Err(Failure::usage(text)
+        return Err(CliError::usage(text)
             .hint("--exact, --shuffle and --parametric are for recordings of requests"));
     }
     let disk = match &args.disk {
@@ -261,31 +264,31 @@ fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> 
     let window = counters
         .times()
         .window(args.from.as_deref(), args.to.as_deref())
-        .map_err(failed(Code::Usage))?;
+        .map_err(failed(CliExitCode::Usage))?;
     let options = FitOptions {
         disk,
         window,
         name: name(args),
         facts: facts(args)?,
     };
-    plimsoll_trace::fit(counters, &options).map_err(failed(Code::Usage))
+    plimsoll_trace::fit(counters, &options).map_err(failed(CliExitCode::Usage))
 }
 
 /// What is declared and assumed before the recording is read.
-fn facts(args: &Args) -> Result<Facts, Failure> {
-    let mut facts = Facts::assumed(args.working_set.unwrap_or(WORKING_SET_BYTES));
+fn facts(args: &FitArgs) -> Result<ModelFacts, CliError> {
+    let mut facts = ModelFacts::assumed(args.working_set.unwrap_or(WORKING_SET_BYTES));
     let Some(text) = &args.declare else {
         return Ok(facts);
     };
-    facts.declare(text).map_err(Failure::usage)?;
+    facts.declare(text).map_err(CliError::usage)?;
     if args.working_set.is_some() && !facts.working_set_bytes.is_assumed() {
         let text = "assume a working set and declare a file size: one excludes the other";
-        return Err(Failure::usage(text).hint("leave --working-set out"));
+        return Err(CliError::usage(text).hint("leave --working-set out"));
     }
     Ok(facts)
 }
 
-fn name(args: &Args) -> String {
+fn name(args: &FitArgs) -> String {
     let stem = |path: &Path| {
         path.file_stem()
             .map(|stem| stem.to_string_lossy().into_owned())
@@ -301,7 +304,7 @@ fn name(args: &Args) -> String {
         .unwrap_or_else(|| "model".into())
 }
 
-fn text(fitted: &Fitted, args: &Args) -> String {
+fn text(fitted: &FitResult, args: &FitArgs) -> String {
     let (model, profile) = (&fitted.model, &fitted.profile);
     let source = &model.source;
     let host = match source.host.as_str() {
@@ -328,12 +331,12 @@ fn text(fitted: &Fitted, args: &Args) -> String {
     text
 }
 
-fn packed_requests(text: &mut String, packed: &Packed) {
+fn packed_requests(text: &mut String, packed: &PackedRequests) {
     let per_request = packed.packed_bytes() as f64 / packed.requests().max(1) as f64;
     let gaps = match packed.gaps() {
-        Gaps::Classes => "times between them to a tenth of a power of ten",
-        Gaps::Fine => "times between them to a fortieth of a power of ten",
-        Gaps::Exact => "times between them exactly",
+        PackedGapPrecision::Classes => "times between them to a tenth of a power of ten",
+        PackedGapPrecision::Fine => "times between them to a fortieth of a power of ten",
+        PackedGapPrecision::Exact => "times between them exactly",
     };
     let order = match packed.shuffled {
         None => "in their order".to_owned(),
@@ -350,7 +353,7 @@ fn packed_requests(text: &mut String, packed: &Packed) {
 
 /// The room that a play needs, which is not the bytes that are touched: those are among the figures
 /// below.
-fn touched(packed: &Packed) -> String {
+fn touched(packed: &PackedRequests) -> String {
     format!(
         "They lie in zones of 1 MiB that are {} together, of a device of at least {}.",
         units::size(packed.footprint_bytes() as f64),
@@ -358,7 +361,7 @@ fn touched(packed: &Packed) -> String {
     )
 }
 
-fn distributions(text: &mut String, packed: &Packed, parametric: &Parametric) {
+fn distributions(text: &mut String, packed: &PackedRequests, parametric: &ParametricModel) {
     let _ = writeln!(
         text,
         "\nDistributions of the requests, not the requests: {} are drawn of {} (seed {}). {}",
@@ -374,7 +377,7 @@ fn distributions(text: &mut String, packed: &Packed, parametric: &Parametric) {
 }
 
 /// The model held against its recording: what was missed, or everything, and a line about the rest.
-fn fidelity(text: &mut String, lines: &[Fidelity], all: bool) {
+fn fidelity(text: &mut String, lines: &[FidelityCheck], all: bool) {
     let told = gates::told(lines, |line| line, all);
     if !told.is_empty() {
         let _ = writeln!(

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gates in one line: what was passed tells little, what was missed tells all.
 
-use plimsoll_core::model::Fidelity;
+use plimsoll_core::model::FidelityCheck;
 
 /// How many gates were passed, and which of them was the closest; empty without gates.
-pub(super) fn summary<'a>(lines: impl Iterator<Item = &'a Fidelity> + Clone) -> String {
+pub(super) fn summary<'a>(lines: impl Iterator<Item = &'a FidelityCheck> + Clone) -> String {
     let all = lines.clone().count();
     let passed = lines.filter(|line| line.passed());
     let count = passed.clone().count();
-    let share = |line: &Fidelity| line.error.abs() / line.gate.max(f64::MIN_POSITIVE);
+    let share = |line: &FidelityCheck| line.error.abs() / line.gate.max(f64::MIN_POSITIVE);
     let closest = passed.max_by(|a, b| share(a).total_cmp(&share(b)));
     let Some(closest) = closest.filter(|line| line.error != 0.0) else {
         return match all {
@@ -25,7 +25,7 @@ pub(super) fn summary<'a>(lines: impl Iterator<Item = &'a Fidelity> + Clone) -> 
 }
 
 /// The lines that are told one by one: all if that is asked for, else those of missed gates.
-pub(super) fn told<T>(lines: &[T], gate: fn(&T) -> &Fidelity, all: bool) -> Vec<&T> {
+pub(super) fn told<T>(lines: &[T], gate: fn(&T) -> &FidelityCheck, all: bool) -> Vec<&T> {
     lines
         .iter()
         .filter(|line| all || !gate(line).passed())
@@ -36,8 +36,8 @@ pub(super) fn told<T>(lines: &[T], gate: fn(&T) -> &Fidelity, all: bool) -> Vec<
 mod tests {
     use super::*;
 
-    fn line(metric: &str, error: f64) -> Fidelity {
-        Fidelity::relative(metric, 1.0, 1.0 + error, 0.1)
+    fn line(metric: &str, error: f64) -> FidelityCheck {
+        FidelityCheck::relative(metric, 1.0, 1.0 + error, 0.1)
     }
 
     #[test]

@@ -4,14 +4,15 @@
 //! Everything is read before anything is written: a folder with half of the results would look
 //! like a whole one.
 
-use crate::failure::{Code, Failure, Outcome, failed};
+use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::run_id;
 use crate::terminal;
-use plimsoll_archive::Writer;
-use plimsoll_classics::originals::{self, Format, Reading};
-use plimsoll_core::comparison::Policy;
+use plimsoll_archive::RunFolderWriter;
+use plimsoll_classics::originals::{self, ProgramOutputFormat, ProgramOutputResult};
+use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
-    Arm, Entry, Generator, Listener, Manifest, OpStats, RunEvent, TrialId, TrialResult, Warning,
+    ArmEntry, GeneratorStats, OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId,
+    TrialResult, WorkloadEntry,
 };
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::num::saturating_u32;
@@ -19,7 +20,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::target::MachineFacts;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::commands::{Command, Commands, Output};
+use plimsoll_core::workload::commands::{CommandOutputFormat, CommandWorkload, WorkloadCommand};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -44,7 +45,7 @@ const UNKNOWN: &str = "not recorded";
 
 The blocks of an import are not randomised and not paired in time: a verdict on them is only as
 good as the way the files were made.")]
-pub(super) struct Args {
+pub(super) struct ImportArgs {
     /// Outputs of other programs.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -60,18 +61,18 @@ pub(super) struct Args {
 }
 
 /// A file, read.
-struct Source {
+struct ImportFile {
     arm: String,
     path: PathBuf,
-    format: Format,
-    readings: Vec<Reading>,
+    format: ProgramOutputFormat,
+    readings: Vec<ProgramOutputResult>,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
-    let given = Format::ALL
+pub(super) fn main(args: &ImportArgs) -> CliResult {
+    let given = ProgramOutputFormat::ALL
         .into_iter()
         .find(|format| format.name() == args.format);
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources: Vec<ImportFile> = Vec::new();
     for path in &args.files {
         let source = source(path, given, &sources)?;
         sources.push(source);
@@ -81,9 +82,9 @@ pub(super) fn main(args: &Args) -> Outcome {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
-    plimsoll_archive::check_free(&folder).map_err(failed(Code::Usage))?;
+    plimsoll_archive::check_free(&folder).map_err(failed(CliExitCode::Usage))?;
     write(&folder, &manifest(&id, &sources), &sources)?;
-    let results = plimsoll_archive::open(&folder).map_err(failed(Code::Failed))?;
+    let results = plimsoll_archive::open(&folder).map_err(failed(CliExitCode::Failed))?;
     let page = super::report::write_page(&results, &folder)?;
     if args.json {
         terminal::print_json(&super::report::as_json(&results, &folder));
@@ -94,13 +95,17 @@ pub(super) fn main(args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn source(path: &Path, given: Option<Format>, before: &[Source]) -> Result<Source, Failure> {
+fn source(
+    path: &Path,
+    given: Option<ProgramOutputFormat>,
+    before: &[ImportFile],
+) -> Result<ImportFile, CliError> {
     let wrong = |error: &dyn std::fmt::Display| {
-        Failure::usage(format!("import {}: {error}", path.display()))
+        CliError::usage(format!("import {}: {error}", path.display()))
     };
     let bytes = contents(path).map_err(|reason| wrong(&reason))?;
     let text = String::from_utf8_lossy(&bytes);
-    let Some(format) = given.or_else(|| Format::guess(&text)) else {
+    let Some(format) = given.or_else(|| ProgramOutputFormat::guess(&text)) else {
         return Err(wrong(&"it looks like no output that is known").hint(
             "known are fio's JSON, bonnie++'s CSV, iozone's throughput report, filebench's IO Summary and sgpdd-survey's summary; --format says which it is",
         ));
@@ -127,7 +132,7 @@ fn source(path: &Path, given: Option<Format>, before: &[Source]) -> Result<Sourc
         }
         arm = format!("{stem} {number}");
     }
-    Ok(Source {
+    Ok(ImportFile {
         arm,
         path: path.into(),
         format,
@@ -159,15 +164,15 @@ fn contents(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn manifest(id: &str, sources: &[Source]) -> Manifest {
-    let arm = |source: &Source| {
+fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
+    let arm = |source: &ImportFile| {
         let host = source
             .readings
             .iter()
             .map(|r| r.host.as_str())
             .find(|host| !host.is_empty());
         let on = host.map_or(String::new(), |host| format!(" on {host}"));
-        Arm {
+        ArmEntry {
             name: source.arm.clone(),
             target: source.path.display().to_string(),
             description: format!("results of {}{on}, imported", source.format.program()),
@@ -180,7 +185,7 @@ fn manifest(id: &str, sources: &[Source]) -> Manifest {
         .map(|source| source.readings.len())
         .max()
         .unwrap_or(0);
-    Manifest {
+    RunManifest {
         format: FormatVersion::RUN,
         program: env!("CARGO_PKG_VERSION").into(),
         id: id.into(),
@@ -190,7 +195,7 @@ fn manifest(id: &str, sources: &[Source]) -> Manifest {
         command: std::env::args().collect(),
         seed: Seed(0),
         generator: "none: nothing was drawn".into(),
-        policy: Policy::default(),
+        policy: VerdictPolicy::default(),
         machine: MachineFacts {
             host: UNKNOWN.into(),
             kernel: UNKNOWN.into(),
@@ -209,28 +214,28 @@ fn manifest(id: &str, sources: &[Source]) -> Manifest {
 }
 
 /// All files are of one format.
-fn entry(sources: &[Source]) -> Entry {
+fn entry(sources: &[ImportFile]) -> WorkloadEntry {
     let format = sources[0].format;
     let program = format.program();
     let output = match format {
-        Format::Fio => Output::Fio,
-        Format::Bonnie => Output::Bonnie,
-        Format::Iozone => Output::Iozone,
-        Format::Filebench => Output::Filebench,
-        Format::Sgpdd => Output::Time,
+        ProgramOutputFormat::Fio => CommandOutputFormat::Fio,
+        ProgramOutputFormat::Bonnie => CommandOutputFormat::Bonnie,
+        ProgramOutputFormat::Iozone => CommandOutputFormat::Iozone,
+        ProgramOutputFormat::Filebench => CommandOutputFormat::Filebench,
+        ProgramOutputFormat::Sgpdd => CommandOutputFormat::Time,
     };
     let lengths = sources
         .iter()
         .flat_map(|source| &source.readings)
-        .map(Reading::length);
-    Entry {
+        .map(ProgramOutputResult::length);
+    WorkloadEntry {
         label: program.into(),
         scale: 1.0,
         length: lengths.max().unwrap_or_default(),
-        workload: Workload::Commands(Commands {
+        workload: Workload::Commands(CommandWorkload {
             name: program.into(),
             prepare: Vec::new(),
-            phases: vec![Command {
+            phases: vec![WorkloadCommand {
                 name: program.into(),
                 argv: vec![program.into(), "(imported)".into()],
                 output,
@@ -243,8 +248,9 @@ fn entry(sources: &[Source]) -> Entry {
     }
 }
 
-fn write(folder: &Path, manifest: &Manifest, sources: &[Source]) -> Result<(), Failure> {
-    let mut writer = Writer::create(folder, manifest).map_err(failed(Code::Failed))?;
+fn write(folder: &Path, manifest: &RunManifest, sources: &[ImportFile]) -> Result<(), CliError> {
+    let mut writer =
+        RunFolderWriter::create(folder, manifest).map_err(failed(CliExitCode::Failed))?;
     let mut trials = Vec::new();
     // Block by block, as runs are recorded.
     for block in 0..manifest.blocks {
@@ -258,7 +264,7 @@ fn write(folder: &Path, manifest: &Manifest, sources: &[Source]) -> Result<(), F
             writer.event(&RunEvent::TrialEnded(Box::new(result.clone())));
             trials.push(result);
             for note in &reading.notes {
-                let warning = Warning {
+                let warning = RunWarning {
                     about: source.arm.clone(),
                     text: note.clone(),
                 };
@@ -267,7 +273,7 @@ fn write(folder: &Path, manifest: &Manifest, sources: &[Source]) -> Result<(), F
         }
     }
     let text = "these results were imported: what they ran on, in which order and how was not recorded; nothing was randomised or paired in time";
-    writer.event(&RunEvent::Warning(Warning {
+    writer.event(&RunEvent::Warning(RunWarning {
         about: String::new(),
         text: text.into(),
     }));
@@ -278,11 +284,16 @@ fn write(folder: &Path, manifest: &Manifest, sources: &[Source]) -> Result<(), F
     });
     match writer.take_failure() {
         None => Ok(()),
-        Some(failure) => Err(Failure::new(Code::Failed, failure)),
+        Some(failure) => Err(CliError::new(CliExitCode::Failed, failure)),
     }
 }
 
-fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialResult {
+fn trial(
+    source: &ImportFile,
+    reading: &ProgramOutputResult,
+    block: u32,
+    place: u32,
+) -> TrialResult {
     let mut stats = OpStats::default();
     reading
         .phases
@@ -303,11 +314,11 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         stats,
         phases: reading.phases.clone(),
         workers: Vec::new(),
-        generator: Generator {
+        generator: GeneratorStats {
             engine: format!("imported from {}", source.path.display()),
             user_cpu_ns: cpu(|phase| phase.user_cpu_ns),
             system_cpu_ns: cpu(|phase| phase.system_cpu_ns),
-            ..Generator::default()
+            ..GeneratorStats::default()
         },
         fidelity: Vec::new(),
         interrupted: false,

@@ -3,9 +3,9 @@
 //!
 //! Manual: `docs/stacks/inventory.md`, whose example is a test here.
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use plimsoll_core::plan::HERE;
-use plimsoll_lab::stacks::{Inventory, Machine};
+use plimsoll_lab::stacks::{NodeInventory, NodeSpec};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -77,9 +77,9 @@ fn default_dir() -> String {
 }
 
 /// Reads an inventory file.
-pub(super) fn read(path: &Path) -> Result<Inventory, Failure> {
+pub(super) fn read(path: &Path) -> Result<NodeInventory, CliError> {
     let wrong = |error: &dyn Display| {
-        Failure::usage(format!("read inventory {}: {error}", path.display()))
+        CliError::usage(format!("read inventory {}: {error}", path.display()))
             .hint("docs/stacks/inventory.md says what stands in it")
     };
     let size = std::fs::metadata(path)
@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path) -> Result<Inventory, Failure> {
     parse(&text, folder, &path.display().to_string()).map_err(|error| wrong(&error))
 }
 
-fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
+fn parse(text: &str, folder: &Path, shown: &str) -> Result<NodeInventory, String> {
     let file: InventoryFile = toml::from_str(text).map_err(|error| error.to_string())?;
     if file.node.is_empty() {
         return Err("it names no machine; each begins with a line [[node]]".into());
@@ -110,7 +110,7 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
         let of_node = |error: String| format!("node {}: {error}", entry.name);
         check_address(&entry.address).map_err(of_node)?;
         let config = file.ssh_config.as_deref().map(|name| folder.join(name));
-        machines.push(Machine {
+        machines.push(NodeSpec {
             name: entry.name.clone(),
             reach: reach(entry, config.as_deref()).map_err(of_node)?,
             address: entry.address.clone(),
@@ -131,7 +131,7 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
             );
         }
     }
-    Ok(Inventory {
+    Ok(NodeInventory {
         file: shown.into(),
         address: file.address,
         is_apart: file.apart,
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(value("clearallforwardings "), "yes");
     }
 
-    fn parsed(text: &str) -> Result<Inventory, String> {
+    fn parsed(text: &str) -> Result<NodeInventory, String> {
         parse(text, Path::new("/lab"), "lab.toml")
     }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll layers`: what each layer of a stack costs.
 
-use super::measure::{Measure, Source, Timing, measure, policy};
-use super::stack::Shape;
-use crate::campaign::{Consent, Corners};
-use crate::failure::{Code, Failure, Outcome};
-use plimsoll_core::plan::Parts;
-use plimsoll_lab::stacks::{Choice, Rung};
+use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
+use super::stack::StackOptionArgs;
+use crate::campaign::{DestroyConsent, SensitivityBoundMode};
+use crate::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_core::plan::StackSpec;
+use plimsoll_lab::stacks::{StackConfig, StackLadderRung};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   plimsoll layers raid1 -w varmail
   plimsoll layers 'gluster(distribute)+tenant(tls)+crypt' -w 'iozone -c -e -r 1m -s 64m -i 0 -i 1'")]
-pub(super) struct Args {
+pub(super) struct LayersArgs {
     /// The stack, with its layers.
     #[arg(value_name = "STACK")]
     stack: String,
@@ -30,9 +30,9 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     blocks: u32,
     #[command(flatten)]
-    timing: Timing,
+    timing: TrialTimingArgs,
     #[command(flatten)]
-    shape: Shape,
+    shape: StackOptionArgs,
     /// Two rungs within this fraction of each other are equivalent. Fixed before the first block.
     #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
     margin: f64,
@@ -48,15 +48,15 @@ pub(super) struct Args {
 }
 
 /// The rungs of a stack: those of its base, then one for each layer.
-fn rungs(choice: &Choice) -> Vec<Rung> {
+fn rungs(choice: &StackConfig) -> Vec<StackLadderRung> {
     let mut rungs = choice.stack.rungs(choice);
     let parts = &choice.parts;
     for (n, layer) in parts.layers.iter().enumerate() {
-        let up_to_here = Parts {
+        let up_to_here = StackSpec {
             base: parts.base.clone(),
             layers: parts.layers[..=n].to_vec(),
         };
-        rungs.push(Rung {
+        rungs.push(StackLadderRung {
             adds: layer.name.clone(),
             stack: up_to_here.to_string(),
         });
@@ -64,30 +64,30 @@ fn rungs(choice: &Choice) -> Vec<Rung> {
     rungs
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &LayersArgs) -> CliResult {
     let policy = policy(args.margin)?;
-    let choice = Choice::parse(&args.stack).map_err(Failure::usage)?;
+    let choice = StackConfig::parse(&args.stack).map_err(CliError::usage)?;
     let rungs = rungs(&choice);
     if rungs.len() < 2 {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "take {} apart: it has one layer only",
             args.stack
         )));
     }
     let targets: Vec<String> = rungs.iter().map(|rung| rung.stack.clone()).collect();
     let ladder: Vec<String> = rungs.into_iter().map(|rung| rung.adds).collect();
-    let finished = measure(&Measure {
+    let finished = measure(&MeasureOptions {
         targets: &targets,
         workloads: &args.workloads,
         control: true,
         blocks: args.blocks,
         whole: false,
         // What a layer costs is told under one load.
-        corners: Corners::Off,
+        corners: SensitivityBoundMode::Off,
         timing: &args.timing,
         shape: &args.shape,
-        source: &Source::HERE,
-        consent: Consent::of(&[]),
+        source: &ClientLoadArgs::HERE,
+        consent: DestroyConsent::of(&[]),
         policy,
         output: args.output.as_deref(),
         json: args.json,
@@ -99,7 +99,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     };
     super::measure::check_data(&results)?;
     if !results.complete {
-        return super::done(Code::Interrupted);
+        return super::done(CliExitCode::Interrupted);
     }
     super::measure::check_trials(&results)?;
     Ok(ExitCode::SUCCESS)

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `run` and `compare` share: from arguments to a run folder, its report and its cleaning up.
 
-use super::progress::Progress;
-use super::stack::Shape;
-use crate::campaign::{self, Arms, Asked, Consent, Corners, Loaders, Settings, words};
+use super::progress::RunProgress;
+use super::stack::StackOptionArgs;
+use crate::campaign::{
+    self, ArmSet, CampaignOptions, ClientLoadGenerators, DestroyConsent, SensitivityBoundMode,
+    WorkloadRequest, words,
+};
 use crate::context;
-use crate::failure::{Code, Failure, doing, failed};
+use crate::failure::{CliError, CliExitCode, doing, failed};
 use crate::run_id;
-use crate::spec::{Scale, TargetSpec, WorkloadSpec};
+use crate::spec::{RateScale, TargetSpec, WorkloadSpec};
 use crate::terminal;
-use plimsoll_core::comparison::Policy;
-use plimsoll_core::event::{Entry, Manifest, Results};
+use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::event::{RunFolderContents, RunManifest, WorkloadEntry};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
-use plimsoll_engine::{EngineChoice, SimDevice};
-use plimsoll_lab::proofs::Depth;
-use plimsoll_lab::stacks::{Options, Place};
+use plimsoll_engine::{EngineChoice, SimDeviceSpec};
+use plimsoll_lab::proofs::SelfTestDepth;
+use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +34,7 @@ const FINDINGS_SHOWN: usize = 3;
 
 /// How long, from which seed, with which engine.
 #[derive(Debug, clap::Args)]
-pub(super) struct Timing {
+pub(super) struct TrialTimingArgs {
     /// Length of the measured part of each trial (default: 10 s, or what the workload file says;
     /// work that ends by itself needs none).
     #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
@@ -68,7 +71,7 @@ pub(super) struct Timing {
     shared: bool,
 }
 
-impl Timing {
+impl TrialTimingArgs {
     fn data_check(&self) -> DataCheck {
         let word = self.verify_data.as_deref();
         let meant = word.and_then(|word| words::meant(&words::DATA_CHECKS, word));
@@ -90,7 +93,7 @@ pub(super) fn drawn_seed() -> u64 {
 
 /// Which corners of models are played.
 #[derive(Debug, clap::Args)]
-pub(super) struct AtCorners {
+pub(super) struct SensitivityBoundArgs {
     /// Play a model fitted from counters also with what the recording cannot tell (how arrivals lie
     /// inside an interval, where they go) at its corners, in at most three blocks, and give figures
     /// as bands: `ends` are the kindest and the harshest, `all` up to four. Each costs as much as
@@ -99,16 +102,16 @@ pub(super) struct AtCorners {
     corners: String,
 }
 
-impl AtCorners {
-    pub(super) fn corners(&self) -> Corners {
+impl SensitivityBoundArgs {
+    pub(super) fn corners(&self) -> SensitivityBoundMode {
         let meant = words::meant(&words::CORNERS, &self.corners);
-        meant.unwrap_or(Corners::Ends)
+        meant.unwrap_or(SensitivityBoundMode::Ends)
     }
 }
 
 /// Which machines the load comes from.
 #[derive(Debug, clap::Args)]
-pub(super) struct Source {
+pub(super) struct ClientLoadArgs {
     /// Nodes of the file given with --on that the load comes from, instead of this machine. Each
     /// plays the whole workload; all start together. A directory is then one of theirs, and of a
     /// stack each becomes a client.
@@ -116,42 +119,42 @@ pub(super) struct Source {
     from: Vec<String>,
 }
 
-impl Source {
+impl ClientLoadArgs {
     /// The machine this program runs on.
-    pub(super) const HERE: Source = Source { from: Vec::new() };
+    pub(super) const HERE: ClientLoadArgs = ClientLoadArgs { from: Vec::new() };
 
     /// Reaches the nodes, if there are any.
-    fn loaders(&self, options: &Options) -> Result<Option<Loaders>, Failure> {
+    fn loaders(&self, options: &StackUpOptions) -> Result<Option<ClientLoadGenerators>, CliError> {
         if self.from.is_empty() {
             return Ok(None);
         }
-        let Some(Place::Inventory(inventory)) = &options.place else {
-            return Err(Failure::usage(
+        let Some(StackPlacement::Inventory(inventory)) = &options.place else {
+            return Err(CliError::usage(
                 "find the nodes of --from: give the file that names them with --on FILE.toml",
             )
             .hint("docs/stacks/inventory.md says what stands in it"));
         };
         let nodes = inventory.nodes(&self.from);
-        let nodes = nodes.map_err(doing(Code::Usage, "find the nodes of --from"))?;
-        Loaders::reach(nodes).map(Some)
+        let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --from"))?;
+        ClientLoadGenerators::reach(nodes).map(Some)
     }
 }
 
 /// What `run` and `compare` ask for.
 #[derive(Debug)]
-pub(super) struct Measure<'a> {
+pub(super) struct MeasureOptions<'a> {
     pub(super) targets: &'a [String],
     pub(super) workloads: &'a [String],
     pub(super) control: bool,
     pub(super) blocks: u32,
     pub(super) whole: bool,
     /// Which corners of models are played, too.
-    pub(super) corners: Corners,
-    pub(super) timing: &'a Timing,
-    pub(super) shape: &'a Shape,
-    pub(super) source: &'a Source,
-    pub(super) consent: Consent,
-    pub(super) policy: Policy,
+    pub(super) corners: SensitivityBoundMode,
+    pub(super) timing: &'a TrialTimingArgs,
+    pub(super) shape: &'a StackOptionArgs,
+    pub(super) source: &'a ClientLoadArgs,
+    pub(super) consent: DestroyConsent,
+    pub(super) policy: VerdictPolicy,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
@@ -160,7 +163,7 @@ pub(super) struct Measure<'a> {
 }
 
 /// Does it, prints the results, leaves the report in the run folder. `None` after a dry run.
-pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
+pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderContents>, CliError> {
     let targets: Vec<TargetSpec> = job
         .targets
         .iter()
@@ -187,7 +190,7 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     let state = context::state_dir()?;
     let options = job.shape.options(&state)?;
     let load = job.source.loaders(&options)?;
-    let mut arms = Arms::named(
+    let mut arms = ArmSet::named(
         job.targets,
         &targets,
         job.control,
@@ -205,7 +208,7 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
         || PathBuf::from("plimsoll-results").join(&id),
         Path::to_path_buf,
     );
-    plimsoll_archive::check_free(&folder).map_err(failed(Code::Usage))?;
+    plimsoll_archive::check_free(&folder).map_err(failed(CliExitCode::Usage))?;
     let stop = context::stop_flag()?;
     let outcome = arms
         .raise(&id, &state, &asked, &job.consent, &stop)
@@ -222,8 +225,8 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
         "
   ",
     );
-    Err(Failure::new(
-        Code::NotCleaned,
+    Err(CliError::new(
+        CliExitCode::NotCleaned,
         format!(
             "clean up:
   {list}"
@@ -233,15 +236,15 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
 }
 
 /// Fails when the storage ended a trial: its results are kept, but it is no orderly end.
-pub(super) fn check_trials(results: &Results) -> Result<(), Failure> {
+pub(super) fn check_trials(results: &RunFolderContents) -> Result<(), CliError> {
     let ended = results.trials.iter().find_map(|result| {
         let reason = result.failed.as_ref()?;
         Some((&result.trial, reason))
     });
     match ended {
         None => Ok(()),
-        Some((trial, reason)) => Err(Failure::new(
-            Code::Failed,
+        Some((trial, reason)) => Err(CliError::new(
+            CliExitCode::Failed,
             format!("go on with {} on {}: {reason}", trial.workload, trial.arm),
         )
         .hint("what was measured until then is in the run folder")),
@@ -249,13 +252,13 @@ pub(super) fn check_trials(results: &Results) -> Result<(), Failure> {
 }
 
 /// Fails when a machine that load came from was lost: what was measured is kept.
-pub(super) fn check_nodes(results: &Results) -> Result<(), Failure> {
+pub(super) fn check_nodes(results: &RunFolderContents) -> Result<(), CliError> {
     let mut lost = results.trials.iter();
     let lost = lost.find_map(|result| Some((&result.trial, result.lost_node()?)));
     match lost {
         None => Ok(()),
-        Some((trial, (node, lost))) => Err(Failure::new(
-            Code::LostNode,
+        Some((trial, (node, lost))) => Err(CliError::new(
+            CliExitCode::LostNode,
             format!(
                 "go on with {} on {}: node {node} was lost {} after the start: {}",
                 trial.workload,
@@ -269,15 +272,15 @@ pub(super) fn check_nodes(results: &Results) -> Result<(), Failure> {
 }
 
 /// Fails when data were lost or changed: the results are kept, but that trial is not compared.
-pub(super) fn check_data(results: &Results) -> Result<(), Failure> {
+pub(super) fn check_data(results: &RunFolderContents) -> Result<(), CliError> {
     let bad = results
         .trials
         .iter()
         .find_map(|result| Some((&result.trial, result.bad_data()?)));
     match bad {
         None => Ok(()),
-        Some((trial, check)) => Err(Failure::new(
-            Code::BadData,
+        Some((trial, check)) => Err(CliError::new(
+            CliExitCode::BadData,
             format!(
                 "trust {} with the data of {}: {check}; first: {}",
                 trial.arm,
@@ -290,7 +293,7 @@ pub(super) fn check_data(results: &Results) -> Result<(), Failure> {
 }
 
 /// What is to be verified must be stamped, and kept somewhere.
-fn check_verifiable(targets: &[TargetSpec], asked: &[Asked]) -> Result<(), Failure> {
+fn check_verifiable(targets: &[TargetSpec], asked: &[WorkloadRequest]) -> Result<(), CliError> {
     let keeps_nothing = |target: &TargetSpec| {
         matches!(
             target,
@@ -298,20 +301,20 @@ fn check_verifiable(targets: &[TargetSpec], asked: &[Asked]) -> Result<(), Failu
         )
     };
     if targets.iter().any(keeps_nothing) {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "verify data on null, nop or sim: they keep none; give a directory, a new file, a \
              device or a stack",
         ));
     }
     asked.iter().try_for_each(|asked| {
         plimsoll_engine::can_check_data(&asked.workload)
-            .map_err(failed(Code::Usage))
+            .map_err(failed(CliExitCode::Usage))
             .map_err(|failure| failure.hint("leave out --verify-data for this workload"))
     })
 }
 
 /// Figures of a load that is not the recorded one answer another question.
-fn refuse_untrue(asked: &Asked) -> Result<(), Failure> {
+fn refuse_untrue(asked: &WorkloadRequest) -> Result<(), CliError> {
     let Workload::Model(model) = &asked.workload else {
         return Ok(());
     };
@@ -323,8 +326,8 @@ fn refuse_untrue(asked: &Asked) -> Result<(), Failure> {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
-    Err(Failure::new(
-        Code::Gate,
+    Err(CliError::new(
+        CliExitCode::Gate,
         format!(
             "play {}: the model missed a gate: {first}{more}",
             model.name
@@ -334,7 +337,7 @@ fn refuse_untrue(asked: &Asked) -> Result<(), Failure> {
 }
 
 /// Two workloads of one name would be one in the report.
-fn check_labels(asked: &[Asked]) -> Result<(), Failure> {
+fn check_labels(asked: &[WorkloadRequest]) -> Result<(), CliError> {
     let labels: Vec<String> = asked.iter().map(campaign::label_of).collect();
     match labels
         .iter()
@@ -342,20 +345,20 @@ fn check_labels(asked: &[Asked]) -> Result<(), Failure> {
         .find(|(at, label)| labels[..*at].contains(label))
     {
         None => Ok(()),
-        Some((_, label)) => Err(Failure::usage(format!(
+        Some((_, label)) => Err(CliError::usage(format!(
             "run '{label}' twice: give each workload once"
         ))
         .hint("two files of one name? fit one of them with another --name")),
     }
 }
 
-pub(super) fn asked(text: &str, length: Option<Nanos>) -> Result<Asked, Failure> {
+pub(super) fn asked(text: &str, length: Option<Nanos>) -> Result<WorkloadRequest, CliError> {
     let spec = WorkloadSpec::parse(text)?;
     let scale = match spec.scale {
-        Scale::Fixed(scale) => Some(scale),
-        Scale::Auto => None,
+        RateScale::Fixed(scale) => Some(scale),
+        RateScale::Auto => None,
     };
-    Ok(Asked {
+    Ok(WorkloadRequest {
         workload: spec.workload,
         scale,
         notes: spec.notes,
@@ -364,15 +367,15 @@ pub(super) fn asked(text: &str, length: Option<Nanos>) -> Result<Asked, Failure>
     })
 }
 
-fn settings(job: &Measure<'_>, id: &str) -> Result<Settings, Failure> {
+fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliError> {
     let timing = job.timing;
     if let Some(length) = timing.length.filter(|length| *length < LENGTH_MIN) {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "run for {length}: the shortest run is 100 ms"
         )));
     }
     let seed = timing.seed();
-    Ok(Settings {
+    Ok(CampaignOptions {
         seed,
         data_check: timing.data_check(),
         // What an earlier run with the same seed left must not pass for what this one wrote.
@@ -389,25 +392,25 @@ fn settings(job: &Measure<'_>, id: &str) -> Result<Settings, Failure> {
 }
 
 /// How verdicts are reached with this margin.
-pub(super) fn policy(margin: f64) -> Result<Policy, Failure> {
+pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
     if !(margin > 0.0 && margin < 1.0) {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "use margin {margin}: it is a fraction between 0 and 1, such as 0.05"
         )));
     }
-    Ok(Policy {
+    Ok(VerdictPolicy {
         margin,
-        ..Policy::default()
+        ..VerdictPolicy::default()
     })
 }
 
 /// Settings for proofs alone, of which only the seed matters.
-pub(super) fn proof_settings(id: &str) -> Settings {
+pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
-    Settings {
+    CampaignOptions {
         seed,
         stamp_seed: seed,
-        policy: Policy::default(),
+        policy: VerdictPolicy::default(),
         blocks: 1,
         length: None,
         warmup: Nanos(0),
@@ -420,19 +423,19 @@ pub(super) fn proof_settings(id: &str) -> Settings {
 }
 
 fn play(
-    job: &Measure<'_>,
-    arms: &Arms,
-    asked: &[Asked],
-    settings: &Settings,
+    job: &MeasureOptions<'_>,
+    arms: &ArmSet,
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
     id: &str,
     folder: &Path,
     stop: &std::sync::atomic::AtomicBool,
-) -> Result<Results, Failure> {
+) -> Result<RunFolderContents, CliError> {
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
     notes.extend(campaign::busy_now());
     if settings.verify {
-        let proved = campaign::prove(arms, id, settings, Depth::Quick, stop)?;
+        let proved = campaign::prove(arms, id, settings, SelfTestDepth::Quick, stop)?;
         campaign::refuse_failed(&proved)?;
         notes.extend(campaign::unseen(&proved));
     }
@@ -443,15 +446,15 @@ fn play(
         arms.lines().iter().for_each(|line| terminal::say(line));
         terminal::say(&announcement(&manifest, folder));
     }
-    let mut screen = Progress::new(manifest.planned_trials(), job.json);
+    let mut screen = RunProgress::new(manifest.planned_trials(), job.json);
     campaign::carry_out(&manifest, arms, settings, &notes, folder, stop, &mut screen)
 }
 
 /// What is about to happen, in one paragraph.
-fn announcement(manifest: &Manifest, folder: &Path) -> String {
+fn announcement(manifest: &RunManifest, folder: &Path) -> String {
     let trials = manifest.planned_trials();
     let arms = manifest.arms.len() as u64;
-    let blocks = |entry: &Entry| u64::from(entry.blocks(manifest.blocks));
+    let blocks = |entry: &WorkloadEntry| u64::from(entry.blocks(manifest.blocks));
     let corners = manifest.entries.iter().filter(|e| e.corner_of.is_some());
     let at_corners: u64 = corners.map(|entry| arms * blocks(entry)).sum();
     let plural = |n: u64| if n == 1 { "" } else { "s" };
@@ -475,14 +478,14 @@ fn announcement(manifest: &Manifest, folder: &Path) -> String {
 }
 
 /// How long all trials take, in words. On simulated devices time is virtual.
-fn lasts(manifest: &Manifest, blocks: &dyn Fn(&Entry) -> u64) -> String {
+fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> String {
     let mut entries = manifest.entries.iter();
     if entries.any(|entry| entry.workload.ends_by_itself()) {
         return "as long as the work takes".into();
     }
     let arms = manifest.arms.iter();
     let (simulated, real): (Vec<_>, Vec<_>) =
-        arms.partition(|arm| SimDevice::is_meant(&arm.target));
+        arms.partition(|arm| SimDeviceSpec::is_meant(&arm.target));
     let total = |arms: usize, beside: Nanos| {
         let entries = manifest.entries.iter();
         let each = entries.map(|entry| (entry.length.0 + beside.0).saturating_mul(blocks(entry)));
@@ -499,7 +502,13 @@ fn lasts(manifest: &Manifest, blocks: &dyn Fn(&Entry) -> u64) -> String {
 }
 
 /// The plan of a dry run: what would be made, and the trials in their order.
-fn show_plan(job: &Measure<'_>, arms: &Arms, asked: &[Asked], settings: &Settings, id: &str) {
+fn show_plan(
+    job: &MeasureOptions<'_>,
+    arms: &ArmSet,
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
+    id: &str,
+) {
     let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
     let entries: Vec<(String, u32)> = asked
         .iter()
@@ -531,7 +540,11 @@ fn show_plan(job: &Measure<'_>, arms: &Arms, asked: &[Asked], settings: &Setting
 }
 
 /// Prints the results and writes the page.
-fn show(job: &Measure<'_>, results: &Results, folder: &Path) -> Result<(), Failure> {
+fn show(
+    job: &MeasureOptions<'_>,
+    results: &RunFolderContents,
+    folder: &Path,
+) -> Result<(), CliError> {
     let path = super::report::write_page(results, folder)?;
     if job.json {
         terminal::print_json(&super::report::as_json(results, folder));

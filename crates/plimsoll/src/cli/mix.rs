@@ -2,10 +2,10 @@
 //! `plimsoll mix`: several models as one load.
 
 use super::model_file;
-use crate::failure::{Failure, Outcome};
-use crate::spec::{Scale, WorkloadSpec};
+use crate::failure::{CliError, CliResult};
+use crate::spec::{RateScale, WorkloadSpec};
 use crate::terminal;
-use plimsoll_core::model::{Member, Mixed, Model};
+use plimsoll_core::model::{ModelMixMember, ModelMixReplay, WorkloadModel};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
   plimsoll compare /mnt/a /mnt/b -w both.toml
 
 Exit code 14 when a member missed a gate, or the mix does; the file is written all the same.")]
-pub(super) struct Args {
+pub(super) struct MixArgs {
     /// Models, each with @FACTOR to multiply its rates.
     #[arg(required = true, num_args = 2.., value_name = "MODEL")]
     models: Vec<String>,
@@ -41,13 +41,13 @@ pub(super) struct Args {
     force: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &MixArgs) -> CliResult {
     super::check_output(&args.output, args.force)?;
     let read = args.models.iter().map(|text| member(text));
     let read = read.collect::<Result<Vec<_>, _>>()?;
-    let members: Vec<Member<'_>> = read
+    let members: Vec<ModelMixMember<'_>> = read
         .iter()
-        .map(|(model, scale)| Member {
+        .map(|(model, scale)| ModelMixMember {
             model,
             scale: *scale,
         })
@@ -56,10 +56,10 @@ pub(super) fn main(args: &Args) -> Outcome {
     let stem = stem.to_string_lossy();
     let name = args.name.as_deref().unwrap_or(&stem);
     let seed = Seed(args.seed);
-    let mut mix = Model::mix(name, &members, seed)
-        .map_err(|reason| Failure::usage(format!("mix {}: {reason}", args.models.join(", "))))?;
+    let mut mix = WorkloadModel::mix(name, &members, seed)
+        .map_err(|reason| CliError::usage(format!("mix {}: {reason}", args.models.join(", "))))?;
     if let Some(packed) = &mix.requests {
-        let expected = Mixed::new(&members, seed);
+        let expected = ModelMixReplay::new(&members, seed);
         mix.fidelity
             .extend(plimsoll_trace::check_packed(expected, packed));
     }
@@ -68,25 +68,25 @@ pub(super) fn main(args: &Args) -> Outcome {
     model_file::end(&mix, &args.output)
 }
 
-fn member(text: &str) -> Result<(Model, f64), Failure> {
+fn member(text: &str) -> Result<(WorkloadModel, f64), CliError> {
     let spec = WorkloadSpec::parse(text)?;
     let scale = match spec.scale {
-        Scale::Fixed(scale) => scale,
-        Scale::Auto => {
-            return Err(Failure::usage(format!(
+        RateScale::Fixed(scale) => scale,
+        RateScale::Auto => {
+            return Err(CliError::usage(format!(
                 "mix {text} with the factor auto: it is found by running; give a number"
             )));
         }
     };
     match spec.workload {
         Workload::Model(model) => Ok((*model, scale)),
-        _ => Err(Failure::usage(format!(
+        _ => Err(CliError::usage(format!(
             "mix {text}: only models made by plimsoll fit can be mixed"
         ))),
     }
 }
 
-fn text(mix: &Model, path: &str) -> String {
+fn text(mix: &WorkloadModel, path: &str) -> String {
     let mut text = String::new();
     for member in &mix.source.changes {
         text.push_str(member);

@@ -32,7 +32,7 @@ mod vm;
 mod watchdog;
 mod workloads;
 
-use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
+use crate::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
 use crate::terminal;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::path::Path;
@@ -44,39 +44,39 @@ use std::process::ExitCode;
 #[command(name = "plimsoll", version, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Record(record::Args),
-    Fit(fit::Args),
-    Verify(verify::Args),
-    Profile(profile::Args),
-    Run(run::Args),
-    Compare(compare::Args),
-    Layers(layers::Args),
-    Ledger(ledger::Args),
-    Stack(stack::Args),
-    Failover(failover::Args),
-    Vm(vm::Args),
-    Report(report::Args),
-    Repro(repro::Args),
-    Import(import::Args),
-    Export(export::Args),
-    Mix(mix::Args),
-    Raze(raze::Args),
-    Agent(agent::Args),
-    Doctor(doctor::Args),
-    Workloads(workloads::Args),
+enum CliCommand {
+    Record(record::RecordArgs),
+    Fit(fit::FitArgs),
+    Verify(verify::VerifyArgs),
+    Profile(profile::ProfileArgs),
+    Run(run::RunArgs),
+    Compare(compare::CompareArgs),
+    Layers(layers::LayersArgs),
+    Ledger(ledger::LedgerArgs),
+    Stack(stack::StackArgs),
+    Failover(failover::FailoverArgs),
+    Vm(vm::VmArgs),
+    Report(report::ReportArgs),
+    Repro(repro::ReproArgs),
+    Import(import::ImportArgs),
+    Export(export::ExportArgs),
+    Mix(mix::MixArgs),
+    Raze(raze::RazeArgs),
+    Agent(agent::AgentArgs),
+    Doctor(doctor::DoctorArgs),
+    Workloads(workloads::WorkloadsArgs),
     #[command(hide = true)]
-    Watchdog(watchdog::Args),
+    Watchdog(watchdog::WatchdogArgs),
     #[command(name = "__make-tree", hide = true)]
-    MakeTree(trees::MakeArgs),
+    MakeTree(trees::TreeMakeArgs),
     #[command(name = "__forget", hide = true)]
-    Forget(trees::ForgetArgs),
+    Forget(trees::TreeForgetArgs),
     #[command(name = "__boot", hide = true)]
-    Boot(boot::Args),
+    Boot(boot::BootArgs),
 }
 
 /// Reads the command line, does the work, and turns a failure into words and an exit code.
@@ -87,7 +87,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => {
             // Help and version are not failures; clap words and places both well.
             let code = if error.use_stderr() {
-                Code::Usage.into()
+                CliExitCode::Usage.into()
             } else {
                 ExitCode::SUCCESS
             };
@@ -101,30 +101,30 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let outcome = match cli.command {
-        Command::Record(args) => record::main(&args),
-        Command::Fit(args) => fit::main(&args),
-        Command::Verify(args) => verify::main(&args),
-        Command::Profile(args) => profile::main(&args),
-        Command::Run(args) => run::main(&args),
-        Command::Compare(args) => compare::main(&args),
-        Command::Layers(args) => layers::main(&args),
-        Command::Ledger(args) => ledger::main(&args),
-        Command::Stack(args) => stack::main(&args),
-        Command::Failover(args) => failover::main(&args),
-        Command::Vm(args) => vm::main(&args),
-        Command::Report(args) => report::main(&args),
-        Command::Repro(args) => repro::main(&args),
-        Command::Import(args) => import::main(&args),
-        Command::Export(args) => export::main(&args),
-        Command::Mix(args) => mix::main(&args),
-        Command::Raze(args) => raze::main(&args),
-        Command::Agent(args) => agent::main(&args),
-        Command::Doctor(args) => doctor::main(&args),
-        Command::Workloads(args) => workloads::main(&args),
-        Command::Watchdog(args) => watchdog::main(&args),
-        Command::MakeTree(args) => trees::make(&args),
-        Command::Forget(args) => trees::forget(&args),
-        Command::Boot(args) => boot::main(&args),
+        CliCommand::Record(args) => record::main(&args),
+        CliCommand::Fit(args) => fit::main(&args),
+        CliCommand::Verify(args) => verify::main(&args),
+        CliCommand::Profile(args) => profile::main(&args),
+        CliCommand::Run(args) => run::main(&args),
+        CliCommand::Compare(args) => compare::main(&args),
+        CliCommand::Layers(args) => layers::main(&args),
+        CliCommand::Ledger(args) => ledger::main(&args),
+        CliCommand::Stack(args) => stack::main(&args),
+        CliCommand::Failover(args) => failover::main(&args),
+        CliCommand::Vm(args) => vm::main(&args),
+        CliCommand::Report(args) => report::main(&args),
+        CliCommand::Repro(args) => repro::main(&args),
+        CliCommand::Import(args) => import::main(&args),
+        CliCommand::Export(args) => export::main(&args),
+        CliCommand::Mix(args) => mix::main(&args),
+        CliCommand::Raze(args) => raze::main(&args),
+        CliCommand::Agent(args) => agent::main(&args),
+        CliCommand::Doctor(args) => doctor::main(&args),
+        CliCommand::Workloads(args) => workloads::main(&args),
+        CliCommand::Watchdog(args) => watchdog::main(&args),
+        CliCommand::MakeTree(args) => trees::make(&args),
+        CliCommand::Forget(args) => trees::forget(&args),
+        CliCommand::Boot(args) => boot::main(&args),
     };
     outcome.unwrap_or_else(|failure| {
         terminal::say(&failure.to_string());
@@ -143,47 +143,47 @@ fn with_negatives(command: clap::Command) -> clap::Command {
 }
 
 /// Refuses a file that cannot be written, or is not to be.
-fn check_output(path: &Path, force: bool) -> Result<(), Failure> {
+fn check_output(path: &Path, force: bool) -> Result<(), CliError> {
     check_directory_of(path)?;
     refuse_existing(path, force)
 }
 
 /// Refuses to write over a file unless that is wanted.
-fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
+fn refuse_existing(path: &Path, force: bool) -> Result<(), CliError> {
     // A link is there, wherever it leads.
     if path.symlink_metadata().is_err() || force {
         return Ok(());
     }
     let text = format!("write {}: it exists", path.display());
-    Err(Failure::usage(text).hint("give --force to overwrite it"))
+    Err(CliError::usage(text).hint("give --force to overwrite it"))
 }
 
 /// Refuses a file in a directory that is not there, before the work is done that is to go into it.
-fn check_directory_of(path: &Path) -> Result<(), Failure> {
+fn check_directory_of(path: &Path) -> Result<(), CliError> {
     match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() && !directory.is_dir() => {
             let (path, directory) = (path.display(), directory.display());
             let text = format!("write {path}: there is no directory {directory}");
-            Err(Failure::usage(text).hint(format!("make it first: mkdir -p {directory}")))
+            Err(CliError::usage(text).hint(format!("make it first: mkdir -p {directory}")))
         }
         _ => Ok(()),
     }
 }
 
 /// The end of a command that found data missing. What else went wrong is told; only one error ends a program.
-fn bad_data(others: impl IntoIterator<Item = Failure>) -> Outcome {
+fn bad_data(others: impl IntoIterator<Item = CliError>) -> CliResult {
     for failure in others {
         terminal::say(&failure.to_string());
     }
-    done(Code::BadData)
+    done(CliExitCode::BadData)
 }
 
 /// The end of a command in which several things may have gone wrong: all are told, and the worst of them
 /// gives the exit code.
-fn worst(mut failures: Vec<Failure>) -> Outcome {
+fn worst(mut failures: Vec<CliError>) -> CliResult {
     failures.sort_by_key(|failure| match failure.code {
-        Code::BadData => 0,
-        Code::NotCleaned => 1,
+        CliExitCode::BadData => 0,
+        CliExitCode::NotCleaned => 1,
         _ => 2,
     });
     let mut failures = failures.into_iter();
@@ -197,6 +197,6 @@ fn worst(mut failures: Vec<Failure>) -> Outcome {
 }
 
 /// An orderly end with an exit code that says something.
-fn done(code: Code) -> Outcome {
+fn done(code: CliExitCode) -> CliResult {
     Ok(code.into())
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of models: written by every command that makes or changes one.
 
-use crate::failure::{Code, Failure, Outcome};
+use crate::failure::{CliError, CliExitCode, CliResult};
 use crate::terminal;
 use plimsoll_archive::write_result;
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::Model;
+use plimsoll_core::model::WorkloadModel;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Writes the model, and beside it the file of its packed requests, if it has any; those that are drawn
 /// are drawn again when it is read.
-pub(super) fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, model: &mut WorkloadModel) -> Result<(), CliError> {
     if let (Some(packed), None) = (&mut model.requests, &model.parametric) {
         let file = path.with_extension("requests");
         packed.file = file
@@ -27,7 +27,7 @@ pub(super) fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
 }
 
 /// Writes a model to the file that it was read from; its packed requests stay as they are.
-pub(super) fn write_again(path: &Path, model: &Model) -> Result<(), Failure> {
+pub(super) fn write_again(path: &Path, model: &WorkloadModel) -> Result<(), CliError> {
     let file = WorkloadFile {
         format: FormatVersion::WORKLOAD,
         workload: Workload::Model(Box::new(model.clone())),
@@ -37,12 +37,15 @@ pub(super) fn write_again(path: &Path, model: &Model) -> Result<(), Failure> {
     write_result(path, text).map_err(|error| fault(path, &error))
 }
 
-fn fault(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+fn fault(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(
+        CliExitCode::Failed,
+        format!("write {}: {error}", path.display()),
+    )
 }
 
 /// The end of a command that wrote a model: with the code of its gates, and those it missed.
-pub(super) fn end(model: &Model, path: &Path) -> Outcome {
+pub(super) fn end(model: &WorkloadModel, path: &Path) -> CliResult {
     let missed: Vec<&str> = model.missed().map(|line| line.metric.as_str()).collect();
     if missed.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -52,5 +55,5 @@ pub(super) fn end(model: &Model, path: &Path) -> Outcome {
         path.display(),
         missed.join("; ")
     ));
-    super::done(Code::Gate)
+    super::done(CliExitCode::Gate)
 }

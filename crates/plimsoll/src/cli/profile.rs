@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll profile`: what is in a recording.
 
-use crate::failure::{Code, Failure, Outcome, failed};
+use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::terminal;
 use plimsoll_archive::{ResultFile, write_result};
-use plimsoll_core::profile::Description;
+use plimsoll_core::profile::RecordingProfile;
 #[cfg(feature = "parquet")]
 use plimsoll_trace::TraceError;
-use plimsoll_trace::{Counters, DiskSeries, Recording, Requests, Window, intervals};
+use plimsoll_trace::{
+    CounterSource, DiskSeries, OpenRecording, RecordingWindow, TraceSource, intervals,
+};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,7 +26,7 @@ use std::process::ExitCode;
   plimsoll profile nasdata --disk sdi --from 11:00 --to 12:00 -o nas.html --xlsx nas.xlsx
 
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.")]
-pub(super) struct Args {
+pub(super) struct ProfileArgs {
     /// The recording.
     recording: PathBuf,
     /// Disk (instance) to tell in full (default: the busiest).
@@ -57,26 +59,27 @@ pub(super) struct Args {
 
 /// A recording that is described.
 struct Described {
-    description: Description,
-    source: Source,
+    description: RecordingProfile,
+    source: ProfileIntervalSource,
 }
 
 /// Where the intervals of its devices are.
-enum Source {
+enum ProfileIntervalSource {
     /// Read again when they are wanted.
-    Counters(Box<dyn Counters>, Window),
+    Counters(Box<dyn CounterSource>, RecordingWindow),
     /// Counted from the requests of the device that is told in full.
     Requests(DiskSeries),
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &ProfileArgs) -> CliResult {
     for path in args.files() {
         super::check_output(path, args.force)?;
     }
-    let described = match plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))? {
-        Recording::Counters(counters) => of_counters(args, counters)?,
-        Recording::Requests(requests) => of_requests(args, requests)?,
-    };
+    let described =
+        match plimsoll_trace::open(&args.recording).map_err(failed(CliExitCode::Usage))? {
+            OpenRecording::Counters(counters) => of_counters(args, counters)?,
+            OpenRecording::Requests(requests) => of_requests(args, requests)?,
+        };
     let report = plimsoll_report::describe(&described.description);
     if let Some(path) = &args.output {
         let html = plimsoll_report::html(&report);
@@ -88,7 +91,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
     #[cfg(feature = "parquet")]
     if let Some(path) = &args.parquet {
-        table(path, &described, args.disk.is_none()).map_err(failed(Code::Failed))?;
+        table(path, &described, args.disk.is_none()).map_err(failed(CliExitCode::Failed))?;
     }
     if args.json {
         terminal::print_json(
@@ -104,7 +107,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Args {
+impl ProfileArgs {
     /// The files that are to be written.
     fn files(&self) -> impl Iterator<Item = &Path> {
         let files = [
@@ -120,48 +123,54 @@ impl Args {
 
 impl Described {
     /// The intervals of the device that is told in full.
-    fn series(&self) -> Result<DiskSeries, Failure> {
+    fn series(&self) -> Result<DiskSeries, CliError> {
         match &self.source {
-            Source::Requests(series) => Ok(series.clone()),
-            Source::Counters(counters, window) => counters
+            ProfileIntervalSource::Requests(series) => Ok(series.clone()),
+            ProfileIntervalSource::Counters(counters, window) => counters
                 .series(&self.description.profile.disk, window)
-                .map_err(failed(Code::Usage)),
+                .map_err(failed(CliExitCode::Usage)),
         }
     }
 }
 
-fn of_counters(args: &Args, counters: Box<dyn Counters>) -> Result<Described, Failure> {
+fn of_counters(
+    args: &ProfileArgs,
+    counters: Box<dyn CounterSource>,
+) -> Result<Described, CliError> {
     let window = counters
         .times()
         .window(args.from.as_deref(), args.to.as_deref())
-        .map_err(failed(Code::Usage))?;
+        .map_err(failed(CliExitCode::Usage))?;
     let description = plimsoll_trace::describe(&*counters, args.disk.as_deref(), &window)
-        .map_err(failed(Code::Usage))?;
+        .map_err(failed(CliExitCode::Usage))?;
     Ok(Described {
         description,
-        source: Source::Counters(counters, window),
+        source: ProfileIntervalSource::Counters(counters, window),
     })
 }
 
-fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Described, Failure> {
+fn of_requests(args: &ProfileArgs, first: Box<dyn TraceSource>) -> Result<Described, CliError> {
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
     let (survey, mut requests) = plimsoll_trace::survey_part(&args.recording, first, from, to)
-        .map_err(failed(Code::Usage))?;
+        .map_err(failed(CliExitCode::Usage))?;
     let (description, series) =
         plimsoll_trace::describe_requests(&mut requests, &survey, args.disk.as_deref())
-            .map_err(failed(Code::Usage))?;
+            .map_err(failed(CliExitCode::Usage))?;
     Ok(Described {
         description,
-        source: Source::Requests(series),
+        source: ProfileIntervalSource::Requests(series),
     })
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+fn unwritten(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(
+        CliExitCode::Failed,
+        format!("write {}: {error}", path.display()),
+    )
 }
 
 #[cfg(feature = "xlsx")]
-fn spreadsheet(path: &Path, described: &Described) -> Result<(), Failure> {
+fn spreadsheet(path: &Path, described: &Described) -> Result<(), CliError> {
     let series = described.series()?;
     let write = || {
         let mut out = BufWriter::new(ResultFile::create(path)?);
@@ -192,10 +201,10 @@ fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), Trac
     let result = ResultFile::create(path).map_err(unwritten)?;
     let mut table = plimsoll_trace::IntervalTable::create(result.early())?;
     match &described.source {
-        Source::Requests(series) => {
+        ProfileIntervalSource::Requests(series) => {
             table.push(&series.disk, intervals(series))?;
         }
-        Source::Counters(counters, window) => {
+        ProfileIntervalSource::Counters(counters, window) => {
             let disks = match is_of_all {
                 true => counters.disks(),
                 false => vec![described.description.profile.disk.clone()],

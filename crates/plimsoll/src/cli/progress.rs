@@ -4,14 +4,14 @@
 
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll_core::event::{Interval, Listener, RunEvent, TrialId, TrialResult};
+use plimsoll_core::event::{RunEvent, RunListener, TrialId, TrialInterval, TrialResult};
 use plimsoll_core::text::printable;
 use plimsoll_core::units::{self, Nanos};
 use std::io::IsTerminal;
 
 /// Listens to a run and shows it on the standard error stream.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     bar: ProgressBar,
     live: bool,
     trials: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Progress {
     now: String,
 }
 
-impl Progress {
+impl RunProgress {
     /// For a plan of `trials` trials; quiet when the results go to a machine.
     pub(crate) fn new(trials: u64, quiet: bool) -> Self {
         let live = std::io::stderr().is_terminal() && !quiet;
@@ -33,7 +33,7 @@ impl Progress {
         );
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}  ETA {eta}");
         bar.set_style(style.expect("the template is a constant"));
-        Progress {
+        RunProgress {
             bar,
             live: live || quiet,
             trials,
@@ -52,7 +52,7 @@ impl Progress {
         self.bar.set_message(format!("{} · preparing", self.now));
     }
 
-    fn second(&self, interval: &Interval) {
+    fn second(&self, interval: &TrialInterval) {
         let response = interval.stats.response();
         let rate = interval.stats.ops() as f64 / interval.length.as_secs_f64().max(1e-9);
         self.bar.set_message(format!(
@@ -98,7 +98,7 @@ fn summary(result: &TrialResult) -> String {
     )
 }
 
-impl Listener for Progress {
+impl RunListener for RunProgress {
     fn event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::TrialBegan(trial) => self.began(trial),

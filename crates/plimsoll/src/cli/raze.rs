@@ -2,11 +2,11 @@
 //! `plimsoll raze`: remove everything plimsoll made on this machine and has not removed itself.
 
 use crate::context;
-use crate::failure::{Code, Failure, Outcome};
+use crate::failure::{CliError, CliExitCode, CliResult};
 use crate::terminal;
-use plimsoll_core::plan::{Action, HERE};
+use plimsoll_core::plan::{HERE, PlanAction};
 use plimsoll_lab::agent_server::{copied, forget_copy};
-use plimsoll_lab::journal::{Entry, Record, StateDir};
+use plimsoll_lab::journal::{JournalContents, JournalEntry, StateDir};
 use plimsoll_lab::{cleanup, orphans, raise};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
   plimsoll raze --dry-run
   plimsoll raze
   plimsoll raze --gone n1,n2")]
-pub(super) struct Args {
+pub(super) struct RazeArgs {
     /// Print what was done as JSON.
     #[arg(long)]
     json: bool,
@@ -33,7 +33,7 @@ pub(super) struct Args {
     gone: Vec<String>,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &RazeArgs) -> CliResult {
     let state = context::state_dir()?;
     check_gone(&state, &args.gone)?;
     if args.dry_run {
@@ -84,7 +84,7 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 /// What goes besides what journals name: what killed programs were preparing, and the copy of the program
 /// that another machine left here. Only a machine that has no journal left does without that one.
-fn files(state: &StateDir) -> Result<Vec<String>, Failure> {
+fn files(state: &StateDir) -> Result<Vec<String>, CliError> {
     let mut files = state.abandoned().map_err(unreadable(state))?;
     files.extend(copied(state));
     Ok(files
@@ -94,7 +94,7 @@ fn files(state: &StateDir) -> Result<Vec<String>, Failure> {
 }
 
 /// What carries our mark and stands in no journal, with what takes it away.
-fn lost(state: &StateDir) -> Result<Vec<(String, Vec<String>)>, Failure> {
+fn lost(state: &StateDir) -> Result<Vec<(String, Vec<String>)>, CliError> {
     let found = orphans::find(state, &[]).map_err(unreadable(state))?;
     Ok(found
         .iter()
@@ -103,17 +103,17 @@ fn lost(state: &StateDir) -> Result<Vec<(String, Vec<String>)>, Failure> {
 }
 
 /// A node that no journal names is a mistake of the hand.
-fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), Failure> {
+fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), CliError> {
     let found = raise::list(state).map_err(unreadable(state))?;
     let records = found.iter().filter_map(|found| found.record.as_ref().ok());
     let entries = records.flat_map(|record| &record.entries);
     let known: BTreeSet<&str> = entries.map(|entry| &*entry.step.node).collect();
-    let removed = |entry: &'_ Entry| {
+    let removed = |entry: &'_ JournalEntry| {
         let actions = [&entry.step.undo, &entry.step.back];
         let paths = actions
             .into_iter()
             .flatten()
-            .filter_map(Action::removed_path);
+            .filter_map(PlanAction::removed_path);
         paths.map(str::to_owned).collect::<Vec<_>>()
     };
     let records = found.iter().filter_map(|found| found.record.as_ref().ok());
@@ -121,7 +121,7 @@ fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), Failure> {
     for name in gone.iter().filter(|name| !paths.contains(*name)) {
         if name.starts_with('/') {
             return Err(
-                Failure::usage(format!("take '{name}' as gone: no journal removes it"))
+                CliError::usage(format!("take '{name}' as gone: no journal removes it"))
                     .hint("plimsoll raze --dry-run tells what they remove"),
             );
         }
@@ -131,10 +131,10 @@ fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), Failure> {
                 true => "nothing stands on other nodes".into(),
                 false => format!("there is something on {}", known.join(", ")),
             };
-            return Err(
-                Failure::usage(format!("take node '{name}' as gone: no journal names it"))
-                    .hint(known),
-            );
+            return Err(CliError::usage(format!(
+                "take node '{name}' as gone: no journal names it"
+            ))
+            .hint(known));
         }
     }
     Ok(())
@@ -146,8 +146,8 @@ pub(super) fn print_steps(
     state: &StateDir,
     json: bool,
     (files, mut lost): (Vec<String>, Vec<(String, Vec<String>)>),
-    wanted: impl Fn(&Record) -> bool,
-) -> Result<(), Failure> {
+    wanted: impl Fn(&JournalContents) -> bool,
+) -> Result<(), CliError> {
     let mut would = Vec::new();
     for found in raise::list(state).map_err(unreadable(state))? {
         match &found.record {
@@ -180,12 +180,12 @@ pub(super) fn print_steps(
 }
 
 /// The exit code of undoing, with what is left in words.
-pub(super) fn verdict(left: &[String]) -> Outcome {
+pub(super) fn verdict(left: &[String]) -> CliResult {
     if left.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(Failure::new(
-        Code::NotCleaned,
+    Err(CliError::new(
+        CliExitCode::NotCleaned,
         format!("remove everything; left:\n  {}", left.join("\n  ")),
     )
     .hint(
@@ -194,11 +194,11 @@ pub(super) fn verdict(left: &[String]) -> Outcome {
     ))
 }
 
-fn unreadable(state: &StateDir) -> impl Fn(std::io::Error) -> Failure {
+fn unreadable(state: &StateDir) -> impl Fn(std::io::Error) -> CliError {
     let path = state.path().display().to_string();
     move |error| {
-        Failure::new(
-            Code::Failed,
+        CliError::new(
+            CliExitCode::Failed,
             format!("read the journals in {path}: {error}"),
         )
     }

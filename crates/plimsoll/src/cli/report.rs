@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll report`: tell a run again from its folder.
 
-use crate::failure::{Code, Failure, Outcome, failed};
+use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::terminal;
-use plimsoll_core::event::Results;
+use plimsoll_core::event::RunFolderContents;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   plimsoll report plimsoll-results/20260101-120000-4711
   plimsoll report plimsoll-results/20260101-120000-4711 --csv > trials.csv")]
-pub(super) struct Args {
+pub(super) struct ReportArgs {
     /// Run folder.
     folder: PathBuf,
     /// Write the page to this file instead of into the run folder.
@@ -30,8 +30,8 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
-    let mut results = plimsoll_archive::open(&args.folder).map_err(failed(Code::Usage))?;
+pub(super) fn main(args: &ReportArgs) -> CliResult {
+    let mut results = plimsoll_archive::open(&args.folder).map_err(failed(CliExitCode::Usage))?;
     // Verdicts are reached again from the trials: a killed run never wrote any.
     results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
     if args.csv {
@@ -41,7 +41,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     if args.classic {
         let texts = classic_texts(&results);
         if texts.is_empty() {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "tell {} in the form of an original: no finished trial of it has one",
                 args.folder.display()
             )));
@@ -51,8 +51,12 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
     let page = match &args.html {
         Some(path) => {
-            let write =
-                |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
+            let write = |error| {
+                CliError::new(
+                    CliExitCode::Failed,
+                    format!("write {}: {error}", path.display()),
+                )
+            };
             plimsoll_archive::write_result(path, html(&results)).map_err(write)?;
             path.clone()
         }
@@ -67,12 +71,12 @@ pub(super) fn main(args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn html(results: &Results) -> String {
+fn html(results: &RunFolderContents) -> String {
     plimsoll_report::html(&plimsoll_report::build(results))
 }
 
 /// Every trial that does the work of a classic program, as that program would tell it.
-pub(super) fn classic_texts(results: &Results) -> String {
+pub(super) fn classic_texts(results: &RunFolderContents) -> String {
     let mut texts = String::new();
     for trial in &results.trials {
         let entries = &results.manifest.entries;
@@ -100,18 +104,18 @@ pub(super) fn classic_texts(results: &Results) -> String {
 }
 
 /// Writes the page into the run folder.
-pub(super) fn write_page(results: &Results, folder: &Path) -> Result<PathBuf, Failure> {
-    plimsoll_archive::write_report(folder, &html(results)).map_err(failed(Code::Failed))
+pub(super) fn write_page(results: &RunFolderContents, folder: &Path) -> Result<PathBuf, CliError> {
+    plimsoll_archive::write_report(folder, &html(results)).map_err(failed(CliExitCode::Failed))
 }
 
 /// The results for a terminal.
-pub(super) fn as_text(results: &Results, answer_only: bool) -> String {
+pub(super) fn as_text(results: &RunFolderContents, answer_only: bool) -> String {
     let report = plimsoll_report::build(results);
     plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), answer_only)
 }
 
 /// The results for a machine: verdicts, and every trial with its value and its response times.
-pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
+pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json::Value {
     let metric = |workload: &str| {
         let entries = &results.manifest.entries;
         entries

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll run`: one workload on one target.
 
-use super::measure::{AtCorners, Measure, Source, Timing, measure};
-use super::stack::Shape;
-use crate::campaign::Consent;
-use crate::failure::{Code, Outcome};
-use plimsoll_core::comparison::Policy;
+use super::measure::{
+    ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
+};
+use super::stack::StackOptionArgs;
+use crate::campaign::DestroyConsent;
+use crate::failure::{CliExitCode, CliResult};
+use plimsoll_core::comparison::VerdictPolicy;
 use std::path::PathBuf;
 
 /// Run one workload on one target and report what it did.
@@ -23,20 +25,20 @@ use std::path::PathBuf;
   plimsoll run nas.toml@10 /mnt/a --for 30s
   plimsoll run nas.toml sim --whole
   plimsoll run varmail,nthreads=1 --trace-ops 13")]
-pub(super) struct Args {
+pub(super) struct RunArgs {
     /// Workload to run.
     workload: String,
     /// Where to run it. Not needed, and not touched, with --trace-ops.
     #[arg(required_unless_present_any = ["trace_ops", "trace_issues"])]
     target: Option<String>,
     #[command(flatten)]
-    timing: Timing,
+    timing: TrialTimingArgs,
     #[command(flatten)]
-    at_corners: AtCorners,
+    at_corners: SensitivityBoundArgs,
     #[command(flatten)]
-    shape: Shape,
+    shape: StackOptionArgs,
     #[command(flatten)]
-    source: Source,
+    source: ClientLoadArgs,
     /// Block devices among the targets may be overwritten. One that carries a file system, a
     /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
@@ -75,7 +77,7 @@ pub(super) struct Args {
 /// Most operations that are traced: they are kept until all are known.
 const COUNT_MAX: i64 = 10_000_000;
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &RunArgs) -> CliResult {
     if let Some(count) = args.trace_ops {
         let who = (args.group, args.worker);
         return super::trace_ops::print(&args.workload, who, args.timing.seed(), count, args.json);
@@ -88,7 +90,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             args.json,
         );
     }
-    let finished = measure(&Measure {
+    let finished = measure(&MeasureOptions {
         targets: args.target.as_slice(),
         workloads: std::slice::from_ref(&args.workload),
         control: false,
@@ -98,8 +100,8 @@ pub(super) fn main(args: &Args) -> Outcome {
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,
-        consent: Consent::of(&args.destroy),
-        policy: Policy::default(),
+        consent: DestroyConsent::of(&args.destroy),
+        policy: VerdictPolicy::default(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
@@ -111,7 +113,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     super::measure::check_data(&results)?;
     super::measure::check_nodes(&results)?;
     if !results.complete {
-        return super::done(Code::Interrupted);
+        return super::done(CliExitCode::Interrupted);
     }
     super::measure::check_trials(&results)?;
     let missed = results
@@ -120,7 +122,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         .flat_map(|trial| &trial.fidelity)
         .any(|line| !line.passed());
     if missed {
-        super::done(Code::Gate)
+        super::done(CliExitCode::Gate)
     } else {
         Ok(std::process::ExitCode::SUCCESS)
     }

@@ -6,14 +6,14 @@ mod list;
 mod load;
 
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, doing, trying};
+use crate::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use crate::terminal;
-use load::{Load, Seen};
+use load::{StackLoad, StackLoadResult};
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
-use plimsoll_lab::host::Hosts;
+use plimsoll_lab::host::HostResolver;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice, Inventory, Place};
+use plimsoll_lab::stacks::{self, NodeInventory, StackConfig, StackPlacement};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,53 +30,53 @@ use std::sync::atomic::Ordering;
   plimsoll stack degrade raid1
   plimsoll stack rebuild raid1
   plimsoll stack down raid1")]
-pub(super) struct Args {
+pub(super) struct StackArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: StackCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum StackCommand {
     /// List stacks and layers, with what is missing for them here.
-    List(list::List),
+    List(list::StackListArgs),
     /// Say what can be set of a stack or a layer.
-    Show(list::Show),
+    Show(list::StackShowArgs),
     /// See whether stacks can be trusted: that they keep data, that syncs reach the disk, that
     /// strangers stay out, that a node can go.
-    Check(check::Args),
+    Check(check::StackCheckArgs),
     /// Stand stacks up.
-    Up(Up),
+    Up(StackUpArgs),
     /// Say which stacks are up and how they are.
-    Status(Status),
+    Status(StackStatusArgs),
     /// Take stacks down.
-    Down(Down),
+    Down(StackDownArgs),
     /// Add a node to a stack and spread the data over all.
-    Grow(Grow),
+    Grow(StackGrowArgs),
     /// Take the last node of a stack away.
-    Degrade(Change),
+    Degrade(StackChangeArgs),
     /// Bring the node back that was taken away, with what it missed.
-    Rebuild(Change),
+    Rebuild(StackChangeArgs),
     /// Read everything in a stack and hold it against its copies or checksums.
-    Scrub(Change),
+    Scrub(StackChangeArgs),
     /// Keep the data of a stack as they are now, beside those that change.
-    Snapshot(Change),
+    Snapshot(StackChangeArgs),
     /// Move what serves a stack to another node, as one does before work on the node it is on.
-    Switch(Change),
+    Switch(StackChangeArgs),
     /// Give a machine that took the place of a lost node, under its name and address, all that it had.
-    Replace(Replace),
+    Replace(StackReplaceArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct Replace {
+struct StackReplaceArgs {
     #[command(flatten)]
-    change: Change,
+    change: StackChangeArgs,
     /// The node, as the inventory names it.
     #[arg(value_name = "NODE")]
     node: String,
 }
 
 #[derive(Debug, clap::Args)]
-struct Change {
+struct StackChangeArgs {
     /// The stack, as it was stood up.
     #[arg(value_name = "STACK")]
     name: String,
@@ -89,9 +89,9 @@ struct Change {
 }
 
 #[derive(Debug, clap::Args)]
-struct Grow {
+struct StackGrowArgs {
     #[command(flatten)]
-    change: Change,
+    change: StackChangeArgs,
     /// Where a stack stands on machines of a file: the file that names one more of them.
     #[arg(long, value_name = "FILE.toml")]
     on: Option<PathBuf>,
@@ -101,14 +101,14 @@ struct Grow {
 }
 
 #[derive(Debug, clap::Args)]
-struct Up {
+struct StackUpArgs {
     /// Stacks, as `plimsoll stack list` names them, with settings and layers:
     /// `nbd(read_delay=5ms)`, `gluster(distribute)+crypt`; or files that describe stacks of your
     /// own: `./mine.toml`.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
-    shape: Shape,
+    shape: StackOptionArgs,
     /// Print what came up as JSON.
     #[arg(long)]
     json: bool,
@@ -118,14 +118,14 @@ struct Up {
 }
 
 #[derive(Debug, clap::Args)]
-struct Status {
+struct StackStatusArgs {
     /// Print it as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
-struct Down {
+struct StackDownArgs {
     /// Stacks to take down, as they were stood up.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
@@ -139,7 +139,7 @@ struct Down {
 
 /// Where the files of stacks lie and how large they are.
 #[derive(Debug, clap::Args)]
-pub(super) struct Shape {
+pub(super) struct StackOptionArgs {
     /// Size of each node's disk.
     #[arg(long = "size", default_value = "2G", value_parser = units::parse_size, value_name = "SIZE")]
     size_bytes: u64,
@@ -158,68 +158,78 @@ pub(super) struct Shape {
     on: Option<String>,
 }
 
-impl Shape {
+impl StackOptionArgs {
     /// Where servers are asked to be, in the words of the user.
     pub(super) fn place_name(&self) -> Option<&str> {
         self.on.as_deref()
     }
 
-    pub(super) fn options(&self, state: &StateDir) -> Result<stacks::Options, Failure> {
-        Ok(stacks::Options {
+    pub(super) fn options(&self, state: &StateDir) -> Result<stacks::StackUpOptions, CliError> {
+        Ok(stacks::StackUpOptions {
             size_bytes: self.size_bytes,
             first_port: self.first_port,
             place: self.on.as_deref().map(place).transpose()?,
-            ..stacks::Options::new(self.base.clone().unwrap_or_else(|| state.stacks()))
+            ..stacks::StackUpOptions::new(self.base.clone().unwrap_or_else(|| state.stacks()))
         })
     }
 }
 
-fn place(text: &str) -> Result<Place, Failure> {
-    if let Some(place) = Place::named(text) {
+fn place(text: &str) -> Result<StackPlacement, CliError> {
+    if let Some(place) = StackPlacement::named(text) {
         return Ok(place);
     }
     let path = Path::new(text);
     if path.extension().is_none() && !path.exists() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "use --on {text}: it is neither here nor netns, and no file"
         )));
     }
-    Ok(Place::Inventory(Box::new(super::inventory::read(path)?)))
+    Ok(StackPlacement::Inventory(Box::new(super::inventory::read(
+        path,
+    )?)))
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &StackArgs) -> CliResult {
     let state = context::state_dir()?;
     match &args.verb {
-        Verb::List(args) => list::list(args),
-        Verb::Show(args) => list::show(args),
-        Verb::Check(args) => check::main(args),
-        Verb::Up(up) => raise(up, &state),
-        Verb::Status(status) => show(status, &state),
-        Verb::Down(down) => lower(down, &state),
-        Verb::Grow(args) => {
+        StackCommand::List(args) => list::list(args),
+        StackCommand::Show(args) => list::show(args),
+        StackCommand::Check(args) => check::main(args),
+        StackCommand::Up(up) => raise(up, &state),
+        StackCommand::Status(status) => show(status, &state),
+        StackCommand::Down(down) => lower(down, &state),
+        StackCommand::Grow(args) => {
             let more = args.on.as_deref().map(super::inventory::read).transpose()?;
             let load =
                 (!args.no_load && !args.change.dry_run).then(|| mount_of(&args.change, &state));
             let how = How {
-                verb: stacks::Verb::Grow,
+                verb: stacks::StackChange::Grow,
                 more: more.as_ref(),
                 load: load.flatten(),
             };
             change(&args.change, &how, &state)
         }
-        Verb::Degrade(args) => change(args, &How::plain(stacks::Verb::Degrade), &state),
-        Verb::Rebuild(args) => change(args, &How::plain(stacks::Verb::Rebuild), &state),
-        Verb::Scrub(args) => change(args, &How::plain(stacks::Verb::Scrub), &state),
-        Verb::Snapshot(args) => change(args, &How::plain(stacks::Verb::Snapshot), &state),
-        Verb::Switch(args) => change(args, &How::plain(stacks::Verb::Switch), &state),
-        Verb::Replace(args) => {
-            let verb = stacks::Verb::Replace(&args.node);
+        StackCommand::Degrade(args) => {
+            change(args, &How::plain(stacks::StackChange::Degrade), &state)
+        }
+        StackCommand::Rebuild(args) => {
+            change(args, &How::plain(stacks::StackChange::Rebuild), &state)
+        }
+        StackCommand::Scrub(args) => change(args, &How::plain(stacks::StackChange::Scrub), &state),
+        StackCommand::Snapshot(args) => {
+            change(args, &How::plain(stacks::StackChange::Snapshot), &state)
+        }
+        StackCommand::Switch(args) => {
+            change(args, &How::plain(stacks::StackChange::Switch), &state)
+        }
+        StackCommand::Replace(args) => {
+            let verb = stacks::StackChange::Replace(&args.node);
             change(&args.change, &How::plain(verb), &state)
         }
     }
 }
 
-fn raise(args: &Up, state: &StateDir) -> Outcome {
+fn raise(args: &StackUpArgs, state: &StateDir) -> CliResult {
     let options = args.shape.options(state)?;
     let mut hosts = context::nodes();
     let choices = choices(&args.names)?;
@@ -235,7 +245,7 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
         let up = match stacks::up(choice, &options, state, &mut hosts)
             .map_err(trying(format!("bring up the stack {name}")))
         {
-            Err(failure) if failure.code == Code::Interrupted => {
+            Err(failure) if failure.code == CliExitCode::Interrupted => {
                 terminal::say(&failure.to_string());
                 return undo(&choices[..came_up.len()], state, &mut hosts);
             }
@@ -250,7 +260,7 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
                 place => &format!("at {place}"),
             };
             terminal::print(&format!("{name} is up {place}\n  {}", up.made.description));
-            if let (Some(Place::Inventory(_)), Some(who)) =
+            if let (Some(StackPlacement::Inventory(_)), Some(who)) =
                 (&options.place, choice.stack.lets_in(choice))
             {
                 terminal::print(&format!("  {who}"));
@@ -267,7 +277,7 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
 }
 
 /// After Ctrl-C: what this command brought up goes down again.
-fn undo(choices: &[Choice], state: &StateDir, hosts: &mut dyn Hosts) -> Outcome {
+fn undo(choices: &[StackConfig], state: &StateDir, hosts: &mut dyn HostResolver) -> CliResult {
     let mut left = Vec::new();
     for choice in choices.iter().rev() {
         match stacks::down(&choice.parts.to_string(), state, hosts) {
@@ -276,21 +286,21 @@ fn undo(choices: &[Choice], state: &StateDir, hosts: &mut dyn Hosts) -> Outcome 
         }
     }
     super::raze::verdict(&left)?;
-    super::done(Code::Interrupted)
+    super::done(CliExitCode::Interrupted)
 }
 
 /// The stacks of these names, before anything is done with any.
-pub(super) fn choices(names: &[String]) -> Result<Vec<Choice>, Failure> {
-    let one = |name: &String| Choice::parse(name).map_err(Failure::usage);
+pub(super) fn choices(names: &[String]) -> Result<Vec<StackConfig>, CliError> {
+    let one = |name: &String| StackConfig::parse(name).map_err(CliError::usage);
     names.iter().map(one).collect()
 }
 
 fn show_plans(
-    args: &Up,
-    choices: &[Choice],
-    options: &stacks::Options,
-    hosts: &mut dyn Hosts,
-) -> Outcome {
+    args: &StackUpArgs,
+    choices: &[StackConfig],
+    options: &stacks::StackUpOptions,
+    hosts: &mut dyn HostResolver,
+) -> CliResult {
     let mut would = Vec::new();
     for choice in choices {
         let name = choice.parts.to_string();
@@ -323,15 +333,15 @@ pub(super) fn steps_of(name: &str, plan: &Plan) -> String {
 
 /// How a stack is changed.
 struct How<'a> {
-    verb: stacks::Verb<'a>,
+    verb: stacks::StackChange<'a>,
     /// Where more machines are named.
-    more: Option<&'a Inventory>,
+    more: Option<&'a NodeInventory>,
     /// The directory to load meanwhile.
     load: Option<PathBuf>,
 }
 
 impl<'a> How<'a> {
-    fn plain(verb: stacks::Verb<'a>) -> Self {
+    fn plain(verb: stacks::StackChange<'a>) -> Self {
         How {
             verb,
             more: None,
@@ -341,15 +351,15 @@ impl<'a> How<'a> {
 }
 
 /// Where a stack that is up is mounted; a change says itself why one that is not cannot be changed.
-fn mount_of(args: &Change, state: &StateDir) -> Option<PathBuf> {
-    let choice = Choice::parse(&args.name).ok()?;
+fn mount_of(args: &StackChangeArgs, state: &StateDir) -> Option<PathBuf> {
+    let choice = StackConfig::parse(&args.name).ok()?;
     let record = stacks::manage::record(&choice.parts.to_string(), state).ok()?;
     let made = record.made.filter(|made| made.address.is_none())?;
     Some(made.mount_dir.into())
 }
 
-fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
-    let choice = Choice::parse(&args.name).map_err(Failure::usage)?;
+fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult {
+    let choice = StackConfig::parse(&args.name).map_err(CliError::usage)?;
     let name = choice.parts.to_string();
     let (verb, more) = (how.verb, how.more);
     let mut hosts = context::nodes();
@@ -367,28 +377,31 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
     // Ctrl-C does not stop half way: a step that was begun has to be finished or undone.
     let _stop = context::stop_flag()?;
     let mut load = None;
-    let mut watch = |moment: stacks::Moment<'_>| match moment {
-        stacks::Moment::Begins { .. } => {
-            load = how.load.as_ref().map(|mount| Load::begin(mount, state));
+    let mut watch = |moment: stacks::StackChangeEvent<'_>| match moment {
+        stacks::StackChangeEvent::Begins { .. } => {
+            load = how
+                .load
+                .as_ref()
+                .map(|mount| StackLoad::begin(mount, state));
             if let Some(Ok(load)) = &load {
                 load.changing();
             }
         }
-        stacks::Moment::Step(step) if !args.json => terminal::say(&step.why),
-        stacks::Moment::Step(_) | stacks::Moment::Done => {}
+        stacks::StackChangeEvent::Step(step) if !args.json => terminal::say(&step.why),
+        stacks::StackChangeEvent::Step(_) | stacks::StackChangeEvent::Done => {}
     };
     let changed = stacks::change(&name, verb, more, state, &mut hosts, &mut watch);
     let seen = load.map(|load| match load {
         Ok(load) => load.end(changed.is_ok()),
-        Err(why) => Seen::nothing(why),
+        Err(why) => StackLoadResult::nothing(why),
     });
     let scrubbed = match verb {
-        stacks::Verb::Scrub => stacks::change::scrubbed(&name, state, &mut hosts),
+        stacks::StackChange::Scrub => stacks::change::scrubbed(&name, state, &mut hosts),
         _ => None,
     };
     if let (Err(_), Some(found)) = (&changed, scrubbed.filter(|found| found.left > 0)) {
-        return Err(Failure::new(
-            Code::BadData,
+        return Err(CliError::new(
+            CliExitCode::BadData,
             format!("trust the data of {name}: {}", found_words(found)),
         ));
     }
@@ -396,14 +409,14 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
     if args.json {
         terminal::print_json(
             &serde_json::json!({ "name": name, "verb": verb.name(), "made": made,
-            "load": seen.as_ref().map(Seen::json),
+            "load": seen.as_ref().map(StackLoadResult::json),
             "corrected": scrubbed.map(|found| found.corrected) }),
         );
     } else {
         terminal::print(&format!("{name}: {verb} is done\n  {}", made.description));
         let found = scrubbed.map(|found| format!("  {}", found_words(found)));
         found.iter().for_each(|line| terminal::print(line));
-        let lines = seen.iter().flat_map(Seen::lines);
+        let lines = seen.iter().flat_map(StackLoadResult::lines);
         lines.for_each(|line| terminal::print(&line));
     }
     for trouble in seen.iter().flat_map(|seen| &seen.trouble) {
@@ -423,10 +436,10 @@ fn found_words(found: stacks::ScrubCount) -> String {
     }
 }
 
-fn show(args: &Status, state: &StateDir) -> Outcome {
+fn show(args: &StackStatusArgs, state: &StateDir) -> CliResult {
     let all = stacks::status(state, &mut context::nodes()).map_err(|error| {
-        Failure::new(
-            Code::Failed,
+        CliError::new(
+            CliExitCode::Failed,
             format!("read {}: {error}", state.path().display()),
         )
     })?;
@@ -461,16 +474,16 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
         }
     }
     let is_sick =
-        |status: &stacks::Status| !(status.problems.is_empty() && status.degraded.is_empty());
+        |status: &stacks::StackStatus| !(status.problems.is_empty() && status.degraded.is_empty());
     let sick = all.iter().any(is_sick);
     if sick {
-        super::done(Code::Failed)
+        super::done(CliExitCode::Failed)
     } else {
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn lower(args: &Down, state: &StateDir) -> Outcome {
+fn lower(args: &StackDownArgs, state: &StateDir) -> CliResult {
     if args.dry_run {
         let wanted: Vec<String> = choices(&args.names)?
             .iter()
@@ -488,8 +501,10 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
     let mut undone = Vec::new();
     for choice in choices(&args.names)? {
         let name = choice.parts.to_string();
-        let razed = stacks::down(&name, state, &mut hosts)
-            .map_err(doing(Code::Usage, format!("take down the stack {name}")))?;
+        let razed = stacks::down(&name, state, &mut hosts).map_err(doing(
+            CliExitCode::Usage,
+            format!("take down the stack {name}"),
+        ))?;
         left.extend(razed.problems());
         undone.push(serde_json::json!({ "name": name, "steps_undone": razed.undone }));
         if !args.json && razed.is_clean() {

@@ -2,24 +2,24 @@
 //! `plimsoll run --trace-ops`: the operations of a workload in order, without doing them, so that
 //! its definition can be held against the original; and when operations were really issued.
 
-use crate::failure::{Code, Outcome, failed};
+use crate::failure::{CliExitCode, CliResult, failed};
 use crate::spec::WorkloadSpec;
 use crate::terminal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::{TracedOp, Who};
+use plimsoll_engine::{TracedOp, WorkerId};
 use std::fmt::Write;
 use std::process::ExitCode;
 
 /// Prints the first `count` operations of one worker.
-pub(super) fn print(text: &str, who: Who, seed: Seed, count: u32, json: bool) -> Outcome {
+pub(super) fn print(text: &str, who: WorkerId, seed: Seed, count: u32, json: bool) -> CliResult {
     let spec = WorkloadSpec::parse(text)?;
     for note in &spec.notes {
         terminal::say(note);
     }
     let count = plimsoll_core::num::to_usize(count.into());
     let traced = plimsoll_engine::trace_worker(&spec.workload, who, seed, count)
-        .map_err(failed(Code::Usage))?;
+        .map_err(failed(CliExitCode::Usage))?;
     let phases = phases(&spec.workload);
     if json {
         let all: Vec<serde_json::Value> = traced.iter().map(|op| as_json(op, &phases)).collect();
@@ -32,14 +32,14 @@ pub(super) fn print(text: &str, who: Who, seed: Seed, count: u32, json: bool) ->
 }
 
 /// Prints when the first `count` operations were meant to start, and when they were issued.
-pub(super) fn print_issues(text: &str, seed: Seed, count: u32, json: bool) -> Outcome {
+pub(super) fn print_issues(text: &str, seed: Seed, count: u32, json: bool) -> CliResult {
     let spec = WorkloadSpec::parse(text)?;
     for note in &spec.notes {
         terminal::say(note);
     }
     let count = plimsoll_core::num::to_usize(count.into());
-    let issues =
-        plimsoll_engine::trace_issues(&spec.workload, seed, count).map_err(failed(Code::Usage))?;
+    let issues = plimsoll_engine::trace_issues(&spec.workload, seed, count)
+        .map_err(failed(CliExitCode::Usage))?;
     let times = issues
         .iter()
         .map(|issue| [issue.intended_at.0, issue.issued_at.0]);

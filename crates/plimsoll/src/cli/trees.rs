@@ -2,8 +2,8 @@
 //! Two commands for workloads that are programs, hidden because only those call them: one makes
 //! the files that are copied, one drops files from the page cache.
 
-use crate::failure::{Code, Failure, Outcome};
-use plimsoll_classics::copy::{File, Shape, files};
+use crate::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_classics::copy::{CopyFile, CopySourceKind, files};
 use plimsoll_core::rng::{Rng, Seed};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ const PIECE: usize = 1 << 20;
 /// Make a tree of files from a seed; files that are there already are read instead, so that the
 /// page cache holds them as well.
 #[derive(Debug, clap::Args)]
-pub(super) struct MakeArgs {
+pub(super) struct TreeMakeArgs {
     directory: PathBuf,
     /// `large` or `tree`.
     shape: String,
@@ -30,16 +30,16 @@ pub(super) struct MakeArgs {
 
 /// Write files back and drop them from the page cache.
 #[derive(Debug, clap::Args)]
-pub(super) struct ForgetArgs {
+pub(super) struct TreeForgetArgs {
     directory: PathBuf,
 }
 
-pub(super) fn make(args: &MakeArgs) -> Outcome {
-    let shape = Shape::of(&args.shape)
-        .ok_or_else(|| Failure::usage(format!("make a tree of shape '{}'", args.shape)))?;
+pub(super) fn make(args: &TreeMakeArgs) -> CliResult {
+    let shape = CopySourceKind::of(&args.shape)
+        .ok_or_else(|| CliError::usage(format!("make a tree of shape '{}'", args.shape)))?;
     let failed = |path: &Path| {
         let what = format!("make {}", path.display());
-        move |error| Failure::new(Code::Failed, format!("{what}: {error}"))
+        move |error| CliError::new(CliExitCode::Failed, format!("{what}: {error}"))
     };
     let root = hold(&args.directory).map_err(failed(&args.directory))?;
     for file in files(shape, args.bytes, Seed(args.seed)) {
@@ -75,7 +75,7 @@ fn below(at: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 /// Makes or reads a file below the directory, through no link.
-fn place(root: &OwnedFd, file: &File) -> io::Result<()> {
+fn place(root: &OwnedFd, file: &CopyFile) -> io::Result<()> {
     let path = Path::new(&file.path);
     let mut directory = root.try_clone()?;
     for name in path.parent().into_iter().flat_map(Path::iter) {
@@ -116,13 +116,13 @@ fn place(root: &OwnedFd, file: &File) -> io::Result<()> {
     new.sync_all()
 }
 
-pub(super) fn forget(args: &ForgetArgs) -> Outcome {
+pub(super) fn forget(args: &TreeForgetArgs) -> CliResult {
     drop_below(&args.directory).map_err(|error| {
         let what = format!(
             "drop {} from the page cache: {error}",
             args.directory.display()
         );
-        Failure::new(Code::Failed, what)
+        CliError::new(CliExitCode::Failed, what)
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -151,14 +151,14 @@ mod tests {
     fn a_tree_is_made_once_and_the_same_every_time() {
         let place = tempfile::tempdir().unwrap();
         let read = |name: &str| {
-            let args = MakeArgs {
+            let args = TreeMakeArgs {
                 directory: place.path().join(name),
                 shape: "tree".into(),
                 bytes: 300_000,
                 seed: 4,
             };
             make(&args).unwrap();
-            let list = files(Shape::Tree, 300_000, Seed(4)).into_iter();
+            let list = files(CopySourceKind::Tree, 300_000, Seed(4)).into_iter();
             list.map(|file| fs::read(args.directory.join(file.path)).unwrap())
                 .collect::<Vec<_>>()
         };
@@ -166,11 +166,11 @@ mod tests {
         assert_eq!(first.iter().map(Vec::len).sum::<usize>(), 300_000);
         assert_eq!(read("a"), first);
         assert_eq!(read("b"), first);
-        forget(&ForgetArgs {
+        forget(&TreeForgetArgs {
             directory: place.path().join("a"),
         })
         .unwrap();
-        let gone = ForgetArgs {
+        let gone = TreeForgetArgs {
             directory: place.path().join("c"),
         };
         assert!(forget(&gone).is_err());
@@ -181,14 +181,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let victim = place.path().join("victim");
         fs::write(&victim, "precious").unwrap();
-        let args = |name: &str| MakeArgs {
+        let args = |name: &str| TreeMakeArgs {
             directory: place.path().join(name),
             shape: "tree".into(),
             bytes: 300_000,
             seed: 4,
         };
         make(&args("a")).unwrap();
-        let first = files(Shape::Tree, 300_000, Seed(4))
+        let first = files(CopySourceKind::Tree, 300_000, Seed(4))
             .into_iter()
             .next()
             .unwrap();

@@ -2,22 +2,22 @@
 //! `plimsoll watchdog`: what the plan of a stack starts, and nobody else; not in the help.
 
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::terminal;
 use plimsoll_lab::host::Host as _;
-use plimsoll_lab::host::watchdog::Watchdog;
+use plimsoll_lab::host::watchdog::HostWatchdog;
 use std::process::ExitCode;
 
 /// Watch the target of a stack's disk, and end the client when it is gone.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct WatchdogArgs {}
 
-pub(super) fn main(_: &Args) -> Outcome {
-    let watchdog = Watchdog::from_environment()
-        .ok_or_else(|| Failure::usage("watch nothing: stacks start this by themselves"))?
-        .map_err(Failure::usage)?;
+pub(super) fn main(_: &WatchdogArgs) -> CliResult {
+    let watchdog = HostWatchdog::from_environment()
+        .ok_or_else(|| CliError::usage("watch nothing: stacks start this by themselves"))?
+        .map_err(CliError::usage)?;
     let said = watchdog.watch(context::host().clock()).map_err(doing(
-        Code::Failed,
+        CliExitCode::Failed,
         "end the client of a target that is gone",
     ))?;
     terminal::say(&said);

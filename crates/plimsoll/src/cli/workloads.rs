@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll workloads`: what can be run by name, and what can be set.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliError, CliResult};
 use crate::terminal;
-use plimsoll_classics::{Known, Setting, Unit};
+use plimsoll_classics::{SettingDefinition, SettingUnit, WorkloadDefinition};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use std::process::ExitCode;
   plimsoll workloads varmail
   plimsoll run varmail,nfiles=50000,nthreads=32 /mnt/a
   plimsoll run 'iozone -i 0 1 -t 4 -s 64m -r 4k -e' /mnt/a")]
-pub(super) struct Args {
+pub(super) struct WorkloadsArgs {
     /// Show the settings of this one.
     name: Option<String>,
     /// Print as JSON.
@@ -22,9 +22,9 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
-    let shown: Vec<&Known> = match &args.name {
-        Some(name) => vec![plimsoll_classics::find(name).map_err(Failure::usage)?],
+pub(super) fn main(args: &WorkloadsArgs) -> CliResult {
+    let shown: Vec<&WorkloadDefinition> = match &args.name {
+        Some(name) => vec![plimsoll_classics::find(name).map_err(CliError::usage)?],
         None => plimsoll_classics::known().collect(),
     };
     if args.json {
@@ -38,8 +38,8 @@ pub(super) fn main(args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(known: &Known) -> serde_json::Value {
-    let setting = |setting: &Setting| {
+fn as_json(known: &WorkloadDefinition) -> serde_json::Value {
+    let setting = |setting: &SettingDefinition| {
         serde_json::json!({ "name": setting.name, "default": setting.default,
             "unit": unit(setting.unit), "help": setting.help })
     };
@@ -47,7 +47,7 @@ fn as_json(known: &Known) -> serde_json::Value {
     serde_json::json!({ "name": known.name, "about": known.about, "settings": settings })
 }
 
-fn list(all: &[&Known]) -> String {
+fn list(all: &[&WorkloadDefinition]) -> String {
     let width = all.iter().map(|known| known.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for known in all {
@@ -61,9 +61,10 @@ fn list(all: &[&Known]) -> String {
     text
 }
 
-fn details(known: &Known) -> String {
+fn details(known: &WorkloadDefinition) -> String {
     let mut text = format!("{}: {}\n\n", known.name, known.about);
-    let width = |of: fn(&Setting) -> usize| known.settings.iter().map(of).max().unwrap_or(0);
+    let width =
+        |of: fn(&SettingDefinition) -> usize| known.settings.iter().map(of).max().unwrap_or(0);
     let (names, defaults) = (width(|s| s.name.len()), width(|s| s.default.len().max(1)));
     for setting in known.settings {
         let default = if setting.default.is_empty() {
@@ -88,20 +89,20 @@ fn details(known: &Known) -> String {
 }
 
 /// What values of a unit look like, in words.
-pub(super) fn unit(unit: Unit) -> String {
+pub(super) fn unit(unit: SettingUnit) -> String {
     match unit {
-        Unit::Size(1) => "size in bytes, or with a unit such as 64MiB".into(),
-        Unit::Size(each) => format!(
+        SettingUnit::Size(1) => "size in bytes, or with a unit such as 64MiB".into(),
+        SettingUnit::Size(each) => format!(
             "size in units of {}, or with a unit such as 64MiB",
             plimsoll_core::units::size(each as f64)
         ),
-        Unit::Count => "a whole number".into(),
-        Unit::CountOr(alone) => format!("a whole number; alone: {alone}"),
-        Unit::Number => "a number".into(),
-        Unit::Time => "a time in seconds, or with a unit such as 500ms".into(),
-        Unit::Flag => "on or off".into(),
-        Unit::Choice(words) => format!("one of {}", words.join(", ")),
-        Unit::Text => "text".into(),
-        Unit::List => "text; may be given more than once".into(),
+        SettingUnit::Count => "a whole number".into(),
+        SettingUnit::CountOr(alone) => format!("a whole number; alone: {alone}"),
+        SettingUnit::Number => "a number".into(),
+        SettingUnit::Time => "a time in seconds, or with a unit such as 500ms".into(),
+        SettingUnit::Flag => "on or off".into(),
+        SettingUnit::Choice(words) => format!("one of {}", words.join(", ")),
+        SettingUnit::Text => "text".into(),
+        SettingUnit::List => "text; may be given more than once".into(),
     }
 }

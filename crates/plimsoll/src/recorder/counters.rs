@@ -5,13 +5,13 @@
 //! sample carries the instant at which it was really taken; a look that is due before an earlier
 //! one was taken is missed and counted, never made up for.
 
-use super::{Output, Taker, head, wait_until};
-use crate::failure::{Code, Failure, doing};
-use plimsoll_core::recording::{DiskCounters, Recorded, Tally};
+use super::{CaptureOutput, CaptureSink, head, wait_until};
+use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_core::recording::{CaptureBatch, CaptureStats, DiskCounters};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::{thread_cpu, wall_clock};
-use plimsoll_lab::host::Clock;
-use plimsoll_lab::host::disks::{self, Layers};
+use plimsoll_lab::host::HostTimeSource;
+use plimsoll_lab::host::disks::{self, DeviceLayerCache};
 use plimsoll_trace::counters::devices_counted;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +23,7 @@ pub(crate) const INTERVAL_MIN: Nanos = Nanos(100_000_000);
 
 /// What is sampled, and how often.
 #[derive(Debug, Clone)]
-pub(super) struct Watch {
+pub(super) struct CounterCaptureOptions {
     /// Time between two looks, at least [`INTERVAL_MIN`].
     pub(super) interval: Nanos,
     /// How long, at most.
@@ -33,14 +33,14 @@ pub(super) struct Watch {
     pub(super) disks: Vec<String>,
 }
 
-impl Watch {
+impl CounterCaptureOptions {
     /// Samples until its time is over or it is told to stop.
     pub(super) fn run(
         &self,
-        (clock, stop): (&dyn Clock, &AtomicBool),
-        taker: &mut dyn Taker,
-    ) -> Result<Tally, Failure> {
-        let mut tally = Tally::default();
+        (clock, stop): (&dyn HostTimeSource, &AtomicBool),
+        taker: &mut dyn CaptureSink,
+    ) -> Result<CaptureStats, CliError> {
+        let mut tally = CaptureStats::default();
         let Some(began) = taker.ready(clock) else {
             return Ok(tally);
         };
@@ -48,7 +48,7 @@ impl Watch {
         let cpu_before = thread_cpu();
         let interval = Duration::from_nanos(self.interval.0);
         let last = self.length.map(|length| length.0 / self.interval.0);
-        let mut layers = Layers::default();
+        let mut layers = DeviceLayerCache::default();
         // Nanoseconds since 1970.
         let mut last_unix_ns = None;
         let mut turn = 0;
@@ -66,7 +66,7 @@ impl Watch {
             if taker.has_room() && last_unix_ns.is_none_or(|last| at_unix_ns > last) {
                 tally.samples += 1;
                 last_unix_ns = Some(at_unix_ns);
-                taker.take(Recorded::Counters(at_unix_ns, found), &tally)?;
+                taker.take(CaptureBatch::Counters(at_unix_ns, found), &tally)?;
             } else {
                 tally.missed += 1;
             }
@@ -84,15 +84,15 @@ impl Watch {
 pub(crate) fn sample(
     base: PathBuf,
     disks: Vec<String>,
-    clock: &dyn Clock,
+    clock: &dyn HostTimeSource,
     stop: &AtomicBool,
-) -> Result<Tally, Failure> {
-    let watch = Watch {
+) -> Result<CaptureStats, CliError> {
+    let watch = CounterCaptureOptions {
         interval: Nanos::SECOND,
         length: None,
         disks,
     };
-    let mut archive = Output::archive(base);
+    let mut archive = CaptureOutput::archive(base);
     let sampled = watch.run((clock, stop), &mut archive);
     let ended = archive.finish();
     let tally = sampled?;
@@ -100,11 +100,11 @@ pub(crate) fn sample(
 }
 
 /// What every device has counted, by the kernel's names.
-pub(super) fn counted() -> Result<Vec<(String, DiskCounters)>, Failure> {
-    let text = disks::statistics().map_err(doing(Code::Failed, "sample the disks"))?;
+pub(super) fn counted() -> Result<Vec<(String, DiskCounters)>, CliError> {
+    let text = disks::statistics().map_err(doing(CliExitCode::Failed, "sample the disks"))?;
     devices_counted(&text).ok_or_else(|| {
-        Failure::new(
-            Code::Failed,
+        CliError::new(
+            CliExitCode::Failed,
             "understand /proc/diskstats: a line of it is no device's",
         )
     })
@@ -117,7 +117,7 @@ fn nanos(length: Duration) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::recording::RecordHead;
+    use plimsoll_core::recording::CaptureHeader;
     use std::cell::Cell;
 
     /// A clock that only pauses move, and some of them too far.
@@ -128,7 +128,7 @@ mod tests {
         stall: Cell<Duration>,
     }
 
-    impl Clock for Slow {
+    impl HostTimeSource for Slow {
         fn now(&self) -> Duration {
             self.now.get()
         }
@@ -148,12 +148,12 @@ mod tests {
     #[derive(Default)]
     struct Heard(Vec<u64>);
 
-    impl Taker for Heard {
-        fn begin(&mut self, _: RecordHead) -> Result<(), Failure> {
+    impl CaptureSink for Heard {
+        fn begin(&mut self, _: CaptureHeader) -> Result<(), CliError> {
             Ok(())
         }
 
-        fn take(&mut self, _: Recorded, tally: &Tally) -> Result<(), Failure> {
+        fn take(&mut self, _: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
             self.0.push(tally.length.0 / 1_000_000);
             Ok(())
         }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn lateness_does_not_add_up_and_missed_looks_are_counted() {
-        let watch = Watch {
+        let watch = CounterCaptureOptions {
             interval: Nanos(100_000_000),
             length: Some(Nanos(2_000_000_000)),
             disks: Vec::new(),

@@ -2,7 +2,7 @@
 //! What the device below an arm did in a trial, held against what was asked in the same seconds.
 
 use super::counters::counted;
-use plimsoll_core::event::{DeviceUse, Interval, Transfers};
+use plimsoll_core::event::{DeviceUse, TransferTotals, TrialInterval};
 use plimsoll_core::recording::DiskCounters;
 use plimsoll_core::units::Nanos;
 
@@ -17,7 +17,7 @@ pub(crate) struct DeviceWatch {
     /// What it had counted when the account begins, and at the last look.
     looks: Option<(DiskCounters, DiskCounters)>,
     length: Nanos,
-    asked: Transfers,
+    asked: TransferTotals,
 }
 
 impl DeviceWatch {
@@ -27,7 +27,7 @@ impl DeviceWatch {
             device,
             looks: None,
             length: Nanos(0),
-            asked: Transfers::default(),
+            asked: TransferTotals::default(),
         };
         // What a warm-up moves is in no account of the generator.
         if warmup == Nanos(0) {
@@ -37,7 +37,7 @@ impl DeviceWatch {
     }
 
     /// Notes an interval of the generator's, about when it ended.
-    pub(crate) fn interval(&mut self, interval: &Interval) {
+    pub(crate) fn interval(&mut self, interval: &TrialInterval) {
         let Some(now) = self.look() else {
             return;
         };
@@ -57,7 +57,7 @@ impl DeviceWatch {
         (self.length > Nanos(0)).then(|| DeviceUse {
             device: self.device,
             length: self.length,
-            served: Transfers {
+            served: TransferTotals {
                 reads: last.reads.saturating_sub(first.reads),
                 read_bytes: bytes(last.read_sectors, first.read_sectors),
                 writes: last.writes.saturating_sub(first.writes),

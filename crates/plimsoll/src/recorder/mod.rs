@@ -2,7 +2,7 @@
 //! Recordings of disks, made by this program: with `plimsoll record`, here or on nodes, and of
 //! what a run or a comparison works on.
 //!
-//! Whoever records gives what there is to a [`Taker`]: a file, or the connection to the machine that
+//! Whoever records gives what there is to a [`CaptureSink`]: a file, or the connection to the machine that
 //! asked, where the same comes out and goes into a file.
 //!
 //! Invariants: what was recorded is with its taker before the next look is waited for, so that a
@@ -17,12 +17,12 @@ mod requests;
 pub(crate) use counters::{INTERVAL_MIN, sample};
 pub(crate) use device::DeviceWatch;
 pub(crate) use on_node::record_for;
-pub(crate) use output::{Output, check_free};
+pub(crate) use output::{CaptureOutput, check_free};
 
-use crate::failure::{Code, Failure, doing};
-use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
+use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_engine::sys::clock::wall_clock;
-use plimsoll_lab::host::Clock;
+use plimsoll_lab::host::HostTimeSource;
 use plimsoll_lab::host::disks;
 use plimsoll_lab::journal::StateDir;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,17 +32,17 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Takes what is recorded.
-pub(crate) trait Taker {
+pub(crate) trait CaptureSink {
     /// Everything is laid out: when to begin, on the recorder's clock. `None`: not at all.
-    fn ready(&mut self, clock: &dyn Clock) -> Option<Duration> {
+    fn ready(&mut self, clock: &dyn HostTimeSource) -> Option<Duration> {
         Some(clock.now())
     }
 
     /// The recording begins.
-    fn begin(&mut self, head: RecordHead) -> Result<(), Failure>;
+    fn begin(&mut self, head: CaptureHeader) -> Result<(), CliError>;
 
     /// What was recorded, and what the recording has come to.
-    fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure>;
+    fn take(&mut self, recorded: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError>;
 
     /// Whether more can be taken now. What is not taken is lost, and counted.
     fn has_room(&self) -> bool {
@@ -53,15 +53,15 @@ pub(crate) trait Taker {
 /// Records what is asked for until its time is over or `stop` is set. What has to be made for that
 /// stands in a journal there and is removed at the end.
 pub(crate) fn record(
-    task: &RecordTask,
-    state: impl FnOnce() -> Result<StateDir, Failure>,
-    (clock, stop): (&dyn Clock, &AtomicBool),
-    taker: &mut dyn Taker,
-) -> Result<Tally, Failure> {
+    task: &CaptureTask,
+    state: impl FnOnce() -> Result<StateDir, CliError>,
+    (clock, stop): (&dyn HostTimeSource, &AtomicBool),
+    taker: &mut dyn CaptureSink,
+) -> Result<CaptureStats, CliError> {
     let disks = named(&task.disks)?;
     match task.interval {
         Some(interval) => {
-            let watch = counters::Watch {
+            let watch = counters::CounterCaptureOptions {
                 interval,
                 length: task.length,
                 disks,
@@ -69,7 +69,7 @@ pub(crate) fn record(
             watch.run((clock, stop), taker)
         }
         None => {
-            let tracing = requests::Tracing {
+            let tracing = requests::RequestCaptureOptions {
                 disks,
                 length: task.length,
             };
@@ -79,11 +79,11 @@ pub(crate) fn record(
 }
 
 /// The kernel's names of the disks that were asked for.
-fn named(disks: &[String]) -> Result<Vec<String>, Failure> {
+fn named(disks: &[String]) -> Result<Vec<String>, CliError> {
     let mut names = Vec::new();
     for text in disks {
         let what = format!("record disk '{text}'");
-        let name = disks::name_of(text).map_err(doing(Code::Usage, what))?;
+        let name = disks::name_of(text).map_err(doing(CliExitCode::Usage, what))?;
         if !names.contains(&name) {
             names.push(name);
         }
@@ -92,9 +92,9 @@ fn named(disks: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 /// Which machine is recorded, from now on.
-fn head(disks: &[String]) -> RecordHead {
+fn head(disks: &[String]) -> CaptureHeader {
     let now = jiff::Zoned::now();
-    RecordHead {
+    CaptureHeader {
         host: plimsoll_lab::host::facts::machine().host,
         zone: posix_zone(&now),
         zone_name: now.time_zone().iana_name().unwrap_or_default().into(),
@@ -104,7 +104,7 @@ fn head(disks: &[String]) -> RecordHead {
 }
 
 /// Waits until this instant of the clock; whether it was not told to stop.
-fn wait_until(due: Duration, clock: &dyn Clock, stop: &AtomicBool) -> bool {
+fn wait_until(due: Duration, clock: &dyn HostTimeSource, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
             return false;

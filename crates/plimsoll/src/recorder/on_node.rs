@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A recording that another machine asked for: what there is goes over the connection to it.
 
-use super::{Taker, record};
-use crate::failure::Failure;
-use plimsoll_core::load::Told;
-use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
+use super::{CaptureSink, record};
+use crate::failure::CliError;
+use plimsoll_core::load::AgentEvent;
+use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
-use plimsoll_lab::agent_server::Turn;
-use plimsoll_lab::host::{Clock, SystemClock};
+use plimsoll_lab::agent_server::AgentTaskContext;
+use plimsoll_lab::host::{HostTimeSource, SystemClock};
 use plimsoll_lab::journal::StateDir;
 use std::time::Duration;
 
@@ -21,46 +21,47 @@ const ROWS_MAX: usize = 1 << 16;
 
 /// Records for the machine that asked, until its time is over or it is halted.
 pub(crate) fn record_for(
-    task: &RecordTask,
+    task: &CaptureTask,
     state: &StateDir,
-    turn: &Turn<'_>,
+    turn: &AgentTaskContext<'_>,
     start_max: Nanos,
-) -> Result<Told, Failure> {
+) -> Result<AgentEvent, CliError> {
     let mut teller = Teller { turn, start_max };
     let clock = SystemClock::new();
     let tally = record(task, || Ok(state.clone()), (&clock, turn.stop), &mut teller)?;
-    Ok(Told::Ended(Box::new(tally)))
+    Ok(AgentEvent::Ended(Box::new(tally)))
 }
 
 struct Teller<'a> {
-    turn: &'a Turn<'a>,
+    turn: &'a AgentTaskContext<'a>,
     /// The furthest start that is waited for.
     start_max: Nanos,
 }
 
-impl Taker for Teller<'_> {
-    fn ready(&mut self, clock: &dyn Clock) -> Option<Duration> {
-        self.turn.tell(Told::Prepared { took: Nanos(0) });
+impl CaptureSink for Teller<'_> {
+    fn ready(&mut self, clock: &dyn HostTimeSource) -> Option<Duration> {
+        self.turn.tell(AgentEvent::Prepared { took: Nanos(0) });
         let start_at = self.turn.start_at()?;
         let ahead = start_at.since(monotonic()).min(self.start_max);
         Some(clock.now() + Duration::from_nanos(ahead.0))
     }
 
-    fn begin(&mut self, head: RecordHead) -> Result<(), Failure> {
-        self.turn.tell(Told::Recording(Box::new(head)));
+    fn begin(&mut self, head: CaptureHeader) -> Result<(), CliError> {
+        self.turn.tell(AgentEvent::Recording(Box::new(head)));
         Ok(())
     }
 
-    fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure> {
+    fn take(&mut self, recorded: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
         let tell = |recorded| {
             let tally = Box::new(tally.clone());
-            self.turn.tell(Told::Recorded(Box::new(recorded), tally));
+            self.turn
+                .tell(AgentEvent::Recorded(Box::new(recorded), tally));
         };
         match recorded {
-            Recorded::Requests(requests) => requests
+            CaptureBatch::Requests(requests) => requests
                 .chunks(ROWS_MAX)
-                .for_each(|rows| tell(Recorded::Requests(rows.to_vec()))),
-            counters @ Recorded::Counters(..) => tell(counters),
+                .for_each(|rows| tell(CaptureBatch::Requests(rows.to_vec()))),
+            counters @ CaptureBatch::Counters(..) => tell(counters),
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files that a recording goes into: an archive of counters, or requests while they are recorded.
 
-use super::Taker;
-use crate::failure::{Code, Failure, failed};
-use plimsoll_core::recording::{RecordHead, Recorded, Tally};
-use plimsoll_trace::pcp::{Heading, Writer};
-use plimsoll_trace::requests::Spool;
+use super::CaptureSink;
+use crate::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats};
+use plimsoll_trace::pcp::{PcpWriter, PcpWriterOptions};
+use plimsoll_trace::requests::TraceSpool;
 use std::path::{Path, PathBuf};
 
 /// Length of a volume: some 100,000 samples of one disk. A volume is what is lost when a disk's
@@ -14,7 +14,7 @@ const VOLUME_BYTES: u64 = 64 << 20;
 
 /// A file, or the files of an archive, that are made when the recording begins.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct CaptureOutput {
     /// Base name of the archive, or the file of requests.
     path: PathBuf,
     is_archive: bool,
@@ -24,14 +24,14 @@ pub(crate) struct Output {
 /// Files that grow.
 #[derive(Debug)]
 enum Growing {
-    Archive(Box<Writer>),
-    Spool(Spool),
+    Archive(Box<PcpWriter>),
+    Spool(TraceSpool),
 }
 
-impl Output {
+impl CaptureOutput {
     /// An archive of this base name.
-    pub(crate) fn archive(base: PathBuf) -> Output {
-        Output {
+    pub(crate) fn archive(base: PathBuf) -> CaptureOutput {
+        CaptureOutput {
             path: base,
             is_archive: true,
             file: None,
@@ -39,8 +39,8 @@ impl Output {
     }
 
     /// A file of requests that is to become a table.
-    pub(crate) fn spool(path: PathBuf) -> Output {
-        Output {
+    pub(crate) fn spool(path: PathBuf) -> CaptureOutput {
+        CaptureOutput {
             path,
             is_archive: false,
             file: None,
@@ -62,37 +62,37 @@ impl Output {
     }
 
     /// Ends the files. What was recorded until then is whole.
-    pub(crate) fn finish(self) -> Result<(), Failure> {
+    pub(crate) fn finish(self) -> Result<(), CliError> {
         match self.file {
-            Some(Growing::Archive(writer)) => writer.finish().map_err(failed(Code::Failed)),
+            Some(Growing::Archive(writer)) => writer.finish().map_err(failed(CliExitCode::Failed)),
             Some(Growing::Spool(_)) | None => Ok(()),
         }
     }
 }
 
-impl Taker for Output {
-    fn begin(&mut self, head: RecordHead) -> Result<(), Failure> {
+impl CaptureSink for CaptureOutput {
+    fn begin(&mut self, head: CaptureHeader) -> Result<(), CliError> {
         let made = if self.is_archive {
-            let made = Writer::create(&self.path, heading(head));
+            let made = PcpWriter::create(&self.path, heading(head));
             made.map(|writer| Growing::Archive(Box::new(writer)))
         } else {
-            Spool::create(&self.path, head.origin_unix_ns, &head.disks).map(Growing::Spool)
+            TraceSpool::create(&self.path, head.origin_unix_ns, &head.disks).map(Growing::Spool)
         };
-        self.file = Some(made.map_err(failed(Code::Failed))?);
+        self.file = Some(made.map_err(failed(CliExitCode::Failed))?);
         Ok(())
     }
 
-    fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure> {
+    fn take(&mut self, recorded: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
         let kept = match (&mut self.file, recorded) {
-            (Some(Growing::Archive(writer)), Recorded::Counters(at_unix_ns, found)) => {
+            (Some(Growing::Archive(writer)), CaptureBatch::Counters(at_unix_ns, found)) => {
                 writer.record(at_unix_ns, &found)
             }
-            (Some(Growing::Spool(spool)), Recorded::Requests(requests)) => {
+            (Some(Growing::Spool(spool)), CaptureBatch::Requests(requests)) => {
                 spool.append(&requests, tally.lost)
             }
             (_, other) => {
-                return Err(Failure::new(
-                    Code::Failed,
+                return Err(CliError::new(
+                    CliExitCode::Failed,
                     format!(
                         "record into {}: it came as something else: {other:?}",
                         self.path.display()
@@ -100,12 +100,12 @@ impl Taker for Output {
                 ));
             }
         };
-        kept.map_err(failed(Code::Failed))
+        kept.map_err(failed(CliExitCode::Failed))
     }
 }
 
-fn heading(head: RecordHead) -> Heading {
-    Heading {
+fn heading(head: CaptureHeader) -> PcpWriterOptions {
+    PcpWriterOptions {
         host: head.host,
         zone: head.zone,
         zone_name: head.zone_name,
@@ -116,7 +116,7 @@ fn heading(head: RecordHead) -> Heading {
 }
 
 /// Whether an archive of this name is there already, in words.
-pub(crate) fn check_free(base: &Path) -> Result<(), Failure> {
+pub(crate) fn check_free(base: &Path) -> Result<(), CliError> {
     let taken = ["meta", "index", "0"].map(|suffix| {
         let mut name = base.as_os_str().to_owned();
         name.push(".");
@@ -125,7 +125,7 @@ pub(crate) fn check_free(base: &Path) -> Result<(), Failure> {
     });
     match taken.iter().find(|path| path.exists()) {
         None => Ok(()),
-        Some(path) => Err(Failure::usage(format!(
+        Some(path) => Err(CliError::usage(format!(
             "record into {}: {} exists",
             base.display(),
             path.display()

@@ -3,21 +3,21 @@
 //!
 //! The instance of the tracer stands in a journal before it is made.
 
-use super::{Taker, head, wait_until};
+use super::{CaptureSink, head, wait_until};
 use crate::context;
-use crate::failure::{Code, Failure, doing, failed};
+use crate::failure::{CliError, CliExitCode, doing, failed};
 use crate::run_id;
 use crate::run_id::run_header;
-use plimsoll_core::recording::{Recorded, Request, Tally};
+use plimsoll_core::recording::{CaptureBatch, CaptureStats, TraceRequest};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::{monotonic, thread_cpu};
-use plimsoll_lab::host::Clock;
+use plimsoll_lab::host::HostTimeSource;
 use plimsoll_lab::host::disks;
 use plimsoll_lab::journal::{Journal, StateDir};
 use plimsoll_lab::raise::{raise, raze};
-use plimsoll_lab::tracer::{self, Tracer};
+use plimsoll_lab::tracer::{self, BlockTracer};
 use plimsoll_trace::TraceError;
-use plimsoll_trace::requests::{Capture, recorded_events};
+use plimsoll_trace::requests::{FtraceParser, recorded_events};
 use std::mem;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -31,37 +31,41 @@ const LOST_EVERY: Nanos = Nanos::SECOND;
 
 /// What is traced.
 #[derive(Debug, Clone)]
-pub(super) struct Tracing {
+pub(super) struct RequestCaptureOptions {
     /// The kernel's names of the disks.
     pub(super) disks: Vec<String>,
     /// How long, at most.
     pub(super) length: Option<Nanos>,
 }
 
-impl Tracing {
+impl RequestCaptureOptions {
     /// Traces until its time is over or it is told to stop, and removes the tracer again.
     pub(super) fn run(
         &self,
         state: &StateDir,
-        (clock, stop): (&dyn Clock, &AtomicBool),
-        taker: &mut dyn Taker,
-    ) -> Result<Tally, Failure> {
+        (clock, stop): (&dyn HostTimeSource, &AtomicBool),
+        taker: &mut dyn CaptureSink,
+    ) -> Result<CaptureStats, CliError> {
         let events: Vec<&str> = recorded_events().collect();
-        tracer::check(&events).map_err(doing(Code::Usage, "record requests"))?;
+        tracer::check(&events).map_err(doing(CliExitCode::Usage, "record requests"))?;
         let mut numbers = Vec::new();
         for (place, disk) in (0..).zip(&self.disks) {
             let found = disks::numbers_of(disk);
-            let found =
-                found.map_err(doing(Code::Usage, format!("record the requests of {disk}")))?;
+            let found = found.map_err(doing(
+                CliExitCode::Usage,
+                format!("record the requests of {disk}"),
+            ))?;
             numbers.extend(found.into_iter().map(|number| (number, place)));
         }
         let id = format!("record-{}", run_id::run_id());
         let (plan, instance) = tracer::plan(&id);
-        let journal = Journal::create(state, run_header(&id))
-            .map_err(doing(Code::Failed, "begin the journal of the recording"))?;
+        let journal = Journal::create(state, run_header(&id)).map_err(doing(
+            CliExitCode::Failed,
+            "begin the journal of the recording",
+        ))?;
         let mut host = context::host();
         let standing = raise(&plan, None, &mut host, journal).map_err(doing(
-            Code::Failed,
+            CliExitCode::Failed,
             "make an instance of the kernel's tracer",
         ))?;
         let traced = self.record(&instance, (&events, &numbers), (clock, stop), taker);
@@ -70,8 +74,8 @@ impl Tracing {
         if left.is_empty() {
             return Ok(tally);
         }
-        Err(Failure::new(
-            Code::NotCleaned,
+        Err(CliError::new(
+            CliExitCode::NotCleaned,
             format!("clean up:\n  {}", left.join("\n  ")),
         )
         .hint("run `plimsoll raze` to try again; what was recorded is kept"))
@@ -82,9 +86,9 @@ impl Tracing {
         &self,
         instance: &str,
         (events, numbers): (&[&str], &[(u32, u16)]),
-        (clock, stop): (&dyn Clock, &AtomicBool),
-        taker: &mut dyn Taker,
-    ) -> Result<Tally, Failure> {
+        (clock, stop): (&dyn HostTimeSource, &AtomicBool),
+        taker: &mut dyn CaptureSink,
+    ) -> Result<CaptureStats, CliError> {
         let devices: Vec<u32> = numbers.iter().map(|(number, _)| *number).collect();
         let mut format = |place: &str| {
             tracer::file(place).map_err(|error| TraceError::Read {
@@ -93,23 +97,25 @@ impl Tracing {
             })
         };
         let Some(start) = taker.ready(clock) else {
-            return Ok(Tally::default());
+            return Ok(CaptureStats::default());
         };
         if !wait_until(start, clock, stop) {
-            return Ok(Tally::default());
+            return Ok(CaptureStats::default());
         }
         let (began, head) = (monotonic(), head(&self.disks));
-        let capture = Capture::new(&mut format, numbers, began.0).map_err(failed(Code::Failed))?;
+        let capture = FtraceParser::new(&mut format, numbers, began.0)
+            .map_err(failed(CliExitCode::Failed))?;
         taker.begin(head)?;
-        let mut turns = Turns {
+        let mut turns = RequestCaptureLoop {
             capture,
             taker,
-            tracer: Tracer::begin(instance, events, &devices).map_err(failed(Code::Failed))?,
+            tracer: BlockTracer::begin(instance, events, &devices)
+                .map_err(failed(CliExitCode::Failed))?,
             fresh: Vec::new(),
             began,
             cpu_before: thread_cpu(),
             lost_at: began,
-            tally: Tally::default(),
+            tally: CaptureStats::default(),
         };
         let mut due = clock.now();
         loop {
@@ -128,21 +134,21 @@ impl Tracing {
 }
 
 /// What goes from the tracer to its taker, turn by turn.
-struct Turns<'a> {
-    tracer: Tracer,
-    capture: Capture,
-    taker: &'a mut dyn Taker,
+struct RequestCaptureLoop<'a> {
+    tracer: BlockTracer,
+    capture: FtraceParser,
+    taker: &'a mut dyn CaptureSink,
     /// Requests that are not taken yet.
-    fresh: Vec<Request>,
+    fresh: Vec<TraceRequest>,
     began: Nanos,
     cpu_before: Nanos,
     /// When it was last asked how many events were lost.
     lost_at: Nanos,
-    tally: Tally,
+    tally: CaptureStats,
 }
 
-impl Turns<'_> {
-    fn turn(&mut self) -> Result<(), Failure> {
+impl RequestCaptureLoop<'_> {
+    fn turn(&mut self) -> Result<(), CliError> {
         // Without room events wait in the kernel's buffers, and are counted when those are full.
         if !self.taker.has_room() {
             return Ok(());
@@ -158,27 +164,27 @@ impl Turns<'_> {
         self.keep()
     }
 
-    fn end(&mut self) -> Result<(), Failure> {
-        self.tracer.stop().map_err(failed(Code::Failed))?;
+    fn end(&mut self) -> Result<(), CliError> {
+        self.tracer.stop().map_err(failed(CliExitCode::Failed))?;
         self.read()?;
         self.tally.odd = self.capture.finish(&mut self.fresh);
         self.tally.lost = self.tracer.lost();
         self.keep()
     }
 
-    fn read(&mut self) -> Result<(), Failure> {
+    fn read(&mut self) -> Result<(), CliError> {
         let capture = &mut self.capture;
         let read = self.tracer.read(&mut |page| capture.page(page));
-        read.map_err(failed(Code::Failed))
+        read.map_err(failed(CliExitCode::Failed))
     }
 
-    fn keep(&mut self) -> Result<(), Failure> {
+    fn keep(&mut self) -> Result<(), CliError> {
         let fresh = mem::take(&mut self.fresh);
         self.tally.requests += fresh.len() as u64;
         let bytes = fresh.iter().map(|request| u64::from(request.bytes));
         self.tally.bytes += bytes.sum::<u64>();
         self.tally.length = monotonic().since(self.began);
         self.tally.cpu = thread_cpu().since(self.cpu_before);
-        self.taker.take(Recorded::Requests(fresh), &self.tally)
+        self.taker.take(CaptureBatch::Requests(fresh), &self.tally)
     }
 }

@@ -3,14 +3,14 @@
 //! corners.
 
 use crate::support::{Lab, text};
-use plimsoll_core::recording::{DiskCounters, Found};
-use plimsoll_trace::pcp::{Heading, Writer};
+use plimsoll_core::recording::{DeviceCounterSample, DiskCounters};
+use plimsoll_trace::pcp::{PcpWriter, PcpWriterOptions};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 
 /// Ten minutes of 10 s: 200 reads of 8 KiB and 100 writes of 4 KiB a second, two in flight.
 fn recording(lab: &Lab) {
-    let heading = Heading {
+    let heading = PcpWriterOptions {
         host: "recorded".into(),
         zone: "UTC".into(),
         zone_name: String::new(),
@@ -18,7 +18,7 @@ fn recording(lab: &Lab) {
         start_unix_ns: START_NS,
         volume_bytes: 1 << 20,
     };
-    let mut writer = Writer::create(&lab.path("rec"), heading).expect("a writable directory");
+    let mut writer = PcpWriter::create(&lab.path("rec"), heading).expect("a writable directory");
     for n in 0..=60 {
         let counters = DiskCounters {
             reads: 2_000 * n,
@@ -32,7 +32,7 @@ fn recording(lab: &Lab) {
         };
         let at_unix_ns = START_NS + 1 + n * 10_000_000_000;
         writer
-            .record(at_unix_ns, &[Found::disk("sda", counters)])
+            .record(at_unix_ns, &[DeviceCounterSample::disk("sda", counters)])
             .expect("it is later than the last");
     }
     writer.finish().expect("a writable directory");

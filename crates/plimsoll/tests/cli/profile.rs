@@ -5,9 +5,9 @@ use crate::bad_input::refuses;
 use crate::exchange::vscsi;
 use crate::spreadsheet::cells;
 use crate::support::{Lab, skipped, text};
-use plimsoll_core::profile::{Layer, Made};
-use plimsoll_core::recording::{DiskCounters, Found};
-use plimsoll_trace::pcp::{Heading, Writer};
+use plimsoll_core::profile::{DeviceComposition, DeviceKind};
+use plimsoll_core::recording::{DeviceCounterSample, DiskCounters};
+use plimsoll_trace::pcp::{PcpWriter, PcpWriterOptions};
 use std::fmt::Write as _;
 
 /// The tutorial's recordings, or a word that they are missing.
@@ -184,7 +184,7 @@ fn layers_are_told_apart_and_the_busiest_disk_is_told_in_full() {
 /// An archive of a disk with a partition and a volume, and of one that is reached on two ways.
 fn write_layers(lab: &Lab) {
     const START_NS: u64 = 1_795_220_000_000_000_000;
-    let heading = Heading {
+    let heading = PcpWriterOptions {
         host: "recorded".into(),
         zone: "UTC".into(),
         zone_name: String::new(),
@@ -192,7 +192,7 @@ fn write_layers(lab: &Lab) {
         start_unix_ns: START_NS,
         volume_bytes: 1 << 20,
     };
-    let mut writer = Writer::create(&lab.path("layers"), heading).expect("a writable directory");
+    let mut writer = PcpWriter::create(&lab.path("layers"), heading).expect("a writable directory");
     for n in 0..=40 {
         let counted = |rate: u64| DiskCounters {
             reads: rate * n,
@@ -204,20 +204,20 @@ fn write_layers(lab: &Lab) {
             queue_ms: 2 * rate * n,
             ..DiskCounters::default()
         };
-        let above = |name: &str, made: Made, rate| Found {
+        let above = |name: &str, made: DeviceComposition, rate| DeviceCounterSample {
             made,
-            ..Found::disk(name, counted(rate))
+            ..DeviceCounterSample::disk(name, counted(rate))
         };
-        let both = Made {
-            layer: Layer::Multipath,
+        let both = DeviceComposition {
+            layer: DeviceKind::Multipath,
             paths: ["sda", "sdb"].map(Into::into).to_vec(),
         };
         let found = [
-            Found::disk("sda", counted(100)),
-            Found::disk("sdb", counted(150)),
-            Found::disk("vda", counted(200)),
-            above("vda1", Made::of(Layer::Partition), 200),
-            above("home", Made::of(Layer::DeviceMapper), 200),
+            DeviceCounterSample::disk("sda", counted(100)),
+            DeviceCounterSample::disk("sdb", counted(150)),
+            DeviceCounterSample::disk("vda", counted(200)),
+            above("vda1", DeviceComposition::of(DeviceKind::Partition), 200),
+            above("home", DeviceComposition::of(DeviceKind::DeviceMapper), 200),
             above("36001", both, 250),
         ];
         let at_unix_ns = START_NS + 1 + n * 1_000_000_000;

@@ -4,9 +4,9 @@
 
 use crate::support::{Lab, is_possible, local_host, program, text, until};
 use plimsoll_archive::open;
-use plimsoll_core::event::{Results, TrialResult};
+use plimsoll_core::event::{RunFolderContents, TrialResult};
 use plimsoll_core::load::start_spread;
-use plimsoll_core::plan::Reach;
+use plimsoll_core::plan::NodeTransport;
 use plimsoll_core::units::Nanos;
 use plimsoll_lab::host::Host as _;
 use std::fs;
@@ -87,7 +87,7 @@ impl Pair {
         });
     }
 
-    fn results(&self) -> Results {
+    fn results(&self) -> RunFolderContents {
         open(&self.path("out")).unwrap()
     }
 
@@ -353,7 +353,7 @@ fn load_comes_from_two_machines_over_ssh() {
     let labs = [Lab::new(), Lab::new()];
     let pair = Pair::new();
     let commands = labs.each_ref().map(|lab| match lab.node().reach {
-        Reach::Agent(words) => words,
+        NodeTransport::Agent(words) => words,
         other => panic!("{other:?}"),
     });
     pair.write_inventory(&commands);

@@ -16,11 +16,12 @@ mod support;
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{
-    Action, Ask, Cmd, HERE, Made, Node, Part, Parts, Plan, Reach, Ready, Site,
+    HERE, NodeTransport, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackNodes,
+    StackOutputs, StackPart, StackRequest, StackSpec,
 };
-use plimsoll_lab::host::{Hosts, Nodes, Owner};
-use plimsoll_lab::journal::{Header, Journal, Kind, Record, StateDir};
-use plimsoll_lab::raise::{RaiseError, Standing, list, raise};
+use plimsoll_lab::host::{HostPool, HostProcessId, HostResolver};
+use plimsoll_lab::journal::{Journal, JournalContents, JournalHeader, JournalScope, StateDir};
+use plimsoll_lab::raise::{AppliedPlan, RaiseError, list, raise};
 use plimsoll_lab::stacks;
 use std::fs;
 use std::net::TcpStream;
@@ -43,77 +44,90 @@ fn kill(pids: &[u32]) {
 }
 
 /// Identifier of the journal. Tests run at the same time, and marks are made of it.
-fn id(node: &Node) -> String {
+fn id(node: &PlanNode) -> String {
     format!("nodetest-{}", node.address.replace('.', "-"))
 }
 
 /// What a stack does on a node: directories, a file, a mount, a daemon that listens.
-fn plan(node: &Node) -> Plan {
+fn plan(node: &PlanNode) -> Plan {
     let dir = format!("{}/plimsoll-test", node.dir);
     let mount = format!("{dir}/mnt");
     let mut plan = Plan::default();
     let both = |plan: &mut Plan, why: &str, apply, undo| plan.step_on("n1", why, apply, Some(undo));
     for dir in [&dir, &mount] {
-        let (make, remove) = (Action::MakeDir(dir.clone()), Action::RemoveDir(dir.clone()));
+        let (make, remove) = (
+            PlanAction::MakeDir(dir.clone()),
+            PlanAction::RemoveDir(dir.clone()),
+        );
         both(&mut plan, "make a directory", make, remove);
     }
     let args = ["-t", "tmpfs", "none", &mount];
-    let apply = Action::Run(Cmd::new("mount", args));
-    both(&mut plan, "mount", apply, Action::Unmount(mount.clone()));
+    let apply = PlanAction::Run(PlanCommand::new("mount", args));
+    both(
+        &mut plan,
+        "mount",
+        apply,
+        PlanAction::Unmount(mount.clone()),
+    );
     let port = node.first_port;
     let portal = format!("portal=0.0.0.0:{port}");
     let mark = format!("plimsoll-{}-tgtd", id(node));
-    let apply = Action::Start {
-        cmd: Cmd::new("tgtd", ["-f", "-C", "7", "--iscsi", &portal])
+    let apply = PlanAction::Start {
+        cmd: PlanCommand::new("tgtd", ["-f", "-C", "7", "--iscsi", &portal])
             .env("TGT_IPC_SOCKET", format!("{dir}/tgt.sock")),
         mark: mark.clone(),
         log: format!("{dir}/tgtd.log"),
-        ready: Ready::Port(port),
+        ready: PlanReadinessCheck::Port(port),
     };
-    both(&mut plan, "start a daemon", apply, Action::Stop { mark });
+    both(
+        &mut plan,
+        "start a daemon",
+        apply,
+        PlanAction::Stop { mark },
+    );
     plan
 }
 
 /// The same with a command at its end that does not end by itself.
-fn plan_that_hangs(node: &Node) -> Plan {
+fn plan_that_hangs(node: &PlanNode) -> Plan {
     let mut plan = plan(node);
     let socket = format!("{}/plimsoll-test/hang.sock", node.dir);
     let args = [
         "--chardev",
         &format!("socket,id=c,server=on,wait=off,path={socket}"),
     ];
-    let hang = Action::Run(Cmd::new("qemu-storage-daemon", args));
+    let hang = PlanAction::Run(PlanCommand::new("qemu-storage-daemon", args));
     plan.step_on("n1", "hang", hang, None);
     plan
 }
 
-fn journal(place: &Path, node: &Node) -> Journal {
-    let here = Node {
+fn journal(place: &Path, node: &PlanNode) -> Journal {
+    let here = PlanNode {
         name: HERE.into(),
-        reach: Reach::Here,
+        reach: NodeTransport::Here,
         ..node.clone()
     };
-    let base = Part {
+    let base = StackPart {
         name: "local".into(),
         given: vec![],
     };
-    let parts = Parts {
+    let parts = StackSpec {
         base,
         layers: vec![],
     };
-    let header = Header {
+    let header = JournalHeader {
         format: FormatVersion::JOURNAL,
         id: id(node),
-        kind: Kind::Stack("local".into()),
-        owner: Owner::this(),
+        kind: JournalScope::Stack("local".into()),
+        owner: HostProcessId::this(),
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
         nodes: Vec::new(),
-        ask: Some(Ask {
+        ask: Some(StackRequest {
             parts,
             size_bytes: 0,
             programs: vec![],
-            site: Site {
+            site: StackNodes {
                 client: here,
                 servers: vec![node.clone()],
             },
@@ -122,12 +136,12 @@ fn journal(place: &Path, node: &Node) -> Journal {
     Journal::create(&StateDir::new(place.join("state")), header).unwrap()
 }
 
-fn raised(lab: &Lab, plan: &Plan, hosts: &mut Nodes) -> Result<Standing, Box<RaiseError>> {
+fn raised(lab: &Lab, plan: &Plan, hosts: &mut HostPool) -> Result<AppliedPlan, Box<RaiseError>> {
     let journal = journal(lab.path("").as_path(), &lab.node());
-    raise(plan, Some(&Made::default()), hosts, journal)
+    raise(plan, Some(&StackOutputs::default()), hosts, journal)
 }
 
-fn record(lab: &Lab) -> Option<Record> {
+fn record(lab: &Lab) -> Option<JournalContents> {
     let state = StateDir::new(lab.path("state"));
     list(&state).unwrap().into_iter().next()?.record.ok()
 }
@@ -143,7 +157,7 @@ fn check_standing(lab: &Lab) {
     let journal = lab
         .path("node1/journals")
         .join(format!("part-{}.jsonl", id(&lab.node())));
-    let noted = Record::read(&journal).unwrap();
+    let noted = JournalContents::read(&journal).unwrap();
     assert_eq!(noted.to_undo().len(), 4);
     assert!(
         noted
@@ -390,8 +404,8 @@ fn a_node_that_cannot_be_reached_is_asked_once_for_all_steps() {
     }
     let lab = Lab::new();
     let mut hosts = lab.nodes();
-    hosts.meet(&[Node {
-        reach: Reach::Agent(vec!["false".into()]),
+    hosts.meet(&[PlanNode {
+        reach: NodeTransport::Agent(vec!["false".into()]),
         ..lab.node()
     }]);
     for _ in 0..2 {

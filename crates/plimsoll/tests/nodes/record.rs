@@ -5,7 +5,7 @@
 use crate::load::{Pair, signal};
 use crate::support::{Lab, command, is_possible, local_host, text, until};
 use plimsoll_lab::host::Host as _;
-use plimsoll_trace::pcp::Archive;
+use plimsoll_trace::pcp::PcpArchive;
 use std::fs;
 use std::io::Write as _;
 use std::process::{Child, Output, Stdio};
@@ -52,7 +52,7 @@ fn told(output: &Output) -> serde_json::Value {
 /// Both archives are readable, and say which machine they are of.
 fn check_archives(pair: &Pair) {
     for (name, host) in [("made-n1", "first"), ("made-n2", "second")] {
-        let archive = Archive::open(&pair.path(name)).unwrap();
+        let archive = PcpArchive::open(&pair.path(name)).unwrap();
         assert_eq!(archive.label().host, host);
         let told = pair.run(&["profile", name]);
         assert!(told.status.success(), "{}", text(&told));
@@ -80,13 +80,13 @@ fn disks_of_machines_are_recorded_over_ssh() {
         assert_eq!(one["incomplete"], serde_json::Value::Null);
         let [samples, missed] = ["samples", "missed"].map(|key| one[key].as_u64().unwrap());
         assert_eq!(samples + missed, 11, "{told}");
-        Archive::open(&lab.path(&format!("made-{name}"))).unwrap();
+        PcpArchive::open(&lab.path(&format!("made-{name}"))).unwrap();
     }
     // One node has the name that was asked for.
     let one = "record --host n2 --on lab.toml -o one --interval 100ms --for 200ms";
     let output = lab.run(&one.split(' ').collect::<Vec<_>>());
     assert!(output.status.success(), "{}", text(&output));
-    Archive::open(&lab.path("one")).unwrap();
+    PcpArchive::open(&lab.path("one")).unwrap();
     lab.check_nothing_left();
 }
 

@@ -2,7 +2,7 @@
 //! Whole stacks over three machines of one inventory file, with a fourth for those that grow.
 
 use crate::support::{Lab, is_possible, local_host, text};
-use plimsoll_lab::stacks::Choice;
+use plimsoll_lab::stacks::StackConfig;
 use std::io::Write;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn load(lab: &Lab, stack: &str) {
 fn are_possible(test: &str, stacks: &[&str]) -> bool {
     let host = local_host();
     for stack in stacks {
-        let choice = Choice::parse(stack).unwrap();
+        let choice = StackConfig::parse(stack).unwrap();
         let needs = choice.stack.needs(&choice);
         let needs = needs.and(choice.stack.server_needs(&choice));
         if let Err(unmet) = needs.check(&host) {

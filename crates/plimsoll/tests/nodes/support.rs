@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node for tests: a real sshd in a network of its own, with keys that live as long as the test.
 
-use plimsoll_core::plan::{Node, Reach};
-use plimsoll_lab::host::agent::Program;
-use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
+use plimsoll_core::plan::{NodeTransport, PlanNode};
+use plimsoll_lab::host::agent::AgentProgram;
+use plimsoll_lab::host::{HostPool, LocalHost, SearchPath};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -289,11 +289,11 @@ impl Lab {
     }
 
     /// The node, reached as the inventory would.
-    pub(crate) fn node(&self) -> Node {
+    pub(crate) fn node(&self) -> PlanNode {
         node(self.place.path(), &self.address())
     }
 
-    pub(crate) fn nodes(&self) -> Nodes {
+    pub(crate) fn nodes(&self) -> HostPool {
         nodes()
     }
 
@@ -391,7 +391,7 @@ impl Drop for Lab {
 }
 
 /// The node of a lab in this place.
-pub(crate) fn node(place: &Path, address: &str) -> Node {
+pub(crate) fn node(place: &Path, address: &str) -> PlanNode {
     let config = place.join("ssh_config").display().to_string();
     let words = [
         "ssh",
@@ -404,9 +404,9 @@ pub(crate) fn node(place: &Path, address: &str) -> Node {
         "--",
         "n1",
     ];
-    Node {
+    PlanNode {
         name: "n1".into(),
-        reach: Reach::Agent(words.map(Into::into).to_vec()),
+        reach: NodeTransport::Agent(words.map(Into::into).to_vec()),
         address: address.into(),
         dir: place.join("node1").display().to_string(),
         free_bytes: 0,
@@ -420,6 +420,6 @@ pub(crate) fn node(place: &Path, address: &str) -> Node {
 }
 
 /// Hosts that copy the static program.
-pub(crate) fn nodes() -> Nodes {
-    Nodes::new(local_host()).copying(Program::of(program()).unwrap())
+pub(crate) fn nodes() -> HostPool {
+    HostPool::new(local_host()).copying(AgentProgram::of(program()).unwrap())
 }

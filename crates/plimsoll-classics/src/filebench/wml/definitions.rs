@@ -4,52 +4,55 @@
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::files::FileSet;
 
-use super::flowops::{Flowop, Thread};
-use super::{Attributes, Variables, sets};
-use crate::error::Error;
+use super::flowops::{WmlFlowop, WmlThread};
+use super::{Variables, WmlAttributes, sets};
+use crate::error::ClassicsError;
 use crate::filebench::notes;
 
 /// A definition as it is written.
 #[derive(Debug)]
-pub(super) enum Definition {
+pub(super) enum WmlDefinition {
     /// `define fileset`, or, when it is so, `define file`.
-    Files(Attributes, bool),
-    Process(Process),
+    Files(WmlAttributes, bool),
+    Process(WmlProcess),
     /// `eventgen`.
-    Events(Attributes),
+    Events(WmlAttributes),
 }
 
 /// `define process`.
 #[derive(Debug)]
-pub(super) struct Process {
-    pub(super) attributes: Attributes,
+pub(super) struct WmlProcess {
+    pub(super) attributes: WmlAttributes,
     pub(super) threads: Vec<ThreadText>,
 }
 
 /// A thread of a process as it is written.
 #[derive(Debug)]
 pub(super) struct ThreadText {
-    pub(super) attributes: Attributes,
-    pub(super) flowops: Vec<Flowop>,
+    pub(super) attributes: WmlAttributes,
+    pub(super) flowops: Vec<WmlFlowop>,
 }
 
 /// What all definitions together are.
 #[derive(Debug, Default)]
-pub(super) struct Defined {
+pub(super) struct WmlProgram {
     pub(super) sets: Vec<FileSet>,
-    pub(super) threads: Vec<Thread>,
+    pub(super) threads: Vec<WmlThread>,
     pub(super) events_per_s: Option<f64>,
     pub(super) notes: Vec<String>,
 }
 
-impl Defined {
+impl WmlProgram {
     /// With the values that variables have when the run begins.
-    pub(super) fn new(definitions: &[Definition], variables: &Variables) -> Result<Self, Error> {
-        let mut defined = Defined::default();
+    pub(super) fn new(
+        definitions: &[WmlDefinition],
+        variables: &Variables,
+    ) -> Result<Self, ClassicsError> {
+        let mut defined = WmlProgram::default();
         let mut paths = Vec::new();
         for definition in definitions {
             match definition {
-                Definition::Files(attributes, is_file) => {
+                WmlDefinition::Files(attributes, is_file) => {
                     let attributes = attributes.resolved(variables)?;
                     defined.sets.push(sets::set(&attributes, *is_file)?);
                     paths.extend(attributes.text("path"));
@@ -57,8 +60,8 @@ impl Defined {
                         .notes
                         .extend(notes::of_cached(attributes.has("cached")));
                 }
-                Definition::Process(process) => defined.process(process, variables)?,
-                Definition::Events(attributes) => {
+                WmlDefinition::Process(process) => defined.process(process, variables)?,
+                WmlDefinition::Events(attributes) => {
                     let attributes = attributes.resolved(variables)?;
                     attributes.only(&["rate"])?;
                     let rate = attributes.number("rate")?.unwrap_or(0.0);
@@ -75,7 +78,11 @@ impl Defined {
         Ok(defined)
     }
 
-    fn process(&mut self, process: &Process, variables: &Variables) -> Result<(), Error> {
+    fn process(
+        &mut self,
+        process: &WmlProcess,
+        variables: &Variables,
+    ) -> Result<(), ClassicsError> {
         let attributes = process.attributes.resolved(variables)?;
         attributes.only(&["name", "instances"])?;
         let processes = attributes.count("instances", 1)?;
@@ -83,13 +90,13 @@ impl Defined {
             let thread = text.attributes.resolved(variables)?;
             thread.only(&["name", "memsize", "instances", "useism"])?;
             let threads = u64::from(thread.count("instances", 1)?) * u64::from(processes);
-            let flowop = |flowop: &Flowop| {
-                Ok(Flowop {
+            let flowop = |flowop: &WmlFlowop| {
+                Ok(WmlFlowop {
                     kind: flowop.kind.clone(),
                     attributes: flowop.attributes.resolved(variables)?,
                 })
             };
-            self.threads.push(Thread {
+            self.threads.push(WmlThread {
                 line: thread.line,
                 name: thread.text("name").unwrap_or_else(|| "thread".into()),
                 threads: saturating_u32(threads),
@@ -98,7 +105,7 @@ impl Defined {
                     .flowops
                     .iter()
                     .map(flowop)
-                    .collect::<Result<_, Error>>()?,
+                    .collect::<Result<_, ClassicsError>>()?,
             });
         }
         Ok(())

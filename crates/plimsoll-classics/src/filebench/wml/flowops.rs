@@ -3,26 +3,28 @@
 
 use plimsoll_core::num::{round_u64, saturating_u32};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Opened};
+use plimsoll_core::workload::files::{
+    FileLoopGroup, FileLoopOp, FileLoopOpenMode, FileOp, FileSet,
+};
 
-use super::{Attributes, at};
-use crate::error::Error;
+use super::{WmlAttributes, at};
+use crate::error::ClassicsError;
 use crate::filebench::personalities::LIMIT_BYTES;
 
 #[derive(Debug)]
-pub(super) struct Flowop {
+pub(super) struct WmlFlowop {
     pub(super) kind: String,
-    pub(super) attributes: Attributes,
+    pub(super) attributes: WmlAttributes,
 }
 
 #[derive(Debug)]
-pub(super) struct Thread {
+pub(super) struct WmlThread {
     pub(super) line: usize,
     pub(super) name: String,
     /// Of all its processes.
     pub(super) threads: u32,
     pub(super) processes: u32,
-    pub(super) flowops: Vec<Flowop>,
+    pub(super) flowops: Vec<WmlFlowop>,
 }
 
 const FILE: &[&str] = &[
@@ -44,9 +46,12 @@ const MOVES: &[&str] = &[
 ];
 
 /// The groups of a loop on `sets`.
-pub(super) fn groups(threads: &[Thread], sets: &[FileSet]) -> Result<Vec<LoopGroup>, Error> {
+pub(super) fn groups(
+    threads: &[WmlThread],
+    sets: &[FileSet],
+) -> Result<Vec<FileLoopGroup>, ClassicsError> {
     let signals = signals(threads);
-    let mut groups: Vec<LoopGroup> = Vec::new();
+    let mut groups: Vec<FileLoopGroup> = Vec::new();
     for thread in threads {
         if groups.iter().any(|group| group.name == thread.name) {
             let reason = format!("two threads are called '{}'", thread.name);
@@ -56,7 +61,7 @@ pub(super) fn groups(threads: &[Thread], sets: &[FileSet]) -> Result<Vec<LoopGro
         for flowop in &thread.flowops {
             ops.extend(flowop.ops(thread, sets, &signals)?);
         }
-        groups.push(LoopGroup {
+        groups.push(FileLoopGroup {
             name: thread.name.clone(),
             threads: thread.threads,
             ops,
@@ -68,7 +73,7 @@ pub(super) fn groups(threads: &[Thread], sets: &[FileSet]) -> Result<Vec<LoopGro
 }
 
 /// Names of what blocks on a semaphore; the place is the number of the signal.
-fn signals(threads: &[Thread]) -> Vec<String> {
+fn signals(threads: &[WmlThread]) -> Vec<String> {
     let flowops = threads.iter().flat_map(|thread| &thread.flowops);
     let waits = flowops.filter(|flowop| flowop.kind == "semblock");
     waits
@@ -76,10 +81,10 @@ fn signals(threads: &[Thread]) -> Vec<String> {
         .collect()
 }
 
-impl Thread {
+impl WmlThread {
     /// Whether files are opened with this flag: for all flowops of a thread that read or write alike.
-    fn opens_with(&self, flag: &str) -> Result<bool, Error> {
-        let moving = |flowop: &&Flowop| flowop.moves();
+    fn opens_with(&self, flag: &str) -> Result<bool, ClassicsError> {
+        let moving = |flowop: &&WmlFlowop| flowop.moves();
         let mut moving = self.flowops.iter().filter(moving);
         let first = moving
             .next()
@@ -102,15 +107,15 @@ impl Thread {
 
     /// Whether the list opens a file in this place itself.
     fn opens(&self, fd: u32) -> bool {
-        let opens = |flowop: &Flowop| matches!(flowop.kind.as_str(), "openfile" | "createfile");
-        let in_place = |flowop: &Flowop| flowop.attributes.count("fd", 0).ok() == Some(fd);
+        let opens = |flowop: &WmlFlowop| matches!(flowop.kind.as_str(), "openfile" | "createfile");
+        let in_place = |flowop: &WmlFlowop| flowop.attributes.count("fd", 0).ok() == Some(fd);
         self.flowops
             .iter()
             .any(|flowop| opens(flowop) && in_place(flowop))
     }
 }
 
-impl Flowop {
+impl WmlFlowop {
     fn moves(&self) -> bool {
         matches!(
             self.kind.as_str(),
@@ -133,10 +138,10 @@ impl Flowop {
     /// The operations it is; none for what has no counterpart that could be measured.
     fn ops(
         &self,
-        thread: &Thread,
+        thread: &WmlThread,
         sets: &[FileSet],
         signals: &[String],
-    ) -> Result<Option<LoopOp>, Error> {
+    ) -> Result<Option<FileLoopOp>, ClassicsError> {
         let attributes = &self.attributes;
         let op = match self.kind.as_str() {
             "aiowait" => return attributes.only(&["name"]).map(|()| None),
@@ -149,9 +154,9 @@ impl Flowop {
             "fsync" => FileOp::Fsync,
             _ if self.moves() => self.moving()?,
             "finishoncount" | "finishonbytes" => {
-                return self.ending(thread).map(|op| Some(LoopOp::from(op)));
+                return self.ending(thread).map(|op| Some(FileLoopOp::from(op)));
             }
-            _ => return self.waiting(signals).map(|op| Some(LoopOp::from(op))),
+            _ => return self.waiting(signals).map(|op| Some(FileLoopOp::from(op))),
         };
         if self.moves() {
             attributes.only(&[FILE, MOVES].concat())?;
@@ -162,7 +167,7 @@ impl Flowop {
     }
 
     /// What reads or writes.
-    fn moving(&self) -> Result<FileOp, Error> {
+    fn moving(&self) -> Result<FileOp, ClassicsError> {
         let attributes = &self.attributes;
         let bytes = match attributes.number("iosize")? {
             Some(bytes) if (1.0..=f64::from(u32::MAX)).contains(&bytes) => {
@@ -182,7 +187,7 @@ impl Flowop {
     }
 
     /// What ends the run once so much has been done.
-    fn ending(&self, thread: &Thread) -> Result<FileOp, Error> {
+    fn ending(&self, thread: &WmlThread) -> Result<FileOp, ClassicsError> {
         let attributes = &self.attributes;
         attributes.only(&["name", "value", "target"])?;
         let of = match attributes.text("target") {
@@ -207,7 +212,7 @@ impl Flowop {
     }
 
     /// What decides when the next operation is.
-    fn waiting(&self, signals: &[String]) -> Result<FileOp, Error> {
+    fn waiting(&self, signals: &[String]) -> Result<FileOp, ClassicsError> {
         let attributes = &self.attributes;
         let signal = |name: Option<String>| {
             let place = signals
@@ -261,7 +266,12 @@ impl Flowop {
         })
     }
 
-    fn on_file(&self, op: FileOp, thread: &Thread, sets: &[FileSet]) -> Result<LoopOp, Error> {
+    fn on_file(
+        &self,
+        op: FileOp,
+        thread: &WmlThread,
+        sets: &[FileSet],
+    ) -> Result<FileLoopOp, ClassicsError> {
         let attributes = &self.attributes;
         let named = attributes
             .text("filesetname")
@@ -284,15 +294,15 @@ impl Flowop {
         }
         let in_turn = attributes.flag("opennext") || attributes.flag("rotatefd");
         let span = attributes.number("workingset")?.unwrap_or(0.0);
-        Ok(LoopOp {
+        Ok(FileLoopOp {
             opened: match (op.needs_open() && !listed, in_turn) {
-                (true, true) => Opened::Rotating,
-                (true, false) => Opened::Once,
-                _ => Opened::Listed,
+                (true, true) => FileLoopOpenMode::Rotating,
+                (true, false) => FileLoopOpenMode::Once,
+                _ => FileLoopOpenMode::Listed,
             },
             span_bytes: round_u64(span),
             repeat: attributes.count("iters", 1)?,
-            ..LoopOp::on(op, set, fd)
+            ..FileLoopOp::on(op, set, fd)
         })
     }
 }

@@ -2,10 +2,10 @@
 //! `define fileset` and `define file`.
 
 use plimsoll_core::num::round_u64;
-use plimsoll_core::workload::files::{FileSet, Sizes, Tree};
+use plimsoll_core::workload::files::{FileSet, FileSizeDistribution, FileTreeLayout};
 
-use super::{Attributes, Value};
-use crate::error::Error;
+use super::{WmlAttributes, WmlValue};
+use crate::error::ClassicsError;
 use crate::filebench::personalities::GAMMA_SHAPE;
 
 /// How the set is laid out is ours to decide (`path`, `paralloc`, `reuse`, `trusttree`, `cached`): the target
@@ -31,16 +31,16 @@ const SIZE_DEFAULT: u64 = 1024;
 /// More directories than the engine lays out side by side.
 const DIRECTORIES_MAX: u32 = 1_000_000;
 
-pub(super) fn set(attributes: &Attributes, is_file: bool) -> Result<FileSet, Error> {
+pub(super) fn set(attributes: &WmlAttributes, is_file: bool) -> Result<FileSet, ClassicsError> {
     attributes.only(KNOWN)?;
     let Some(name) = attributes.text("name") else {
         return attributes.fault("it needs a name");
     };
     let size = attributes.find("size").or(attributes.find("filesize"));
     let (mean_bytes, sizes) = match size {
-        Some(Value::Number(bytes)) if *bytes >= 0.0 => (*bytes, Sizes::Constant),
-        Some(Value::Gamma { mean, shape }) => (*mean, Sizes::Gamma(*shape)),
-        None => (SIZE_DEFAULT as f64, Sizes::Constant),
+        Some(WmlValue::Number(bytes)) if *bytes >= 0.0 => (*bytes, FileSizeDistribution::Constant),
+        Some(WmlValue::Gamma { mean, shape }) => (*mean, FileSizeDistribution::Gamma(*shape)),
+        None => (SIZE_DEFAULT as f64, FileSizeDistribution::Constant),
         _ => return attributes.fault("'size' needs a number or a cvar-gamma"),
     };
     let entries = match (is_file, attributes.has("entries")) {
@@ -51,7 +51,7 @@ pub(super) fn set(attributes: &Attributes, is_file: bool) -> Result<FileSet, Err
     };
     let prealloc = match attributes.find("prealloc") {
         None => 0.0,
-        Some(Value::Flag(flag)) => f64::from(u8::from(*flag)),
+        Some(WmlValue::Flag(flag)) => f64::from(u8::from(*flag)),
         Some(_) => attributes.number("prealloc")?.unwrap_or(0.0) / 100.0,
     };
     let shape = match attributes.number("dirgamma")? {
@@ -59,13 +59,13 @@ pub(super) fn set(attributes: &Attributes, is_file: bool) -> Result<FileSet, Err
         Some(thousandths) => thousandths / 1000.0,
     };
     let tree = match attributes.number("dirwidth")? {
-        None | Some(0.0) if is_file => Tree::Flat,
+        None | Some(0.0) if is_file => FileTreeLayout::Flat,
         // filebench puts one file into each directory then.
         None | Some(0.0) if entries > DIRECTORIES_MAX => {
             return attributes.fault("without 'dirwidth' each file has a directory of its own, of which there may be 1000000");
         }
-        None | Some(0.0) => Tree::Even(entries),
-        Some(width) => Tree::Random { width, shape },
+        None | Some(0.0) => FileTreeLayout::Even(entries),
+        Some(width) => FileTreeLayout::Random { width, shape },
     };
     Ok(FileSet {
         prealloc,

@@ -2,7 +2,7 @@
 //! Texts against the personalities of the same name, and texts that are refused.
 
 use super::*;
-use plimsoll_core::workload::files::{FileOp, Opened, Tree};
+use plimsoll_core::workload::files::{FileLoopOpenMode, FileOp, FileTreeLayout};
 
 /// A loop without its name and without what its operations do not use: places of files where none
 /// is open, sets where the open file says which.
@@ -16,7 +16,7 @@ fn loop_of(workload: Workload) -> FileLoop {
         if !opens && !op.op.needs_open() {
             op.fd = 0;
         }
-        if !op.op.is_operation() || op.op.needs_open() && op.opened == Opened::Listed {
+        if !op.op.is_operation() || op.op.needs_open() && op.opened == FileLoopOpenMode::Listed {
             op.set = 0;
         }
     }
@@ -163,7 +163,7 @@ fn variables_in_definitions_have_the_value_of_the_run() {
 }
 
 /// A text of one set and one thread.
-fn small(set: &str, flowops: &str) -> Script {
+fn small(set: &str, flowops: &str) -> WmlScript {
     let text = format!(
         "define fileset name=s,path=/a,entries=200{set}\n\
          define process name=p {{ thread name=t {{\n{flowops} }} }}"
@@ -176,8 +176,8 @@ const STAT: &str = "flowop statfile name=s,filesetname=s";
 #[test]
 fn without_a_width_each_file_has_a_directory_of_its_own() {
     for (set, expect) in [
-        ("", Tree::Even(200)),
-        (",dirwidth=0", Tree::Even(200)),
+        ("", FileTreeLayout::Even(200)),
+        (",dirwidth=0", FileTreeLayout::Even(200)),
         (
             ",dirwidth=20",
             crate::filebench::personalities::random_tree(20.0),
@@ -195,9 +195,9 @@ fn without_a_width_each_file_has_a_directory_of_its_own() {
 #[test]
 fn a_text_may_end_the_run_by_itself() {
     for (mode, expect) in [
-        ("timeout", WithoutFile::Fail),
-        ("firstdone", WithoutFile::EndRun),
-        ("alldone", WithoutFile::EndThread),
+        ("timeout", FileLoopNoFilePolicy::Fail),
+        ("firstdone", FileLoopNoFilePolicy::EndRun),
+        ("alldone", FileLoopNoFilePolicy::EndThread),
     ] {
         let text = format!("set mode quit {mode} {VARMAIL}").replace("set mode quit timeout\n", "");
         let files = loop_of(parse(&text).unwrap().workload);
@@ -232,7 +232,7 @@ fn a_text_may_end_the_run_by_itself() {
 
 #[test]
 fn what_cannot_be_the_same_is_told() {
-    let has = |script: &Script, part: &str| script.notes.iter().any(|note| note.contains(part));
+    let has = |script: &WmlScript, part: &str| script.notes.iter().any(|note| note.contains(part));
     let plain = small("", STAT);
     assert!(
         has(&plain, "page cache") && plain.notes.len() == 1,

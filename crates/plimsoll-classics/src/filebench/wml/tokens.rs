@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum WmlToken {
     Word(String),
     /// Without the dollar.
     Variable(String),
@@ -15,13 +15,13 @@ pub(super) enum Token {
     Sign(char),
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for WmlToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Token::Word(word) => write!(f, "'{word}'"),
-            Token::Variable(name) => write!(f, "'${name}'"),
-            Token::Text(text) => write!(f, "\"{text}\""),
-            Token::Sign(sign) => write!(f, "'{sign}'"),
+            WmlToken::Word(word) => write!(f, "'{word}'"),
+            WmlToken::Variable(name) => write!(f, "'${name}'"),
+            WmlToken::Text(text) => write!(f, "\"{text}\""),
+            WmlToken::Sign(sign) => write!(f, "'{sign}'"),
         }
     }
 }
@@ -33,7 +33,7 @@ fn ends_word(c: char) -> bool {
 }
 
 /// Takes a text apart; comments begin with `#`.
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
+pub(super) fn tokens(text: &str) -> Result<Vec<(WmlToken, usize)>, ClassicsError> {
     let mut tokens = Vec::new();
     let (mut rest, mut line) = (text, 1);
     while let Some(first) = rest.chars().next() {
@@ -47,12 +47,12 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
             c if c.is_whitespace() => after,
             '#' => &after[after.find('\n').unwrap_or(after.len())..],
             c if SIGNS.contains(c) => {
-                tokens.push((Token::Sign(c), line));
+                tokens.push((WmlToken::Sign(c), line));
                 after
             }
             '"' => {
                 let (quoted, behind, lines) = quoted(after, line)?;
-                tokens.push((Token::Text(quoted), line));
+                tokens.push((WmlToken::Text(quoted), line));
                 line += lines;
                 behind
             }
@@ -60,14 +60,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
                 let (name, behind) = after.split_at(end(after));
                 if name.is_empty() {
                     let reason = "'$' is not followed by the name of a variable".into();
-                    return Err(Error::Line { line, reason });
+                    return Err(ClassicsError::Line { line, reason });
                 }
-                tokens.push((Token::Variable(name.into()), line));
+                tokens.push((WmlToken::Variable(name.into()), line));
                 behind
             }
             _ => {
                 let (word, behind) = rest.split_at(end(rest));
-                tokens.push((Token::Word(word.into()), line));
+                tokens.push((WmlToken::Word(word.into()), line));
                 behind
             }
         };
@@ -76,7 +76,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
 }
 
 /// A quoted text, what is behind it, and how many lines it goes on for.
-fn quoted(text: &str, line: usize) -> Result<(String, &str, usize), Error> {
+fn quoted(text: &str, line: usize) -> Result<(String, &str, usize), ClassicsError> {
     let mut content = String::new();
     let mut escaped = false;
     for (index, c) in text.char_indices() {
@@ -93,5 +93,5 @@ fn quoted(text: &str, line: usize) -> Result<(String, &str, usize), Error> {
         }
     }
     let reason = "a quote is not closed".into();
-    Err(Error::Line { line, reason })
+    Err(ClassicsError::Line { line, reason })
 }

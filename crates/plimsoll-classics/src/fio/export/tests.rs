@@ -3,40 +3,40 @@
 
 use super::*;
 use crate::fio::job;
-use plimsoll_core::offsets::Zone;
-use plimsoll_core::workload::blocks::Blocks;
+use plimsoll_core::offsets::OffsetZone;
+use plimsoll_core::workload::blocks::BlockIoWorkload;
 
-fn exported(group: Group) -> Result<Exported, Error> {
-    let blocks = Blocks {
+fn exported(group: BlockIoGroup) -> Result<FioJobExport, ClassicsError> {
+    let blocks = BlockIoWorkload {
         name: "w".into(),
         groups: vec![group],
     };
     export(&Workload::Blocks(blocks), Nanos::SECOND)
 }
 
-fn mixed(weights: [f64; 2]) -> Vec<Turn> {
-    let turn = |kind, weight| Turn {
+fn mixed(weights: [f64; 2]) -> Vec<BlockIoMixEntry> {
+    let turn = |kind, weight| BlockIoMixEntry {
         weight,
-        ..Turn::of(kind, 4096)
+        ..BlockIoMixEntry::of(kind, 4096)
     };
     vec![
-        turn(TurnKind::Read, weights[0]),
-        turn(TurnKind::Write, weights[1]),
+        turn(BlockIoOpKind::Read, weights[0]),
+        turn(BlockIoOpKind::Write, weights[1]),
     ]
 }
 
 #[test]
 fn groups_become_the_options_that_say_the_same() {
-    let plain = Group::default;
-    let at = |offsets| Group { offsets, ..plain() };
-    let zone = |access, size| Zone { access, size };
-    let hot = Offsets::Zones(vec![zone(9.0, 1.0), zone(1.0, 9.0)]);
-    let strided = Offsets::Strided {
+    let plain = BlockIoGroup::default;
+    let at = |offsets| BlockIoGroup { offsets, ..plain() };
+    let zone = |access, size| OffsetZone { access, size };
+    let hot = OffsetPattern::Zones(vec![zone(9.0, 1.0), zone(1.0, 9.0)]);
+    let strided = OffsetPattern::Strided {
         stride_bytes: 16_384,
     };
-    let pace = Pace::Open(Arrival::Paced { per_s: 1_000.0 });
-    let paced = Group { pace, ..plain() };
-    let both = Group {
+    let pace = BlockIoPacing::Open(ArrivalProcess::Paced { per_s: 1_000.0 });
+    let paced = BlockIoGroup { pace, ..plain() };
+    let both = BlockIoGroup {
         mix: mixed([0.9, 0.1]),
         ..paced.clone()
     };
@@ -46,25 +46,25 @@ fn groups_become_the_options_that_say_the_same() {
             plain(),
             "rw=randread\nnorandommap=1\nbs=4096\nfilename=data\nsize=1073741824\n",
         ),
-        (at(Offsets::Runs { blocks: 8 }), "rw=randread:8\n"),
+        (at(OffsetPattern::Runs { blocks: 8 }), "rw=randread:8\n"),
         (at(strided), "rw=read:12288\n"),
         (at(hot), "random_distribution=zoned:90/10:10/90\n"),
         (
-            Group { mix, ..plain() },
+            BlockIoGroup { mix, ..plain() },
             "rw=randrw\nnorandommap=1\nrwmixread=70\n",
         ),
         (paced, "rate_iops=1000\n"),
         (both, "rate_iops=900\n"),
         (
-            Group {
+            BlockIoGroup {
                 depth: 8,
                 ..plain()
             },
             "ioengine=io_uring\niodepth=8\niodepth_batch_submit=8\ndirect=1\n",
         ),
         (
-            Group {
-                work: Work::Each(16),
+            BlockIoGroup {
+                work: BlockIoStopCondition::Each(16),
                 ..plain()
             },
             "io_size=65536\n",
@@ -77,57 +77,60 @@ fn groups_become_the_options_that_say_the_same() {
 
 #[test]
 fn what_fio_cannot_do_is_refused() {
-    let open = |arrival| Group {
-        pace: Pace::Open(arrival),
-        ..Group::default()
+    let open = |arrival| BlockIoGroup {
+        pace: BlockIoPacing::Open(arrival),
+        ..BlockIoGroup::default()
     };
     for (group, word) in [
         (
-            Group {
-                offsets: Offsets::Zipf { exponent: 1.1 },
-                ..Group::default()
+            BlockIoGroup {
+                offsets: OffsetPattern::Zipf { exponent: 1.1 },
+                ..BlockIoGroup::default()
             },
             "1991",
         ),
         (
-            Group {
-                offsets: Offsets::Backward,
-                ..Group::default()
+            BlockIoGroup {
+                offsets: OffsetPattern::Backward,
+                ..BlockIoGroup::default()
             },
             "backward",
         ),
-        (open(Arrival::Poisson { per_s: 30_000.0 }), "more workers"),
         (
-            open(Arrival::Batch {
+            open(ArrivalProcess::Poisson { per_s: 30_000.0 }),
+            "more workers",
+        ),
+        (
+            open(ArrivalProcess::Batch {
                 per_s: 1.0,
                 size: 2,
             }),
             "arrivals",
         ),
-        (open(Arrival::Trace(Vec::new())), "read_iolog"),
+        (open(ArrivalProcess::Trace(Vec::new())), "read_iolog"),
         (
-            Group {
-                mix: vec![Turn::of(TurnKind::Update, 512)],
-                ..Group::default()
+            BlockIoGroup {
+                mix: vec![BlockIoMixEntry::of(BlockIoOpKind::Update, 512)],
+                ..BlockIoGroup::default()
             },
             "write back",
         ),
         (
-            Group {
-                work: Work::Together(9),
-                ..Group::default()
+            BlockIoGroup {
+                work: BlockIoStopCondition::Together(9),
+                ..BlockIoGroup::default()
             },
             "together",
         ),
         (
-            Group {
+            BlockIoGroup {
                 depth: 2,
-                pace: Pace::Closed {
+                pace: BlockIoPacing::Closed {
                     think: Nanos(5),
                     every: 1,
                     drains: false,
                 },
-                ..Group::default()
+                ..BlockIoGroup::default()
             },
             "think",
         ),
@@ -140,9 +143,9 @@ fn what_fio_cannot_do_is_refused() {
 #[test]
 fn no_name_becomes_a_line_that_fio_obeys() {
     let wild = "data\nexec_prerun=touch pwned";
-    let mut group = Group {
+    let mut group = BlockIoGroup {
         mix: mixed([1.0, 1.0]),
-        ..Group::default()
+        ..BlockIoGroup::default()
     };
     group.extent.file = wild.into();
     let error = exported(group.clone()).unwrap_err().to_string();
@@ -163,9 +166,9 @@ fn losses_are_told_in_the_file() {
         (mixed([2.0, 1.0]), "share of reads"),
         (mixed([7.0, 3.0]), ""),
     ] {
-        let file = exported(Group {
+        let file = exported(BlockIoGroup {
             mix,
-            ..Group::default()
+            ..BlockIoGroup::default()
         })
         .unwrap();
         assert_eq!(file.losses.is_empty(), word.is_empty(), "{:?}", file.losses);
@@ -179,14 +182,14 @@ fn losses_are_told_in_the_file() {
 
 #[test]
 fn what_is_written_is_read_back() {
-    let group = Group {
+    let group = BlockIoGroup {
         name: "g".into(),
         workers: 2,
         depth: 4,
         batch: 4,
         mix: mixed([70.0, 30.0]),
-        work: Work::Pass,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        ..BlockIoGroup::default()
     };
     let text = exported(group.clone()).unwrap().text;
     let Workload::Blocks(blocks) = job("w", &text).unwrap().workload else {

@@ -2,12 +2,13 @@
 //! Job files and what becomes of them.
 
 use super::*;
-use plimsoll_core::syncs::{SyncKind, Syncs};
+use plimsoll_core::syncs::{SyncKind, SyncPolicy};
 use plimsoll_core::workload::blocks::{
-    Arrival, Extent, Finish, Pace, Positions, Region, Turn, TurnKind, Work,
+    ArrivalProcess, BlockIoExtent, BlockIoFinalOp, BlockIoMixEntry, BlockIoOffsetSharing,
+    BlockIoOpKind, BlockIoPacing, BlockIoRegion, BlockIoStopCondition,
 };
 
-fn group(options: &str) -> Group {
+fn group(options: &str) -> BlockIoGroup {
     match job("j", &format!("[a]\nsize=1m\n{options}\n"))
         .unwrap()
         .workload
@@ -17,8 +18,8 @@ fn group(options: &str) -> Group {
     }
 }
 
-fn turn(kind: TurnKind, bytes: u32, weight: f64) -> Turn {
-    Turn {
+fn turn(kind: BlockIoOpKind, bytes: u32, weight: f64) -> BlockIoMixEntry {
+    BlockIoMixEntry {
         kind,
         bytes,
         weight,
@@ -27,20 +28,20 @@ fn turn(kind: TurnKind, bytes: u32, weight: f64) -> Turn {
 
 #[test]
 fn defaults_are_those_of_fio() {
-    let expect = Group {
+    let expect = BlockIoGroup {
         name: "a".into(),
-        extent: Extent {
+        extent: BlockIoExtent {
             file: "a".into(),
             shared: false,
             bytes: 1 << 20,
-            ..Extent::default()
+            ..BlockIoExtent::default()
         },
-        mix: vec![turn(TurnKind::Read, 4096, 100.0)],
-        offsets: Offsets::Sequential,
+        mix: vec![turn(BlockIoOpKind::Read, 4096, 100.0)],
+        offsets: OffsetPattern::Sequential,
         direct: false,
-        work: Work::Pass,
+        work: BlockIoStopCondition::Pass,
         batch: 1,
-        ..Group::default()
+        ..BlockIoGroup::default()
     };
     assert_eq!(group(""), expect);
 }
@@ -48,33 +49,33 @@ fn defaults_are_those_of_fio() {
 #[test]
 fn access_patterns_become_offsets() {
     for (options, expect) in [
-        ("rw=randread", Offsets::Permutation),
-        ("rw=randread\nnorandommap", Offsets::Uniform),
-        ("rw=write", Offsets::Sequential),
-        ("rw=randwrite:8", Offsets::Runs { blocks: 8 }),
+        ("rw=randread", OffsetPattern::Permutation),
+        ("rw=randread\nnorandommap", OffsetPattern::Uniform),
+        ("rw=write", OffsetPattern::Sequential),
+        ("rw=randwrite:8", OffsetPattern::Runs { blocks: 8 }),
         (
             "rw=read:12k",
-            Offsets::Strided {
+            OffsetPattern::Strided {
                 stride_bytes: 16_384,
             },
         ),
         (
             "rw=randrw\npercentage_random=25",
-            Offsets::Runs { blocks: 4 },
+            OffsetPattern::Runs { blocks: 4 },
         ),
-        ("rw=read:-8k", Offsets::Backward),
+        ("rw=read:-8k", OffsetPattern::Backward),
         (
             "rw=randread\nrandom_distribution=zipf:1.2",
-            Offsets::Zipf { exponent: 1.2 },
+            OffsetPattern::Zipf { exponent: 1.2 },
         ),
         (
             "rw=randread\nrandom_distribution=zoned:90/10:10/90",
-            Offsets::Zones(vec![
-                plimsoll_core::offsets::Zone {
+            OffsetPattern::Zones(vec![
+                plimsoll_core::offsets::OffsetZone {
                     access: 90.0,
                     size: 10.0,
                 },
-                plimsoll_core::offsets::Zone {
+                plimsoll_core::offsets::OffsetZone {
                     access: 10.0,
                     size: 90.0,
                 },
@@ -82,9 +83,9 @@ fn access_patterns_become_offsets() {
         ),
         (
             "rw=randread\nrandom_distribution=zoned:50/5:30/15:20/",
-            Offsets::Zones(
+            OffsetPattern::Zones(
                 [(50.0, 5.0), (30.0, 15.0), (20.0, 80.0)]
-                    .map(|(access, size)| plimsoll_core::offsets::Zone { access, size })
+                    .map(|(access, size)| plimsoll_core::offsets::OffsetZone { access, size })
                     .into(),
             ),
         ),
@@ -95,7 +96,7 @@ fn access_patterns_become_offsets() {
 
 #[test]
 fn mixes_have_kinds_and_sizes() {
-    use TurnKind::{Discard, Read, Write};
+    use BlockIoOpKind::{Discard, Read, Write};
     for (options, expect) in [
         (
             "rw=randrw\nrwmixread=70",
@@ -139,7 +140,7 @@ fn mixes_have_kinds_and_sizes() {
 
 #[test]
 fn paces_are_of_the_whole_group() {
-    let paced = |per_s| Pace::Open(Arrival::Paced { per_s });
+    let paced = |per_s| BlockIoPacing::Open(ArrivalProcess::Paced { per_s });
     for (options, expect) in [
         ("rate_iops=100\nnumjobs=4", paced(400.0)),
         ("rate=1m\nbs=4k", paced(256.0)),
@@ -147,11 +148,11 @@ fn paces_are_of_the_whole_group() {
         ("rw=write\nrate_iops=300,100", paced(100.0)),
         (
             "rate_iops=2k\nrate_process=poisson",
-            Pace::Open(Arrival::Poisson { per_s: 2048.0 }),
+            BlockIoPacing::Open(ArrivalProcess::Poisson { per_s: 2048.0 }),
         ),
         (
             "thinktime=500\nthinktime_blocks=8",
-            Pace::Closed {
+            BlockIoPacing::Closed {
                 think: Nanos(500_000),
                 every: 8,
                 drains: false,
@@ -165,12 +166,15 @@ fn paces_are_of_the_whole_group() {
 #[test]
 fn work_ends_after_the_bytes_that_fio_would_move() {
     for (options, expect) in [
-        ("", Work::Pass),
-        ("io_size=64k", Work::Each(16)),
-        ("loops=3", Work::Each(768)),
-        ("bssplit=4k/50:12k/50", Work::Bytes(1 << 20)),
-        ("bs=4k,64k\nrw=randrw\nloops=2", Work::Bytes(2 << 20)),
-        ("rw=read:12k", Work::Each(256)),
+        ("", BlockIoStopCondition::Pass),
+        ("io_size=64k", BlockIoStopCondition::Each(16)),
+        ("loops=3", BlockIoStopCondition::Each(768)),
+        ("bssplit=4k/50:12k/50", BlockIoStopCondition::Bytes(1 << 20)),
+        (
+            "bs=4k,64k\nrw=randrw\nloops=2",
+            BlockIoStopCondition::Bytes(2 << 20),
+        ),
+        ("rw=read:12k", BlockIoStopCondition::Each(256)),
     ] {
         assert_eq!(group(options).work, expect, "{options}");
     }
@@ -182,7 +186,7 @@ fn the_rest_is_carried_over() {
         "rw=write\nnumjobs=4\niodepth=8\nioengine=io_uring\ndirect=1\nfdatasync=16\nend_fsync=1\n\
          buffer_compress_percentage=30\ndedupe_percentage=10\nfilename=f\noffset_increment=1m\nstartdelay=2",
     );
-    let syncs = Syncs {
+    let syncs = SyncPolicy {
         every: 16,
         with: SyncKind::Fdatasync,
         each_write: false,
@@ -193,16 +197,16 @@ fn the_rest_is_carried_over() {
     );
     assert_eq!(
         (it.finish, it.delay),
-        (vec![Finish::Fsync], Nanos(2_000_000_000))
+        (vec![BlockIoFinalOp::Fsync], Nanos(2_000_000_000))
     );
     assert!((it.content.compressible - 0.3).abs() < 1e-9);
     assert!((it.content.duplicate - 0.1).abs() < 1e-9);
-    let extent = Extent {
+    let extent = BlockIoExtent {
         file: "f".into(),
         shared: true,
         bytes: 4 << 20,
-        region: Region::Part,
-        made: Made::During,
+        region: BlockIoRegion::Part,
+        made: BlockIoFileCreation::During,
     };
     assert_eq!(it.extent, extent);
 }
@@ -222,23 +226,24 @@ fn walls_and_times_make_phases() {
     assert_eq!(
         told,
         [
-            ("lay", None, Metric::BytesPerSecond, true),
+            ("lay", None, ComparisonMetric::BytesPerSecond, true),
             (
                 "read + also",
                 Some(Nanos(5_000_000_000)),
-                Metric::OpsPerSecond,
+                ComparisonMetric::OpsPerSecond,
                 true
             )
         ]
     );
-    let Body::Blocks(blocks) = &series.phases[1].body else {
+    let PhaseWorkload::Blocks(blocks) = &series.phases[1].body else {
         panic!("a job is block I/O");
     };
     assert!(
         blocks
             .groups
             .iter()
-            .all(|g| g.work == Work::Time && g.extent.made == Made::Earlier)
+            .all(|g| g.work == BlockIoStopCondition::Time
+                && g.extent.made == BlockIoFileCreation::Earlier)
     );
     let text = "[a]\nsize=1m\n[b]\nsize=1m\nwait_for=a\n[a]\nsize=1m\n";
     let Workload::Series(series) = job("j", text).unwrap().workload else {
@@ -350,7 +355,7 @@ fn buffered_libaio_is_synchronous() {
 #[test]
 fn the_queue_runs_empty_for_a_thought() {
     let drains = |options: &str| match group(options).pace {
-        Pace::Closed { drains, .. } => drains,
+        BlockIoPacing::Closed { drains, .. } => drains,
         other => panic!("{other:?}"),
     };
     assert!(drains("ioengine=io_uring\niodepth=4\nthinktime=100"));
@@ -387,7 +392,7 @@ fn each_pass_of_a_buffered_job_begins_cold() {
         match job("j", &text).unwrap().workload {
             Workload::Blocks(blocks) => blocks.groups[0].cold_every_bytes,
             Workload::Series(series) => match &series.phases[0].body {
-                Body::Blocks(blocks) => blocks.groups[0].cold_every_bytes,
+                PhaseWorkload::Blocks(blocks) => blocks.groups[0].cold_every_bytes,
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
@@ -408,11 +413,14 @@ fn each_pass_of_a_buffered_job_begins_cold() {
 #[test]
 fn kinds_and_sizes_that_differ_have_places_of_their_own() {
     for (options, expect) in [
-        ("rw=randrw", Positions::Shared),
-        ("rw=write", Positions::Shared),
-        ("rw=rw", Positions::ByKind),
-        ("rw=randrw\nbs=4k,16k", Positions::ByKind),
-        ("rw=randread\nbssplit=4k/50:64k/50", Positions::ByKind),
+        ("rw=randrw", BlockIoOffsetSharing::Shared),
+        ("rw=write", BlockIoOffsetSharing::Shared),
+        ("rw=rw", BlockIoOffsetSharing::ByKind),
+        ("rw=randrw\nbs=4k,16k", BlockIoOffsetSharing::ByKind),
+        (
+            "rw=randread\nbssplit=4k/50:64k/50",
+            BlockIoOffsetSharing::ByKind,
+        ),
     ] {
         assert_eq!(group(options).positions, expect, "{options}");
     }

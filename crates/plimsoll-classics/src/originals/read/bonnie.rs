@@ -3,30 +3,30 @@
 //! `-x` prints was not changed when 1.98 put the number of seeks and of seekers after the chunk
 //! size. Rates of bulk I/O are KiB per second; CPU is percent of one processor, both modes together.
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::round_u64;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::{self, Nanos};
 
-use super::{Rate, Reading, number};
+use super::{ProgramOutputResult, RateOnlyResult, number};
 
-const BULK: [(&str, Kind); 6] = [
-    ("putc", Kind::Write),
-    ("put_block", Kind::Write),
-    ("rewrite", Kind::Write),
-    ("getc", Kind::Read),
-    ("get_block", Kind::Read),
-    ("seeks", Kind::Read),
+const BULK: [(&str, OpKind); 6] = [
+    ("putc", OpKind::Write),
+    ("put_block", OpKind::Write),
+    ("rewrite", OpKind::Write),
+    ("getc", OpKind::Read),
+    ("get_block", OpKind::Read),
+    ("seeks", OpKind::Read),
 ];
-const FILES: [(&str, Kind); 6] = [
-    ("seq_create", Kind::Create),
-    ("seq_stat", Kind::Stat),
-    ("seq_del", Kind::Delete),
-    ("ran_create", Kind::Create),
-    ("ran_stat", Kind::Stat),
-    ("ran_del", Kind::Delete),
+const FILES: [(&str, OpKind); 6] = [
+    ("seq_create", OpKind::Create),
+    ("seq_stat", OpKind::Stat),
+    ("seq_del", OpKind::Delete),
+    ("ran_create", OpKind::Create),
+    ("ran_stat", OpKind::Stat),
+    ("ran_del", OpKind::Delete),
 ];
 /// Files that one unit of `num_files` stands for.
 const FILES_UNIT: f64 = 1024.0;
@@ -38,14 +38,14 @@ pub(super) fn is_result(line: &str) -> bool {
         .any(|version| line.trim_start().starts_with(version))
 }
 
-pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
+pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
     let lines = (1usize..)
         .zip(text.lines())
         .filter(|(_, line)| is_result(line));
     let readings = lines.map(|(number, line)| {
         one(line.trim()).map_err(|reason| format!("line {number}: {reason}"))
     });
-    let readings: Vec<Reading> = readings.collect::<Result<_, _>>()?;
+    let readings: Vec<ProgramOutputResult> = readings.collect::<Result<_, _>>()?;
     if readings.is_empty() {
         return Err(
             "no line begins with a format version from 1.96 to 1.98; is it the CSV?".into(),
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
     Ok(readings)
 }
 
-fn one(line: &str) -> Result<Reading, String> {
+fn one(line: &str) -> Result<ProgramOutputResult, String> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     // The two fields that 1.98 put in.
     let shift = if fields[0] == "1.98" { 2 } else { 0 };
@@ -78,13 +78,13 @@ fn one(line: &str) -> Result<Reading, String> {
     let files = amount(fields[19 + shift]) * FILES_UNIT;
     // The longest operation of each phase, in the order of the phases, ends the line.
     let longest = |at: usize| fields.get(36 + shift + at).copied().unwrap_or("");
-    let mut found = Found::default();
+    let mut found = BonnieLineResult::default();
     for (at, (name, kind)) in BULK.into_iter().enumerate() {
         let (metric, unit, done) = match name {
-            "seeks" => (Metric::OpsPerSecond, 1.0, seeks),
+            "seeks" => (ComparisonMetric::OpsPerSecond, 1.0, seeks),
             // How many bytes are moved byte by byte is not told.
-            "putc" | "getc" => (Metric::BytesPerSecond, 1024.0, 0.0),
-            _ => (Metric::BytesPerSecond, 1024.0, size),
+            "putc" | "getc" => (ComparisonMetric::BytesPerSecond, 1024.0, 0.0),
+            _ => (ComparisonMetric::BytesPerSecond, 1024.0, size),
         };
         let place = 7 + shift + 2 * at;
         let told = [fields[place], fields[place + 1], longest(at)];
@@ -93,7 +93,7 @@ fn one(line: &str) -> Result<Reading, String> {
     for (at, which) in FILES.into_iter().enumerate() {
         let place = 24 + shift + 2 * at;
         let told = [fields[place], fields[place + 1], longest(BULK.len() + at)];
-        found.add(which, Metric::OpsPerSecond, 1.0, files, told)?;
+        found.add(which, ComparisonMetric::OpsPerSecond, 1.0, files, told)?;
     }
     let notes = found.notes();
     let phases = found.phases;
@@ -102,7 +102,7 @@ fn one(line: &str) -> Result<Reading, String> {
             "every figure is too short (+++++) or left out: there is nothing to read".into(),
         );
     }
-    Ok(Reading {
+    Ok(ProgramOutputResult {
         phases,
         host: fields[2].into(),
         notes,
@@ -112,19 +112,19 @@ fn one(line: &str) -> Result<Reading, String> {
 
 /// What the figures of a line gave.
 #[derive(Default)]
-struct Found {
+struct BonnieLineResult {
     phases: Vec<PhaseResult>,
     short: Vec<&'static str>,
     without_amount: Vec<&'static str>,
 }
 
-impl Found {
+impl BonnieLineResult {
     /// One rate, its CPU and its longest operation; nothing when it was left out, or took less than
     /// the half second below which bonnie++ prints plus signs.
     fn add(
         &mut self,
-        (name, kind): (&'static str, Kind),
-        metric: Metric,
+        (name, kind): (&'static str, OpKind),
+        metric: ComparisonMetric,
         unit: f64,
         amount: f64,
         [rate, cpu, longest]: [&str; 3],
@@ -136,7 +136,7 @@ impl Found {
             return Ok(());
         }
         let per_s = number(rate).ok_or_else(|| format!("{name} is '{rate}', which is no rate"))?;
-        let rate = Rate {
+        let rate = RateOnlyResult {
             name: name.into(),
             metric,
             per_s: per_s * unit,

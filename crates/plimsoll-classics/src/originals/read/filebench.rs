@@ -2,29 +2,29 @@
 //! filebench's results: the `IO Summary`, which counts every I/O operation, those on metadata too,
 //! and before it a line per operation of the loop. Megabytes are MiB.
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 
-use super::{Rate, Reading, before};
+use super::{ProgramOutputResult, RateOnlyResult, before};
 
 /// Operations whose times are repeated in a note.
 const TIMES_MAX: usize = 32;
 
-pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
+pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
     let mut readings = Vec::new();
-    let mut operations: Vec<Told> = Vec::new();
+    let mut operations: Vec<FilebenchSummaryLine> = Vec::new();
     for (line, text) in (1usize..).zip(text.lines()) {
         if let Some((_, rest)) = text.split_once("IO Summary:") {
-            let summary = Told::read("IO Summary", rest);
+            let summary = FilebenchSummaryLine::read("IO Summary", rest);
             let summary = summary
                 .ok_or_else(|| format!("line {line}: '{}' has no ops and ops/s", text.trim()))?;
             readings.push(reading(summary, std::mem::take(&mut operations)));
         } else if let Some((name, rest)) = text.trim().split_once(char::is_whitespace)
             && rest.contains("ops/s")
         {
-            operations.extend(Told::read(name, rest));
+            operations.extend(FilebenchSummaryLine::read(name, rest));
         }
     }
     if readings.is_empty() {
@@ -35,7 +35,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
 
 /// A run: its summary, and its operations. Their own rates are whole numbers; all took as long as
 /// the run did, which the summary tells to a thousandth of an operation a second.
-fn reading(summary: Told, operations: Vec<Told>) -> Reading {
+fn reading(
+    summary: FilebenchSummaryLine,
+    operations: Vec<FilebenchSummaryLine>,
+) -> ProgramOutputResult {
     let seconds = ratio(summary.ops, summary.per_s);
     let mut times = Vec::new();
     let mut phases = Vec::new();
@@ -55,26 +58,26 @@ fn reading(summary: Told, operations: Vec<Told>) -> Reading {
             times.join(", ")
         )
     };
-    Reading {
+    ProgramOutputResult {
         phases,
         notes: told.then(note).into_iter().collect(),
-        ..Reading::default()
+        ..ProgramOutputResult::default()
     }
 }
 
 /// A line of the text.
-struct Told {
+struct FilebenchSummaryLine {
     name: String,
     ops: f64,
     per_s: f64,
     mean_ms: Option<f64>,
 }
 
-impl Told {
-    fn read(name: &str, text: &str) -> Option<Told> {
+impl FilebenchSummaryLine {
+    fn read(name: &str, text: &str) -> Option<FilebenchSummaryLine> {
         let text = text.replace([',', '(', ')', '[', ']'], " ");
         let words: Vec<&str> = text.split_whitespace().collect();
-        Some(Told {
+        Some(FilebenchSummaryLine {
             name: name.into(),
             ops: before(&words, "ops")?,
             per_s: before(&words, "ops/s")?,
@@ -83,12 +86,12 @@ impl Told {
     }
 
     fn result(self) -> PhaseResult {
-        let rate = Rate {
+        let rate = RateOnlyResult {
             name: self.name,
-            metric: Metric::OpsPerSecond,
+            metric: ComparisonMetric::OpsPerSecond,
             per_s: self.per_s,
             amount: self.ops,
-            kind: Kind::Write,
+            kind: OpKind::Write,
         };
         rate.result()
     }

@@ -7,19 +7,19 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::Reading;
+use super::ProgramOutputResult;
 
-const DIRECTIONS: [(&str, Kind); 3] = [
-    ("read", Kind::Read),
-    ("write", Kind::Write),
-    ("trim", Kind::Discard),
+const DIRECTIONS: [(&str, OpKind); 3] = [
+    ("read", OpKind::Read),
+    ("write", OpKind::Write),
+    ("trim", OpKind::Discard),
 ];
 /// Options that make fio an open loop.
 const RATES: [&str; 2] = ["rate", "rate_iops"];
@@ -58,7 +58,7 @@ fn other_form(text: &str) -> Option<&'static str> {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
+pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
     if !text.contains("\"fio version\"")
         && let Some(form) = other_form(text)
     {
@@ -85,7 +85,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
     Ok(readings)
 }
 
-fn run(document: &Value) -> Result<Reading, String> {
+fn run(document: &Value) -> Result<ProgramOutputResult, String> {
     let version = document["fio version"]
         .as_str()
         .ok_or("it has no 'fio version'")?;
@@ -95,7 +95,7 @@ fn run(document: &Value) -> Result<Reading, String> {
         .iter()
         .find_map(|key| document[*key].as_array());
     let jobs = jobs.ok_or("it has no list of jobs")?;
-    let mut reading = Reading::default();
+    let mut reading = ProgramOutputResult::default();
     // The longest time of each set of jobs that ran together.
     let mut walls: Vec<Nanos> = Vec::new();
     let mut group = None;
@@ -130,11 +130,16 @@ fn is_later(job: &Value, global: &Value, group: Option<u64>) -> bool {
 
 /// The longest time of the directions of a job, which run together.
 fn wall(job: &Value) -> Nanos {
-    let of = |(direction, _): &(&str, Kind)| round_u64(figure(&job[*direction], "runtime") * 1e6);
+    let of = |(direction, _): &(&str, OpKind)| round_u64(figure(&job[*direction], "runtime") * 1e6);
     Nanos(DIRECTIONS.iter().map(of).max().unwrap_or(0))
 }
 
-fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Result<(), String> {
+fn one(
+    job: &Value,
+    global: &Value,
+    version: &str,
+    reading: &mut ProgramOutputResult,
+) -> Result<(), String> {
     let name = job["jobname"]
         .as_str()
         .ok_or("one of its jobs has no name")?;
@@ -147,8 +152,8 @@ fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Res
     if error != 0 {
         reading.note(format!("job '{name}' ended with error {error}"));
     }
-    let ran = |direction: &&(&str, Kind)| job[direction.0]["total_ios"].as_u64().unwrap_or(0) > 0;
-    let ran: Vec<&(&str, Kind)> = DIRECTIONS.iter().filter(ran).collect();
+    let ran = |direction: &&(&str, OpKind)| job[direction.0]["total_ios"].as_u64().unwrap_or(0) > 0;
+    let ran: Vec<&(&str, OpKind)> = DIRECTIONS.iter().filter(ran).collect();
     let all: f64 = ran
         .iter()
         .map(|(direction, _)| figure(&job[*direction], "total_ios"))
@@ -180,7 +185,7 @@ fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Res
             } else {
                 format!("{name}: {direction}")
             },
-            metric: Metric::OpsPerSecond,
+            metric: ComparisonMetric::OpsPerSecond,
             value: figure(told, "iops"),
             wall: Nanos(round_u64(figure(told, "runtime") * 1e6)),
             stats,
@@ -203,10 +208,10 @@ fn syncs(job: &Value, name: &str) -> Option<PhaseResult> {
     let wall = wall(job);
     (ops > 0.0 && syncs.ops() > 0).then(|| PhaseResult {
         name: format!("{name}: sync"),
-        metric: Metric::OpsPerSecond,
+        metric: ComparisonMetric::OpsPerSecond,
         value: ratio(ops, wall.as_secs_f64()),
         wall,
-        stats: OpStats(std::iter::once((Kind::Fsync, syncs)).collect()),
+        stats: OpStats(std::iter::once((OpKind::Fsync, syncs)).collect()),
         user_cpu_ns: 0,
         system_cpu_ns: 0,
         workers: Vec::new(),
@@ -312,7 +317,7 @@ fn figure(value: &Value, key: &str) -> f64 {
         .unwrap_or(0.0)
 }
 
-impl Reading {
+impl ProgramOutputResult {
     fn note(&mut self, text: String) {
         if !self.notes.contains(&text) {
             self.notes.push(text);

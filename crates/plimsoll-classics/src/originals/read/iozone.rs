@@ -3,13 +3,13 @@
 //! is the sum over the children of what each moved in its own time; the parent's, which also
 //! counts the wait for the last of them, is a result of its own.
 
-use plimsoll_core::comparison::Metric;
-use plimsoll_core::op::Kind;
+use plimsoll_core::comparison::ComparisonMetric;
+use plimsoll_core::op::OpKind;
 
-use super::{Rate, Reading, number};
+use super::{ProgramOutputResult, RateOnlyResult, number};
 
-pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
-    let mut readings: Vec<Reading> = Vec::new();
+pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
+    let mut readings: Vec<ProgramOutputResult> = Vec::new();
     for (line, text) in (1usize..).zip(text.lines()) {
         let Some((who, rest)) = text.split_once("throughput for") else {
             continue;
@@ -20,13 +20,15 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
                 text.trim()
             )
         })?;
-        let again = |reading: &Reading| reading.phases.iter().any(|phase| phase.name == rate.name);
+        let again = |reading: &ProgramOutputResult| {
+            reading.phases.iter().any(|phase| phase.name == rate.name)
+        };
         match readings.last_mut() {
             Some(last) if !again(last) => last.phases.push(rate.result()),
             // The same test with as many processes: the next run.
-            _ => readings.push(Reading {
+            _ => readings.push(ProgramOutputResult {
                 phases: vec![rate.result()],
-                ..Reading::default()
+                ..ProgramOutputResult::default()
             }),
         }
     }
@@ -47,17 +49,17 @@ pub(super) fn is_table(line: &str) -> bool {
     first == "kb" && words.next() == Some("reclen") || line.contains("The top row is records sizes")
 }
 
-fn rate(who: &str, rest: &str) -> Option<Rate> {
+fn rate(who: &str, rest: &str) -> Option<RateOnlyResult> {
     let (role, value) = rest.split_once('=')?;
     let role = role.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut words = value.split_whitespace();
     let per_s = number(words.next()?)?;
     let unit = words.next()?.to_ascii_lowercase();
     let (metric, factor) = match unit.strip_suffix("/sec")? {
-        "kb" => (Metric::BytesPerSecond, 1024.0),
-        "mb" => (Metric::BytesPerSecond, f64::from(1 << 20)),
-        "gb" => (Metric::BytesPerSecond, f64::from(1 << 30)),
-        "ops" => (Metric::OpsPerSecond, 1.0),
+        "kb" => (ComparisonMetric::BytesPerSecond, 1024.0),
+        "mb" => (ComparisonMetric::BytesPerSecond, f64::from(1 << 20)),
+        "gb" => (ComparisonMetric::BytesPerSecond, f64::from(1 << 30)),
+        "ops" => (ComparisonMetric::OpsPerSecond, 1.0),
         _ => return None,
     };
     let name = match who {
@@ -65,11 +67,11 @@ fn rate(who: &str, rest: &str) -> Option<Rate> {
         _ => role.clone(),
     };
     let kind = if role.contains("read") {
-        Kind::Read
+        OpKind::Read
     } else {
-        Kind::Write
+        OpKind::Write
     };
-    Some(Rate {
+    Some(RateOnlyResult {
         name,
         metric,
         per_s: per_s * factor,

@@ -10,14 +10,14 @@ mod fio;
 mod iozone;
 mod sgpdd;
 
-use plimsoll_core::comparison::Metric;
+use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
 use plimsoll_core::num::{ratio, round_u64};
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::commands::Output;
+use plimsoll_core::workload::commands::CommandOutputFormat;
 
-use crate::error::Error;
+use crate::error::ClassicsError;
 
 /// Largest output that is read.
 const BYTES_MAX: usize = 256 << 20;
@@ -31,7 +31,7 @@ const WALL_MAX: Nanos = Nanos(1_000_000_000 * 1_000_000_000);
 
 /// Whose output a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ProgramOutputFormat {
     /// fio 3.x, `--output-format=json` or `json+`.
     Fio,
     /// bonnie++, CSV of version 1.96 to 1.98.
@@ -44,25 +44,25 @@ pub enum Format {
     Sgpdd,
 }
 
-impl Format {
+impl ProgramOutputFormat {
     /// All, in the order of help texts.
-    pub const ALL: [Format; 5] = [
-        Format::Fio,
-        Format::Bonnie,
-        Format::Iozone,
-        Format::Filebench,
-        Format::Sgpdd,
+    pub const ALL: [ProgramOutputFormat; 5] = [
+        ProgramOutputFormat::Fio,
+        ProgramOutputFormat::Bonnie,
+        ProgramOutputFormat::Iozone,
+        ProgramOutputFormat::Filebench,
+        ProgramOutputFormat::Sgpdd,
     ];
 
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Format::Fio => "fio",
-            Format::Bonnie => "bonnie",
-            Format::Iozone => "iozone",
-            Format::Filebench => "filebench",
-            Format::Sgpdd => "sgpdd",
+            ProgramOutputFormat::Fio => "fio",
+            ProgramOutputFormat::Bonnie => "bonnie",
+            ProgramOutputFormat::Iozone => "iozone",
+            ProgramOutputFormat::Filebench => "filebench",
+            ProgramOutputFormat::Sgpdd => "sgpdd",
         }
     }
 
@@ -70,38 +70,38 @@ impl Format {
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
-            Format::Bonnie => "bonnie++",
-            Format::Sgpdd => "sgpdd-survey",
+            ProgramOutputFormat::Bonnie => "bonnie++",
+            ProgramOutputFormat::Sgpdd => "sgpdd-survey",
             other => other.name(),
         }
     }
 
     /// The format that a command's output has; `None` where none of these programs wrote it.
     #[must_use]
-    pub fn of(output: Output) -> Option<Format> {
+    pub fn of(output: CommandOutputFormat) -> Option<ProgramOutputFormat> {
         match output {
-            Output::Time | Output::Boots => None,
-            Output::Fio => Some(Format::Fio),
-            Output::Bonnie => Some(Format::Bonnie),
-            Output::Iozone => Some(Format::Iozone),
-            Output::Filebench => Some(Format::Filebench),
+            CommandOutputFormat::Time | CommandOutputFormat::Boots => None,
+            CommandOutputFormat::Fio => Some(ProgramOutputFormat::Fio),
+            CommandOutputFormat::Bonnie => Some(ProgramOutputFormat::Bonnie),
+            CommandOutputFormat::Iozone => Some(ProgramOutputFormat::Iozone),
+            CommandOutputFormat::Filebench => Some(ProgramOutputFormat::Filebench),
         }
     }
 
     /// The format that a text looks like.
     #[must_use]
-    pub fn guess(text: &str) -> Option<Format> {
+    pub fn guess(text: &str) -> Option<ProgramOutputFormat> {
         let any = |test: fn(&str) -> bool| text.lines().any(test);
         if fio::is_result(text) {
-            Some(Format::Fio)
+            Some(ProgramOutputFormat::Fio)
         } else if any(bonnie::is_result) {
-            Some(Format::Bonnie)
+            Some(ProgramOutputFormat::Bonnie)
         } else if any(|line| line.contains("throughput for") || iozone::is_table(line)) {
-            Some(Format::Iozone)
+            Some(ProgramOutputFormat::Iozone)
         } else if any(|line| line.contains("IO Summary")) {
-            Some(Format::Filebench)
+            Some(ProgramOutputFormat::Filebench)
         } else if any(sgpdd::is_result) {
-            Some(Format::Sgpdd)
+            Some(ProgramOutputFormat::Sgpdd)
         } else {
             None
         }
@@ -110,7 +110,7 @@ impl Format {
 
 /// What one run of a program told.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reading {
+pub struct ProgramOutputResult {
     /// Its results, at least one.
     pub phases: Vec<PhaseResult>,
     /// The machine it ran on, as it calls it; empty when it does not say.
@@ -121,7 +121,7 @@ pub struct Reading {
     pub together: Option<Nanos>,
 }
 
-impl Reading {
+impl ProgramOutputResult {
     /// Time of all results together: phases follow each other unless the program tells otherwise.
     #[must_use]
     pub fn length(&self) -> Nanos {
@@ -135,8 +135,11 @@ impl Reading {
 ///
 /// # Errors
 /// When there is no result in it, or a line or value is damaged; with the line where there is one.
-pub fn read(format: Format, text: &str) -> Result<Vec<Reading>, Error> {
-    let wrong = |reason: String| Error::Output {
+pub fn read(
+    format: ProgramOutputFormat,
+    text: &str,
+) -> Result<Vec<ProgramOutputResult>, ClassicsError> {
+    let wrong = |reason: String| ClassicsError::Output {
         program: format.program().into(),
         reason,
     };
@@ -144,11 +147,11 @@ pub fn read(format: Format, text: &str) -> Result<Vec<Reading>, Error> {
         return Err(wrong("it is longer than 256 MiB".into()));
     }
     let readings = match format {
-        Format::Fio => fio::read(text),
-        Format::Bonnie => bonnie::read(text),
-        Format::Iozone => iozone::read(text),
-        Format::Filebench => filebench::read(text),
-        Format::Sgpdd => sgpdd::read(text),
+        ProgramOutputFormat::Fio => fio::read(text),
+        ProgramOutputFormat::Bonnie => bonnie::read(text),
+        ProgramOutputFormat::Iozone => iozone::read(text),
+        ProgramOutputFormat::Filebench => filebench::read(text),
+        ProgramOutputFormat::Sgpdd => sgpdd::read(text),
     };
     let readings = readings.map_err(wrong)?;
     if readings
@@ -172,22 +175,22 @@ pub fn read(format: Format, text: &str) -> Result<Vec<Reading>, Error> {
 
 /// A result of which only the rate, and perhaps the amount, is known.
 #[derive(Debug, Clone)]
-struct Rate {
+struct RateOnlyResult {
     name: String,
-    metric: Metric,
+    metric: ComparisonMetric,
     /// Per second.
     per_s: f64,
     /// What was done in all, in units of the rate; 0 when it is not told.
     amount: f64,
     /// Direction of the bytes.
-    kind: Kind,
+    kind: OpKind,
 }
 
-impl Rate {
+impl RateOnlyResult {
     fn result(self) -> PhaseResult {
         let wall = Nanos::from_secs_f64(ratio(self.amount, self.per_s));
         let mut stats = OpStats::default();
-        if self.metric == Metric::BytesPerSecond && self.amount > 0.0 {
+        if self.metric == ComparisonMetric::BytesPerSecond && self.amount > 0.0 {
             let bytes = round_u64(self.amount);
             stats.0.insert(
                 self.kind,

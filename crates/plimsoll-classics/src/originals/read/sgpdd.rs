@@ -4,10 +4,10 @@
 //! `total_size 8388608K rsz 1024 crg 4 thr 8 write 180.45 MB/s 4 x 44.96 = 179.84 MB/s read …`.
 //! The first figure is all bytes by the wall time, in MiB per second.
 
-use plimsoll_core::comparison::Metric;
-use plimsoll_core::op::Kind;
+use plimsoll_core::comparison::ComparisonMetric;
+use plimsoll_core::op::OpKind;
 
-use super::{Rate, Reading, number};
+use super::{ProgramOutputResult, RateOnlyResult, number};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -18,20 +18,23 @@ pub(super) fn is_result(line: &str) -> bool {
         .all(|key| line.split_whitespace().any(|word| word == *key))
 }
 
-pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
-    let mut readings: Vec<Reading> = Vec::new();
-    let mut current = Reading::default();
+pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
+    let mut readings: Vec<ProgramOutputResult> = Vec::new();
+    let mut current = ProgramOutputResult::default();
     for (line, text) in (1usize..).zip(text.lines()) {
         if !is_result(text) {
             continue;
         }
         let (rates, notes) = cell(text).map_err(|reason| format!("line {line}: {reason}"))?;
         // The same cell again: the next survey.
-        let known = |rate: &Rate| current.phases.iter().any(|phase| phase.name == rate.name);
+        let known =
+            |rate: &RateOnlyResult| current.phases.iter().any(|phase| phase.name == rate.name);
         if rates.iter().any(known) {
             readings.push(std::mem::take(&mut current));
         }
-        current.phases.extend(rates.into_iter().map(Rate::result));
+        current
+            .phases
+            .extend(rates.into_iter().map(RateOnlyResult::result));
         current.notes.extend(notes);
     }
     if !current.phases.is_empty() {
@@ -40,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
     Ok(readings)
 }
 
-fn cell(text: &str) -> Result<(Vec<Rate>, Vec<String>), String> {
+fn cell(text: &str) -> Result<(Vec<RateOnlyResult>, Vec<String>), String> {
     let text = text.replace(['[', ']', ',', '='], " ");
     let words: Vec<&str> = text.split_whitespace().collect();
     let after = |key: &str| {
@@ -56,7 +59,7 @@ fn cell(text: &str) -> Result<(Vec<Rate>, Vec<String>), String> {
     let (record, regions, threads) = (count("rsz")?, count("crg")?, count("thr")?);
     let bytes = count("sz").or_else(|_| count("total_size"))? * 1024.0;
     let (mut rates, mut notes) = (Vec::new(), Vec::new());
-    for (action, kind) in [("write", Kind::Write), ("read", Kind::Read)] {
+    for (action, kind) in [("write", OpKind::Write), ("read", OpKind::Read)] {
         let Some(at) = words.iter().position(|word| *word == action) else {
             continue;
         };
@@ -66,9 +69,9 @@ fn cell(text: &str) -> Result<(Vec<Rate>, Vec<String>), String> {
             Some(_) if next(2) == "failed" => {
                 notes.push(format!("{name}: {} transfers failed", next(1)));
             }
-            Some(mib_per_s) => rates.push(Rate {
+            Some(mib_per_s) => rates.push(RateOnlyResult {
                 name,
-                metric: Metric::BytesPerSecond,
+                metric: ComparisonMetric::BytesPerSecond,
                 per_s: mib_per_s * MIB,
                 amount: bytes,
                 kind,

@@ -3,9 +3,9 @@
 
 use super::*;
 
-fn told(text: &str) -> Vec<Vec<(String, Metric, f64)>> {
-    let format = Format::guess(text).expect("the text looks like one of the formats");
-    let phases = |reading: Reading| {
+fn told(text: &str) -> Vec<Vec<(String, ComparisonMetric, f64)>> {
+    let format = ProgramOutputFormat::guess(text).expect("the text looks like one of the formats");
+    let phases = |reading: ProgramOutputResult| {
         let one = |phase: PhaseResult| (phase.name, phase.metric, phase.value);
         reading.phases.into_iter().map(one).collect()
     };
@@ -46,8 +46,8 @@ const FIO: &str = r#"note: both iodepth >= 1 and synchronous I/O engine are sele
 #[test]
 fn fio_tells_directions_and_distributions() {
     assert_eq!(figures(FIO), named(&[("x: read", 3.0), ("x: write", 1.0)]));
-    let reading = read(Format::Fio, FIO).unwrap().swap_remove(0);
-    let stats = &reading.phases[0].stats.0[&Kind::Read];
+    let reading = read(ProgramOutputFormat::Fio, FIO).unwrap().swap_remove(0);
+    let stats = &reading.phases[0].stats.0[&OpKind::Read];
     assert_eq!((stats.ops(), stats.bytes, stats.errors), (3, 12_288, 0));
     assert_eq!(
         (stats.service.max_ns(), stats.service.sum_ns()),
@@ -57,13 +57,17 @@ fn fio_tells_directions_and_distributions() {
     // A quarter of the operations is a quarter of the processor's second.
     assert_eq!(reading.phases[1].system_cpu_ns, 50_000_000);
     let rated = FIO.replace("\"rw\": \"randrw\"", "\"rate_iops\": \"3\"");
-    let reading = read(Format::Fio, &rated).unwrap().swap_remove(0);
-    assert!(reading.phases[0].stats.0[&Kind::Read].response.is_empty());
+    let reading = read(ProgramOutputFormat::Fio, &rated)
+        .unwrap()
+        .swap_remove(0);
+    assert!(reading.phases[0].stats.0[&OpKind::Read].response.is_empty());
     assert!(reading.notes[0].contains("no response time"));
     assert_eq!(told(&FIO.repeat(3)).len(), 3);
     for bytes in ["18446744073709551615", "1e300"] {
         let damaged = FIO.replace("12288", bytes);
-        let error = read(Format::Fio, &damaged).unwrap_err().to_string();
+        let error = read(ProgramOutputFormat::Fio, &damaged)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("io_bytes of read"), "{error}");
     }
 }
@@ -83,8 +87,10 @@ fn early_fio_3_tells_times_without_their_number() {
         early.contains("99.0") && !early.contains("\"N\""),
         "{early}"
     );
-    let reading = read(Format::Fio, &early).unwrap().swap_remove(0);
-    let reads = &reading.phases[0].stats.0[&Kind::Read];
+    let reading = read(ProgramOutputFormat::Fio, &early)
+        .unwrap()
+        .swap_remove(0);
+    let reads = &reading.phases[0].stats.0[&OpKind::Read];
     assert_eq!(
         (reads.ops(), reads.service.max_ns(), reads.service.sum_ns()),
         (3, 5_000, 7_500)
@@ -93,7 +99,11 @@ fn early_fio_3_tells_times_without_their_number() {
     // Three quarters of the operations, of a fifth of a second.
     assert_eq!(reading.phases[0].system_cpu_ns, 150_000_000);
     // What was not measured is not a time of 0.
-    assert!(reading.phases[1].stats.0[&Kind::Write].response.is_empty());
+    assert!(
+        reading.phases[1].stats.0[&OpKind::Write]
+            .response
+            .is_empty()
+    );
 }
 
 #[test]
@@ -104,13 +114,15 @@ fn syncs_of_a_job_are_no_writes() {
     );
     let expect = named(&[("x: read", 3.0), ("x: write", 1.0), ("x: sync", 2.0)]);
     assert_eq!(figures(&synced), expect);
-    let reading = read(Format::Fio, &synced).unwrap().swap_remove(0);
-    let kinds: Vec<Vec<Kind>> = reading
+    let reading = read(ProgramOutputFormat::Fio, &synced)
+        .unwrap()
+        .swap_remove(0);
+    let kinds: Vec<Vec<OpKind>> = reading
         .phases
         .iter()
         .map(|p| p.stats.0.keys().copied().collect())
         .collect();
-    assert_eq!(kinds, [[Kind::Read], [Kind::Write], [Kind::Fsync]]);
+    assert_eq!(kinds, [[OpKind::Read], [OpKind::Write], [OpKind::Fsync]]);
     assert_eq!(reading.phases[2].stats.response().max_ns(), 10_000);
     assert_eq!(reading.phases[2].wall, Nanos::SECOND);
 }
@@ -121,14 +133,20 @@ fn other_forms_of_fio_are_refused_with_what_can_be_read() {
     let five = "fio: a warning\n5;fio-3.42;x;0;0;4096;40960;10240;100\n";
     let normal = "x: (g=0): rw=read, bs=(R) 4096B-4096B\nfio-3.33\n\nx: (groupid=0, jobs=1): err= 0: pid=7\n  read: IOPS=10, BW=40KiB/s\n";
     for (text, word) in [(terse, "terse"), (five, "terse"), (normal, "normal")] {
-        assert_eq!(Format::guess(text), Some(Format::Fio), "{text}");
-        let error = read(Format::Fio, text).unwrap_err().to_string();
+        assert_eq!(
+            ProgramOutputFormat::guess(text),
+            Some(ProgramOutputFormat::Fio),
+            "{text}"
+        );
+        let error = read(ProgramOutputFormat::Fio, text)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains(word) && error.contains("--output-format=json"),
             "{error}"
         );
     }
-    assert_eq!(Format::guess("1;2;3\n"), None);
+    assert_eq!(ProgramOutputFormat::guess("1;2;3\n"), None);
 }
 
 #[test]
@@ -159,7 +177,7 @@ fn bonnie_goes_by_its_format_version() {
         let line = format!("{version},host,1,42,64M,,{seeks}{numbers},16,,,,,{files},{service}\n");
         let text = format!("{header}{line}{line}");
         assert_eq!(figures(&text), expect, "{version}");
-        let readings = read(Format::Bonnie, &text).unwrap();
+        let readings = read(ProgramOutputFormat::Bonnie, &text).unwrap();
         assert_eq!((readings.len(), readings[0].host.as_str()), (2, "host"));
         let block = &readings[0].phases[1];
         // 64 MiB at 2 MiB/s, half of a processor.
@@ -188,15 +206,17 @@ fn plain_fio_tells_counts_means_and_percentiles() {
             "\"lat_ns\": {\"N\": 1}",
             "\"lat_ns\": {\"N\": 1, \"mean\": 700, \"min\": 700, \"max\": 700}",
         );
-    let reading = read(Format::Fio, &plain).unwrap().swap_remove(0);
-    let stats = &reading.phases[0].stats.0[&Kind::Read];
+    let reading = read(ProgramOutputFormat::Fio, &plain)
+        .unwrap()
+        .swap_remove(0);
+    let stats = &reading.phases[0].stats.0[&OpKind::Read];
     assert_eq!((stats.ops(), stats.service.sum_ns()), (3, 7_500));
     assert_eq!(
         (stats.service.min_ns(), stats.service.max_ns()),
         (1_000, 5_000)
     );
     assert!((1_500..1_524).contains(&stats.service.quantile_ns(0.5)));
-    let writes = &reading.phases[1].stats.0[&Kind::Write];
+    let writes = &reading.phases[1].stats.0[&OpKind::Write];
     assert_eq!((writes.ops(), writes.service.max_ns()), (1, 700));
     assert!(
         reading
@@ -218,7 +238,9 @@ fn fio_jobs_that_ran_together_share_their_time() {
         };
         let jobs = [job("a", groups[0]), job("b", groups[1])].join(",");
         let text = format!("{{\"fio version\": \"fio-3.33\", \"jobs\": [{jobs}]}}");
-        read(Format::Fio, &text).unwrap().swap_remove(0)
+        read(ProgramOutputFormat::Fio, &text)
+            .unwrap()
+            .swap_remove(0)
     };
     for (options, groups, expect_s) in [
         ("", [0, 0], 1),
@@ -271,7 +293,9 @@ fn filebench_tells_its_summary_and_operations() {
             ("fsyncfile2", 10.0),
         ]);
         assert_eq!(figures(text), expect);
-        let reading = read(Format::Filebench, text).unwrap().swap_remove(0);
+        let reading = read(ProgramOutputFormat::Filebench, text)
+            .unwrap()
+            .swap_remove(0);
         assert_eq!(reading.phases[0].wall, Nanos(60_000_000_000));
         assert!(
             reading.notes[0].contains("fsyncfile2 12"),
@@ -287,7 +311,9 @@ fn operations_of_filebench_have_the_length_of_the_run_and_no_rounded_rate() {
         newvid    5ops        1ops/s   0.0mb/s      0.5ms/op [0.002ms - 0.1ms]\n\
         serving   2120ops      400ops/s  99.9mb/s      3.1ms/op [0.002ms - 0.1ms]\n\
         5.300: IO Summary:  2125 ops 400.943 ops/s 400/0 rd/wr  99.9mb/s 3.100ms/op\n";
-    let reading = read(Format::Filebench, text).unwrap().swap_remove(0);
+    let reading = read(ProgramOutputFormat::Filebench, text)
+        .unwrap()
+        .swap_remove(0);
     let [_, newvid, serving] = &reading.phases[..] else {
         panic!("{:?}", reading.phases);
     };
@@ -303,7 +329,9 @@ fn a_rate_without_an_amount_keeps_its_processor_time() {
     // putc and getc say 54 and 51 percent, and not how much they moved.
     let line = "1.98,2.00a,host,1,1,64M,,8192,5,400,54,90000,20,50000,10,300,51,90000,20,5000,10,,,,,,,,,,,,,,,,,,\
         10us,10us,10us,10us,10us,10us,,,,,,";
-    let reading = read(Format::Bonnie, line).unwrap().swap_remove(0);
+    let reading = read(ProgramOutputFormat::Bonnie, line)
+        .unwrap()
+        .swap_remove(0);
     for (name, percent) in [("putc", 0.54), ("getc", 0.51)] {
         let phase = reading
             .phases
@@ -323,8 +351,13 @@ fn what_iozone_prints_of_a_single_file_is_named() {
         random    random     bkwd\n\
         kB  reclen    write  rewrite    read    reread    read     write\n\
         64       4   372517   1279447  2203800  3203069 2467108  1279447\n";
-    assert_eq!(Format::guess(text), Some(Format::Iozone));
-    let error = read(Format::Iozone, text).unwrap_err().to_string();
+    assert_eq!(
+        ProgramOutputFormat::guess(text),
+        Some(ProgramOutputFormat::Iozone)
+    );
+    let error = read(ProgramOutputFormat::Iozone, text)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("-t"), "{error}");
 }
 
@@ -341,12 +374,16 @@ fn sgpdd_tells_cells_in_both_forms() {
             ("rsz 1024 crg 4 thr 8 read", 256.0 * mib),
         ]);
         assert_eq!(figures(text), expect);
-        let reading = read(Format::Sgpdd, text).unwrap().swap_remove(0);
+        let reading = read(ProgramOutputFormat::Sgpdd, text)
+            .unwrap()
+            .swap_remove(0);
         assert_eq!(reading.phases[0].wall, Nanos(8_000_000_000));
     }
     let failed =
         "dev 1 sz 1048576K rsz 1024K crg 4 thr 8 write 2 failed read 256.00 [ 60.0, 65.1]\n";
-    let reading = read(Format::Sgpdd, failed).unwrap().swap_remove(0);
+    let reading = read(ProgramOutputFormat::Sgpdd, failed)
+        .unwrap()
+        .swap_remove(0);
     assert_eq!(reading.phases.len(), 1);
     assert!(reading.notes[0].contains("2 transfers failed"));
 }
@@ -354,46 +391,54 @@ fn sgpdd_tells_cells_in_both_forms() {
 #[test]
 fn damaged_outputs_are_refused_with_a_reason() {
     for (format, text, word) in [
-        (Format::Fio, "nothing", "no result"),
-        (Format::Fio, "\n\n{\"jobs\": [", "line 3"),
-        (Format::Fio, "{\"jobs\": []}", "fio version"),
+        (ProgramOutputFormat::Fio, "nothing", "no result"),
+        (ProgramOutputFormat::Fio, "\n\n{\"jobs\": [", "line 3"),
+        (ProgramOutputFormat::Fio, "{\"jobs\": []}", "fio version"),
         (
-            Format::Fio,
+            ProgramOutputFormat::Fio,
             "{\"fio version\": \"fio-3.33\", \"jobs\": []}",
             "moved",
         ),
         (
-            Format::Fio,
+            ProgramOutputFormat::Fio,
             "{\"fio version\": \"fio-2.1\", \"jobs\": [{\"jobname\": \"a\", \"read\": {\"total_ios\": 1}}]}",
             "older than fio 3.0",
         ),
         (
-            Format::Fio,
+            ProgramOutputFormat::Fio,
             &FIO.replace("\"iops\": 3.0", "\"iops\": 1e308"),
             "'x: read' has a rate",
         ),
         (
-            Format::Fio,
+            ProgramOutputFormat::Fio,
             &FIO.replace("\"runtime\": 1000", "\"runtime\": 1e13"),
             "time above",
         ),
-        (Format::Bonnie, "1.97,1.97,h,1\n", "line 1: it has 4 fields"),
-        (Format::Bonnie, "2.03,x", "format version"),
         (
-            Format::Iozone,
+            ProgramOutputFormat::Bonnie,
+            "1.97,1.97,h,1\n",
+            "line 1: it has 4 fields",
+        ),
+        (ProgramOutputFormat::Bonnie, "2.03,x", "format version"),
+        (
+            ProgramOutputFormat::Iozone,
             "x\nChildren see throughput for 2 readers = soon\n",
             "line 2",
         ),
-        (Format::Iozone, "", "no result"),
-        (Format::Filebench, "IO Summary: many ops\n", "line 1"),
-        (Format::Filebench, "stop", "did not end"),
+        (ProgramOutputFormat::Iozone, "", "no result"),
         (
-            Format::Sgpdd,
+            ProgramOutputFormat::Filebench,
+            "IO Summary: many ops\n",
+            "line 1",
+        ),
+        (ProgramOutputFormat::Filebench, "stop", "did not end"),
+        (
+            ProgramOutputFormat::Sgpdd,
             "sz 1K rsz 1 crg 1 thr x write 3\n",
             "after thr",
         ),
         (
-            Format::Sgpdd,
+            ProgramOutputFormat::Sgpdd,
             "sz 1K rsz 1 crg 1 thr 1 write x\n",
             "no rate",
         ),
@@ -402,5 +447,5 @@ fn damaged_outputs_are_refused_with_a_reason() {
         assert!(error.starts_with("read the output of "), "{error}");
         assert!(error.contains(word), "{text}: {error}");
     }
-    assert_eq!(Format::guess("anything else"), None);
+    assert_eq!(ProgramOutputFormat::guess("anything else"), None);
 }

@@ -22,7 +22,7 @@ const STATE_MIN: u64 = 1 << 31;
 const SYMBOLS: usize = 256;
 
 /// Writes or reads symbols; both sides run the same code over it, so they cannot disagree.
-pub(super) trait Coder {
+pub(super) trait PackedSymbolCoder {
     /// Codes a symbol of a table: gives back `symbol` when writing, and what was written when
     /// reading, which does not ask for it.
     fn symbol(&mut self, table: usize, symbol: impl FnOnce() -> u8) -> u8;
@@ -33,7 +33,7 @@ pub(super) trait Coder {
 
 /// The writing side of a block.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct PackedSymbolWriter {
     /// Table and symbol of each, in order.
     symbols: Vec<(u16, u8)>,
     plain: Vec<u32>,
@@ -42,9 +42,9 @@ pub(super) struct Writer {
     counts: Vec<[u32; SYMBOLS]>,
 }
 
-impl Writer {
-    pub(super) fn new(tables: usize) -> Writer {
-        Writer {
+impl PackedSymbolWriter {
+    pub(super) fn new(tables: usize) -> PackedSymbolWriter {
+        PackedSymbolWriter {
             symbols: Vec::new(),
             plain: Vec::new(),
             pending: (0, 0),
@@ -89,7 +89,7 @@ impl Writer {
     }
 }
 
-impl Coder for Writer {
+impl PackedSymbolCoder for PackedSymbolWriter {
     #[inline]
     fn symbol(&mut self, table: usize, symbol: impl FnOnce() -> u8) -> u8 {
         let symbol = symbol();
@@ -243,9 +243,9 @@ impl Slots {
     };
 }
 
-/// The reading side. Of nonsense it reads zeros; [`Reader::is_sound`] tells.
+/// The reading side. Of nonsense it reads zeros; [`PackedSymbolReader::is_sound`] tells.
 #[derive(Debug, Clone)]
-pub(super) struct Reader {
+pub(super) struct PackedSymbolReader {
     tables: Vec<Slots>,
     state: u64,
     /// Where the next words stand in the bytes, and where they end: symbols, then plain bits.
@@ -257,9 +257,9 @@ pub(super) struct Reader {
     is_sound: bool,
 }
 
-impl Reader {
-    pub(super) fn new(tables: usize) -> Reader {
-        Reader {
+impl PackedSymbolReader {
+    pub(super) fn new(tables: usize) -> PackedSymbolReader {
+        PackedSymbolReader {
             tables: vec![Slots::NONE; tables],
             state: STATE_MIN,
             words: (0, 0),
@@ -310,8 +310,8 @@ impl Reader {
     }
 
     /// The reader over its bytes, for some reading.
-    pub(super) fn over<'a>(&'a mut self, bytes: &'a [u8]) -> Reading<'a> {
-        Reading {
+    pub(super) fn over<'a>(&'a mut self, bytes: &'a [u8]) -> PackedSymbolCursor<'a> {
+        PackedSymbolCursor {
             reader: self,
             bytes,
         }
@@ -364,12 +364,12 @@ fn next_word(bytes: &[u8], span: &mut (usize, usize)) -> Option<u32> {
 }
 
 /// A reader and its bytes.
-pub(super) struct Reading<'a> {
-    reader: &'a mut Reader,
+pub(super) struct PackedSymbolCursor<'a> {
+    reader: &'a mut PackedSymbolReader,
     bytes: &'a [u8],
 }
 
-impl Coder for Reading<'_> {
+impl PackedSymbolCoder for PackedSymbolCursor<'_> {
     #[inline]
     fn symbol(&mut self, table: usize, _: impl FnOnce() -> u8) -> u8 {
         let reader = &mut *self.reader;
@@ -416,7 +416,7 @@ mod tests {
 
     type Coded = Vec<(usize, u8, u32, u64)>;
 
-    fn code(coder: &mut impl Coder, given: &Coded) -> Coded {
+    fn code(coder: &mut impl PackedSymbolCoder, given: &Coded) -> Coded {
         given
             .iter()
             .map(|(table, symbol, bits, plain)| {
@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_block_by_block() {
         let mut rng = Rng::new(Seed(7));
-        let mut writer = Writer::new(5);
+        let mut writer = PackedSymbolWriter::new(5);
         let mut bytes = Vec::new();
         let mut blocks: Vec<Coded> = Vec::new();
         for n in [20_000u64, 1, 0, 3_000] {
@@ -453,7 +453,7 @@ mod tests {
             writer.flush(&mut bytes);
             blocks.push(given);
         }
-        let mut reader = Reader::new(5);
+        let mut reader = PackedSymbolReader::new(5);
         for given in blocks {
             reader.block(&bytes);
             let blank = given.iter().map(|(t, _, b, _)| (*t, 0, *b, 0)).collect();
@@ -498,7 +498,7 @@ mod tests {
             let bytes: Vec<u8> = (0..rng.below(60))
                 .map(|_| rng.next_u64().to_be_bytes()[0] % 40)
                 .collect();
-            let mut reader = Reader::new(5);
+            let mut reader = PackedSymbolReader::new(5);
             reader.block(&bytes);
             let blank = vec![(1, 0, 17, 0); 100];
             assert_eq!(code(&mut reader.over(&bytes), &blank).len(), 100);

@@ -4,7 +4,7 @@
 //! Looked into for every request, so what moves when the order changes are bytes: the number of each
 //! place's slot, and a byte of its hash by which it is looked for.
 
-use crate::op::Kind;
+use crate::op::OpKind;
 
 /// Places that are remembered.
 pub(super) const RECENT: usize = 64;
@@ -16,22 +16,22 @@ pub(super) const NOWHERE: u64 = u64::MAX;
 /// The last places, by slot; the order is a window that slides towards the front of its room, so
 /// that the others mostly stay where they are when one is added.
 #[derive(Debug, Clone)]
-pub(super) struct Latest {
+pub(super) struct PackedRecencyList {
     places: [u64; RECENT],
     /// Kind and length of what was done there.
-    habits: [(Kind, u32); RECENT],
+    habits: [(OpKind, u32); RECENT],
     /// By rank from `begin` on: the slot, and the tag of the place in it.
     slots: [u8; ROOM],
     tags: [u8; ROOM],
     begin: usize,
 }
 
-impl Latest {
-    pub(super) fn new() -> Latest {
+impl PackedRecencyList {
+    pub(super) fn new() -> PackedRecencyList {
         let slot = |rank: usize| u8::try_from(rank % RECENT).unwrap_or_default();
-        Latest {
+        PackedRecencyList {
             places: [NOWHERE; RECENT],
-            habits: [(Kind::Read, 0); RECENT],
+            habits: [(OpKind::Read, 0); RECENT],
             slots: std::array::from_fn(slot),
             tags: [tag(NOWHERE); ROOM],
             begin: ROOM - RECENT,
@@ -66,13 +66,13 @@ impl Latest {
     }
 
     /// What was done there.
-    pub(super) fn habit(&self, rank: usize) -> (Kind, u32) {
+    pub(super) fn habit(&self, rank: usize) -> (OpKind, u32) {
         self.habits[self.slot(rank)]
     }
 
     /// Puts a place in front, in place of the one at `rank`.
     #[inline]
-    pub(super) fn renew(&mut self, rank: usize, place: u64, habit: (Kind, u32)) {
+    pub(super) fn renew(&mut self, rank: usize, place: u64, habit: (OpKind, u32)) {
         let slot = self.slot(rank);
         let moved = self.begin..self.begin + rank;
         self.slots.copy_within(moved.clone(), self.begin + 1);
@@ -82,7 +82,7 @@ impl Latest {
 
     /// Puts a place in front, in place of the oldest.
     #[inline]
-    pub(super) fn add(&mut self, place: u64, habit: (Kind, u32)) {
+    pub(super) fn add(&mut self, place: u64, habit: (OpKind, u32)) {
         let oldest = self.slot(RECENT - 1);
         if self.begin == 0 {
             self.slots.copy_within(..RECENT, ROOM - RECENT);
@@ -93,7 +93,7 @@ impl Latest {
         self.put(oldest, place, habit);
     }
 
-    fn put(&mut self, slot: usize, place: u64, habit: (Kind, u32)) {
+    fn put(&mut self, slot: usize, place: u64, habit: (OpKind, u32)) {
         self.places[slot] = place;
         self.habits[slot] = habit;
         self.slots[self.begin] = u8::try_from(slot).unwrap_or_default();
@@ -121,14 +121,14 @@ mod tests {
     #[test]
     fn ranks_are_those_of_a_plain_list() {
         let mut rng = Rng::new(Seed(5));
-        let mut latest = Latest::new();
-        let mut plain = vec![(NOWHERE, (Kind::Read, 0)); RECENT];
+        let mut latest = PackedRecencyList::new();
+        let mut plain = vec![(NOWHERE, (OpKind::Read, 0)); RECENT];
         for step in 0..20_000u32 {
             // Few places, so that many come again while they are remembered, some twice.
             let place = rng.below(90) * 4096;
             let rank = plain.iter().position(|(known, _)| *known == place);
             assert_eq!(latest.rank(place), rank);
-            let habit = (Kind::Write, step);
+            let habit = (OpKind::Write, step);
             match rank {
                 Some(rank) if rng.below(3) > 0 => {
                     let fresh = place + 4096 * rng.below(2);

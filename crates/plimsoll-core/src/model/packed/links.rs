@@ -8,7 +8,7 @@ use crate::units::Nanos;
 
 /// What the end of a request is waited for by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct PackedDependency {
     /// How many requests later in the recording the one is that waits, 1 or more.
     pub distance: u32,
     /// From the end of the one to the start of the other.
@@ -16,7 +16,10 @@ pub struct Link {
 }
 
 /// Appends the links of requests, in their order; gives back how many there are.
-pub(super) fn write(links: impl Iterator<Item = Option<Link>>, bytes: &mut Vec<u8>) -> u64 {
+pub(super) fn write(
+    links: impl Iterator<Item = Option<PackedDependency>>,
+    bytes: &mut Vec<u8>,
+) -> u64 {
     let mut linked = 0;
     for link in links {
         match link {
@@ -41,15 +44,15 @@ fn number(mut value: u64, bytes: &mut Vec<u8>) {
 
 /// The links of requests, one for each; none where there are none.
 #[derive(Debug, Clone)]
-pub struct Links {
+pub struct PackedDependencyReader {
     bytes: Arc<[u8]>,
     at: usize,
 }
 
-impl Links {
+impl PackedDependencyReader {
     /// Those that begin at byte `at`.
-    pub(super) fn new(bytes: Arc<[u8]>, at: usize) -> Links {
-        Links { bytes, at }
+    pub(super) fn new(bytes: Arc<[u8]>, at: usize) -> PackedDependencyReader {
+        PackedDependencyReader { bytes, at }
     }
 
     fn number(&mut self) -> u64 {
@@ -70,12 +73,12 @@ impl Links {
 
     /// That of the next request.
     #[inline]
-    pub fn next_link(&mut self) -> Option<Link> {
+    pub fn next_link(&mut self) -> Option<PackedDependency> {
         if self.at >= self.bytes.len() {
             return None;
         }
         let distance = saturating_u32(self.number());
-        (distance > 0).then(|| Link {
+        (distance > 0).then(|| PackedDependency {
             distance,
             think: Nanos(self.number()),
         })
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn links_are_read_as_they_were_written_and_damage_ends() {
         let link = |distance, think| {
-            Some(Link {
+            Some(PackedDependency {
                 distance,
                 think: Nanos(think),
             })
@@ -103,10 +106,10 @@ mod tests {
         ];
         let mut bytes = vec![9, 9];
         assert_eq!(write(links.into_iter(), &mut bytes), 3);
-        let mut read = Links::new(bytes.into(), 2);
+        let mut read = PackedDependencyReader::new(bytes.into(), 2);
         assert_eq!(links.map(|_| read.next_link()), links);
         assert_eq!(read.next_link(), None);
-        let mut damaged = Links::new(vec![0xff; 7].into(), 0);
+        let mut damaged = PackedDependencyReader::new(vec![0xff; 7].into(), 0);
         while damaged.at < 7 {
             damaged.next_link();
         }

@@ -15,19 +15,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use self::coder::{Reader, Writer};
-pub use self::links::{Link, Links};
-use self::sequence::{Sequence, TABLES};
+use self::coder::{PackedSymbolReader, PackedSymbolWriter};
+pub use self::links::{PackedDependency, PackedDependencyReader};
+use self::sequence::{PackedCoderContext, TABLES};
 use crate::num::to_usize;
-use crate::op::Kind;
-use crate::op::Traced;
-use crate::table::Table;
+use crate::op::OpKind;
+use crate::op::TraceAccess;
+use crate::table::IntHashMap;
 use crate::units::Nanos;
 
 /// How the times between requests are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Gaps {
+pub enum PackedGapPrecision {
     /// In ten classes for each power of ten.
     #[default]
     Classes,
@@ -52,10 +52,10 @@ pub const ZONE_BYTES: u64 = 1 << 20;
 /// a file of their own beside it, which its owner reads and attaches.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Packed {
+pub struct PackedRequests {
     /// Name of the file with the bytes, in the folder of the model.
     pub file: String,
-    gaps: Gaps,
+    gaps: PackedGapPrecision,
     /// Length of the windows in which runs of requests were put into a drawn order, if they were.
     #[serde(
         default,
@@ -92,15 +92,15 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-impl PartialEq for Packed {
+impl PartialEq for PackedRequests {
     /// By what is known of the bytes, which holds their digest.
-    fn eq(&self, other: &Packed) -> bool {
+    fn eq(&self, other: &PackedRequests) -> bool {
         (&self.digest, self.requests, self.length_ns, self.gaps)
             == (&other.digest, other.requests, other.length_ns, other.gaps)
     }
 }
 
-impl Packed {
+impl PackedRequests {
     /// How many requests there are.
     #[must_use]
     pub fn requests(&self) -> u64 {
@@ -115,7 +115,7 @@ impl Packed {
 
     /// How the times between them are kept.
     #[must_use]
-    pub fn gaps(&self) -> Gaps {
+    pub fn gaps(&self) -> PackedGapPrecision {
         self.gaps
     }
 
@@ -179,7 +179,10 @@ impl Packed {
     /// With what starts when each request has ended, in their order. Of what was said before nothing
     /// stays; without the bytes nothing is said.
     #[must_use]
-    pub fn with_links(mut self, links: impl Iterator<Item = Option<Link>>) -> Packed {
+    pub fn with_links(
+        mut self,
+        links: impl Iterator<Item = Option<PackedDependency>>,
+    ) -> PackedRequests {
         let Some(bytes) = &self.bytes else {
             return self;
         };
@@ -196,26 +199,26 @@ impl Packed {
         self
     }
 
-    /// What starts when each request has ended, in the order of [`Packed::unpack`].
+    /// What starts when each request has ended, in the order of [`PackedRequests::unpack`].
     #[must_use]
-    pub fn links(&self) -> Links {
+    pub fn links(&self) -> PackedDependencyReader {
         let bytes = self.bytes.clone().unwrap_or_default();
         let at = bytes.len() - to_usize(self.links_bytes).min(bytes.len());
         match self.linked {
-            0 => Links::new(Arc::default(), 0),
-            _ => Links::new(bytes, at),
+            0 => PackedDependencyReader::new(Arc::default(), 0),
+            _ => PackedDependencyReader::new(bytes, at),
         }
     }
 
     /// The requests in their order; none as long as the bytes are not attached.
     #[must_use]
-    pub fn unpack(&self) -> Unpacked {
+    pub fn unpack(&self) -> PackedRequestsReader {
         let bytes = self.bytes.clone();
-        Unpacked {
-            reader: Reader::new(TABLES),
+        PackedRequestsReader {
+            reader: PackedSymbolReader::new(TABLES),
             left: bytes.as_ref().map_or(0, |_| self.requests),
             bytes: bytes.unwrap_or_default(),
-            sequence: Sequence::new(self.gaps),
+            sequence: PackedCoderContext::new(self.gaps),
             left_of_block: 0,
             at: Nanos(0),
         }
@@ -224,7 +227,7 @@ impl Packed {
     /// The zones that were touched, by number, in order.
     #[must_use]
     pub fn zones(&self) -> Vec<u64> {
-        let mut zones = Zones::default();
+        let mut zones = PackedZoneSet::default();
         self.unpack().for_each(|request| zones.touch(&request));
         zones.sorted()
     }
@@ -240,15 +243,15 @@ fn digest(bytes: &[u8]) -> String {
 
 /// Zones that were touched.
 #[derive(Debug, Clone, Default)]
-struct Zones {
+struct PackedZoneSet {
     /// A bit for each zone, 64 to a word.
-    touched: Table<u64>,
+    touched: IntHashMap<u64>,
     /// The last one.
     last: Option<u64>,
 }
 
-impl Zones {
-    fn touch(&mut self, request: &Traced) {
+impl PackedZoneSet {
+    fn touch(&mut self, request: &TraceAccess) {
         let Some(last) = u64::from(request.bytes).checked_sub(1) else {
             return;
         };
@@ -284,36 +287,36 @@ impl Zones {
 
 /// Packs requests, one after the other.
 #[derive(Debug)]
-pub struct Packer {
-    gaps: Gaps,
+pub struct PackedRequestsWriter {
+    gaps: PackedGapPrecision,
     /// What was not yet packed.
-    fresh: Vec<Traced>,
-    writer: Writer,
+    fresh: Vec<TraceAccess>,
+    writer: PackedSymbolWriter,
     bytes: Vec<u8>,
-    sequence: Sequence,
+    sequence: PackedCoderContext,
     requests: u64,
     largest_bytes: u32,
     span_bytes: u64,
-    zones: Zones,
+    zones: PackedZoneSet,
     /// When the last request was recorded, and when it will be played.
     recorded_at: Nanos,
     played_at: Nanos,
 }
 
-impl Packer {
+impl PackedRequestsWriter {
     /// A packer of requests that come in the order of their starts.
     #[must_use]
-    pub fn new(gaps: Gaps) -> Packer {
-        Packer {
+    pub fn new(gaps: PackedGapPrecision) -> PackedRequestsWriter {
+        PackedRequestsWriter {
             gaps,
             fresh: Vec::with_capacity(TOGETHER),
-            writer: Writer::new(TABLES),
+            writer: PackedSymbolWriter::new(TABLES),
             bytes: Vec::new(),
-            sequence: Sequence::new(gaps),
+            sequence: PackedCoderContext::new(gaps),
             requests: 0,
             largest_bytes: 0,
             span_bytes: 0,
-            zones: Zones::default(),
+            zones: PackedZoneSet::default(),
             recorded_at: Nanos(0),
             played_at: Nanos(0),
         }
@@ -322,7 +325,7 @@ impl Packer {
     /// Adds a request, whose time counts from the start of the recording. One that starts before
     /// the last counts as of the last's time.
     #[inline]
-    pub fn push(&mut self, request: &Traced) {
+    pub fn push(&mut self, request: &TraceAccess) {
         self.fresh.push(*request);
         if self.fresh.len() == TOGETHER {
             self.pack_fresh();
@@ -337,7 +340,7 @@ impl Packer {
         self.fresh = fresh;
     }
 
-    fn pack(&mut self, request: &Traced) {
+    fn pack(&mut self, request: &TraceAccess) {
         let at = request.at.max(self.recorded_at);
         let gap = self.gap(at);
         let coded = self.sequence.code(&mut self.writer, gap, request);
@@ -356,7 +359,7 @@ impl Packer {
     /// earlier gaps gained or lost.
     fn gap(&self, at: Nanos) -> Nanos {
         let gap = at.since(self.recorded_at);
-        if self.gaps == Gaps::Exact {
+        if self.gaps == PackedGapPrecision::Exact {
             return gap;
         }
         let most = gap.0 / 8;
@@ -371,12 +374,12 @@ impl Packer {
 
     /// All requests, of a recording that lasted so long (at least until the last request).
     #[must_use]
-    pub fn finish(mut self, length: Nanos) -> Packed {
+    pub fn finish(mut self, length: Nanos) -> PackedRequests {
         self.pack_fresh();
         if !self.requests.is_multiple_of(BLOCK) {
             self.writer.flush(&mut self.bytes);
         }
-        Packed {
+        PackedRequests {
             file: String::new(),
             gaps: self.gaps,
             shuffled: None,
@@ -396,28 +399,28 @@ impl Packer {
 
 /// Requests as they are unpacked: an iterator with fixed memory (some MiB).
 #[derive(Debug, Clone)]
-pub struct Unpacked {
-    reader: Reader,
+pub struct PackedRequestsReader {
+    reader: PackedSymbolReader,
     bytes: Arc<[u8]>,
-    sequence: Sequence,
+    sequence: PackedCoderContext,
     left: u64,
     left_of_block: u64,
     at: Nanos,
 }
 
-impl Iterator for Unpacked {
-    type Item = Traced;
+impl Iterator for PackedRequestsReader {
+    type Item = TraceAccess;
 
-    fn next(&mut self) -> Option<Traced> {
+    fn next(&mut self) -> Option<TraceAccess> {
         self.left = self.left.checked_sub(1)?;
         if self.left_of_block == 0 {
             self.left_of_block = BLOCK;
             self.reader.block(&self.bytes);
         }
         self.left_of_block -= 1;
-        let blank = Traced {
+        let blank = TraceAccess {
             at: Nanos(0),
-            kind: Kind::Read,
+            kind: OpKind::Read,
             offset: 0,
             bytes: 0,
         };
@@ -428,7 +431,7 @@ impl Iterator for Unpacked {
             return None;
         }
         self.at = Nanos(self.at.0.saturating_add(coded.at.0));
-        Some(Traced {
+        Some(TraceAccess {
             at: self.at,
             ..coded
         })
@@ -442,7 +445,7 @@ mod tests {
     use crate::rng::{Rng, Seed};
 
     /// Four streams that run into one another, a block that is written again and again, and jumps.
-    fn recorded(n: u64) -> Vec<Traced> {
+    fn recorded(n: u64) -> Vec<TraceAccess> {
         let mut rng = Rng::new(Seed(5));
         let mut streams = [0u64, 1 << 30, 5 << 30, 77 << 30];
         let mut at = Nanos(0);
@@ -450,20 +453,20 @@ mod tests {
             at = at + Nanos(rng.below(3) * rng.below(2_000_000));
             let (kind, offset, bytes) = match rng.below(20) {
                 0 => (
-                    Kind::Read,
+                    OpKind::Read,
                     rng.below(1 << 28) * 512,
                     saturating_u32(512 * (1 + rng.below(3))),
                 ),
-                1 => (Kind::Fsync, 0, 0),
-                2..5 => (Kind::Write, 9 << 30, 4096),
+                1 => (OpKind::Fsync, 0, 0),
+                2..5 => (OpKind::Write, 9 << 30, 4096),
                 which => {
                     let stream = &mut streams[to_usize(which % 4)];
                     let offset = *stream;
                     *stream += 65_536;
-                    (Kind::Read, offset, 65_536)
+                    (OpKind::Read, offset, 65_536)
                 }
             };
-            Traced {
+            TraceAccess {
                 at,
                 kind,
                 offset,
@@ -473,26 +476,26 @@ mod tests {
         (0..n).map(request).collect()
     }
 
-    fn packed(requests: &[Traced], gaps: Gaps) -> Packed {
-        let mut packer = Packer::new(gaps);
+    fn packed(requests: &[TraceAccess], gaps: PackedGapPrecision) -> PackedRequests {
+        let mut packer = PackedRequestsWriter::new(gaps);
         requests.iter().for_each(|request| packer.push(request));
         packer.finish(Nanos(0))
     }
 
     #[test]
     fn links_stand_behind_the_requests_and_change_none_of_them() {
-        let mut packer = Packer::new(Gaps::Exact);
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Exact);
         for number in 0..1_000_u64 {
-            packer.push(&Traced {
+            packer.push(&TraceAccess {
                 at: Nanos(number * 1_000),
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 offset: number * 4_096,
                 bytes: 4_096,
             });
         }
         let plain = packer.finish(Nanos(1_000_000));
         let link = |number: u64| {
-            (!number.is_multiple_of(3)).then(|| Link {
+            (!number.is_multiple_of(3)).then(|| PackedDependency {
                 distance: 1 + saturating_u32(number % 5),
                 think: Nanos(number),
             })
@@ -513,7 +516,7 @@ mod tests {
     #[test]
     fn exact_gaps_give_back_what_was_packed() {
         let requests = recorded(20_000);
-        let packed = packed(&requests, Gaps::Exact);
+        let packed = packed(&requests, PackedGapPrecision::Exact);
         assert_eq!(packed.unpack().collect::<Vec<_>>(), requests);
         assert_eq!(packed.length(), requests[requests.len() - 1].at);
     }
@@ -521,17 +524,17 @@ mod tests {
     #[test]
     fn classes_of_gaps_keep_all_but_the_gaps_and_keep_time() {
         // Gaps are 1 ms in the mean and 4 ms at most.
-        classes_keep_time(Gaps::Classes, 4_000_000, 3.0);
-        classes_keep_time(Gaps::Fine, 400_000, 3.25);
+        classes_keep_time(PackedGapPrecision::Classes, 4_000_000, 3.0);
+        classes_keep_time(PackedGapPrecision::Fine, 400_000, 3.25);
     }
 
-    fn classes_keep_time(gaps: Gaps, worst_ns: u64, bytes_each: f64) {
+    fn classes_keep_time(gaps: PackedGapPrecision, worst_ns: u64, bytes_each: f64) {
         let requests = recorded(20_000);
         let packed = packed(&requests, gaps);
         let mut worst = 0;
         for (found, given) in packed.unpack().zip(&requests) {
             assert_eq!(
-                Traced {
+                TraceAccess {
                     at: given.at,
                     ..found
                 },
@@ -546,9 +549,9 @@ mod tests {
 
     #[test]
     fn bytes_come_back_from_a_file_of_their_own_and_damage_is_seen() {
-        let packed = packed(&recorded(1_000), Gaps::Classes);
+        let packed = packed(&recorded(1_000), PackedGapPrecision::Classes);
         let text = toml::to_string(&packed).unwrap();
-        let mut read: Packed = toml::from_str(&text).unwrap();
+        let mut read: PackedRequests = toml::from_str(&text).unwrap();
         assert_eq!(read, packed);
         assert_eq!(read.unpack().count(), 0);
         let bytes = packed.bytes().unwrap().to_vec();
@@ -562,12 +565,12 @@ mod tests {
     #[test]
     fn nonsense_ends() {
         let mut rng = Rng::new(Seed(1));
-        let packed = packed(&recorded(1_000), Gaps::Classes);
+        let packed = packed(&recorded(1_000), PackedGapPrecision::Classes);
         for damage in 0..300 {
             let mut bytes = packed.bytes().unwrap().to_vec();
             let at = to_usize(rng.below(bytes.len() as u64));
             bytes[at] ^= 1 << (damage % 8);
-            let nonsense = Packed {
+            let nonsense = PackedRequests {
                 bytes: Some(bytes.into()),
                 ..packed.clone()
             };
@@ -577,9 +580,9 @@ mod tests {
 
     #[test]
     fn span_and_footprint_are_those_of_the_requests() {
-        let at = |offset, bytes| Traced {
+        let at = |offset, bytes| TraceAccess {
             at: Nanos(0),
-            kind: Kind::Read,
+            kind: OpKind::Read,
             offset,
             bytes,
         };
@@ -588,7 +591,7 @@ mod tests {
             at(ZONE_BYTES - 512, 1024),
             at(9 * ZONE_BYTES, 512),
         ];
-        let packed = packed(&requests, Gaps::Classes);
+        let packed = packed(&requests, PackedGapPrecision::Classes);
         assert_eq!(packed.span_bytes(), 9 * ZONE_BYTES + 512);
         assert_eq!(packed.zones(), [0, 1, 9]);
         assert_eq!(packed.footprint_bytes(), 3 * ZONE_BYTES);

@@ -5,12 +5,12 @@
 //! where a request went after the last place the time before; else its place is told by its
 //! distance or as it is. Kind and length are mostly those of the stream's last request.
 
-use super::Gaps;
-use super::coder::Coder;
-use super::latest::{Latest, NOWHERE, RECENT};
+use super::PackedGapPrecision;
+use super::coder::PackedSymbolCoder;
+use super::latest::{NOWHERE, PackedRecencyList, RECENT};
 use crate::num::{round_u64, saturating_u32, to_usize};
-use crate::op::Kind;
-use crate::op::Traced;
+use crate::op::OpKind;
+use crate::op::TraceAccess;
 use crate::units::Nanos;
 
 /// Places of which the following one is remembered, a power of two.
@@ -28,7 +28,7 @@ const NEAR_BITS: u32 = 6;
 
 /// How a place is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PackedOffsetCode {
     /// Where a stream ended.
     Continues(usize),
     /// Where a recent request started.
@@ -41,36 +41,36 @@ enum Place {
     Far,
 }
 
-impl Place {
+impl PackedOffsetCode {
     fn symbol(self) -> u8 {
         match self {
-            Place::Continues(rank) => small(rank),
-            Place::Again(rank) => small(RECENT + rank),
-            Place::Follows => small(2 * RECENT),
-            Place::Near => small(2 * RECENT + 1),
-            Place::Far => small(2 * RECENT + 2),
+            PackedOffsetCode::Continues(rank) => small(rank),
+            PackedOffsetCode::Again(rank) => small(RECENT + rank),
+            PackedOffsetCode::Follows => small(2 * RECENT),
+            PackedOffsetCode::Near => small(2 * RECENT + 1),
+            PackedOffsetCode::Far => small(2 * RECENT + 2),
         }
     }
 
-    fn of(symbol: u8) -> Place {
+    fn of(symbol: u8) -> PackedOffsetCode {
         match usize::from(symbol) {
-            rank if rank < RECENT => Place::Continues(rank),
-            rank if rank < 2 * RECENT => Place::Again(rank - RECENT),
-            rank if rank == 2 * RECENT => Place::Follows,
-            rank if rank == 2 * RECENT + 1 => Place::Near,
-            _ => Place::Far,
+            rank if rank < RECENT => PackedOffsetCode::Continues(rank),
+            rank if rank < 2 * RECENT => PackedOffsetCode::Again(rank - RECENT),
+            rank if rank == 2 * RECENT => PackedOffsetCode::Follows,
+            rank if rank == 2 * RECENT + 1 => PackedOffsetCode::Near,
+            _ => PackedOffsetCode::Far,
         }
     }
 
     /// What it lets expect of the next.
     fn situation(self) -> usize {
         match self {
-            Place::Continues(0) => 0,
-            Place::Continues(_) => 1,
-            Place::Again(_) => 2,
-            Place::Follows => 3,
-            Place::Near => 4,
-            Place::Far => 5,
+            PackedOffsetCode::Continues(0) => 0,
+            PackedOffsetCode::Continues(_) => 1,
+            PackedOffsetCode::Again(_) => 2,
+            PackedOffsetCode::Follows => 3,
+            PackedOffsetCode::Near => 4,
+            PackedOffsetCode::Far => 5,
         }
     }
 }
@@ -102,7 +102,7 @@ const LENGTHS: usize = 65;
 
 /// Codes a number in its grain by its length in bits and its first bits. `table` is the first of
 /// its tables.
-fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
+fn code_number(coder: &mut impl PackedSymbolCoder, table: usize, number: u64) -> u64 {
     let grain = GRAINS
         .iter()
         .position(|bits| number.trailing_zeros() >= *bits);
@@ -130,34 +130,34 @@ fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
 
 /// Everything that is remembered on the way.
 #[derive(Debug, Clone)]
-pub(super) struct Sequence {
+pub(super) struct PackedCoderContext {
     /// `None` where gaps are kept exactly.
     steps: Option<Steps>,
     /// Class of the last gap in steps of 16.
     last_gap: usize,
-    last_place: Place,
+    last_place: PackedOffsetCode,
     /// Where streams ended and requests started, with kind and length of the last there.
-    ends: Latest,
-    starts: Latest,
+    ends: PackedRecencyList,
+    starts: PackedRecencyList,
     /// Start, kind and length of the request that followed a place.
-    followers: Vec<(u64, (Kind, u32))>,
+    followers: Vec<(u64, (OpKind, u32))>,
     last_start: u64,
     last_end: u64,
     /// Pairs of kind and length by their symbol less one.
-    transfers: Vec<(Kind, u32)>,
+    transfers: Vec<(OpKind, u32)>,
     /// Where in `transfers` a pair was found last, by a hash of it.
     found: [u8; 256],
 }
 
-impl Sequence {
-    pub(super) fn new(gaps: Gaps) -> Sequence {
-        Sequence {
+impl PackedCoderContext {
+    pub(super) fn new(gaps: PackedGapPrecision) -> PackedCoderContext {
+        PackedCoderContext {
             steps: step_bits(gaps).map(Steps::new),
             last_gap: 0,
-            last_place: Place::Far,
-            ends: Latest::new(),
-            starts: Latest::new(),
-            followers: vec![(NOWHERE, (Kind::Read, 0)); FOLLOWERS],
+            last_place: PackedOffsetCode::Far,
+            ends: PackedRecencyList::new(),
+            starts: PackedRecencyList::new(),
+            followers: vec![(NOWHERE, (OpKind::Read, 0)); FOLLOWERS],
             found: [0; 256],
             last_start: 0,
             last_end: 0,
@@ -167,19 +167,24 @@ impl Sequence {
 
     /// Codes one request; `gap` is the time since the one before. Gives back what is written, or
     /// what was read: the gap as it will be played, the rest as it is.
-    pub(super) fn code(&mut self, coder: &mut impl Coder, gap: Nanos, given: &Traced) -> Traced {
+    pub(super) fn code(
+        &mut self,
+        coder: &mut impl PackedSymbolCoder,
+        gap: Nanos,
+        given: &TraceAccess,
+    ) -> TraceAccess {
         let place = self.code_place(coder, given.offset);
         let at = self.code_gap(coder, place, gap);
         let (kind, bytes) = self.code_transfer(coder, place, (given.kind, given.bytes));
         let offset = match place {
-            Place::Continues(rank) => self.ends.place(rank),
-            Place::Again(rank) => self.starts.place(rank),
-            Place::Follows => self.follower().0,
-            Place::Near => self.code_near(coder, given.offset),
-            Place::Far => code_number(coder, table::FAR, given.offset),
+            PackedOffsetCode::Continues(rank) => self.ends.place(rank),
+            PackedOffsetCode::Again(rank) => self.starts.place(rank),
+            PackedOffsetCode::Follows => self.follower().0,
+            PackedOffsetCode::Near => self.code_near(coder, given.offset),
+            PackedOffsetCode::Far => code_number(coder, table::FAR, given.offset),
         };
         self.remember(place, offset, (kind, bytes));
-        Traced {
+        TraceAccess {
             at,
             kind,
             offset,
@@ -188,19 +193,24 @@ impl Sequence {
     }
 
     /// What followed the last start the time before.
-    fn follower(&self) -> (u64, (Kind, u32)) {
+    fn follower(&self) -> (u64, (OpKind, u32)) {
         self.followers[slot(self.last_start)]
     }
 
     /// Has what followed these places brought from memory, which takes its time for each alone and
     /// hardly more for many at once.
-    pub(super) fn expect(&self, requests: &[Traced]) {
+    pub(super) fn expect(&self, requests: &[TraceAccess]) {
         let places = requests.iter();
         let all = places.map(|request| self.followers[slot(request.offset)].0);
         std::hint::black_box(all.fold(0, |all, one| all ^ one));
     }
 
-    fn code_gap(&mut self, coder: &mut impl Coder, place: Place, gap: Nanos) -> Nanos {
+    fn code_gap(
+        &mut self,
+        coder: &mut impl PackedSymbolCoder,
+        place: PackedOffsetCode,
+        gap: Nanos,
+    ) -> Nanos {
         let Some(steps) = &self.steps else {
             return Nanos(code_number(coder, table::EXACT_GAP, gap.0));
         };
@@ -216,31 +226,31 @@ impl Sequence {
         steps.gap(class, step)
     }
 
-    fn code_place(&mut self, coder: &mut impl Coder, offset: u64) -> Place {
+    fn code_place(&mut self, coder: &mut impl PackedSymbolCoder, offset: u64) -> PackedOffsetCode {
         let table = table::PLACE + self.last_place.situation();
-        Place::of(coder.symbol(table, || self.find(offset).symbol()))
+        PackedOffsetCode::of(coder.symbol(table, || self.find(offset).symbol()))
     }
 
     /// The shortest way to tell an offset.
-    fn find(&self, offset: u64) -> Place {
+    fn find(&self, offset: u64) -> PackedOffsetCode {
         if let Some(rank) = self.ends.rank(offset) {
-            return Place::Continues(rank);
+            return PackedOffsetCode::Continues(rank);
         }
         if let Some(rank) = self.starts.rank(offset) {
-            return Place::Again(rank);
+            return PackedOffsetCode::Again(rank);
         }
         if self.follower().0 == offset {
-            return Place::Follows;
+            return PackedOffsetCode::Follows;
         }
         let bits = |value: u64| 64 - value.leading_zeros();
         if bits(offset.abs_diff(self.last_end)) + NEAR_BITS < bits(offset) {
-            Place::Near
+            PackedOffsetCode::Near
         } else {
-            Place::Far
+            PackedOffsetCode::Far
         }
     }
 
-    fn code_near(&self, coder: &mut impl Coder, offset: u64) -> u64 {
+    fn code_near(&self, coder: &mut impl PackedSymbolCoder, offset: u64) -> u64 {
         let is_back = coder.plain(1, u64::from(offset < self.last_end)) == 1;
         let distance = code_number(coder, table::NEAR, offset.abs_diff(self.last_end));
         if is_back {
@@ -252,15 +262,15 @@ impl Sequence {
 
     fn code_transfer(
         &mut self,
-        coder: &mut impl Coder,
-        place: Place,
-        given: (Kind, u32),
-    ) -> (Kind, u32) {
+        coder: &mut impl PackedSymbolCoder,
+        place: PackedOffsetCode,
+        given: (OpKind, u32),
+    ) -> (OpKind, u32) {
         let habit = match place {
-            Place::Continues(rank) => self.ends.habit(rank),
-            Place::Again(rank) => self.starts.habit(rank),
-            Place::Follows => self.follower().1,
-            Place::Near | Place::Far => self.ends.habit(0),
+            PackedOffsetCode::Continues(rank) => self.ends.habit(rank),
+            PackedOffsetCode::Again(rank) => self.starts.habit(rank),
+            PackedOffsetCode::Follows => self.follower().1,
+            PackedOffsetCode::Near | PackedOffsetCode::Far => self.ends.habit(0),
         };
         let symbol = || match given == habit {
             true => HABIT,
@@ -277,7 +287,7 @@ impl Sequence {
     }
 
     /// The place of a pair among those that were met.
-    fn known(&mut self, given: (Kind, u32)) -> Option<usize> {
+    fn known(&mut self, given: (OpKind, u32)) -> Option<usize> {
         let hash = (given.1 ^ (given.0 as u32) << 20).wrapping_mul(0x9e37_79b9) >> 24;
         let found = &mut self.found[hash as usize];
         let guess = usize::from(*found);
@@ -291,9 +301,13 @@ impl Sequence {
 
     /// Codes a pair of kind and length that has no symbol; from now on it has one, while there
     /// are any.
-    fn code_other(&mut self, coder: &mut impl Coder, given: (Kind, u32)) -> (Kind, u32) {
+    fn code_other(
+        &mut self,
+        coder: &mut impl PackedSymbolCoder,
+        given: (OpKind, u32),
+    ) -> (OpKind, u32) {
         let kind = coder.symbol(table::KIND, || small(given.0.index()));
-        let kind = Kind::ALL[usize::from(kind).min(Kind::ALL.len() - 1)];
+        let kind = OpKind::ALL[usize::from(kind).min(OpKind::ALL.len() - 1)];
         // Cut short in nonsense only.
         let bytes = saturating_u32(code_number(coder, table::BYTES, given.1.into()));
         if self.transfers.len() < TRANSFERS_MAX {
@@ -302,13 +316,13 @@ impl Sequence {
         (kind, bytes)
     }
 
-    fn remember(&mut self, place: Place, offset: u64, transfer: (Kind, u32)) {
+    fn remember(&mut self, place: PackedOffsetCode, offset: u64, transfer: (OpKind, u32)) {
         let end = offset.wrapping_add(transfer.1.into());
-        if let Place::Continues(rank) = place {
+        if let PackedOffsetCode::Continues(rank) = place {
             self.ends.renew(rank, end, transfer);
         } else {
             self.ends.add(end, transfer);
-            if let Place::Again(rank) = place {
+            if let PackedOffsetCode::Again(rank) = place {
                 self.starts.renew(rank, offset, transfer);
             } else {
                 self.starts.add(offset, transfer);
@@ -336,11 +350,11 @@ fn slot(start: u64) -> usize {
 const CLASSES_PER_DECADE: f64 = 10.0;
 
 /// Bits that tell a gap's step within its class; `None` where gaps are kept exactly.
-fn step_bits(gaps: Gaps) -> Option<u32> {
+fn step_bits(gaps: PackedGapPrecision) -> Option<u32> {
     match gaps {
-        Gaps::Classes => Some(0),
-        Gaps::Fine => Some(2),
-        Gaps::Exact => None,
+        PackedGapPrecision::Classes => Some(0),
+        PackedGapPrecision::Fine => Some(2),
+        PackedGapPrecision::Exact => None,
     }
 }
 

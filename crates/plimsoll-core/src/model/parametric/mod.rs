@@ -10,14 +10,14 @@ mod when;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Gaps, Packed, Packer};
+use super::{PackedGapPrecision, PackedRequests, PackedRequestsWriter};
 use crate::num::round_u64;
-use crate::op::Traced;
+use crate::op::TraceAccess;
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
-use self::what::Content;
-use self::when::Instants;
+use self::what::ParametricRequestModel;
+use self::when::ParametricArrivalModel;
 
 /// Most requests of a recording that distributions are made of: they are held in memory.
 const REQUESTS_MAX: u64 = 1 << 22;
@@ -27,7 +27,7 @@ const DRAWN_MAX: u64 = 50_000_000;
 /// Distributions of recorded requests, and what is drawn from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parametric {
+pub struct ParametricModel {
     /// What is drawn from: another seed gives another play of the same distributions.
     pub seed: u32,
     /// How long the play is.
@@ -37,28 +37,32 @@ pub struct Parametric {
     /// How many times as long it lasts in the play.
     slower: f64,
     /// Metrics that are not kept, with what they are off by: a play has no gates on them.
-    pub lost: Vec<Lost>,
-    when: Instants,
-    what: Content,
+    pub lost: Vec<ParametricMetricLoss>,
+    when: ParametricArrivalModel,
+    what: ParametricRequestModel,
 }
 
 /// A metric that distributions do not keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lost {
+pub struct ParametricMetricLoss {
     /// Its name, as in the gates.
     pub metric: String,
     /// What it was off by when the model was made, in words.
     pub off: String,
 }
 
-impl Parametric {
+impl ParametricModel {
     /// Distributions of requests in the order of their starts, of a recording that lasted `length`. The
     /// play is as long.
     ///
     /// # Errors
     /// When there are none, or more than 4 194 304.
-    pub fn of(requests: &[Traced], length: Nanos, seed: u32) -> Result<Parametric, String> {
+    pub fn of(
+        requests: &[TraceAccess],
+        length: Nanos,
+        seed: u32,
+    ) -> Result<ParametricModel, String> {
         let n = requests.len() as u64;
         if !(1..=REQUESTS_MAX).contains(&n) {
             return Err(format!(
@@ -69,9 +73,9 @@ impl Parametric {
         let instants: Vec<u64> = requests.iter().map(|request| request.at.0).collect();
         let last = instants.last().copied().unwrap_or(0);
         let length = Nanos(length.0.max(last.saturating_add(1)));
-        let when = Instants::of(&instants, length);
-        let what = Content::of(requests, |at| when.busy(at, length));
-        Ok(Parametric {
+        let when = ParametricArrivalModel::of(&instants, length);
+        let what = ParametricRequestModel::of(requests, |at| when.busy(at, length));
+        Ok(ParametricModel {
             seed,
             length_ns: length.0,
             recorded_ns: length.0,
@@ -90,8 +94,8 @@ impl Parametric {
 
     /// The same distributions with all times so many times as long.
     #[must_use]
-    pub fn slowed(&self, factor: f64) -> Parametric {
-        Parametric {
+    pub fn slowed(&self, factor: f64) -> ParametricModel {
+        ParametricModel {
             length_ns: round_u64(self.length_ns as f64 * factor).max(1),
             slower: self.slower * factor,
             ..self.clone()
@@ -102,8 +106,8 @@ impl Parametric {
     ///
     /// # Errors
     /// When that is no time, or more than 50 million requests.
-    pub fn lasting(&self, length: Nanos) -> Result<Parametric, String> {
-        let parametric = Parametric {
+    pub fn lasting(&self, length: Nanos) -> Result<ParametricModel, String> {
+        let parametric = ParametricModel {
             length_ns: length.0,
             ..self.clone()
         };
@@ -140,9 +144,9 @@ impl Parametric {
     ///
     /// # Errors
     /// When its distributions are nonsense, or it has more than 50 million requests.
-    pub fn pack(&self) -> Result<Packed, String> {
+    pub fn pack(&self) -> Result<PackedRequests, String> {
         self.check()?;
-        let mut packer = Packer::new(Gaps::Fine);
+        let mut packer = PackedRequestsWriter::new(PackedGapPrecision::Fine);
         for (round, number) in (0..self.rounds()).zip(0..) {
             let begin = u128::from(self.recorded_ns) * u128::from(round);
             let mut rng = Rng::new(Seed(self.seed.into()).derive("parametric", number));
@@ -155,7 +159,7 @@ impl Parametric {
                 if at.0 >= self.length_ns {
                     break;
                 }
-                packer.push(&Traced { at, ..request });
+                packer.push(&TraceAccess { at, ..request });
             }
         }
         Ok(packer.finish(self.length()))
@@ -171,11 +175,11 @@ impl Parametric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::Kind;
+    use crate::op::OpKind;
 
     /// A stream of reads, writes to few blocks again and again, reads here and there, and a sync now
     /// and then, in bursts.
-    fn recorded() -> Vec<Traced> {
+    fn recorded() -> Vec<TraceAccess> {
         let mut rng = Rng::new(Seed(11));
         let (mut at, mut stream) = (0, 0);
         let mut requests = Vec::new();
@@ -188,13 +192,13 @@ mod tests {
             let (kind, offset, bytes) = match rng.below(10) {
                 0..5 => {
                     stream += 65_536;
-                    (Kind::Read, stream, 65_536)
+                    (OpKind::Read, stream, 65_536)
                 }
-                5..8 => (Kind::Write, (9 << 30) + rng.below(64) * 4_096, 4_096),
-                8 => (Kind::Read, (20 << 30) + rng.below(1 << 20) * 4_096, 8_192),
-                _ => (Kind::Fsync, 0, 0),
+                5..8 => (OpKind::Write, (9 << 30) + rng.below(64) * 4_096, 4_096),
+                8 => (OpKind::Read, (20 << 30) + rng.below(1 << 20) * 4_096, 8_192),
+                _ => (OpKind::Fsync, 0, 0),
             };
-            requests.push(Traced {
+            requests.push(TraceAccess {
                 at: Nanos(at),
                 kind,
                 offset,
@@ -204,8 +208,8 @@ mod tests {
         requests
     }
 
-    fn totals(requests: impl Iterator<Item = Traced>) -> Vec<(u64, u64)> {
-        let mut totals = vec![(0, 0); Kind::ALL.len()];
+    fn totals(requests: impl Iterator<Item = TraceAccess>) -> Vec<(u64, u64)> {
+        let mut totals = vec![(0, 0); OpKind::ALL.len()];
         for request in requests {
             let total = &mut totals[request.kind.index()];
             total.0 += 1;
@@ -218,7 +222,7 @@ mod tests {
     fn what_is_drawn_has_the_kinds_and_sizes_that_were_recorded_in_another_order() {
         let requests = recorded();
         let length = Nanos(requests[requests.len() - 1].at.0 + 1);
-        let parametric = Parametric::of(&requests, length, 1).unwrap();
+        let parametric = ParametricModel::of(&requests, length, 1).unwrap();
         let packed = parametric.pack().unwrap();
         assert_eq!(packed.requests(), requests.len() as u64);
         assert_eq!(packed.length(), length);
@@ -230,21 +234,24 @@ mod tests {
         assert!(!packed.unpack().zip(&requests).all(|(a, b)| a == *b));
         // The same seed draws the same, another seed something else.
         assert_eq!(parametric.pack().unwrap(), packed);
-        let other = Parametric {
+        let other = ParametricModel {
             seed: 2,
             ..parametric.clone()
         };
         assert_ne!(other.pack().unwrap(), packed);
         // Out of a file as it was put in.
         let text = toml::to_string(&parametric).unwrap();
-        assert_eq!(toml::from_str::<Parametric>(&text).unwrap(), parametric);
+        assert_eq!(
+            toml::from_str::<ParametricModel>(&text).unwrap(),
+            parametric
+        );
     }
 
     #[test]
     fn a_play_may_last_longer_or_be_slower_than_the_recording() {
         let requests = recorded();
         let length = requests[requests.len() - 1].at.0 + 1;
-        let parametric = Parametric::of(&requests, Nanos(length), 1).unwrap();
+        let parametric = ParametricModel::of(&requests, Nanos(length), 1).unwrap();
         let longer = parametric.lasting(Nanos(length * 5 / 2)).unwrap();
         let packed = longer.pack().unwrap();
         assert_eq!(packed.length(), Nanos(length * 5 / 2));
@@ -254,6 +261,6 @@ mod tests {
         assert_eq!(slower.requests(), requests.len() as u64);
         assert_eq!(slower.length(), Nanos(4 * length));
         assert!(parametric.lasting(Nanos(u64::MAX)).is_err());
-        assert!(Parametric::of(&[], Nanos(1), 1).is_err());
+        assert!(ParametricModel::of(&[], Nanos(1), 1).is_err());
     }
 }

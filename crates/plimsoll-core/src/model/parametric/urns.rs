@@ -14,9 +14,9 @@ use crate::rng::Rng;
 /// its count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Vec<u32>>", into = "Vec<Vec<u32>>")]
-pub(super) struct Urns(BTreeMap<u32, BTreeMap<u32, u32>>);
+pub(super) struct ConditionalCounts(BTreeMap<u32, BTreeMap<u32, u32>>);
 
-impl Urns {
+impl ConditionalCounts {
     pub(super) fn count(&mut self, situation: u32, symbol: u32) {
         let count = self.0.entry(situation).or_default();
         let count = count.entry(symbol).or_default();
@@ -24,7 +24,7 @@ impl Urns {
     }
 
     /// The urns, filled.
-    pub(super) fn bags(&self) -> Bags {
+    pub(super) fn bags(&self) -> ConditionalSampler {
         let bags = self.0.iter().map(|(situation, counts)| {
             let counts: Vec<(u32, u32)> = counts.iter().map(|(s, n)| (*s, *n)).collect();
             let all = counts.iter().map(|(_, count)| u64::from(*count)).sum();
@@ -36,7 +36,7 @@ impl Urns {
             };
             (*situation, bag)
         });
-        Bags(bags.collect())
+        ConditionalSampler(bags.collect())
     }
 
     /// The situation that was met and is nearest.
@@ -55,8 +55,8 @@ impl Urns {
     }
 }
 
-impl From<Urns> for Vec<Vec<u32>> {
-    fn from(urns: Urns) -> Vec<Vec<u32>> {
+impl From<ConditionalCounts> for Vec<Vec<u32>> {
+    fn from(urns: ConditionalCounts) -> Vec<Vec<u32>> {
         let row = |(situation, counts): (u32, BTreeMap<u32, u32>)| {
             let counts = counts
                 .into_iter()
@@ -67,11 +67,11 @@ impl From<Urns> for Vec<Vec<u32>> {
     }
 }
 
-impl TryFrom<Vec<Vec<u32>>> for Urns {
+impl TryFrom<Vec<Vec<u32>>> for ConditionalCounts {
     type Error = String;
 
-    fn try_from(rows: Vec<Vec<u32>>) -> Result<Urns, String> {
-        let mut urns = Urns::default();
+    fn try_from(rows: Vec<Vec<u32>>) -> Result<ConditionalCounts, String> {
+        let mut urns = ConditionalCounts::default();
         for row in rows {
             let Some((situation, counts)) = row.split_first() else {
                 return Err("a row of its distributions is empty".into());
@@ -134,9 +134,9 @@ impl Bag {
 
 /// Urns that are drawn from.
 #[derive(Debug)]
-pub(super) struct Bags(BTreeMap<u32, Bag>);
+pub(super) struct ConditionalSampler(BTreeMap<u32, Bag>);
 
-impl Bags {
+impl ConditionalSampler {
     /// The nearest situation of which something is left; all are filled again where there is none.
     fn nearest(&mut self, situation: u32) -> Option<&mut Bag> {
         let find = |bags: &BTreeMap<u32, Bag>| {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_urn_gives_everything_it_holds_and_is_filled_again() {
-        let mut urns = Urns::default();
+        let mut urns = ConditionalCounts::default();
         for (symbol, count) in [(7, 3), (9, 1)] {
             (0..count).for_each(|_| urns.count(4, symbol));
         }
@@ -205,12 +205,12 @@ mod tests {
         assert_eq!(bags.draw_if(4, 9, &mut rng), Some(7));
         // A situation that was not met is like the nearest.
         assert!(bags.draw(60, &mut rng).is_some() && bags.draw(0, &mut rng).is_some());
-        assert_eq!(Urns::default().bags().draw(0, &mut rng), None);
+        assert_eq!(ConditionalCounts::default().bags().draw(0, &mut rng), None);
         let rows = Vec::<Vec<u32>>::from(urns.clone());
         assert_eq!(rows, [[4, 7, 3, 9, 1]]);
-        assert_eq!(Urns::try_from(rows), Ok(urns));
+        assert_eq!(ConditionalCounts::try_from(rows), Ok(urns));
         for nonsense in [vec![], vec![1, 2], vec![1, 2, 0], vec![1, 2, u32::MAX]] {
-            assert!(Urns::try_from(vec![nonsense]).is_err());
+            assert!(ConditionalCounts::try_from(vec![nonsense]).is_err());
         }
     }
 }

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::urns::{Bags, Urns, power, symbol};
+use super::urns::{ConditionalCounts, ConditionalSampler, power, symbol};
 use crate::model::ZONE_BYTES;
 use crate::num::{saturating_u32, to_usize};
-use crate::op::Kind;
-use crate::op::Traced;
+use crate::op::OpKind;
+use crate::op::TraceAccess;
 use crate::rng::Rng;
-use crate::table::Table;
+use crate::table::IntHashMap;
 use crate::units::Nanos;
 
 /// Streams that may go on.
@@ -50,7 +50,7 @@ const FORWARD: u32 = 64;
 /// What requests ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Content {
+pub(super) struct ParametricRequestModel {
     /// Bytes of a zone.
     zone_bytes: u64,
     /// New places are multiples of so many bytes.
@@ -58,21 +58,21 @@ pub(super) struct Content {
     /// Nothing ends beyond.
     span_bytes: u64,
     /// What requests do, by how busy it is, the gap, and what the last one did.
-    places: Urns,
+    places: ConditionalCounts,
     /// Sizes by how busy it is and by kind, of those that go on, that come back, that go to a new place.
-    sizes: [Urns; 3],
+    sizes: [ConditionalCounts; 3],
     /// Whether they were those of the last request there: likewise, of those that go on or come back.
-    usual: [Urns; 2],
+    usual: [ConditionalCounts; 2],
     /// From the end of the last request to a new place, as powers of two, and new places by zone; by how
     /// busy it is.
-    jumps: Urns,
-    zones: Urns,
+    jumps: ConditionalCounts,
+    zones: ConditionalCounts,
 }
 
 /// A stream, and the size of its last request.
 #[derive(Debug, Clone, Copy)]
-struct Stream {
-    kind: Kind,
+struct ParametricStream {
+    kind: OpKind,
     end: u64,
     bytes: u32,
 }
@@ -81,12 +81,12 @@ struct Stream {
 #[derive(Debug, Default)]
 struct Memory {
     /// The stream that went on last is the last.
-    streams: VecDeque<Stream>,
+    streams: VecDeque<ParametricStream>,
     /// Places and sizes of requests, by kind.
-    began: [Vec<(u64, u32)>; Kind::ALL.len()],
+    began: [Vec<(u64, u32)>; OpKind::ALL.len()],
     /// Of the last request that began at a place: one more than its number among those of its kind,
     /// and its kind.
-    starts: Table<(u32, u8)>,
+    starts: IntHashMap<(u32, u8)>,
     last: Option<(Nanos, u64)>,
     after: u32,
     /// How busy the time of the next one is.
@@ -102,7 +102,7 @@ impl Memory {
     }
 
     /// The situation of the size of a request.
-    fn sizes(&self, kind: Kind) -> u32 {
+    fn sizes(&self, kind: OpKind) -> u32 {
         self.busy * SIZES + symbol(kind.index())
     }
 
@@ -111,7 +111,7 @@ impl Memory {
     }
 
     /// The streams of a kind by their places, the one that went on last first.
-    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (usize, Stream)> + '_ {
+    fn of_kind(&self, kind: OpKind) -> impl Iterator<Item = (usize, ParametricStream)> + '_ {
         let streams = self.streams.iter().copied().enumerate().rev();
         streams.filter(move |(_, stream)| stream.kind == kind)
     }
@@ -123,7 +123,7 @@ impl Memory {
     }
 
     /// Takes a request over that goes on in the stream at this place, if in any.
-    fn remember(&mut self, request: &Traced, place: u32, stream: Option<usize>) {
+    fn remember(&mut self, request: &TraceAccess, place: u32, stream: Option<usize>) {
         let did = match place {
             NOWHERE => 3,
             NEW => 2,
@@ -144,7 +144,7 @@ impl Memory {
         if let Some(place) = stream {
             self.streams.remove(place);
         }
-        self.streams.push_back(Stream {
+        self.streams.push_back(ParametricStream {
             kind: request.kind,
             end,
             bytes: request.bytes,
@@ -156,10 +156,10 @@ impl Memory {
 }
 
 /// The kind of request that others may come back to.
-fn other(kind: Kind) -> Kind {
+fn other(kind: OpKind) -> OpKind {
     match kind {
-        Kind::Read => Kind::Write,
-        _ => Kind::Read,
+        OpKind::Read => OpKind::Write,
+        _ => OpKind::Read,
     }
 }
 
@@ -172,10 +172,13 @@ fn jump(from: u64, to: u64) -> u32 {
     }
 }
 
-impl Content {
+impl ParametricRequestModel {
     /// Of requests in the order of their starts; `busy` tells how busy the time is.
-    pub(super) fn of(requests: &[Traced], busy: impl Fn(u64) -> u32) -> Content {
-        let mut content = Content::default();
+    pub(super) fn of(
+        requests: &[TraceAccess],
+        busy: impl Fn(u64) -> u32,
+    ) -> ParametricRequestModel {
+        let mut content = ParametricRequestModel::default();
         let mut memory = Memory::default();
         let mut fresh = Vec::new();
         for request in requests {
@@ -195,7 +198,7 @@ impl Content {
     }
 
     /// Where a request goes, as a symbol, and which stream goes on; its size is counted.
-    fn place(&mut self, request: &Traced, memory: &mut Memory) -> (u32, Option<usize>) {
+    fn place(&mut self, request: &TraceAccess, memory: &mut Memory) -> (u32, Option<usize>) {
         if request.bytes == 0 {
             return (NOWHERE, None);
         }
@@ -254,12 +257,12 @@ impl Content {
         instants: &[u64],
         busy: impl Fn(u64) -> u32,
         rng: &mut Rng,
-    ) -> Vec<Traced> {
+    ) -> Vec<TraceAccess> {
         let mut drawing = Drawing {
             content: self,
             places: self.places.bags(),
-            sizes: self.sizes.each_ref().map(Urns::bags),
-            usual: self.usual.each_ref().map(Urns::bags),
+            sizes: self.sizes.each_ref().map(ConditionalCounts::bags),
+            usual: self.usual.each_ref().map(ConditionalCounts::bags),
             jumps: self.jumps.bags(),
             zones: BTreeMap::new(),
             memory: Memory::default(),
@@ -276,20 +279,20 @@ impl Content {
 
 /// A draw under way.
 struct Drawing<'a> {
-    content: &'a Content,
-    places: Bags,
-    sizes: [Bags; 3],
-    usual: [Bags; 2],
-    jumps: Bags,
+    content: &'a ParametricRequestModel,
+    places: ConditionalSampler,
+    sizes: [ConditionalSampler; 3],
+    usual: [ConditionalSampler; 2],
+    jumps: ConditionalSampler,
     /// New places that are left, by how busy it is and by zone.
     zones: BTreeMap<u32, BTreeMap<u32, u32>>,
     memory: Memory,
-    drawn: Vec<Traced>,
+    drawn: Vec<TraceAccess>,
     rng: &'a mut Rng,
 }
 
 /// Where a request goes: its place, its size, and which stream goes on.
-type Found = (u64, u32, Option<usize>);
+type ParametricPlacement = (u64, u32, Option<usize>);
 
 impl Drawing<'_> {
     fn next(&mut self, at: Nanos) {
@@ -297,7 +300,7 @@ impl Drawing<'_> {
         let Some(does) = self.places.draw(situation, self.rng) else {
             return;
         };
-        let Some(kind) = Kind::ALL.get((does / KINDS) as usize).copied() else {
+        let Some(kind) = OpKind::ALL.get((does / KINDS) as usize).copied() else {
             return;
         };
         let place = does % KINDS;
@@ -316,7 +319,7 @@ impl Drawing<'_> {
         let Some((offset, bytes, stream)) = found else {
             return;
         };
-        let request = Traced {
+        let request = TraceAccess {
             at,
             kind,
             offset,
@@ -327,7 +330,7 @@ impl Drawing<'_> {
     }
 
     /// The usual size as often as it was, while there are any left.
-    fn size(&mut self, way: usize, kind: Kind, usual: u32) -> Option<u32> {
+    fn size(&mut self, way: usize, kind: OpKind, usual: u32) -> Option<u32> {
         let kind = self.memory.sizes(kind);
         match self.usual[way].draw(kind, self.rng)? {
             0 => self.sizes[way].draw(kind, self.rng),
@@ -336,11 +339,11 @@ impl Drawing<'_> {
     }
 
     /// On from where a stream ended, of those that this power of two reaches.
-    fn onward(&mut self, kind: Kind, power: u32) -> Option<Found> {
+    fn onward(&mut self, kind: OpKind, power: u32) -> Option<ParametricPlacement> {
         let first = (1usize << power.min(16)) - 1;
         let last = 2 * first + 1;
         let streams = self.memory.of_kind(kind).skip(first).take(last - first);
-        let reached: Vec<(usize, Stream)> = streams.collect();
+        let reached: Vec<(usize, ParametricStream)> = streams.collect();
         let chosen = to_usize(self.rng.below((reached.len() as u64).max(1)));
         let (place, stream) = *reached.get(chosen)?;
         // Where a stream has come to the end of the device, it goes no further.
@@ -352,7 +355,7 @@ impl Drawing<'_> {
     }
 
     /// Back to where a request of kind `of` began so many of these ago, to a power of two.
-    fn again(&mut self, kind: Kind, of: Kind, power: u32) -> Option<Found> {
+    fn again(&mut self, kind: OpKind, of: OpKind, power: u32) -> Option<ParametricPlacement> {
         let least = 1u64 << power.min(32);
         let mut found = None;
         for _ in 0..ATTEMPTS {
@@ -376,7 +379,7 @@ impl Drawing<'_> {
     }
 
     /// A new place in the zone nearest to where a jump leads that has one left.
-    fn new_place(&mut self, kind: Kind) -> Option<Found> {
+    fn new_place(&mut self, kind: OpKind) -> Option<ParametricPlacement> {
         let content = self.content;
         let jump = self.jumps.draw(self.memory.busy, self.rng)?;
         let way = 1u64 << (jump % FORWARD).min(62);

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::urns::{Urns, power, symbol};
+use super::urns::{ConditionalCounts, power, symbol};
 use crate::num::{round_u64, saturating_u32, to_usize};
 use crate::rng::Rng;
 use crate::units::Nanos;
@@ -28,23 +28,23 @@ const POWERS: u32 = 64;
 /// How requests fall on the halves of stretches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Instants {
+pub(super) struct ParametricArrivalModel {
     /// Requests of each part of the recording.
     parts: Vec<u32>,
     /// By the length of a stretch, and the power of two of its requests.
-    halves: Urns,
+    halves: ConditionalCounts,
 }
 
 /// A part of the recording: the one at `place` of 2^level.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct DyadicInterval {
     level: u32,
     place: u64,
 }
 
-impl Stretch {
-    fn part(place: u64) -> Stretch {
-        Stretch {
+impl DyadicInterval {
+    fn part(place: u64) -> DyadicInterval {
+        DyadicInterval {
             level: LEVEL,
             place,
         }
@@ -57,8 +57,8 @@ impl Stretch {
         u64::try_from(edge).unwrap_or(u64::MAX)
     }
 
-    fn half(self, half: u64) -> Stretch {
-        Stretch {
+    fn half(self, half: u64) -> DyadicInterval {
+        DyadicInterval {
             level: self.level + 1,
             place: 2 * self.place + half,
         }
@@ -73,13 +73,13 @@ impl Stretch {
     }
 }
 
-impl Instants {
+impl ParametricArrivalModel {
     /// Of instants in order, of a recording that lasted `length`.
-    pub(super) fn of(instants: &[u64], length: Nanos) -> Instants {
-        let mut halves = Urns::default();
+    pub(super) fn of(instants: &[u64], length: Nanos) -> ParametricArrivalModel {
+        let mut halves = ConditionalCounts::default();
         let (mut parts, mut stack, mut rest) = (Vec::new(), Vec::new(), instants);
         for place in 0..PARTS {
-            let part = Stretch::part(place);
+            let part = DyadicInterval::part(place);
             let end = part.edge(length.0, 2);
             let (inside, later) = rest.split_at(rest.partition_point(|at| *at < end));
             parts.push(symbol(inside.len()));
@@ -103,7 +103,7 @@ impl Instants {
             stack.push((stretch.half(1), late));
             stack.push((stretch.half(0), early));
         }
-        Instants { parts, halves }
+        ParametricArrivalModel { parts, halves }
     }
 
     /// Requests of the recording.
@@ -125,8 +125,8 @@ impl Instants {
         let mut bags = self.halves.bags();
         let mut instants = Vec::with_capacity(to_usize(self.requests()));
         let parts = (0..PARTS).zip(&self.parts);
-        let mut stack: Vec<(Stretch, u64)> = parts
-            .map(|(place, requests)| (Stretch::part(place), (*requests).into()))
+        let mut stack: Vec<(DyadicInterval, u64)> = parts
+            .map(|(place, requests)| (DyadicInterval::part(place), (*requests).into()))
             .collect();
         stack.reverse();
         while let Some((stretch, requests)) = stack.pop() {
@@ -196,7 +196,7 @@ mod tests {
             }
         }
         recorded.sort_unstable();
-        let instants = Instants::of(&recorded, Nanos(length));
+        let instants = ParametricArrivalModel::of(&recorded, Nanos(length));
         let drawn = instants.draw(Nanos(length), &mut rng);
         assert_eq!(drawn.len(), recorded.len());
         assert!(drawn.is_sorted() && drawn.last() < Some(&length));
@@ -209,7 +209,8 @@ mod tests {
             assert!((b / a - 1.0).abs() < 0.3, "{windows}: {a} {b}");
         }
         // Where all come at once they do so in the draw.
-        let once = Instants::of(&[777; 30], Nanos(length)).draw(Nanos(length), &mut rng);
+        let once =
+            ParametricArrivalModel::of(&[777; 30], Nanos(length)).draw(Nanos(length), &mut rng);
         assert!(once.len() == 30 && once.iter().all(|at| at.abs_diff(once[0]) < 16));
     }
 }

@@ -5,8 +5,8 @@ use super::*;
 
 const KIB4: u32 = 4096;
 
-fn region(blocks: u64) -> Region {
-    Region {
+fn region(blocks: u64) -> OffsetRegion {
+    OffsetRegion {
         start: 1 << 20,
         bytes: blocks * u64::from(KIB4),
         grain_bytes: KIB4.into(),
@@ -14,8 +14,8 @@ fn region(blocks: u64) -> Region {
 }
 
 /// The blocks of the first `n` operations.
-fn blocks_of(offsets: &Offsets, blocks: u64, who: (u32, u32), n: u64) -> Vec<u64> {
-    let mut draw = Draw::new(offsets, region(blocks), who, Seed(1));
+fn blocks_of(offsets: &OffsetPattern, blocks: u64, who: (u32, u32), n: u64) -> Vec<u64> {
+    let mut draw = OffsetGenerator::new(offsets, region(blocks), who, Seed(1));
     let mut rng = Rng::new(Seed(2));
     let mut block = |_| {
         let offset = draw.next(KIB4, &mut rng) - (1 << 20);
@@ -28,12 +28,12 @@ fn blocks_of(offsets: &Offsets, blocks: u64, who: (u32, u32), n: u64) -> Vec<u64
 #[test]
 fn streams_go_their_way_and_begin_again() {
     for (offsets, who, expect) in [
-        (Offsets::Sequential, (0, 1), [0, 1, 2, 3, 4, 0, 1]),
-        (Offsets::Backward, (0, 1), [4, 3, 2, 1, 0, 4, 3]),
-        (Offsets::Interleaved, (0, 2), [0, 2, 4, 0, 2, 4, 0]),
-        (Offsets::Interleaved, (1, 2), [1, 3, 1, 3, 1, 3, 1]),
+        (OffsetPattern::Sequential, (0, 1), [0, 1, 2, 3, 4, 0, 1]),
+        (OffsetPattern::Backward, (0, 1), [4, 3, 2, 1, 0, 4, 3]),
+        (OffsetPattern::Interleaved, (0, 2), [0, 2, 4, 0, 2, 4, 0]),
+        (OffsetPattern::Interleaved, (1, 2), [1, 3, 1, 3, 1, 3, 1]),
         (
-            Offsets::Strided {
+            OffsetPattern::Strided {
                 stride_bytes: 3 * 4096,
             },
             (0, 1),
@@ -46,16 +46,16 @@ fn streams_go_their_way_and_begin_again() {
 
 #[test]
 fn a_pass_covers_what_it_says() {
-    let stride = |stride_bytes| Offsets::Strided { stride_bytes };
+    let stride = |stride_bytes| OffsetPattern::Strided { stride_bytes };
     for (offsets, who, expect) in [
-        (Offsets::Sequential, (0, 1), 10),
-        (Offsets::Permutation, (3, 4), 10),
-        (Offsets::Interleaved, (0, 4), 3),
-        (Offsets::Interleaved, (3, 4), 2),
+        (OffsetPattern::Sequential, (0, 1), 10),
+        (OffsetPattern::Permutation, (3, 4), 10),
+        (OffsetPattern::Interleaved, (0, 4), 3),
+        (OffsetPattern::Interleaved, (3, 4), 2),
         (stride(8192), (0, 1), 5),
         (stride(12_288), (0, 1), 4),
     ] {
-        let draw = Draw::new(&offsets, region(10), who, Seed(1));
+        let draw = OffsetGenerator::new(&offsets, region(10), who, Seed(1));
         assert_eq!(draw.pass(), expect, "{offsets:?} {who:?}");
         let mut found = blocks_of(&offsets, 10, who, expect);
         found.sort_unstable();
@@ -70,8 +70,8 @@ fn a_pass_covers_what_it_says() {
     let mut all: Vec<u64> = (0..4)
         .flat_map(|worker| {
             let who = (worker, 4);
-            let draw = Draw::new(&Offsets::Interleaved, region(10), who, Seed(1));
-            blocks_of(&Offsets::Interleaved, 10, who, draw.pass())
+            let draw = OffsetGenerator::new(&OffsetPattern::Interleaved, region(10), who, Seed(1));
+            blocks_of(&OffsetPattern::Interleaved, 10, who, draw.pass())
         })
         .collect();
     all.sort_unstable();
@@ -80,7 +80,7 @@ fn a_pass_covers_what_it_says() {
 
 #[test]
 fn every_round_of_a_permutation_is_whole_and_another() {
-    let found = blocks_of(&Offsets::Permutation, 1_000, (0, 1), 3_000);
+    let found = blocks_of(&OffsetPattern::Permutation, 1_000, (0, 1), 3_000);
     let rounds: Vec<&[u64]> = found.chunks(1_000).collect();
     for round in &rounds {
         let mut sorted = round.to_vec();
@@ -93,7 +93,8 @@ fn every_round_of_a_permutation_is_whole_and_another() {
 #[test]
 fn the_order_of_a_seed_is_the_same_whatever_else_is_drawn() {
     let order = |random| {
-        let mut draw = Draw::new(&Offsets::Permutation, region(100), (0, 1), Seed(0));
+        let mut draw =
+            OffsetGenerator::new(&OffsetPattern::Permutation, region(100), (0, 1), Seed(0));
         let mut rng = Rng::new(Seed(random));
         (0..100)
             .map(|_| draw.next(KIB4, &mut rng))
@@ -105,8 +106,8 @@ fn the_order_of_a_seed_is_the_same_whatever_else_is_drawn() {
 #[test]
 fn a_fixed_permutation_heeds_its_own_seed_only() {
     let order = |fixed, worker, seed| {
-        let offsets = Offsets::FixedPermutation { seed: fixed };
-        let mut draw = Draw::new(&offsets, region(100), (worker, 2), Seed(seed));
+        let offsets = OffsetPattern::FixedPermutation { seed: fixed };
+        let mut draw = OffsetGenerator::new(&offsets, region(100), (worker, 2), Seed(seed));
         let mut rng = Rng::new(Seed(seed));
         (0..100)
             .map(|_| draw.next(KIB4, &mut rng))
@@ -127,13 +128,13 @@ fn a_fixed_permutation_heeds_its_own_seed_only() {
 #[test]
 fn the_forms_in_files_are_apart() {
     for (text, expect) in [
-        ("\"permutation\"", Offsets::Permutation),
+        ("\"permutation\"", OffsetPattern::Permutation),
         (
             "{\"fixed_permutation\":{\"seed\":0}}",
-            Offsets::FixedPermutation { seed: 0 },
+            OffsetPattern::FixedPermutation { seed: 0 },
         ),
     ] {
-        let read: Offsets = serde_json::from_str(text).unwrap();
+        let read: OffsetPattern = serde_json::from_str(text).unwrap();
         assert_eq!(read, expect, "{text}");
         assert_eq!(serde_json::to_string(&expect).unwrap(), text);
     }
@@ -143,7 +144,7 @@ fn the_forms_in_files_are_apart() {
 fn uniform_blocks_are_equally_likely() {
     let (blocks, n) = (256u16, 256_000);
     let mut counts = vec![0u32; blocks.into()];
-    for block in blocks_of(&Offsets::Uniform, blocks.into(), (0, 1), n) {
+    for block in blocks_of(&OffsetPattern::Uniform, blocks.into(), (0, 1), n) {
         counts[crate::num::to_usize(block)] += 1;
     }
     let chi: f64 = counts
@@ -156,14 +157,14 @@ fn uniform_blocks_are_equally_likely() {
 
 #[test]
 fn zipf_puts_every_rank_on_a_block_of_its_own() {
-    let offsets = Offsets::Zipf { exponent: 1.0 };
+    let offsets = OffsetPattern::Zipf { exponent: 1.0 };
     let mut counts = vec![0u32; 100];
     for block in blocks_of(&offsets, 100, (0, 1), 200_000) {
         counts[crate::num::to_usize(block)] += 1;
     }
     let hottest = (0..100).max_by_key(|block| counts[*block]);
     let other = |seed| {
-        let mut draw = Draw::new(&offsets, region(100), (0, 1), Seed(seed));
+        let mut draw = OffsetGenerator::new(&offsets, region(100), (0, 1), Seed(seed));
         let mut rng = Rng::new(Seed(9));
         let drawn: Vec<u64> = (0..50).map(|_| draw.next(KIB4, &mut rng)).collect();
         drawn
@@ -182,8 +183,8 @@ fn zipf_puts_every_rank_on_a_block_of_its_own() {
 
 #[test]
 fn zones_get_their_shares() {
-    let zone = |access, size| Zone { access, size };
-    let hot = Offsets::Zones(vec![zone(8.0, 2.0), zone(2.0, 8.0)]);
+    let zone = |access, size| OffsetZone { access, size };
+    let hot = OffsetPattern::Zones(vec![zone(8.0, 2.0), zone(2.0, 8.0)]);
     let found = blocks_of(&hot, 1_000, (0, 1), 100_000);
     let inside = found.iter().filter(|block| **block < 200).count();
     assert!((79_400..80_600).contains(&inside), "{inside}");
@@ -193,14 +194,14 @@ fn zones_get_their_shares() {
     assert_eq!(seen.len(), 1_000, "every block of both zones is touched");
     // More zones than blocks, and none at all, are no reason to leave the region.
     for odd in [vec![zone(1.0, 1.0); 7], Vec::new()] {
-        let found = blocks_of(&Offsets::Zones(odd), 3, (0, 1), 1_000);
+        let found = blocks_of(&OffsetPattern::Zones(odd), 3, (0, 1), 1_000);
         assert!(found.iter().all(|block| *block < 3));
     }
 }
 
 #[test]
 fn runs_are_sequential_inside_and_lie_anywhere() {
-    let found = blocks_of(&Offsets::Runs { blocks: 8 }, 1_000, (0, 1), 8_000);
+    let found = blocks_of(&OffsetPattern::Runs { blocks: 8 }, 1_000, (0, 1), 8_000);
     let mut starts = Vec::new();
     for run in found.chunks(8) {
         assert!(run.windows(2).all(|pair| pair[1] == pair[0] + 1), "{run:?}");
@@ -211,33 +212,33 @@ fn runs_are_sequential_inside_and_lie_anywhere() {
     assert!((450.0..542.0).contains(&mean), "{mean}");
     // A run that is longer than the region is the region.
     assert_eq!(
-        blocks_of(&Offsets::Runs { blocks: 8 }, 3, (0, 1), 4)[..3],
+        blocks_of(&OffsetPattern::Runs { blocks: 8 }, 3, (0, 1), 4)[..3],
         [0, 1, 2]
     );
 }
 
 #[test]
 fn operations_of_any_size_stay_inside() {
-    let zone = |access, size| Zone { access, size };
+    let zone = |access, size| OffsetZone { access, size };
     for offsets in [
-        Offsets::Uniform,
-        Offsets::Permutation,
-        Offsets::Sequential,
-        Offsets::Backward,
-        Offsets::Runs { blocks: 5 },
-        Offsets::Interleaved,
-        Offsets::Strided {
+        OffsetPattern::Uniform,
+        OffsetPattern::Permutation,
+        OffsetPattern::Sequential,
+        OffsetPattern::Backward,
+        OffsetPattern::Runs { blocks: 5 },
+        OffsetPattern::Interleaved,
+        OffsetPattern::Strided {
             stride_bytes: 5_000,
         },
-        Offsets::Zipf { exponent: 1.1 },
-        Offsets::Zones(vec![zone(1.0, 1.0), zone(3.0, 0.5)]),
+        OffsetPattern::Zipf { exponent: 1.1 },
+        OffsetPattern::Zones(vec![zone(1.0, 1.0), zone(3.0, 0.5)]),
     ] {
-        let region = Region {
+        let region = OffsetRegion {
             start: 4096,
             bytes: 1_000_000,
             grain_bytes: 65_536,
         };
-        let mut draw = Draw::new(&offsets, region, (1, 3), Seed(1));
+        let mut draw = OffsetGenerator::new(&offsets, region, (1, 3), Seed(1));
         let mut rng = Rng::new(Seed(2));
         for i in 0..5_000 {
             let size = [512, 4096, 65_536, 131_072][i % 4];

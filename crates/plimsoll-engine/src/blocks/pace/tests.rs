@@ -9,10 +9,10 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 /// The instants of all workers before `until`, each worker's in order.
-fn instants(arrival: &Arrival, workers: u32, until: Nanos) -> Vec<Vec<u64>> {
+fn instants(arrival: &ArrivalProcess, workers: u32, until: Nanos) -> Vec<Vec<u64>> {
     let of = |worker| {
         let rng = Rng::new(Seed(7).derive("pace", u64::from(worker)));
-        let mut instants = Instants::new(arrival, (worker, workers), rng);
+        let mut instants = BlockIoArrivalTimes::new(arrival, (worker, workers), rng);
         let next = std::iter::from_fn(|| instants.next());
         let found: Vec<u64> = next.take_while(|at| *at < until).map(|at| at.0).collect();
         assert!(found.is_sorted());
@@ -21,7 +21,7 @@ fn instants(arrival: &Arrival, workers: u32, until: Nanos) -> Vec<Vec<u64>> {
     (0..workers).map(of).collect()
 }
 
-fn merged(arrival: &Arrival, workers: u32, until: Nanos) -> Vec<u64> {
+fn merged(arrival: &ArrivalProcess, workers: u32, until: Nanos) -> Vec<u64> {
     let mut all = instants(arrival, workers, until).concat();
     all.sort_unstable();
     all
@@ -31,7 +31,7 @@ fn merged(arrival: &Arrival, workers: u32, until: Nanos) -> Vec<u64> {
 fn poisson_rates_are_exact_at_any_height_and_number_of_workers() {
     for per_s in [30_000.0, 150_000.0, 300_000.0] {
         for workers in [1, 3] {
-            let arrival = Arrival::Poisson { per_s };
+            let arrival = ArrivalProcess::Poisson { per_s };
             let seconds = 10;
             let n = merged(&arrival, workers, Nanos(seconds * SECOND)).len();
             let error = n as f64 / (per_s * seconds as f64) - 1.0;
@@ -58,7 +58,11 @@ fn distance(mut gaps: Vec<f64>, mean: f64) -> f64 {
 fn gaps_of_a_poisson_process_are_exponential_also_when_workers_share_it() {
     for workers in [1, 4] {
         let per_s = 100_000.0;
-        let all = merged(&Arrival::Poisson { per_s }, workers, Nanos(2 * SECOND));
+        let all = merged(
+            &ArrivalProcess::Poisson { per_s },
+            workers,
+            Nanos(2 * SECOND),
+        );
         let gaps: Vec<f64> = all
             .windows(2)
             .take(100_000)
@@ -75,20 +79,21 @@ fn gaps_of_a_poisson_process_are_exponential_also_when_workers_share_it() {
 #[test]
 fn pacing_never_drifts_and_interleaves_the_workers() {
     let per_s = 299_999.0;
-    let mut one = Instants::new(&Arrival::Paced { per_s }, (0, 1), Rng::new(Seed(1)));
+    let mut one =
+        BlockIoArrivalTimes::new(&ArrivalProcess::Paced { per_s }, (0, 1), Rng::new(Seed(1)));
     for k in 0..=1_000_000u64 {
         let at = one.next().unwrap().0;
         let expect = k as f64 / per_s * 1e9;
         assert!((at as f64 - expect).abs() <= 0.501, "{k}: {at} {expect}");
     }
-    let arrival = Arrival::Paced { per_s: 1e6 };
+    let arrival = ArrivalProcess::Paced { per_s: 1e6 };
     let shared = merged(&arrival, 4, Nanos(1_000_000));
     assert!(shared.into_iter().eq((0..1_000).map(|k| k * 1_000)));
 }
 
 #[test]
 fn batches_are_due_at_once_and_keep_the_rate() {
-    let arrival = Arrival::Batch {
+    let arrival = ArrivalProcess::Batch {
         per_s: 80_000.0,
         size: 8,
     };
@@ -107,7 +112,7 @@ fn batches_are_due_at_once_and_keep_the_rate() {
 #[test]
 fn nothing_comes_in_the_off_phases() {
     let (on, off) = (Nanos(SECOND / 5), Nanos(SECOND * 3 / 10));
-    let arrival = Arrival::OnOff {
+    let arrival = ArrivalProcess::OnOff {
         per_s: 50_000.0,
         on,
         off,
@@ -129,7 +134,7 @@ fn nothing_comes_in_the_off_phases() {
 
 #[test]
 fn an_envelope_has_the_area_of_its_segments_again_and_again() {
-    let segment = |seconds, from_per_s, to_per_s| Segment {
+    let segment = |seconds, from_per_s, to_per_s| ArrivalRateSegment {
         length: Nanos(seconds * SECOND),
         from_per_s,
         to_per_s,
@@ -143,7 +148,7 @@ fn an_envelope_has_the_area_of_its_segments_again_and_again() {
     let areas = [10_000.0, 20_000.0, 20_000.0, 12_500.0, 0.0];
     for workers in [1, 4] {
         let all = merged(
-            &Arrival::Envelope(segments.clone()),
+            &ArrivalProcess::Envelope(segments.clone()),
             workers,
             Nanos(20 * SECOND),
         );
@@ -161,22 +166,22 @@ fn an_envelope_has_the_area_of_its_segments_again_and_again() {
         assert!((early - 2_500.0).abs() < 225.0, "{early}");
     }
     for silent in [Vec::new(), vec![segment(1, 0.0, 0.0)]] {
-        assert!(merged(&Arrival::Envelope(silent), 1, Nanos(SECOND)).is_empty());
+        assert!(merged(&ArrivalProcess::Envelope(silent), 1, Nanos(SECOND)).is_empty());
     }
 }
 
 #[test]
 fn an_envelope_of_almost_nothing_answers_at_once() {
-    let segment = |length, rate| Segment {
+    let segment = |length, rate| ArrivalRateSegment {
         length: Nanos(length),
         from_per_s: rate,
         to_per_s: rate,
     };
     // One instant in 10^12 s: further away than the clock reaches within a few steps.
-    let thin = Arrival::Envelope(vec![segment(1_000, 1e-12)]);
+    let thin = ArrivalProcess::Envelope(vec![segment(1_000, 1e-12)]);
     assert_eq!(merged(&thin, 1, Nanos(SECOND)).len(), 0);
     // Many rounds of short segments have the area of one long one.
-    let short = Arrival::Envelope(vec![segment(1_000, 500.0), segment(1_000, 1_500.0)]);
+    let short = ArrivalProcess::Envelope(vec![segment(1_000, 500.0), segment(1_000, 1_500.0)]);
     let n = merged(&short, 1, Nanos(20 * SECOND)).len() as f64;
     assert!((n / 20_000.0 - 1.0).abs() < 0.03, "{n}");
 }

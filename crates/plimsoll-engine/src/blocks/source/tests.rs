@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a worker does, step by step: no engine, no clock.
 
-use plimsoll_core::offsets::Offsets;
-use plimsoll_core::workload::Blocks;
-use plimsoll_core::workload::blocks::{Extent, Group, Positions, Region};
+use plimsoll_core::offsets::OffsetPattern;
+use plimsoll_core::workload::BlockIoWorkload;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoGroup, BlockIoOffsetSharing, BlockIoRegion,
+};
 
 use super::*;
 
 const KIB4: u32 = 4096;
 
-fn sources(group: &Group, stonewall: bool) -> Vec<BlockSource> {
-    let blocks = Blocks {
+fn sources(group: &BlockIoGroup, stonewall: bool) -> Vec<BlockIoSource> {
+    let blocks = BlockIoWorkload {
         name: "test".into(),
         groups: vec![group.clone()],
     };
-    let common = Common::new(&blocks, stonewall);
+    let common = BlockIoSharedState::new(&blocks, stonewall);
     let posts = super::super::posts(&blocks, (Nanos(0), Nanos(1 << 40)), Seed(1), &common);
-    let source = |post: &Post<'_>| BlockSource::new(post, group.depth);
+    let source = |post: &BlockIoWorkerContext<'_>| BlockIoSource::new(post, group.depth);
     posts.iter().map(source).collect()
 }
 
-fn group(change: impl FnOnce(&mut Group)) -> Group {
-    let mut group = Group {
-        extent: Extent {
+fn group(change: impl FnOnce(&mut BlockIoGroup)) -> BlockIoGroup {
+    let mut group = BlockIoGroup {
+        extent: BlockIoExtent {
             bytes: 64 * u64::from(KIB4),
-            ..Extent::default()
+            ..BlockIoExtent::default()
         },
-        work: Work::Pass,
-        offsets: Offsets::Sequential,
-        ..Group::default()
+        work: BlockIoStopCondition::Pass,
+        offsets: OffsetPattern::Sequential,
+        ..BlockIoGroup::default()
     };
     change(&mut group);
     group
@@ -36,16 +38,16 @@ fn group(change: impl FnOnce(&mut Group)) -> Group {
 
 /// Carries out what the source asks for in slot 0, each operation in 10 ns, until it has nothing
 /// more; at most `most` operations. The requests, and whether they were counted.
-fn play(source: &mut BlockSource, now: &mut Nanos, most: usize) -> Vec<(Request, bool)> {
+fn play(source: &mut BlockIoSource, now: &mut Nanos, most: usize) -> Vec<(OpRequest, bool)> {
     let mut done = Vec::new();
     while done.len() < most {
         match source.next(*now, 0).unwrap() {
-            Next::Request(request) => {
+            NextRequest::Request(request) => {
                 assert!(request.intended_at <= *now);
                 let counted = source.is_counted(0);
                 let submitted_at = *now;
                 *now = *now + Nanos(10);
-                let sample = Sample {
+                let sample = OpSample {
                     request,
                     submitted_at,
                     completed_at: *now,
@@ -54,26 +56,26 @@ fn play(source: &mut BlockSource, now: &mut Nanos, most: usize) -> Vec<(Request,
                 source.completed(0, &sample);
                 done.push((request, counted));
             }
-            Next::Until(at) => *now = at.max(*now),
-            Next::End => break,
+            NextRequest::Until(at) => *now = at.max(*now),
+            NextRequest::End => break,
             other => panic!("{other:?}"),
         }
     }
     done
 }
 
-fn kinds(done: &[(Request, bool)]) -> Vec<Kind> {
+fn kinds(done: &[(OpRequest, bool)]) -> Vec<OpKind> {
     done.iter().map(|(request, _)| request.kind).collect()
 }
 
 #[test]
 fn an_update_reads_and_writes_the_same_block_and_counts_once() {
-    let group = group(|g| g.mix = vec![Turn::of(TurnKind::Update, KIB4)]);
+    let group = group(|g| g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Update, KIB4)]);
     let mut source = sources(&group, false).remove(0);
     let done = play(&mut source, &mut Nanos(0), 1_000);
     assert_eq!(done.len(), 128);
     for (i, pair) in done.chunks(2).enumerate() {
-        assert_eq!(kinds(pair), [Kind::Read, Kind::Write]);
+        assert_eq!(kinds(pair), [OpKind::Read, OpKind::Write]);
         assert_eq!(pair[0].0.offset, i as u64 * u64::from(KIB4));
         assert_eq!(pair[0].0.offset, pair[1].0.offset);
         // The write is meant to start when the read has ended.
@@ -86,12 +88,12 @@ fn an_update_reads_and_writes_the_same_block_and_counts_once() {
 
 #[test]
 fn what_could_not_be_read_is_not_written() {
-    let group = group(|g| g.mix = vec![Turn::of(TurnKind::Update, KIB4)]);
+    let group = group(|g| g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Update, KIB4)]);
     let mut source = sources(&group, false).remove(0);
-    let Next::Request(request) = source.next(Nanos(0), 0).unwrap() else {
+    let NextRequest::Request(request) = source.next(Nanos(0), 0).unwrap() else {
         panic!("a pass begins with a request");
     };
-    let sample = Sample {
+    let sample = OpSample {
         request,
         submitted_at: Nanos(0),
         completed_at: Nanos(5),
@@ -100,26 +102,38 @@ fn what_could_not_be_read_is_not_written() {
     source.completed(0, &sample);
     assert!(!source.goes_on(0));
     let next = play(&mut source, &mut Nanos(5), 1)[0].0;
-    assert_eq!((next.kind, next.offset), (Kind::Read, u64::from(KIB4)));
+    assert_eq!((next.kind, next.offset), (OpKind::Read, u64::from(KIB4)));
 }
 
 #[test]
 fn a_sync_follows_every_so_many_writes_and_the_end_is_finished() {
     for (with, kind) in [
-        (SyncKind::Fsync, Kind::Fsync),
-        (SyncKind::Fdatasync, Kind::Fdatasync),
-        (SyncKind::SyncRange, Kind::SyncRange),
+        (SyncKind::Fsync, OpKind::Fsync),
+        (SyncKind::Fdatasync, OpKind::Fdatasync),
+        (SyncKind::SyncRange, OpKind::SyncRange),
     ] {
         let group = group(|g| {
-            g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
-            g.work = Work::Each(7);
+            g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Write, KIB4)];
+            g.work = BlockIoStopCondition::Each(7);
             (g.syncs.every, g.syncs.with) = (3, with);
-            g.finish = vec![Finish::Fsync, Finish::Close];
+            g.finish = vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close];
         });
         let mut source = sources(&group, false).remove(0);
-        let w = Kind::Write;
+        let w = OpKind::Write;
         let done = play(&mut source, &mut Nanos(0), 100);
-        let expect = [w, w, w, kind, w, w, w, kind, w, Kind::Fsync, Kind::Close];
+        let expect = [
+            w,
+            w,
+            w,
+            kind,
+            w,
+            w,
+            w,
+            kind,
+            w,
+            OpKind::Fsync,
+            OpKind::Close,
+        ];
         assert_eq!(kinds(&done), expect);
         for (request, _) in done.iter().filter(|(r, _)| r.kind != w) {
             assert_eq!((request.offset, request.len), (0, 0));
@@ -133,11 +147,15 @@ fn a_sync_follows_every_so_many_writes_and_the_end_is_finished() {
 #[test]
 fn a_pass_covers_every_block_of_every_region_once() {
     for (offsets, region, workers) in [
-        (Offsets::Sequential, Region::Part, 4u32),
-        (Offsets::Backward, Region::Part, 3),
-        (Offsets::Permutation, Region::Whole, 2),
-        (Offsets::FixedPermutation { seed: 0 }, Region::Whole, 2),
-        (Offsets::Interleaved, Region::Whole, 5),
+        (OffsetPattern::Sequential, BlockIoRegion::Part, 4u32),
+        (OffsetPattern::Backward, BlockIoRegion::Part, 3),
+        (OffsetPattern::Permutation, BlockIoRegion::Whole, 2),
+        (
+            OffsetPattern::FixedPermutation { seed: 0 },
+            BlockIoRegion::Whole,
+            2,
+        ),
+        (OffsetPattern::Interleaved, BlockIoRegion::Whole, 5),
     ] {
         let group = group(|g| {
             g.workers = workers;
@@ -158,11 +176,15 @@ fn a_pass_covers_every_block_of_every_region_once() {
         all.sort_unstable();
         let is_permutation = matches!(
             offsets,
-            Offsets::Permutation | Offsets::FixedPermutation { .. }
+            OffsetPattern::Permutation | OffsetPattern::FixedPermutation { .. }
         );
         let times = if is_permutation { 2 } else { 1 };
         let covered = u64::from(64 / workers * workers);
-        let covered = if region == Region::Part { covered } else { 64 };
+        let covered = if region == BlockIoRegion::Part {
+            covered
+        } else {
+            64
+        };
         let expect = (0..covered).flat_map(|block| vec![block; times]);
         assert!(all.into_iter().eq(expect), "{offsets:?}");
     }
@@ -172,7 +194,7 @@ fn a_pass_covers_every_block_of_every_region_once() {
 fn workers_share_their_tickets_to_the_last_one() {
     let group = group(|g| {
         g.workers = 3;
-        g.work = Work::Together(50);
+        g.work = BlockIoStopCondition::Together(50);
     });
     let mut sources = sources(&group, false);
     let mut now = Nanos(0);
@@ -194,48 +216,48 @@ fn workers_share_their_tickets_to_the_last_one() {
 
 #[test]
 fn turns_come_with_their_weights_and_sizes() {
-    let turn = |kind, bytes, weight| Turn {
+    let turn = |kind, bytes, weight| BlockIoMixEntry {
         kind,
         bytes,
         weight,
     };
     let group = group(|g| {
-        g.work = Work::Each(100_000);
-        g.offsets = Offsets::Uniform;
+        g.work = BlockIoStopCondition::Each(100_000);
+        g.offsets = OffsetPattern::Uniform;
         g.mix = vec![
-            turn(TurnKind::Read, 4096, 6.0),
-            turn(TurnKind::Read, 65_536, 1.0),
-            turn(TurnKind::Write, 8192, 2.0),
-            turn(TurnKind::Discard, 4096, 1.0),
+            turn(BlockIoOpKind::Read, 4096, 6.0),
+            turn(BlockIoOpKind::Read, 65_536, 1.0),
+            turn(BlockIoOpKind::Write, 8192, 2.0),
+            turn(BlockIoOpKind::Discard, 4096, 1.0),
         ];
     });
     let mut source = sources(&group, false).remove(0);
     let done = play(&mut source, &mut Nanos(0), 100_000);
     for (kind, bytes, share) in [
-        (Kind::Read, 4096, 0.6),
-        (Kind::Read, 65_536, 0.1),
-        (Kind::Write, 8192, 0.2),
-        (Kind::Discard, 4096, 0.1),
+        (OpKind::Read, 4096, 0.6),
+        (OpKind::Read, 65_536, 0.1),
+        (OpKind::Write, 8192, 0.2),
+        (OpKind::Discard, 4096, 0.1),
     ] {
-        let alike = |(r, _): &&(Request, bool)| (r.kind, r.len) == (kind, bytes);
+        let alike = |(r, _): &&(OpRequest, bool)| (r.kind, r.len) == (kind, bytes);
         let found = done.iter().filter(alike).count() as f64 / 1e5;
         // Standard deviation at most 0.0016.
         assert!((found - share).abs() < 0.008, "{kind} {bytes}: {found}");
     }
-    let aligned = |(r, _): &(Request, bool)| r.offset.is_multiple_of(r.len.into());
+    let aligned = |(r, _): &(OpRequest, bool)| r.offset.is_multiple_of(r.len.into());
     assert!(done.iter().all(aligned));
 }
 
 #[test]
 fn thinking_comes_after_every_so_many_turns_of_a_slot() {
     let group = group(|g| {
-        g.pace = Pace::Closed {
+        g.pace = BlockIoPacing::Closed {
             think: Nanos(1_000),
             every: 2,
             drains: false,
         };
         g.delay = Nanos(500);
-        g.work = Work::Each(5);
+        g.work = BlockIoStopCondition::Each(5);
     });
     let mut source = sources(&group, false).remove(0);
     let mut now = Nanos(0);
@@ -248,7 +270,7 @@ fn thinking_comes_after_every_so_many_turns_of_a_slot() {
 
 #[test]
 fn a_trace_is_dealt_out_and_played_as_it_is() {
-    let op = |at, kind, offset, bytes| Traced {
+    let op = |at, kind, offset, bytes| TraceAccess {
         at: Nanos(at),
         kind,
         offset,
@@ -256,16 +278,19 @@ fn a_trace_is_dealt_out_and_played_as_it_is() {
     };
     let group = group(|g| {
         g.workers = 2;
-        g.work = Work::Time;
-        g.pace = Pace::Open(Arrival::Trace(vec![
-            op(300, Kind::Write, 8192, 512),
-            op(100, Kind::Read, 4096, 1024),
-            op(200, Kind::Fsync, 0, 0),
+        g.work = BlockIoStopCondition::Time;
+        g.pace = BlockIoPacing::Open(ArrivalProcess::Trace(vec![
+            op(300, OpKind::Write, 8192, 512),
+            op(100, OpKind::Read, 4096, 1024),
+            op(200, OpKind::Fsync, 0, 0),
         ]));
     });
     let expect = [
-        vec![(Kind::Read, 4096, 1024, 100), (Kind::Write, 8192, 512, 300)],
-        vec![(Kind::Fsync, 0, 0, 200)],
+        vec![
+            (OpKind::Read, 4096, 1024, 100),
+            (OpKind::Write, 8192, 512, 300),
+        ],
+        vec![(OpKind::Fsync, 0, 0, 200)],
     ];
     for (mut source, expect) in sources(&group, false).into_iter().zip(expect) {
         let done = play(&mut source, &mut Nanos(0), 10);
@@ -282,8 +307,8 @@ fn behind_the_stonewall_the_rest_is_done_uncounted() {
     let group = group(|g| {
         g.workers = 2;
         g.extent.shared = false;
-        g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
-        g.finish = vec![Finish::Fsync];
+        g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Write, KIB4)];
+        g.finish = vec![BlockIoFinalOp::Fsync];
     });
     let mut sources = sources(&group, true);
     let (mut slow, mut fast) = (sources.remove(1), sources.remove(0));
@@ -292,10 +317,10 @@ fn behind_the_stonewall_the_rest_is_done_uncounted() {
     assert_eq!(play(&mut fast, &mut Nanos(0), 1_000).len(), 65);
     let rest = play(&mut slow, &mut now, 1_000);
     assert_eq!(rest.len(), 1 + 44 + 1);
-    assert_eq!((rest[0].0.kind, rest[0].1), (Kind::Fsync, true));
-    assert_eq!((rest[45].0.kind, rest[45].1), (Kind::Fsync, false));
+    assert_eq!((rest[0].0.kind, rest[0].1), (OpKind::Fsync, true));
+    assert_eq!((rest[45].0.kind, rest[45].1), (OpKind::Fsync, false));
     assert!(rest[1..45].iter().all(|(r, counted)| {
-        r.kind == Kind::Write && !counted && r.offset >= 20 * u64::from(KIB4)
+        r.kind == OpKind::Write && !counted && r.offset >= 20 * u64::from(KIB4)
     }));
     assert_eq!(slow.result().ops, 20);
     assert_eq!(slow.result().ended, Nanos(210));
@@ -308,8 +333,8 @@ fn the_rest_behind_the_stonewall_is_synced_only_where_that_was_asked_for() {
         g.workers = 2;
         g.depth = 2;
         g.extent.shared = false;
-        g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
-        g.finish = vec![Finish::Close];
+        g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Write, KIB4)];
+        g.finish = vec![BlockIoFinalOp::Close];
     });
     let mut sources = sources(&group, true);
     let (mut slow, mut fast) = (sources.remove(1), sources.remove(0));
@@ -318,8 +343,8 @@ fn the_rest_behind_the_stonewall_is_synced_only_where_that_was_asked_for() {
     play(&mut fast, &mut Nanos(0), 1_000);
     let rest = kinds(&play(&mut slow, &mut now, 1_000));
     assert_eq!(rest.len(), 1 + 44, "{rest:?}");
-    assert_eq!(rest[0], Kind::Close);
-    assert!(rest[1..].iter().all(|kind| *kind == Kind::Write));
+    assert_eq!(rest[0], OpKind::Close);
+    assert!(rest[1..].iter().all(|kind| *kind == OpKind::Write));
 }
 
 #[test]
@@ -327,8 +352,8 @@ fn where_the_first_breaks_off_the_others_only_after_its_sync_the_rest_stays_undo
     let group = group(|g| {
         g.workers = 2;
         g.extent.shared = false;
-        g.finish = vec![Finish::Fsync];
-        (g.after, g.breaks_off) = (vec![Finish::Fsync, Finish::Close], true);
+        g.finish = vec![BlockIoFinalOp::Fsync];
+        (g.after, g.breaks_off) = (vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close], true);
     });
     let mut all = sources(&group, true);
     let (mut slow, mut first) = (all.remove(1), all.remove(0));
@@ -337,14 +362,14 @@ fn where_the_first_breaks_off_the_others_only_after_its_sync_the_rest_stays_undo
     // All its records are through, but it has not synced them.
     assert_eq!(play(&mut slow, &mut now, 10).len(), 10);
     let fsync = play(&mut first, &mut now, 1);
-    assert_eq!((kinds(&fsync), fsync[0].1), (vec![Kind::Fsync], true));
+    assert_eq!((kinds(&fsync), fsync[0].1), (vec![OpKind::Fsync], true));
     assert_eq!(play(&mut slow, &mut now, 10).len(), 10);
     let close = play(&mut first, &mut now, 9);
     // What it has just synced is not synced again.
-    assert_eq!((kinds(&close), close[0].1), (vec![Kind::Close], false));
+    assert_eq!((kinds(&close), close[0].1), (vec![OpKind::Close], false));
     // Now the other one ends, with its own sync, and does not complete its file.
     let last = play(&mut slow, &mut now, 99);
-    assert_eq!(kinds(&last), [Kind::Fsync, Kind::Close]);
+    assert_eq!(kinds(&last), [OpKind::Fsync, OpKind::Close]);
     assert_eq!([last[0].1, last[1].1], [true, false]);
     assert_eq!(slow.result().ops, 20);
 }
@@ -353,10 +378,10 @@ fn where_the_first_breaks_off_the_others_only_after_its_sync_the_rest_stays_undo
 fn what_comes_after_the_measured_time_is_not_counted_and_then_the_storage_rests() {
     let rest = Nanos(5_000);
     let group = group(|g| {
-        g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
+        g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Write, KIB4)];
         g.workers = 2;
         g.extent.shared = false;
-        (g.after, g.rest) = (vec![Finish::Fsync, Finish::Close], rest);
+        (g.after, g.rest) = (vec![BlockIoFinalOp::Fsync, BlockIoFinalOp::Close], rest);
     });
     let mut all = sources(&group, true);
     let (mut slow, mut first) = (all.remove(1), all.remove(0));
@@ -365,11 +390,14 @@ fn what_comes_after_the_measured_time_is_not_counted_and_then_the_storage_rests(
     for (source, counted) in [(&mut first, 64), (&mut slow, 3)] {
         let done = play(source, &mut now, 99);
         let (last, work) = done.split_last_chunk::<2>().map(|(a, b)| (b, a)).unwrap();
-        assert_eq!(kinds(last), [Kind::Fsync, Kind::Close]);
+        assert_eq!(kinds(last), [OpKind::Fsync, OpKind::Close]);
         assert!(last.iter().all(|(_, counted)| !counted));
         // Who was cut short completes the file, uncounted.
         assert_eq!(source.result().ops, counted);
-        assert!(work.iter().all(|(request, _)| request.kind == Kind::Write));
+        assert!(
+            work.iter()
+                .all(|(request, _)| request.kind == OpKind::Write)
+        );
     }
     let before = now;
     let mut third = sources(&group, true).remove(0);
@@ -380,19 +408,19 @@ fn what_comes_after_the_measured_time_is_not_counted_and_then_the_storage_rests(
 
 #[test]
 fn the_workers_of_a_group_share_one_trace() {
-    let op = |at| Traced {
+    let op = |at| TraceAccess {
         at: Nanos(at),
-        kind: Kind::Read,
+        kind: OpKind::Read,
         offset: 0,
         bytes: 512,
     };
     let group = group(|g| {
         g.workers = 3;
-        g.work = Work::Time;
-        g.pace = Pace::Open(Arrival::Trace((0..100).rev().map(op).collect()));
+        g.work = BlockIoStopCondition::Time;
+        g.pace = BlockIoPacing::Open(ArrivalProcess::Trace((0..100).rev().map(op).collect()));
     });
     let sources = sources(&group, false);
-    let ops = |source: &BlockSource| match &source.pace {
+    let ops = |source: &BlockIoSource| match &source.pace {
         Pacing::Trace { ops, .. } => ops.as_ptr(),
         other => panic!("{other:?}"),
     };
@@ -409,8 +437,8 @@ fn the_workers_of_a_group_share_one_trace() {
 #[test]
 fn what_an_open_loop_did_not_hand_over_is_counted() {
     let group = group(|g| {
-        g.work = Work::Time;
-        g.pace = Pace::Open(Arrival::Paced { per_s: 1e6 });
+        g.work = BlockIoStopCondition::Time;
+        g.pace = BlockIoPacing::Open(ArrivalProcess::Paced { per_s: 1e6 });
     });
     let mut source = sources(&group, false).remove(0);
     let done = play(&mut source, &mut Nanos(0), 10);
@@ -420,24 +448,24 @@ fn what_an_open_loop_did_not_hand_over_is_counted() {
 }
 
 /// Reads and writes of these sizes, each kind with places of its own.
-fn of_sizes(offsets: Offsets, reads: &[u32], writes: &[u32]) -> Group {
+fn of_sizes(offsets: OffsetPattern, reads: &[u32], writes: &[u32]) -> BlockIoGroup {
     group(|g| {
-        let of = |kind| move |bytes: &u32| Turn::of(kind, *bytes);
-        let reads = reads.iter().map(of(TurnKind::Read));
+        let of = |kind| move |bytes: &u32| BlockIoMixEntry::of(kind, *bytes);
+        let reads = reads.iter().map(of(BlockIoOpKind::Read));
         g.mix = reads
-            .chain(writes.iter().map(of(TurnKind::Write)))
+            .chain(writes.iter().map(of(BlockIoOpKind::Write)))
             .collect();
-        g.positions = Positions::ByKind;
+        g.positions = BlockIoOffsetSharing::ByKind;
         g.offsets = offsets;
-        g.work = Work::Bytes(g.extent.bytes);
+        g.work = BlockIoStopCondition::Bytes(g.extent.bytes);
     })
 }
 
 #[test]
 fn an_operation_may_begin_at_any_of_the_smallest_blocks_of_its_kind() {
-    let group = Group {
-        work: Work::Each(4_000),
-        ..of_sizes(Offsets::Uniform, &[512, 16_384], &[4096, 65_536])
+    let group = BlockIoGroup {
+        work: BlockIoStopCondition::Each(4_000),
+        ..of_sizes(OffsetPattern::Uniform, &[512, 16_384], &[4096, 65_536])
     };
     let mut source = sources(&group, false).remove(0);
     let done = play(&mut source, &mut Nanos(0), 10_000);
@@ -447,18 +475,18 @@ fn an_operation_may_begin_at_any_of_the_smallest_blocks_of_its_kind() {
         let aligned = of.iter().filter(|r| r.offset.is_multiple_of(unit));
         aligned.count() as f64 / of.len() as f64
     };
-    assert!((share(Kind::Read, 512, 512) - 1.0).abs() < 1e-9);
+    assert!((share(OpKind::Read, 512, 512) - 1.0).abs() < 1e-9);
     // One in eight, and one in sixteen, not all.
-    assert!((0.08..0.18).contains(&share(Kind::Read, 16_384, 4_096)));
-    assert!((share(Kind::Write, 65_536, 4096) - 1.0).abs() < 1e-9);
-    assert!((0.01..0.15).contains(&share(Kind::Write, 65_536, 65_536)));
-    let end = |(request, _): &(Request, bool)| request.offset + u64::from(request.len);
+    assert!((0.08..0.18).contains(&share(OpKind::Read, 16_384, 4_096)));
+    assert!((share(OpKind::Write, 65_536, 4096) - 1.0).abs() < 1e-9);
+    assert!((0.01..0.15).contains(&share(OpKind::Write, 65_536, 65_536)));
+    let end = |(request, _): &(OpRequest, bool)| request.offset + u64::from(request.len);
     assert!(done.iter().map(end).max() <= Some(group.extent.bytes));
 }
 
 #[test]
 fn mixed_sizes_reach_every_block_once_and_are_cut_where_one_was_reached() {
-    let group = of_sizes(Offsets::Permutation, &[4096, 16_384], &[4096, 8192]);
+    let group = of_sizes(OffsetPattern::Permutation, &[4096, 16_384], &[4096, 8192]);
     let mut source = sources(&group, false).remove(0);
     let done = play(&mut source, &mut Nanos(0), 10_000);
     let mut reached = vec![0; 64];
@@ -474,10 +502,10 @@ fn mixed_sizes_reach_every_block_once_and_are_cut_where_one_was_reached() {
 
 #[test]
 fn reads_and_writes_in_order_each_go_their_own_way() {
-    let group = of_sizes(Offsets::Sequential, &[4096], &[8192]);
+    let group = of_sizes(OffsetPattern::Sequential, &[4096], &[8192]);
     let mut source = sources(&group, false).remove(0);
     let done = play(&mut source, &mut Nanos(0), 10_000);
-    for kind in [Kind::Read, Kind::Write] {
+    for kind in [OpKind::Read, OpKind::Write] {
         let of = done.iter().filter(|(request, _)| request.kind == kind);
         let mut at = 0;
         for (request, _) in of {
@@ -493,15 +521,15 @@ fn reads_and_writes_in_order_each_go_their_own_way() {
 #[test]
 fn a_pass_begins_when_nothing_of_the_last_is_in_flight() {
     let group = group(|g| {
-        (g.depth, g.work) = (2, Work::Each(8));
+        (g.depth, g.work) = (2, BlockIoStopCondition::Each(8));
         g.cold_every_bytes = 4 * 4096;
     });
     let source = sources(&group, false).remove(0);
-    let mut source = source.with_passes(super::super::Passes::new(4 * 4096, None));
+    let mut source = source.with_passes(super::super::BlockIoColdPasses::new(4 * 4096, None));
     let now = Nanos(0);
     let mut begun = Vec::new();
     for slot in [0, 1, 0, 1] {
-        let Next::Request(request) = source.next(now, slot).unwrap() else {
+        let NextRequest::Request(request) = source.next(now, slot).unwrap() else {
             panic!("a turn of the first pass is due");
         };
         begun.push((slot, request));
@@ -512,19 +540,19 @@ fn a_pass_begins_when_nothing_of_the_last_is_in_flight() {
             end(&mut source, begun[begun.len() - 2], now);
         }
     }
-    assert_eq!(source.next(now, 0).unwrap(), Next::Wait);
+    assert_eq!(source.next(now, 0).unwrap(), NextRequest::Wait);
     end(&mut source, begun[2], Nanos(5));
     end(&mut source, begun[3], Nanos(7));
-    assert_eq!(source.next(Nanos(7), 0).unwrap(), Next::Again);
-    let Next::Request(request) = source.next(Nanos(9), 0).unwrap() else {
+    assert_eq!(source.next(Nanos(7), 0).unwrap(), NextRequest::Again);
+    let NextRequest::Request(request) = source.next(Nanos(9), 0).unwrap() else {
         panic!("the next pass has begun");
     };
     // Its first operation is not late by the time that dropping pages took.
     assert_eq!((request.offset, request.intended_at), (4 * 4096, Nanos(9)));
 }
 
-fn end(source: &mut BlockSource, (slot, request): (u32, Request), at: Nanos) {
-    let sample = Sample {
+fn end(source: &mut BlockIoSource, (slot, request): (u32, OpRequest), at: Nanos) {
+    let sample = OpSample {
         request,
         submitted_at: at,
         completed_at: at,

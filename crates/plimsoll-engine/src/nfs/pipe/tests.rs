@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use plimsoll_nfs::{Address, share_of};
+use plimsoll_nfs::{NfsAddress, share_of};
 
 use super::*;
 use crate::verify::{VerifyOptions, verify_engine};
@@ -16,7 +16,7 @@ use crate::verify::{VerifyOptions, verify_engine};
 const BLOCK: usize = 4096;
 
 /// For a server that answers, however busy the machine is.
-const LONG: Patience = Patience {
+const LONG: NfsTimeouts = NfsTimeouts {
     call: Nanos(30_000_000_000),
     operation: Nanos(120_000_000_000),
     pause: Nanos(1_000_000),
@@ -24,7 +24,7 @@ const LONG: Patience = Patience {
 };
 
 /// For one that never does: an operation lasts long enough for many calls.
-const SHORT: Patience = Patience {
+const SHORT: NfsTimeouts = NfsTimeouts {
     call: Nanos(100_000_000),
     operation: Nanos(3_000_000_000),
     ..LONG
@@ -98,15 +98,21 @@ impl Server {
         }
     }
 
-    fn pipe(&self, slots: u32, len: u32, stable: Stable) -> Pipe {
+    fn pipe(&self, slots: u32, len: u32, stable: StableHow) -> NfsEngine {
         self.pipe_with(slots, len, stable, LONG)
     }
 
-    fn pipe_with(&self, slots: u32, len: u32, stable: Stable, patience: Patience) -> Pipe {
-        let address: Address = "nfs://127.0.0.1/played".parse().unwrap();
+    fn pipe_with(
+        &self,
+        slots: u32,
+        len: u32,
+        stable: StableHow,
+        patience: NfsTimeouts,
+    ) -> NfsEngine {
+        let address: NfsAddress = "nfs://127.0.0.1/played".parse().unwrap();
         let share = Arc::new(share_of(address, self.at, 64 << 10));
         let file = share.root();
-        Pipe::open(share, file, (slots, len), stable, Seed(1), patience).unwrap()
+        NfsEngine::open(share, file, (slots, len), stable, Seed(1), patience).unwrap()
     }
 }
 
@@ -210,8 +216,8 @@ fn carry_out(call: &[u8], script: Script, disk: &mut Disk) -> Vec<u8> {
     bytes
 }
 
-fn request(kind: Kind, offset: u64, len: usize) -> Request {
-    Request {
+fn request(kind: OpKind, offset: u64, len: usize) -> OpRequest {
+    OpRequest {
         kind,
         file: 0,
         offset,
@@ -221,7 +227,7 @@ fn request(kind: Kind, offset: u64, len: usize) -> Request {
 }
 
 /// One operation, to its end.
-fn perform(pipe: &mut Pipe, request: &Request) -> Result<u64, i32> {
+fn perform(pipe: &mut NfsEngine, request: &OpRequest) -> Result<u64, i32> {
     pipe.queue(0, request).unwrap();
     let mut done = Vec::new();
     within(|| {
@@ -242,7 +248,7 @@ fn within<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     panic!("it does not end within five minutes");
 }
 
-fn verified(script: Script, stable: Stable) -> (Disk, u64) {
+fn verified(script: Script, stable: StableHow) -> (Disk, u64) {
     let server = Server::start(script);
     let mut pipe = server.pipe(8, 4096, stable);
     let options = VerifyOptions {
@@ -284,7 +290,7 @@ fn every_write_is_found_again_whatever_the_connection_does() {
             ..script
         },
     ] {
-        let (disk, checked) = verified(script, Stable::Unstable);
+        let (disk, checked) = verified(script, StableHow::Unstable);
         assert!(checked >= 64, "{script:?}");
         assert_eq!(disk.closed > 1, script.closes_after.is_some());
     }
@@ -297,29 +303,29 @@ fn what_a_restarted_server_forgot_is_written_again() {
         forgets: true,
         ..Script::default()
     };
-    let (disk, _) = verified(script, Stable::Unstable);
+    let (disk, _) = verified(script, StableHow::Unstable);
     assert!(
         disk.verifier > 3,
         "it was restarted {} times",
         disk.verifier
     );
     // Durable writes need nothing of the kind.
-    verified(script, Stable::Data);
+    verified(script, StableHow::Data);
 }
 
 #[test]
 fn data_are_kept_until_a_commit_and_one_is_made_when_they_are_too_many() {
     let server = Server::start(Script::default());
-    let mut pipe = server.pipe(1, 64 << 10, Stable::Unstable);
+    let mut pipe = server.pipe(1, 64 << 10, StableHow::Unstable);
     let writes = KEPT_BYTES / (64 << 10) + 3;
     for n in 0..writes {
-        let write = request(Kind::Write, (n % 4) as u64 * 65_536, 64 << 10);
+        let write = request(OpKind::Write, (n % 4) as u64 * 65_536, 64 << 10);
         assert_eq!(perform(&mut pipe, &write), Ok(64 << 10));
     }
     assert_eq!(server.disk.lock().unwrap().commits, 1);
     assert!(!pipe.kept.is_empty());
     for expect in [2, 3] {
-        assert_eq!(perform(&mut pipe, &request(Kind::Fsync, 0, 0)), Ok(0));
+        assert_eq!(perform(&mut pipe, &request(OpKind::Fsync, 0, 0)), Ok(0));
         assert_eq!(server.disk.lock().unwrap().commits, expect);
     }
     assert!(pipe.kept.is_empty());
@@ -332,13 +338,16 @@ fn a_failed_commit_is_told() {
         ..Script::default()
     };
     let server = Server::start(script);
-    let mut pipe = server.pipe(1, 4096, Stable::Unstable);
+    let mut pipe = server.pipe(1, 4096, StableHow::Unstable);
     assert_eq!(
-        perform(&mut pipe, &request(Kind::Write, 0, BLOCK)),
+        perform(&mut pipe, &request(OpKind::Write, 0, BLOCK)),
         Ok(4096)
     );
     let enospc = Errno::NOSPC.raw_os_error();
-    assert_eq!(perform(&mut pipe, &request(Kind::Fsync, 0, 0)), Err(enospc));
+    assert_eq!(
+        perform(&mut pipe, &request(OpKind::Fsync, 0, 0)),
+        Err(enospc)
+    );
     assert!(!pipe.kept.is_empty(), "the next may succeed");
 }
 
@@ -349,8 +358,8 @@ fn a_server_that_answers_what_was_not_asked_is_given_up() {
         ..Script::default()
     };
     let server = Server::start(script);
-    let mut pipe = server.pipe(1, 4096, Stable::Unstable);
-    pipe.queue(0, &request(Kind::Read, 0, BLOCK)).unwrap();
+    let mut pipe = server.pipe(1, 4096, StableHow::Unstable);
+    pipe.queue(0, &request(OpKind::Read, 0, BLOCK)).unwrap();
     let error = within(|| pipe.enter(Some(Nanos(1_000_000))).err()).to_string();
     assert!(error.contains("nfs://127.0.0.1/played"), "{error}");
     assert!(error.contains("not asked"), "{error}");
@@ -363,9 +372,9 @@ fn an_operation_that_nobody_answers_ends() {
         ..Script::default()
     };
     let server = Server::start(script);
-    let mut pipe = server.pipe_with(1, 4096, Stable::Unstable, SHORT);
+    let mut pipe = server.pipe_with(1, 4096, StableHow::Unstable, SHORT);
     let timed_out = Errno::TIMEDOUT.raw_os_error();
-    let read = request(Kind::Read, 0, BLOCK);
+    let read = request(OpKind::Read, 0, BLOCK);
     assert_eq!(perform(&mut pipe, &read), Err(timed_out));
     drop(pipe);
     // It was asked again; the server may still have to notice the end of what it was asked on.
@@ -378,8 +387,11 @@ fn an_operation_that_nobody_answers_ends() {
 #[test]
 fn what_nfs_does_not_have_is_refused() {
     let server = Server::start(Script::default());
-    let mut pipe = server.pipe(1, 4096, Stable::Unstable);
-    for kind in [Kind::Append, Kind::Discard, Kind::SyncRange] {
-        assert_eq!(pipe.queue(0, &request(kind, 0, 0)), Err(Unsupported(kind)));
+    let mut pipe = server.pipe(1, 4096, StableHow::Unstable);
+    for kind in [OpKind::Append, OpKind::Discard, OpKind::SyncRange] {
+        assert_eq!(
+            pipe.queue(0, &request(kind, 0, 0)),
+            Err(UnsupportedOp(kind))
+        );
     }
 }

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::frame::{FrameError, Frames, framed};
-use crate::host::clock::{Clock, SystemClock};
+use super::frame::{AgentFrameParser, FrameError, framed};
+use crate::host::clock::{HostTimeSource, SystemClock};
 
 /// A pipe that is ready takes this much without waiting (what POSIX calls `PIPE_BUF`).
 const PIECE: usize = 4096;
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Why nothing more comes or goes.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum AgentChannelError {
     /// The other side has ended.
     Closed,
     /// It took too long.
@@ -38,45 +38,55 @@ pub(crate) enum Broken {
     Io(io::Error),
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for AgentChannelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::Closed => f.write_str("the other side ended"),
-            Broken::TimedOut(limit) => write!(f, "nothing came for {} s", limit.as_secs()),
-            Broken::Stopped => f.write_str("it was stopped"),
-            Broken::Foreign(error) => error.fmt(f),
-            Broken::Io(error) => error.fmt(f),
+            AgentChannelError::Closed => f.write_str("the other side ended"),
+            AgentChannelError::TimedOut(limit) => {
+                write!(f, "nothing came for {} s", limit.as_secs())
+            }
+            AgentChannelError::Stopped => f.write_str("it was stopped"),
+            AgentChannelError::Foreign(error) => error.fmt(f),
+            AgentChannelError::Io(error) => error.fmt(f),
         }
     }
 }
 
 /// A stream each way.
 #[derive(Debug)]
-pub(crate) struct Channel<R, W> {
+pub(crate) struct AgentChannel<R, W> {
     input: R,
     output: W,
-    frames: Frames,
+    frames: AgentFrameParser,
     clock: SystemClock,
 }
 
-impl<R: AsFd, W: AsFd> Channel<R, W> {
+impl<R: AsFd, W: AsFd> AgentChannel<R, W> {
     pub(crate) fn new(input: R, output: W) -> Self {
-        Channel {
+        AgentChannel {
             input,
             output,
-            frames: Frames::default(),
+            frames: AgentFrameParser::default(),
             clock: SystemClock::new(),
         }
     }
 
     /// Sends a message.
-    pub(crate) fn send(&mut self, message: &[u8], limit: Duration) -> Result<(), Broken> {
-        let bytes = framed(message).map_err(Broken::Foreign)?;
+    pub(crate) fn send(
+        &mut self,
+        message: &[u8],
+        limit: Duration,
+    ) -> Result<(), AgentChannelError> {
+        let bytes = framed(message).map_err(AgentChannelError::Foreign)?;
         self.send_bytes(&bytes, limit)
     }
 
     /// Sends bytes as they are; `limit` is for the whole.
-    pub(crate) fn send_bytes(&mut self, bytes: &[u8], limit: Duration) -> Result<(), Broken> {
+    pub(crate) fn send_bytes(
+        &mut self,
+        bytes: &[u8],
+        limit: Duration,
+    ) -> Result<(), AgentChannelError> {
         let until = self.clock.now() + limit;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -93,10 +103,14 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
         &mut self,
         limit: Duration,
         stop: Option<&AtomicBool>,
-    ) -> Result<Vec<u8>, Broken> {
+    ) -> Result<Vec<u8>, AgentChannelError> {
         let until = self.clock.now() + limit;
         loop {
-            if let Some(message) = self.frames.next_message().map_err(Broken::Foreign)? {
+            if let Some(message) = self
+                .frames
+                .next_message()
+                .map_err(AgentChannelError::Foreign)?
+            {
                 return Ok(message);
             }
             self.read_more((until, limit), stop)?;
@@ -104,14 +118,14 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
     }
 
     /// The next line, before any message.
-    pub(crate) fn line(&mut self, limit: Duration) -> Result<String, Broken> {
+    pub(crate) fn line(&mut self, limit: Duration) -> Result<String, AgentChannelError> {
         let until = self.clock.now() + limit;
         loop {
             if let Some(line) = self.frames.next_line() {
                 return Ok(line);
             }
             if self.frames.waiting() > NOISE_MAX {
-                return Err(Broken::Foreign(FrameError::Foreign));
+                return Err(AgentChannelError::Foreign(FrameError::Foreign));
             }
             self.read_more((until, limit), None)?;
         }
@@ -121,12 +135,12 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
         &mut self,
         until: (Duration, Duration),
         stop: Option<&AtomicBool>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), AgentChannelError> {
         self.wait(self.input.as_fd(), PollFlags::IN, until, stop)?;
         let mut bytes = vec![0; READ];
         let read = rustix::io::read(&self.input, &mut bytes[..]).map_err(io_error)?;
         if read == 0 {
-            return Err(Broken::Closed);
+            return Err(AgentChannelError::Closed);
         }
         self.frames.push(&bytes[..read]);
         Ok(())
@@ -138,17 +152,17 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
         what: PollFlags,
         (until, limit): (Duration, Duration),
         stop: Option<&AtomicBool>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), AgentChannelError> {
         loop {
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(Broken::Stopped);
+                return Err(AgentChannelError::Stopped);
             }
             let left = until.saturating_sub(self.clock.now());
             if left.is_zero() {
-                return Err(Broken::TimedOut(limit));
+                return Err(AgentChannelError::TimedOut(limit));
             }
             let look = Timespec::try_from(left.min(LOOK))
-                .map_err(|error| Broken::Io(io::Error::other(error.to_string())))?;
+                .map_err(|error| AgentChannelError::Io(io::Error::other(error.to_string())))?;
             match poll(&mut [PollFd::new(&on, what)], Some(&look)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(()),
@@ -158,10 +172,10 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
     }
 }
 
-fn io_error(errno: rustix::io::Errno) -> Broken {
+fn io_error(errno: rustix::io::Errno) -> AgentChannelError {
     match errno {
-        rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET => Broken::Closed,
-        other => Broken::Io(other.into()),
+        rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET => AgentChannelError::Closed,
+        other => AgentChannelError::Io(other.into()),
     }
 }
 
@@ -174,39 +188,51 @@ mod tests {
     fn every_wait_ends() {
         let (reader, writer) = pipe().unwrap();
         let (other, full) = pipe().unwrap();
-        let mut channel = Channel::new(reader, full);
+        let mut channel = AgentChannel::new(reader, full);
         let short = Duration::from_millis(1);
         assert!(matches!(
             channel.receive(short, None),
-            Err(Broken::TimedOut(_))
+            Err(AgentChannelError::TimedOut(_))
         ));
-        assert!(matches!(channel.line(short), Err(Broken::TimedOut(_))));
+        assert!(matches!(
+            channel.line(short),
+            Err(AgentChannelError::TimedOut(_))
+        ));
         let stop = AtomicBool::new(true);
         let long = Duration::from_secs(3600);
         assert!(matches!(
             channel.receive(long, Some(&stop)),
-            Err(Broken::Stopped)
+            Err(AgentChannelError::Stopped)
         ));
         // More than a pipe holds, and nobody reads.
         let sent = channel.send(&vec![0; 1 << 20], Duration::from_millis(50));
-        assert!(matches!(sent, Err(Broken::TimedOut(_))));
+        assert!(matches!(sent, Err(AgentChannelError::TimedOut(_))));
         drop(other);
-        assert!(matches!(channel.send(b"x", long), Err(Broken::Closed)));
+        assert!(matches!(
+            channel.send(b"x", long),
+            Err(AgentChannelError::Closed)
+        ));
         drop(writer);
-        assert!(matches!(channel.receive(long, None), Err(Broken::Closed)));
+        assert!(matches!(
+            channel.receive(long, None),
+            Err(AgentChannelError::Closed)
+        ));
     }
 
     #[test]
     fn noise_without_end_is_refused() {
         let (reader, writer) = pipe().unwrap();
         let (other, output) = pipe().unwrap();
-        let mut channel = Channel::new(reader, output);
-        let mut noise = Channel::new(other, writer);
+        let mut channel = AgentChannel::new(reader, output);
+        let mut noise = AgentChannel::new(other, writer);
         let noisy = std::thread::spawn(move || {
             noise.send_bytes(&vec![b'x'; 2 * NOISE_MAX], Duration::from_secs(60))
         });
         let line = channel.line(Duration::from_secs(60));
-        assert!(matches!(line, Err(Broken::Foreign(_))), "{line:?}");
+        assert!(
+            matches!(line, Err(AgentChannelError::Foreign(_))),
+            "{line:?}"
+        );
         drop(channel);
         let _ = noisy.join().unwrap();
     }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node as a host: every question and action goes to the agent there.
 
-use plimsoll_core::plan::{Action, Cmd, Node, Proof, Reach, Step};
+use plimsoll_core::plan::{
+    NodeTransport, PlanAction, PlanCommand, PlanNode, PlanStep, StackSelfTest,
+};
 use plimsoll_core::target::TargetFacts;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::channel::Broken;
-use super::connect::{Connection, Uploaded};
-use super::message::{Answer, Request, Secret, written};
-use super::program::Program;
-use crate::host::clock::{Clock, SystemClock};
+use super::channel::AgentChannelError;
+use super::connect::{AgentConnection, AgentUpload};
+use super::message::{AgentRequest, AgentResponse, AgentSecret, written};
+use super::program::AgentProgram;
+use crate::host::clock::{HostTimeSource, SystemClock};
 use crate::host::command::{self, SearchPath};
 use crate::host::error::HostError;
-use crate::host::{Host, StrangerReport, Usage, files};
+use crate::host::{Host, HostProcessUsage, StrangerReport, files};
 
 /// How long an action may take there. Every action has a limit of its own on the node, far below;
 /// a connection that is cut is told within seconds by the command that holds it. This one is for
@@ -32,11 +34,11 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct AgentHost {
     node: String,
-    connection: RefCell<Connection>,
+    connection: RefCell<AgentConnection>,
     /// Why nothing can be asked any more.
     lost: RefCell<Option<String>>,
     clock: SystemClock,
-    uploaded: Option<Uploaded>,
+    uploaded: Option<AgentUpload>,
     /// Programs that commands of these journals may name; told with their steps.
     trusted: BTreeMap<String, Vec<String>>,
 }
@@ -47,17 +49,17 @@ impl AgentHost {
     /// # Errors
     /// When it cannot be reached, does not let us in, is of another type, or cannot take the copy.
     pub fn connect(
-        node: &Node,
+        node: &PlanNode,
         search: &SearchPath,
-        program: &Program,
+        program: &AgentProgram,
     ) -> Result<AgentHost, HostError> {
-        let Reach::Agent(prefix) = &node.reach else {
+        let NodeTransport::Agent(prefix) = &node.reach else {
             return Err(HostError::State(format!(
                 "node {} is not another machine",
                 node.name
             )));
         };
-        let (connection, uploaded) = Connection::open(node, prefix, search, program)?;
+        let (connection, uploaded) = AgentConnection::open(node, prefix, search, program)?;
         Ok(AgentHost {
             node: node.name.clone(),
             connection: RefCell::new(connection),
@@ -70,7 +72,7 @@ impl AgentHost {
 
     /// The copy that had to be made, if any.
     #[must_use]
-    pub fn uploaded(&self) -> Option<Uploaded> {
+    pub fn uploaded(&self) -> Option<AgentUpload> {
         self.uploaded
     }
 
@@ -79,13 +81,13 @@ impl AgentHost {
     /// # Errors
     /// When it does not. Then it never will again: connect anew.
     pub fn check(&self) -> Result<(), HostError> {
-        self.ask(&Request::Ping, QUESTION_LIMIT).map(|_| ())
+        self.ask(&AgentRequest::Ping, QUESTION_LIMIT).map(|_| ())
     }
 
     /// Does something with the connection, unless it is lost. When it breaks it is lost.
     pub(super) fn with<T>(
         &self,
-        work: impl FnOnce(&mut Connection) -> Result<T, Broken>,
+        work: impl FnOnce(&mut AgentConnection) -> Result<T, AgentChannelError>,
     ) -> Result<T, HostError> {
         let mut connection = self.connection.borrow_mut();
         let gone = |why: &str| HostError::OnNode {
@@ -113,13 +115,17 @@ impl AgentHost {
         self.lost.borrow().clone()
     }
 
-    pub(super) fn ask(&self, request: &Request, limit: Duration) -> Result<Answer, HostError> {
+    pub(super) fn ask(
+        &self,
+        request: &AgentRequest,
+        limit: Duration,
+    ) -> Result<AgentResponse, HostError> {
         match self.with(|connection| connection.ask(request, limit))? {
-            Answer::Failed(what) => Err(HostError::OnNode {
+            AgentResponse::Failed(what) => Err(HostError::OnNode {
                 node: self.node.clone(),
                 what,
             }),
-            Answer::Ended {
+            AgentResponse::Ended {
                 command,
                 status,
                 output,
@@ -132,42 +138,45 @@ impl AgentHost {
         }
     }
 
-    fn act(&self, request: &Request, action: &Action) -> Result<(), HostError> {
+    fn act(&self, request: &AgentRequest, action: &PlanAction) -> Result<(), HostError> {
         // What moves whole disks says how long it may take.
         let limit = match action {
-            Action::Run(cmd) | Action::RunIf { run: cmd, .. } => cmd.limit_s,
+            PlanAction::Run(cmd) | PlanAction::RunIf { run: cmd, .. } => cmd.limit_s,
             _ => 0,
         };
         let limit = ACTION_LIMIT + Duration::from_secs(limit.into());
         match self.ask(request, limit)? {
-            Answer::Done => Ok(()),
+            AgentResponse::Done => Ok(()),
             other => Err(self.unfitting(&other)),
         }
     }
 
-    pub(super) fn unfitting(&self, answer: &Answer) -> HostError {
+    pub(super) fn unfitting(&self, answer: &AgentResponse) -> HostError {
         HostError::OnNode {
             node: self.node.clone(),
             what: format!("the agent answered something else than asked: {answer:?}"),
         }
     }
 
-    fn path(&self, request: &Request) -> Option<PathBuf> {
+    fn path(&self, request: &AgentRequest) -> Option<PathBuf> {
         match self.ask(request, QUESTION_LIMIT) {
-            Ok(Answer::Path(path)) => path.map(Into::into),
+            Ok(AgentResponse::Path(path)) => path.map(Into::into),
             _ => None,
         }
     }
 
-    fn facts(&self, request: &Request) -> Result<TargetFacts, HostError> {
+    fn facts(&self, request: &AgentRequest) -> Result<TargetFacts, HostError> {
         match self.ask(request, QUESTION_LIMIT)? {
-            Answer::Target(facts) => Ok(*facts),
+            AgentResponse::Target(facts) => Ok(*facts),
             other => Err(self.unfitting(&other)),
         }
     }
 
-    fn is(&self, request: &Request) -> bool {
-        matches!(self.ask(request, QUESTION_LIMIT), Ok(Answer::Is(true)))
+    fn is(&self, request: &AgentRequest) -> bool {
+        matches!(
+            self.ask(request, QUESTION_LIMIT),
+            Ok(AgentResponse::Is(true))
+        )
     }
 }
 
@@ -178,7 +187,7 @@ impl Drop for AgentHost {
         if self.lost.borrow().is_none()
             && let Some(mut channel) = connection.channel.take()
         {
-            let _ = channel.send(&written(&Request::Bye), END_LIMIT);
+            let _ = channel.send(&written(&AgentRequest::Bye), END_LIMIT);
         }
         // Without its streams it ends; one that does not is ended.
         connection.channel = None;
@@ -192,32 +201,32 @@ impl Drop for AgentHost {
 }
 
 /// What cannot fail in the trait answers "no" when the connection is lost; whoever needs to tell
-/// the two apart looks with [`AgentHost::check`] first, as [`super::super::Nodes`] does.
+/// the two apart looks with [`AgentHost::check`] first, as [`super::super::HostPool`] does.
 impl Host for AgentHost {
-    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
-        let request = Request::CarryOut {
+    fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
+        let request = AgentRequest::CarryOut {
             id: id.into(),
             action: Box::new(action.clone()),
         };
         self.act(&request, action)
     }
 
-    fn apply(&mut self, id: &str, step: &Step) -> Result<(), HostError> {
+    fn apply(&mut self, id: &str, step: &PlanStep) -> Result<(), HostError> {
         let text = match &step.apply {
-            Action::CopySecret { from, .. } => Some(files::read_ours(Path::new(from), id)?),
+            PlanAction::CopySecret { from, .. } => Some(files::read_ours(Path::new(from), id)?),
             _ => None,
         };
-        let request = Request::Apply {
+        let request = AgentRequest::Apply {
             id: id.into(),
             step: Box::new(step.clone()),
-            text: text.map(Secret),
+            text: text.map(AgentSecret),
             programs: self.trusted.get(id).cloned().unwrap_or_default(),
         };
         self.act(&request, &step.apply)
     }
 
-    fn undo(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
-        let request = Request::Undo {
+    fn undo(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
+        let request = AgentRequest::Undo {
             id: id.into(),
             action: Box::new(action.clone()),
         };
@@ -229,93 +238,93 @@ impl Host for AgentHost {
     }
 
     fn marked(&self, mark: &str) -> Vec<u32> {
-        match self.ask(&Request::Marked(mark.into()), QUESTION_LIMIT) {
-            Ok(Answer::Processes(found)) => found,
+        match self.ask(&AgentRequest::Marked(mark.into()), QUESTION_LIMIT) {
+            Ok(AgentResponse::Processes(found)) => found,
             _ => Vec::new(),
         }
     }
 
     fn find_program(&self, name: &str) -> Option<PathBuf> {
-        self.path(&Request::FindProgram(name.into()))
+        self.path(&AgentRequest::FindProgram(name.into()))
     }
 
     fn find_qemu_module(&self, name: &str) -> Option<PathBuf> {
-        self.path(&Request::FindQemuModule(name.into()))
+        self.path(&AgentRequest::FindQemuModule(name.into()))
     }
 
     fn exists(&self, path: &Path) -> bool {
-        self.is(&Request::Exists(path.to_string_lossy().into_owned()))
+        self.is(&AgentRequest::Exists(path.to_string_lossy().into_owned()))
     }
 
     fn knows_file_system(&self, name: &str) -> bool {
-        self.is(&Request::KnowsFileSystem(name.into()))
+        self.is(&AgentRequest::KnowsFileSystem(name.into()))
     }
 
     fn is_root(&self) -> bool {
-        self.is(&Request::IsRoot)
+        self.is(&AgentRequest::IsRoot)
     }
 
     fn target(&self, dir: &Path) -> Result<TargetFacts, HostError> {
-        self.facts(&Request::Target(dir.to_string_lossy().into_owned()))
+        self.facts(&AgentRequest::Target(dir.to_string_lossy().into_owned()))
     }
 
     fn export(&self, address: &str) -> Result<TargetFacts, HostError> {
-        self.facts(&Request::Export(address.into()))
+        self.facts(&AgentRequest::Export(address.into()))
     }
 
     fn free_ports(&self, from: u16, count: u16) -> Result<u16, HostError> {
-        match self.ask(&Request::FreePorts { from, count }, QUESTION_LIMIT)? {
-            Answer::Port(port) => Ok(port),
+        match self.ask(&AgentRequest::FreePorts { from, count }, QUESTION_LIMIT)? {
+            AgentResponse::Port(port) => Ok(port),
             other => Err(self.unfitting(&other)),
         }
     }
 
-    fn usage(&self, mark: &str) -> Usage {
-        match self.ask(&Request::Usage(mark.into()), QUESTION_LIMIT) {
-            Ok(Answer::Usage(usage)) => usage,
-            _ => Usage::default(),
+    fn usage(&self, mark: &str) -> HostProcessUsage {
+        match self.ask(&AgentRequest::Usage(mark.into()), QUESTION_LIMIT) {
+            Ok(AgentResponse::Usage(usage)) => usage,
+            _ => HostProcessUsage::default(),
         }
     }
 
     fn flushes(&self, dir: &Path) -> Option<u64> {
-        let request = Request::Flushes(dir.to_string_lossy().into_owned());
+        let request = AgentRequest::Flushes(dir.to_string_lossy().into_owned());
         match self.ask(&request, QUESTION_LIMIT) {
-            Ok(Answer::Count(count)) => count,
+            Ok(AgentResponse::Count(count)) => count,
             _ => None,
         }
     }
 
-    fn answer(&self, id: &str, cmd: &Cmd) -> Result<String, HostError> {
-        let request = Request::Look {
+    fn answer(&self, id: &str, cmd: &PlanCommand) -> Result<String, HostError> {
+        let request = AgentRequest::Look {
             id: id.into(),
             cmd: cmd.clone(),
         };
         match self.ask(&request, ACTION_LIMIT)? {
-            Answer::Said(text) => Ok(text),
+            AgentResponse::Said(text) => Ok(text),
             other => Err(self.unfitting(&other)),
         }
     }
 
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError> {
-        let request = Request::FindText {
+        let request = AgentRequest::FindText {
             dirs: dirs.to_vec(),
             texts: texts.to_vec(),
         };
         match self.ask(&request, ACTION_LIMIT)? {
-            Answer::Place(place) => Ok(place),
+            AgentResponse::Place(place) => Ok(place),
             other => Err(self.unfitting(&other)),
         }
     }
 
-    fn strange(&self, closed: &Proof) -> Result<StrangerReport, HostError> {
-        let request = Request::Strange(Box::new(closed.clone()));
+    fn strange(&self, closed: &StackSelfTest) -> Result<StrangerReport, HostError> {
+        let request = AgentRequest::Strange(Box::new(closed.clone()));
         match self.ask(&request, ACTION_LIMIT)? {
-            Answer::Stranger(report) => Ok(report),
+            AgentResponse::Stranger(report) => Ok(report),
             other => Err(self.unfitting(&other)),
         }
     }
 
-    fn clock(&self) -> &dyn Clock {
+    fn clock(&self) -> &dyn HostTimeSource {
         &self.clock
     }
 }

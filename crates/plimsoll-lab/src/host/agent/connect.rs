@@ -4,19 +4,19 @@
 //! The shell reads its lines from the same stream the program and the messages come by. It is
 //! given one line at a time, and nothing more before its answer has come: shells read ahead.
 
-use plimsoll_core::plan::Node;
+use plimsoll_core::plan::PlanNode;
 use std::fs::File;
 use std::io::Read;
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::Duration;
 
-use super::channel::{Broken, Channel};
-use super::message::{Answer, PROTOCOL, Request, written};
-use super::program::Program;
+use super::channel::{AgentChannel, AgentChannelError};
+use super::message::{AgentRequest, AgentResponse, PROTOCOL, written};
+use super::program::AgentProgram;
 use super::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE, trouble};
 use crate::host::MARK_FILE;
-use crate::host::clock::{Clock, SystemClock};
-use crate::host::command::{self, Ready, SearchPath};
+use crate::host::clock::{HostTimeSource, SystemClock};
+use crate::host::command::{self, HostCommand, SearchPath};
 use crate::host::error::HostError;
 
 /// How long a shell may take to answer: logging in over a slow line takes seconds, and ssh itself
@@ -34,7 +34,7 @@ const NOISE_LINES: usize = 200;
 
 /// A copy that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uploaded {
+pub struct AgentUpload {
     /// Its size.
     pub bytes: u64,
     /// How long copying took.
@@ -43,25 +43,25 @@ pub struct Uploaded {
 
 /// A command that runs, with what it writes beside its output.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct AgentConnection {
     node: String,
     pub(super) child: Child,
-    pub(super) channel: Option<Channel<ChildStdout, ChildStdin>>,
+    pub(super) channel: Option<AgentChannel<ChildStdout, ChildStdin>>,
     errors: File,
     clock: SystemClock,
 }
 
-impl Connection {
+impl AgentConnection {
     /// Connects, copies the program if it is not there, and greets the agent.
     pub(super) fn open(
-        node: &Node,
+        node: &PlanNode,
         prefix: &[String],
         search: &SearchPath,
-        program: &Program,
-    ) -> Result<(Connection, Option<Uploaded>), HostError> {
+        program: &AgentProgram,
+    ) -> Result<(AgentConnection, Option<AgentUpload>), HostError> {
         check_dir(&node.dir)?;
         program.check_portable()?;
-        let mut connection = Connection::start(&node.name, prefix, search)?;
+        let mut connection = AgentConnection::start(&node.name, prefix, search)?;
         let uploaded = connection.become_agent(&node.dir, program)?;
         connection.greet(&program.build)?;
         Ok((connection, uploaded))
@@ -85,7 +85,7 @@ impl Connection {
             source,
         };
         let errors = command::memory_file().map_err(failed)?;
-        let ready = Ready {
+        let ready = HostCommand {
             program: &path,
             args,
             env: &std::collections::BTreeMap::new(),
@@ -96,24 +96,24 @@ impl Connection {
         let mut child = ready.spawn_piped(&errors).map_err(failed)?;
         let output = child.stdout.take().expect("it was started with pipes");
         let input = child.stdin.take().expect("it was started with pipes");
-        Ok(Connection {
+        Ok(AgentConnection {
             node: node.into(),
             child,
-            channel: Some(Channel::new(output, input)),
+            channel: Some(AgentChannel::new(output, input)),
             errors,
             clock: SystemClock::new(),
         })
     }
 
-    fn channel(&mut self) -> &mut Channel<ChildStdout, ChildStdin> {
+    fn channel(&mut self) -> &mut AgentChannel<ChildStdout, ChildStdin> {
         self.channel.as_mut().expect("it is taken only at the end")
     }
 
     /// An error of this node, with the last words of the command when it has ended.
-    pub(super) fn trouble(&mut self, doing: &str, broken: &Broken) -> HostError {
+    pub(super) fn trouble(&mut self, doing: &str, broken: &AgentChannelError) -> HostError {
         let what = match broken {
             // The command ends a moment after its output: its last words are then complete.
-            Broken::Closed => {
+            AgentChannelError::Closed => {
                 let _ = command::wait(&mut self.child, Duration::from_secs(2), &self.clock);
                 trouble::in_words(&command::last_lines(&mut self.errors))
             }
@@ -158,8 +158,8 @@ impl Connection {
     fn become_agent(
         &mut self,
         dir: &str,
-        program: &Program,
-    ) -> Result<Option<Uploaded>, HostError> {
+        program: &AgentProgram,
+    ) -> Result<Option<AgentUpload>, HostError> {
         self.tell(&look_line(dir, &program.build))?;
         let (_, found) = self.answer(&["plimsoll-node"], ("connect", SHELL_LIMIT))?;
         let (machine, has) = found.split_once(' ').unwrap_or((&found, ""));
@@ -184,7 +184,7 @@ impl Connection {
         Ok(uploaded)
     }
 
-    fn upload(&mut self, dir: &str, program: &Program) -> Result<Uploaded, HostError> {
+    fn upload(&mut self, dir: &str, program: &AgentProgram) -> Result<AgentUpload, HostError> {
         const DOING: &str = "copy the program to it";
         let began = self.clock.now();
         let mut bytes = Vec::new();
@@ -205,7 +205,7 @@ impl Connection {
                  written and has room, as dir in the inventory"
             )));
         }
-        Ok(Uploaded {
+        Ok(AgentUpload {
             bytes: bytes.len() as u64,
             took: self.clock.now().saturating_sub(began),
         })
@@ -220,17 +220,17 @@ impl Connection {
                  system that is not mounted noexec, as dir in the inventory"
             )));
         }
-        let hello = Request::Hello {
+        let hello = AgentRequest::Hello {
             protocol: PROTOCOL,
             build: build.into(),
         };
         let answer = self.ask(&hello, SHELL_LIMIT);
         match answer.map_err(|broken| self.trouble("start the agent", &broken))? {
-            Answer::Hello {
+            AgentResponse::Hello {
                 protocol: PROTOCOL,
                 build: theirs,
             } if theirs == build => Ok(()),
-            Answer::Hello { build: theirs, .. } => Err(self.error(&format!(
+            AgentResponse::Hello { build: theirs, .. } => Err(self.error(&format!(
                 "the agent is build {theirs}, and this program is build {build}; remove \
                  {COPY_DIR} in the node's directory"
             ))),
@@ -239,21 +239,26 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) fn ask(&mut self, request: &Request, limit: Duration) -> Result<Answer, Broken> {
+    pub(super) fn ask(
+        &mut self,
+        request: &AgentRequest,
+        limit: Duration,
+    ) -> Result<AgentResponse, AgentChannelError> {
         self.send(request)?;
         self.receive(limit)
     }
 
     /// Sends a request.
-    pub(super) fn send(&mut self, request: &Request) -> Result<(), Broken> {
+    pub(super) fn send(&mut self, request: &AgentRequest) -> Result<(), AgentChannelError> {
         self.channel().send(&written(request), SHELL_LIMIT)
     }
 
     /// Waits for an answer.
-    pub(super) fn receive(&mut self, limit: Duration) -> Result<Answer, Broken> {
+    pub(super) fn receive(&mut self, limit: Duration) -> Result<AgentResponse, AgentChannelError> {
         let answer = self.channel().receive(limit, None)?;
         command::forget_loud(&self.errors);
-        Answer::read(&answer).map_err(|text| Broken::Io(std::io::Error::other(text)))
+        AgentResponse::read(&answer)
+            .map_err(|text| AgentChannelError::Io(std::io::Error::other(text)))
     }
 }
 

@@ -47,9 +47,9 @@ pub fn framed(message: &[u8]) -> Result<Vec<u8>, FrameError> {
 
 /// Bytes that came, as frames and, before the first one, as lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Frames(Vec<u8>);
+pub struct AgentFrameParser(Vec<u8>);
 
-impl Frames {
+impl AgentFrameParser {
     /// Adds bytes that came.
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.extend(bytes);
@@ -102,7 +102,7 @@ mod tests {
         let messages: [&[u8]; 3] = [b"one", b"", b"three"];
         let stream: Vec<u8> = messages.iter().flat_map(|m| framed(m).unwrap()).collect();
         for piece in 1..=stream.len() {
-            let mut frames = Frames::default();
+            let mut frames = AgentFrameParser::default();
             let mut out = Vec::new();
             for bytes in stream.chunks(piece) {
                 frames.push(bytes);
@@ -123,11 +123,11 @@ mod tests {
             (b"x", FrameError::Foreign),
             (b"plim\xff\xff\xff\xff", FrameError::TooLong(0xffff_ffff)),
         ] {
-            let mut frames = Frames::default();
+            let mut frames = AgentFrameParser::default();
             frames.push(bytes);
             assert_eq!(frames.next_message(), Err(expect));
         }
-        let mut frames = Frames::default();
+        let mut frames = AgentFrameParser::default();
         frames.push(b"plim\x00\x00\x00\x02a");
         assert_eq!(frames.next_message(), Ok(None));
         assert!(framed(&vec![0; MESSAGE_MAX]).is_ok());

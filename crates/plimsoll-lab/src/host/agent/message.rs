@@ -5,14 +5,14 @@
 //! compatibility: a message that is not understood is a fault.
 
 use plimsoll_core::event::PHASES_MAX;
-use plimsoll_core::load::{Task, Told};
-use plimsoll_core::plan::{Action, Cmd, Proof, Step};
+use plimsoll_core::load::{AgentEvent, AgentTask};
+use plimsoll_core::plan::{PlanAction, PlanCommand, PlanStep, StackSelfTest};
 use plimsoll_core::target::{MachineFacts, TargetFacts};
 use plimsoll_core::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-use crate::host::{StrangerReport, Usage};
+use crate::host::{HostProcessUsage, StrangerReport};
 
 /// Version of the messages. The greeting itself must stay as it is for ever: it is how two
 /// versions find out that they are two.
@@ -20,18 +20,18 @@ pub(crate) const PROTOCOL: u32 = 4;
 
 /// A text that is shown to nobody.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Secret(pub(crate) String);
+pub struct AgentSecret(pub(crate) String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for AgentSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
+        f.write_str("AgentSecret")
     }
 }
 
 /// What an agent is asked. One answer follows each, except where other words stand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
+pub enum AgentRequest {
     /// First of all: who is there?
     Hello {
         /// Version of the messages.
@@ -46,10 +46,10 @@ pub enum Request {
         /// Identifier of the journal.
         id: String,
         /// The step.
-        step: Box<Step>,
+        step: Box<PlanStep>,
         /// What the file says that it copies, if it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        text: Option<Secret>,
+        text: Option<AgentSecret>,
         /// Programs that commands of this journal may name besides those of recipes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         programs: Vec<String>,
@@ -59,14 +59,14 @@ pub enum Request {
         /// Identifier of the journal.
         id: String,
         /// The action.
-        action: Box<Action>,
+        action: Box<PlanAction>,
     },
     /// Carry out an action that needs no undoing: a look, or one that was noted before.
     CarryOut {
         /// Identifier of the journal.
         id: String,
         /// The action.
-        action: Box<Action>,
+        action: Box<PlanAction>,
     },
     /// Which processes have this mark?
     Marked(String),
@@ -93,7 +93,7 @@ pub enum Request {
         /// Identifier of the journal it is asked for.
         id: String,
         /// The command.
-        cmd: Cmd,
+        cmd: PlanCommand,
     },
     /// Where does one of these texts stand?
     FindText {
@@ -103,7 +103,7 @@ pub enum Request {
         texts: Vec<String>,
     },
     /// What does another user gain of what this proof says that he does not?
-    Strange(Box<Proof>),
+    Strange(Box<StackSelfTest>),
     /// So many free ports in a row.
     FreePorts {
         /// From here on.
@@ -118,7 +118,7 @@ pub enum Request {
     /// Do this with the data plane. [`Answer::Told`] follows, as often as there is something to
     /// tell, and until the last one only [`Request::Clock`], [`Request::Start`] and
     /// [`Request::Halt`] are understood.
-    Begin(Box<Task>),
+    Begin(Box<AgentTask>),
     /// Start what is prepared at this instant. No answer.
     Start(Nanos),
     /// Stop what was begun; what was measured is told. No answer.
@@ -130,7 +130,7 @@ pub enum Request {
 /// What an agent answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Answer {
+pub enum AgentResponse {
     /// To [`Request::Hello`].
     Hello {
         /// Version of the messages.
@@ -151,7 +151,7 @@ pub enum Answer {
     /// A port.
     Port(u16),
     /// What processes have used.
-    Usage(Usage),
+    Usage(HostProcessUsage),
     /// A number, if there is one.
     Count(Option<u64>),
     /// Where a text stands, if anywhere.
@@ -174,31 +174,31 @@ pub enum Answer {
     /// What the clock shows.
     Clock(Nanos),
     /// What there is to tell of a task.
-    Told(Box<Told>),
+    Told(Box<AgentEvent>),
     /// It could not be done, and why.
     Failed(String),
 }
 
-impl Request {
+impl AgentRequest {
     /// Understands a message.
     ///
     /// # Errors
     /// When it is none of ours, in words.
-    pub fn read(message: &[u8]) -> Result<Request, String> {
+    pub fn read(message: &[u8]) -> Result<AgentRequest, String> {
         serde_json::from_slice(message).map_err(|error| format!("a request that is none: {error}"))
     }
 }
 
-impl Answer {
+impl AgentResponse {
     /// Understands a message.
     ///
     /// # Errors
     /// When it is none of ours, in words.
-    pub fn read(message: &[u8]) -> Result<Answer, String> {
+    pub fn read(message: &[u8]) -> Result<AgentResponse, String> {
         let answer = serde_json::from_slice(message)
             .map_err(|error| format!("an answer that is none: {error}"))?;
-        if let Answer::Told(told) = &answer
-            && let Told::Played(played) = &**told
+        if let AgentResponse::Told(told) = &answer
+            && let AgentEvent::Played(played) = &**told
             && played.result.phases.len() > PHASES_MAX
         {
             return Err(format!("a trial with more than {PHASES_MAX} phases"));
@@ -215,18 +215,18 @@ pub(crate) fn written(message: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::event::{Interval, KindStats, OpStats};
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::event::{KindStats, OpStats, TrialInterval};
+    use plimsoll_core::op::OpKind;
 
     #[test]
     fn the_greeting_stays_as_it_is() {
-        let hello = Request::Hello {
+        let hello = AgentRequest::Hello {
             protocol: 1,
             build: "ab".into(),
         };
         let text = r#"{"hello":{"protocol":1,"build":"ab"}}"#;
         assert_eq!(written(&hello), text.as_bytes());
-        assert_eq!(Request::read(text.as_bytes()), Ok(hello));
+        assert_eq!(AgentRequest::read(text.as_bytes()), Ok(hello));
     }
 
     /// Operations of one kind that took every time there is.
@@ -243,14 +243,14 @@ mod tests {
 
     #[test]
     fn the_largest_histograms_of_many_kinds_fit_into_a_message_and_arrive_whole() {
-        let kinds = [Kind::Read, Kind::Write, Kind::Fsync, Kind::Stat];
-        let second = Interval {
+        let kinds = [OpKind::Read, OpKind::Write, OpKind::Fsync, OpKind::Stat];
+        let second = TrialInterval {
             start: Nanos(0),
             length: Nanos::SECOND,
             stats: OpStats(kinds.map(|kind| (kind, full())).into()),
         };
-        assert!(second.stats.0[&Kind::Read].service.buckets().count() > 1_800);
-        let answer = Answer::Told(Box::new(Told::Second(second)));
+        assert!(second.stats.0[&OpKind::Read].service.buckets().count() > 1_800);
+        let answer = AgentResponse::Told(Box::new(AgentEvent::Second(second)));
         let message = written(&answer);
         // A hundred phases of that fit, too.
         assert!(
@@ -258,7 +258,7 @@ mod tests {
             "{}",
             message.len()
         );
-        assert_eq!(Answer::read(&message), Ok(answer));
+        assert_eq!(AgentResponse::read(&message), Ok(answer));
     }
 
     /// Bytes of the message of a false node.
@@ -289,8 +289,8 @@ mod tests {
     fn a_message_takes_a_stated_multiple_of_its_bytes() {
         const LIMITED: &str = "PLIMSOLL_TEST_LIMITED";
         if std::env::var_os(LIMITED).is_some() {
-            let answer = Answer::read(hostile().as_bytes()).unwrap();
-            assert!(matches!(answer, Answer::Told(_)));
+            let answer = AgentResponse::read(hostile().as_bytes()).unwrap();
+            assert!(matches!(answer, AgentResponse::Told(_)));
             return;
         }
         let name = "host::agent::message::tests::a_message_takes_a_stated_multiple_of_its_bytes";
@@ -319,8 +319,8 @@ mod tests {
             r#"{"begin":{"prove":{"name":"a","place":"tape","seed":1}}}"#,
             r#"{"told":{"prepared":{}}}"#,
         ] {
-            assert!(Request::read(text.as_bytes()).is_err(), "{text}");
-            assert!(Answer::read(text.as_bytes()).is_err(), "{text}");
+            assert!(AgentRequest::read(text.as_bytes()).is_err(), "{text}");
+            assert!(AgentResponse::read(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! A node is reached by a command that gives a shell on it, `ssh HOST` or `docker exec -i BOX`, to
 //! which the word `sh` is added. The shell is told, in a few fixed lines, to name its processor, to
 //! take the program when it has not got it, and to become the agent: one connection, no port, no
-//! quoting that depends on the command. From then on both sides speak in [`Frames`].
+//! quoting that depends on the command. From then on both sides speak in [`AgentFrameParser`].
 //!
 //! Invariants: the agent is the same build as its controller. It notes every step in a journal of
 //! its own, in the node's directory, before it begins, so that either side can undo without the
@@ -23,10 +23,10 @@ mod tasks;
 mod trouble;
 
 pub use client::AgentHost;
-pub use connect::Uploaded;
-pub use frame::{FrameError, Frames, MESSAGE_MAX, framed};
-pub use message::{Answer, Request};
-pub use program::Program;
+pub use connect::AgentUpload;
+pub use frame::{AgentFrameParser, FrameError, MESSAGE_MAX, framed};
+pub use message::{AgentRequest, AgentResponse};
+pub use program::AgentProgram;
 
 /// Directory in a node's directory that holds the copy of the program.
 pub(crate) const COPY_DIR: &str = "plimsoll-agent";

@@ -24,7 +24,7 @@ const NOTE_BUILD_ID: u32 = 3;
 
 /// A program as a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct AgentProgram {
     /// Its file.
     pub path: PathBuf,
     /// Its size.
@@ -37,20 +37,20 @@ pub struct Program {
     pub build: String,
 }
 
-impl Program {
+impl AgentProgram {
     /// The program this process runs.
     ///
     /// # Errors
     /// When it cannot be read or is of a kind we do not know.
-    pub fn this() -> Result<Program, HostError> {
-        Program::of(Path::new(OURSELVES))
+    pub fn this() -> Result<AgentProgram, HostError> {
+        AgentProgram::of(Path::new(OURSELVES))
     }
 
     /// The program in a file.
     ///
     /// # Errors
     /// When it cannot be read or is of a kind we do not know.
-    pub fn of(path: &Path) -> Result<Program, HostError> {
+    pub fn of(path: &Path) -> Result<AgentProgram, HostError> {
         let mut file = File::open(path).map_err(HostError::io("open", path))?;
         let bytes = file
             .metadata()
@@ -65,7 +65,7 @@ impl Program {
                 build = found;
             }
         }
-        Ok(Program {
+        Ok(AgentProgram {
             path: path.into(),
             bytes,
             machine,
@@ -98,14 +98,14 @@ impl Program {
     }
 }
 
-struct Segment {
+struct AgentElfSegment {
     kind: u32,
     offset: u64,
     size: u64,
 }
 
 /// The processor and the segments of an ELF file for 64 bits, little end first.
-fn read_segments(file: &mut File) -> io::Result<(&'static str, Vec<Segment>)> {
+fn read_segments(file: &mut File) -> io::Result<(&'static str, Vec<AgentElfSegment>)> {
     let unknown =
         |what: &str| io::Error::other(format!("it is no program of a kind known: {what}"));
     let head = read_at(file, 0, 64)?;
@@ -124,7 +124,7 @@ fn read_segments(file: &mut File) -> io::Result<(&'static str, Vec<Segment>)> {
         return Err(unknown("short segment headers"));
     }
     let table = read_at(file, at, u64::from(size) * u64::from(count))?;
-    let segment = |entry: &[u8]| Segment {
+    let segment = |entry: &[u8]| AgentElfSegment {
         kind: word(entry, 0),
         offset: long(entry, 8),
         size: long(entry, 32),
@@ -183,16 +183,16 @@ mod tests {
 
     #[test]
     fn this_test_program_is_understood_and_refused_when_it_is_not_static() {
-        let program = Program::this().unwrap();
+        let program = AgentProgram::this().unwrap();
         assert_eq!(program.machine, std::env::consts::ARCH);
         assert!(program.bytes > 1000);
-        let dynamic = Program {
+        let dynamic = AgentProgram {
             is_static: false,
             ..program.clone()
         };
         let error = dynamic.check_portable().unwrap_err().to_string();
         assert!(error.contains("make build"), "{error}");
-        let nameless = Program {
+        let nameless = AgentProgram {
             is_static: true,
             build: String::new(),
             ..program
@@ -233,7 +233,7 @@ mod tests {
         let path = place.path().join("file");
         for bytes in [&b""[..], b"#!/bin/sh\n", &[0x7f; 64]] {
             std::fs::write(&path, bytes).unwrap();
-            assert!(Program::of(&path).is_err());
+            assert!(AgentProgram::of(&path).is_err());
         }
     }
 }

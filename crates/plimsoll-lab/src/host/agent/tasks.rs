@@ -2,15 +2,15 @@
 //! What a controller asks of an agent that plays. See [`super::Player`].
 
 use plimsoll_core::clock_offset::{ClockOffset, RoundTrip};
-use plimsoll_core::load::{Task, Told};
+use plimsoll_core::load::{AgentEvent, AgentTask};
 use plimsoll_core::target::MachineFacts;
 use plimsoll_core::units::Nanos;
 use std::time::Duration;
 
-use super::channel::Broken;
+use super::channel::AgentChannelError;
 use super::client::{AgentHost, QUESTION_LIMIT};
-use super::connect::Connection;
-use super::message::{Answer, Request};
+use super::connect::AgentConnection;
+use super::message::{AgentRequest, AgentResponse};
 use crate::host::error::HostError;
 
 /// Round trips that are tried for the offset of a clock: among so many, one is not disturbed.
@@ -22,8 +22,8 @@ impl AgentHost {
     /// # Errors
     /// When the connection is lost.
     pub fn machine(&self) -> Result<MachineFacts, HostError> {
-        match self.ask(&Request::Machine, QUESTION_LIMIT)? {
-            Answer::Machine(facts) => Ok(*facts),
+        match self.ask(&AgentRequest::Machine, QUESTION_LIMIT)? {
+            AgentResponse::Machine(facts) => Ok(*facts),
             other => Err(self.unfitting(&other)),
         }
     }
@@ -33,9 +33,9 @@ impl AgentHost {
     /// # Errors
     /// When the connection is lost.
     pub fn clock_offset(&self, now: impl Fn() -> Nanos) -> Result<ClockOffset, HostError> {
-        let trip = |connection: &mut Connection| {
+        let trip = |connection: &mut AgentConnection| {
             let sent = now();
-            connection.send(&Request::Clock)?;
+            connection.send(&AgentRequest::Clock)?;
             let theirs = clock_answer(connection)?;
             Ok(RoundTrip {
                 sent,
@@ -45,7 +45,7 @@ impl AgentHost {
         };
         let trips = self.with(|connection| {
             let trips = (0..ROUND_TRIPS).map(|_| trip(connection));
-            trips.collect::<Result<Vec<_>, Broken>>()
+            trips.collect::<Result<Vec<_>, AgentChannelError>>()
         })?;
         Ok(ClockOffset::of(&trips).unwrap_or_default())
     }
@@ -54,8 +54,8 @@ impl AgentHost {
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn begin(&self, task: Task) -> Result<(), HostError> {
-        self.tell(&Request::Begin(Box::new(task)))
+    pub fn begin(&self, task: AgentTask) -> Result<(), HostError> {
+        self.tell(&AgentRequest::Begin(Box::new(task)))
     }
 
     /// Lets it start what is prepared at this instant of its clock.
@@ -63,7 +63,7 @@ impl AgentHost {
     /// # Errors
     /// When the connection is lost.
     pub fn start(&self, at: Nanos) -> Result<(), HostError> {
-        self.tell(&Request::Start(at))
+        self.tell(&AgentRequest::Start(at))
     }
 
     /// Lets it end its task; what was measured is told.
@@ -71,47 +71,47 @@ impl AgentHost {
     /// # Errors
     /// When the connection is lost.
     pub fn halt(&self) -> Result<(), HostError> {
-        self.tell(&Request::Halt)
+        self.tell(&AgentRequest::Halt)
     }
 
     /// What it tells of its task within this time, if anything.
     ///
     /// # Errors
     /// When the connection is lost.
-    pub fn told(&self, limit: Duration) -> Result<Option<Told>, HostError> {
+    pub fn told(&self, limit: Duration) -> Result<Option<AgentEvent>, HostError> {
         let answer = self.with(|connection| match connection.receive(limit) {
-            Err(Broken::TimedOut(_)) => Ok(None),
+            Err(AgentChannelError::TimedOut(_)) => Ok(None),
             other => other.map(Some),
         })?;
         match answer {
             None => Ok(None),
-            Some(Answer::Told(told)) => Ok(Some(*told)),
+            Some(AgentResponse::Told(told)) => Ok(Some(*told)),
             Some(other) => Err(self.unfitting(&other)),
         }
     }
 
     /// Gives the connection up: what it was doing ends there.
     pub fn give_up(&self, why: &str) {
-        let broken = || Broken::Io(std::io::Error::other(why.to_owned()));
+        let broken = || AgentChannelError::Io(std::io::Error::other(why.to_owned()));
         // The error is the wish.
         let _ = self.with(|_| Err::<(), _>(broken()));
     }
 
-    fn tell(&self, request: &Request) -> Result<(), HostError> {
+    fn tell(&self, request: &AgentRequest) -> Result<(), HostError> {
         self.with(|connection| connection.send(request))
     }
 }
 
 /// The answer to [`Request::Clock`]. Signs of life may come before it.
-fn clock_answer(connection: &mut Connection) -> Result<Nanos, Broken> {
+fn clock_answer(connection: &mut AgentConnection) -> Result<Nanos, AgentChannelError> {
     // Ends: signs of life are seconds apart, and the answer comes or the wait ends.
     loop {
         match connection.receive(QUESTION_LIMIT)? {
-            Answer::Clock(theirs) => return Ok(theirs),
-            Answer::Told(told) if matches!(*told, Told::Alive) => {}
+            AgentResponse::Clock(theirs) => return Ok(theirs),
+            AgentResponse::Told(told) if matches!(*told, AgentEvent::Alive) => {}
             other => {
                 let text = format!("an answer to another question: {other:?}");
-                return Err(Broken::Io(std::io::Error::other(text)));
+                return Err(AgentChannelError::Io(std::io::Error::other(text)));
             }
         }
     }

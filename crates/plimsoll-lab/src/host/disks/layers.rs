@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::profile::{Layer, Made};
-use plimsoll_core::recording::{DiskCounters, Found};
+use plimsoll_core::profile::{DeviceComposition, DeviceKind};
+use plimsoll_core::recording::{DeviceCounterSample, DiskCounters};
 
 use super::{DEVICES, NO_DISKS};
 
@@ -21,16 +21,16 @@ const MULTIPATH: &str = "mpath-";
 
 /// Devices by what they are made of. Looked up when a device comes, and known until it goes.
 #[derive(Debug)]
-pub struct Layers {
+pub struct DeviceLayerCache {
     devices: PathBuf,
     arrays: PathBuf,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, DeviceLayerInfo>,
 }
 
 /// What is known of a device.
 #[derive(Debug, Clone)]
-struct Known {
-    layer: Layer,
+struct DeviceLayerInfo {
+    layer: DeviceKind,
     name: String,
     /// Whether it is recorded without having been named.
     is_common: bool,
@@ -38,9 +38,9 @@ struct Known {
     way_to: Option<(String, String)>,
 }
 
-impl Default for Layers {
+impl Default for DeviceLayerCache {
     fn default() -> Self {
-        Layers {
+        DeviceLayerCache {
             devices: DEVICES.into(),
             arrays: ARRAYS.into(),
             known: BTreeMap::new(),
@@ -48,11 +48,15 @@ impl Default for Layers {
     }
 }
 
-impl Layers {
+impl DeviceLayerCache {
     /// What is recorded of devices that have counted this: those that are `wanted` by the kernel's
     /// names, or all whole disks, their partitions, volumes and arrays; and, where several of them
     /// are ways to the same disk, that disk.
-    pub fn found(&mut self, counted: Vec<(String, DiskCounters)>, wanted: &[String]) -> Vec<Found> {
+    pub fn found(
+        &mut self,
+        counted: Vec<(String, DiskCounters)>,
+        wanted: &[String],
+    ) -> Vec<DeviceCounterSample> {
         self.look_up(&counted);
         let mut found = Vec::new();
         let mut disks: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
@@ -68,15 +72,16 @@ impl Layers {
             if let Some(disk) = &known.way_to {
                 disks.entry(disk.clone()).or_default().push(found.len());
             }
-            found.push(Found {
+            found.push(DeviceCounterSample {
                 name: known.name.clone(),
-                made: Made::of(known.layer),
+                made: DeviceComposition::of(known.layer),
                 counted,
             });
         }
         for ((wwid, _), ways) in disks {
             if ways.len() > 1 {
-                let ways: Vec<&Found> = ways.iter().map(|place| &found[*place]).collect();
+                let ways: Vec<&DeviceCounterSample> =
+                    ways.iter().map(|place| &found[*place]).collect();
                 found.push(one_disk(wwid, &ways));
             }
         }
@@ -107,9 +112,9 @@ impl Layers {
         self.devices.join(name.replace('/', "!"))
     }
 
-    fn device(&self, name: &str) -> Known {
+    fn device(&self, name: &str) -> DeviceLayerInfo {
         let folder = self.folder(name);
-        let known = |layer, name: String, is_common, way_to| Known {
+        let known = |layer, name: String, is_common, way_to| DeviceLayerInfo {
             layer,
             name,
             is_common,
@@ -117,25 +122,25 @@ impl Layers {
         };
         let is_disk = !NO_DISKS.iter().any(|begin| name.starts_with(begin));
         if folder.join("partition").exists() {
-            return known(Layer::Partition, name.into(), is_disk, None);
+            return known(DeviceKind::Partition, name.into(), is_disk, None);
         }
         if name.starts_with("dm-") {
             // One that has no name is being made or removed.
             let given = line(&folder.join("dm/name"));
             let is_common = given.is_some();
             return known(
-                Layer::DeviceMapper,
+                DeviceKind::DeviceMapper,
                 given.unwrap_or(name.into()),
                 is_common,
                 None,
             );
         }
         if name.starts_with("md") {
-            return known(Layer::Md, self.array_name(name), true, None);
+            return known(DeviceKind::Md, self.array_name(name), true, None);
         }
         let layer = match name.starts_with("loop") {
-            true => Layer::Loop,
-            false => Layer::Disk,
+            true => DeviceKind::Loop,
+            false => DeviceKind::Disk,
         };
         let wwid = ["device/wwid", "wwid"].map(|file| line(&folder.join(file)));
         let wwid = wwid.into_iter().flatten().next().filter(|_| is_disk);
@@ -184,12 +189,12 @@ impl Layers {
 }
 
 /// A disk as its ways together.
-fn one_disk(wwid: String, ways: &[&Found]) -> Found {
+fn one_disk(wwid: String, ways: &[&DeviceCounterSample]) -> DeviceCounterSample {
     let counted = ways.iter().map(|way| way.counted);
-    Found {
+    DeviceCounterSample {
         name: wwid,
-        made: Made {
-            layer: Layer::Multipath,
+        made: DeviceComposition {
+            layer: DeviceKind::Multipath,
             paths: ways.iter().map(|way| way.name.clone()).collect(),
         },
         counted: counted.reduce(DiskCounters::plus).unwrap_or_default(),
@@ -217,11 +222,11 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    struct Tree(tempfile::TempDir);
+    struct SysfsFixture(tempfile::TempDir);
 
-    impl Tree {
-        fn new() -> Tree {
-            Tree(tempfile::tempdir().unwrap())
+    impl SysfsFixture {
+        fn new() -> SysfsFixture {
+            SysfsFixture(tempfile::tempdir().unwrap())
         }
 
         fn put(&self, file: &str, text: &str) {
@@ -230,8 +235,8 @@ mod tests {
             fs::write(path, text).unwrap();
         }
 
-        fn layers(&self) -> Layers {
-            Layers {
+        fn layers(&self) -> DeviceLayerCache {
+            DeviceLayerCache {
                 devices: self.0.path().join("block"),
                 arrays: self.0.path().join("md"),
                 known: BTreeMap::new(),
@@ -250,8 +255,8 @@ mod tests {
         (0..).zip(names).map(one).collect()
     }
 
-    fn told(found: &[Found]) -> Vec<String> {
-        let one = |f: &Found| {
+    fn told(found: &[DeviceCounterSample]) -> Vec<String> {
+        let one = |f: &DeviceCounterSample| {
             let paths = f.made.paths.join("+");
             let layer = f.made.layer.name();
             format!("{} {layer} {paths}{}", f.name, f.counted.reads)
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn devices_have_the_names_their_users_gave_them_and_what_is_no_disk_is_left_out() {
-        let tree = Tree::new();
+        let tree = SysfsFixture::new();
         tree.put("block/sda1/partition", "1\n");
         tree.put("block/loop0p1/partition", "1\n");
         tree.put("block/dm-0/dm/name", "vg-root\n");
@@ -288,7 +293,7 @@ mod tests {
 
     #[test]
     fn ways_to_one_disk_are_that_disk_once_more() {
-        let tree = Tree::new();
+        let tree = SysfsFixture::new();
         for (disk, wwid, size) in [
             ("sda", "naa.6001", "8"),
             ("sdb", "naa.6001", "8"),
@@ -308,7 +313,7 @@ mod tests {
         let found = layers.found(counted(&["sda", "sdb"]), &["sda".into()]);
         assert_eq!(told(&found), ["sda disk 1"]);
         // They say nothing, and the device above them does.
-        let tree = Tree::new();
+        let tree = SysfsFixture::new();
         tree.put("block/dm-0/dm/name", "data");
         tree.put("block/dm-0/dm/uuid", "mpath-3600a");
         for way in ["sda", "sdb"] {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::host::{SearchPath, SystemClock};
-use crate::watch::{Subjects, watch};
+use crate::watch::{ServerWatchScope, watch};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -216,7 +216,7 @@ fn what_each_target_moved_meanwhile_is_watched() {
         count = count.display()
     );
     let mut host = host_with(dir.path(), &[("lctl", script)]);
-    let subjects = Subjects {
+    let subjects = ServerWatchScope {
         servers: &[],
         lustre: Some("scratch"),
     };

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 
-fn proof(dirs: &[&Path], exports: &[&str]) -> Proof {
-    Proof::Closed {
+fn proof(dirs: &[&Path], exports: &[&str]) -> StackSelfTest {
+    StackSelfTest::Closed {
         node: "here".into(),
         dirs: dirs.iter().map(|dir| dir.display().to_string()).collect(),
         marks: Vec::new(),

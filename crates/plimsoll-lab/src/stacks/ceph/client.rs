@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients on this machine: mounts by FUSE, or a block device.
 
-use plimsoll_core::plan::{Action, Cmd, Plan, Ready};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanReadinessCheck};
 
-use super::super::Order;
-use super::super::node::chain::{Chain, SECTOR_BYTES};
+use super::super::StackPlanInput;
+use super::super::node::chain::{ClientDiskChain, SECTOR_BYTES};
 use super::super::node::file_system;
-use super::cluster::{Cluster, POOL};
+use super::cluster::{CephCluster, POOL};
 
 /// The type of file system of a mount, as the kernel names it.
 pub(super) const FILE_SYSTEM: &str = "fuse.ceph-fuse";
@@ -15,12 +15,12 @@ pub(super) const FILE_SYSTEM: &str = "fuse.ceph-fuse";
 const IMAGE: &str = "disk";
 
 /// Where the second client has the file system.
-pub(super) fn second_dir(order: &Order<'_>) -> String {
+pub(super) fn second_dir(order: &StackPlanInput<'_>) -> String {
     format!("{}/second", order.dir())
 }
 
 /// Adds the file system, and its mounts for two clients.
-pub(super) fn add_mounts(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>) {
+pub(super) fn add_mounts(plan: &mut Plan, order: &StackPlanInput<'_>, cluster: &CephCluster<'_>) {
     cluster.add_file_system(plan);
     add_mount(plan, order, cluster, ("mount the file system", "mnt"));
     add_mount(
@@ -31,25 +31,34 @@ pub(super) fn add_mounts(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'
     );
 }
 
-fn add_mount(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>, (why, name): (&str, &str)) {
+fn add_mount(
+    plan: &mut Plan,
+    order: &StackPlanInput<'_>,
+    cluster: &CephCluster<'_>,
+    (why, name): (&str, &str),
+) {
     let at = format!("{}/{name}", order.dir());
-    let unmount = || Some(Action::Unmount(at.clone()));
+    let unmount = || Some(PlanAction::Unmount(at.clone()));
     // It goes with the directory around it; its own undo detaches what a killed process left.
-    plan.step("make a mount point", Action::MakeDir(at.clone()), unmount());
+    plan.step(
+        "make a mount point",
+        PlanAction::MakeDir(at.clone()),
+        unmount(),
+    );
     let conf = cluster.settings_file();
     // Our mark is in the directory.
     let options = ["-o", "nonempty", &at];
     let words = ["-f", "--conf", &conf, "--name", "client.admin"];
-    let cmd = Cmd::new("ceph-fuse", words.into_iter().chain(options));
+    let cmd = PlanCommand::new("ceph-fuse", words.into_iter().chain(options));
     let mark = order.mark(name);
-    let start = Action::Start {
+    let start = PlanAction::Start {
         cmd,
         mark: mark.clone(),
         log: format!("{at}.log"),
-        ready: Ready::Mounted(at.clone()),
+        ready: PlanReadinessCheck::Mounted(at.clone()),
     };
-    plan.step(why, start, Some(Action::Stop { mark }));
-    let look = Action::MountIs {
+    plan.step(why, start, Some(PlanAction::Stop { mark }));
+    let look = PlanAction::MountIs {
         path: at.clone(),
         file_system: FILE_SYSTEM.into(),
         sources: vec!["ceph-fuse".into()],
@@ -59,9 +68,9 @@ fn add_mount(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>, (why, na
 }
 
 /// Adds an image, attached as a block device, with a file system on it.
-pub(super) fn add_image(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>) {
+pub(super) fn add_image(plan: &mut Plan, order: &StackPlanInput<'_>, cluster: &CephCluster<'_>) {
     let mut run = |why: &str, words: &[&str]| {
-        plan.step(why, Action::Run(cluster.command("rbd", words)), None);
+        plan.step(why, PlanAction::Run(cluster.command("rbd", words)), None);
     };
     run("let the pool hold images", &["pool", "init", POOL]);
     let (image, bytes) = (format!("{POOL}/{IMAGE}"), super::image_bytes(order));
@@ -76,7 +85,7 @@ pub(super) fn add_image(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_
     ];
     run("make the image", &words);
     let dir = order.dir();
-    let chain = Chain {
+    let chain = ClientDiskChain {
         dir: &dir,
         id: order.id,
         number: 0,

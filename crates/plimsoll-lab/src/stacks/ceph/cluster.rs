@@ -6,10 +6,12 @@
 //! daemon, readable by their owner alone. The keys are known to the monitor from its making, so
 //! that no command has to bring them in.
 
-use plimsoll_core::plan::{Action, Cmd, Node, Plan, Ready, Server};
+use plimsoll_core::plan::{
+    Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackServer,
+};
 use plimsoll_core::rng::{Rng, Seed};
 
-use super::super::Order;
+use super::super::StackPlanInput;
 
 /// The port of the monitor, on an address of its own.
 const PORT: u16 = 3300;
@@ -29,19 +31,19 @@ pub(super) const POOL: &str = "data";
 
 /// The daemons of a stack.
 #[derive(Debug)]
-pub(super) struct Cluster<'a> {
-    order: &'a Order<'a>,
+pub(super) struct CephCluster<'a> {
+    order: &'a StackPlanInput<'a>,
     dir: &'a str,
     /// The nodes, one storage daemon on each.
-    pub(super) nodes: &'a [Node],
+    pub(super) nodes: &'a [PlanNode],
 }
 
 /// One storage daemon.
 #[derive(Debug)]
-pub(super) struct Osd<'a> {
-    cluster: &'a Cluster<'a>,
+pub(super) struct CephOsd<'a> {
+    cluster: &'a CephCluster<'a>,
     /// Its node.
-    pub(super) node: &'a Node,
+    pub(super) node: &'a PlanNode,
     number: usize,
 }
 
@@ -71,17 +73,17 @@ const STORAGE: Rights = &[
     ("osd", "allow *"),
 ];
 
-impl<'a> Cluster<'a> {
-    pub(super) fn of(order: &'a Order<'a>, dir: &'a str) -> Self {
-        Cluster {
+impl<'a> CephCluster<'a> {
+    pub(super) fn of(order: &'a StackPlanInput<'a>, dir: &'a str) -> Self {
+        CephCluster {
             order,
             dir,
             nodes: &order.site.servers,
         }
     }
 
-    pub(super) fn osds(&self) -> impl Iterator<Item = Osd<'_>> {
-        let osd = |(number, node)| Osd {
+    pub(super) fn osds(&self) -> impl Iterator<Item = CephOsd<'_>> {
+        let osd = |(number, node)| CephOsd {
             cluster: self,
             node,
             number,
@@ -167,29 +169,29 @@ impl<'a> Cluster<'a> {
     }
 
     /// A command to the monitor, from this machine.
-    pub(super) fn command(&self, program: &str, words: &[&str]) -> Cmd {
+    pub(super) fn command(&self, program: &str, words: &[&str]) -> PlanCommand {
         let conf = self.settings_file();
-        Cmd::new(program, ["--conf", &conf].iter().chain(words).copied())
+        PlanCommand::new(program, ["--conf", &conf].iter().chain(words).copied())
     }
 
     fn run(&self, plan: &mut Plan, why: &str, words: &[&str]) {
-        plan.step(why, Action::Run(self.command("ceph", words)), None);
+        plan.step(why, PlanAction::Run(self.command("ceph", words)), None);
     }
 
     /// The words that every daemon is started with.
-    fn daemon(&self, program: &str, id: &str, node: &Node) -> Cmd {
+    fn daemon(&self, program: &str, id: &str, node: &PlanNode) -> PlanCommand {
         let conf = self.settings_file();
         let at = &node.address;
         let words = ["-f", "--conf", &conf, "--id", id, "--public-addr", at];
-        Cmd::new(program, words.into_iter().chain(["--cluster-addr", at]))
+        PlanCommand::new(program, words.into_iter().chain(["--cluster-addr", at]))
     }
 
     fn mark(&self, name: &str) -> String {
         self.order.mark(name)
     }
 
-    fn start(&self, name: &str, cmd: Cmd, ready: Ready) -> Action {
-        Action::Start {
+    fn start(&self, name: &str, cmd: PlanCommand, ready: PlanReadinessCheck) -> PlanAction {
+        PlanAction::Start {
             cmd,
             mark: self.mark(name),
             log: format!("{}/{name}.log", self.dir),
@@ -197,18 +199,18 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    fn add_daemon(&self, plan: &mut Plan, why: &str, (name, start): (&str, Action)) {
+    fn add_daemon(&self, plan: &mut Plan, why: &str, (name, start): (&str, PlanAction)) {
         let mark = self.mark(name);
         let node = &self.nodes[0].name;
-        plan.step_on(node, why, start, Some(Action::Stop { mark }));
+        plan.step_on(node, why, start, Some(PlanAction::Stop { mark }));
     }
 
     /// Adds the key of a daemon or client, for the store of the monitor.
     fn add_key(&self, plan: &mut Plan, name: &str, rights: Rights) {
         let file = self.make_key(plan, name, rights);
         let all = self.keyring("mon");
-        let tell = Cmd::new("ceph-authtool", [&*all, "--import-keyring", &file]);
-        plan.step("let the monitor know it", Action::Run(tell), None);
+        let tell = PlanCommand::new("ceph-authtool", [&*all, "--import-keyring", &file]);
+        plan.step("let the monitor know it", PlanAction::Run(tell), None);
     }
 
     /// Adds a key in a file of its own, and says where.
@@ -218,14 +220,14 @@ impl<'a> Cluster<'a> {
         for (whom, right) in rights {
             words.extend(["--cap", whom, right]);
         }
-        let make = Action::Run(Cmd::new("ceph-authtool", words));
+        let make = PlanAction::Run(PlanCommand::new("ceph-authtool", words));
         plan.step(&format!("make the key of {name}"), make, None);
         file
     }
 
     /// Adds all daemons, and the pool of the data.
     pub(super) fn add_to(&self, plan: &mut Plan) {
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path: self.settings_file(),
             text: self.settings(),
             secret: None,
@@ -241,7 +243,7 @@ impl<'a> Cluster<'a> {
         let why = "make the pool of the data";
         self.run(plan, why, &["osd", "pool", "create", POOL, pg_num]);
         let ask = self.command("rados", &["--pool", POOL, "ls"]);
-        let wait = Action::Await(ask.within_s(SERVE_LIMIT_S));
+        let wait = PlanAction::Await(ask.within_s(SERVE_LIMIT_S));
         plan.step("see the pool served", wait, None);
     }
 
@@ -249,7 +251,7 @@ impl<'a> Cluster<'a> {
         let all = self.keyring("mon");
         let words = ["--create-keyring", &all, "--gen-key", "--name", "mon."];
         let words = words.iter().chain(&["--cap", "mon", "allow *"]);
-        let make = Action::Run(Cmd::new("ceph-authtool", words.copied()));
+        let make = PlanAction::Run(PlanCommand::new("ceph-authtool", words.copied()));
         plan.step("make the key of the monitor", make, None);
         self.add_key(plan, "client.admin", ADMIN);
         self.add_key(plan, "mgr.x", MANAGER);
@@ -263,32 +265,35 @@ impl<'a> Cluster<'a> {
         let (map, fsid) = (format!("{}/monmap", self.dir), self.uuid("cluster", 0));
         let at = self.monitor();
         let words = ["--create", "--addv", "a", &at, "--fsid", &fsid, &map];
-        let make = Action::Run(Cmd::new("monmaptool", words));
+        let make = PlanAction::Run(PlanCommand::new("monmaptool", words));
         plan.step("write where the monitor is", make, None);
         // It makes its directory itself: in one that is there already, which holds our mark, it
         // makes nothing and says that all is well.
         let keys = self.keyring("mon");
         let words = ["--mkfs", "--id", "a", "--monmap", &map, "--keyring", &keys];
-        let make = Action::Run(self.command("ceph-mon", &words).within_s(MAKE_LIMIT_S));
+        let make = PlanAction::Run(self.command("ceph-mon", &words).within_s(MAKE_LIMIT_S));
         plan.step("make the store of the monitor", make, None);
         self.add_daemon(plan, "start the monitor", self.monitor_start());
     }
 
     /// What starts the daemons that are there once, with their names. All are on the first node.
-    fn monitor_start(&self) -> (&'static str, Action) {
+    fn monitor_start(&self) -> (&'static str, PlanAction) {
         let daemon = self.daemon("ceph-mon", "a", &self.nodes[0]);
-        ("mon", self.start("mon", daemon, Ready::Port(PORT)))
+        (
+            "mon",
+            self.start("mon", daemon, PlanReadinessCheck::Port(PORT)),
+        )
     }
 
-    fn manager_start(&self) -> (&'static str, Action) {
+    fn manager_start(&self) -> (&'static str, PlanAction) {
         let daemon = self.daemon("ceph-mgr", "x", &self.nodes[0]);
-        let ready = Ready::Exists(format!("{}/mgr.x.asok", self.dir));
+        let ready = PlanReadinessCheck::Exists(format!("{}/mgr.x.asok", self.dir));
         ("mgr", self.start("mgr", daemon, ready))
     }
 
-    fn metadata_start(&self) -> (&'static str, Action) {
+    fn metadata_start(&self) -> (&'static str, PlanAction) {
         let daemon = self.daemon("ceph-mds", "a", &self.nodes[0]);
-        let ready = Ready::Exists(format!("{}/mds.a.asok", self.dir));
+        let ready = PlanReadinessCheck::Exists(format!("{}/mds.a.asok", self.dir));
         ("mds", self.start("mds", daemon, ready))
     }
 
@@ -302,9 +307,9 @@ impl<'a> Cluster<'a> {
     }
 
     /// The servers that are watched. Without the first, which has the only monitor, nothing goes on.
-    pub(super) fn servers(&self) -> Vec<Server> {
+    pub(super) fn servers(&self) -> Vec<StackServer> {
         let with_names = !super::is_rbd(self.order.settings());
-        let server = |osd: Osd<'_>| {
+        let server = |osd: CephOsd<'_>| {
             let mut marks = vec![osd.mark()];
             let mut restore = Vec::new();
             if osd.number == 0 {
@@ -320,7 +325,7 @@ impl<'a> Cluster<'a> {
                 }
                 restore.push((osd.node.name.clone(), osd.restart()));
             }
-            Server {
+            StackServer {
                 name: osd.node.name.clone(),
                 node: osd.node.name.clone(),
                 marks,
@@ -332,7 +337,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-impl Osd<'_> {
+impl CephOsd<'_> {
     /// What Ceph calls it.
     pub(super) fn name(&self) -> String {
         format!("osd.{}", self.number)
@@ -356,11 +361,11 @@ impl Osd<'_> {
     }
 
     /// What ends it.
-    pub(super) fn stop(&self) -> Action {
-        Action::Stop { mark: self.mark() }
+    pub(super) fn stop(&self) -> PlanAction {
+        PlanAction::Stop { mark: self.mark() }
     }
 
-    fn start(&self, ready: Ready) -> Action {
+    fn start(&self, ready: PlanReadinessCheck) -> PlanAction {
         let id = self.number.to_string();
         let mut cmd = self.cluster.daemon("ceph-osd", &id, self.node);
         // Copies are kept on different nodes.
@@ -370,11 +375,11 @@ impl Osd<'_> {
     }
 
     /// What starts it again. It is back when the others can reach it.
-    pub(super) fn restart(&self) -> Action {
+    pub(super) fn restart(&self) -> PlanAction {
         let ask = self
             .cluster
             .command("ceph", &["tell", &self.name(), "version"]);
-        self.start(Ready::Succeeds(ask))
+        self.start(PlanReadinessCheck::Succeeds(ask))
     }
 
     /// Adds it to a cluster that runs. The others begin to move data to it when it is there.
@@ -385,7 +390,7 @@ impl Osd<'_> {
         cluster.run(plan, why, &["auth", "import", "--in-file", &file]);
         // With it go its key and its place among the others.
         let words = ["osd", "purge", &name, "--yes-i-really-mean-it"];
-        plan.taken_back_by(Action::Run(cluster.command("ceph", &words)));
+        plan.taken_back_by(PlanAction::Run(cluster.command("ceph", &words)));
         self.add_to(plan);
     }
 
@@ -399,19 +404,19 @@ impl Osd<'_> {
         let why = format!("take {name} into the cluster");
         self.cluster.run(plan, &why, &["osd", "new", &uuid, &id]);
         let dir = self.dir();
-        let undo = Some(Action::RemoveDir(dir.clone()));
+        let undo = Some(PlanAction::RemoveDir(dir.clone()));
         let why = format!("make a directory of {name}");
-        plan.step_on(&self.node.name, &why, Action::MakeDir(dir), undo);
+        plan.step_on(&self.node.name, &why, PlanAction::MakeDir(dir), undo);
         let words = ["--mkfs", "--id", &id, "--osd-uuid", &uuid];
         let make = self.cluster.command("ceph-osd", &words);
-        let make = Action::Run(make.within_s(MAKE_LIMIT_S));
+        let make = PlanAction::Run(make.within_s(MAKE_LIMIT_S));
         plan.step_on(
             &self.node.name,
             &format!("make the disk of {name}"),
             make,
             None,
         );
-        let ready = Ready::Exists(format!("{}/{name}.asok", self.cluster.dir));
+        let ready = PlanReadinessCheck::Exists(format!("{}/{name}.asok", self.cluster.dir));
         let start = self.start(ready);
         plan.step_on(
             &self.node.name,

@@ -3,13 +3,16 @@
 //!
 //! Manual: `ceph.md`. What the daemons are is in [`cluster`], how clients reach them in [`client`].
 
-use plimsoll_core::plan::{Made, Plan, Proof, Reach};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{NodeTransport, Plan, StackOutputs, StackSelfTest};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 use super::node::{self, chain, file_system};
-use super::{Choice, Needs, Order, Place, SPARE_BYTES, Shape, Stack, Unmet, Verb, not_given};
-use crate::journal::Record;
-use cluster::Cluster;
+use super::{
+    PreconditionError, SPARE_BYTES, StackChange, StackConfig, StackFootprint, StackPlacement,
+    StackPlanInput, StackRecipe, StackRequirements, not_given,
+};
+use crate::journal::JournalContents;
+use cluster::CephCluster;
 
 mod change;
 mod client;
@@ -27,40 +30,40 @@ const MIN_DISK_BYTES: u64 = 1 << 30;
 /// Largest cache of a node that is still one of a laboratory.
 const CACHE_MAX_BYTES: u64 = 64 << 30;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "access",
-        unit: Unit::Choice(&["fuse", "rbd"]),
+        unit: SettingUnit::Choice(&["fuse", "rbd"]),
         default: "fuse",
         help: "a CephFS mount by ceph-fuse; or a file system on an RBD image",
     },
-    Setting {
+    SettingDefinition {
         name: "replicas",
-        unit: Unit::Choice(&["3", "2"]),
+        unit: SettingUnit::Choice(&["3", "2"]),
         default: "3",
         help: "copies of everything; writes go on as long as one less is there",
     },
-    Setting {
+    SettingDefinition {
         name: "osds",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "3",
         help: "nodes, each with one disk; from the number of copies to 12",
     },
-    Setting {
+    SettingDefinition {
         name: "pg_num",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "32",
         help: "placement groups of the data, from 1 to 64",
     },
-    Setting {
+    SettingDefinition {
         name: "cache",
-        unit: Unit::Size(1),
+        unit: SettingUnit::Size(1),
         default: "128MiB",
         help: "cache of each node's daemon, from 16MiB",
     },
-    Setting {
+    SettingDefinition {
         name: "client_cache",
-        unit: Unit::Size(1),
+        unit: SettingUnit::Size(1),
         default: "200MiB",
         help: "access=fuse: data the client keeps, written or read; 0: none",
     },
@@ -69,13 +72,13 @@ const SETTINGS: &[Setting] = &[
 
 /// The stack `ceph`.
 #[derive(Debug)]
-pub struct Ceph;
+pub struct CephStack;
 
-fn is_rbd(settings: &Settings) -> bool {
+fn is_rbd(settings: &SettingValues) -> bool {
     settings.text("access") == "rbd"
 }
 
-impl Stack for Ceph {
+impl StackRecipe for CephStack {
     fn name(&self) -> &'static str {
         "ceph"
     }
@@ -85,54 +88,54 @@ impl Stack for Ceph {
          system by FUSE, or as a block device"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
-        Ok(Shape {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
+        Ok(StackFootprint {
             servers: osds(&choice.settings)?,
             ports: 1,
-            place: Place::Namespaces,
+            place: StackPlacement::Namespaces,
         })
     }
 
-    fn needs(&self, choice: &Choice) -> Needs {
-        let common = Needs {
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
+        let common = StackRequirements {
             programs: vec!["ceph", "ceph-authtool", "monmaptool", "rados"],
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         };
         if is_rbd(&choice.settings) {
-            return common.and(chain::needs()).and(Needs {
+            return common.and(chain::needs()).and(StackRequirements {
                 programs: vec!["rbd", "mount", file_system::maker(&choice.settings)],
                 qemu_modules: vec!["block-rbd.so"],
-                ..Needs::default()
+                ..StackRequirements::default()
             });
         }
-        common.and(Needs {
+        common.and(StackRequirements {
             programs: vec!["ceph-mds", "ceph-fuse", "umount", "setsid"],
             devices: vec![("/dev/fuse", "modprobe fuse")],
-            ..Needs::default()
+            ..StackRequirements::default()
         })
     }
 
-    fn server_needs(&self, _: &Choice) -> Needs {
-        Needs {
+    fn server_needs(&self, _: &StackConfig) -> StackRequirements {
+        StackRequirements {
             programs: vec!["ceph-mon", "ceph-mgr", "ceph-osd", "setsid"],
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         match is_rbd(order.settings()) {
             true => not_given(order.settings(), &["client_cache"], "access=fuse")?,
             false => not_given(order.settings(), &["fs"], "access=rbd")?,
         }
         check(order)?;
         let (settings, dir) = (order.settings(), order.dir());
-        let cluster = Cluster::of(order, &dir);
+        let cluster = CephCluster::of(order, &dir);
         let mut plan = Plan::default();
         node::add_dir(&mut plan, &dir);
         cluster.add_to(&mut plan);
@@ -146,18 +149,18 @@ impl Stack for Ceph {
 
     fn change(
         &self,
-        verb: Verb<'_>,
-        order: &Order<'_>,
-        record: &Record,
-    ) -> Result<(Plan, Made), Unmet> {
+        verb: StackChange<'_>,
+        order: &StackPlanInput<'_>,
+        record: &JournalContents,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
         let dir = order.dir();
-        let cluster = Cluster::of(order, &dir);
+        let cluster = CephCluster::of(order, &dir);
         let plan = change::plan(verb, order, &cluster, record)?;
         Ok((plan, made(order, &cluster)))
     }
 }
 
-fn made(order: &Order<'_>, cluster: &Cluster<'_>) -> Made {
+fn made(order: &StackPlanInput<'_>, cluster: &CephCluster<'_>) -> StackOutputs {
     let settings = order.settings();
     let at = format!("{}/mnt", order.dir());
     let replicas = settings.text("replicas");
@@ -173,32 +176,32 @@ fn made(order: &Order<'_>, cluster: &Cluster<'_>) -> Made {
         let what = format!("CephFS by ceph-fuse, {over}");
         (client::FILE_SYSTEM, what)
     };
-    Made {
+    StackOutputs {
         mount_dir: at,
         file_system: file_system.into(),
         description,
         servers: cluster.servers(),
         proofs: proofs(order, cluster),
-        ..Made::default()
+        ..StackOutputs::default()
     }
 }
 
-fn proofs(order: &Order<'_>, cluster: &Cluster<'_>) -> Vec<Proof> {
+fn proofs(order: &StackPlanInput<'_>, cluster: &CephCluster<'_>) -> Vec<StackSelfTest> {
     let mut proofs = Vec::new();
     for osd in cluster.osds() {
         // All nodes are this machine, whose disk the data go to whichever of them has a copy.
-        proofs.push(Proof::Flushes {
+        proofs.push(StackSelfTest::Flushes {
             node: osd.node.name.clone(),
             dir: osd.dir(),
         });
-        proofs.push(Proof::Survives {
+        proofs.push(StackSelfTest::Survives {
             node: osd.known_as(),
             lose: vec![(osd.node.name.clone(), osd.stop())],
             restore: vec![(osd.node.name.clone(), osd.restart())],
         });
     }
     if !is_rbd(order.settings()) {
-        proofs.push(Proof::SecondClient {
+        proofs.push(StackSelfTest::SecondClient {
             path: client::second_dir(order),
             synced: false,
         });
@@ -207,8 +210,9 @@ fn proofs(order: &Order<'_>, cluster: &Cluster<'_>) -> Vec<Proof> {
 }
 
 /// How many nodes there are.
-fn osds(settings: &Settings) -> Result<u16, Unmet> {
-    let unmet = |error: plimsoll_core::settings::SettingError| Unmet(vec![error.to_string()]);
+fn osds(settings: &SettingValues) -> Result<u16, PreconditionError> {
+    let unmet =
+        |error: plimsoll_core::settings::SettingError| PreconditionError(vec![error.to_string()]);
     let copies = u32::try_from(settings.count("replicas")).unwrap_or(3);
     let count = settings.count_within("osds", copies, OSDS_MAX);
     settings.count_within("pg_num", 1, PG_MAX).map_err(unmet)?;
@@ -218,11 +222,11 @@ fn osds(settings: &Settings) -> Result<u16, Unmet> {
     Ok(u16::try_from(count.map_err(unmet)?).unwrap_or(3))
 }
 
-fn check(order: &Order<'_>) -> Result<(), Unmet> {
+fn check(order: &StackPlanInput<'_>) -> Result<(), PreconditionError> {
     let dir = order.dir();
     let mut unmet = node::check_path(&dir).map_or_else(|unmet| unmet.0, |()| Vec::new());
     unmet.extend(node::check_sockets(&dir));
-    let is_namespace = |reach: &Reach| matches!(reach, Reach::Namespace(_));
+    let is_namespace = |reach: &NodeTransport| matches!(reach, NodeTransport::Namespace(_));
     // Keys are made in the stack's directory, which other machines do not see.
     if !order.site.servers.iter().all(|n| is_namespace(&n.reach)) {
         unmet.push("its nodes are namespaces of this machine: --on netns".into());
@@ -242,13 +246,13 @@ fn check(order: &Order<'_>) -> Result<(), Unmet> {
     if unmet.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(unmet))
+        Err(PreconditionError(unmet))
     }
 }
 
 /// Size of the image: three quarters of what fits, since the daemons stop taking data before their
 /// disks are full.
-fn image_bytes(order: &Order<'_>) -> u64 {
+fn image_bytes(order: &StackPlanInput<'_>) -> u64 {
     let disks = order.site.servers.len() as u64;
     let raw = order.size_bytes.saturating_sub(SPARE_BYTES / 2) * disks;
     let fits = raw / order.settings().count("replicas").max(1) / 4 * 3;

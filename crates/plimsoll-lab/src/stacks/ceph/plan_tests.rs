@@ -4,7 +4,9 @@
 use crate::cleanup::raze_all;
 use crate::host::FakeHost;
 use crate::journal::StateDir;
-use crate::stacks::{Choice, Options, Place, Verb, change, manage, snapshot, up};
+use crate::stacks::{
+    StackChange, StackConfig, StackPlacement, StackUpOptions, change, manage, snapshot, up,
+};
 
 #[test]
 fn the_plans_are_the_committed_ones() {
@@ -32,20 +34,26 @@ fn a_daemon_goes_and_comes_back_and_all_is_undone() {
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
     let mut host = FakeHost::new();
-    let choice = Choice::parse("ceph").unwrap();
-    up(&choice, &Options::new("/base".into()), &state, &mut host).unwrap();
+    let choice = StackConfig::parse("ceph").unwrap();
+    up(
+        &choice,
+        &StackUpOptions::new("/base".into()),
+        &state,
+        &mut host,
+    )
+    .unwrap();
     let mut change = |verb| change("ceph", verb, None, &state, &mut host, &mut |_| {});
-    let text = change(Verb::Rebuild).unwrap_err().to_string();
+    let text = change(StackChange::Rebuild).unwrap_err().to_string();
     assert!(text.contains("all are there"), "{text}");
-    change(Verb::Degrade).unwrap();
-    let text = change(Verb::Degrade).unwrap_err().to_string();
+    change(StackChange::Degrade).unwrap();
+    let text = change(StackChange::Degrade).unwrap_err().to_string();
     assert!(text.contains("bring it back first"), "{text}");
-    change(Verb::Rebuild).unwrap();
-    change(Verb::Grow).unwrap();
-    change(Verb::Degrade).unwrap();
-    let text = change(Verb::Grow).unwrap_err().to_string();
+    change(StackChange::Rebuild).unwrap();
+    change(StackChange::Grow).unwrap();
+    change(StackChange::Degrade).unwrap();
+    let text = change(StackChange::Grow).unwrap_err().to_string();
     assert!(text.contains("osd.3 was taken away"), "{text}");
-    let text = change(Verb::Scrub).unwrap_err().to_string();
+    let text = change(StackChange::Scrub).unwrap_err().to_string();
     assert!(text.contains("cannot scrub"), "{text}");
     for razed in raze_all(&state, &mut host).unwrap() {
         assert!(razed.result.unwrap().is_clean());
@@ -55,18 +63,18 @@ fn a_daemon_goes_and_comes_back_and_all_is_undone() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_made() {
-    let refused = |text: &str, place: Option<Place>, size_bytes: u64| {
-        let choice = Choice::parse(text).unwrap();
-        let options = Options {
+    let refused = |text: &str, place: Option<StackPlacement>, size_bytes: u64| {
+        let choice = StackConfig::parse(text).unwrap();
+        let options = StackUpOptions {
             place,
             size_bytes,
-            ..Options::new("/var/lib/plimsoll".into())
+            ..StackUpOptions::new("/var/lib/plimsoll".into())
         };
         let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
         error.to_string()
     };
     for (stack, place, size_bytes, why) in [
-        ("ceph", Some(Place::Here), 2 << 30, "--on netns"),
+        ("ceph", Some(StackPlacement::Here), 2 << 30, "--on netns"),
         ("ceph", None, 512 << 20, "--size 1GiB"),
         ("ceph(osds=2)", None, 2 << 30, "from 3 to 12"),
         ("ceph(pg_num=0)", None, 2 << 30, "from 1 to 64"),

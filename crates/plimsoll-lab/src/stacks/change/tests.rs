@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of stacks on a pretended machine: refused, failed, interrupted.
 
-use super::super::{Options, manage, up};
+use super::super::{StackUpOptions, manage, up};
 use super::*;
 use crate::cleanup::raze_all;
 use crate::host::{FakeHost, FakeWhen};
-use plimsoll_core::plan::Action;
+use plimsoll_core::plan::PlanAction;
 
 fn raised(state: &StateDir, host: &mut FakeHost) {
-    let choice = Choice::parse("local").unwrap();
-    up(&choice, &Options::new("/base".into()), state, host).unwrap();
+    let choice = StackConfig::parse("local").unwrap();
+    up(&choice, &StackUpOptions::new("/base".into()), state, host).unwrap();
 }
 
 fn change_of(state: &StateDir, host: &mut FakeHost) -> String {
-    let error = change("local", Verb::Scrub, None, state, host, &mut |_| {}).unwrap_err();
+    let error = change("local", StackChange::Scrub, None, state, host, &mut |_| {}).unwrap_err();
     error.to_string()
 }
 
@@ -34,21 +34,21 @@ fn what_cannot_be_changed_says_why() {
 }
 
 /// Two steps more for a stack that stands.
-fn addition() -> Planned {
+fn addition() -> StackChangePlan {
     let mut plan = Plan::default();
     for n in 0..2 {
         let dir = format!("/base/more{n}");
         plan.step(
             "make more",
-            Action::MakeDir(dir.clone()),
-            Some(Action::RemoveDir(dir)),
+            PlanAction::MakeDir(dir.clone()),
+            Some(PlanAction::RemoveDir(dir)),
         );
     }
-    Planned {
+    StackChangePlan {
         plan,
-        made: Made {
+        made: StackOutputs {
             mount_dir: "/base/more1".into(),
-            ..Made::default()
+            ..StackOutputs::default()
         },
         sites: None,
     }
@@ -111,7 +111,7 @@ fn an_interrupted_change_is_told_and_undone_with_the_stack() {
     let mut journal = open(&state, &host);
     journal.changing("grow").unwrap();
     let mut steps = 0;
-    let mut count = |_: Moment<'_>| steps += 1;
+    let mut count = |_: StackChangeEvent<'_>| steps += 1;
     carry_out(&addition(), &mut host, &mut journal, &mut count).unwrap();
     assert_eq!(steps, 2);
     // Killed before it was noted that it is over: the owner in the journal is this process, so

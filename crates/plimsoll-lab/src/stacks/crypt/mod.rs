@@ -3,10 +3,12 @@
 //!
 //! Manual: `crypt.md`.
 
-use plimsoll_core::plan::{Action, Cmd, HERE, Made, Plan, Proof, Ready};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{
+    HERE, Plan, PlanAction, PlanCommand, PlanReadinessCheck, StackOutputs, StackSelfTest,
+};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
-use super::{Layer, Needs, Order, Unmet};
+use super::{LayerRecipe, PreconditionError, StackPlanInput, StackRequirements};
 
 /// The type of file system of its mount, as the kernel names it.
 const FILE_SYSTEM: &str = "fuse.gocryptfs";
@@ -15,16 +17,16 @@ const FILE_SYSTEM: &str = "fuse.gocryptfs";
 /// password is random, so that it cannot be guessed whatever this costs.
 const SCRYPT_N: &str = "10";
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "cipher",
-        unit: Unit::Choice(&["gcm", "siv", "xchacha"]),
+        unit: SettingUnit::Choice(&["gcm", "siv", "xchacha"]),
         default: "gcm",
         help: "AES-256-GCM, AES-512-SIV or XChaCha20-Poly1305, each over blocks of 4 KiB",
     },
-    Setting {
+    SettingDefinition {
         name: "names",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "names of files are encrypted as well",
     },
@@ -32,9 +34,9 @@ const SETTINGS: &[Setting] = &[
 
 /// The layer `crypt`.
 #[derive(Debug)]
-pub struct Crypt;
+pub struct CryptLayer;
 
-impl Layer for Crypt {
+impl LayerRecipe for CryptLayer {
     fn name(&self) -> &'static str {
         "crypt"
     }
@@ -43,37 +45,37 @@ impl Layer for Crypt {
         "files and their names encrypted on the client (gocryptfs)"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn needs(&self, _: &Settings) -> Needs {
-        Needs {
+    fn needs(&self, _: &SettingValues) -> StackRequirements {
+        StackRequirements {
             programs: vec!["gocryptfs", "mkdir", "umount", "setsid"],
             devices: vec![("/dev/fuse", "modprobe fuse")],
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
     fn add(
         &self,
         plan: &mut Plan,
-        made: &mut Made,
-        order: &Order<'_>,
-        settings: &Settings,
-    ) -> Result<(), Unmet> {
+        made: &mut StackOutputs,
+        order: &StackPlanInput<'_>,
+        settings: &SettingValues,
+    ) -> Result<(), PreconditionError> {
         // Beside the stack's directory: where that is what is measured, the password must not lie
         // among the data it protects.
         let dir = format!("{}-crypt", order.dir());
         super::node::add_dir(plan, &dir);
         let password = format!("{dir}/password");
-        let make = Action::MakeSecret(password.clone());
+        let make = PlanAction::MakeSecret(password.clone());
         plan.step("make a password", make, None);
         let config = format!("{dir}/gocryptfs.conf");
         let below = format!("{}/cipher", made.mount_dir);
         // Not with our mark: it must be empty. It goes with what is below.
-        let make = Action::Run(Cmd::new("mkdir", [&*below]));
+        let make = PlanAction::Run(PlanCommand::new("mkdir", [&*below]));
         plan.step("make the directory of the encrypted files", make, None);
         let own = [
             "-passfile".to_owned(),
@@ -92,7 +94,7 @@ impl Layer for Crypt {
 
 /// Adds the making of the encrypted directory. Its settings, with the key that the password opens,
 /// lie with the password and not with the data.
-fn add_init(plan: &mut Plan, settings: &Settings, own: &[String], below: &str) {
+fn add_init(plan: &mut Plan, settings: &SettingValues, own: &[String], below: &str) {
     let mut words = vec!["-init".to_owned(), "-scryptn".into(), SCRYPT_N.into()];
     let cipher = match settings.text("cipher") {
         "xchacha" => Some("-xchacha"),
@@ -105,29 +107,29 @@ fn add_init(plan: &mut Plan, settings: &Settings, own: &[String], below: &str) {
     }
     words.extend(own.iter().cloned());
     words.push(below.into());
-    let init = Action::Run(Cmd::new("gocryptfs", words));
+    let init = PlanAction::Run(PlanCommand::new("gocryptfs", words));
     plan.step("choose the keys", init, None);
 }
 
-fn add_mount(plan: &mut Plan, order: &Order<'_>, own: &[String], [below, at]: [&str; 2]) {
-    let unmount = Action::Unmount(at.into());
+fn add_mount(plan: &mut Plan, order: &StackPlanInput<'_>, own: &[String], [below, at]: [&str; 2]) {
+    let unmount = PlanAction::Unmount(at.into());
     plan.step(
         "make the mount point",
-        Action::MakeDir(at.into()),
+        PlanAction::MakeDir(at.into()),
         Some(unmount.clone()),
     );
     let mark = order.mark("gocryptfs");
     let first = ["-fg", "-nonempty", "-nosyslog"].map(String::from);
     let words = first.into_iter().chain(own.iter().cloned());
-    let start = Action::Start {
-        cmd: Cmd::new("gocryptfs", words.chain([below.into(), at.into()])),
+    let start = PlanAction::Start {
+        cmd: PlanCommand::new("gocryptfs", words.chain([below.into(), at.into()])),
         mark: mark.clone(),
         log: format!("{at}.log"),
-        ready: Ready::Mounted(at.into()),
+        ready: PlanReadinessCheck::Mounted(at.into()),
     };
-    let stop = Action::Stop { mark };
+    let stop = PlanAction::Stop { mark };
     plan.step("mount the decrypted view", start, Some(stop));
-    let look = Action::MountIs {
+    let look = PlanAction::MountIs {
         path: at.into(),
         file_system: FILE_SYSTEM.into(),
         sources: vec![below.into()],
@@ -136,22 +138,22 @@ fn add_mount(plan: &mut Plan, order: &Order<'_>, own: &[String], [below, at]: [&
 }
 
 /// What is made of what is below.
-fn tell(made: &mut Made, settings: &Settings, below: &str, at: String) {
+fn tell(made: &mut StackOutputs, settings: &SettingValues, below: &str, at: String) {
     // The other client would see what is encrypted.
     made.proofs
-        .retain(|proof| !matches!(proof, Proof::SecondClient { .. }));
+        .retain(|proof| !matches!(proof, StackSelfTest::SecondClient { .. }));
     let mut hidden: Vec<(String, String)> = made
         .proofs
         .iter()
         .filter_map(|proof| match proof {
             // Where a disk must flush is where the servers keep the data.
-            Proof::Flushes { node, dir } => Some((node.clone(), dir.clone())),
+            StackSelfTest::Flushes { node, dir } => Some((node.clone(), dir.clone())),
             _ => None,
         })
         .collect();
     hidden.push((HERE.into(), below.into()));
     if settings.flag("names") {
-        let hide = |(node, dir)| Proof::Hidden {
+        let hide = |(node, dir)| StackSelfTest::Hidden {
             node,
             dirs: vec![dir],
         };

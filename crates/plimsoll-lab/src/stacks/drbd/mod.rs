@@ -4,15 +4,21 @@
 //! What a half does is in `drbd.sh`. Who takes over when the first machine is lost is not the matter of
 //! this recipe: nobody does. Manual: `drbd.md`.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Made, Node, Plan, Proof, Server};
+use plimsoll_core::plan::{
+    Plan, PlanAction, PlanCommand, PlanCommandArg, PlanNode, StackOutputs, StackSelfTest,
+    StackServer,
+};
 
-use super::nfs::kernel::{self, Kernel};
+use super::nfs::kernel::{self, KnfsdExport};
 use super::node::{self, file_system::MOUNT_OPTIONS};
-use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet};
+use super::{
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
+    StackPlanInput, StackRecipe, StackRequirements,
+};
 
 /// The stack `drbd`.
 #[derive(Debug)]
-pub struct Drbd;
+pub struct DrbdStack;
 
 const SCRIPT: &str = include_str!("drbd.sh");
 
@@ -27,7 +33,7 @@ const RESYNC_LIMIT_S: u32 = 3600;
 /// Most bytes that one call of NFS moves.
 const TRANSFER_BYTES: u64 = 1 << 20;
 
-impl Stack for Drbd {
+impl StackRecipe for DrbdStack {
     fn name(&self) -> &'static str {
         "drbd"
     }
@@ -36,36 +42,36 @@ impl Stack for Drbd {
         "ext4 on a disk that DRBD mirrors over two machines (protocol C), served by the kernel's NFS"
     }
 
-    fn shape(&self, _: &Choice) -> Result<Shape, Unmet> {
-        Ok(Shape {
+    fn shape(&self, _: &StackConfig) -> Result<StackFootprint, PreconditionError> {
+        Ok(StackFootprint {
             servers: 2,
             ports: 0,
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+    fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {
         Some(super::ANYBODY)
     }
 
-    fn needs_machines(&self, _: &Choice) -> bool {
+    fn needs_machines(&self, _: &StackConfig) -> bool {
         true
     }
 
-    fn needs(&self, _: &Choice) -> Needs {
-        Needs::default()
+    fn needs(&self, _: &StackConfig) -> StackRequirements {
+        StackRequirements::default()
     }
 
-    fn server_needs(&self, _: &Choice) -> Needs {
-        kernel::needs().and(Needs {
+    fn server_needs(&self, _: &StackConfig) -> StackRequirements {
+        kernel::needs().and(StackRequirements {
             programs: vec!["drbdadm", "fallocate", "losetup", "mkfs.ext4", "mount"],
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         })
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
-        let halves = Half::both(order);
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let halves = DrbdReplica::both(order);
         let [first, second] = &halves;
         node::check_size(order, 1)?;
         let mut plan = Plan::default();
@@ -101,46 +107,50 @@ impl Stack for Drbd {
         ]
         .concat();
         let rejoin = [second.back(), vec![second.on(second.whole())]].concat();
-        let made = Made {
+        let made = StackOutputs {
             address: Some(kernel.address(&first.node.address)),
             description: format!("{}; plimsoll is the client", self.about()),
             servers: vec![first.server(back), second.server(Vec::new())],
-            proofs: vec![Proof::Survives {
+            proofs: vec![StackSelfTest::Survives {
                 node: second.node.name.clone(),
                 lose: second.lose(),
                 restore: rejoin,
             }],
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
-    fn client_needs(&self, _: &Choice) -> Option<Needs> {
-        Some(Needs::default())
+    fn client_needs(&self, _: &StackConfig) -> Option<StackRequirements> {
+        Some(StackRequirements::default())
     }
 
-    fn client(&self, order: &Order<'_>, _: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
-        let [first, _] = Half::both(order);
+    fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        _: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let [first, _] = DrbdReplica::both(order);
         let exported = format!("{}/export", first.dir);
-        let made = Made {
+        let made = StackOutputs {
             address: Some(first.kernel(&exported).address(&first.node.address)),
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((Plan::default(), made))
     }
 
-    fn rungs(&self, _: &Choice) -> Vec<Rung> {
+    fn rungs(&self, _: &StackConfig) -> Vec<StackLadderRung> {
         vec![
-            Rung::new("disk", "local"),
-            Rung::new("export", "nfs(server=knfsd)"),
-            Rung::new("redundancy", "drbd"),
+            StackLadderRung::new("disk", "local"),
+            StackLadderRung::new("export", "nfs(server=knfsd)"),
+            StackLadderRung::new("redundancy", "drbd"),
         ]
     }
 }
 
 /// One half of the mirror.
-struct Half<'a> {
-    node: &'a Node,
+struct DrbdReplica<'a> {
+    node: &'a PlanNode,
     dir: String,
     /// Of both, the same on both sides.
     addresses: [&'a str; 2],
@@ -148,10 +158,10 @@ struct Half<'a> {
     clients: Vec<String>,
 }
 
-impl<'a> Half<'a> {
-    fn both(order: &'a Order<'_>) -> [Half<'a>; 2] {
+impl<'a> DrbdReplica<'a> {
+    fn both(order: &'a StackPlanInput<'_>) -> [DrbdReplica<'a>; 2] {
         let servers = &order.site.servers;
-        let half = |node: &'a Node| Half {
+        let half = |node: &'a PlanNode| DrbdReplica {
             node,
             dir: order.dir_on(&node.dir),
             addresses: [&servers[0].address, &servers[1].address],
@@ -160,8 +170,8 @@ impl<'a> Half<'a> {
         [half(&servers[0]), half(&servers[1])]
     }
 
-    fn kernel<'k>(&'k self, exported: &'k str) -> Kernel<'k> {
-        Kernel {
+    fn kernel<'k>(&'k self, exported: &'k str) -> KnfsdExport<'k> {
+        KnfsdExport {
             on: &self.node.name,
             dir: &self.dir,
             exported,
@@ -176,45 +186,50 @@ impl<'a> Half<'a> {
         format!("{}/disk.img", self.dir)
     }
 
-    fn on(&self, action: Action) -> (String, Action) {
+    fn on(&self, action: PlanAction) -> (String, PlanAction) {
         (self.node.name.clone(), action)
     }
 
-    fn cmd(&self, words: &[&str], more: Option<Arg>) -> Cmd {
+    fn cmd(&self, words: &[&str], more: Option<PlanCommandArg>) -> PlanCommand {
         let (verb, rest) = words.split_first().unwrap_or((&"", &[]));
         let script = format!("{}/drbd.sh", self.dir);
-        let begin = [script.as_str(), verb, &self.dir].map(Arg::from);
-        let rest = rest.iter().map(|word| Arg::from(*word));
-        Cmd::new("sh", begin.into_iter().chain(rest).chain(more))
+        let begin = [script.as_str(), verb, &self.dir].map(PlanCommandArg::from);
+        let rest = rest.iter().map(|word| PlanCommandArg::from(*word));
+        PlanCommand::new("sh", begin.into_iter().chain(rest).chain(more))
     }
 
-    fn tell(&self, words: &[&str]) -> Action {
-        Action::Run(self.cmd(words, None))
+    fn tell(&self, words: &[&str]) -> PlanAction {
+        PlanAction::Run(self.cmd(words, None))
     }
 
-    fn met(&self) -> Action {
-        Action::Await(self.cmd(&["met"], None).within_s(MEET_LIMIT_S))
+    fn met(&self) -> PlanAction {
+        PlanAction::Await(self.cmd(&["met"], None).within_s(MEET_LIMIT_S))
     }
 
     /// Waits until both halves are the same, which takes as long as what one missed.
-    fn whole(&self) -> Action {
-        Action::Await(self.cmd(&["whole"], None).within_s(RESYNC_LIMIT_S))
+    fn whole(&self) -> PlanAction {
+        PlanAction::Await(self.cmd(&["whole"], None).within_s(RESYNC_LIMIT_S))
     }
 
     /// What makes it take part, with the disk that it has.
-    fn take_part(&self) -> [Action; 2] {
-        let device = Some(Arg::LoopOf(self.image()));
+    fn take_part(&self) -> [PlanAction; 2] {
+        let device = Some(PlanCommandArg::LoopOf(self.image()));
         let up = self.cmd(&["up", self.addresses[0], self.addresses[1]], device);
-        [Action::AttachLoop(self.image()), Action::Run(up)]
+        [PlanAction::AttachLoop(self.image()), PlanAction::Run(up)]
     }
 
     fn add_to(&self, plan: &mut Plan, size_bytes: u64) {
         let on = &*self.node.name;
         let size = size_bytes.to_string();
-        let reserve = Cmd::new("fallocate", ["--length", &size, &self.image()]);
-        let remove = Some(Action::RemoveFile(self.image()));
-        plan.step_on(on, "reserve the image file", Action::Run(reserve), remove);
-        let script = Action::WriteFile {
+        let reserve = PlanCommand::new("fallocate", ["--length", &size, &self.image()]);
+        let remove = Some(PlanAction::RemoveFile(self.image()));
+        plan.step_on(
+            on,
+            "reserve the image file",
+            PlanAction::Run(reserve),
+            remove,
+        );
+        let script = PlanAction::WriteFile {
             path: format!("{}/drbd.sh", self.dir),
             text: SCRIPT.into(),
             secret: None,
@@ -222,42 +237,42 @@ impl<'a> Half<'a> {
         // It goes with the directory.
         plan.step_on(on, "write what speaks with DRBD", script, None);
         let [attach, up] = self.take_part();
-        let detach = Some(Action::DetachLoop(self.image()));
+        let detach = Some(PlanAction::DetachLoop(self.image()));
         plan.step_on(on, "attach a loop device", attach, detach);
         // A machine that took the place of this one has no script, and nothing to be ended by it.
-        let down = Some(Action::RunIf {
-            when: Cmd::new("ls", [format!("{}/drbd.sh", self.dir)]),
+        let down = Some(PlanAction::RunIf {
+            when: PlanCommand::new("ls", [format!("{}/drbd.sh", self.dir)]),
             run: self.cmd(&["down"], None),
         });
         plan.step_on(on, "take part in the mirror", up, down);
     }
 
     /// What is done after its machine was off, until the halves have met.
-    fn back(&self) -> Vec<(String, Action)> {
+    fn back(&self) -> Vec<(String, PlanAction)> {
         let [attach, up] = self.take_part();
         [attach, up, self.met()]
             .map(|action| self.on(action))
             .into()
     }
 
-    fn lose(&self) -> Vec<(String, Action)> {
-        let detach = Action::DetachLoop(self.image());
+    fn lose(&self) -> Vec<(String, PlanAction)> {
+        let detach = PlanAction::DetachLoop(self.image());
         vec![self.on(self.tell(&["down"])), self.on(detach)]
     }
 
     /// Adds the mount; gives what mounts it.
-    fn add_mount(&self, plan: &mut Plan, at: &str) -> (String, Action) {
+    fn add_mount(&self, plan: &mut Plan, at: &str) -> (String, PlanAction) {
         let on = &*self.node.name;
-        let point = Action::MakeDir(at.into());
-        let remove = Some(Action::RemoveDir(at.into()));
+        let point = PlanAction::MakeDir(at.into());
+        let remove = Some(PlanAction::RemoveDir(at.into()));
         plan.step_on(on, "make the mount point", point, remove);
-        let mount = Action::Run(Cmd::new(
+        let mount = PlanAction::Run(PlanCommand::new(
             "mount",
             ["-t", "ext4", "-o", MOUNT_OPTIONS, DEVICE, at],
         ));
-        let unmount = Some(Action::Unmount(at.into()));
+        let unmount = Some(PlanAction::Unmount(at.into()));
         plan.step_on(on, "mount the file system", mount.clone(), unmount);
-        let look = Action::MountIs {
+        let look = PlanAction::MountIs {
             path: at.into(),
             file_system: "ext4".into(),
             sources: vec![DEVICE.into()],
@@ -266,8 +281,8 @@ impl<'a> Half<'a> {
         self.on(mount)
     }
 
-    fn server(&self, restore: Vec<(String, Action)>) -> Server {
-        Server {
+    fn server(&self, restore: Vec<(String, PlanAction)>) -> StackServer {
+        StackServer {
             name: self.node.name.clone(),
             node: self.node.name.clone(),
             // What serves is no process.

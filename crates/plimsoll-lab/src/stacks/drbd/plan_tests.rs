@@ -3,7 +3,7 @@
 
 use crate::faults;
 use crate::stacks::snapshot;
-use plimsoll_core::fault::Fault;
+use plimsoll_core::fault::FaultKind;
 
 #[test]
 fn the_plan_is_the_committed_one() {
@@ -22,7 +22,7 @@ fn it_goes_on_without_the_second_machine_alone_and_both_come_back() {
         node.power = vec!["switch".into(), node.name.clone()];
     }
     let heal = |number: usize| -> Vec<String> {
-        let blow = faults::plan(Fault::PowerCut, &made.servers[number], made, site).unwrap();
+        let blow = faults::plan(FaultKind::PowerCut, &made.servers[number], made, site).unwrap();
         let heal = blow.heal.iter();
         heal.map(|(on, action)| format!("{on}: {action}")).collect()
     };

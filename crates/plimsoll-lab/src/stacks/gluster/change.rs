@@ -2,11 +2,11 @@
 //! What is done with a volume while it is up: servers added and the files spread over all, the last
 //! server taken away and brought back.
 
-use plimsoll_core::plan::{Action, Cmd, Node, Plan};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanNode};
 
-use super::super::{Order, Unmet, Verb};
-use super::cluster::Cluster;
-use crate::journal::Record;
+use super::super::{PreconditionError, StackChange, StackPlanInput};
+use super::cluster::GlusterCluster;
+use crate::journal::JournalContents;
 
 /// Longest time to move files: an end is better than none.
 const MOVE_LIMIT_S: u32 = 24 * 3600;
@@ -16,24 +16,24 @@ const VOLUME: &str = "data";
 
 /// The steps of a change. Where the stack grows, the new nodes are the last ones.
 pub(super) fn plan(
-    verb: Verb<'_>,
-    order: &Order<'_>,
-    cluster: &Cluster<'_>,
-    record: &Record,
-) -> Result<Plan, Unmet> {
-    let unmet = |text: String| Err(Unmet(vec![text]));
+    verb: StackChange<'_>,
+    order: &StackPlanInput<'_>,
+    cluster: &GlusterCluster<'_>,
+    record: &JournalContents,
+) -> Result<Plan, PreconditionError> {
+    let unmet = |text: String| Err(PreconditionError(vec![text]));
     if order.choice.layer("tenant").is_some() {
         return unmet("with tenants the last node serves nothing, so none can be added".into());
     }
     let Some(last) = cluster.nodes.last() else {
         return unmet("it has no nodes".into());
     };
-    let is_gone = |node: &&Node| record.is_stopped(&cluster.mark(node));
+    let is_gone = |node: &&PlanNode| record.is_stopped(&cluster.mark(node));
     let gone = cluster.nodes.iter().copied().find(is_gone);
     let mut plan = Plan::default();
     let mount = format!("{}/mnt", order.dir());
     match (verb, gone) {
-        (Verb::Grow, None) => {
+        (StackChange::Grow, None) => {
             let known = record
                 .header
                 .ask
@@ -41,30 +41,38 @@ pub(super) fn plan(
                 .map_or(0, |ask| ask.site.servers.len());
             grow(&mut plan, cluster, known, &mount);
         }
-        (Verb::Degrade, None) => {
+        (StackChange::Degrade, None) => {
             let why = format!("take node {} away", last.name);
             plan.step_on(&last.name, &why, cluster.stop(last), None);
         }
-        (Verb::Rebuild, Some(gone)) => {
+        (StackChange::Rebuild, Some(gone)) => {
             let back = cluster.restart(gone, VOLUME, &mount);
             let why = format!("bring node {} back", gone.name);
             plan.step_on(&gone.name, &why, back, Some(cluster.stop(gone)));
         }
-        (Verb::Grow | Verb::Degrade, Some(gone)) => {
+        (StackChange::Grow | StackChange::Degrade, Some(gone)) => {
             return unmet(format!(
                 "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
                 gone.name
             ));
         }
-        (Verb::Rebuild, None) => return unmet("no node was taken away; all are there".into()),
-        (Verb::Scrub | Verb::Snapshot | Verb::Switch | Verb::Replace(_), _) => {
+        (StackChange::Rebuild, None) => {
+            return unmet("no node was taken away; all are there".into());
+        }
+        (
+            StackChange::Scrub
+            | StackChange::Snapshot
+            | StackChange::Switch
+            | StackChange::Replace(_),
+            _,
+        ) => {
             return unmet(format!("a volume over plain directories cannot {verb}"));
         }
     }
     Ok(plan)
 }
 
-fn grow(plan: &mut Plan, cluster: &Cluster<'_>, known: usize, mount: &str) {
+fn grow(plan: &mut Plan, cluster: &GlusterCluster<'_>, known: usize, mount: &str) {
     let new = cluster.nodes.get(known..).unwrap_or_default();
     for node in new {
         cluster.add_node(plan, node);
@@ -78,11 +86,11 @@ fn grow(plan: &mut Plan, cluster: &Cluster<'_>, known: usize, mount: &str) {
         cluster.cli(&words)
     };
     cluster.on_first(plan, "add the bricks to the volume", with("add-brick"));
-    plan.taken_back_by(Action::Run(with("remove-brick")));
+    plan.taken_back_by(PlanAction::Run(with("remove-brick")));
     // Its processes may still be starting: a brick that cannot be reached yet gets no share of the files,
     // and the spreading ends well all the same.
     for number in known..cluster.nodes.len() {
-        let look = Action::Await(cluster.connected(number, VOLUME, mount));
+        let look = PlanAction::Await(cluster.connected(number, VOLUME, mount));
         plan.step("see the mount reach the new brick", look, None);
     }
     // Force: also files that lie where they would lie now, as long as their places are noted.
@@ -92,7 +100,7 @@ fn grow(plan: &mut Plan, cluster: &Cluster<'_>, known: usize, mount: &str) {
         // 3 is the state of what is complete.
         let notes = cluster.notes(node, VOLUME);
         let words = ["--quiet", "^status=3$", &notes];
-        let look = Action::Await(Cmd::new("grep", words).within_s(MOVE_LIMIT_S));
+        let look = PlanAction::Await(PlanCommand::new("grep", words).within_s(MOVE_LIMIT_S));
         plan.step_on(&node.name, "see all its files spread", look, None);
     }
 }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Mounts of a volume, on this machine or on the node of a tenant.
 
-use plimsoll_core::plan::{Action, Cmd, HERE, Node, Plan, Reach, Ready};
+use plimsoll_core::plan::{
+    HERE, NodeTransport, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck,
+};
 
-use super::super::Order;
+use super::super::StackPlanInput;
 use super::super::node::file_system::MOUNT_OPTIONS;
-use super::cluster::Cluster;
+use super::cluster::GlusterCluster;
 
 /// The type of file system of a mount, as the kernel names it.
 pub(super) const FILE_SYSTEM: &str = "fuse.glusterfs";
 
 /// One mount: a process that serves a directory.
 #[derive(Debug)]
-pub(super) struct Mount {
+pub(super) struct GlusterMount {
     /// Where.
     pub(super) dir: String,
     node: String,
@@ -23,19 +25,19 @@ pub(super) struct Mount {
     options: Vec<String>,
 }
 
-impl Mount {
+impl GlusterMount {
     /// A mount of a volume, below the stack's directory on a node.
     pub(super) fn new(
-        order: &Order<'_>,
-        cluster: &Cluster<'_>,
-        node: &Node,
+        order: &StackPlanInput<'_>,
+        cluster: &GlusterCluster<'_>,
+        node: &PlanNode,
         name: &str,
         volume: &str,
     ) -> Self {
         let dir = order.dir_on(&node.dir);
-        Mount {
+        GlusterMount {
             node: match node.reach {
-                Reach::Agent(_) => node.name.clone(),
+                NodeTransport::Agent(_) => node.name.clone(),
                 // What is mounted in a namespace of the network is mounted here.
                 _ => HERE.into(),
             },
@@ -73,10 +75,10 @@ impl Mount {
             "--xlator-option=*-io-cache.pass-through=on",
         ]
         .into_iter()
-        .fold(self, Mount::option)
+        .fold(self, GlusterMount::option)
     }
 
-    fn cmd(&self) -> Cmd {
+    fn cmd(&self) -> PlanCommand {
         let own = [
             "--no-daemon".into(),
             format!("--fuse-mountopts={MOUNT_OPTIONS}"),
@@ -86,32 +88,32 @@ impl Mount {
             format!("--volfile-id={}", self.volume),
         ];
         let last = [self.dir.clone()];
-        Cmd::new(
+        PlanCommand::new(
             "glusterfs",
             own.into_iter().chain(self.options.clone()).chain(last),
         )
     }
 
     /// What starts it.
-    pub(super) fn start(&self) -> Action {
-        Action::Start {
+    pub(super) fn start(&self) -> PlanAction {
+        PlanAction::Start {
             cmd: self.cmd(),
             mark: self.mark.clone(),
             log: format!("{}.out", self.dir),
-            ready: Ready::Mounted(self.dir.clone()),
+            ready: PlanReadinessCheck::Mounted(self.dir.clone()),
         }
     }
 
     /// What ends it.
-    pub(super) fn stop(&self) -> Action {
-        Action::Stop {
+    pub(super) fn stop(&self) -> PlanAction {
+        PlanAction::Stop {
             mark: self.mark.clone(),
         }
     }
 
     /// What detaches it.
-    pub(super) fn unmount(&self) -> Action {
-        Action::Unmount(self.dir.clone())
+    pub(super) fn unmount(&self) -> PlanAction {
+        PlanAction::Unmount(self.dir.clone())
     }
 
     /// Adds the steps that make it.
@@ -119,7 +121,7 @@ impl Mount {
         self.add_point(plan);
         plan.step_on(&self.node, why, self.start(), Some(self.stop()));
         // Undone first: unmounting while the process still lives lets it finish what it holds.
-        let look = Action::MountIs {
+        let look = PlanAction::MountIs {
             path: self.dir.clone(),
             file_system: FILE_SYSTEM.into(),
             // What a mount of a directory of it is called is left to the program.
@@ -135,7 +137,7 @@ impl Mount {
     /// Adds the directory. It goes with the one around it; its own undo detaches what a killed
     /// process left mounted.
     pub(super) fn add_point(&self, plan: &mut Plan) {
-        let make = Action::MakeDir(self.dir.clone());
+        let make = PlanAction::MakeDir(self.dir.clone());
         let why = "make a mount point";
         plan.step_on(&self.node, why, make, Some(self.unmount()));
     }

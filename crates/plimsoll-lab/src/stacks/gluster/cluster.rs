@@ -5,11 +5,13 @@
 //! `/var/lib/glusterd`), so several on one machine would share them and leave things behind. Each
 //! therefore sees a directory of the stack in place of those paths.
 
-use plimsoll_core::plan::{Action, Cmd, Node, Plan, Ready, Server};
+use plimsoll_core::plan::{
+    Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackServer,
+};
 
-use super::super::sandbox::Sandbox;
-use super::super::{Order, Unmet, node};
-use super::tenants::Tenancy;
+use super::super::sandbox::DaemonSandbox;
+use super::super::{PreconditionError, StackPlanInput, node};
+use super::tenants::GlusterTenancy;
 
 /// How long a daemon may take until it answers: two seconds on a processor, more than a hundred on an
 /// emulated one, and more than three hundred where others use the processors as well.
@@ -20,23 +22,23 @@ const PORT: u16 = 24_007;
 
 /// The servers of a stack.
 #[derive(Debug)]
-pub(super) struct Cluster<'a> {
-    order: &'a Order<'a>,
+pub(super) struct GlusterCluster<'a> {
+    order: &'a StackPlanInput<'a>,
     /// The nodes that are servers.
-    pub(super) nodes: Vec<&'a Node>,
+    pub(super) nodes: Vec<&'a PlanNode>,
     is_secured: bool,
 }
 
-impl<'a> Cluster<'a> {
+impl<'a> GlusterCluster<'a> {
     /// The servers of an order; other nodes may follow them.
-    pub(super) fn of(order: &'a Order<'a>) -> Result<Self, Unmet> {
+    pub(super) fn of(order: &'a StackPlanInput<'a>) -> Result<Self, PreconditionError> {
         // Those it was made with, and those it has grown by since.
         let mut count = usize::from(super::nodes(order.choice)?);
-        if Tenancy::of(order.choice).is_none() {
+        if GlusterTenancy::of(order.choice).is_none() {
             count = count.max(order.site.servers.len());
         }
-        let is_secured = Tenancy::of(order.choice).is_some_and(|tenancy| tenancy.tls);
-        Ok(Cluster {
+        let is_secured = GlusterTenancy::of(order.choice).is_some_and(|tenancy| tenancy.tls);
+        Ok(GlusterCluster {
             order,
             nodes: order.site.servers.iter().take(count).collect(),
             is_secured,
@@ -44,31 +46,31 @@ impl<'a> Cluster<'a> {
     }
 
     /// Directory of a node.
-    fn dir(&self, node: &Node) -> String {
+    fn dir(&self, node: &PlanNode) -> String {
         format!("{}/{}", self.order.dir_on(&node.dir), node.name)
     }
 
     /// Directory of a node's bricks.
-    pub(super) fn bricks(&self, node: &Node) -> String {
+    pub(super) fn bricks(&self, node: &PlanNode) -> String {
         format!("{}/bricks", self.dir(node))
     }
 
-    pub(super) fn mark(&self, node: &Node) -> String {
+    pub(super) fn mark(&self, node: &PlanNode) -> String {
         self.order.mark(&node.name)
     }
 
     /// Where a node notes how far it is with the files of a volume.
-    pub(super) fn notes(&self, node: &Node, volume: &str) -> String {
+    pub(super) fn notes(&self, node: &PlanNode, volume: &str) -> String {
         format!("{}/state/vols/{volume}/node_state.info", self.dir(node))
     }
 
-    fn socket(&self, node: &Node) -> String {
+    fn socket(&self, node: &PlanNode) -> String {
         format!("{}/glusterd.sock", self.dir(node))
     }
 
     /// The servers that are watched: all processes of a node inherit its mark.
-    pub(super) fn servers(&self) -> Vec<Server> {
-        let server = |node: &&Node| Server {
+    pub(super) fn servers(&self) -> Vec<StackServer> {
+        let server = |node: &&PlanNode| StackServer {
             name: node.name.clone(),
             node: node.name.clone(),
             marks: vec![self.mark(node)],
@@ -89,20 +91,20 @@ impl<'a> Cluster<'a> {
     }
 
     /// Adds one server.
-    pub(super) fn add_node(&self, plan: &mut Plan, server: &Node) {
+    pub(super) fn add_node(&self, plan: &mut Plan, server: &PlanNode) {
         let dir = self.dir(server);
         if !server.reach.is_this_machine() {
             let around = self.order.dir_on(&server.dir);
             node::add_dir_on(plan, server, &around);
             if self.is_secured {
-                Tenancy::add_copies(plan, self.order, server, &["node"]);
+                GlusterTenancy::add_copies(plan, self.order, server, &["node"]);
             }
         }
         let below = ["state", "log", "bricks"].map(|name| format!("{dir}/{name}"));
         for path in std::iter::once(dir.clone()).chain(below) {
             node::add_dir_on(plan, server, &path);
         }
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path: format!("{dir}/glusterd.vol"),
             text: self.daemon_settings(server),
             secret: None,
@@ -116,14 +118,14 @@ impl<'a> Cluster<'a> {
         // It listens first, and then starts a dozen programs, one after another, to set up a replication
         // that nobody asked for; until they are done it answers nobody.
         let words = ["--quiet", "Final graph", &format!("{dir}/log/glusterd.log")];
-        let is_up = Cmd::new("grep", words).within_s(START_LIMIT_S);
-        let start = self.start(server, Ready::Succeeds(is_up));
+        let is_up = PlanCommand::new("grep", words).within_s(START_LIMIT_S);
+        let start = self.start(server, PlanReadinessCheck::Succeeds(is_up));
         let why = "start the management daemon";
         plan.step_on(&server.name, why, start, Some(self.stop(server)));
     }
 
     /// Adds what makes the first server know another one.
-    pub(super) fn add_peer(&self, plan: &mut Plan, node: &Node) {
+    pub(super) fn add_peer(&self, plan: &mut Plan, node: &PlanNode) {
         let probe = self.cli(&["peer", "probe", &node.address]);
         self.on_first(plan, &format!("take {} into the cluster", node.name), probe);
         // It answers before both sides are done, and a volume made too early hangs or fails. What
@@ -137,12 +139,12 @@ impl<'a> Cluster<'a> {
             let noted = format!("state=3.hostname1={}[^0-9]", of.address);
             let notes = format!("{}/state/peers", self.dir(at));
             let words = ["--quiet", "--recursive", "--null-data", &noted, &notes];
-            let look = Action::Await(Cmd::new("grep", words));
+            let look = PlanAction::Await(PlanCommand::new("grep", words));
             plan.step_on(&at.name, "see the two know each other", look, None);
         }
     }
 
-    fn daemon_settings(&self, node: &Node) -> String {
+    fn daemon_settings(&self, node: &PlanNode) -> String {
         // The keepalive times have no default in the code: without them no peer is taken in.
         format!(
             "volume management\n    type mgmt/glusterd\n    \
@@ -161,9 +163,9 @@ impl<'a> Cluster<'a> {
         )
     }
 
-    fn start(&self, node: &Node, ready: Ready) -> Action {
+    fn start(&self, node: &PlanNode, ready: PlanReadinessCheck) -> PlanAction {
         let dir = self.dir(node);
-        let mut view = Sandbox::new();
+        let mut view = DaemonSandbox::new();
         view.bind(&dir, &dir);
         view.bind(&format!("{dir}/state"), "/var/lib/glusterd");
         // Empty at every start, as after a reboot: of a brick whose process number stands here, and
@@ -171,7 +173,7 @@ impl<'a> Cluster<'a> {
         view.empty("/var/run/gluster");
         view.bind(&format!("{dir}/log"), "/var/log/glusterfs");
         if self.is_secured {
-            let from = Tenancy::certificates(self.order, node, "node");
+            let from = GlusterTenancy::certificates(self.order, node, "node");
             view.show(&from, "/var/lib/glusterd/ssl");
         }
         let words = [
@@ -180,7 +182,7 @@ impl<'a> Cluster<'a> {
             format!("--log-file={dir}/log/glusterd.log"),
             format!("--pid-file={dir}/glusterd.pid"),
         ];
-        Action::Start {
+        PlanAction::Start {
             cmd: view.around("glusterd", words),
             mark: self.mark(node),
             log: format!("{dir}/glusterd.out"),
@@ -189,8 +191,8 @@ impl<'a> Cluster<'a> {
     }
 
     /// What ends all processes of a node.
-    pub(super) fn stop(&self, node: &Node) -> Action {
-        Action::Stop {
+    pub(super) fn stop(&self, node: &PlanNode) -> PlanAction {
+        PlanAction::Stop {
             mark: self.mark(node),
         }
     }
@@ -198,50 +200,58 @@ impl<'a> Cluster<'a> {
     /// What starts a node again that was lost. It is back when the mount at `mount` has found its
     /// brick of this volume again, which takes a client up to three seconds; where that cannot be
     /// asked, when healing can begin.
-    pub(super) fn restart(&self, node: &Node, volume: &str, mount: &str) -> Action {
+    pub(super) fn restart(&self, node: &PlanNode, volume: &str, mount: &str) -> PlanAction {
         let number = self.nodes.iter().position(|other| other.name == node.name);
         let is_back = match number {
             Some(number) if node.reach.is_this_machine() => self.connected(number, volume, mount),
             _ => self.cli_on(node, &["volume", "heal", volume]),
         };
-        self.start(node, Ready::Succeeds(is_back.within_s(START_LIMIT_S)))
+        self.start(
+            node,
+            PlanReadinessCheck::Succeeds(is_back.within_s(START_LIMIT_S)),
+        )
     }
 
     /// Succeeds where the mount at `mount` of this volume has reached the brick of the server of this number.
     /// A client tries a brick again every few seconds, and each try may take some itself.
-    pub(super) fn connected(&self, number: usize, volume: &str, mount: &str) -> Cmd {
+    pub(super) fn connected(&self, number: usize, volume: &str, mount: &str) -> PlanCommand {
         let state = format!("{mount}/.meta/graphs/active/{volume}-client-{number}/private");
-        Cmd::new("grep", ["--quiet", "connected = 1", &state]).within_s(START_LIMIT_S)
+        PlanCommand::new("grep", ["--quiet", "connected = 1", &state]).within_s(START_LIMIT_S)
     }
 
     /// A command to the first server. It ends: every command is bounded in time, which this
     /// program needs, because it waits for minutes when nobody answers.
-    pub(super) fn cli(&self, words: &[&str]) -> Cmd {
+    pub(super) fn cli(&self, words: &[&str]) -> PlanCommand {
         self.cli_on(self.nodes[0], words)
     }
 
-    pub(super) fn cli_on(&self, node: &Node, words: &[&str]) -> Cmd {
+    pub(super) fn cli_on(&self, node: &PlanNode, words: &[&str]) -> PlanCommand {
         let own = [
             "--mode=script".to_owned(),
             format!("--glusterd-sock={}", self.socket(node)),
             format!("--log-file={}/log/cli.log", self.dir(node)),
         ];
         let words = words.iter().map(ToString::to_string);
-        Cmd::new("gluster", own.into_iter().chain(words))
+        PlanCommand::new("gluster", own.into_iter().chain(words))
     }
 
     /// Adds a command that is run on the first server.
-    pub(super) fn on_first(&self, plan: &mut Plan, why: &str, cmd: Cmd) {
-        plan.step_on(&self.nodes[0].name, why, Action::Run(cmd), None);
+    pub(super) fn on_first(&self, plan: &mut Plan, why: &str, cmd: PlanCommand) {
+        plan.step_on(&self.nodes[0].name, why, PlanAction::Run(cmd), None);
     }
 
     /// A brick of a volume, as the commands take it.
-    pub(super) fn brick(&self, node: &Node, volume: &str) -> String {
+    pub(super) fn brick(&self, node: &PlanNode, volume: &str) -> String {
         format!("{}:{}/{volume}", node.address, self.bricks(node))
     }
 
     /// Adds a volume over all servers, started.
-    pub(super) fn add_volume(&self, plan: &mut Plan, volume: &str, tenancy: Option<&Tenancy>) {
+    pub(super) fn add_volume(
+        &self,
+        plan: &mut Plan,
+        volume: &str,
+        tenancy: Option<&GlusterTenancy>,
+    ) {
         let kind: &[&str] = match self.order.settings().text("volume") {
             "replicate" => &["replica", "3"],
             "disperse" => &["disperse", "3", "redundancy", "1"],

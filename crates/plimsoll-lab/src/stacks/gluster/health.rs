@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the servers tell of their bricks: which of them nobody serves.
 
-use plimsoll_core::plan::Node;
+use plimsoll_core::plan::PlanNode;
 
-use super::super::Order;
-use super::cluster::Cluster;
-use crate::host::Hosts;
+use super::super::StackPlanInput;
+use super::cluster::GlusterCluster;
+use crate::host::HostResolver;
 
 /// What a cluster lacks: bricks that are not served, as the first of its daemons that lives sees them.
 pub(super) fn lacks(
-    order: &Order<'_>,
-    cluster: &Cluster<'_>,
+    order: &StackPlanInput<'_>,
+    cluster: &GlusterCluster<'_>,
     volumes: &[&str],
-    hosts: &mut dyn Hosts,
+    hosts: &mut dyn HostResolver,
 ) -> Vec<String> {
     let mut lacking = Vec::new();
     for volume in volumes {
@@ -36,7 +36,7 @@ pub(super) fn lacks(
 }
 
 /// Nodes whose brick of a volume is not among those that are served.
-fn unserved(said: &str, volume: &str, nodes: &[&Node]) -> Vec<String> {
+fn unserved(said: &str, volume: &str, nodes: &[&PlanNode]) -> Vec<String> {
     let value = |text: &'_ str, name: &str| -> Option<String> {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;
         let (value, _) = rest.split_once(&format!("</{name}>"))?;
@@ -48,7 +48,7 @@ fn unserved(said: &str, volume: &str, nodes: &[&Node]) -> Vec<String> {
         Some((value(text, "hostname")?, value(text, "path")?, is_served))
     });
     let listed: Vec<(String, String, bool)> = listed.collect();
-    let is_served = |node: &Node| {
+    let is_served = |node: &PlanNode| {
         let of_node = |(host, path, is_served): &(String, String, bool)| {
             *host == node.address && path.ends_with(&format!("/bricks/{volume}")) && *is_served
         };
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_brick_that_is_not_served_or_not_listed_is_told() {
         let planned = snapshot::planned("gluster");
-        let nodes: Vec<&Node> = planned.ask.site.servers.iter().collect();
+        let nodes: Vec<&PlanNode> = planned.ask.site.servers.iter().collect();
         let [first, second, third] = [0, 1, 2].map(|n| nodes[n].address.clone());
         let healer = node("Self-heal Daemon", "1").replace("/base/n/bricks/data", &second);
         let all = [node(&first, "1"), node(&second, "1"), node(&third, "1")].concat();

@@ -4,15 +4,18 @@
 //! Manual: `gluster.md`. The layer `tenant` is built in here: what it means for the volumes is in
 //! [`tenants`], what a node is in [`cluster`], what a mount is in [`client`].
 
-use plimsoll_core::plan::{Action, HERE, Made, Plan, Proof};
-use plimsoll_core::settings::{Setting, Unit};
+use plimsoll_core::plan::{HERE, Plan, PlanAction, StackOutputs, StackSelfTest};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 
-use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node};
-use crate::host::Hosts;
-use crate::journal::Record;
-use client::Mount;
-use cluster::Cluster;
-use tenants::Tenancy;
+use super::{
+    ClientPlace, PreconditionError, StackChange, StackConfig, StackFootprint, StackLadderRung,
+    StackPlacement, StackPlanInput, StackRecipe, StackRequirements, node,
+};
+use crate::host::HostResolver;
+use crate::journal::JournalContents;
+use client::GlusterMount;
+use cluster::GlusterCluster;
+use tenants::GlusterTenancy;
 
 mod change;
 mod client;
@@ -29,88 +32,88 @@ const SET: u32 = 3;
 /// Files that each daemon may have open: with the limit of 64 none of them comes up.
 const OPEN_FILES: u64 = 1024;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "volume",
-        unit: Unit::Choice(&["replicate", "distribute", "disperse"]),
+        unit: SettingUnit::Choice(&["replicate", "distribute", "disperse"]),
         default: "replicate",
         help: "three copies; each file on one brick; or two parts of data and one of parity",
     },
-    Setting {
+    SettingDefinition {
         name: "nodes",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "3",
         help: "servers, each with one brick; sets of three unless distributed",
     },
-    Setting {
+    SettingDefinition {
         name: "ping_timeout",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "10",
         help: "seconds without an answer after which a server counts as gone; Gluster's own: 42",
     },
-    Setting {
+    SettingDefinition {
         name: "direct",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "direct I/O of the client bypasses its caches and the servers' page cache",
     },
-    Setting {
+    SettingDefinition {
         name: "write_behind",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "the client acknowledges buffered writes before the servers have them",
     },
-    Setting {
+    SettingDefinition {
         name: "write_behind_window",
-        unit: Unit::Size(1),
+        unit: SettingUnit::Size(1),
         default: "1MiB",
         help: "bytes of a file that may wait so",
     },
-    Setting {
+    SettingDefinition {
         name: "flush_behind",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "off",
         help: "closing a file does not wait for them; Gluster's own: on",
     },
-    Setting {
+    SettingDefinition {
         name: "io_cache",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "off",
         help: "the client caches what it read",
     },
-    Setting {
+    SettingDefinition {
         name: "cache_size",
-        unit: Unit::Size(1),
+        unit: SettingUnit::Size(1),
         default: "32MiB",
         help: "size of that cache",
     },
-    Setting {
+    SettingDefinition {
         name: "read_ahead",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "off",
         help: "the client reads ahead of sequential readers",
     },
-    Setting {
+    SettingDefinition {
         name: "quick_read",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "small files come with their lookup",
     },
-    Setting {
+    SettingDefinition {
         name: "stat_prefetch",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "the client caches attributes for a second",
     },
-    Setting {
+    SettingDefinition {
         name: "io_threads",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "16",
         help: "most threads of a brick that do I/O",
     },
-    Setting {
+    SettingDefinition {
         name: "event_threads",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "2",
         help: "threads of the client and of each brick that serve the network",
     },
@@ -118,9 +121,9 @@ const SETTINGS: &[Setting] = &[
 
 /// The stack `gluster`.
 #[derive(Debug)]
-pub struct Gluster;
+pub struct GlusterStack;
 
-impl Stack for Gluster {
+impl StackRecipe for GlusterStack {
     fn name(&self) -> &'static str {
         "gluster"
     }
@@ -130,43 +133,43 @@ impl Stack for Gluster {
          own, mounted by FUSE"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
-        let servers = nodes(choice)? + u16::from(Tenancy::of(choice).is_some());
-        Ok(Shape {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
+        let servers = nodes(choice)? + u16::from(GlusterTenancy::of(choice).is_some());
+        Ok(StackFootprint {
             servers,
             ports: 1,
-            place: Place::Namespaces,
+            place: StackPlacement::Namespaces,
         })
     }
 
-    fn lets_in(&self, choice: &Choice) -> Option<&'static str> {
-        (!Tenancy::of(choice).is_some_and(|tenancy| tenancy.tls)).then_some(super::ANYBODY)
+    fn lets_in(&self, choice: &StackConfig) -> Option<&'static str> {
+        (!GlusterTenancy::of(choice).is_some_and(|tenancy| tenancy.tls)).then_some(super::ANYBODY)
     }
 
-    fn needs(&self, _: &Choice) -> Needs {
-        Needs {
+    fn needs(&self, _: &StackConfig) -> StackRequirements {
+        StackRequirements {
             programs: vec!["glusterfs", "grep", "umount", "setsid"],
             devices: vec![("/dev/fuse", "modprobe fuse")],
             open_files: OPEN_FILES,
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
-    fn server_needs(&self, choice: &Choice) -> Needs {
-        let needs = Needs {
+    fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
+        let needs = StackRequirements {
             programs: vec!["glusterd", "gluster", "bwrap", "grep", "setsid"],
             open_files: OPEN_FILES,
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         };
         // The other tenant, which tries to mount what is not its own.
-        match Tenancy::of(choice) {
-            Some(_) => needs.and(Needs {
+        match GlusterTenancy::of(choice) {
+            Some(_) => needs.and(StackRequirements {
                 programs: vec!["ls", "cat", "mkdir"],
                 ..self.needs(choice)
             }),
@@ -174,9 +177,9 @@ impl Stack for Gluster {
         }
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
-        let cluster = Cluster::of(order)?;
-        let tenancy = Tenancy::of(order.choice);
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let cluster = GlusterCluster::of(order)?;
+        let tenancy = GlusterTenancy::of(order.choice);
         check(order, &cluster)?;
         let mut plan = Plan::default();
         node::add_dir(&mut plan, &order.dir());
@@ -184,19 +187,21 @@ impl Stack for Gluster {
             tenancy.add_certificates(&mut plan, order);
         }
         cluster.add_to(&mut plan);
-        let volumes = tenancy.as_ref().map_or(vec!["data"], Tenancy::volumes);
+        let volumes = tenancy
+            .as_ref()
+            .map_or(vec!["data"], GlusterTenancy::volumes);
         for volume in &volumes {
             cluster.add_volume(&mut plan, volume, tenancy.as_ref());
         }
         if let Some(tenancy) = &tenancy {
             tenancy.add_directories(&mut plan, order, &cluster);
         }
-        let mut made = Made {
+        let mut made = StackOutputs {
             file_system: client::FILE_SYSTEM.into(),
             description: self.about().into(),
             servers: cluster.servers(),
             proofs: proofs(order, &cluster, &volumes),
-            ..Made::default()
+            ..StackOutputs::default()
         };
         add_mounts(&mut plan, &mut made, order, &cluster, tenancy.as_ref());
         Ok((plan, made))
@@ -204,51 +209,61 @@ impl Stack for Gluster {
 
     fn change(
         &self,
-        verb: Verb<'_>,
-        order: &Order<'_>,
-        record: &Record,
-    ) -> Result<(Plan, Made), Unmet> {
-        let cluster = Cluster::of(order)?;
+        verb: StackChange<'_>,
+        order: &StackPlanInput<'_>,
+        record: &JournalContents,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let cluster = GlusterCluster::of(order)?;
         let plan = change::plan(verb, order, &cluster, record)?;
         // What it is made of afterwards is what it would be made of now.
         let (_, made) = self.plan(order)?;
         Ok((plan, made))
     }
 
-    fn lacks(&self, order: &Order<'_>, _: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
-        let volumes = Tenancy::of(order.choice).map_or(vec!["data"], |tenancy| tenancy.volumes());
-        match Cluster::of(order) {
+    fn lacks(
+        &self,
+        order: &StackPlanInput<'_>,
+        _: &JournalContents,
+        hosts: &mut dyn HostResolver,
+    ) -> Vec<String> {
+        let volumes =
+            GlusterTenancy::of(order.choice).map_or(vec!["data"], |tenancy| tenancy.volumes());
+        match GlusterCluster::of(order) {
             Ok(cluster) => health::lacks(order, &cluster, &volumes, hosts),
             Err(unmet) => unmet.0,
         }
     }
 
-    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+    fn client_needs(&self, choice: &StackConfig) -> Option<StackRequirements> {
         Some(self.needs(choice))
     }
 
-    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
-        let cluster = Cluster::of(order)?;
-        let mount = Mount::new(order, &cluster, place.node, "mnt", "data").below(place.dir);
+    fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        place: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let cluster = GlusterCluster::of(order)?;
+        let mount = GlusterMount::new(order, &cluster, place.node, "mnt", "data").below(place.dir);
         let mut plan = Plan::default();
         mount.add_to(&mut plan, "mount the volume");
-        let made = Made {
+        let made = StackOutputs {
             file_system: client::FILE_SYSTEM.into(),
             mount_dir: mount.dir,
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
     /// A set at a time.
-    fn growth(&self, choice: &Choice) -> u16 {
+    fn growth(&self, choice: &StackConfig) -> u16 {
         match choice.settings.text("volume") {
             "distribute" => 1,
             _ => 3,
         }
     }
 
-    fn rungs(&self, choice: &Choice) -> Vec<Rung> {
+    fn rungs(&self, choice: &StackConfig) -> Vec<StackLadderRung> {
         // Everything that was set apart from the shape stays as it is.
         let with = |volume: &str, nodes: &str| {
             let mut part = choice.parts.base.clone();
@@ -259,24 +274,30 @@ impl Stack for Gluster {
             part.to_string()
         };
         let mut rungs = vec![
-            Rung::new("disk", "local"),
-            Rung::new("export", with("distribute", "1")),
+            StackLadderRung::new("disk", "local"),
+            StackLadderRung::new("export", with("distribute", "1")),
         ];
         let count = choice.settings.text("nodes");
         let is_distributed = choice.settings.text("volume") == "distribute";
         if !is_distributed {
-            rungs.push(Rung::new("transport", with("distribute", count)));
-            rungs.push(Rung::new("redundancy", choice.parts.base.to_string()));
+            rungs.push(StackLadderRung::new("transport", with("distribute", count)));
+            rungs.push(StackLadderRung::new(
+                "redundancy",
+                choice.parts.base.to_string(),
+            ));
         } else if count != "1" {
-            rungs.push(Rung::new("transport", choice.parts.base.to_string()));
+            rungs.push(StackLadderRung::new(
+                "transport",
+                choice.parts.base.to_string(),
+            ));
         }
         rungs
     }
 }
 
 /// How many servers there are.
-fn nodes(choice: &Choice) -> Result<u16, Unmet> {
-    let unmet = |reason: String| Unmet(vec![reason]);
+fn nodes(choice: &StackConfig) -> Result<u16, PreconditionError> {
+    let unmet = |reason: String| PreconditionError(vec![reason]);
     let settings = &choice.settings;
     let count = settings
         .count_within("nodes", 1, NODES_MAX)
@@ -291,7 +312,10 @@ fn nodes(choice: &Choice) -> Result<u16, Unmet> {
     Ok(u16::try_from(count).unwrap_or(1))
 }
 
-fn check(order: &Order<'_>, cluster: &Cluster<'_>) -> Result<(), Unmet> {
+fn check(
+    order: &StackPlanInput<'_>,
+    cluster: &GlusterCluster<'_>,
+) -> Result<(), PreconditionError> {
     let mut unmet = Vec::new();
     // A management daemon knows the others by their addresses alone: the port is always the same.
     if cluster.nodes.iter().any(|node| !node.has_network()) {
@@ -316,28 +340,28 @@ fn check(order: &Order<'_>, cluster: &Cluster<'_>) -> Result<(), Unmet> {
     if unmet.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(unmet))
+        Err(PreconditionError(unmet))
     }
 }
 
 /// The mount that is measured, one for a second client, and what is put over the first.
 fn add_mounts(
     plan: &mut Plan,
-    made: &mut Made,
-    order: &Order<'_>,
-    cluster: &Cluster<'_>,
-    tenancy: Option<&Tenancy>,
+    made: &mut StackOutputs,
+    order: &StackPlanInput<'_>,
+    cluster: &GlusterCluster<'_>,
+    tenancy: Option<&GlusterTenancy>,
 ) {
     let mount = |name: &'static str| match tenancy {
         Some(tenancy) => tenancy.mount(order, cluster, name, tenants::OURS),
-        None => Mount::new(order, cluster, &order.site.client, name, "data"),
+        None => GlusterMount::new(order, cluster, &order.site.client, name, "data"),
     };
     let first = mount("mnt");
     first.add_to(plan, "mount the volume");
     let second = mount("second").without_caches();
     second.add_to(plan, "mount it for a second client");
     made.mount_dir.clone_from(&first.dir);
-    made.proofs.push(Proof::SecondClient {
+    made.proofs.push(StackSelfTest::SecondClient {
         path: second.dir.clone(),
         synced: false,
     });
@@ -346,7 +370,11 @@ fn add_mounts(
     }
 }
 
-fn proofs(order: &Order<'_>, cluster: &Cluster<'_>, volumes: &[&str]) -> Vec<Proof> {
+fn proofs(
+    order: &StackPlanInput<'_>,
+    cluster: &GlusterCluster<'_>,
+    volumes: &[&str],
+) -> Vec<StackSelfTest> {
     let mut proofs = Vec::new();
     let mount = format!("{}/mnt", order.dir());
     let is_distributed = order.settings().text("volume") == "distribute";
@@ -357,13 +385,13 @@ fn proofs(order: &Order<'_>, cluster: &Cluster<'_>, volumes: &[&str]) -> Vec<Pro
     for node in &cluster.nodes {
         // A file of a distributed volume lies on one brick: on several disks nobody knows which.
         if !is_distributed || is_one_disk {
-            proofs.push(Proof::Flushes {
+            proofs.push(StackSelfTest::Flushes {
                 node: node.name.clone(),
                 dir: cluster.bricks(node),
             });
         }
         if !is_distributed {
-            proofs.push(Proof::Survives {
+            proofs.push(StackSelfTest::Survives {
                 node: node.name.clone(),
                 lose: vec![(node.name.clone(), cluster.stop(node))],
                 restore: vec![(node.name.clone(), cluster.restart(node, volumes[0], &mount))],
@@ -374,8 +402,8 @@ fn proofs(order: &Order<'_>, cluster: &Cluster<'_>, volumes: &[&str]) -> Vec<Pro
 }
 
 /// Something that is only waited for, or done to its end.
-fn run(plan: &mut Plan, why: &str, cmd: plimsoll_core::plan::Cmd) {
-    plan.step_on(HERE, why, Action::Run(cmd), None);
+fn run(plan: &mut Plan, why: &str, cmd: plimsoll_core::plan::PlanCommand) {
+    plan.step_on(HERE, why, PlanAction::Run(cmd), None);
 }
 
 #[cfg(test)]

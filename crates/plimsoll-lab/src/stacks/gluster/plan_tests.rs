@@ -2,8 +2,8 @@
 //! The plan of `gluster` as text, its ladder, and what cannot be asked of it.
 
 use crate::host::FakeHost;
-use crate::stacks::{Choice, Options, Place, manage, snapshot};
-use plimsoll_core::plan::Proof;
+use crate::stacks::{StackConfig, StackPlacement, StackUpOptions, manage, snapshot};
+use plimsoll_core::plan::StackSelfTest;
 
 #[test]
 fn the_plan_is_the_committed_one() {
@@ -13,12 +13,12 @@ fn the_plan_is_the_committed_one() {
 #[test]
 fn the_ladder_leads_to_the_stack() {
     let check = |text: &str, expect: &[(&str, &str)]| {
-        let choice = Choice::parse(text).unwrap();
+        let choice = StackConfig::parse(text).unwrap();
         let rungs = choice.stack.rungs(&choice);
         let found: Vec<_> = rungs.iter().map(|r| (&*r.adds, &*r.stack)).collect();
         assert_eq!(found, expect, "{text}");
         for rung in &rungs {
-            Choice::parse(&rung.stack).unwrap();
+            StackConfig::parse(&rung.stack).unwrap();
         }
     };
     let export = "gluster(volume=distribute,nodes=1)";
@@ -47,11 +47,11 @@ fn the_ladder_leads_to_the_stack() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_made() {
-    let refused = |text: &str, place: Option<Place>| {
-        let choice = Choice::parse(text).unwrap();
-        let options = Options {
+    let refused = |text: &str, place: Option<StackPlacement>| {
+        let choice = StackConfig::parse(text).unwrap();
+        let options = StackUpOptions {
             place,
-            ..Options::new("/var/lib/plimsoll".into())
+            ..StackUpOptions::new("/var/lib/plimsoll".into())
         };
         let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
         error.to_string()
@@ -60,7 +60,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     assert!(text.contains("multiple"), "{text}");
     let text = refused("gluster(nodes=0)", None);
     assert!(text.contains("from 1 to 12"), "{text}");
-    let text = refused("gluster", Some(Place::Here));
+    let text = refused("gluster", Some(StackPlacement::Here));
     assert!(text.contains("--on netns"), "{text}");
 }
 
@@ -70,12 +70,12 @@ fn what_redundancy_promises_is_to_be_proved() {
         let proofs = snapshot::planned(text).made.proofs;
         let count = proofs
             .iter()
-            .filter(|p| matches!(p, Proof::Survives { .. }));
+            .filter(|p| matches!(p, StackSelfTest::Survives { .. }));
         assert_eq!(count.count(), survives, "{text}");
         assert!(
             proofs
                 .iter()
-                .any(|p| matches!(p, Proof::SecondClient { .. }))
+                .any(|p| matches!(p, StackSelfTest::SecondClient { .. }))
         );
     }
 }

@@ -6,12 +6,14 @@
 //! of its own, because the list of names a volume accepts is for the whole volume; without them
 //! both share one, told apart by their addresses.
 
-use plimsoll_core::plan::{Action, Cmd, Made, Node, Plan, Proof, Ready};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::plan::{
+    Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackOutputs, StackSelfTest,
+};
+use plimsoll_core::settings::SettingValues;
 
-use super::super::{Choice, Order, node};
-use super::client::Mount;
-use super::cluster::Cluster;
+use super::super::{StackConfig, StackPlanInput, node};
+use super::client::GlusterMount;
+use super::cluster::GlusterCluster;
 use super::run;
 
 /// The tenant whose storage is measured.
@@ -37,18 +39,18 @@ const ON_SERVERS: &str = "/var/lib/glusterd/ssl";
 
 /// What keeps tenants apart.
 #[derive(Debug)]
-pub(super) struct Tenancy {
+pub(super) struct GlusterTenancy {
     /// Certificates, and encryption on the way.
     pub(super) tls: bool,
     address: bool,
     uid_map: bool,
 }
 
-impl Tenancy {
+impl GlusterTenancy {
     /// What was asked for, if it was.
-    pub(super) fn of(choice: &Choice) -> Option<Self> {
-        let settings: &Settings = choice.layer("tenant")?;
-        Some(Tenancy {
+    pub(super) fn of(choice: &StackConfig) -> Option<Self> {
+        let settings: &SettingValues = choice.layer("tenant")?;
+        Some(GlusterTenancy {
             tls: settings.flag("tls"),
             address: settings.flag("address"),
             uid_map: settings.flag("uid_map"),
@@ -69,7 +71,7 @@ impl Tenancy {
     }
 
     /// Directory of a certificate on a node: `cert.pem`, `key.pem` and the authority's `ca.pem`.
-    pub(super) fn certificates(order: &Order<'_>, node: &Node, name: &str) -> String {
+    pub(super) fn certificates(order: &StackPlanInput<'_>, node: &PlanNode, name: &str) -> String {
         format!("{}/tls/{name}", order.dir_on(&node.dir))
     }
 
@@ -92,14 +94,14 @@ impl Tenancy {
 
     /// Adds an authority, what it signs, and a certificate that it did not sign although it bears
     /// our tenant's name. The keys are made by the program and stand only in its files.
-    pub(super) fn add_certificates(&self, plan: &mut Plan, order: &Order<'_>) {
+    pub(super) fn add_certificates(&self, plan: &mut Plan, order: &StackPlanInput<'_>) {
         if !self.tls {
             return;
         }
         let around = format!("{}/tls", order.dir());
         node::add_dir(plan, &around);
         let settings = format!("{around}/openssl.cnf");
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path: settings.clone(),
             // Empty on purpose: the usual settings would let whoever is signed sign others.
             text: "[req]\ndistinguished_name = name\n[name]\n".into(),
@@ -135,7 +137,7 @@ impl Tenancy {
                 words.extend(["-CA".into(), format!("{around}/ca/cert.pem")]);
                 words.extend(["-CAkey".into(), format!("{around}/ca/key.pem")]);
             }
-            Cmd::new("openssl", words)
+            PlanCommand::new("openssl", words)
         };
         let here = &order.site.client;
         let authority = Self::certificates(order, here, "ca");
@@ -154,7 +156,7 @@ impl Tenancy {
             run(plan, &format!("make the certificate '{dir}'"), cmd);
             let copy = ["-in", &format!("{authority}/cert.pem"), "-out"].map(String::from);
             let to = format!("{at}/ca.pem");
-            let cmd = Cmd::new(
+            let cmd = PlanCommand::new(
                 "openssl",
                 ["x509".into()].into_iter().chain(copy).chain([to]),
             );
@@ -164,14 +166,19 @@ impl Tenancy {
 
     /// Adds the certificates of these names to a node that is another machine, whose directory is
     /// there.
-    pub(super) fn add_copies(plan: &mut Plan, order: &Order<'_>, to: &Node, names: &[&str]) {
+    pub(super) fn add_copies(
+        plan: &mut Plan,
+        order: &StackPlanInput<'_>,
+        to: &PlanNode,
+        names: &[&str],
+    ) {
         let around = format!("{}/tls", order.dir_on(&to.dir));
         node::add_dir_on(plan, to, &around);
         for name in names {
             let at = |node| Self::certificates(order, node, name);
             node::add_dir_on(plan, to, &at(to));
             for file in ["cert.pem", "key.pem", "ca.pem"] {
-                let copy = Action::CopySecret {
+                let copy = PlanAction::CopySecret {
                     from: format!("{}/{file}", at(&order.site.client)),
                     to: format!("{}/{file}", at(to)),
                 };
@@ -185,11 +192,11 @@ impl Tenancy {
     /// The mount of a tenant, on this machine.
     pub(super) fn mount(
         &self,
-        order: &Order<'_>,
-        cluster: &Cluster<'_>,
+        order: &StackPlanInput<'_>,
+        cluster: &GlusterCluster<'_>,
         name: &str,
         tenant: &'static str,
-    ) -> Mount {
+    ) -> GlusterMount {
         self.whole(order, cluster, name, tenant, tenant)
             .option(format!("--subdir-mount=/{tenant}"))
     }
@@ -197,18 +204,24 @@ impl Tenancy {
     /// A mount of the whole volume of `tenant` with the certificate `shown`.
     fn whole(
         &self,
-        order: &Order<'_>,
-        cluster: &Cluster<'_>,
+        order: &StackPlanInput<'_>,
+        cluster: &GlusterCluster<'_>,
         name: &str,
         tenant: &'static str,
         shown: &str,
-    ) -> Mount {
+    ) -> GlusterMount {
         let here = &order.site.client;
-        let mount = Mount::new(order, cluster, here, name, self.volume_of(tenant));
+        let mount = GlusterMount::new(order, cluster, here, name, self.volume_of(tenant));
         self.show(mount, order, here, shown)
     }
 
-    fn show(&self, mut mount: Mount, order: &Order<'_>, node: &Node, shown: &str) -> Mount {
+    fn show(
+        &self,
+        mut mount: GlusterMount,
+        order: &StackPlanInput<'_>,
+        node: &PlanNode,
+        shown: &str,
+    ) -> GlusterMount {
         if !self.tls {
             return mount;
         }
@@ -230,21 +243,21 @@ impl Tenancy {
     pub(super) fn add_directories(
         &self,
         plan: &mut Plan,
-        order: &Order<'_>,
-        cluster: &Cluster<'_>,
+        order: &StackPlanInput<'_>,
+        cluster: &GlusterCluster<'_>,
     ) {
         for tenant in [OURS, THEIRS] {
             let mount = self.whole(order, cluster, &format!("setup-{tenant}"), tenant, tenant);
             mount.add_to(plan, &format!("mount the volume of tenant {tenant}"));
             let dir = format!("{}/{tenant}", mount.dir);
-            let make = Cmd::new("mkdir", ["--parents", &format!("{dir}/{DIRECTORY}")]);
+            let make = PlanCommand::new("mkdir", ["--parents", &format!("{dir}/{DIRECTORY}")]);
             run(
                 plan,
                 &format!("make the directory of tenant {tenant}"),
                 make,
             );
             let file = format!("{dir}/{HELD}");
-            let make = Cmd::new("fallocate", ["--length", "4096", &file]);
+            let make = PlanCommand::new("fallocate", ["--length", "4096", &file]);
             run(plan, &format!("make a file of tenant {tenant}"), make);
             plan.step("unmount the volume", mount.unmount(), None);
         }
@@ -281,9 +294,9 @@ impl Tenancy {
     pub(super) fn finish(
         &self,
         plan: &mut Plan,
-        made: &mut Made,
-        order: &Order<'_>,
-        cluster: &Cluster<'_>,
+        made: &mut StackOutputs,
+        order: &StackPlanInput<'_>,
+        cluster: &GlusterCluster<'_>,
     ) {
         let mut words = vec!["a directory for each of two tenants"];
         words.extend(self.tls.then_some("certificates and TLS"));
@@ -296,16 +309,16 @@ impl Tenancy {
         self.add_attempts(plan, made, order, cluster);
     }
 
-    fn add_map(&self, plan: &mut Plan, made: &mut Made, order: &Order<'_>) {
+    fn add_map(&self, plan: &mut Plan, made: &mut StackOutputs, order: &StackPlanInput<'_>) {
         let at = format!("{}/mapped", order.dir());
-        let unmount = Action::Unmount(at.clone());
-        let make = Action::MakeDir(at.clone());
+        let unmount = PlanAction::Unmount(at.clone());
+        let make = PlanAction::MakeDir(at.clone());
         plan.step("make a mount point", make, Some(unmount.clone()));
         let mark = order.mark("bindfs");
         let map = format!("--map={MAPPED_ID}/0:@{MAPPED_ID}/@0");
-        let start = Action::Start {
+        let start = PlanAction::Start {
             // Direct I/O would else end here.
-            cmd: Cmd::new(
+            cmd: PlanCommand::new(
                 "bindfs",
                 [
                     "-f",
@@ -321,10 +334,10 @@ impl Tenancy {
             ),
             mark: mark.clone(),
             log: format!("{at}.log"),
-            ready: Ready::Mounted(at.clone()),
+            ready: PlanReadinessCheck::Mounted(at.clone()),
         };
-        plan.step("map the users", start, Some(Action::Stop { mark }));
-        let look = Action::MountIs {
+        plan.step("map the users", start, Some(PlanAction::Stop { mark }));
+        let look = PlanAction::MountIs {
             path: at.clone(),
             file_system: "fuse".into(),
             sources: Vec::new(),
@@ -333,7 +346,7 @@ impl Tenancy {
         // It closes a file below after its own close has been answered, and is not asked to flush
         // before: what the client keeps back for a moment is at the servers after a sync alone.
         for proof in &mut made.proofs {
-            if let Proof::SecondClient { synced, .. } = proof {
+            if let StackSelfTest::SecondClient { synced, .. } = proof {
                 *synced = true;
             }
         }
@@ -346,9 +359,9 @@ impl Tenancy {
     fn add_attempts(
         &self,
         plan: &mut Plan,
-        made: &mut Made,
-        order: &Order<'_>,
-        cluster: &Cluster<'_>,
+        made: &mut StackOutputs,
+        order: &StackPlanInput<'_>,
+        cluster: &GlusterCluster<'_>,
     ) {
         let volume = self.volume_of(OURS);
         let stranger = stranger(order);
@@ -358,7 +371,7 @@ impl Tenancy {
                 Self::add_copies(plan, order, stranger, &[THEIRS, "self"]);
             }
         }
-        let at = |volume: &str| Mount::new(order, cluster, stranger, "stranger", volume);
+        let at = |volume: &str| GlusterMount::new(order, cluster, stranger, "stranger", volume);
         at(volume).add_point(plan);
         for attempt in self.attempts() {
             let mut mount = match attempt.volume {
@@ -372,11 +385,11 @@ impl Tenancy {
                 mount = self.show(mount, order, stranger, certificate);
             }
             let (program, path) = attempt.try_this;
-            made.proofs.push(Proof::Refused {
+            made.proofs.push(StackSelfTest::Refused {
                 why: attempt.why.into(),
                 node: stranger.name.clone(),
                 before: vec![mount.start()],
-                attempt: Box::new(Cmd::new(program, [format!("{}/{path}", mount.dir)])),
+                attempt: Box::new(PlanCommand::new(program, [format!("{}/{path}", mount.dir)])),
                 undo: vec![mount.stop(), mount.unmount()],
             });
         }
@@ -436,7 +449,7 @@ struct Attempt {
 }
 
 /// Where tenant `b` is: the last node, which serves nothing.
-fn stranger<'a>(order: &'a Order<'_>) -> &'a Node {
+fn stranger<'a>(order: &'a StackPlanInput<'_>) -> &'a PlanNode {
     let servers = &order.site.servers;
     servers.last().unwrap_or(&order.site.client)
 }

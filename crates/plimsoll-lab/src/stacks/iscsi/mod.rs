@@ -3,43 +3,46 @@
 //!
 //! Manual: `iscsi.md`.
 
-use plimsoll_core::plan::{Made, Plan};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{Plan, StackOutputs};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 use super::kernel_disk::KernelDisk;
-use super::node::{FAIL_AFTER, Transport, file_system};
-use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet, node};
+use super::node::{ExportTransport, FAIL_AFTER, file_system};
+use super::{
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
+    StackPlanInput, StackRecipe, StackRequirements, node,
+};
 
 /// The stack `iscsi`.
 #[derive(Debug)]
-pub struct Iscsi;
+pub struct IscsiStack;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "target",
-        unit: Unit::Choice(&["tgt", "lio"]),
+        unit: SettingUnit::Choice(&["tgt", "lio"]),
         default: "tgt",
         help: "who serves: tgt, a program, to an initiator that is one, too; or lio, the kernel of a \
                machine, to the kernel of the machine that the load comes from (--on FILE, --from NODE)",
     },
     file_system::FS,
-    Setting {
+    SettingDefinition {
         name: "chap",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "the client shows that it knows a secret, which is made for the stack; off: every user of \
                every machine that reaches the port may read and write the disk",
     },
-    Setting {
+    SettingDefinition {
         name: "write_cache",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "the disk may keep writes until a flush; off: each write is answered when it is on \
                the disk",
     },
-    Setting {
+    SettingDefinition {
         name: "sectors",
-        unit: Unit::Choice(&["512", "4096"]),
+        unit: SettingUnit::Choice(&["512", "4096"]),
         default: "512",
         help: "bytes in a sector of the disk",
     },
@@ -53,12 +56,12 @@ const DISK: KernelDisk = KernelDisk {
     client_programs: &["iscsiadm", "iscsid"],
 };
 
-fn is_kernel(choice: &Choice) -> bool {
+fn is_kernel(choice: &StackConfig) -> bool {
     choice.settings.text("target") == "lio"
 }
 
 /// What the kernel's target has no settings for here.
-fn check_lio(settings: &Settings) -> Result<(), Unmet> {
+fn check_lio(settings: &SettingValues) -> Result<(), PreconditionError> {
     node::fail_after_s(settings)?;
     let given = [
         ("chap", settings.is_given("chap")),
@@ -72,16 +75,16 @@ fn check_lio(settings: &Settings) -> Result<(), Unmet> {
     if unmet.is_empty() {
         Ok(())
     } else {
-        Err(Unmet(unmet))
+        Err(PreconditionError(unmet))
     }
 }
 
 /// For what does not depend on the settings, which are checked elsewhere.
-fn any() -> Transport {
-    Transport::Iscsi(node::iscsi::Iscsi::plain(1))
+fn any() -> ExportTransport {
+    ExportTransport::Iscsi(node::iscsi::IscsiExportOptions::plain(1))
 }
 
-impl Stack for Iscsi {
+impl StackRecipe for IscsiStack {
     fn name(&self) -> &'static str {
         "iscsi"
     }
@@ -91,59 +94,59 @@ impl Stack for Iscsi {
          nbdfuse, loop device)"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         if is_kernel(choice) {
             check_lio(&choice.settings)?;
         }
-        node::iscsi::Iscsi::of(&choice.settings)?;
-        Ok(Shape {
+        node::iscsi::IscsiExportOptions::of(&choice.settings)?;
+        Ok(StackFootprint {
             servers: 1,
             ports: u16::from(!is_kernel(choice)),
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn needs_machines(&self, choice: &Choice) -> bool {
+    fn needs_machines(&self, choice: &StackConfig) -> bool {
         is_kernel(choice)
     }
 
-    fn lets_in(&self, choice: &Choice) -> Option<&'static str> {
+    fn lets_in(&self, choice: &StackConfig) -> Option<&'static str> {
         (is_kernel(choice) || !choice.settings.flag("chap")).then_some(super::ANYBODY)
     }
 
-    fn needs(&self, choice: &Choice) -> Needs {
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
         if is_kernel(choice) {
-            return Needs::default();
+            return StackRequirements::default();
         }
         node::needs(&any(), &[file_system::maker(&choice.settings)])
     }
 
-    fn server_needs(&self, choice: &Choice) -> Needs {
+    fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
         if is_kernel(choice) {
             return DISK.server_needs(choice);
         }
         node::server_needs(&any())
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         if is_kernel(order.choice) {
             return DISK.plan(order);
         }
         node::check(order)?;
         file_system::check(order)?;
         let (settings, dir) = (order.settings(), order.dir());
-        let transport = Transport::Iscsi(node::iscsi::Iscsi::of(settings)?);
+        let transport = ExportTransport::Iscsi(node::iscsi::IscsiExportOptions::of(settings)?);
         let nodes = node::all(order, &dir, &transport);
         let mut plan = Plan::default();
         node::begin(&mut plan, &nodes, &dir);
         let at = format!("{dir}/mnt");
         node::add_mount_of(&mut plan, settings, &nodes[0].device_file(), &at);
         let fs = settings.text("fs");
-        let made = Made {
+        let made = StackOutputs {
             mount_dir: at,
             file_system: fs.into(),
             description: format!(
@@ -152,27 +155,31 @@ impl Stack for Iscsi {
             ),
             servers: node::servers(&nodes),
             proofs: vec![nodes[0].flushes()],
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
-    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+    fn client_needs(&self, choice: &StackConfig) -> Option<StackRequirements> {
         is_kernel(choice).then(|| DISK.client_needs())
     }
 
-    fn has_one_client(&self, choice: &Choice) -> bool {
+    fn has_one_client(&self, choice: &StackConfig) -> bool {
         is_kernel(choice)
     }
 
-    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+    fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        place: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
         Ok(DISK.client(order, place))
     }
 
-    fn rungs(&self, choice: &Choice) -> Vec<Rung> {
+    fn rungs(&self, choice: &StackConfig) -> Vec<StackLadderRung> {
         vec![
-            Rung::new("disk", "local"),
-            Rung::new("transport", choice.parts.base.to_string()),
+            StackLadderRung::new("disk", "local"),
+            StackLadderRung::new("transport", choice.parts.base.to_string()),
         ]
     }
 }

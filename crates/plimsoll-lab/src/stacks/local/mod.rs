@@ -3,15 +3,18 @@
 //!
 //! Manual: `local.md`.
 
-use plimsoll_core::plan::{Made, Plan};
+use plimsoll_core::plan::{Plan, StackOutputs};
 
-use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, node};
+use super::{
+    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
+    StackPlanInput, StackRecipe, StackRequirements, node,
+};
 
 /// The stack `local`.
 #[derive(Debug)]
-pub struct Local;
+pub struct LocalStack;
 
-impl Stack for Local {
+impl StackRecipe for LocalStack {
     fn name(&self) -> &'static str {
         "local"
     }
@@ -20,31 +23,31 @@ impl Stack for Local {
         "a directory on a file system of this machine"
     }
 
-    fn shape(&self, _: &Choice) -> Result<Shape, Unmet> {
-        Ok(Shape {
+    fn shape(&self, _: &StackConfig) -> Result<StackFootprint, PreconditionError> {
+        Ok(StackFootprint {
             servers: 0,
             ports: 0,
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn needs(&self, _: &Choice) -> Needs {
-        Needs::default()
+    fn needs(&self, _: &StackConfig) -> StackRequirements {
+        StackRequirements::default()
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         let mut plan = Plan::default();
         node::add_dir(&mut plan, &order.dir());
-        let made = Made {
+        let made = StackOutputs {
             mount_dir: order.dir(),
             description: self.about().into(),
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
-    fn rungs(&self, _: &Choice) -> Vec<Rung> {
-        vec![Rung::new("disk", "local")]
+    fn rungs(&self, _: &StackConfig) -> Vec<StackLadderRung> {
+        vec![StackLadderRung::new("disk", "local")]
     }
 }
 

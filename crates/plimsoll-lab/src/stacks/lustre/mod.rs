@@ -5,12 +5,15 @@
 //! Manual: `lustre.md`. Of what is mounted already nothing is formatted and nothing is unmounted; the
 //! servers are in [`servers`].
 
-use plimsoll_core::plan::{Action, Cmd, Made, Plan};
-use plimsoll_core::settings::{Setting, SettingError, Unit};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, StackOutputs};
+use plimsoll_core::settings::{SettingDefinition, SettingError, SettingUnit};
 
-use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
+use super::{
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
+    StackRecipe, StackRequirements, node,
+};
 use crate::host::lustre::FILE_SYSTEM;
-use servers::Servers;
+use servers::LustreServers;
 
 mod servers;
 
@@ -26,41 +29,41 @@ const STRIPE_STEP_BYTES: u64 = 64 << 10;
 /// Largest stripe: its size is kept in 32 bits.
 const STRIPE_MAX_BYTES: u64 = (4 << 30) - STRIPE_STEP_BYTES;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "servers",
-        unit: Unit::Choice(&["mounted", "files"]),
+        unit: SettingUnit::Choice(&["mounted", "files"]),
         default: "mounted",
         help: "a file system that is mounted here already; or one of our own over files",
     },
-    Setting {
+    SettingDefinition {
         name: "mount",
-        unit: Unit::Text,
+        unit: SettingUnit::Text,
         default: "/mnt/lustre",
         help: "servers=mounted: where the file system is mounted",
     },
-    Setting {
+    SettingDefinition {
         name: "osts",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "2",
         help: "servers=files: object storage targets, each on a node of its own, from 1 to 12",
     },
-    Setting {
+    SettingDefinition {
         name: "nid",
-        unit: Unit::Text,
+        unit: SettingUnit::Text,
         default: "",
         help: "servers=files: address of the first server in Lustre's network, such as \
                10.0.0.5@tcp; of other machines their address over TCP when nothing is set",
     },
-    Setting {
+    SettingDefinition {
         name: "stripe_count",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "1",
         help: "storage targets that each file is spread over, up to 2000; 0: all",
     },
-    Setting {
+    SettingDefinition {
         name: "stripe_size",
-        unit: Unit::Size(1),
+        unit: SettingUnit::Size(1),
         default: "1MiB",
         help: "bytes on one target before the next, in multiples of 64KiB below 4GiB",
     },
@@ -68,14 +71,14 @@ const SETTINGS: &[Setting] = &[
 
 /// The stack `lustre`.
 #[derive(Debug)]
-pub struct Lustre;
+pub struct LustreStack;
 
 /// Settings that go with one kind of servers only.
 const OF_KIND: &[(&str, &str)] = &[("mount", "mounted"), ("osts", "files"), ("nid", "files")];
 
 /// What is asked for.
 #[derive(Debug)]
-struct Asked {
+struct LustreOptions {
     has_servers: bool,
     mount: String,
     osts: u16,
@@ -85,9 +88,9 @@ struct Asked {
     stripe_bytes: u64,
 }
 
-impl Asked {
-    fn of(choice: &Choice) -> Result<Self, Unmet> {
-        let unmet = |error: SettingError| Unmet(vec![error.to_string()]);
+impl LustreOptions {
+    fn of(choice: &StackConfig) -> Result<Self, PreconditionError> {
+        let unmet = |error: SettingError| PreconditionError(vec![error.to_string()]);
         let settings = &choice.settings;
         check_kind(choice)?;
         let mount = settings.text("mount");
@@ -100,9 +103,11 @@ impl Asked {
         let bytes = settings.bytes_within("stripe_size", STRIPE_STEP_BYTES, STRIPE_MAX_BYTES);
         let stripe_bytes = bytes.map_err(unmet)?;
         if !stripe_bytes.is_multiple_of(STRIPE_STEP_BYTES) {
-            return Err(Unmet(vec!["stripe_size is a multiple of 64KiB".into()]));
+            return Err(PreconditionError(vec![
+                "stripe_size is a multiple of 64KiB".into(),
+            ]));
         }
-        Ok(Asked {
+        Ok(LustreOptions {
             has_servers: has_servers(choice),
             osts,
             nid: nid.into(),
@@ -116,11 +121,11 @@ impl Asked {
     }
 
     /// What stripes a directory.
-    fn stripe(&self, dir: &str) -> Cmd {
+    fn stripe(&self, dir: &str) -> PlanCommand {
         let bytes = self.stripe_bytes.to_string();
         let words = ["setstripe", "--stripe-count", &self.stripe_count];
         let words = words.into_iter().chain(["--stripe-size", &bytes, dir]);
-        Cmd::new("lfs", words)
+        PlanCommand::new("lfs", words)
     }
 
     /// How files are striped, in words.
@@ -135,10 +140,10 @@ impl Asked {
     }
 
     /// The steps to a directory in what is mounted already.
-    fn mounted(&self, order: &Order<'_>) -> (Plan, Made) {
+    fn mounted(&self, order: &StackPlanInput<'_>) -> (Plan, StackOutputs) {
         let mut plan = Plan::default();
         // Else the directory would lie on the disk below, and that would be measured.
-        let look = Action::MountIs {
+        let look = PlanAction::MountIs {
             path: self.mount.clone(),
             file_system: FILE_SYSTEM.into(),
             sources: Vec::new(),
@@ -146,33 +151,33 @@ impl Asked {
         plan.step("see the file system mounted", look, None);
         let dir = order.dir_on(&self.mount);
         node::add_dir(&mut plan, &dir);
-        let stripe = Action::Run(self.stripe(&dir));
+        let stripe = PlanAction::Run(self.stripe(&dir));
         plan.step("stripe what is made in it", stripe, None);
-        let made = Made {
+        let made = StackOutputs {
             mount_dir: dir,
             description: format!("Lustre at {}, {}", self.mount, self.striping()),
-            ..Made::default()
+            ..StackOutputs::default()
         };
         (plan, made)
     }
 }
 
 /// A setting that would have no meaning is a mistake.
-fn check_kind(choice: &Choice) -> Result<(), Unmet> {
+fn check_kind(choice: &StackConfig) -> Result<(), PreconditionError> {
     let kind = choice.settings.text("servers");
     let given = &choice.parts.base.given;
     let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
     let mut foreign = OF_KIND.iter().filter(|(_, of)| *of != kind);
     match foreign.find(|(name, _)| is_given(name)) {
         None => Ok(()),
-        Some((name, of)) => Err(Unmet(vec![format!(
+        Some((name, of)) => Err(PreconditionError(vec![format!(
             "{name} goes with servers={of}, and servers is {kind}: leave one of them out"
         )])),
     }
 }
 
 /// Checks an address in Lustre's network; none is fine.
-fn check_nid(nid: &str) -> Result<(), Unmet> {
+fn check_nid(nid: &str) -> Result<(), PreconditionError> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ".-:@".contains(c);
     let has_parts = nid.split_once('@').is_some_and(|(address, network)| {
         !address.is_empty() && !network.is_empty() && !network.contains('@') && network != "lo"
@@ -181,13 +186,13 @@ fn check_nid(nid: &str) -> Result<(), Unmet> {
     if nid.is_empty() || (has_parts && !is_loopback && nid.chars().all(is_safe)) {
         return Ok(());
     }
-    Err(Unmet(vec![format!(
+    Err(PreconditionError(vec![format!(
         "nid is '{nid}', and it is an address and a network of Lustre, such as 10.0.0.5@tcp, that \
          other machines can reach ('lctl list_nids' tells)"
     )]))
 }
 
-impl Stack for Lustre {
+impl StackRecipe for LustreStack {
     fn name(&self) -> &'static str {
         "lustre"
     }
@@ -197,57 +202,61 @@ impl Stack for Lustre {
          servers over files"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
-        let asked = Asked::of(choice)?;
-        Ok(Shape {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
+        let asked = LustreOptions::of(choice)?;
+        Ok(StackFootprint {
             servers: if asked.has_servers { asked.osts + 1 } else { 0 },
             ports: 0,
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn needs(&self, choice: &Choice) -> Needs {
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
         if has_servers(choice) {
             return servers::client_needs();
         }
-        Needs {
+        StackRequirements {
             programs: vec!["lfs"],
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
-    fn server_needs(&self, choice: &Choice) -> Needs {
+    fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
         if has_servers(choice) {
             servers::needs()
         } else {
-            Needs::default()
+            StackRequirements::default()
         }
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
-        let asked = Asked::of(order.choice)?;
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let asked = LustreOptions::of(order.choice)?;
         if asked.has_servers {
-            Servers::of(order, &asked)?.plan()
+            LustreServers::of(order, &asked)?.plan()
         } else {
             Ok(asked.mounted(order))
         }
     }
 
-    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+    fn client_needs(&self, choice: &StackConfig) -> Option<StackRequirements> {
         has_servers(choice).then(servers::client_needs)
     }
 
-    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
-        let asked = Asked::of(order.choice)?;
-        Ok(Servers::of(order, &asked)?.client(place))
+    fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        place: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let asked = LustreOptions::of(order.choice)?;
+        Ok(LustreServers::of(order, &asked)?.client(place))
     }
 }
 
-fn has_servers(choice: &Choice) -> bool {
+fn has_servers(choice: &StackConfig) -> bool {
     choice.settings.text("servers") == "files"
 }
 

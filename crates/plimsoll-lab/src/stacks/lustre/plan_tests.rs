@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `lustre` as text, and what cannot be asked of it.
 
-use plimsoll_core::plan::{Action, Arg, Plan, Proof};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommandArg, StackSelfTest};
 
 use crate::host::FakeHost;
-use crate::stacks::manage::{Planned, plan};
-use crate::stacks::{Choice, Options, Place, snapshot};
+use crate::stacks::manage::{StackPlan, plan};
+use crate::stacks::{StackConfig, StackPlacement, StackUpOptions, snapshot};
 
 #[test]
 fn the_plans_are_the_committed_ones() {
@@ -22,16 +22,20 @@ fn able() -> FakeHost {
     host
 }
 
-fn planned(text: &str, place: Option<Place>, host: &mut FakeHost) -> Result<Planned, String> {
-    let choice = Choice::parse(text).unwrap();
-    let options = Options {
+fn planned(
+    text: &str,
+    place: Option<StackPlacement>,
+    host: &mut FakeHost,
+) -> Result<StackPlan, String> {
+    let choice = StackConfig::parse(text).unwrap();
+    let options = StackUpOptions {
         place,
-        ..Options::new("/var/lib/plimsoll/stacks".into())
+        ..StackUpOptions::new("/var/lib/plimsoll/stacks".into())
     };
     plan(&choice, &options, host).map_err(|error| error.to_string())
 }
 
-fn machines() -> Option<Place> {
+fn machines() -> Option<StackPlacement> {
     Some(snapshot::machines())
 }
 
@@ -42,12 +46,12 @@ fn on_machines_each_target_is_made_on_its_own() {
     snapshot::check_text(&text, "lustre", "plan_machines.txt");
     // A disk on which a file does not lie has nothing to flush.
     let proofs = &planned.made.proofs;
-    assert!(matches!(proofs[..], [Proof::SecondClient { .. }]));
+    assert!(matches!(proofs[..], [StackSelfTest::SecondClient { .. }]));
     let few = planned_error("lustre(files,osts=3)", machines(), &mut able());
     assert!(few.contains("it takes 4 servers"), "{few}");
 }
 
-fn planned_error(text: &str, place: Option<Place>, host: &mut FakeHost) -> String {
+fn planned_error(text: &str, place: Option<StackPlacement>, host: &mut FakeHost) -> String {
     planned(text, place, host).unwrap_err()
 }
 
@@ -56,17 +60,18 @@ fn files_of(plan: &Plan) -> [Vec<String>; 3] {
     let [mut made, mut attached, mut formatted] = [const { Vec::new() }; 3];
     for step in &plan.steps {
         match &step.apply {
-            Action::AttachLoop(file) => attached.push(format!("{} {file}", step.node)),
-            Action::Run(cmd) => match (&*cmd.program, cmd.args.last()) {
-                ("fallocate", Some(Arg::Text(file))) => made.push(format!("{} {file}", step.node)),
+            PlanAction::AttachLoop(file) => attached.push(format!("{} {file}", step.node)),
+            PlanAction::Run(cmd) => match (&*cmd.program, cmd.args.last()) {
+                ("fallocate", Some(PlanCommandArg::Text(file))) => {
+                    made.push(format!("{} {file}", step.node));
+                }
                 (program, Some(last)) if program.starts_with("mkfs") => {
-                    let Arg::LoopOf(file) = last else {
+                    let PlanCommandArg::LoopOf(file) = last else {
                         panic!("{cmd} formats something else");
                     };
                     formatted.push(format!("{} {file}", step.node));
                     let words = &cmd.args[..cmd.args.len() - 1];
-                    let is_option =
-                        |arg: &Arg| matches!(arg, Arg::Text(text) if text.starts_with("--"));
+                    let is_option = |arg: &PlanCommandArg| matches!(arg, PlanCommandArg::Text(text) if text.starts_with("--"));
                     assert!(words.iter().all(is_option), "{cmd}");
                 }
                 _ => {}
@@ -132,7 +137,11 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         ("lustre(files,nid=0@lo)", None, "and it is an address"),
         ("lustre(files,nid=127.0.0.1@tcp)", None, "can reach"),
         ("lustre(files,nid=a b@tcp)", None, "and it is an address"),
-        ("lustre(files)", Some(Place::Namespaces), "--on here"),
+        (
+            "lustre(files)",
+            Some(StackPlacement::Namespaces),
+            "--on here",
+        ),
         ("lustre", machines(), "leave out --on"),
     ] {
         let error = planned_error(stack, place, &mut able());

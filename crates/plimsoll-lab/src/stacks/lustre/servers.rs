@@ -4,11 +4,16 @@
 //!
 //! Invariant: what is formatted is the loop device of a file that the plan itself made.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Made, Node, Plan, Proof, Reach};
+use plimsoll_core::plan::{
+    HERE, NodeTransport, Plan, PlanAction, PlanCommand, PlanCommandArg, PlanNode, StackOutputs,
+    StackSelfTest,
+};
 
 use super::super::node::file_system::MOUNT_OPTIONS;
-use super::{Asked, FILE_SYSTEM, check_nid};
-use crate::stacks::{ClientPlace, MIN_SIZE_BYTES, Needs, Order, Unmet, node};
+use super::{FILE_SYSTEM, LustreOptions, check_nid};
+use crate::stacks::{
+    ClientPlace, MIN_SIZE_BYTES, PreconditionError, StackPlanInput, StackRequirements, node,
+};
 
 /// Longest time to make a file system: a slow disk is what some of these are for.
 const MAKE_LIMIT_S: u32 = 600;
@@ -17,18 +22,18 @@ const MAKE_LIMIT_S: u32 = 600;
 const MOUNT_LIMIT_S: u32 = 300;
 
 /// What a client needs.
-pub(super) fn client_needs() -> Needs {
-    Needs {
+pub(super) fn client_needs() -> StackRequirements {
+    StackRequirements {
         programs: vec!["lfs", "lctl", "mount.lustre", "mount", "umount"],
         file_systems: vec![FILE_SYSTEM],
         root: true,
-        ..Needs::default()
+        ..StackRequirements::default()
     }
 }
 
 /// What a server needs.
-pub(super) fn needs() -> Needs {
-    Needs {
+pub(super) fn needs() -> StackRequirements {
+    StackRequirements {
         programs: vec![
             "mkfs.lustre",
             "lctl",
@@ -41,27 +46,30 @@ pub(super) fn needs() -> Needs {
         devices: vec![("/dev/loop-control", "modprobe loop")],
         file_systems: vec![FILE_SYSTEM],
         root: true,
-        ..Needs::default()
+        ..StackRequirements::default()
     }
 }
 
 /// The file system of an order.
 #[derive(Debug)]
-pub(super) struct Servers<'a> {
-    order: &'a Order<'a>,
-    asked: &'a Asked,
+pub(super) struct LustreServers<'a> {
+    order: &'a StackPlanInput<'a>,
+    asked: &'a LustreOptions,
     /// Its name: the kernel of a machine knows it by that, so two stacks have two.
     name: String,
     /// The address of the first server in Lustre's network.
     nid: String,
 }
 
-impl<'a> Servers<'a> {
-    pub(super) fn of(order: &'a Order<'a>, asked: &'a Asked) -> Result<Self, Unmet> {
+impl<'a> LustreServers<'a> {
+    pub(super) fn of(
+        order: &'a StackPlanInput<'a>,
+        asked: &'a LustreOptions,
+    ) -> Result<Self, PreconditionError> {
         // Ends in four digits that stand for the whole text of the stack. Eight letters are the most.
         let text = order.choice.parts.file_name();
         let digits = &text[text.len().saturating_sub(4)..];
-        Ok(Servers {
+        Ok(LustreServers {
             order,
             asked,
             name: format!("pl{digits}"),
@@ -70,7 +78,7 @@ impl<'a> Servers<'a> {
     }
 
     /// The steps from nothing to a striped mount, and what they make.
-    pub(super) fn plan(&self) -> Result<(Plan, Made), Unmet> {
+    pub(super) fn plan(&self) -> Result<(Plan, StackOutputs), PreconditionError> {
         self.check()?;
         let (mut plan, dir) = (Plan::default(), self.order.dir());
         node::add_dir(&mut plan, &dir);
@@ -85,26 +93,26 @@ impl<'a> Servers<'a> {
         }
         let (at, second) = (format!("{dir}/mnt"), format!("{dir}/second"));
         self.add_mount(&mut plan, HERE, "mount the file system", &at);
-        let stripe = Action::Run(self.asked.stripe(&at));
+        let stripe = PlanAction::Run(self.asked.stripe(&at));
         plan.step("stripe what is made in it", stripe, None);
         self.add_mount(&mut plan, HERE, "mount it for a second client", &second);
         Ok((plan, self.made(at, second)))
     }
 
     /// The steps that make one more client.
-    pub(super) fn client(&self, place: ClientPlace<'_>) -> (Plan, Made) {
+    pub(super) fn client(&self, place: ClientPlace<'_>) -> (Plan, StackOutputs) {
         let (mut plan, at) = (Plan::default(), format!("{}/mnt", place.dir));
         self.add_mount(&mut plan, &place.node.name, "mount the file system", &at);
-        let made = Made {
+        let made = StackOutputs {
             mount_dir: at,
             file_system: FILE_SYSTEM.into(),
-            ..Made::default()
+            ..StackOutputs::default()
         };
         (plan, made)
     }
 
-    fn made(&self, at: String, second: String) -> Made {
-        let mut proofs = vec![Proof::SecondClient {
+    fn made(&self, at: String, second: String) -> StackOutputs {
+        let mut proofs = vec![StackSelfTest::SecondClient {
             path: second,
             synced: false,
         }];
@@ -112,12 +120,12 @@ impl<'a> Servers<'a> {
         // flush.
         let here = self.order.site.servers.first();
         if let Some(here) = here.filter(|server| server.reach.is_this_machine()) {
-            proofs.push(Proof::Flushes {
+            proofs.push(StackSelfTest::Flushes {
                 node: here.name.clone(),
                 dir: self.order.dir(),
             });
         }
-        Made {
+        StackOutputs {
             mount_dir: at,
             file_system: FILE_SYSTEM.into(),
             description: format!(
@@ -126,11 +134,11 @@ impl<'a> Servers<'a> {
                 self.asked.striping()
             ),
             proofs,
-            ..Made::default()
+            ..StackOutputs::default()
         }
     }
 
-    fn check(&self) -> Result<(), Unmet> {
+    fn check(&self) -> Result<(), PreconditionError> {
         let order = self.order;
         let mut unmet = Vec::new();
         if order.size_bytes < MIN_SIZE_BYTES {
@@ -139,7 +147,7 @@ impl<'a> Servers<'a> {
                 order.size_bytes >> 20
             ));
         }
-        let shares_disk = |server: &Node| server.reach.is_this_machine();
+        let shares_disk = |server: &PlanNode| server.reach.is_this_machine();
         let images = match order.site.servers.iter().any(shares_disk) {
             true => order.site.servers.len(),
             false => 1,
@@ -160,13 +168,13 @@ impl<'a> Servers<'a> {
         if unmet.is_empty() {
             Ok(())
         } else {
-            Err(Unmet(unmet))
+            Err(PreconditionError(unmet))
         }
     }
 
     /// Adds a target: a file, a loop device, a file system of Lustre's own, and the mount that is its
     /// server.
-    fn add_target(&self, plan: &mut Plan, server: &Node, number: usize) {
+    fn add_target(&self, plan: &mut Plan, server: &PlanNode, number: usize) {
         let on = &*server.name;
         let (name, role) = match number.checked_sub(1) {
             None => ("mdt0".to_owned(), metadata()),
@@ -175,18 +183,18 @@ impl<'a> Servers<'a> {
         let at = format!("{}/{name}", self.order.dir_on(&server.dir));
         let image = format!("{at}.img");
         let size = self.order.size_bytes.to_string();
-        let reserve = Cmd::new("fallocate", ["--length".into(), size, image.clone()]);
+        let reserve = PlanCommand::new("fallocate", ["--length".into(), size, image.clone()]);
         plan.step_on(
             on,
             "reserve the image file",
-            Action::Run(reserve),
-            Some(Action::RemoveFile(image.clone())),
+            PlanAction::Run(reserve),
+            Some(PlanAction::RemoveFile(image.clone())),
         );
         plan.step_on(
             on,
             "attach a loop device",
-            Action::AttachLoop(image.clone()),
-            Some(Action::DetachLoop(image.clone())),
+            PlanAction::AttachLoop(image.clone()),
+            Some(PlanAction::DetachLoop(image.clone())),
         );
         // Without discarding: the image is reserved, and giving it back would change what is measured.
         let words = [
@@ -194,11 +202,11 @@ impl<'a> Servers<'a> {
             format!("--fsname={}", self.name),
             "--mkfsoptions=-E nodiscard".to_owned(),
         ];
-        let words = words.into_iter().chain(role).map(Arg::from);
-        let args = words.chain([Arg::LoopOf(image.clone())]);
-        let make = Cmd::new("mkfs.lustre", args).within_s(MAKE_LIMIT_S);
-        plan.step_on(on, &format!("format {name}"), Action::Run(make), None);
-        let source = Arg::LoopOf(image);
+        let words = words.into_iter().chain(role).map(PlanCommandArg::from);
+        let args = words.chain([PlanCommandArg::LoopOf(image.clone())]);
+        let make = PlanCommand::new("mkfs.lustre", args).within_s(MAKE_LIMIT_S);
+        plan.step_on(on, &format!("format {name}"), PlanAction::Run(make), None);
+        let source = PlanCommandArg::LoopOf(image);
         add_mounted(plan, on, (&format!("start {name}"), source, &[]), &at);
     }
 
@@ -213,9 +221,9 @@ impl<'a> Servers<'a> {
 
     /// Adds the mount of a client.
     fn add_mount(&self, plan: &mut Plan, on: &str, why: &str, at: &str) {
-        let source = Arg::Text(format!("{}:/{}", self.nid, self.name));
+        let source = PlanCommandArg::Text(format!("{}:/{}", self.nid, self.name));
         add_mounted(plan, on, (why, source.clone(), &["-o", MOUNT_OPTIONS]), at);
-        let look = Action::MountIs {
+        let look = PlanAction::MountIs {
             path: at.into(),
             file_system: FILE_SYSTEM.into(),
             sources: vec![source],
@@ -229,36 +237,41 @@ fn metadata() -> Vec<String> {
     ["--mgs", "--mdt", "--index=0"].map(Into::into).to_vec()
 }
 
-fn add_mounted(plan: &mut Plan, on: &str, (why, source, options): (&str, Arg, &[&str]), at: &str) {
+fn add_mounted(
+    plan: &mut Plan,
+    on: &str,
+    (why, source, options): (&str, PlanCommandArg, &[&str]),
+    at: &str,
+) {
     plan.step_on(
         on,
         "make a mount point",
-        Action::MakeDir(at.into()),
-        Some(Action::RemoveDir(at.into())),
+        PlanAction::MakeDir(at.into()),
+        Some(PlanAction::RemoveDir(at.into())),
     );
     let begin = ["-t", FILE_SYSTEM]
         .into_iter()
         .chain(options.iter().copied());
-    let args = begin.map(Arg::from).chain([source, at.into()]);
-    let mount = Cmd::new("mount", args).within_s(MOUNT_LIMIT_S);
-    let unmount = Some(Action::Unmount(at.into()));
-    plan.step_on(on, why, Action::Run(mount), unmount);
+    let args = begin.map(PlanCommandArg::from).chain([source, at.into()]);
+    let mount = PlanCommand::new("mount", args).within_s(MOUNT_LIMIT_S);
+    let unmount = Some(PlanAction::Unmount(at.into()));
+    plan.step_on(on, why, PlanAction::Run(mount), unmount);
 }
 
 /// The address of the first server in Lustre's network: what was set, else its own over TCP.
-fn nid(order: &Order<'_>, asked: &Asked) -> Result<String, Unmet> {
-    let unmet = |text: &str| Err(Unmet(vec![text.into()]));
+fn nid(order: &StackPlanInput<'_>, asked: &LustreOptions) -> Result<String, PreconditionError> {
+    let unmet = |text: &str| Err(PreconditionError(vec![text.into()]));
     let Some(first) = order.site.servers.first() else {
         return unmet("it has no servers");
     };
-    if matches!(first.reach, Reach::Namespace(_)) {
+    if matches!(first.reach, NodeTransport::Namespace(_)) {
         return unmet(
             "servers of Lustre are parts of the kernel, which has one network for them all: \
              --on here, or --on FILE with machines",
         );
     }
     match &*asked.nid {
-        "" if first.reach == Reach::Here => unmet(
+        "" if first.reach == NodeTransport::Here => unmet(
             "it needs the address of this machine in Lustre's network, which may not be that of \
              the loopback: set nid, such as nid=10.0.0.5@tcp ('lctl list_nids' tells)",
         ),

@@ -6,13 +6,13 @@ use crate::host::{FakeHost, FakeWhen, LocalHost, SearchPath};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-fn local() -> Choice {
-    Choice::parse("local").unwrap()
+fn local() -> StackConfig {
+    StackConfig::parse("local").unwrap()
 }
 
 fn first_dir(plan: &Plan) -> &str {
     let dir = plan.steps.iter().find_map(|step| match &step.apply {
-        Action::MakeDir(path) => Some(path.as_str()),
+        PlanAction::MakeDir(path) => Some(path.as_str()),
         _ => None,
     });
     dir.unwrap()
@@ -31,12 +31,12 @@ fn a_dry_run_names_the_directories_that_a_real_one_makes() {
         (real.join("link/absent"), real.join("absent")),
         (real.join("link/./"), real.clone()),
     ] {
-        let options = Options::new(given);
+        let options = StackUpOptions::new(given);
         let plan = plan(&local(), &options, &mut FakeHost::new()).unwrap().plan;
         let expect = expect.join("plimsoll-local");
         assert_eq!(Path::new(first_dir(&plan)), expect);
     }
-    let options = Options::new(real.join("absent/../x"));
+    let options = StackUpOptions::new(real.join("absent/../x"));
     let error = plan(&local(), &options, &mut FakeHost::new()).unwrap_err();
     assert!(error.to_string().contains("without '..'"), "{error}");
     assert!(!real.join("absent").exists());
@@ -47,14 +47,14 @@ fn a_base_directory_that_was_made_goes_with_the_stack() {
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path().join("state"));
     let mut host = LocalHost::new(SearchPath::new("".as_ref()));
-    let options = Options::new(place.path().join("made/deep"));
+    let options = StackUpOptions::new(place.path().join("made/deep"));
     let up = up(&local(), &options, &state, &mut host).unwrap();
     fs::write(up.mount_dir().join("file"), "x").unwrap();
     assert!(down("local", &state, &mut host).unwrap().is_clean());
     assert!(!place.path().join("made").exists());
     // One that was there stays.
     fs::create_dir(place.path().join("theirs")).unwrap();
-    let options = Options::new(place.path().join("theirs"));
+    let options = StackUpOptions::new(place.path().join("theirs"));
     super::up(&local(), &options, &state, &mut host).unwrap();
     assert!(down("local", &state, &mut host).unwrap().is_clean());
     assert!(place.path().join("theirs").exists());
@@ -64,7 +64,7 @@ fn a_base_directory_that_was_made_goes_with_the_stack() {
 fn errors_complete_a_sentence_that_others_begin() {
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
-    let options = Options::new(place.path().into());
+    let options = StackUpOptions::new(place.path().into());
     let mut host = FakeHost::new().failing_at(0, FakeWhen::Before);
     let error = up(&local(), &options, &state, &mut host).unwrap_err();
     let text = error.to_string();
@@ -83,7 +83,7 @@ fn errors_complete_a_sentence_that_others_begin() {
     let expect = "'tgtd -f &' was not ready within 20 s; its last words: no";
     assert_eq!(not_ready.to_string(), expect);
     let name = || "local".to_string();
-    let kind = || Kind::Stack(name());
+    let kind = || JournalScope::Stack(name());
     for text in [
         UpError::Unfinished { name: name() }.to_string(),
         UpError::Base(not_ready).to_string(),

@@ -3,52 +3,55 @@
 //!
 //! Manual: `nbd.md`.
 
-use plimsoll_core::plan::{Made, Plan};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{Plan, StackOutputs};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
-use super::node::nbd::Nbd;
-use super::node::{FAIL_AFTER, Transport, file_system};
-use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, node};
+use super::node::nbd::NbdExportOptions;
+use super::node::{ExportTransport, FAIL_AFTER, file_system};
+use super::{
+    PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
+    StackPlanInput, StackRecipe, StackRequirements, node,
+};
 
 /// The stack `nbd`.
 #[derive(Debug)]
-pub struct NbdDisk;
+pub struct NbdStack;
 
-const SETTINGS: &[Setting] = &[
+const SETTINGS: &[SettingDefinition] = &[
     file_system::FS,
-    Setting {
+    SettingDefinition {
         name: "read_delay",
-        unit: Unit::Time,
+        unit: SettingUnit::Time,
         default: "0",
         help: "time added to each read, in whole milliseconds",
     },
-    Setting {
+    SettingDefinition {
         name: "write_delay",
-        unit: Unit::Time,
+        unit: SettingUnit::Time,
         default: "0",
         help: "time added to each write, in whole milliseconds",
     },
-    Setting {
+    SettingDefinition {
         name: "rate",
-        unit: Unit::Size(1),
+        unit: SettingUnit::Size(1),
         default: "0",
         help: "bytes per second, reads and writes each; 0: as fast as it is",
     },
-    Setting {
+    SettingDefinition {
         name: "read_errors",
-        unit: Unit::Number,
+        unit: SettingUnit::Number,
         default: "0",
         help: "percent of the reads that fail, from when it is up",
     },
-    Setting {
+    SettingDefinition {
         name: "write_errors",
-        unit: Unit::Number,
+        unit: SettingUnit::Number,
         default: "0",
         help: "percent of the writes that fail, from when it is up",
     },
-    Setting {
+    SettingDefinition {
         name: "tls",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "--on netns or FILE: client and server show that they know a key, which is made for the \
                stack, and encrypt; off: every user of every machine that reaches the port may read and \
@@ -57,16 +60,16 @@ const SETTINGS: &[Setting] = &[
     FAIL_AFTER,
 ];
 
-fn transport(settings: &Settings) -> Result<Transport, Unmet> {
-    Nbd::of(settings).map(Transport::Nbd)
+fn transport(settings: &SettingValues) -> Result<ExportTransport, PreconditionError> {
+    NbdExportOptions::of(settings).map(ExportTransport::Nbd)
 }
 
 /// For what does not depend on the settings, which are checked elsewhere.
-fn any() -> Transport {
-    Transport::Nbd(Nbd::plain(1))
+fn any() -> ExportTransport {
+    ExportTransport::Nbd(NbdExportOptions::plain(1))
 }
 
-impl Stack for NbdDisk {
+impl StackRecipe for NbdStack {
     fn name(&self) -> &'static str {
         "nbd"
     }
@@ -76,32 +79,32 @@ impl Stack for NbdDisk {
          device), slowed down or made to fail as it is set"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
-        Ok(Shape {
+        Ok(StackFootprint {
             servers: 1,
             ports: 1,
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn lets_in(&self, choice: &Choice) -> Option<&'static str> {
+    fn lets_in(&self, choice: &StackConfig) -> Option<&'static str> {
         (!choice.settings.flag("tls")).then_some(super::ANYBODY)
     }
 
-    fn needs(&self, choice: &Choice) -> Needs {
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
         node::needs(&any(), &[file_system::maker(&choice.settings)])
     }
 
-    fn server_needs(&self, _: &Choice) -> Needs {
+    fn server_needs(&self, _: &StackConfig) -> StackRequirements {
         node::server_needs(&any())
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         node::check(order)?;
         file_system::check(order)?;
         let (settings, dir) = (order.settings(), order.dir());
@@ -112,11 +115,11 @@ impl Stack for NbdDisk {
         let at = format!("{dir}/mnt");
         let disk = nodes[0].device_file();
         node::add_mount_of(&mut plan, settings, &disk, &at);
-        if let Transport::Nbd(nbd) = &transport {
+        if let ExportTransport::Nbd(nbd) = &transport {
             nbd.add_errors(&nodes[0], &mut plan);
         }
         let fs = settings.text("fs");
-        let made = Made {
+        let made = StackOutputs {
             mount_dir: at,
             file_system: fs.into(),
             description: format!(
@@ -125,15 +128,15 @@ impl Stack for NbdDisk {
             ),
             servers: node::servers(&nodes),
             proofs: vec![nodes[0].flushes()],
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
-    fn rungs(&self, choice: &Choice) -> Vec<Rung> {
+    fn rungs(&self, choice: &StackConfig) -> Vec<StackLadderRung> {
         vec![
-            Rung::new("disk", "local"),
-            Rung::new("transport", choice.parts.base.to_string()),
+            StackLadderRung::new("disk", "local"),
+            StackLadderRung::new("transport", choice.parts.base.to_string()),
         ]
     }
 }

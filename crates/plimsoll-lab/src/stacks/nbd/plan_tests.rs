@@ -2,7 +2,7 @@
 //! The plan of `nbd` as text, and settings that cannot be.
 
 use crate::host::FakeHost;
-use crate::stacks::{Choice, Options, manage, snapshot};
+use crate::stacks::{StackConfig, StackUpOptions, manage, snapshot};
 
 #[test]
 fn the_plan_is_the_committed_one() {
@@ -24,16 +24,16 @@ fn settings_that_cannot_be_are_refused_before_anything_is_done() {
         ("nbd(fail_after=0)", "from 1s to 1h"),
         ("nbd(fail_after=2h)", "from 1s to 1h"),
     ] {
-        let choice = Choice::parse(stack).unwrap();
-        let options = Options::new("/base".into());
+        let choice = StackConfig::parse(stack).unwrap();
+        let options = StackUpOptions::new("/base".into());
         let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
         assert!(error.to_string().contains(expect), "{error}");
     }
-    let options = Options {
+    let options = StackUpOptions {
         size_bytes: 256 << 20,
-        ..Options::new("/base".into())
+        ..StackUpOptions::new("/base".into())
     };
-    let choice = Choice::parse("nbd(xfs)").unwrap();
+    let choice = StackConfig::parse("nbd(xfs)").unwrap();
     let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
     assert!(error.to_string().contains("300 MiB"), "{error}");
 }

@@ -5,10 +5,10 @@
 //! A port mapper and the mount service are processes; what answers is the kernel. A script does what
 //! takes several words to it; it lies in the stack's directory.
 
-use plimsoll_core::plan::{Action, Cmd, Plan, Ready};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanReadinessCheck};
 
 use crate::host::ports::MOUNT_PORT;
-use crate::stacks::{Needs, Order};
+use crate::stacks::{StackPlanInput, StackRequirements};
 
 /// What speaks with the kernel.
 pub(in crate::stacks) const SCRIPT: &str = include_str!("kernel.sh");
@@ -19,17 +19,17 @@ const MAPPER_PORT: u16 = 111;
 /// Where the script lies, in the stack's directory.
 pub(in crate::stacks) const NAME: &str = "kernel.sh";
 
-pub(in crate::stacks) fn needs() -> Needs {
-    Needs {
+pub(in crate::stacks) fn needs() -> StackRequirements {
+    StackRequirements {
         programs: vec!["rpcbind", "rpc.mountd", "rpc.nfsd", "exportfs", "modprobe"],
         root: true,
-        ..Needs::default()
+        ..StackRequirements::default()
     }
 }
 
 /// A directory that a kernel serves, and how.
 #[derive(Debug)]
-pub(in crate::stacks) struct Kernel<'a> {
+pub(in crate::stacks) struct KnfsdExport<'a> {
     /// The node.
     pub(in crate::stacks) on: &'a str,
     /// The stack's directory there.
@@ -51,10 +51,10 @@ pub(in crate::stacks) fn address(server: &str, exported: &str) -> String {
     format!("nfs://{server}{exported}?mountport={MOUNT_PORT}")
 }
 
-impl Kernel<'_> {
+impl KnfsdExport<'_> {
     /// Adds what looks whether the kernel can serve, which comes before everything else.
     pub(in crate::stacks) fn add_check(&self, plan: &mut Plan) {
-        let script = Action::WriteFile {
+        let script = PlanAction::WriteFile {
             path: self.script(),
             text: SCRIPT.into(),
             secret: None,
@@ -69,13 +69,18 @@ impl Kernel<'_> {
     pub(in crate::stacks) fn add(
         &self,
         plan: &mut Plan,
-        order: &Order<'_>,
-    ) -> Vec<(String, Action)> {
+        order: &StackPlanInput<'_>,
+    ) -> Vec<(String, PlanAction)> {
         // The mount service looks for the kernel's questions when it starts, and never again.
         let mut restore = vec![(self.on.to_owned(), self.tell(&["check"]))];
-        let mapper = self.daemon(order, "rpcbind", Cmd::new("rpcbind", ["-f"]), MAPPER_PORT);
+        let mapper = self.daemon(
+            order,
+            "rpcbind",
+            PlanCommand::new("rpcbind", ["-f"]),
+            MAPPER_PORT,
+        );
         let port = MOUNT_PORT.to_string();
-        let mountd = Cmd::new("rpc.mountd", ["-F", "--no-udp", "--port", &port]);
+        let mountd = PlanCommand::new("rpc.mountd", ["-F", "--no-udp", "--port", &port]);
         let mountd = self.daemon(order, "mountd", mountd, MOUNT_PORT);
         let commit = if self.is_async { "async" } else { "sync" };
         let transfer = self.transfer_bytes.to_string();
@@ -103,21 +108,27 @@ impl Kernel<'_> {
         format!("{}/{NAME}", self.dir)
     }
 
-    fn tell(&self, words: &[&str]) -> Action {
+    fn tell(&self, words: &[&str]) -> PlanAction {
         let script = self.script();
         let words = [script.as_str()].into_iter().chain(words.iter().copied());
-        Action::Run(Cmd::new("sh", words))
+        PlanAction::Run(PlanCommand::new("sh", words))
     }
 
     /// What starts a daemon, and what ends it.
-    fn daemon(&self, order: &Order<'_>, name: &str, cmd: Cmd, port: u16) -> (Action, Action) {
+    fn daemon(
+        &self,
+        order: &StackPlanInput<'_>,
+        name: &str,
+        cmd: PlanCommand,
+        port: u16,
+    ) -> (PlanAction, PlanAction) {
         let mark = order.mark(name);
-        let start = Action::Start {
+        let start = PlanAction::Start {
             cmd,
             mark: mark.clone(),
             log: format!("{}/{name}.out", self.dir),
-            ready: Ready::Port(port),
+            ready: PlanReadinessCheck::Port(port),
         };
-        (start, Action::Stop { mark })
+        (start, PlanAction::Stop { mark })
     }
 }

@@ -7,14 +7,20 @@
 
 pub(super) mod kernel;
 
-use plimsoll_core::plan::{Action, Cmd, HERE, Made, Node, Plan, Proof, Ready, Server};
-use plimsoll_core::settings::{Setting, Unit};
+use plimsoll_core::plan::{
+    HERE, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackOutputs, StackSelfTest,
+    StackServer,
+};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 
-use kernel::Kernel;
+use kernel::KnfsdExport;
 
 use super::node::file_system::MOUNT_OPTIONS;
-use super::sandbox::Sandbox;
-use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
+use super::sandbox::DaemonSandbox;
+use super::{
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
+    StackRecipe, StackRequirements, node,
+};
 use crate::host::ports::MOUNT_PORT;
 
 /// The port of NFS.
@@ -32,42 +38,42 @@ const SERVES: &str = include_str!("serves.sh");
 /// Bounds of what one call may move: what ganesha takes.
 const TRANSFER_BYTES: (u64, u64) = (4096, 1 << 20);
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "server",
-        unit: Unit::Choice(&["ganesha", "knfsd"]),
+        unit: SettingUnit::Choice(&["ganesha", "knfsd"]),
         default: "ganesha",
         help: "who serves: nfs-ganesha, or the kernel of a machine (knfsd; --on FILE)",
     },
-    Setting {
+    SettingDefinition {
         name: "async",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "off",
         help: "server=knfsd: the server answers what it should have made durable before it has, and \
                loses it when its power is cut: for seeing that loss is found",
     },
-    Setting {
+    SettingDefinition {
         name: "version",
-        unit: Unit::Choice(&["3", "4"]),
+        unit: SettingUnit::Choice(&["3", "4"]),
         default: "3",
         help: "version of the protocol; 4 needs the kernel's client",
     },
-    Setting {
+    SettingDefinition {
         name: "client",
-        unit: Unit::Choice(&["auto", "kernel", "own"]),
+        unit: SettingUnit::Choice(&["auto", "kernel", "own"]),
         default: "auto",
         help: "who speaks with the server: the kernel (a mount), plimsoll itself (own), or auto: the \
                kernel where it can",
     },
-    Setting {
+    SettingDefinition {
         name: "sync",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "off",
         help: "every write durable when it is answered, instead of at fsync (COMMIT)",
     },
-    Setting {
+    SettingDefinition {
         name: "transfer",
-        unit: Unit::Size(1),
+        unit: SettingUnit::Size(1),
         default: "1MiB",
         help: "most bytes that one read or write call moves, 4 KiB to 1 MiB",
     },
@@ -75,9 +81,9 @@ const SETTINGS: &[Setting] = &[
 
 /// The stack `nfs`.
 #[derive(Debug)]
-pub struct Nfs;
+pub struct NfsStack;
 
-impl Stack for Nfs {
+impl StackRecipe for NfsStack {
     fn name(&self) -> &'static str {
         "nfs"
     }
@@ -86,56 +92,56 @@ impl Stack for Nfs {
         "NFS over TCP to nfs-ganesha, at an address of its own, over a directory of its machine"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let settings = &choice.settings;
         let (low, high) = TRANSFER_BYTES;
         let transfer = settings.bytes_within("transfer", low, high);
-        transfer.map_err(|error| Unmet(vec![error.to_string()]))?;
+        transfer.map_err(|error| PreconditionError(vec![error.to_string()]))?;
         if settings.text("version") == "4" && settings.text("client") == "own" {
-            return Err(Unmet(vec![
+            return Err(PreconditionError(vec![
                 "plimsoll itself speaks version 3 only: set client=kernel, or version=3".into(),
             ]));
         }
         if settings.flag("async") && !is_kernel(choice) {
-            return Err(Unmet(vec![
+            return Err(PreconditionError(vec![
                 "ganesha never answers early: async is for server=knfsd".into(),
             ]));
         }
-        Ok(Shape {
+        Ok(StackFootprint {
             servers: 1,
             ports: 0,
-            place: Place::Namespaces,
+            place: StackPlacement::Namespaces,
         })
     }
 
-    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+    fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {
         Some(
             "whoever is root on a machine of its servers' network reads and writes everything: NFS knows \
              machines by their addresses, so that network must be the lab's own",
         )
     }
 
-    fn needs_machines(&self, choice: &Choice) -> bool {
+    fn needs_machines(&self, choice: &StackConfig) -> bool {
         is_kernel(choice)
     }
 
-    fn needs(&self, choice: &Choice) -> Needs {
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
         let mut programs = vec!["setsid"];
         if choice.settings.text("client") == "kernel" {
             programs.extend(["mount", "umount", "mount.nfs"]);
         }
-        Needs {
+        StackRequirements {
             programs,
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
-    fn server_needs(&self, choice: &Choice) -> Needs {
+    fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
         if is_kernel(choice) {
             return kernel::needs();
         }
@@ -143,17 +149,17 @@ impl Stack for Nfs {
         if choice.settings.text("version") == "3" {
             programs.push("rpcbind");
         }
-        Needs {
+        StackRequirements {
             programs,
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         let server = &order.site.servers[0];
         let client = client(order, server)?;
-        let layout = Layout {
+        let layout = NfsStackLayout {
             order,
             server,
             dir: order.dir_on(&server.dir),
@@ -165,10 +171,10 @@ impl Stack for Nfs {
         } else {
             layout.add_ganesha(&mut plan)
         };
-        let mut made = Made {
+        let mut made = StackOutputs {
             served_dir: server.reach.is_this_machine().then(|| layout.exported()),
             servers: vec![serving],
-            ..Made::default()
+            ..StackOutputs::default()
         };
         let version = order.settings().text("version");
         let about = about(order.choice);
@@ -178,7 +184,7 @@ impl Stack for Nfs {
                 made.description = format!("{about}; plimsoll is the client");
             }
             Client::Kernel => {
-                made.proofs = vec![Proof::Flushes {
+                made.proofs = vec![StackSelfTest::Flushes {
                     node: server.name.clone(),
                     dir: layout.exported(),
                 }];
@@ -194,18 +200,22 @@ impl Stack for Nfs {
         Ok((plan, made))
     }
 
-    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+    fn client_needs(&self, choice: &StackConfig) -> Option<StackRequirements> {
         Some(self.needs(choice))
     }
 
-    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+    fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        place: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
         let server = &order.site.servers[0];
-        let layout = Layout {
+        let layout = NfsStackLayout {
             order,
             server,
             dir: order.dir_on(&server.dir),
         };
-        let (mut plan, mut made) = (Plan::default(), Made::default());
+        let (mut plan, mut made) = (Plan::default(), StackOutputs::default());
         match client(order, server)? {
             Client::Own => made.address = Some(layout.address()),
             Client::Kernel => {
@@ -218,14 +228,14 @@ impl Stack for Nfs {
     }
 }
 
-fn is_kernel(choice: &Choice) -> bool {
+fn is_kernel(choice: &StackConfig) -> bool {
     choice.settings.text("server") == "knfsd"
 }
 
 /// What serves, for reports.
-fn about(choice: &Choice) -> &'static str {
+fn about(choice: &StackConfig) -> &'static str {
     match (is_kernel(choice), choice.settings.flag("async")) {
-        (false, _) => Nfs.about(),
+        (false, _) => NfsStack.about(),
         (true, false) => "NFS over TCP to a machine's kernel, over a directory of its disk",
         (true, true) => {
             "NFS over TCP to a machine's kernel that answers before data are durable (async), over a \
@@ -240,9 +250,9 @@ enum Client {
     Own,
 }
 
-fn client(order: &Order<'_>, server: &Node) -> Result<Client, Unmet> {
+fn client(order: &StackPlanInput<'_>, server: &PlanNode) -> Result<Client, PreconditionError> {
     if !server.has_network() {
-        return Err(Unmet(vec![
+        return Err(PreconditionError(vec![
             "the server registers its ports with a port mapper, of which a network has one: it \
              needs a network of its own; put it into a namespace (--on netns)"
                 .into(),
@@ -250,12 +260,12 @@ fn client(order: &Order<'_>, server: &Node) -> Result<Client, Unmet> {
     }
     let settings = order.settings();
     match (settings.text("client"), settings.text("version")) {
-        ("kernel", _) if !order.kernel_has_nfs => Err(Unmet(vec![
+        ("kernel", _) if !order.kernel_has_nfs => Err(PreconditionError(vec![
             "this kernel has no NFS client (neither in /proc/filesystems nor as a module): leave out \
              client=kernel, and plimsoll speaks NFS itself"
                 .into(),
         ])),
-        ("auto", "4") if !order.kernel_has_nfs => Err(Unmet(vec![
+        ("auto", "4") if !order.kernel_has_nfs => Err(PreconditionError(vec![
             "version 4 needs the kernel's client, and this kernel has none (or mount.nfs is missing: \
              apt-get install nfs-common): set version=3"
                 .into(),
@@ -267,14 +277,14 @@ fn client(order: &Order<'_>, server: &Node) -> Result<Client, Unmet> {
 }
 
 /// Where everything lies.
-struct Layout<'a> {
-    order: &'a Order<'a>,
-    server: &'a Node,
+struct NfsStackLayout<'a> {
+    order: &'a StackPlanInput<'a>,
+    server: &'a PlanNode,
     /// The directory of the stack where it is served from.
     dir: String,
 }
 
-impl Layout<'_> {
+impl NfsStackLayout<'_> {
     fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.dir)
     }
@@ -304,17 +314,17 @@ impl Layout<'_> {
     }
 
     /// Adds the server of the machine's kernel.
-    fn add_kernel_server(&self, plan: &mut Plan) -> Server {
+    fn add_kernel_server(&self, plan: &mut Plan) -> StackServer {
         let (on, exported) = (&*self.server.name, self.exported());
         node::add_dir_on(plan, self.server, &self.dir);
         plan.step_on(
             on,
             "make the directory that is served",
-            Action::MakeDir(exported.clone()),
-            Some(Action::RemoveDir(exported.clone())),
+            PlanAction::MakeDir(exported.clone()),
+            Some(PlanAction::RemoveDir(exported.clone())),
         );
         let settings = self.order.settings();
-        let kernel = Kernel {
+        let kernel = KnfsdExport {
             on,
             dir: &self.dir,
             exported: &exported,
@@ -324,7 +334,7 @@ impl Layout<'_> {
             clients: node::clients_of(self.order, self.server),
         };
         kernel.add_check(plan);
-        Server {
+        StackServer {
             name: on.into(),
             node: on.into(),
             // What serves is no process.
@@ -335,9 +345,9 @@ impl Layout<'_> {
     }
 
     /// Adds nfs-ganesha.
-    fn add_ganesha(&self, plan: &mut Plan) -> Server {
+    fn add_ganesha(&self, plan: &mut Plan) -> StackServer {
         self.add_directories(plan);
-        Server {
+        StackServer {
             name: self.server.name.clone(),
             node: self.server.name.clone(),
             marks: self.add_daemons(plan),
@@ -357,10 +367,10 @@ impl Layout<'_> {
             ("make the directory of the server's memory", "recovery"),
         ] {
             let path = self.path(name);
-            let undo = Action::RemoveDir(path.clone());
-            plan.step_on(on, why, Action::MakeDir(path), Some(undo));
+            let undo = PlanAction::RemoveDir(path.clone());
+            plan.step_on(on, why, PlanAction::MakeDir(path), Some(undo));
         }
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path: self.path("ganesha.conf"),
             text: self.configuration(),
             secret: None,
@@ -414,7 +424,7 @@ impl Layout<'_> {
     fn add_daemons(&self, plan: &mut Plan) -> Vec<String> {
         let mut marks = Vec::new();
         if self.order.settings().text("version") == "3" {
-            let ready = Ready::Exists(self.path("run/rpcbind.sock"));
+            let ready = PlanReadinessCheck::Exists(self.path("run/rpcbind.sock"));
             let cmd = self.enclosed("rpcbind", &["-f"]);
             // Ganesha does not begin to serve version 3 without one.
             marks.push(self.start(plan, "start the port mapper", "rpcbind", cmd, ready));
@@ -431,7 +441,7 @@ impl Layout<'_> {
             "NIV_EVENT",
         ];
         let cmd = self.enclosed("ganesha.nfsd", &args);
-        let ready = Ready::Port(NFS_PORT);
+        let ready = PlanReadinessCheck::Port(NFS_PORT);
         marks.push(self.start(plan, "start the NFS server", "ganesha", cmd, ready));
         self.add_look(plan);
         marks
@@ -440,8 +450,8 @@ impl Layout<'_> {
     /// Adds what sees that ganesha serves the directory.
     fn add_look(&self, plan: &mut Plan) {
         let (on, path) = (&*self.server.name, self.path("serves.sh"));
-        let look = Action::Run(Cmd::new("sh", [path.clone(), self.path(LOG)]));
-        let write = Action::WriteFile {
+        let look = PlanAction::Run(PlanCommand::new("sh", [path.clone(), self.path(LOG)]));
+        let write = PlanAction::WriteFile {
             path,
             text: SERVES.into(),
             secret: None,
@@ -453,22 +463,29 @@ impl Layout<'_> {
 
     /// The daemons speak with each other through files in `/run`, where those of this machine, or of
     /// another stack, may have theirs: they get one of their own.
-    fn enclosed(&self, program: &str, args: &[&str]) -> Cmd {
-        let mut view = Sandbox::new();
+    fn enclosed(&self, program: &str, args: &[&str]) -> PlanCommand {
+        let mut view = DaemonSandbox::new();
         view.bind(&self.dir, &self.dir);
         view.bind(&self.path("run"), "/run");
         view.around(program, args.iter().copied())
     }
 
-    fn start(&self, plan: &mut Plan, why: &str, name: &str, cmd: Cmd, ready: Ready) -> String {
+    fn start(
+        &self,
+        plan: &mut Plan,
+        why: &str,
+        name: &str,
+        cmd: PlanCommand,
+        ready: PlanReadinessCheck,
+    ) -> String {
         let mark = self.order.mark(name);
-        let start = Action::Start {
+        let start = PlanAction::Start {
             cmd,
             mark: mark.clone(),
             log: self.path(&format!("{name}.out")),
             ready,
         };
-        let stop = Action::Stop { mark: mark.clone() };
+        let stop = PlanAction::Stop { mark: mark.clone() };
         plan.step_on(&self.server.name, why, start, Some(stop));
         mark
     }
@@ -478,13 +495,13 @@ impl Layout<'_> {
         plan: &mut Plan,
         (node, at): (&str, String),
         version: &str,
-        made: &mut Made,
+        made: &mut StackOutputs,
     ) {
         plan.step_on(
             node,
             "make the mount point",
-            Action::MakeDir(at.clone()),
-            Some(Action::RemoveDir(at.clone())),
+            PlanAction::MakeDir(at.clone()),
+            Some(PlanAction::RemoveDir(at.clone())),
         );
         let settings = self.order.settings();
         let transfer = settings.bytes("transfer");
@@ -499,15 +516,15 @@ impl Layout<'_> {
              wsize={transfer},hard{of_version}{sync}"
         );
         let source = format!("{}:{}", self.server.address, self.export());
-        let mount = Cmd::new("mount", ["-t", "nfs", "-o", &options, &source, &at]);
+        let mount = PlanCommand::new("mount", ["-t", "nfs", "-o", &options, &source, &at]);
         plan.step_on(
             node,
             "mount the export",
-            Action::Run(mount),
-            Some(Action::Unmount(at.clone())),
+            PlanAction::Run(mount),
+            Some(PlanAction::Unmount(at.clone())),
         );
         let file_system = if version == "4" { "nfs4" } else { "nfs" };
-        let is_mounted = Action::MountIs {
+        let is_mounted = PlanAction::MountIs {
             path: at.clone(),
             file_system: file_system.into(),
             sources: vec![source.into()],

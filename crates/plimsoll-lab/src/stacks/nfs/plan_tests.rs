@@ -3,19 +3,23 @@
 
 use crate::host::FakeHost;
 use crate::stacks::manage::plan;
-use crate::stacks::{Choice, Options, Place, snapshot};
-use plimsoll_core::fault::Fault;
+use crate::stacks::{StackConfig, StackPlacement, StackUpOptions, snapshot};
+use plimsoll_core::fault::FaultKind;
 
 #[test]
 fn the_plan_is_the_committed_one() {
     snapshot::check("nfs", "nfs", "plan.txt");
 }
 
-fn planned(text: &str, file_systems: &[&str], place: Option<Place>) -> Result<String, String> {
-    let choice = Choice::parse(text).unwrap();
-    let options = Options {
+fn planned(
+    text: &str,
+    file_systems: &[&str],
+    place: Option<StackPlacement>,
+) -> Result<String, String> {
+    let choice = StackConfig::parse(text).unwrap();
+    let options = StackUpOptions {
         place,
-        ..Options::new("/var/lib/plimsoll/stacks".into())
+        ..StackUpOptions::new("/var/lib/plimsoll/stacks".into())
     };
     let mut host = FakeHost::new();
     host.file_systems = file_systems.iter().map(ToString::to_string).collect();
@@ -65,7 +69,7 @@ fn what_cannot_be_is_said_before_anything_is_done() {
         ("nfs(client=kernel)", None, "this kernel has no NFS client"),
         ("nfs(version=4,client=own)", None, "version 3 only"),
         ("nfs(transfer=2m)", None, "transfer"),
-        ("nfs", Some(Place::Here), "--on netns"),
+        ("nfs", Some(StackPlacement::Here), "--on netns"),
         ("nfs(async)", None, "async is for server=knfsd"),
         ("nfs(server=knfsd)", None, "--on FILE"),
     ] {
@@ -117,7 +121,7 @@ fn a_kernel_serves_again_after_its_power_was_cut() {
     let site = &mut planned.ask.site;
     site.servers[0].power = vec!["switch".into()];
     let server = &planned.made.servers[0];
-    let blow = crate::faults::plan(Fault::PowerCut, server, &planned.made, site).unwrap();
+    let blow = crate::faults::plan(FaultKind::PowerCut, server, &planned.made, site).unwrap();
     let heal: Vec<String> = blow
         .heal
         .iter()
@@ -128,6 +132,6 @@ fn a_kernel_serves_again_after_its_power_was_cut() {
     for (action, begin) in heal.iter().zip(begin) {
         assert!(action.starts_with(begin), "{action}");
     }
-    let error = crate::faults::plan(Fault::Kill, server, &planned.made, site).unwrap_err();
+    let error = crate::faults::plan(FaultKind::Kill, server, &planned.made, site).unwrap_err();
     assert!(error.to_string().contains("choose power-cut"), "{error}");
 }

@@ -2,17 +2,19 @@
 //! From the client of a disk to a block device of this machine: qemu-storage-daemon asks, nbdfuse
 //! makes a file of what it gives on, a loop device makes a disk of the file.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan, Ready};
+use plimsoll_core::plan::{
+    HERE, Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck,
+};
 
 use crate::host::watchdog;
-use crate::stacks::Needs;
+use crate::stacks::StackRequirements;
 
 /// Sectors of a loop device when nobody says.
 pub(crate) const SECTOR_BYTES: u32 = 512;
 
 /// What such a chain needs.
-pub(crate) fn needs() -> Needs {
-    Needs {
+pub(crate) fn needs() -> StackRequirements {
+    StackRequirements {
         programs: vec![
             "qemu-storage-daemon",
             "nbdfuse",
@@ -26,7 +28,7 @@ pub(crate) fn needs() -> Needs {
             ("/dev/loop-control", "modprobe loop"),
         ],
         root: true,
-        ..Needs::default()
+        ..StackRequirements::default()
     }
 }
 
@@ -38,7 +40,7 @@ pub(crate) fn server_of(mark: &str) -> Option<String> {
 
 /// One chain: where it lies, and what its parts are called.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Chain<'a> {
+pub(crate) struct ClientDiskChain<'a> {
     /// A directory of ours on this machine.
     pub(crate) dir: &'a str,
     /// Identifier of the journal.
@@ -47,7 +49,7 @@ pub(crate) struct Chain<'a> {
     pub(crate) number: u16,
 }
 
-impl Chain<'_> {
+impl ClientDiskChain<'_> {
     pub(crate) fn path(&self, name: &str, suffix: &str) -> String {
         format!("{}/{name}{}{suffix}", self.dir, self.number)
     }
@@ -67,7 +69,13 @@ impl Chain<'_> {
     }
 
     /// Adds a daemon of this machine.
-    fn start(&self, plan: &mut Plan, (why, name): (&str, &str), cmd: Cmd, ready: Ready) {
+    fn start(
+        &self,
+        plan: &mut Plan,
+        (why, name): (&str, &str),
+        cmd: PlanCommand,
+        ready: PlanReadinessCheck,
+    ) {
         self.start_on(plan, (HERE, self.dir), (why, name), cmd, ready);
     }
 
@@ -77,12 +85,12 @@ impl Chain<'_> {
         plan: &mut Plan,
         (node, dir): (&str, &str),
         (why, name): (&str, &str),
-        cmd: Cmd,
-        ready: Ready,
+        cmd: PlanCommand,
+        ready: PlanReadinessCheck,
     ) {
         let mark = self.mark(name);
-        let stop = Action::Stop { mark: mark.clone() };
-        let start = Action::Start {
+        let stop = PlanAction::Stop { mark: mark.clone() };
+        let start = PlanAction::Start {
             cmd,
             mark,
             log: format!("{dir}/{name}{}.log", self.number),
@@ -92,7 +100,7 @@ impl Chain<'_> {
     }
 
     /// Adds the client. `objects` are options before its disk, which has the name `lun`.
-    pub(crate) fn add_client(&self, plan: &mut Plan, objects: Vec<Arg>, disk: &str) {
+    pub(crate) fn add_client(&self, plan: &mut Plan, objects: Vec<PlanCommandArg>, disk: &str) {
         let server = format!(
             "addr.type=unix,addr.path={},max-connections=8",
             self.path("nbd", ".sock")
@@ -106,9 +114,10 @@ impl Chain<'_> {
         ] {
             args.extend([option.into(), value.into()]);
         }
-        let cmd = Cmd::new("qemu-storage-daemon", args);
+        let cmd = PlanCommand::new("qemu-storage-daemon", args);
         // The socket exists before anybody answers at it, and after a kill.
-        let ready = Ready::Succeeds(Cmd::new("nbdinfo", ["--size", &self.uri()]));
+        let ready =
+            PlanReadinessCheck::Succeeds(PlanCommand::new("nbdinfo", ["--size", &self.uri()]));
         self.start(plan, ("connect the client", "qsd"), cmd, ready);
     }
 
@@ -117,22 +126,22 @@ impl Chain<'_> {
     pub(crate) fn add_watchdog(&self, plan: &mut Plan, portal: &str, fail_after_s: u32) {
         let ready = self.path("watch", ".ready");
         let cmd = watchdog::command(portal, fail_after_s, &self.mark("qsd"), &ready);
-        let ready = Ready::Exists(ready);
+        let ready = PlanReadinessCheck::Exists(ready);
         self.start(plan, ("watch the target", "watch"), cmd, ready);
     }
 
     /// Adds the file that becomes the disk.
     pub(crate) fn add_file(&self, plan: &mut Plan) {
         let file = || self.device_file();
-        let make = Action::MakeFile {
+        let make = PlanAction::MakeFile {
             path: file(),
             bytes: 0,
         };
         let why = "make the file that becomes the disk";
-        plan.step(why, make, Some(Action::RemoveFile(file())));
+        plan.step(why, make, Some(PlanAction::RemoveFile(file())));
         // Undone after nbdfuse has been ended: normally it has unmounted itself by then, but not
         // when it was killed.
-        let free = Action::Unmount(file());
+        let free = PlanAction::Unmount(file());
         plan.step("see that the file is free", free.clone(), Some(free));
     }
 
@@ -140,21 +149,21 @@ impl Chain<'_> {
     pub(crate) fn add_loop(&self, plan: &mut Plan, bytes: u64, sector_bytes: u32) {
         let file = self.device_file();
         let uri = self.uri();
-        let ready = Ready::Size {
+        let ready = PlanReadinessCheck::Size {
             path: file.clone(),
             bytes,
         };
-        let cmd = Cmd::new("nbdfuse", [&*file, &*uri]);
+        let cmd = PlanCommand::new("nbdfuse", [&*file, &*uri]);
         self.start(plan, ("make the disk a file", "nbdfuse"), cmd, ready);
         let attach = if sector_bytes > SECTOR_BYTES {
             // The client refuses parts of sectors, so the loop device must not ask for any.
             let sectors = format!("--sector-size={sector_bytes}");
             let args = ["--find", "--direct-io=on", &sectors, &file];
-            Action::Run(Cmd::new("losetup", args))
+            PlanAction::Run(PlanCommand::new("losetup", args))
         } else {
-            Action::AttachLoop(file.clone())
+            PlanAction::AttachLoop(file.clone())
         };
-        let detach = Some(Action::DetachLoop(file));
+        let detach = Some(PlanAction::DetachLoop(file));
         plan.step("attach a loop device", attach, detach);
     }
 }

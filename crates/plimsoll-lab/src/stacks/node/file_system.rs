@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! File systems on the loop devices of nodes: made, mounted, seen mounted.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand, PlanCommandArg};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
-use crate::stacks::{Order, Unmet};
+use crate::stacks::{PreconditionError, StackPlanInput};
 
 /// Which file system, as a setting.
-pub(in crate::stacks) const FS: Setting = Setting {
+pub(in crate::stacks) const FS: SettingDefinition = SettingDefinition {
     name: "fs",
-    unit: Unit::Choice(&["ext4", "xfs", "btrfs"]),
+    unit: SettingUnit::Choice(&["ext4", "xfs", "btrfs"]),
     default: "ext4",
     help: "file system on the disk",
 };
@@ -25,7 +25,7 @@ pub(in crate::stacks) const MOUNT_OPTIONS: &str = "nosuid,nodev";
 const MAKE_LIMIT_S: u32 = 600;
 
 /// The program that makes the chosen one.
-pub(in crate::stacks) fn maker(settings: &Settings) -> &'static str {
+pub(in crate::stacks) fn maker(settings: &SettingValues) -> &'static str {
     match settings.text("fs") {
         "xfs" => "mkfs.xfs",
         "btrfs" => "mkfs.btrfs",
@@ -34,9 +34,9 @@ pub(in crate::stacks) fn maker(settings: &Settings) -> &'static str {
 }
 
 /// Checks what the chosen one asks for.
-pub(in crate::stacks) fn check(order: &Order<'_>) -> Result<(), Unmet> {
+pub(in crate::stacks) fn check(order: &StackPlanInput<'_>) -> Result<(), PreconditionError> {
     if order.settings().text("fs") == "xfs" && order.size_bytes < MIN_XFS_BYTES {
-        return Err(Unmet(vec![format!(
+        return Err(PreconditionError(vec![format!(
             "a disk of {} MiB is too small for xfs: at least 300 MiB",
             order.size_bytes >> 20
         )]));
@@ -45,20 +45,25 @@ pub(in crate::stacks) fn check(order: &Order<'_>) -> Result<(), Unmet> {
 }
 
 /// Adds the steps from the loop device of a file to the chosen file system, mounted at `at`.
-pub(in crate::stacks) fn add_mount_of(plan: &mut Plan, settings: &Settings, file: &str, at: &str) {
-    add_mount_on(plan, settings, &Arg::LoopOf(file.into()), at);
+pub(in crate::stacks) fn add_mount_of(
+    plan: &mut Plan,
+    settings: &SettingValues,
+    file: &str,
+    at: &str,
+) {
+    add_mount_on(plan, settings, &PlanCommandArg::LoopOf(file.into()), at);
 }
 
 /// The same from any device of ours.
 pub(in crate::stacks) fn add_mount_on(
     plan: &mut Plan,
-    settings: &Settings,
-    device: &Arg,
+    settings: &SettingValues,
+    device: &PlanCommandArg,
     at: &str,
 ) {
     plan.step(
         "make the file system",
-        Action::Run(make(settings, device)),
+        PlanAction::Run(make(settings, device)),
         None,
     );
     let devices = std::slice::from_ref(device);
@@ -66,16 +71,16 @@ pub(in crate::stacks) fn add_mount_on(
 }
 
 /// What makes the chosen one on a device of ours.
-pub(in crate::stacks) fn make(settings: &Settings, device: &Arg) -> Cmd {
+pub(in crate::stacks) fn make(settings: &SettingValues, device: &PlanCommandArg) -> PlanCommand {
     // Without discarding: the image is reserved, and giving it back would change what is measured.
     let options: &[&str] = match settings.text("fs") {
         "xfs" => &["-q", "-K"],
         "btrfs" => &["-q", "--nodiscard"],
         _ => &["-q", "-E", "nodiscard,assume_storage_prezeroed=1"],
     };
-    let options = options.iter().map(|word| Arg::from(*word));
+    let options = options.iter().map(|word| PlanCommandArg::from(*word));
     let args = options.chain([device.clone()]);
-    Cmd::new(maker(settings), args).within_s(MAKE_LIMIT_S)
+    PlanCommand::new(maker(settings), args).within_s(MAKE_LIMIT_S)
 }
 
 /// Adds the steps that mount a file system that was made before, on these devices together, at a new
@@ -83,14 +88,14 @@ pub(in crate::stacks) fn make(settings: &Settings, device: &Arg) -> Cmd {
 pub(in crate::stacks) fn add_mount_at(
     plan: &mut Plan,
     on: &str,
-    (devices, file_system): (&[Arg], &str),
+    (devices, file_system): (&[PlanCommandArg], &str),
     at: &str,
 ) {
     plan.step_on(
         on,
         "make the mount point",
-        Action::MakeDir(at.into()),
-        Some(Action::RemoveDir(at.into())),
+        PlanAction::MakeDir(at.into()),
+        Some(PlanAction::RemoveDir(at.into())),
     );
     add_mounting(plan, on, (devices, file_system), at);
 }
@@ -98,13 +103,13 @@ pub(in crate::stacks) fn add_mount_at(
 /// Adds the steps from devices to a mounted file system over them all: the commands of `make` make it.
 pub(in crate::stacks) fn add_mount(
     plan: &mut Plan,
-    make: impl IntoIterator<Item = (&'static str, Cmd)>,
-    devices: &[Arg],
+    make: impl IntoIterator<Item = (&'static str, PlanCommand)>,
+    devices: &[PlanCommandArg],
     file_system: &str,
     at: &str,
 ) {
     for (why, cmd) in make {
-        plan.step(why, Action::Run(cmd), None);
+        plan.step(why, PlanAction::Run(cmd), None);
     }
     add_mount_at(plan, HERE, (devices, file_system), at);
 }
@@ -113,19 +118,19 @@ pub(in crate::stacks) fn add_mount(
 pub(in crate::stacks) fn add_mounting(
     plan: &mut Plan,
     on: &str,
-    (devices, file_system): (&[Arg], &str),
+    (devices, file_system): (&[PlanCommandArg], &str),
     at: &str,
 ) {
-    let begin = ["-t", file_system, "-o", MOUNT_OPTIONS].map(Arg::from);
+    let begin = ["-t", file_system, "-o", MOUNT_OPTIONS].map(PlanCommandArg::from);
     let args = begin.into_iter().chain(devices.first().cloned());
     let args = args.chain([at.into()]);
     plan.step_on(
         on,
         "mount the file system",
-        Action::Run(Cmd::new("mount", args).within_s(MAKE_LIMIT_S)),
-        Some(Action::Unmount(at.into())),
+        PlanAction::Run(PlanCommand::new("mount", args).within_s(MAKE_LIMIT_S)),
+        Some(PlanAction::Unmount(at.into())),
     );
-    let is_mounted = Action::MountIs {
+    let is_mounted = PlanAction::MountIs {
         path: at.into(),
         file_system: file_system.into(),
         // The mount table names any one of several.

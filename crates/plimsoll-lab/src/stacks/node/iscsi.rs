@@ -2,12 +2,12 @@
 //! iSCSI to a node: tgtd serves, qemu-storage-daemon asks, and a process of ours ends the latter
 //! when the former is gone for too long.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan, Ready};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck};
+use plimsoll_core::settings::SettingValues;
 use std::fmt::Write as _;
 
-use super::Node;
-use crate::stacks::Unmet;
+use super::ExportedDisk;
+use crate::stacks::PreconditionError;
 
 /// Name of the account where one is asked for.
 const USER: &str = "plimsoll";
@@ -20,7 +20,7 @@ const NO_WRITE_CACHE: &str =
 
 /// What can be set.
 #[derive(Debug)]
-pub(in crate::stacks) struct Iscsi {
+pub(in crate::stacks) struct IscsiExportOptions {
     /// Whether the client must show that it knows a secret.
     pub(in crate::stacks) chap: bool,
     /// Whether the disk may keep writes until a flush.
@@ -31,10 +31,10 @@ pub(in crate::stacks) struct Iscsi {
     pub(in crate::stacks) fail_after_s: u32,
 }
 
-impl Iscsi {
+impl IscsiExportOptions {
     /// From the settings of the stack `iscsi`.
-    pub(in crate::stacks) fn of(settings: &Settings) -> Result<Self, Unmet> {
-        Ok(Iscsi {
+    pub(in crate::stacks) fn of(settings: &SettingValues) -> Result<Self, PreconditionError> {
+        Ok(IscsiExportOptions {
             chap: settings.flag("chap"),
             write_cache: settings.flag("write_cache"),
             sector_bytes: if settings.text("sectors") == "4096" {
@@ -48,7 +48,7 @@ impl Iscsi {
 
     /// A secret, a write cache, sectors of 512 bytes.
     pub(in crate::stacks) fn plain(fail_after_s: u32) -> Self {
-        Iscsi {
+        IscsiExportOptions {
             chap: true,
             write_cache: true,
             sector_bytes: 512,
@@ -56,62 +56,63 @@ impl Iscsi {
         }
     }
 
-    fn name(node: &Node<'_>) -> String {
+    fn name(node: &ExportedDisk<'_>) -> String {
         format!("iqn.2026-01.lab.plimsoll:{}.{}", node.id, node.number)
     }
 
     /// Where the target listens.
-    pub(super) fn portal(node: &Node<'_>) -> String {
+    pub(super) fn portal(node: &ExportedDisk<'_>) -> String {
         format!("{}:{}", node.server.address, node.server.first_port)
     }
 
-    fn secret(node: &Node<'_>) -> String {
+    fn secret(node: &ExportedDisk<'_>) -> String {
         node.path("chap", ".secret")
     }
 
     /// The same where the target is.
-    fn server_secret(node: &Node<'_>) -> String {
+    fn server_secret(node: &ExportedDisk<'_>) -> String {
         node.server_path("chap", ".secret")
     }
 
     /// The secret without an end of line, which the client would take for a part of it.
-    fn password(node: &Node<'_>) -> String {
+    fn password(node: &ExportedDisk<'_>) -> String {
         node.path("chap", ".password")
     }
 
     /// Adds the secret that client and target share.
-    pub(super) fn add_secret(&self, node: &Node<'_>, plan: &mut Plan) {
+    pub(super) fn add_secret(&self, node: &ExportedDisk<'_>, plan: &mut Plan) {
         if self.chap {
             let file = || Self::secret(node);
-            let remove = Some(Action::RemoveFile(file()));
+            let remove = Some(PlanAction::RemoveFile(file()));
             plan.step(
                 "make the secret of the disk",
-                Action::MakeSecret(file()),
+                PlanAction::MakeSecret(file()),
                 remove,
             );
             let path = Self::password(node);
-            let write = Action::WriteFile {
+            let write = PlanAction::WriteFile {
                 path: path.clone(),
                 text: "{secret}".into(),
                 secret: Some(file()),
             };
-            let remove = Some(Action::RemoveFile(path));
+            let remove = Some(PlanAction::RemoveFile(path));
             plan.step("write it as the client reads it", write, remove);
             if !node.server.reach.is_this_machine() {
                 let to = Self::server_secret(node);
-                let remove = Some(Action::RemoveFile(to.clone()));
-                let copy = Action::CopySecret { from: file(), to };
+                let remove = Some(PlanAction::RemoveFile(to.clone()));
+                let copy = PlanAction::CopySecret { from: file(), to };
                 plan.step_on(&node.server.name, "give it to the node", copy, remove);
             }
         }
     }
 
     /// Adds the target.
-    pub(super) fn add_target(&self, node: &Node<'_>, plan: &mut Plan) {
+    pub(super) fn add_target(&self, node: &ExportedDisk<'_>, plan: &mut Plan) {
         let control = node.server_path("tgt", ".sock");
         let portal = format!("portal={}", Self::portal(node));
-        let tgtd = Cmd::new("tgtd", ["-f", "--iscsi", &portal]).env("TGT_IPC_SOCKET", &control);
-        let ready = Ready::Port(node.server.first_port);
+        let tgtd =
+            PlanCommand::new("tgtd", ["-f", "--iscsi", &portal]).env("TGT_IPC_SOCKET", &control);
+        let ready = PlanReadinessCheck::Port(node.server.first_port);
         node.start_server(plan, "start the iSCSI target", tgtd, ready);
         let name = Self::name(node);
         let image = node.image();
@@ -120,8 +121,8 @@ impl Iscsi {
         let mut admin = |why: &str, args: &str, more: &[&str]| {
             let all = ["--lld", "iscsi", "--op"].into_iter();
             let all = all.chain(args.split(' ')).chain(more.iter().copied());
-            let cmd = Cmd::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
-            plan.step_on(&node.server.name, why, Action::Run(cmd), None);
+            let cmd = PlanCommand::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
+            plan.step_on(&node.server.name, why, PlanAction::Run(cmd), None);
         };
         let why = "define the iSCSI target";
         admin(why, "new --mode target --tid 1 --targetname", &[&name]);
@@ -140,29 +141,29 @@ impl Iscsi {
             let all = ["--lld", "iscsi", "--op"]
                 .into_iter()
                 .chain(args.split(' '));
-            let cmd = Cmd::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
-            plan.step_on(&node.server.name, why, Action::Run(cmd), None);
+            let cmd = PlanCommand::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
+            plan.step_on(&node.server.name, why, PlanAction::Run(cmd), None);
         };
         // The portal listens on the address of its node only; who gets in there is asked for the secret.
         let all = "bind --mode target --tid 1 --initiator-address ALL";
         admin("open the iSCSI target", all);
     }
 
-    fn add_account(&self, node: &Node<'_>, plan: &mut Plan, control: &str) {
-        let tell = Action::TellAccount {
+    fn add_account(&self, node: &ExportedDisk<'_>, plan: &mut Plan, control: &str) {
+        let tell = PlanAction::TellAccount {
             socket: format!("{control}.0"),
             user: USER.into(),
             secret: Self::server_secret(node),
         };
         plan.step_on(&node.server.name, "tell the target the secret", tell, None);
         let args = "--lld iscsi --op bind --mode account --tid 1 --user plimsoll";
-        let cmd = Cmd::new("tgtadm", args.split(' ')).env("TGT_IPC_SOCKET", control);
+        let cmd = PlanCommand::new("tgtadm", args.split(' ')).env("TGT_IPC_SOCKET", control);
         let why = "ask for the secret";
-        plan.step_on(&node.server.name, why, Action::Run(cmd), None);
+        plan.step_on(&node.server.name, why, PlanAction::Run(cmd), None);
     }
 
     /// The options of the client: objects, and its disk.
-    pub(super) fn client(&self, node: &Node<'_>) -> (Vec<Arg>, String) {
+    pub(super) fn client(&self, node: &ExportedDisk<'_>) -> (Vec<PlanCommandArg>, String) {
         let name = Self::name(node);
         let mut disk = format!(
             "driver=iscsi,node-name=lun,transport=tcp,portal={},target={name},lun=1,\

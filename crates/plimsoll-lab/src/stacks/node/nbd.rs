@@ -5,12 +5,12 @@
 //! stack's directory, which nobody else may enter. Over TCP, where every user of the machine could
 //! connect, both show that they know a key that was made for the stack (TLS with a shared key).
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan, Ready};
-use plimsoll_core::settings::Settings;
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck};
+use plimsoll_core::settings::SettingValues;
 use plimsoll_core::units::Nanos;
 
-use super::Node;
-use crate::stacks::Unmet;
+use super::ExportedDisk;
+use crate::stacks::PreconditionError;
 
 /// Delays are whole numbers of these: nbdkit knows no finer ones, and takes 0.5ms for nothing.
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -26,7 +26,7 @@ const KEYS: &str = "keys.psk";
 
 /// What can be set.
 #[derive(Debug)]
-pub(in crate::stacks) struct Nbd {
+pub(in crate::stacks) struct NbdExportOptions {
     /// Whether a key is asked for where it is served over TCP.
     pub(in crate::stacks) tls: bool,
     /// Time added to each read and to each write.
@@ -39,13 +39,13 @@ pub(in crate::stacks) struct Nbd {
     pub(in crate::stacks) fail_after_s: u32,
 }
 
-impl Nbd {
+impl NbdExportOptions {
     /// From the settings of the stack `nbd`.
-    pub(in crate::stacks) fn of(settings: &Settings) -> Result<Self, Unmet> {
+    pub(in crate::stacks) fn of(settings: &SettingValues) -> Result<Self, PreconditionError> {
         let errors_percent = ["read_errors", "write_errors"].map(|name| settings.number(name));
         for percent in errors_percent {
             if !(0.0..=100.0).contains(&percent) {
-                return Err(Unmet(vec![format!(
+                return Err(PreconditionError(vec![format!(
                     "{percent} % of operations cannot fail: read_errors and write_errors are \
                      from 0 to 100"
                 )]));
@@ -54,13 +54,13 @@ impl Nbd {
         let delays = ["read_delay", "write_delay"].map(|name| settings.time(name));
         for delay in delays {
             if !delay.0.is_multiple_of(MILLISECOND_NS) {
-                return Err(Unmet(vec![format!(
+                return Err(PreconditionError(vec![format!(
                     "a delay of {delay} cannot be made: read_delay and write_delay are in whole \
                      milliseconds"
                 )]));
             }
         }
-        Ok(Nbd {
+        Ok(NbdExportOptions {
             tls: settings.flag("tls"),
             delays,
             rate_bytes_per_s: settings.bytes("rate"),
@@ -71,7 +71,7 @@ impl Nbd {
 
     /// As fast and as good as the disk.
     pub(in crate::stacks) fn plain(fail_after_s: u32) -> Self {
-        Nbd {
+        NbdExportOptions {
             tls: true,
             delays: [Nanos::default(); 2],
             rate_bytes_per_s: 0,
@@ -90,26 +90,26 @@ impl Nbd {
     }
 
     /// The file that lets operations fail as long as it exists.
-    fn trigger(node: &Node<'_>) -> String {
+    fn trigger(node: &ExportedDisk<'_>) -> String {
         node.server_path("errors", ".on")
     }
 
     /// The socket it is served at, where that is not a port.
-    pub(super) fn socket(node: &Node<'_>) -> Option<String> {
+    pub(super) fn socket(node: &ExportedDisk<'_>) -> Option<String> {
         (!node.server.has_network()).then(|| node.server_path("server", ".sock"))
     }
 
-    fn has_key(&self, node: &Node<'_>) -> bool {
+    fn has_key(&self, node: &ExportedDisk<'_>) -> bool {
         self.tls && node.server.has_network()
     }
 
     /// The directory of the client's key.
-    fn key_dir(node: &Node<'_>) -> String {
+    fn key_dir(node: &ExportedDisk<'_>) -> String {
         node.path("tls", "")
     }
 
     /// The file of the key where it serves from.
-    fn server_key(node: &Node<'_>) -> String {
+    fn server_key(node: &ExportedDisk<'_>) -> String {
         match node.server.reach.is_this_machine() {
             true => format!("{}/{KEYS}", Self::key_dir(node)),
             false => node.server_path("tls", ".psk"),
@@ -117,7 +117,7 @@ impl Nbd {
     }
 
     /// Adds the key that client and server share.
-    pub(super) fn add_key(&self, node: &Node<'_>, plan: &mut Plan) {
+    pub(super) fn add_key(&self, node: &ExportedDisk<'_>, plan: &mut Plan) {
         if !self.has_key(node) {
             return;
         }
@@ -125,10 +125,10 @@ impl Nbd {
         super::add_dir(plan, &dir);
         let secret = format!("{dir}/secret");
         // They go with the directory.
-        let make = Action::MakeSecret(secret.clone());
+        let make = PlanAction::MakeSecret(secret.clone());
         plan.step("make the key of the disk", make, None);
         let path = format!("{dir}/{KEYS}");
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path: path.clone(),
             text: format!("{USER}:{{secret}}\n"),
             secret: Some(secret),
@@ -136,38 +136,46 @@ impl Nbd {
         plan.step("write it as both ends read it", write, None);
         let to = Self::server_key(node);
         if to != path {
-            let remove = Some(Action::RemoveFile(to.clone()));
-            let copy = Action::CopySecret { from: path, to };
+            let remove = Some(PlanAction::RemoveFile(to.clone()));
+            let copy = PlanAction::CopySecret { from: path, to };
             plan.step_on(&node.server.name, "give it to the node", copy, remove);
         }
     }
 
     /// Where it is served, and what shows that it is.
-    fn place(&self, node: &Node<'_>) -> (Vec<Arg>, Ready) {
-        let words = |words: &[&str]| words.iter().map(|word| Arg::from(*word)).collect();
+    fn place(&self, node: &ExportedDisk<'_>) -> (Vec<PlanCommandArg>, PlanReadinessCheck) {
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| PlanCommandArg::from(*word))
+                .collect()
+        };
         if let Some(socket) = Self::socket(node) {
             let uri = format!("nbd+unix:///?socket={socket}");
-            let ready = Ready::Succeeds(Cmd::new("nbdinfo", ["--size", &uri]));
+            let ready = PlanReadinessCheck::Succeeds(PlanCommand::new("nbdinfo", ["--size", &uri]));
             return (words(&["--unix", &socket]), ready);
         }
         let port = node.server.first_port.to_string();
-        let mut place: Vec<Arg> = words(&["--ipaddr", &node.server.address, "--port", &port]);
+        let mut place: Vec<PlanCommandArg> =
+            words(&["--ipaddr", &node.server.address, "--port", &port]);
         if self.has_key(node) {
             let key = format!("--tls-psk={}", Self::server_key(node));
             place.extend(["--tls=require".into(), key.into()]);
         }
-        (place, Ready::Port(node.server.first_port))
+        (place, PlanReadinessCheck::Port(node.server.first_port))
     }
 
     /// Adds the server.
-    pub(super) fn add_server(&self, node: &Node<'_>, plan: &mut Plan) {
+    pub(super) fn add_server(&self, node: &ExportedDisk<'_>, plan: &mut Plan) {
         // In the foreground and never as a daemon: it is found by its mark.
         // nbdkit asks the kernel to be ended with whoever started it, and we end at once: so it is
         // started by a program that waits for it, with no limit on the time.
-        let mut args: Vec<Arg> = ["0", "nbdkit", "--foreground"].map(Arg::from).into();
+        let mut args: Vec<PlanCommandArg> = ["0", "nbdkit", "--foreground"]
+            .map(PlanCommandArg::from)
+            .into();
         let (place, ready) = self.place(node);
         args.extend(place);
-        args.extend(["--threads", THREADS].map(Arg::from));
+        args.extend(["--threads", THREADS].map(PlanCommandArg::from));
         // Errors first: an operation that fails need not wait.
         if self.has_errors() {
             args.push("--filter=error".into());
@@ -185,14 +193,14 @@ impl Nbd {
         self.add_values(node, &mut args);
         if let Some(socket) = Self::socket(node) {
             // What a server before was killed with would be in the way.
-            let forget = Action::RemoveFile(socket);
+            let forget = PlanAction::RemoveFile(socket);
             plan.step("forget an old socket of the server", forget, None);
         }
-        let cmd = Cmd::new("timeout", args);
+        let cmd = PlanCommand::new("timeout", args);
         node.start_server(plan, "start the NBD server", cmd, ready);
     }
 
-    fn add_values(&self, node: &Node<'_>, args: &mut Vec<Arg>) {
+    fn add_values(&self, node: &ExportedDisk<'_>, args: &mut Vec<PlanCommandArg>) {
         let [reads, writes] = self.delays.map(|delay| delay.0 / MILLISECOND_NS);
         if self.has_delays() {
             args.push(format!("rdelay={reads}ms").into());
@@ -212,21 +220,21 @@ impl Nbd {
     }
 
     /// Adds the step that lets operations fail, once the file system is made and mounted.
-    pub(in crate::stacks) fn add_errors(&self, node: &Node<'_>, plan: &mut Plan) {
+    pub(in crate::stacks) fn add_errors(&self, node: &ExportedDisk<'_>, plan: &mut Plan) {
         if self.has_errors() {
             let path = Self::trigger(node);
-            let make = Action::MakeFile {
+            let make = PlanAction::MakeFile {
                 path: path.clone(),
                 bytes: 0,
             };
-            let remove = Some(Action::RemoveFile(path));
+            let remove = Some(PlanAction::RemoveFile(path));
             plan.step_on(&node.server.name, "let operations fail", make, remove);
         }
     }
 
     /// The options of the client: objects, and its disk. It waits for a server that is gone, connects
     /// again by itself, and fails what waited too long.
-    pub(super) fn client(&self, node: &Node<'_>) -> (Vec<Arg>, String) {
+    pub(super) fn client(&self, node: &ExportedDisk<'_>) -> (Vec<PlanCommandArg>, String) {
         let server = match Self::socket(node) {
             Some(socket) => format!("server.type=unix,server.path={socket}"),
             None => format!(

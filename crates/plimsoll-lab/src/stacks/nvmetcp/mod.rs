@@ -3,18 +3,21 @@
 //!
 //! Manual: `nvmetcp.md`.
 
-use plimsoll_core::plan::{Made, Plan};
-use plimsoll_core::settings::Setting;
+use plimsoll_core::plan::{Plan, StackOutputs};
+use plimsoll_core::settings::SettingDefinition;
 
 use super::kernel_disk::KernelDisk;
 use super::node::{self, FAIL_AFTER, file_system};
-use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet};
+use super::{
+    ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
+    StackRecipe, StackRequirements,
+};
 
 /// The stack `nvmetcp`.
 #[derive(Debug)]
-pub struct NvmeTcp;
+pub struct NvmeTcpStack;
 
-const SETTINGS: &[Setting] = &[file_system::FS, FAIL_AFTER];
+const SETTINGS: &[SettingDefinition] = &[file_system::FS, FAIL_AFTER];
 
 const DISK: KernelDisk = KernelDisk {
     about: "one disk by NVMe over TCP (nvmet and nvme-tcp of kernels, loop device with direct I/O)",
@@ -22,7 +25,7 @@ const DISK: KernelDisk = KernelDisk {
     client_programs: &["nvme"],
 };
 
-impl Stack for NvmeTcp {
+impl StackRecipe for NvmeTcpStack {
     fn name(&self) -> &'static str {
         "nvmetcp"
     }
@@ -31,48 +34,52 @@ impl Stack for NvmeTcp {
         "a file system on one disk by NVMe over TCP, from the kernel of a machine to that of another"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         node::fail_after_s(&choice.settings)?;
-        Ok(Shape {
+        Ok(StackFootprint {
             servers: 1,
             ports: 0,
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+    fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {
         Some(super::ANYBODY)
     }
 
-    fn needs_machines(&self, _: &Choice) -> bool {
+    fn needs_machines(&self, _: &StackConfig) -> bool {
         true
     }
 
-    fn needs(&self, _: &Choice) -> Needs {
-        Needs::default()
+    fn needs(&self, _: &StackConfig) -> StackRequirements {
+        StackRequirements::default()
     }
 
-    fn server_needs(&self, choice: &Choice) -> Needs {
+    fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
         DISK.server_needs(choice)
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         DISK.plan(order)
     }
 
-    fn client_needs(&self, _: &Choice) -> Option<Needs> {
+    fn client_needs(&self, _: &StackConfig) -> Option<StackRequirements> {
         Some(DISK.client_needs())
     }
 
-    fn has_one_client(&self, _: &Choice) -> bool {
+    fn has_one_client(&self, _: &StackConfig) -> bool {
         true
     }
 
-    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+    fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        place: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
         Ok(DISK.client(order, place))
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::host::FakeHost;
 use crate::stacks::manage::plan;
-use crate::stacks::{Choice, ClientPlace, Options, Order, snapshot};
-use plimsoll_core::plan::{Node, Reach};
+use crate::stacks::{ClientPlace, StackConfig, StackPlanInput, StackUpOptions, snapshot};
+use plimsoll_core::plan::{NodeTransport, PlanNode};
 
 #[test]
 fn the_plans_of_server_and_client_are_the_committed_ones() {
@@ -18,8 +18,8 @@ fn the_plans_of_server_and_client_are_the_committed_ones() {
             "",
             "{text}: it is not for this machine"
         );
-        let choice = Choice::parse(text).unwrap();
-        let order = Order {
+        let choice = StackConfig::parse(text).unwrap();
+        let order = StackPlanInput {
             id: "run-1",
             choice: &choice,
             size_bytes: planned.ask.size_bytes,
@@ -27,9 +27,9 @@ fn the_plans_of_server_and_client_are_the_committed_ones() {
             kernel_has_nfs: false,
             kernel_has_md: false,
         };
-        let node = Node {
+        let node = PlanNode {
             name: "c1".into(),
-            reach: Reach::Agent(vec!["ssh".into()]),
+            reach: NodeTransport::Agent(vec!["ssh".into()]),
             ..planned.ask.site.client.clone()
         };
         let place = ClientPlace {
@@ -76,8 +76,8 @@ fn what_the_kernels_target_cannot_do_is_said_and_so_is_that_it_needs_machines() 
         assert!(error.contains(expect), "{text}: {error}");
     }
     for text in ["iscsi(target=lio)", "nvmetcp"] {
-        let choice = Choice::parse(text).unwrap();
-        let options = Options::new("/var/lib/plimsoll/stacks".into());
+        let choice = StackConfig::parse(text).unwrap();
+        let options = StackUpOptions::new("/var/lib/plimsoll/stacks".into());
         let error = plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
         assert!(error.to_string().contains("--on FILE"), "{error}");
     }

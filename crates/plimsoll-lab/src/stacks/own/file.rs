@@ -24,7 +24,7 @@ pub(super) const PLACEHOLDERS: [&str; 4] = ["dir", "size", "address", "port"];
 /// A stack that a user wrote down.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Definition {
+pub struct OwnStackSpec {
     /// What it is made of, in one line, for reports.
     pub(super) description: Spanned<String>,
     /// The directory to measure on.
@@ -40,13 +40,13 @@ pub struct Definition {
     pub(super) ports: Option<Spanned<u16>>,
     /// The steps.
     #[serde(default)]
-    pub(super) step: Vec<Spanned<Entry>>,
+    pub(super) step: Vec<Spanned<OwnStackStepSpec>>,
 }
 
 /// One step of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct OwnStackStepSpec {
     /// What it is for; completes "failed to …".
     pub(super) why: String,
     /// The node it is done on, from 1; the client when absent.
@@ -65,7 +65,7 @@ pub(super) struct Entry {
     pub(super) limit: Option<String>,
 }
 
-impl Definition {
+impl OwnStackSpec {
     /// Reads a file.
     ///
     /// # Errors
@@ -76,15 +76,15 @@ impl Definition {
             return Err(format!("it has {bytes} bytes, more than any stack"));
         }
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-        Definition::parse(&text)
+        OwnStackSpec::parse(&text)
     }
 
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// As [`Definition::read`].
+    /// As [`OwnStackSpec::read`].
     pub fn parse(text: &str) -> Result<Self, String> {
-        let definition: Definition = toml::from_str(text).map_err(|error| {
+        let definition: OwnStackSpec = toml::from_str(text).map_err(|error| {
             let reason = error.message().to_owned();
             match error.span() {
                 Some(span) => at(text, &span, &reason),
@@ -118,9 +118,11 @@ impl Definition {
         self.programs_of(|step| step.node.map(usize::from) == node)
     }
 
-    fn programs_of(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+    fn programs_of(&self, is_meant: impl Fn(&OwnStackStepSpec) -> bool) -> Vec<String> {
         let steps = self.step.iter().map(Spanned::get_ref);
-        let commands = steps.filter(|s| is_meant(s)).flat_map(Entry::commands);
+        let commands = steps
+            .filter(|s| is_meant(s))
+            .flat_map(OwnStackStepSpec::commands);
         let mut programs: Vec<String> = commands.filter_map(|(_, c)| c.first().cloned()).collect();
         programs.sort();
         programs.dedup();
@@ -156,7 +158,7 @@ impl Definition {
     }
 }
 
-impl Entry {
+impl OwnStackStepSpec {
     fn commands(&self) -> impl Iterator<Item = (&'static str, &Vec<String>)> {
         [
             ("apply", &self.apply),

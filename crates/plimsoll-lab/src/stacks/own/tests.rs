@@ -2,18 +2,18 @@
 //! Files of users: the example, every mistake with its line, and who may run which program.
 
 use super::*;
-use crate::host::{FakeHost, Host as _, Hosts as _, LocalHost, SearchPath};
-use crate::stacks::{Options, manage};
+use crate::host::{FakeHost, Host as _, HostResolver as _, LocalHost, SearchPath};
+use crate::stacks::{StackUpOptions, manage};
 use std::fs;
 
 const EXAMPLE: &str = include_str!("../../../../../docs/stacks/own.toml");
 
-fn planned(text: &str) -> manage::Planned {
+fn planned(text: &str) -> manage::StackPlan {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("mine.toml");
     fs::write(&file, text).unwrap();
-    let choice = Choice::parse(file.to_str().unwrap()).unwrap();
-    let options = Options::new("/base".into());
+    let choice = StackConfig::parse(file.to_str().unwrap()).unwrap();
+    let options = StackUpOptions::new("/base".into());
     manage::plan(&choice, &options, &mut FakeHost::new()).unwrap()
 }
 
@@ -103,7 +103,7 @@ fn every_mistake_has_its_line() {
         ),
         (format!("{begin}[[step]\n"), "line 3"),
     ] {
-        let error = Definition::parse(&text).unwrap_err();
+        let error = OwnStackSpec::parse(&text).unwrap_err();
         assert!(error.contains(expect), "{text}: {error}");
         assert!(error.starts_with("line "), "{error}");
     }
@@ -112,7 +112,7 @@ fn every_mistake_has_its_line() {
 #[test]
 fn a_program_may_be_run_for_the_journal_whose_user_named_it_and_no_other() {
     let mut host = LocalHost::new(SearchPath::new("".as_ref()));
-    let run = Action::Run(Cmd::new("true", [""; 0]));
+    let run = PlanAction::Run(PlanCommand::new("true", [""; 0]));
     let refused = host.carry_out("mine", &run).unwrap_err().to_string();
     assert!(
         refused.contains("not a program stacks may use"),
@@ -125,9 +125,9 @@ fn a_program_may_be_run_for_the_journal_whose_user_named_it_and_no_other() {
         refused.contains("not a program stacks may use"),
         "{refused}"
     );
-    let skipped = Action::RunIf {
-        when: Cmd::new("false", [""; 0]),
-        run: Cmd::new("false", [""; 0]),
+    let skipped = PlanAction::RunIf {
+        when: PlanCommand::new("false", [""; 0]),
+        run: PlanCommand::new("false", [""; 0]),
     };
     host.trust("mine", &["false".into()]);
     host.carry_out("mine", &skipped).unwrap();

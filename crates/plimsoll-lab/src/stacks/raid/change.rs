@@ -2,10 +2,13 @@
 //! What is done with several disks while they are up: one more, one less, the one back, everything
 //! read, everything kept.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan};
+use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand, PlanCommandArg};
 
-use super::{Order, Record, Unmet, Verb, disks, mount_dir, node, scan, words};
-use crate::stacks::node::Node;
+use super::{
+    JournalContents, PreconditionError, StackChange, StackPlanInput, disks, mount_dir, node, scan,
+    words,
+};
+use crate::stacks::node::ExportedDisk;
 use crate::stacks::node::file_system::add_mounting;
 
 /// Longest time to read or move all data. An end is better than none, and a day is more than any
@@ -17,55 +20,65 @@ const SNAPSHOTS_MAX: usize = 100;
 
 /// The steps of a change. Where the stack grows, the last of the nodes is the new one.
 pub(super) fn plan(
-    verb: Verb<'_>,
-    order: &Order<'_>,
-    nodes: &[Node<'_>],
-    record: &Record,
-) -> Result<Plan, Unmet> {
-    let is_gone = |node: &&Node<'_>| record.is_stopped(&node.server_mark());
+    verb: StackChange<'_>,
+    order: &StackPlanInput<'_>,
+    nodes: &[ExportedDisk<'_>],
+    record: &JournalContents,
+) -> Result<Plan, PreconditionError> {
+    let is_gone = |node: &&ExportedDisk<'_>| record.is_stopped(&node.server_mark());
     let (Some(last), gone) = (nodes.last(), nodes.iter().find(is_gone)) else {
-        return Err(Unmet(vec!["it has no nodes".into()]));
+        return Err(PreconditionError(vec!["it has no nodes".into()]));
     };
-    if let (Some(gone), Verb::Grow | Verb::Degrade | Verb::Scrub) = (gone, verb) {
-        return Err(Unmet(vec![format!(
+    if let (Some(gone), StackChange::Grow | StackChange::Degrade | StackChange::Scrub) =
+        (gone, verb)
+    {
+        return Err(PreconditionError(vec![format!(
             "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
             gone.name()
         )]));
     }
     let mut plan = Plan::default();
     match verb {
-        Verb::Grow => grow(&mut plan, order, last)?,
-        Verb::Degrade => {
+        StackChange::Grow => grow(&mut plan, order, last)?,
+        StackChange::Degrade => {
             for (node, action) in last.lose() {
                 let why = format!("take node {} away", last.name());
                 plan.step_on(&node, &why, action, None);
             }
         }
-        Verb::Rebuild => match gone {
+        StackChange::Rebuild => match gone {
             Some(gone) => rebuild(&mut plan, order, nodes, gone),
-            None => return Err(Unmet(vec!["no node was taken away; all are there".into()])),
+            None => {
+                return Err(PreconditionError(vec![
+                    "no node was taken away; all are there".into(),
+                ]));
+            }
         },
-        Verb::Scrub => scrub(&mut plan, order),
-        Verb::Snapshot => snapshot(&mut plan, order, record)?,
-        Verb::Switch => return Err(unmovable()),
-        Verb::Replace(_) => return Err(irreplaceable()),
+        StackChange::Scrub => scrub(&mut plan, order),
+        StackChange::Snapshot => snapshot(&mut plan, order, record)?,
+        StackChange::Switch => return Err(unmovable()),
+        StackChange::Replace(_) => return Err(irreplaceable()),
     }
     Ok(plan)
 }
 
-pub(super) fn irreplaceable() -> Unmet {
+pub(super) fn irreplaceable() -> PreconditionError {
     let text = "a node of it is not replaced by another; one that was taken away is brought back by rebuild";
-    Unmet(vec![text.into()])
+    PreconditionError(vec![text.into()])
 }
 
 /// Only the machine that mounts it runs it.
-pub(super) fn unmovable() -> Unmet {
-    Unmet(vec![
+pub(super) fn unmovable() -> PreconditionError {
+    PreconditionError(vec![
         "the array runs on its client, so there is nothing to switch; see the stack san".into(),
     ])
 }
 
-fn grow(plan: &mut Plan, order: &Order<'_>, new: &Node<'_>) -> Result<(), Unmet> {
+fn grow(
+    plan: &mut Plan,
+    order: &StackPlanInput<'_>,
+    new: &ExportedDisk<'_>,
+) -> Result<(), PreconditionError> {
     node::check_room(order, 1)?;
     new.add_port(plan);
     new.add_server_dir(plan);
@@ -74,71 +87,84 @@ fn grow(plan: &mut Plan, order: &Order<'_>, new: &Node<'_>) -> Result<(), Unmet>
     let at = mount_dir(order);
     let on_new = |command: &[&str]| {
         let mut args = words(command);
-        args.push(Arg::LoopOf(new.device_file()));
+        args.push(PlanCommandArg::LoopOf(new.device_file()));
         args.push(at.as_str().into());
-        Cmd::new("btrfs", args).within_s(ALL_DATA_LIMIT_S)
+        PlanCommand::new("btrfs", args).within_s(ALL_DATA_LIMIT_S)
     };
     let add = on_new(&["device", "add", "--force", "--nodiscard"]);
-    plan.step("add the disk to the file system", Action::Run(add), None);
+    plan.step(
+        "add the disk to the file system",
+        PlanAction::Run(add),
+        None,
+    );
     let spread = ["balance", "start", "--full-balance", &at];
-    let spread = Cmd::new("btrfs", spread).within_s(ALL_DATA_LIMIT_S);
+    let spread = PlanCommand::new("btrfs", spread).within_s(ALL_DATA_LIMIT_S);
     let why = "spread the data over all disks";
-    plan.step(why, Action::Run(spread), None);
-    plan.taken_back_by(Action::Run(on_new(&["device", "remove"])));
+    plan.step(why, PlanAction::Run(spread), None);
+    plan.taken_back_by(PlanAction::Run(on_new(&["device", "remove"])));
     Ok(())
 }
 
-fn rebuild(plan: &mut Plan, order: &Order<'_>, nodes: &[Node<'_>], lost: &Node<'_>) {
+fn rebuild(
+    plan: &mut Plan,
+    order: &StackPlanInput<'_>,
+    nodes: &[ExportedDisk<'_>],
+    lost: &ExportedDisk<'_>,
+) {
     let at = mount_dir(order);
     // A loop device cannot change what is behind it while it is in use.
     let why = "unmount the file system";
-    plan.step(why, Action::Unmount(at.clone()), None);
+    plan.step(why, PlanAction::Unmount(at.clone()), None);
     lost.add_again(plan);
     let why = "show the kernel all disks";
-    plan.step(why, Action::Run(scan(nodes)), None);
+    plan.step(why, PlanAction::Run(scan(nodes)), None);
     add_mounting(plan, HERE, (&disks(nodes), "btrfs"), &at);
     scrub(plan, order);
 }
 
-fn scrub(plan: &mut Plan, order: &Order<'_>) {
+fn scrub(plan: &mut Plan, order: &StackPlanInput<'_>) {
     let at = mount_dir(order);
-    let scrub = Cmd::new("btrfs", ["scrub", "start", "-B", &at]).within_s(ALL_DATA_LIMIT_S);
+    let scrub = PlanCommand::new("btrfs", ["scrub", "start", "-B", &at]).within_s(ALL_DATA_LIMIT_S);
     let why = "read everything and put right what is wrong";
-    plan.step(why, Action::Run(scrub), None);
+    plan.step(why, PlanAction::Run(scrub), None);
     // It ends well only when nothing is left wrong: what was counted before is no lack any more.
-    let forget = Cmd::new("btrfs", ["device", "stats", "--reset", &at]);
+    let forget = PlanCommand::new("btrfs", ["device", "stats", "--reset", &at]);
     let why = "begin to count errors anew";
-    plan.step(why, Action::Run(forget), None);
+    plan.step(why, PlanAction::Run(forget), None);
 }
 
-fn snapshot(plan: &mut Plan, order: &Order<'_>, record: &Record) -> Result<(), Unmet> {
+fn snapshot(
+    plan: &mut Plan,
+    order: &StackPlanInput<'_>,
+    record: &JournalContents,
+) -> Result<(), PreconditionError> {
     let at = mount_dir(order);
     let name = |number: usize| format!("{at}/snapshot-{number}");
     let is_taken = |path: &String| {
         record.entries.iter().any(|entry| match &entry.step.apply {
-            Action::Run(cmd) => cmd.args.last() == Some(&Arg::Text(path.clone())),
+            PlanAction::Run(cmd) => cmd.args.last() == Some(&PlanCommandArg::Text(path.clone())),
             _ => false,
         })
     };
     let path = (1..=SNAPSHOTS_MAX).map(name).find(|path| !is_taken(path));
     let path = path.ok_or_else(|| {
-        Unmet(vec![format!(
+        PreconditionError(vec![format!(
             "it has {SNAPSHOTS_MAX} snapshots, and more are not kept"
         )])
     })?;
     let keep = ["subvolume", "snapshot", "-r", &at, &path];
     // It goes with the disks it lies on.
     let why = "keep the data as they are now";
-    plan.step(why, Action::Run(Cmd::new("btrfs", keep)), None);
+    plan.step(why, PlanAction::Run(PlanCommand::new("btrfs", keep)), None);
     Ok(())
 }
 
 /// What brings a lost node back, as actions on their nodes.
 pub(super) fn restoring(
-    order: &Order<'_>,
-    nodes: &[Node<'_>],
-    lost: &Node<'_>,
-) -> Vec<(String, Action)> {
+    order: &StackPlanInput<'_>,
+    nodes: &[ExportedDisk<'_>],
+    lost: &ExportedDisk<'_>,
+) -> Vec<(String, PlanAction)> {
     let mut plan = Plan::default();
     rebuild(&mut plan, order, nodes, lost);
     let steps = plan.steps.into_iter();

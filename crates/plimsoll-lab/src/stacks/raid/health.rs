@@ -2,16 +2,16 @@
 //! What an array tells of itself: errors of its disks that were met, disks that it lacks, and what reading
 //! everything found.
 
-use plimsoll_core::plan::{Arg, Cmd};
+use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
 
 use super::super::ScrubCount;
-use super::{Order, mount_dir};
-use crate::host::{HostError, Hosts};
+use super::{StackPlanInput, mount_dir};
+use crate::host::{HostError, HostResolver};
 
 /// What btrfs lacks: it keeps on serving from the other copy, and counts.
-pub(super) fn btrfs(order: &Order<'_>, hosts: &mut dyn Hosts) -> Vec<String> {
+pub(super) fn btrfs(order: &StackPlanInput<'_>, hosts: &mut dyn HostResolver) -> Vec<String> {
     let at = mount_dir(order);
-    let ask = Cmd::new("btrfs", ["device", "stats", &at]);
+    let ask = PlanCommand::new("btrfs", ["device", "stats", &at]);
     match hosts.here().answer(order.id, &ask) {
         Ok(said) => errors(&said),
         Err(error) => vec![format!("btrfs does not tell of its disks: {error}")],
@@ -46,8 +46,12 @@ fn errors(said: &str) -> Vec<String> {
 }
 
 /// What md lacks: `mdadm --detail --test` ends with 1 where disks are missing, with 2 where too many are.
-pub(super) fn md(order: &Order<'_>, array: Arg, hosts: &mut dyn Hosts) -> Vec<String> {
-    let ask = Cmd::new("mdadm", ["--detail".into(), "--test".into(), array]);
+pub(super) fn md(
+    order: &StackPlanInput<'_>,
+    array: PlanCommandArg,
+    hosts: &mut dyn HostResolver,
+) -> Vec<String> {
+    let ask = PlanCommand::new("mdadm", ["--detail".into(), "--test".into(), array]);
     match hosts.here().answer(order.id, &ask) {
         Ok(_) => Vec::new(),
         Err(HostError::Failed { status, .. }) => vec![format!(
@@ -58,9 +62,12 @@ pub(super) fn md(order: &Order<'_>, array: Arg, hosts: &mut dyn Hosts) -> Vec<St
 }
 
 /// What the last scrub of btrfs found.
-pub(super) fn scrubbed(order: &Order<'_>, hosts: &mut dyn Hosts) -> Option<ScrubCount> {
+pub(super) fn scrubbed(
+    order: &StackPlanInput<'_>,
+    hosts: &mut dyn HostResolver,
+) -> Option<ScrubCount> {
     let at = mount_dir(order);
-    let ask = Cmd::new("btrfs", ["scrub", "status", "-R", &at]);
+    let ask = PlanCommand::new("btrfs", ["scrub", "status", "-R", &at]);
     counted(&hosts.here().answer(order.id, &ask).ok()?)
 }
 

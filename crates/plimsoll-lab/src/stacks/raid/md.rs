@@ -5,33 +5,38 @@
 //! The array has no name here: it is whatever the loop devices of our files are members of, so that
 //! nothing else can be meant.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Made, Plan, Proof};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{
+    Plan, PlanAction, PlanCommand, PlanCommandArg, StackOutputs, StackSelfTest,
+};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
-use super::{Order, Raid, Record, Unmet, Verb, disks, mount_dir, node, transport, words};
-use crate::stacks::node::{Node, file_system};
+use super::{
+    JournalContents, PreconditionError, RaidStack, StackChange, StackPlanInput, disks, mount_dir,
+    node, transport, words,
+};
+use crate::stacks::node::{ExportedDisk, file_system};
 
 /// What makes the array, as a setting.
-pub(super) const BY: Setting = Setting {
+pub(super) const BY: SettingDefinition = SettingDefinition {
     name: "by",
-    unit: Unit::Choice(&["auto", "md", "btrfs"]),
+    unit: SettingUnit::Choice(&["auto", "md", "btrfs"]),
     default: "auto",
     help: "md of the kernel with a file system on top, or btrfs; auto: md where kernel and mdadm are \
            there",
 };
 
 /// Bytes of a stripe on one disk, as a setting.
-pub(super) const CHUNK: Setting = Setting {
+pub(super) const CHUNK: SettingDefinition = SettingDefinition {
     name: "chunk",
-    unit: Unit::Size(1),
+    unit: SettingUnit::Size(1),
     default: "512KiB",
     help: "by=md: bytes of a stripe on one disk of raid5 and raid10, a power of two from 4KiB to 64MiB",
 };
 
 /// What keeps the disks consistent over a crash, as a setting.
-pub(super) const CONSISTENCY: Setting = Setting {
+pub(super) const CONSISTENCY: SettingDefinition = SettingDefinition {
     name: "consistency",
-    unit: Unit::Choice(&["bitmap", "ppl", "journal", "resync"]),
+    unit: SettingUnit::Choice(&["bitmap", "ppl", "journal", "resync"]),
     default: "bitmap",
     help: "by=md: what is known after a crash: where writes were under way; for raid5 also partial \
            parities, or a journal on a device of its own; resync: nothing",
@@ -51,14 +56,14 @@ const ALL_DATA_LIMIT_S: u32 = 24 * 3600;
 const NAME_MAX: usize = 32;
 
 /// What it needs besides the nodes.
-pub(super) fn programs(settings: &Settings) -> [&'static str; 2] {
+pub(super) fn programs(settings: &SettingValues) -> [&'static str; 2] {
     ["mdadm", file_system::maker(settings)]
 }
 
 /// Whether the settings and this machine mean md.
-pub(super) fn is_meant(order: &Order<'_>) -> Result<bool, Unmet> {
+pub(super) fn is_meant(order: &StackPlanInput<'_>) -> Result<bool, PreconditionError> {
     match order.settings().text("by") {
-        "md" if !order.kernel_has_md => Err(Unmet(vec![
+        "md" if !order.kernel_has_md => Err(PreconditionError(vec![
             "this kernel has no md, or mdadm is missing: apt-get install mdadm and a kernel of \
              Debian's own, or by=btrfs"
                 .into(),
@@ -69,26 +74,27 @@ pub(super) fn is_meant(order: &Order<'_>) -> Result<bool, Unmet> {
 }
 
 /// Whether a stack that is up is made by md.
-pub(super) fn is_made(record: &Record) -> bool {
-    let makes = |action: &Action| matches!(action, Action::Run(cmd) if cmd.program == "mdadm");
+pub(super) fn is_made(record: &JournalContents) -> bool {
+    let makes =
+        |action: &PlanAction| matches!(action, PlanAction::Run(cmd) if cmd.program == "mdadm");
     record.entries.iter().any(|entry| makes(&entry.step.apply))
 }
 
 /// The array over the disks of these nodes.
-struct Array<'a> {
-    raid: &'a Raid,
-    order: &'a Order<'a>,
-    nodes: &'a [Node<'a>],
+struct MdArray<'a> {
+    raid: &'a RaidStack,
+    order: &'a StackPlanInput<'a>,
+    nodes: &'a [ExportedDisk<'a>],
 }
 
-impl Array<'_> {
+impl MdArray<'_> {
     /// The files behind its members.
     fn files(&self) -> Vec<String> {
-        self.nodes.iter().map(Node::device_file).collect()
+        self.nodes.iter().map(ExportedDisk::device_file).collect()
     }
 
-    fn device(&self) -> Arg {
-        Arg::ArrayOf(self.files())
+    fn device(&self) -> PlanCommandArg {
+        PlanCommandArg::ArrayOf(self.files())
     }
 
     fn level(&self) -> &'static str {
@@ -100,14 +106,14 @@ impl Array<'_> {
     }
 
     /// A command to the array, and what follows its name.
-    fn manage(&self, command: &[&str], more: Vec<Arg>) -> Cmd {
+    fn manage(&self, command: &[&str], more: Vec<PlanCommandArg>) -> PlanCommand {
         let mut args = words(command);
         args.push(self.device());
         args.extend(more);
-        Cmd::new("mdadm", args)
+        PlanCommand::new("mdadm", args)
     }
 
-    fn check(&self) -> Result<(), Unmet> {
+    fn check(&self) -> Result<(), PreconditionError> {
         let settings = self.order.settings();
         let chunk = settings.bytes("chunk");
         let consistency = settings.text("consistency");
@@ -127,22 +133,22 @@ impl Array<'_> {
         if unmet.is_empty() {
             Ok(())
         } else {
-            Err(Unmet(unmet))
+            Err(PreconditionError(unmet))
         }
     }
 
     fn add_journal(&self, plan: &mut Plan) {
         let file = self.journal_file();
         let size = JOURNAL_BYTES.to_string();
-        let reserve = Cmd::new("fallocate", ["--length", &size, &file]);
-        let remove = Some(Action::RemoveFile(file.clone()));
-        plan.step("reserve the journal", Action::Run(reserve), remove);
-        let detach = Some(Action::DetachLoop(file.clone()));
-        let attach = Action::AttachLoop(file);
+        let reserve = PlanCommand::new("fallocate", ["--length", &size, &file]);
+        let remove = Some(PlanAction::RemoveFile(file.clone()));
+        plan.step("reserve the journal", PlanAction::Run(reserve), remove);
+        let detach = Some(PlanAction::DetachLoop(file.clone()));
+        let attach = PlanAction::AttachLoop(file);
         plan.step("attach it as a loop device", attach, detach);
     }
 
-    fn create(&self) -> Cmd {
+    fn create(&self) -> PlanCommand {
         let settings = self.order.settings();
         let mut options = vec![
             "--create".into(),
@@ -166,31 +172,31 @@ impl Array<'_> {
             "bitmap" => options.push("--bitmap=internal".into()),
             "journal" => {
                 options.push("--write-journal".into());
-                journal = Some(Arg::LoopOf(self.journal_file()));
+                journal = Some(PlanCommandArg::LoopOf(self.journal_file()));
             }
             policy => {
                 options.push(format!("--consistency-policy={policy}"));
                 options.push("--bitmap=none".into());
             }
         }
-        let options = options.into_iter().map(Arg::from);
-        Cmd::new("mdadm", options.chain(journal).chain(disks(self.nodes)))
+        let options = options.into_iter().map(PlanCommandArg::from);
+        PlanCommand::new("mdadm", options.chain(journal).chain(disks(self.nodes)))
     }
 
-    fn made(&self) -> Made {
+    fn made(&self) -> StackOutputs {
         let settings = self.order.settings();
-        let mut proofs: Vec<Proof> = self.nodes.iter().map(Node::flushes).collect();
+        let mut proofs: Vec<StackSelfTest> = self.nodes.iter().map(ExportedDisk::flushes).collect();
         for lost in self.nodes {
             let mut plan = Plan::default();
             self.rebuild(&mut plan, lost);
             let steps = plan.steps.into_iter();
-            proofs.push(Proof::Survives {
+            proofs.push(StackSelfTest::Survives {
                 node: lost.name(),
                 lose: lost.lose(),
                 restore: steps.map(|step| (step.node, step.apply)).collect(),
             });
         }
-        Made {
+        StackOutputs {
             mount_dir: mount_dir(self.order),
             file_system: settings.text("fs").into(),
             description: format!(
@@ -203,13 +209,13 @@ impl Array<'_> {
             ),
             servers: node::servers(self.nodes),
             proofs,
-            ..Made::default()
+            ..StackOutputs::default()
         }
     }
 
     /// Adds what brings a lost node back below the mounted file system.
-    fn rebuild(&self, plan: &mut Plan, lost: &Node<'_>) {
-        let disk = || vec![Arg::LoopOf(lost.device_file())];
+    fn rebuild(&self, plan: &mut Plan, lost: &ExportedDisk<'_>) {
+        let disk = || vec![PlanCommandArg::LoopOf(lost.device_file())];
         let others: Vec<String> = self
             .files()
             .into_iter()
@@ -217,10 +223,10 @@ impl Array<'_> {
             .collect();
         let manage = |command: &[&str]| {
             let mut args = words(&["--manage"]);
-            args.push(Arg::ArrayOf(others.clone()));
+            args.push(PlanCommandArg::ArrayOf(others.clone()));
             args.extend(words(command));
             args.extend(disk());
-            Action::Run(Cmd::new("mdadm", args))
+            PlanAction::Run(PlanCommand::new("mdadm", args))
         };
         // It may have noticed by itself, which does no harm.
         plan.step("tell md that the disk is gone", manage(&["--fail"]), None);
@@ -239,15 +245,19 @@ impl Array<'_> {
     /// Adds a wait until no disk is missing or behind.
     fn add_look(&self, plan: &mut Plan, why: &str) {
         let test = self.manage(&["--detail", "--test"], Vec::new());
-        plan.step(why, Action::Await(test.within_s(ALL_DATA_LIMIT_S)), None);
+        plan.step(
+            why,
+            PlanAction::Await(test.within_s(ALL_DATA_LIMIT_S)),
+            None,
+        );
     }
 
     fn scrub(&self, plan: &mut Plan) {
-        let check = Action::Run(self.manage(&["--action=check"], Vec::new()));
+        let check = PlanAction::Run(self.manage(&["--action=check"], Vec::new()));
         plan.step("read everything and compare", check, None);
         // It fails when there is nothing left to wait for.
         let wait = self.manage(&["--wait"], Vec::new());
-        let end = Action::RunIf {
+        let end = PlanAction::RunIf {
             when: wait.within_s(ALL_DATA_LIMIT_S),
             run: self.manage(&["--detail", "--test"], Vec::new()),
         };
@@ -256,11 +266,11 @@ impl Array<'_> {
 }
 
 /// The array of a stack that is up.
-pub(super) fn device(raid: &Raid, order: &Order<'_>) -> Arg {
+pub(super) fn device(raid: &RaidStack, order: &StackPlanInput<'_>) -> PlanCommandArg {
     let dir = order.dir();
     let transport = super::kind(order.settings());
     let nodes = node::all(order, &dir, &transport);
-    let array = Array {
+    let array = MdArray {
         raid,
         order,
         nodes: &nodes,
@@ -269,13 +279,16 @@ pub(super) fn device(raid: &Raid, order: &Order<'_>) -> Arg {
 }
 
 /// The steps from nodes to a mounted file system.
-pub(super) fn plan(raid: &Raid, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+pub(super) fn plan(
+    raid: &RaidStack,
+    order: &StackPlanInput<'_>,
+) -> Result<(Plan, StackOutputs), PreconditionError> {
     node::check(order)?;
     file_system::check(order)?;
     let (settings, dir) = (order.settings(), order.dir());
     let transport = transport(settings)?;
     let nodes = node::all(order, &dir, &transport);
-    let array = Array {
+    let array = MdArray {
         raid,
         order,
         nodes: &nodes,
@@ -286,8 +299,8 @@ pub(super) fn plan(raid: &Raid, order: &Order<'_>) -> Result<(Plan, Made), Unmet
     if settings.text("consistency") == "journal" {
         array.add_journal(&mut plan);
     }
-    let stop = Some(Action::StopArray(array.files()));
-    plan.step("make the array", Action::Run(array.create()), stop);
+    let stop = Some(PlanAction::StopArray(array.files()));
+    plan.step("make the array", PlanAction::Run(array.create()), stop);
     let at = mount_dir(order);
     file_system::add_mount_on(&mut plan, settings, &array.device(), &at);
     Ok((plan, array.made()))
@@ -295,46 +308,48 @@ pub(super) fn plan(raid: &Raid, order: &Order<'_>) -> Result<(Plan, Made), Unmet
 
 /// The steps of a change.
 pub(super) fn change(
-    raid: &Raid,
-    verb: Verb<'_>,
-    order: &Order<'_>,
-    record: &Record,
-) -> Result<(Plan, Made), Unmet> {
+    raid: &RaidStack,
+    verb: StackChange<'_>,
+    order: &StackPlanInput<'_>,
+    record: &JournalContents,
+) -> Result<(Plan, StackOutputs), PreconditionError> {
     let transport = transport(order.settings())?;
     let dir = order.dir();
     let nodes = node::all(order, &dir, &transport);
-    let array = Array {
+    let array = MdArray {
         raid,
         order,
         nodes: &nodes,
     };
-    let unmet = |text: String| Err(Unmet(vec![text]));
+    let unmet = |text: String| Err(PreconditionError(vec![text]));
     let Some(last) = nodes.last() else {
         return unmet("it has no nodes".into());
     };
     let gone = nodes.iter().find(|n| record.is_stopped(&n.server_mark()));
     let mut plan = Plan::default();
     match (verb, gone) {
-        (Verb::Degrade, None) => {
+        (StackChange::Degrade, None) => {
             for (node, action) in last.lose() {
                 let why = format!("take node {} away", last.name());
                 plan.step_on(&node, &why, action, None);
             }
         }
-        (Verb::Rebuild, Some(gone)) => array.rebuild(&mut plan, gone),
-        (Verb::Scrub, None) => array.scrub(&mut plan),
-        (Verb::Rebuild, None) => return unmet("no node was taken away; all are there".into()),
-        (Verb::Degrade | Verb::Scrub, Some(gone)) => {
+        (StackChange::Rebuild, Some(gone)) => array.rebuild(&mut plan, gone),
+        (StackChange::Scrub, None) => array.scrub(&mut plan),
+        (StackChange::Rebuild, None) => {
+            return unmet("no node was taken away; all are there".into());
+        }
+        (StackChange::Degrade | StackChange::Scrub, Some(gone)) => {
             return unmet(format!(
                 "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
                 gone.name()
             ));
         }
         // A reshape that fails half way cannot be taken back.
-        (Verb::Grow, _) => return unmet("an md array is not grown; by=btrfs is".into()),
-        (Verb::Snapshot, _) => return unmet("md has no snapshots; by=btrfs has".into()),
-        (Verb::Switch, _) => return Err(super::change::unmovable()),
-        (Verb::Replace(_), _) => return Err(super::change::irreplaceable()),
+        (StackChange::Grow, _) => return unmet("an md array is not grown; by=btrfs is".into()),
+        (StackChange::Snapshot, _) => return unmet("md has no snapshots; by=btrfs has".into()),
+        (StackChange::Switch, _) => return Err(super::change::unmovable()),
+        (StackChange::Replace(_), _) => return Err(super::change::irreplaceable()),
     }
     Ok((plan, array.made()))
 }

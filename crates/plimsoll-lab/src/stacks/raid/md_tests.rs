@@ -3,8 +3,8 @@
 
 use crate::cleanup::raze_all;
 use crate::host::FakeHost;
-use crate::journal::{Record, StateDir};
-use crate::stacks::{Choice, Options, Verb, change, manage, snapshot, up};
+use crate::journal::{JournalContents, StateDir};
+use crate::stacks::{StackChange, StackConfig, StackUpOptions, change, manage, snapshot, up};
 use std::fmt::Write as _;
 
 fn with_md() -> FakeHost {
@@ -15,8 +15,8 @@ fn with_md() -> FakeHost {
 
 /// The plan of a stack on a machine with md.
 fn planned(text: &str) -> Result<String, String> {
-    let choice = Choice::parse(text).unwrap();
-    let options = Options::new("/var/lib/plimsoll/stacks".into());
+    let choice = StackConfig::parse(text).unwrap();
+    let options = StackUpOptions::new("/var/lib/plimsoll/stacks".into());
     let planned = manage::plan(&choice, &options, &mut with_md());
     let planned = planned.map_err(|error| error.to_string())?;
     let text = format!(
@@ -70,9 +70,9 @@ fn each_policy_has_its_words_and_its_levels() {
 
 #[test]
 fn without_md_it_is_btrfs_unless_md_was_asked_for() {
-    let options = Options::new("/var/lib/plimsoll/stacks".into());
+    let options = StackUpOptions::new("/var/lib/plimsoll/stacks".into());
     let plan = |text: &str| {
-        let choice = Choice::parse(text).unwrap();
+        let choice = StackConfig::parse(text).unwrap();
         manage::plan(&choice, &options, &mut FakeHost::new())
     };
     assert_eq!(plan("raid1").unwrap().made.file_system, "btrfs");
@@ -86,11 +86,21 @@ fn changes_follow_each_other_and_all_is_undone() {
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
     let mut host = with_md();
-    let choice = Choice::parse("raid1").unwrap();
-    up(&choice, &Options::new("/base".into()), &state, &mut host).unwrap();
-    let record = || Record::read(&state.journal_files().unwrap()[0]).unwrap();
+    let choice = StackConfig::parse("raid1").unwrap();
+    up(
+        &choice,
+        &StackUpOptions::new("/base".into()),
+        &state,
+        &mut host,
+    )
+    .unwrap();
+    let record = || JournalContents::read(&state.journal_files().unwrap()[0]).unwrap();
     let mut text = String::new();
-    for verb in [Verb::Scrub, Verb::Degrade, Verb::Rebuild] {
+    for verb in [
+        StackChange::Scrub,
+        StackChange::Degrade,
+        StackChange::Rebuild,
+    ] {
         writeln!(text, "\n{verb}").unwrap();
         let from = record().entries.len();
         change("raid1", verb, None, &state, &mut host, &mut |_| {}).unwrap();
@@ -98,7 +108,11 @@ fn changes_follow_each_other_and_all_is_undone() {
             writeln!(text, "  {}\n    {}", entry.step.why, entry.step.apply).unwrap();
         }
     }
-    for verb in [Verb::Grow, Verb::Snapshot, Verb::Rebuild] {
+    for verb in [
+        StackChange::Grow,
+        StackChange::Snapshot,
+        StackChange::Rebuild,
+    ] {
         change("raid1", verb, None, &state, &mut host, &mut |_| {}).unwrap_err();
     }
     let text = text.replace(&record().header.id, "example-1");

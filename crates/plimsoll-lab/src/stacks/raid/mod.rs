@@ -8,21 +8,22 @@ mod change;
 mod health;
 mod md;
 
-use plimsoll_core::plan::{Arg, Cmd, Made, Plan, Proof};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{Plan, PlanCommand, PlanCommandArg, StackOutputs, StackSelfTest};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
-use super::node::iscsi::Iscsi;
-use super::node::nbd::Nbd;
-use super::node::{FAIL_AFTER, Node, Transport};
+use super::node::iscsi::IscsiExportOptions;
+use super::node::nbd::NbdExportOptions;
+use super::node::{ExportTransport, ExportedDisk, FAIL_AFTER};
 use super::{
-    Choice, Needs, Order, Place, Rung, ScrubCount, Shape, Stack, Unmet, Verb, node, not_given,
+    PreconditionError, ScrubCount, StackChange, StackConfig, StackFootprint, StackLadderRung,
+    StackPlacement, StackPlanInput, StackRecipe, StackRequirements, node, not_given,
 };
-use crate::host::Hosts;
-use crate::journal::Record;
+use crate::host::HostResolver;
+use crate::journal::JournalContents;
 
 /// A stack of several disks.
 #[derive(Debug)]
-pub struct Raid {
+pub struct RaidStack {
     name: &'static str,
     about: &'static str,
     nodes: u16,
@@ -33,7 +34,7 @@ pub struct Raid {
 }
 
 /// Two copies of everything on two disks.
-pub const RAID1: Raid = Raid {
+pub const RAID1: RaidStack = RaidStack {
     name: "raid1",
     about: "btrfs raid1 (data and metadata) over the disks of two nodes",
     nodes: 2,
@@ -43,7 +44,7 @@ pub const RAID1: Raid = Raid {
 
 /// Data striped with parity over three disks. Metadata are mirrored: btrfs advises against parity
 /// for them, since a crash can leave stripe and parity apart.
-pub const RAID5: Raid = Raid {
+pub const RAID5: RaidStack = RaidStack {
     name: "raid5",
     about: "btrfs raid5 (data) and raid1 (metadata) over the disks of three nodes",
     nodes: 3,
@@ -52,7 +53,7 @@ pub const RAID5: Raid = Raid {
 };
 
 /// Two copies of everything, striped over four disks.
-pub const RAID10: Raid = Raid {
+pub const RAID10: RaidStack = RaidStack {
     name: "raid10",
     about: "btrfs raid10 (data and metadata) over the disks of four nodes",
     nodes: 4,
@@ -60,10 +61,10 @@ pub const RAID10: Raid = Raid {
     metadata: "raid10",
 };
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "transport",
-        unit: Unit::Choice(&["iscsi", "nbd"]),
+        unit: SettingUnit::Choice(&["iscsi", "nbd"]),
         default: "iscsi",
         help: "how the disks get to the client",
     },
@@ -74,54 +75,57 @@ const SETTINGS: &[Setting] = &[
     md::CONSISTENCY,
 ];
 
-fn transport(settings: &Settings) -> Result<Transport, Unmet> {
+fn transport(settings: &SettingValues) -> Result<ExportTransport, PreconditionError> {
     let fail_after_s = node::fail_after_s(settings)?;
     Ok(match settings.text("transport") {
-        "nbd" => Transport::Nbd(Nbd::plain(fail_after_s)),
-        _ => Transport::Iscsi(Iscsi::plain(fail_after_s)),
+        "nbd" => ExportTransport::Nbd(NbdExportOptions::plain(fail_after_s)),
+        _ => ExportTransport::Iscsi(IscsiExportOptions::plain(fail_after_s)),
     })
 }
 
 /// For what does not depend on times, which are checked elsewhere.
-fn kind(settings: &Settings) -> Transport {
+fn kind(settings: &SettingValues) -> ExportTransport {
     match settings.text("transport") {
-        "nbd" => Transport::Nbd(Nbd::plain(1)),
-        _ => Transport::Iscsi(Iscsi::plain(1)),
+        "nbd" => ExportTransport::Nbd(NbdExportOptions::plain(1)),
+        _ => ExportTransport::Iscsi(IscsiExportOptions::plain(1)),
     }
 }
 
 /// Words as arguments.
-fn words(words: &[&str]) -> Vec<Arg> {
-    words.iter().map(|word| Arg::from(*word)).collect()
+fn words(words: &[&str]) -> Vec<PlanCommandArg> {
+    words
+        .iter()
+        .map(|word| PlanCommandArg::from(*word))
+        .collect()
 }
 
 /// The loop devices of nodes as arguments.
-fn disks(nodes: &[Node<'_>]) -> Vec<Arg> {
-    let disk = |node: &Node<'_>| Arg::LoopOf(node.device_file());
+fn disks(nodes: &[ExportedDisk<'_>]) -> Vec<PlanCommandArg> {
+    let disk = |node: &ExportedDisk<'_>| PlanCommandArg::LoopOf(node.device_file());
     nodes.iter().map(disk).collect()
 }
 
 /// Shows the kernel all disks: it finds the others only if it has been shown them.
-fn scan(nodes: &[Node<'_>]) -> Cmd {
+fn scan(nodes: &[ExportedDisk<'_>]) -> PlanCommand {
     let show = words(&["device", "scan"]).into_iter().chain(disks(nodes));
-    Cmd::new("btrfs", show)
+    PlanCommand::new("btrfs", show)
 }
 
-impl Raid {
-    fn made(&self, order: &Order<'_>, nodes: &[Node<'_>]) -> Made {
+impl RaidStack {
+    fn made(&self, order: &StackPlanInput<'_>, nodes: &[ExportedDisk<'_>]) -> StackOutputs {
         let at = mount_dir(order);
         let mut proofs = Vec::new();
         for node in nodes {
             proofs.push(node.flushes());
         }
         for node in nodes {
-            proofs.push(Proof::Survives {
+            proofs.push(StackSelfTest::Survives {
                 node: node.name(),
                 lose: node.lose(),
                 restore: change::restoring(order, nodes, node),
             });
         }
-        Made {
+        StackOutputs {
             mount_dir: at,
             file_system: "btrfs".into(),
             description: format!(
@@ -137,7 +141,7 @@ impl Raid {
             ),
             servers: node::servers(nodes),
             proofs,
-            ..Made::default()
+            ..StackOutputs::default()
         }
     }
 
@@ -149,11 +153,11 @@ impl Raid {
     }
 }
 
-fn mount_dir(order: &Order<'_>) -> String {
+fn mount_dir(order: &StackPlanInput<'_>) -> String {
     format!("{}/mnt", order.dir())
 }
 
-impl Stack for Raid {
+impl StackRecipe for RaidStack {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -162,20 +166,20 @@ impl Stack for Raid {
         self.about
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
-        Ok(Shape {
+        Ok(StackFootprint {
             servers: self.nodes,
             ports: 1,
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn needs(&self, choice: &Choice) -> Needs {
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
         let programs = match choice.settings.text("by") {
             "md" => md::programs(&choice.settings),
             _ => ["mkfs.btrfs", "btrfs"],
@@ -183,11 +187,11 @@ impl Stack for Raid {
         node::needs(&kind(&choice.settings), &programs)
     }
 
-    fn server_needs(&self, choice: &Choice) -> Needs {
+    fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
         node::server_needs(&kind(&choice.settings))
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         if md::is_meant(order)? {
             return md::plan(self, order);
         }
@@ -201,7 +205,7 @@ impl Stack for Raid {
         node::begin(&mut plan, &nodes, &dir);
         let options = ["-q", "--nodiscard", "-d", self.data, "-m", self.metadata];
         let options = words(&options).into_iter();
-        let make = Cmd::new("mkfs.btrfs", options.chain(disks(&nodes)));
+        let make = PlanCommand::new("mkfs.btrfs", options.chain(disks(&nodes)));
         let make = [
             ("make the file system", make),
             ("show the kernel all disks", scan(&nodes)),
@@ -214,10 +218,10 @@ impl Stack for Raid {
 
     fn change(
         &self,
-        verb: Verb<'_>,
-        order: &Order<'_>,
-        record: &Record,
-    ) -> Result<(Plan, Made), Unmet> {
+        verb: StackChange<'_>,
+        order: &StackPlanInput<'_>,
+        record: &JournalContents,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
         if md::is_made(record) {
             return md::change(self, verb, order, record);
         }
@@ -228,7 +232,12 @@ impl Stack for Raid {
         Ok((plan, self.made(order, &nodes)))
     }
 
-    fn lacks(&self, order: &Order<'_>, record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+    fn lacks(
+        &self,
+        order: &StackPlanInput<'_>,
+        record: &JournalContents,
+        hosts: &mut dyn HostResolver,
+    ) -> Vec<String> {
         match md::is_made(record) {
             true => health::md(order, md::device(self, order), hosts),
             false => health::btrfs(order, hosts),
@@ -237,9 +246,9 @@ impl Stack for Raid {
 
     fn scrubbed(
         &self,
-        order: &Order<'_>,
-        record: &Record,
-        hosts: &mut dyn Hosts,
+        order: &StackPlanInput<'_>,
+        record: &JournalContents,
+        hosts: &mut dyn HostResolver,
     ) -> Option<ScrubCount> {
         match md::is_made(record) {
             true => None,
@@ -247,16 +256,16 @@ impl Stack for Raid {
         }
     }
 
-    fn rungs(&self, choice: &Choice) -> Vec<Rung> {
+    fn rungs(&self, choice: &StackConfig) -> Vec<StackLadderRung> {
         let fs = match choice.settings.text("by") {
             "md" => choice.settings.text("fs"),
             _ => "btrfs",
         };
         let below = format!("{}(fs={fs})", choice.settings.text("transport"));
         vec![
-            Rung::new("disk", "local"),
-            Rung::new("transport", below),
-            Rung::new("redundancy", choice.parts.base.to_string()),
+            StackLadderRung::new("disk", "local"),
+            StackLadderRung::new("transport", below),
+            StackLadderRung::new("redundancy", choice.parts.base.to_string()),
         ]
     }
 }

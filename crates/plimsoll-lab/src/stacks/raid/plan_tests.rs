@@ -3,8 +3,8 @@
 
 use crate::cleanup::raze_all;
 use crate::host::{FakeHost, FakeWhen};
-use crate::journal::{Record, StateDir};
-use crate::stacks::{Choice, Options, Verb, change, hold, snapshot, status, up};
+use crate::journal::{JournalContents, StateDir};
+use crate::stacks::{StackChange, StackConfig, StackUpOptions, change, hold, snapshot, status, up};
 use std::fmt::Write as _;
 
 #[test]
@@ -15,12 +15,12 @@ fn the_plans_are_the_committed_ones() {
 }
 
 fn raised(state: &StateDir, host: &mut FakeHost, stack: &str) {
-    let choice = Choice::parse(stack).unwrap();
-    up(&choice, &Options::new("/base".into()), state, host).unwrap();
+    let choice = StackConfig::parse(stack).unwrap();
+    up(&choice, &StackUpOptions::new("/base".into()), state, host).unwrap();
 }
 
-fn record(state: &StateDir) -> Record {
-    Record::read(&state.journal_files().unwrap()[0]).unwrap()
+fn record(state: &StateDir) -> JournalContents {
+    JournalContents::read(&state.journal_files().unwrap()[0]).unwrap()
 }
 
 #[test]
@@ -31,12 +31,12 @@ fn changes_follow_each_other_and_all_is_undone() {
     raised(&state, &mut host, "raid1");
     let mut text = String::new();
     for verb in [
-        Verb::Snapshot,
-        Verb::Snapshot,
-        Verb::Grow,
-        Verb::Degrade,
-        Verb::Rebuild,
-        Verb::Scrub,
+        StackChange::Snapshot,
+        StackChange::Snapshot,
+        StackChange::Grow,
+        StackChange::Degrade,
+        StackChange::Rebuild,
+        StackChange::Scrub,
     ] {
         writeln!(text, "\n{verb}").unwrap();
         let from = record(&state).entries.len();
@@ -79,18 +79,18 @@ fn changes_that_do_not_go_with_the_state_are_refused() {
         );
         error.unwrap_err().to_string()
     };
-    let text = refused(Verb::Rebuild, &mut host);
+    let text = refused(StackChange::Rebuild, &mut host);
     assert!(text.contains("all are there"), "{text}");
     change(
         "raid5(transport=nbd)",
-        Verb::Degrade,
+        StackChange::Degrade,
         None,
         &state,
         &mut host,
         &mut |_| {},
     )
     .unwrap();
-    for verb in [Verb::Degrade, Verb::Grow, Verb::Scrub] {
+    for verb in [StackChange::Degrade, StackChange::Grow, StackChange::Scrub] {
         let text = refused(verb, &mut host);
         assert!(text.contains("bring it back first"), "{text}");
     }
@@ -106,7 +106,14 @@ fn a_stack_that_fails_to_grow_is_as_before_wherever_it_breaks() {
         raised(&state, &mut host, "raid1");
         let before = (host.state.clone(), record(&state));
         let mut host = host.failing_at_next(number, FakeWhen::Before);
-        let result = change("raid1", Verb::Grow, None, &state, &mut host, &mut |_| {});
+        let result = change(
+            "raid1",
+            StackChange::Grow,
+            None,
+            &state,
+            &mut host,
+            &mut |_| {},
+        );
         if result.is_ok() {
             assert!(number > 8, "it grew in {number} steps");
             return;

@@ -2,26 +2,30 @@
 //! What is done with a SAN while it is up: moved to another node, a node taken away and brought back,
 //! everything read and compared.
 
-use plimsoll_core::plan::{Action, Node, Plan};
+use plimsoll_core::plan::{Plan, PlanAction, PlanNode};
 
-use super::super::{Unmet, Verb};
-use super::cluster::{Cluster, MOVE_LIMIT_S, REBUILD_LIMIT_S};
-use crate::journal::Record;
+use super::super::{PreconditionError, StackChange};
+use super::cluster::{MOVE_LIMIT_S, REBUILD_LIMIT_S, SanCluster};
+use crate::journal::JournalContents;
 
 /// The steps of a change.
-pub(super) fn plan(verb: Verb<'_>, cluster: &Cluster<'_>, record: &Record) -> Result<Plan, Unmet> {
-    let unmet = |text: String| Err(Unmet(vec![text]));
+pub(super) fn plan(
+    verb: StackChange<'_>,
+    cluster: &SanCluster<'_>,
+    record: &JournalContents,
+) -> Result<Plan, PreconditionError> {
+    let unmet = |text: String| Err(PreconditionError(vec![text]));
     let nodes = cluster.with_disks();
     let Some((first, last)) = nodes.first().zip(nodes.last()) else {
         return unmet("it has no nodes".into());
     };
-    let run = |node: &Node, words: &[&str], limit_s: u32| {
-        Action::Run(cluster.script(node, words).within_s(limit_s))
+    let run = |node: &PlanNode, words: &[&str], limit_s: u32| {
+        PlanAction::Run(cluster.script(node, words).within_s(limit_s))
     };
     let is_gone = record.is_stopped(&cluster.mark(last, "cluster"));
     let mut plan = Plan::default();
     match (verb, is_gone) {
-        (Verb::Switch, false) => {
+        (StackChange::Switch, false) => {
             let why = "move the array to another node";
             plan.step_on(
                 &first.name,
@@ -30,14 +34,14 @@ pub(super) fn plan(verb: Verb<'_>, cluster: &Cluster<'_>, record: &Record) -> Re
                 None,
             );
         }
-        (Verb::Degrade, false) => {
+        (StackChange::Degrade, false) => {
             let why = format!("take node {} away", last.name);
             for action in cluster.leaving(last) {
                 plan.step_on(&last.name, &why, action, None);
             }
         }
         // Of nodes that were not taken away some may have lost their power; those that run are let be.
-        (Verb::Rebuild, _) => {
+        (StackChange::Rebuild, _) => {
             let gone = match is_gone {
                 true => std::slice::from_ref(last),
                 false => cluster.members(),
@@ -48,19 +52,21 @@ pub(super) fn plan(verb: Verb<'_>, cluster: &Cluster<'_>, record: &Record) -> Re
                     plan.step_on(&node.name, &why, daemon, None);
                 }
             }
-            let whole = Action::Await(cluster.script(last, &["whole"]).within_s(REBUILD_LIMIT_S));
+            let whole =
+                PlanAction::Await(cluster.script(last, &["whole"]).within_s(REBUILD_LIMIT_S));
             plan.step_on(&last.name, "wait until it has what it missed", whole, None);
         }
-        (Verb::Replace(name), _) => {
+        (StackChange::Replace(name), _) => {
             let node = replaced(name, nodes)?;
             if is_gone && node != last {
                 return unmet(taken_away(last));
             }
             cluster.add_replacing(&mut plan, node);
-            let whole = Action::Await(cluster.script(node, &["whole"]).within_s(REBUILD_LIMIT_S));
+            let whole =
+                PlanAction::Await(cluster.script(node, &["whole"]).within_s(REBUILD_LIMIT_S));
             plan.step_on(&node.name, "wait until it has everything", whole, None);
         }
-        (Verb::Scrub, false) => {
+        (StackChange::Scrub, false) => {
             for node in nodes {
                 let why = "read and compare everything, where the array runs";
                 plan.step_on(
@@ -71,15 +77,17 @@ pub(super) fn plan(verb: Verb<'_>, cluster: &Cluster<'_>, record: &Record) -> Re
                 );
             }
         }
-        (Verb::Switch | Verb::Degrade | Verb::Scrub, true) => return unmet(taken_away(last)),
-        (Verb::Grow | Verb::Snapshot, _) => {
+        (StackChange::Switch | StackChange::Degrade | StackChange::Scrub, true) => {
+            return unmet(taken_away(last));
+        }
+        (StackChange::Grow | StackChange::Snapshot, _) => {
             return unmet(format!("an array whose legs are all taken cannot {verb}"));
         }
     }
     Ok(plan)
 }
 
-fn taken_away(node: &Node) -> String {
+fn taken_away(node: &PlanNode) -> String {
     format!(
         "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
         node.name
@@ -87,11 +95,11 @@ fn taken_away(node: &Node) -> String {
 }
 
 /// The node of this name, if it has a leg.
-fn replaced<'a>(name: &str, nodes: &'a [Node]) -> Result<&'a Node, Unmet> {
+fn replaced<'a>(name: &str, nodes: &'a [PlanNode]) -> Result<&'a PlanNode, PreconditionError> {
     nodes.iter().find(|node| node.name == name).ok_or_else(|| {
         let names: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
         let names = names.join(", ");
-        Unmet(vec![format!(
+        PreconditionError(vec![format!(
             "{name} is no node with a leg; those are {names}"
         )])
     })

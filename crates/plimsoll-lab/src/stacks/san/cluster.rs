@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The nodes of a SAN and its client, as steps.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Node, Plan, Ready, Server};
+use plimsoll_core::plan::{
+    Plan, PlanAction, PlanCommand, PlanCommandArg, PlanNode, PlanReadinessCheck, StackServer,
+};
 use std::fmt::Write as _;
 
 use super::super::nfs::kernel;
-use super::super::node::chain::{Chain, SECTOR_BYTES};
+use super::super::node::chain::{ClientDiskChain, SECTOR_BYTES};
 use super::super::node::{self, file_system};
-use super::super::{Order, Unmet};
-use super::config::{self, Parameters};
+use super::super::{PreconditionError, StackPlanInput};
+use super::config::{self, SanResourceParameters};
 
 /// The resource agent, and what stands beside it on a node.
 const FILES: [(&str, &str); 4] = [
@@ -36,15 +38,15 @@ const EXPORTED: &str = "/run/plimsoll-san/export";
 
 /// The cluster of an order.
 #[derive(Debug)]
-pub(super) struct Cluster<'a> {
-    order: &'a Order<'a>,
+pub(super) struct SanCluster<'a> {
+    order: &'a StackPlanInput<'a>,
     with_disks: usize,
     token_ms: u64,
     service: String,
 }
 
-impl<'a> Cluster<'a> {
-    pub(super) fn of(order: &'a Order<'a>) -> Result<Self, Unmet> {
+impl<'a> SanCluster<'a> {
+    pub(super) fn of(order: &'a StackPlanInput<'a>) -> Result<Self, PreconditionError> {
         let servers = &order.site.servers;
         let mut unmet = Vec::new();
         for server in servers {
@@ -60,10 +62,10 @@ impl<'a> Cluster<'a> {
             }
         }
         if !unmet.is_empty() {
-            return Err(Unmet(unmet));
+            return Err(PreconditionError(unmet));
         }
         let settings = order.settings();
-        Ok(Cluster {
+        Ok(SanCluster {
             order,
             with_disks: usize::from(config::nodes(settings)?),
             token_ms: config::token_ms(settings)?,
@@ -72,25 +74,25 @@ impl<'a> Cluster<'a> {
     }
 
     /// All nodes, those without a disk too.
-    pub(super) fn members(&self) -> &'a [Node] {
+    pub(super) fn members(&self) -> &'a [PlanNode] {
         &self.order.site.servers
     }
 
     /// The nodes that have a leg; the first makes the array.
-    pub(super) fn with_disks(&self) -> &'a [Node] {
+    pub(super) fn with_disks(&self) -> &'a [PlanNode] {
         &self.members()[..self.with_disks]
     }
 
     /// Directory of a node.
-    pub(super) fn dir(&self, node: &Node) -> String {
+    pub(super) fn dir(&self, node: &PlanNode) -> String {
         self.order.dir_on(&node.dir)
     }
 
-    fn disk(&self, node: &Node) -> String {
+    fn disk(&self, node: &PlanNode) -> String {
         format!("{}/leg.img", self.dir(node))
     }
 
-    pub(super) fn mark(&self, node: &Node, daemon: &str) -> String {
+    pub(super) fn mark(&self, node: &PlanNode, daemon: &str) -> String {
         self.order.mark(&format!("{}-{daemon}", node.name))
     }
 
@@ -139,8 +141,8 @@ impl<'a> Cluster<'a> {
     }
 
     /// The servers that are watched.
-    pub(super) fn servers(&self) -> Vec<Server> {
-        let server = |node: &Node| Server {
+    pub(super) fn servers(&self) -> Vec<StackServer> {
+        let server = |node: &PlanNode| StackServer {
             name: node.name.clone(),
             node: node.name.clone(),
             marks: ["ring", "cluster"]
@@ -153,29 +155,29 @@ impl<'a> Cluster<'a> {
     }
 
     /// A command of the script of a node.
-    pub(super) fn script(&self, node: &Node, words: &[&str]) -> Cmd {
+    pub(super) fn script(&self, node: &PlanNode, words: &[&str]) -> PlanCommand {
         let script = format!("{}/run", self.dir(node));
         let words = words.iter().map(ToString::to_string);
-        Cmd::new("sh", std::iter::once(script).chain(words)).within_s(STEP_LIMIT_S)
+        PlanCommand::new("sh", std::iter::once(script).chain(words)).within_s(STEP_LIMIT_S)
     }
 
     /// The same for undoing, when the script may not be there yet, or not any more.
-    fn undoing(&self, node: &Node, word: &str, limit_s: u32) -> Action {
-        Action::RunIf {
-            when: Cmd::new("ls", [format!("{}/run", self.dir(node))]),
+    fn undoing(&self, node: &PlanNode, word: &str, limit_s: u32) -> PlanAction {
+        PlanAction::RunIf {
+            when: PlanCommand::new("ls", [format!("{}/run", self.dir(node))]),
             run: self.script(node, &[word]).within_s(limit_s),
         }
     }
 
     /// What starts a node, in order.
-    pub(super) fn daemons(&self, node: &Node) -> [Action; 2] {
-        let start = |daemon: &str, ready: Ready| Action::Start {
+    pub(super) fn daemons(&self, node: &PlanNode) -> [PlanAction; 2] {
+        let start = |daemon: &str, ready: PlanReadinessCheck| PlanAction::Start {
             cmd: self.script(node, &[daemon]),
             mark: self.mark(node, daemon),
             log: format!("{}/{daemon}.out", self.dir(node)),
             ready,
         };
-        let is_up = |what: &str| Ready::Succeeds(self.script(node, &["is-up", what]));
+        let is_up = |what: &str| PlanReadinessCheck::Succeeds(self.script(node, &["is-up", what]));
         [
             start("ring", is_up("ring")),
             start("cluster", is_up("cluster")),
@@ -183,18 +185,18 @@ impl<'a> Cluster<'a> {
     }
 
     /// What takes a node away in good order.
-    pub(super) fn leaving(&self, node: &Node) -> [Action; 3] {
-        let end = |daemon: &str| Action::Stop {
+    pub(super) fn leaving(&self, node: &PlanNode) -> [PlanAction; 3] {
+        let end = |daemon: &str| PlanAction::Stop {
             mark: self.mark(node, daemon),
         };
         let leave = self.script(node, &["leave"]).within_s(MOVE_LIMIT_S);
-        [Action::Run(leave), end("cluster"), end("ring")]
+        [PlanAction::Run(leave), end("cluster"), end("ring")]
     }
 
-    fn parameters(&self) -> Parameters {
+    fn parameters(&self) -> SanResourceParameters {
         let settings = self.order.settings();
-        let of_all = |value: &dyn Fn(&Node) -> String| {
-            let pair = |node: &Node| format!("{}={}", node.name, value(node));
+        let of_all = |value: &dyn Fn(&PlanNode) -> String| {
+            let pair = |node: &PlanNode| format!("{}={}", node.name, value(node));
             let pairs: Vec<String> = self.with_disks().iter().map(pair).collect();
             pairs.join(" ")
         };
@@ -214,7 +216,7 @@ impl<'a> Cluster<'a> {
             ("sure_s", (self.token_ms.div_ceil(1000) * 5 + 3).to_string()),
         ];
         if self.exports_files() {
-            let script = |node: &Node| format!("{}/{}", self.dir(node), kernel::NAME);
+            let script = |node: &PlanNode| format!("{}/{}", self.dir(node), kernel::NAME);
             parameters.extend([
                 ("export", "nfs".into()),
                 ("fs", settings.text("fs").into()),
@@ -225,7 +227,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// What the script of a node reads.
-    fn settings_of(&self, node: &Node) -> String {
+    fn settings_of(&self, node: &PlanNode) -> String {
         let parameters = self.parameters();
         let names: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
         let mut text: String = parameters
@@ -237,7 +239,7 @@ impl<'a> Cluster<'a> {
         let mark = self.mark(node, "cluster");
         let (names, node) = (names.join(" "), &node.name);
         let made = match self.exports_files() {
-            true => file_system::make(settings, &Arg::from(ARRAY)).to_string(),
+            true => file_system::make(settings, &PlanCommandArg::from(ARRAY)).to_string(),
             // The client makes one.
             false => String::new(),
         };
@@ -253,7 +255,7 @@ impl<'a> Cluster<'a> {
         let key = format!("{}/key", self.order.dir());
         plan.step(
             "make the key of the cluster",
-            Action::MakeSecret(key.clone()),
+            PlanAction::MakeSecret(key.clone()),
             None,
         );
         for node in self.members() {
@@ -269,7 +271,7 @@ impl<'a> Cluster<'a> {
                 &node.name,
                 "join the ring",
                 ring,
-                Some(Action::Stop { mark }),
+                Some(PlanAction::Stop { mark }),
             );
         }
         for node in all {
@@ -279,27 +281,27 @@ impl<'a> Cluster<'a> {
                 &node.name,
                 "start the cluster manager",
                 cluster,
-                Some(Action::Stop { mark }),
+                Some(PlanAction::Stop { mark }),
             );
         }
         // Undone, whichever node is asked first ends everything at once, so that nothing moves from one
         // to the next, and nobody is fenced for going.
         for node in all {
-            let is_whole = Action::Await(self.script(node, &["whole"]).within_s(MOVE_LIMIT_S));
+            let is_whole = PlanAction::Await(self.script(node, &["whole"]).within_s(MOVE_LIMIT_S));
             let stop = self.undoing(node, "stop-all", MOVE_LIMIT_S);
             plan.step_on(&node.name, "see the array served", is_whole, Some(stop));
         }
     }
 
-    fn add_files(&self, plan: &mut Plan, node: &Node, key: &str) {
+    fn add_files(&self, plan: &mut Plan, node: &PlanNode, key: &str) {
         let dir = self.dir(node);
-        let copy = Action::CopySecret {
+        let copy = PlanAction::CopySecret {
             from: key.into(),
             to: format!("{dir}/secret"),
         };
         plan.step_on(&node.name, "give the node the key", copy, None);
         let mut write = |name: &str, text: String, secret: Option<String>| {
-            let write = Action::WriteFile {
+            let write = PlanAction::WriteFile {
                 path: format!("{dir}/{name}"),
                 text,
                 secret,
@@ -331,39 +333,44 @@ impl<'a> Cluster<'a> {
         for (name, text) in FILES.into_iter().chain(of_export) {
             write(name, text.into(), None);
         }
-        let look = Action::Run(self.script(node, &["free"]));
+        let look = PlanAction::Run(self.script(node, &["free"]));
         let why = "see that no other cluster runs there";
         plan.step_on(&node.name, why, look, None);
     }
 
-    fn add_leg(&self, plan: &mut Plan, node: &Node) {
+    fn add_leg(&self, plan: &mut Plan, node: &PlanNode) {
         let size = self.order.size_bytes.to_string();
-        let reserve = Cmd::new("fallocate", ["--length".into(), size, self.disk(node)]);
-        plan.step_on(&node.name, "reserve the leg", Action::Run(reserve), None);
+        let reserve = PlanCommand::new("fallocate", ["--length".into(), size, self.disk(node)]);
+        plan.step_on(
+            &node.name,
+            "reserve the leg",
+            PlanAction::Run(reserve),
+            None,
+        );
     }
 
     /// Adds what a machine lacks that takes the place of a node. With the rest of the stack it is undone by
     /// the steps that made the first one.
-    pub(super) fn add_replacing(&self, plan: &mut Plan, node: &Node) {
+    pub(super) fn add_replacing(&self, plan: &mut Plan, node: &PlanNode) {
         let dir = self.dir(node);
         // It fails on the node itself, whose directory must not be removed then: so the next step is the first
         // that takes something back.
         let why = "make the directory of the node, which must be new";
-        plan.step_on(&node.name, why, Action::MakeDir(dir.clone()), None);
-        let look = Action::Run(Cmd::new("ls", [dir.as_str()]));
+        plan.step_on(&node.name, why, PlanAction::MakeDir(dir.clone()), None);
+        let look = PlanAction::Run(PlanCommand::new("ls", [dir.as_str()]));
         plan.step_on(&node.name, "see that it is there", look, None);
-        plan.taken_back_by(Action::RemoveDir(dir));
+        plan.taken_back_by(PlanAction::RemoveDir(dir));
         self.add_files(plan, node, &format!("{}/key", self.order.dir()));
         self.add_leg(plan, node);
         for (daemon, start) in ["ring", "cluster"].into_iter().zip(self.daemons(node)) {
             plan.step_on(&node.name, &format!("start its {daemon}"), start, None);
             let mark = self.mark(node, daemon);
-            plan.taken_back_by(Action::Stop { mark });
+            plan.taken_back_by(PlanAction::Stop { mark });
         }
     }
 
     fn add_array(&self, plan: &mut Plan) {
-        let clear = |node: &Node| self.undoing(node, "clear", STEP_LIMIT_S);
+        let clear = |node: &PlanNode| self.undoing(node, "clear", STEP_LIMIT_S);
         for node in self.with_disks() {
             self.add_leg(plan, node);
         }
@@ -371,28 +378,28 @@ impl<'a> Cluster<'a> {
             return;
         };
         for node in others {
-            let lend = Action::Run(self.script(node, &["lend"]));
+            let lend = PlanAction::Run(self.script(node, &["lend"]));
             plan.step_on(&node.name, "lend the leg", lend, Some(clear(node)));
         }
-        let create = Action::Run(self.script(first, &["create"]));
+        let create = PlanAction::Run(self.script(first, &["create"]));
         plan.step_on(&first.name, "make the array", create, Some(clear(first)));
         for node in others {
             plan.step_on(
                 &node.name,
                 "take the leg back",
-                Action::Run(self.script(node, &["clear"])),
+                PlanAction::Run(self.script(node, &["clear"])),
                 None,
             );
         }
     }
 
     /// Adds the client on this machine; gives the directory where the file system is mounted.
-    pub(super) fn add_client(&self, plan: &mut Plan) -> Result<String, Unmet> {
+    pub(super) fn add_client(&self, plan: &mut Plan) -> Result<String, PreconditionError> {
         let dir = self.order.dir();
         if let Some(why) = node::check_sockets(&dir) {
-            return Err(Unmet(vec![why]));
+            return Err(PreconditionError(vec![why]));
         }
-        let chain = Chain {
+        let chain = ClientDiskChain {
             dir: &dir,
             id: self.order.id,
             number: 0,

@@ -2,13 +2,13 @@
 //! What the cluster of a SAN is told: the ring (corosync.conf(5), votequorum(5)) and what is kept on it
 //! (the CIB of "Pacemaker Explained", schema 3.9).
 
-use plimsoll_core::plan::Node;
-use plimsoll_core::settings::Settings;
+use plimsoll_core::plan::PlanNode;
+use plimsoll_core::settings::SettingValues;
 use plimsoll_core::units::Nanos;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use super::super::Unmet;
+use super::super::PreconditionError;
 use crate::host::network::fingerprint;
 
 /// How long the side that does not run the array waits before it cuts the power of the one that does,
@@ -16,7 +16,7 @@ use crate::host::network::fingerprint;
 const TWO_NODE_DELAY_S: u32 = 3;
 
 /// How many nodes have a disk.
-pub(super) fn nodes(settings: &Settings) -> Result<u16, Unmet> {
+pub(super) fn nodes(settings: &SettingValues) -> Result<u16, PreconditionError> {
     let (least, most) = match settings.text("raid") {
         "5" => (3, 8),
         _ => (2, 4),
@@ -26,31 +26,35 @@ pub(super) fn nodes(settings: &Settings) -> Result<u16, Unmet> {
         return Ok(least);
     }
     let count = settings.count_within("nodes", u32::from(least), most);
-    let count =
-        count.map_err(|error| Unmet(vec![format!("RAID {}: {error}", settings.text("raid"))]))?;
+    let count = count.map_err(|error| {
+        PreconditionError(vec![format!("RAID {}: {error}", settings.text("raid"))])
+    })?;
     Ok(u16::try_from(count).unwrap_or(least))
 }
 
 /// Whether what is exported is the file system on the array, not the array.
-pub(super) fn exports_files(settings: &Settings) -> bool {
+pub(super) fn exports_files(settings: &SettingValues) -> bool {
     settings.text("export") == "nfs"
 }
 
 /// The silence after which a node counts as lost.
-pub(super) fn token_ms(settings: &Settings) -> Result<u64, Unmet> {
+pub(super) fn token_ms(settings: &SettingValues) -> Result<u64, PreconditionError> {
     let asked = settings.time("token");
     let is_possible = (Nanos::SECOND.0..=60 * Nanos::SECOND.0).contains(&asked.0);
     match is_possible {
         true => Ok(asked.0 / 1_000_000),
-        false => Err(Unmet(vec![format!(
+        false => Err(PreconditionError(vec![format!(
             "token is {asked}, and it is from 1s to 60s"
         )])),
     }
 }
 
 /// The service address with its prefix. Networks of virtual machines have room above the machines'.
-pub(super) fn service(settings: &Settings, servers: &[Node]) -> Result<String, Unmet> {
-    let unmet = |text: String| Err(Unmet(vec![text]));
+pub(super) fn service(
+    settings: &SettingValues,
+    servers: &[PlanNode],
+) -> Result<String, PreconditionError> {
+    let unmet = |text: String| Err(PreconditionError(vec![text]));
     let asked = settings.text("service");
     if asked.is_empty() {
         let first = servers.first().map_or("", |node| &node.address);
@@ -94,7 +98,7 @@ pub(super) fn array_uuid(id: &str) -> String {
 }
 
 /// The ring: who is in it, and when somebody counts as lost.
-pub(super) fn ring(dir: &str, servers: &[Node], token_ms: u64) -> String {
+pub(super) fn ring(dir: &str, servers: &[PlanNode], token_ms: u64) -> String {
     let mut text = format!(
         "totem {{\n  version: 2\n  cluster_name: plimsoll\n  transport: knet\n  \
          crypto_cipher: aes256\n  crypto_hash: sha256\n  keyfile: {dir}/key\n  token: {token_ms}\n  \
@@ -122,14 +126,14 @@ pub(super) fn ring(dir: &str, servers: &[Node], token_ms: u64) -> String {
 }
 
 /// The parameters of the agent, in order.
-pub(super) type Parameters = Vec<(&'static str, String)>;
+pub(super) type SanResourceParameters = Vec<(&'static str, String)>;
 
 /// What the cluster keeps at first.
 pub(super) fn cib(
-    settings: &Settings,
-    parameters: &Parameters,
-    servers: &[Node],
-    with_disks: &[Node],
+    settings: &SettingValues,
+    parameters: &SanResourceParameters,
+    servers: &[PlanNode],
+    with_disks: &[PlanNode],
 ) -> String {
     let is_preferred = settings.text("prefer") == "active";
     let delay_s = match servers {
@@ -218,7 +222,7 @@ fn operations() -> String {
 }
 
 /// The names of the power switches of a node, and the commands that are behind them.
-fn switches(node: &Node) -> impl Iterator<Item = (String, &[String])> {
+fn switches(node: &PlanNode) -> impl Iterator<Item = (String, &[String])> {
     let name = &node.name;
     [
         (format!("fence-{name}"), &node.fence[..]),
@@ -230,7 +234,7 @@ fn switches(node: &Node) -> impl Iterator<Item = (String, &[String])> {
 
 /// The power switches of a node, as the others use them; each waits up to `chance_s` at first. By the
 /// addresses of all a node finds its own cable.
-fn fences(node: &Node, chance_s: u32, addresses: &str) -> String {
+fn fences(node: &PlanNode, chance_s: u32, addresses: &str) -> String {
     let switch = |(id, command): (String, &[String])| {
         let parameters = pairs(
             &id,
@@ -253,7 +257,7 @@ fn fences(node: &Node, chance_s: u32, addresses: &str) -> String {
 }
 
 /// In which order they are tried.
-fn levels(node: &Node) -> String {
+fn levels(node: &PlanNode) -> String {
     let level = |(n, (id, _)): (u32, (String, _))| {
         format!(
             "<fencing-level id=\"{id}-level\" target=\"{}\" index=\"{n}\" devices=\"{id}\"/>",

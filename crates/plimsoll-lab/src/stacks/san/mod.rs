@@ -5,77 +5,80 @@
 //! What a node does is in the scripts of `node/`; what the cluster is told is in [`config`]; the steps
 //! are in [`cluster`]. Manual: `san.md`.
 
-use plimsoll_core::plan::{Action, Cmd, Made, Plan, Proof};
-use plimsoll_core::settings::{Setting, Unit};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, StackOutputs, StackSelfTest};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 
 use super::nfs::kernel;
 use super::node::{self, chain, file_system};
-use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, Verb, not_given};
-use crate::journal::Record;
-use cluster::Cluster;
+use super::{
+    ClientPlace, PreconditionError, StackChange, StackConfig, StackFootprint, StackPlacement,
+    StackPlanInput, StackRecipe, StackRequirements, not_given,
+};
+use crate::journal::JournalContents;
+use cluster::SanCluster;
 
 mod change;
 mod cluster;
 mod config;
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "raid",
-        unit: Unit::Choice(&["1", "5"]),
+        unit: SettingUnit::Choice(&["1", "5"]),
         default: "1",
         help: "a copy on every node; or parity over three nodes and more, its write hole closed by a log",
     },
-    Setting {
+    SettingDefinition {
         name: "nodes",
-        unit: Unit::Count,
+        unit: SettingUnit::Count,
         default: "0",
         help: "nodes with a disk: 2 to 4 for RAID 1, 3 to 8 for RAID 5; 0: 2 or 3",
     },
-    Setting {
+    SettingDefinition {
         name: "witness",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "off",
         help: "one node more that has no disk and a vote, so that of two nodes the right one goes on at \
                once",
     },
-    Setting {
+    SettingDefinition {
         name: "service",
-        unit: Unit::Text,
+        unit: SettingUnit::Text,
         default: "",
         help: "the address of the exported disk, 192.168.1.50/24; on virtual machines one is chosen",
     },
-    Setting {
+    SettingDefinition {
         name: "token",
-        unit: Unit::Time,
+        unit: SettingUnit::Time,
         default: "3s",
         help: "silence after which a node counts as lost, 1s to 60s; agreeing on that takes 1.2 times as \
                long again",
     },
-    Setting {
+    SettingDefinition {
         name: "hold",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "what is written waits for a lost leg until it is safe to go on without it; off: it does \
                not, as hand-made arrays do, and acknowledged writes can be lost: a control of tests",
     },
-    Setting {
+    SettingDefinition {
         name: "prefer",
-        unit: Unit::Choice(&["active", "any"]),
+        unit: SettingUnit::Choice(&["active", "any"]),
         default: "active",
         help: "which of two nodes that lost each other goes on: the one that runs the array, which cuts \
                the other's power 3 s sooner; or any, by chance",
     },
-    Setting {
+    SettingDefinition {
         name: "export",
-        unit: Unit::Choice(&["iscsi", "nfs"]),
+        unit: SettingUnit::Choice(&["iscsi", "nfs"]),
         default: "iscsi",
         help: "how the array is exported: as a disk, whose file system the client makes; or a file system \
                on it, by the NFS server of the kernel",
     },
     file_system::FS,
-    Setting {
+    SettingDefinition {
         name: "fail_after",
-        unit: Unit::Time,
+        unit: SettingUnit::Time,
         default: "5min",
         help: "time without the target after which the iSCSI client here fails instead of waiting, from \
                1s to 1h: longer than any outage",
@@ -84,9 +87,9 @@ const SETTINGS: &[Setting] = &[
 
 /// The stack `san`.
 #[derive(Debug)]
-pub struct San;
+pub struct SanStack;
 
-impl Stack for San {
+impl StackRecipe for SanStack {
     fn name(&self) -> &'static str {
         "san"
     }
@@ -96,48 +99,48 @@ impl Stack for San {
          them by pacemaker, exported by iSCSI (LIO) or NFS"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
-    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+    fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let with_disks = config::nodes(&choice.settings)?;
         config::token_ms(&choice.settings)?;
-        Ok(Shape {
+        Ok(StackFootprint {
             servers: with_disks + u16::from(choice.settings.flag("witness")),
             ports: 0,
-            place: Place::Here,
+            place: StackPlacement::Here,
         })
     }
 
-    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+    fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {
         Some(super::ANYBODY)
     }
 
-    fn needs_machines(&self, _: &Choice) -> bool {
+    fn needs_machines(&self, _: &StackConfig) -> bool {
         true
     }
 
-    fn needs(&self, choice: &Choice) -> Needs {
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
         if config::exports_files(&choice.settings) {
-            return Needs::default();
+            return StackRequirements::default();
         }
-        chain::needs().and(Needs {
+        chain::needs().and(StackRequirements {
             programs: vec!["mount", file_system::maker(&choice.settings)],
             qemu_modules: vec!["block-iscsi.so"],
-            ..Needs::default()
+            ..StackRequirements::default()
         })
     }
 
-    fn server_needs(&self, choice: &Choice) -> Needs {
+    fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
         let of_export = match config::exports_files(&choice.settings) {
-            true => kernel::needs().and(Needs {
+            true => kernel::needs().and(StackRequirements {
                 programs: vec!["nsenter", "mount", file_system::maker(&choice.settings)],
-                ..Needs::default()
+                ..StackRequirements::default()
             }),
-            false => Needs::default(),
+            false => StackRequirements::default(),
         };
-        of_export.and(Needs {
+        of_export.and(StackRequirements {
             programs: vec![
                 "sh",
                 "unshare",
@@ -158,15 +161,15 @@ impl Stack for San {
                 "perl",
             ],
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         })
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    fn plan(&self, order: &StackPlanInput<'_>) -> Result<(Plan, StackOutputs), PreconditionError> {
         if config::exports_files(order.settings()) {
             not_given(order.settings(), &["fail_after"], "export=iscsi")?;
         }
-        let cluster = Cluster::of(order)?;
+        let cluster = SanCluster::of(order)?;
         file_system::check(order)?;
         let dir = order.dir();
         let mut plan = Plan::default();
@@ -177,7 +180,7 @@ impl Stack for San {
             Some(_) => String::new(),
             None => cluster.add_client(&mut plan)?,
         };
-        let made = Made {
+        let made = StackOutputs {
             mount_dir,
             address,
             file_system: order.settings().text("fs").into(),
@@ -185,54 +188,59 @@ impl Stack for San {
             servers: cluster.servers(),
             proofs: proofs(&cluster),
             fences: true,
-            ..Made::default()
+            ..StackOutputs::default()
         };
         Ok((plan, made))
     }
 
-    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
-        config::exports_files(&choice.settings).then(Needs::default)
+    fn client_needs(&self, choice: &StackConfig) -> Option<StackRequirements> {
+        config::exports_files(&choice.settings).then(StackRequirements::default)
     }
 
-    fn client(&self, order: &Order<'_>, _: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
-        let address = Cluster::of(order)?.export();
+    fn client(
+        &self,
+        order: &StackPlanInput<'_>,
+        _: ClientPlace<'_>,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let address = SanCluster::of(order)?.export();
         Ok((
             Plan::default(),
-            Made {
+            StackOutputs {
                 address,
-                ..Made::default()
+                ..StackOutputs::default()
             },
         ))
     }
 
     fn change(
         &self,
-        verb: Verb<'_>,
-        order: &Order<'_>,
-        record: &Record,
-    ) -> Result<(Plan, Made), Unmet> {
-        let cluster = Cluster::of(order)?;
+        verb: StackChange<'_>,
+        order: &StackPlanInput<'_>,
+        record: &JournalContents,
+    ) -> Result<(Plan, StackOutputs), PreconditionError> {
+        let cluster = SanCluster::of(order)?;
         let plan = change::plan(verb, &cluster, record)?;
         let made = record.made.clone();
-        let made = made.ok_or_else(|| Unmet(vec!["its journal does not say what it is".into()]))?;
+        let made = made
+            .ok_or_else(|| PreconditionError(vec!["its journal does not say what it is".into()]))?;
         Ok((plan, made))
     }
 }
 
-fn proofs(cluster: &Cluster<'_>) -> Vec<Proof> {
+fn proofs(cluster: &SanCluster<'_>) -> Vec<StackSelfTest> {
     let mut proofs = Vec::new();
     for node in cluster.with_disks() {
-        proofs.push(Proof::Flushes {
+        proofs.push(StackSelfTest::Flushes {
             node: node.name.clone(),
             dir: cluster.dir(node),
         });
-        let on = |action: Action| (node.name.clone(), action);
-        let mut restore: Vec<(String, Action)> = cluster.daemons(node).map(on).into();
-        let whole: Cmd = cluster
+        let on = |action: PlanAction| (node.name.clone(), action);
+        let mut restore: Vec<(String, PlanAction)> = cluster.daemons(node).map(on).into();
+        let whole: PlanCommand = cluster
             .script(node, &["whole"])
             .within_s(cluster::REBUILD_LIMIT_S);
-        restore.push(on(Action::Await(whole)));
-        proofs.push(Proof::Survives {
+        restore.push(on(PlanAction::Await(whole)));
+        proofs.push(StackSelfTest::Survives {
             node: node.name.clone(),
             lose: cluster.leaving(node).map(on).into(),
             restore,

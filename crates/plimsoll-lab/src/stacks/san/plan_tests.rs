@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `san` as text, what the cluster is told, what its scripts refuse.
 
-use plimsoll_core::plan::{Action, Proof, Step};
+use plimsoll_core::plan::{PlanAction, PlanStep, StackSelfTest};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::host::FakeHost;
 use crate::journal::StateDir;
-use crate::stacks::manage::{Planned, plan};
-use crate::stacks::{Choice, Inventory, Machine, Options, Place, Verb, change, snapshot, up};
+use crate::stacks::manage::{StackPlan, plan};
+use crate::stacks::{
+    NodeInventory, NodeSpec, StackChange, StackConfig, StackPlacement, StackUpOptions, change,
+    snapshot, up,
+};
 
-fn machines(count: u8, fence: &[&str]) -> Place {
-    let machine = |number: u8| Machine {
+fn machines(count: u8, fence: &[&str]) -> StackPlacement {
+    let machine = |number: u8| NodeSpec {
         name: format!("n{number}"),
         reach: vec!["ssh".into(), format!("storage{number}")],
         address: format!("10.92.1.{number}"),
@@ -22,7 +25,7 @@ fn machines(count: u8, fence: &[&str]) -> Place {
         faults: Vec::new(),
         dir: "/srv/bench".into(),
     };
-    Place::Inventory(Box::new(Inventory {
+    StackPlacement::Inventory(Box::new(NodeInventory {
         file: "lab.toml".into(),
         address: Some("10.92.1.254".into()),
         is_apart: false,
@@ -30,23 +33,25 @@ fn machines(count: u8, fence: &[&str]) -> Place {
     }))
 }
 
-fn planned(text: &str, place: Place) -> Result<Planned, String> {
-    let choice = Choice::parse(text).map_err(|error| error.to_string())?;
-    let options = Options {
+fn planned(text: &str, place: StackPlacement) -> Result<StackPlan, String> {
+    let choice = StackConfig::parse(text).map_err(|error| error.to_string())?;
+    let options = StackUpOptions {
         place: Some(place),
-        ..Options::new("/var/lib/plimsoll/stacks".into())
+        ..StackUpOptions::new("/var/lib/plimsoll/stacks".into())
     };
     plan(&choice, &options, &mut FakeHost::new()).map_err(|error| error.to_string())
 }
 
 /// A file that the plan writes on a node.
-fn written(planned: &Planned, node: &str, name: &str) -> String {
+fn written(planned: &StackPlan, node: &str, name: &str) -> String {
     let found = planned
         .plan
         .steps
         .iter()
         .find_map(|step| match &step.apply {
-            Action::WriteFile { path, text, .. } if step.node == node && path.ends_with(name) => {
+            PlanAction::WriteFile { path, text, .. }
+                if step.node == node && path.ends_with(name) =>
+            {
                 Some(text.clone())
             }
             _ => None,
@@ -140,7 +145,7 @@ fn two_nodes_ask_each_other_and_three_vote() {
         assert!(kept.contains(part), "{part} in {kept}");
     }
     // A vote is no disk.
-    let survives = |proof: &&Proof| matches!(proof, Proof::Survives { .. });
+    let survives = |proof: &&StackSelfTest| matches!(proof, StackSelfTest::Survives { .. });
     assert_eq!(voted.made.proofs.iter().filter(survives).count(), 2);
     assert!(
         !voted
@@ -173,7 +178,7 @@ fn every_node_has_settings_of_its_own_for_the_same_array() {
 fn what_cannot_be_is_refused_before_anything_is_made() {
     let two = || machines(2, &["/lab/power"]);
     for (text, place, why) in [
-        ("san", Place::Here, "it needs machines"),
+        ("san", StackPlacement::Here, "it needs machines"),
         ("san", machines(2, &[]), "nobody can cut the power of n1"),
         ("san(raid=5)", two(), "it takes 3 servers"),
         ("san(raid=5,nodes=2)", two(), "RAID 5"),
@@ -449,7 +454,7 @@ fn a_file_system_is_exported_instead_of_a_disk_where_that_is_asked() {
     let script = written(&planned, "n1", "/kernel.sh");
     assert!(script.contains("exportfs"), "{script}");
     // No disk comes here.
-    let here = |step: &&Step| step.apply.to_string().contains("qemu-storage-daemon");
+    let here = |step: &&PlanStep| step.apply.to_string().contains("qemu-storage-daemon");
     assert_eq!(planned.plan.steps.iter().filter(here).count(), 0);
 }
 
@@ -479,13 +484,13 @@ fn the_agent_refuses_an_export_that_it_does_not_know() {
 
 #[test]
 fn a_second_way_to_cut_power_is_tried_second() {
-    let Place::Inventory(mut inventory) = machines(2, &["/lab/power"]) else {
+    let StackPlacement::Inventory(mut inventory) = machines(2, &["/lab/power"]) else {
         unreachable!("they are machines of an inventory");
     };
     for machine in &mut inventory.machines {
         machine.fence_next = vec!["/usr/local/sbin/socket".into(), "rack2".into()];
     }
-    let planned = planned("san", Place::Inventory(inventory)).unwrap();
+    let planned = planned("san", StackPlacement::Inventory(inventory)).unwrap();
     let kept = written(&planned, "n1", "/cib.xml");
     for part in [
         "target=\"n2\" index=\"1\" devices=\"fence-n2\"",
@@ -501,41 +506,48 @@ fn what_is_missing_is_started_and_a_new_machine_gets_everything() {
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
     let mut host = FakeHost::new();
-    let Place::Inventory(mut inventory) = machines(2, &["/lab/power"]) else {
+    let StackPlacement::Inventory(mut inventory) = machines(2, &["/lab/power"]) else {
         unreachable!("they are machines of an inventory");
     };
     // The pretended machines are one.
     for machine in &mut inventory.machines {
         machine.dir = format!("/srv/{}", machine.name);
     }
-    let options = Options {
-        place: Some(Place::Inventory(inventory)),
-        ..Options::new("/base".into())
+    let options = StackUpOptions {
+        place: Some(StackPlacement::Inventory(inventory)),
+        ..StackUpOptions::new("/base".into())
     };
-    up(&Choice::parse("san").unwrap(), &options, &state, &mut host).unwrap();
+    up(
+        &StackConfig::parse("san").unwrap(),
+        &options,
+        &state,
+        &mut host,
+    )
+    .unwrap();
     let mut steps = |verb| {
         let plan = change::planned("san", verb, None, &state, &mut host);
         plan.map(|plan| plan.steps)
             .map_err(|error| error.to_string())
     };
-    let rebuilt = steps(Verb::Rebuild).unwrap();
+    let rebuilt = steps(StackChange::Rebuild).unwrap();
     for node in ["n1", "n2"] {
-        let starts = |step: &&Step| step.node == node && matches!(step.apply, Action::Start { .. });
+        let starts =
+            |step: &&PlanStep| step.node == node && matches!(step.apply, PlanAction::Start { .. });
         assert_eq!(rebuilt.iter().filter(starts).count(), 2, "{node}");
     }
-    let replaced = steps(Verb::Replace("n2")).unwrap();
+    let replaced = steps(StackChange::Replace("n2")).unwrap();
     assert!(replaced.iter().all(|step| step.node == "n2"));
     // What made the first machine undoes this one too, and nothing before the cluster has ended.
     assert!(replaced.iter().all(|step| step.undo.is_none()));
     // On the node itself the first one fails, and nothing may be removed then.
     assert!(matches!(
         (&replaced[0].apply, &replaced[0].back),
-        (Action::MakeDir(_), None)
+        (PlanAction::MakeDir(_), None)
     ));
-    assert!(matches!(replaced[1].back, Some(Action::RemoveDir(_))));
-    let reserves = |step: &Step| step.apply.to_string().contains("fallocate");
+    assert!(matches!(replaced[1].back, Some(PlanAction::RemoveDir(_))));
+    let reserves = |step: &PlanStep| step.apply.to_string().contains("fallocate");
     assert_eq!(replaced.iter().filter(|step| reserves(step)).count(), 1);
-    let error = steps(Verb::Replace("n7")).unwrap_err();
+    let error = steps(StackChange::Replace("n7")).unwrap_err();
     assert!(
         error.contains("n7 is no node") && error.contains("n1, n2"),
         "{error}"

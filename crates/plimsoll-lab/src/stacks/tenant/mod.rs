@@ -3,27 +3,27 @@
 //!
 //! Manual: `tenant.md`. The stack below builds it in; here is what can be set.
 
-use plimsoll_core::plan::{Made, Plan};
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::plan::{Plan, StackOutputs};
+use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
-use super::{Layer, Needs, Order, Unmet};
+use super::{LayerRecipe, PreconditionError, StackPlanInput, StackRequirements};
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[SettingDefinition] = &[
+    SettingDefinition {
         name: "tls",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "a volume and a certificate for each tenant, and encryption on the way",
     },
-    Setting {
+    SettingDefinition {
         name: "address",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "on",
         help: "each tenant's directory is mounted from its own address alone",
     },
-    Setting {
+    SettingDefinition {
         name: "uid_map",
-        unit: Unit::Flag,
+        unit: SettingUnit::Flag,
         default: "off",
         help: "root of the tenant is another user on the servers (bindfs over the mount)",
     },
@@ -31,9 +31,9 @@ const SETTINGS: &[Setting] = &[
 
 /// The layer `tenant`.
 #[derive(Debug)]
-pub struct Tenant;
+pub struct TenantLayer;
 
-impl Layer for Tenant {
+impl LayerRecipe for TenantLayer {
     fn name(&self) -> &'static str {
         "tenant"
     }
@@ -42,7 +42,7 @@ impl Layer for Tenant {
         "a directory for each of two tenants, kept apart by certificates, addresses and users"
     }
 
-    fn settings(&self) -> &'static [Setting] {
+    fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
     }
 
@@ -50,18 +50,24 @@ impl Layer for Tenant {
         Some(&["gluster"])
     }
 
-    fn needs(&self, settings: &Settings) -> Needs {
+    fn needs(&self, settings: &SettingValues) -> StackRequirements {
         let mut programs = vec!["mkdir", "fallocate", "ls", "cat"];
         programs.extend(settings.flag("tls").then_some("openssl"));
         programs.extend(settings.flag("uid_map").then_some("bindfs"));
-        Needs {
+        StackRequirements {
             programs,
             root: true,
-            ..Needs::default()
+            ..StackRequirements::default()
         }
     }
 
-    fn add(&self, _: &mut Plan, _: &mut Made, _: &Order<'_>, _: &Settings) -> Result<(), Unmet> {
+    fn add(
+        &self,
+        _: &mut Plan,
+        _: &mut StackOutputs,
+        _: &StackPlanInput<'_>,
+        _: &SettingValues,
+    ) -> Result<(), PreconditionError> {
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! The plan of `gluster+tenant` as text, and what each switch adds.
 
 use crate::stacks::snapshot;
-use plimsoll_core::plan::Proof;
+use plimsoll_core::plan::StackSelfTest;
 
 #[test]
 fn the_plan_is_the_committed_one() {
@@ -26,7 +26,7 @@ fn strangers_try_from_a_node_that_is_no_server() {
         let made = snapshot::planned(text).made;
         let mut tried = 0;
         for proof in &made.proofs {
-            if let Proof::Refused { node, .. } = proof {
+            if let StackSelfTest::Refused { node, .. } = proof {
                 tried += 1;
                 assert!(made.servers.iter().all(|server| server.node != *node));
             }

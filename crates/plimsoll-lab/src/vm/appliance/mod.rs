@@ -6,18 +6,18 @@
 
 mod ovf;
 
-use plimsoll_core::plan::{Action, Cmd, Plan, Step};
+use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanStep};
 use plimsoll_core::units;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::VmError;
-use super::image::{self, Image, text_of};
-use crate::host::{HostError, Hosts};
+use super::image::{self, VmImage, text_of};
+use crate::host::{HostError, HostResolver};
 use crate::journal::{Journal, StateDir};
 use crate::raise::{raise_telling, raze};
-use crate::stacks::{Needs, manage::new_id};
+use crate::stacks::{StackRequirements, manage::new_id};
 
 /// What its files are called.
 const NAME: &str = "plimsoll-node";
@@ -63,7 +63,7 @@ const DATA_BYTES: std::ops::RangeInclusive<u64> = 256 * MIB..=1 << 40;
 
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct VmApplianceSpec {
     /// The folder for its files; made when it is missing.
     pub dir: PathBuf,
     /// Who may log in: lines of public keys, as `authorized_keys` has them.
@@ -72,7 +72,7 @@ pub struct Wanted {
     pub data_bytes: u64,
 }
 
-impl Wanted {
+impl VmApplianceSpec {
     /// The files that come of it.
     #[must_use]
     pub fn files(&self) -> [PathBuf; 2] {
@@ -144,22 +144,22 @@ fn is_key(line: &str) -> bool {
 
 /// Where the parts of the disk begin, and where it ends: bytes, whole MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
+struct VmApplianceLayout {
     boot: u64,
     system: u64,
     data: u64,
     end: u64,
 }
 
-impl Layout {
-    fn new(kernel_bytes: u64, system_bytes: u64, data_bytes: u64) -> Layout {
+impl VmApplianceLayout {
+    fn new(kernel_bytes: u64, system_bytes: u64, data_bytes: u64) -> VmApplianceLayout {
         let whole = |bytes: u64| bytes.next_multiple_of(MIB);
         let boot = MIB;
         // What a file system takes of so little is less than this.
         let system = boot + whole(kernel_bytes) + 8 * MIB;
         let data = system + whole(system_bytes);
         let end = data + whole(data_bytes);
-        Layout {
+        VmApplianceLayout {
             boot,
             system,
             data,
@@ -167,14 +167,18 @@ impl Layout {
         }
     }
 
-    fn of(image: &Image, data_bytes: u64) -> Result<Layout, VmError> {
+    fn of(image: &VmImage, data_bytes: u64) -> Result<VmApplianceLayout, VmError> {
         let size = |name: &str| {
             let path = image.dir.join(name);
             let found = fs::metadata(&path).map_err(HostError::io("look at", &path));
             found.map(|found| found.len())
         };
         let kernel = size("vmlinuz")? + size("initrd-node")?;
-        Ok(Layout::new(kernel, size("root.erofs")?, data_bytes))
+        Ok(VmApplianceLayout::new(
+            kernel,
+            size("root.erofs")?,
+            data_bytes,
+        ))
     }
 
     fn words(self) -> [String; 4] {
@@ -184,11 +188,11 @@ impl Layout {
 
 /// What this machine must have.
 #[must_use]
-pub fn needs() -> Needs {
-    Needs {
+pub fn needs() -> StackRequirements {
+    StackRequirements {
         programs: PROGRAMS.to_vec(),
         devices: vec![BOOT_SECTOR],
-        ..Needs::default()
+        ..StackRequirements::default()
     }
 }
 
@@ -198,15 +202,15 @@ pub fn needs() -> Needs {
 /// # Errors
 /// When something is missing, or a step fails or is ended: then nothing of it is left.
 pub fn make(
-    wanted: &Wanted,
-    image: &Image,
+    wanted: &VmApplianceSpec,
+    image: &VmImage,
     stop: &AtomicBool,
-    (state, hosts): (&StateDir, &mut dyn Hosts),
-    watch: &mut dyn FnMut(&Step),
+    (state, hosts): (&StateDir, &mut dyn HostResolver),
+    watch: &mut dyn FnMut(&PlanStep),
 ) -> Result<(), VmError> {
     wanted.check()?;
     needs().check(hosts.here())?;
-    let layout = Layout::of(image, wanted.data_bytes)?;
+    let layout = VmApplianceLayout::of(image, wanted.data_bytes)?;
     let dir = &wanted.dir;
     let dir = std::path::absolute(dir).map_err(HostError::io("find", dir))?;
     let id = new_id("appliance", hosts.here());
@@ -220,13 +224,18 @@ pub fn make(
     image::razed_whole(&raze(raised?.journal, hosts))
 }
 
-fn plan(wanted: &Wanted, image: &Path, (dir, id): (&Path, &str), layout: Layout) -> Plan {
+fn plan(
+    wanted: &VmApplianceSpec,
+    image: &Path,
+    (dir, id): (&Path, &str),
+    layout: VmApplianceLayout,
+) -> Plan {
     let folder = text_of(&dir.join(format!("plimsoll-{id}")));
     let mut plan = Plan::default();
     plan.step(
         "make a folder for the appliance's parts",
-        Action::MakeDir(folder.clone()),
-        Some(Action::RemoveDir(folder.clone())),
+        PlanAction::MakeDir(folder.clone()),
+        Some(PlanAction::RemoveDir(folder.clone())),
     );
     let descriptor = (format!("{NAME}.ovf"), ovf::descriptor(layout.end));
     let own = [
@@ -237,7 +246,7 @@ fn plan(wanted: &Wanted, image: &Path, (dir, id): (&Path, &str), layout: Layout)
     let scripts = SCRIPTS.map(|(name, text)| (name.to_owned(), text.to_owned()));
     for (name, text) in scripts.into_iter().chain(own) {
         let path = format!("{folder}/{name}");
-        let write = Action::WriteFile {
+        let write = PlanAction::WriteFile {
             path,
             text,
             secret: None,
@@ -246,8 +255,8 @@ fn plan(wanted: &Wanted, image: &Path, (dir, id): (&Path, &str), layout: Layout)
     }
     let mut run = |why: &str, program: &str, words: &[&str]| {
         let words = words.iter().map(|&word| word.to_owned());
-        let cmd = Cmd::new(program, words).within_s(PACK_LIMIT_S);
-        plan.step(why, Action::Run(cmd), None);
+        let cmd = PlanCommand::new(program, words).within_s(PACK_LIMIT_S);
+        plan.step(why, PlanAction::Run(cmd), None);
     };
     let file = |name: &str| format!("{folder}/{name}");
     let (disk, image, sizes) = (file("disk.sh"), text_of(image), layout.words());

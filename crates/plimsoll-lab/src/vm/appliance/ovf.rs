@@ -66,11 +66,11 @@ pub(super) fn descriptor(capacity_bytes: u64) -> String {
 }
 
 /// An element and what is in it.
-type Field = (&'static str, String);
+type VmOvfElement = (&'static str, String);
 
 /// Every piece of hardware. The kernel has drivers for few controllers: these two are the ones for
 /// virtual machines of VMware, and it has none for those of real hardware that are often imitated.
-fn items() -> [Vec<Field>; 5] {
+fn items() -> [Vec<VmOvfElement>; 5] {
     let number = |value: u64| value.to_string();
     let text = |value: &str| value.to_owned();
     let kind = |value: u16| ("ResourceType", value.to_string());
@@ -115,7 +115,7 @@ fn items() -> [Vec<Field>; 5] {
     ]
 }
 
-fn item_text(fields: &[Field]) -> String {
+fn item_text(fields: &[VmOvfElement]) -> String {
     let lines = fields
         .iter()
         .map(|(name, value)| format!("        <rasd:{name}>{value}</rasd:{name}>\n"));

@@ -6,8 +6,8 @@ use crate::stacks::snapshot;
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJv me@here\n";
 
-fn wanted() -> Wanted {
-    Wanted {
+fn wanted() -> VmApplianceSpec {
+    VmApplianceSpec {
         dir: "/out".into(),
         keys: KEY.into(),
         data_bytes: 8 << 30,
@@ -16,7 +16,7 @@ fn wanted() -> Wanted {
 
 #[test]
 fn an_appliance_is_made_by_these_steps() {
-    let layout = Layout::new(16 * MIB + 1, 400 * MIB, 8 << 30);
+    let layout = VmApplianceLayout::new(16 * MIB + 1, 400 * MIB, 8 << 30);
     let image = Path::new("/state/images/abc");
     let plan = plan(&wanted(), image, (Path::new("/out"), "appliance-1"), layout);
     snapshot::check_text(&snapshot::steps(&plan), "../vm/appliance", "plan.txt");
@@ -24,7 +24,7 @@ fn an_appliance_is_made_by_these_steps() {
 
 #[test]
 fn partitions_begin_at_whole_mebibytes_and_hold_what_goes_into_them() {
-    let layout = Layout::new(16 * MIB + 1, 400 * MIB - 1, 300 * MIB);
+    let layout = VmApplianceLayout::new(16 * MIB + 1, 400 * MIB - 1, 300 * MIB);
     let mib = [layout.boot, layout.system, layout.data, layout.end].map(|bytes| bytes / MIB);
     assert_eq!(mib, [1, 26, 426, 726]);
     assert!(
@@ -57,7 +57,7 @@ fn what_is_wanted_is_checked_before_anything_is_made() {
         let error = check_keys(text).unwrap_err();
         assert!(error.contains(part), "{text}: {error}");
     }
-    let small = Wanted {
+    let small = VmApplianceSpec {
         data_bytes: 1 << 20,
         ..wanted()
     };

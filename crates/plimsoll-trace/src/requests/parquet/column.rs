@@ -16,7 +16,7 @@ use super::bounded::{BoundedPages, damaged};
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
+pub(super) enum ParquetCellValue {
     Nothing,
     Whole(i128),
     /// A number with a fraction, or none at all.
@@ -60,29 +60,29 @@ pub(super) struct TableColumn {
     is_unsigned: bool,
     /// Whether some of its values may be absent.
     has_gaps: bool,
-    reader: Reader,
-    told: Vec<Told>,
+    reader: ParquetColumnReader,
+    told: Vec<ParquetCellValue>,
 }
 
-enum Reader {
-    Int32(Values<Int32Type>),
-    Int64(Values<Int64Type>),
-    Int96(Values<Int96Type>),
-    Float(Values<FloatType>),
-    Double(Values<DoubleType>),
-    Words(Values<ByteArrayType>),
+enum ParquetColumnReader {
+    Int32(ParquetValueBuffer<Int32Type>),
+    Int64(ParquetValueBuffer<Int64Type>),
+    Int96(ParquetValueBuffer<Int96Type>),
+    Float(ParquetValueBuffer<FloatType>),
+    Double(ParquetValueBuffer<DoubleType>),
+    Words(ParquetValueBuffer<ByteArrayType>),
 }
 
 /// A reader of values of one type, and what it read last: 1 where there is a value, and the values.
-struct Values<T: DataType> {
+struct ParquetValueBuffer<T: DataType> {
     reader: ColumnReaderImpl<T>,
     levels: Vec<i16>,
     there: Vec<T::T>,
 }
 
-impl<T: DataType> Values<T> {
-    fn of(reader: ColumnReaderImpl<T>) -> Values<T> {
-        Values {
+impl<T: DataType> ParquetValueBuffer<T> {
+    fn of(reader: ColumnReaderImpl<T>) -> ParquetValueBuffer<T> {
+        ParquetValueBuffer {
             reader,
             levels: Vec::new(),
             there: Vec::new(),
@@ -93,8 +93,8 @@ impl<T: DataType> Values<T> {
     fn read(
         &mut self,
         (rows, number, has_gaps): (usize, usize, bool),
-        told: &mut Vec<Told>,
-        tell: impl Fn(&T::T) -> Told,
+        told: &mut Vec<ParquetCellValue>,
+        tell: impl Fn(&T::T) -> ParquetCellValue,
     ) -> Result<()> {
         self.levels.clear();
         self.there.clear();
@@ -115,7 +115,7 @@ impl<T: DataType> Values<T> {
         told.extend((0..rows).map(|row| {
             let is_there = !has_gaps || self.levels.get(row) == Some(&1);
             let value = if is_there { there.next() } else { None };
-            value.map_or(Told::Nothing, &tell)
+            value.map_or(ParquetCellValue::Nothing, &tell)
         }));
         Ok(())
     }
@@ -130,12 +130,24 @@ impl TableColumn {
         }
         let pages = BoundedPages::new(group.get_column_page_reader(number)?, kind);
         let reader = match get_column_reader(column.clone(), Box::new(pages)) {
-            ColumnReader::Int32ColumnReader(reader) => Reader::Int32(Values::of(reader)),
-            ColumnReader::Int64ColumnReader(reader) => Reader::Int64(Values::of(reader)),
-            ColumnReader::Int96ColumnReader(reader) => Reader::Int96(Values::of(reader)),
-            ColumnReader::FloatColumnReader(reader) => Reader::Float(Values::of(reader)),
-            ColumnReader::DoubleColumnReader(reader) => Reader::Double(Values::of(reader)),
-            ColumnReader::ByteArrayColumnReader(reader) => Reader::Words(Values::of(reader)),
+            ColumnReader::Int32ColumnReader(reader) => {
+                ParquetColumnReader::Int32(ParquetValueBuffer::of(reader))
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                ParquetColumnReader::Int64(ParquetValueBuffer::of(reader))
+            }
+            ColumnReader::Int96ColumnReader(reader) => {
+                ParquetColumnReader::Int96(ParquetValueBuffer::of(reader))
+            }
+            ColumnReader::FloatColumnReader(reader) => {
+                ParquetColumnReader::Float(ParquetValueBuffer::of(reader))
+            }
+            ColumnReader::DoubleColumnReader(reader) => {
+                ParquetColumnReader::Double(ParquetValueBuffer::of(reader))
+            }
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                ParquetColumnReader::Words(ParquetValueBuffer::of(reader))
+            }
             _ => {
                 let name = column.name();
                 return Err(damaged(&format!(
@@ -154,30 +166,40 @@ impl TableColumn {
     }
 
     /// What stands in the next so many rows. Times are in nanoseconds.
-    pub(super) fn read(&mut self, rows: usize) -> Result<&[Told]> {
+    pub(super) fn read(&mut self, rows: usize) -> Result<&[ParquetCellValue]> {
         let how = (rows, self.number, self.has_gaps);
         let (unit, told) = (self.unit, &mut self.told);
         match &mut self.reader {
-            Reader::Int32(values) if self.is_unsigned => {
+            ParquetColumnReader::Int32(values) if self.is_unsigned => {
                 values.read(how, told, |v| {
-                    Told::Whole(i128::from(v.cast_unsigned()) * unit)
+                    ParquetCellValue::Whole(i128::from(v.cast_unsigned()) * unit)
                 })?;
             }
-            Reader::Int32(values) => {
-                values.read(how, told, |v| Told::Whole(i128::from(*v) * unit))?;
-            }
-            Reader::Int64(values) if self.is_unsigned => {
+            ParquetColumnReader::Int32(values) => {
                 values.read(how, told, |v| {
-                    Told::Whole(i128::from(v.cast_unsigned()) * unit)
+                    ParquetCellValue::Whole(i128::from(*v) * unit)
                 })?;
             }
-            Reader::Int64(values) => {
-                values.read(how, told, |v| Told::Whole(i128::from(*v) * unit))?;
+            ParquetColumnReader::Int64(values) if self.is_unsigned => {
+                values.read(how, told, |v| {
+                    ParquetCellValue::Whole(i128::from(v.cast_unsigned()) * unit)
+                })?;
             }
-            Reader::Int96(values) => values.read(how, told, |v| Told::Whole(instant(v)))?,
-            Reader::Float(values) => values.read(how, told, |v| whole(f64::from(*v)))?,
-            Reader::Double(values) => values.read(how, told, |v| whole(*v))?,
-            Reader::Words(values) => values.read(how, told, |v| Told::Word(v.data().into()))?,
+            ParquetColumnReader::Int64(values) => {
+                values.read(how, told, |v| {
+                    ParquetCellValue::Whole(i128::from(*v) * unit)
+                })?;
+            }
+            ParquetColumnReader::Int96(values) => {
+                values.read(how, told, |v| ParquetCellValue::Whole(instant(v)))?;
+            }
+            ParquetColumnReader::Float(values) => {
+                values.read(how, told, |v| whole(f64::from(*v)))?;
+            }
+            ParquetColumnReader::Double(values) => values.read(how, told, |v| whole(*v))?,
+            ParquetColumnReader::Words(values) => {
+                values.read(how, told, |v| ParquetCellValue::Word(v.data().into()))?;
+            }
         }
         Ok(&self.told)
     }
@@ -198,15 +220,15 @@ fn instant(value: &Int96) -> i128 {
 }
 
 /// A number with a fraction, if it is a whole one and all its digits are kept.
-fn whole(value: f64) -> Told {
+fn whole(value: f64) -> ParquetCellValue {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if value.fract().abs() > 0.0 || value.is_nan() || value.abs() > EXACT_MAX {
-        return Told::Odd(value);
+        return ParquetCellValue::Odd(value);
     }
     #[expect(
         clippy::cast_possible_truncation,
         reason = "it is whole and below 2^53"
     )]
     let whole = value as i64;
-    Told::Whole(whole.into())
+    ParquetCellValue::Whole(whole.into())
 }

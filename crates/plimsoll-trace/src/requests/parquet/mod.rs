@@ -31,17 +31,19 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
 use self::bounded::BoundedFile;
-use self::column::{TableColumn, Told, unit};
+use self::column::{ParquetCellValue, TableColumn, unit};
 use super::rows::TOO_MANY_TARGETS;
 use super::spool::KINDS;
-use super::{Format, Request, TIMED};
-use crate::error::{Damage, TraceError};
-use crate::recording::{About, Carries, Detail, Order, Requests};
-use crate::targets::Targets;
+use super::{TIMED, TraceFormat, TraceRequest};
+use crate::error::{RecordingDamage, TraceError};
+use crate::recording::{
+    RecordingCapabilities, RecordingDetail, RecordingInfo, TraceOrder, TraceSource,
+};
+use crate::targets::DeviceNameTable;
 
 const MAGIC: &[u8] = b"PAR1";
 const SCHEMA: &str = "message requests {
@@ -58,7 +60,7 @@ const LOST: &str = "plimsoll.lost";
 const GROUP_ROWS: usize = 1 << 18;
 
 /// Recognised by its first bytes.
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "Parquet, as plimsoll record makes it",
     is: |head| head.starts_with(MAGIC),
     open: |input| {
@@ -85,7 +87,7 @@ pub(super) const FORMAT: Format = Format {
                 "{error}; a compressed file must be decompressed first"
             ))
         })?;
-        Ok(Box::new(Table::open(name.clone(), table)?))
+        Ok(Box::new(ParquetReader::open(name.clone(), table)?))
     },
 };
 
@@ -93,7 +95,7 @@ pub(super) const FORMAT: Format = Format {
 ///
 /// # Errors
 /// When the file exists or cannot be written, or the recording cannot be read.
-pub fn write(recording: &mut dyn Requests, path: &Path) -> Result<u64, TraceError> {
+pub fn write(recording: &mut dyn TraceSource, path: &Path) -> Result<u64, TraceError> {
     let file = File::create_new(path).map_err(|source| TraceError::Write {
         file: path.display().to_string(),
         source,
@@ -151,11 +153,11 @@ fn properties() -> WriterProperties {
 
 fn write_group(
     mut group: SerializedRowGroupWriter<'_, &File>,
-    rows: &[Request],
+    rows: &[TraceRequest],
     devices: &[String],
 ) -> Result<(), ParquetError> {
     let words: Vec<ByteArray> = devices.iter().map(|name| name.as_str().into()).collect();
-    let kind = |kind: Kind| {
+    let kind = |kind: OpKind| {
         let known = KINDS.iter().find(|(known, _)| *known == kind);
         ByteArray::from(known.map_or("other", |(_, word)| *word))
     };
@@ -164,7 +166,7 @@ fn write_group(
     column::<Int64Type, _>(&mut group, rows.iter().map(|row| long(row.at.0)), None)?;
     column::<Int64Type, _>(&mut group, took, Some(&has_end))?;
     column::<ByteArrayType, _>(&mut group, rows.iter().map(|row| kind(row.kind)), None)?;
-    let device = |row: &Request| words[usize::from(row.target)].clone();
+    let device = |row: &TraceRequest| words[usize::from(row.target)].clone();
     column::<ByteArrayType, _>(&mut group, rows.iter().map(device), None)?;
     column::<Int64Type, _>(&mut group, rows.iter().map(|row| long(row.offset)), None)?;
     column::<Int64Type, _>(
@@ -209,30 +211,30 @@ const ABSOLUTE_MIN: Nanos = Nanos(100_000_000_000_000_000);
 /// Rows in a row that are no requests before the rest of a file is given up.
 const ODD_IN_A_ROW_MAX: u64 = 1_000;
 
-struct Table {
-    about: About,
+struct ParquetReader {
+    about: RecordingInfo,
     file: SerializedFileReader<BoundedFile>,
     /// Where each of [`NAMES`] stands.
     columns: [Option<usize>; 6],
     /// The next group, what is open of the one before, and its rows that were not yet read.
     group: usize,
-    open: Option<Columns>,
+    open: Option<ParquetColumns>,
     left: usize,
-    targets: Targets,
+    targets: DeviceNameTable,
     /// What the file says, or the earliest start where times count from 1970.
     origin_unix_ns: Option<u64>,
     /// From the times of the file to those of the recording.
     begin: Option<Nanos>,
     early: u64,
     lost: u64,
-    rows: Rows,
-    damage: Option<Damage>,
+    rows: ParquetRowStats,
+    damage: Option<RecordingDamage>,
     warnings: Vec<String>,
 }
 
 /// Rows so far.
 #[derive(Default)]
-struct Rows {
+struct ParquetRowStats {
     seen: u64,
     odd: u64,
     odd_in_a_row: u64,
@@ -240,8 +242,11 @@ struct Rows {
     first_odd: Option<String>,
 }
 
-impl Table {
-    fn open(name: String, file: SerializedFileReader<BoundedFile>) -> Result<Table, TraceError> {
+impl ParquetReader {
+    fn open(
+        name: String,
+        file: SerializedFileReader<BoundedFile>,
+    ) -> Result<ParquetReader, TraceError> {
         let about_file = file.metadata().file_metadata();
         let schema = about_file.schema_descr();
         let wrong = |what: String| TraceError::Format {
@@ -286,8 +291,8 @@ impl Table {
             .collect();
         let (origin_unix_ns, lost) = (keys.get(ORIGIN).copied(), keys.get(LOST).copied());
         let carries = carries(columns, &|place| unit(&schema.column(place)));
-        Ok(Table {
-            about: About {
+        Ok(ParquetReader {
+            about: RecordingInfo {
                 name,
                 format: "Parquet".into(),
                 host: String::new(),
@@ -298,19 +303,19 @@ impl Table {
             group: 0,
             open: None,
             left: 0,
-            targets: Targets::default(),
+            targets: DeviceNameTable::default(),
             origin_unix_ns,
             begin: None,
             early: 0,
             lost: lost.unwrap_or(0),
-            rows: Rows::default(),
+            rows: ParquetRowStats::default(),
             damage: None,
             warnings: Vec::new(),
         })
     }
 
     /// Reads the next rows; `false` when there are none.
-    fn next_rows(&mut self, into: &mut Vec<Request>) -> Result<bool, ParquetError> {
+    fn next_rows(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, ParquetError> {
         while self.left == 0 {
             if self.group >= self.file.num_row_groups() {
                 return Ok(false);
@@ -318,7 +323,7 @@ impl Table {
             let group = self.file.get_row_group(self.group)?;
             self.group += 1;
             self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            self.open = Some(Columns::of(&*group, self.columns)?);
+            self.open = Some(ParquetColumns::of(&*group, self.columns)?);
         }
         if let Some(columns) = &mut self.open {
             let rows = self.left.min(BATCH);
@@ -345,12 +350,12 @@ impl Table {
         if self.rows.seen == self.rows.odd {
             return Err(TraceError::Format { file, offset, what });
         }
-        self.damage = Some(Damage { file, offset, what });
+        self.damage = Some(RecordingDamage { file, offset, what });
         Ok(())
     }
 
     /// Counts starts from the origin.
-    fn place(&mut self, fresh: &mut [Request]) {
+    fn place(&mut self, fresh: &mut [TraceRequest]) {
         let Some(earliest) = fresh.iter().map(|request| request.at).min() else {
             return;
         };
@@ -396,17 +401,17 @@ impl Table {
 }
 
 /// What a table with these columns carries.
-fn carries(columns: [Option<usize>; 6], unit: &dyn Fn(usize) -> Nanos) -> Carries {
+fn carries(columns: [Option<usize>; 6], unit: &dyn Fn(usize) -> Nanos) -> RecordingCapabilities {
     let service = match columns[TOOK] {
-        Some(_) => Detail::Each,
-        None => Detail::Absent,
+        Some(_) => RecordingDetail::Each,
+        None => RecordingDetail::Absent,
     };
-    Carries {
+    RecordingCapabilities {
         resolution: columns[0].map_or(Nanos(1), unit),
         service,
         queue: service,
         // Another program may have sorted it otherwise.
-        order: Order::Mixed,
+        order: TraceOrder::Mixed,
         ..TIMED
     }
 }
@@ -436,15 +441,18 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
 }
 
 /// The columns of a group of rows, from which requests are taken.
-struct Columns([Option<TableColumn>; 6]);
+struct ParquetColumns([Option<TableColumn>; 6]);
 
 /// Why a row is no request: the column, and what stands in it.
 type Wrong = (usize, &'static str);
 
-impl Columns {
+impl ParquetColumns {
     /// Those that stand at these places.
-    fn of(group: &dyn RowGroupReader, places: [Option<usize>; 6]) -> Result<Columns, ParquetError> {
-        let mut columns = Columns([const { None }; 6]);
+    fn of(
+        group: &dyn RowGroupReader,
+        places: [Option<usize>; 6],
+    ) -> Result<ParquetColumns, ParquetError> {
+        let mut columns = ParquetColumns([const { None }; 6]);
         for (column, place) in columns.0.iter_mut().zip(places) {
             *column = place.map(|at| TableColumn::of(group, at)).transpose()?;
         }
@@ -455,18 +463,18 @@ impl Columns {
     fn read(
         &mut self,
         rows: usize,
-        targets: &mut Targets,
-        counts: &mut Rows,
-        into: &mut Vec<Request>,
+        targets: &mut DeviceNameTable,
+        counts: &mut ParquetRowStats,
+        into: &mut Vec<TraceRequest>,
     ) -> Result<(), ParquetError> {
-        let mut told: [&[Told]; 6] = [&[]; 6];
+        let mut told: [&[ParquetCellValue]; 6] = [&[]; 6];
         for (told, column) in told.iter_mut().zip(&mut self.0) {
             if let Some(column) = column {
                 *told = column.read(rows)?;
             }
         }
         for row in 0..rows {
-            let cells = told.map(|column| column.get(row).unwrap_or(&Told::Nothing));
+            let cells = told.map(|column| column.get(row).unwrap_or(&ParquetCellValue::Nothing));
             counts.seen += 1;
             match request(cells, targets) {
                 Ok(request) => {
@@ -489,26 +497,29 @@ impl Columns {
 }
 
 /// The request of a row.
-fn request(cells: [&Told; 6], targets: &mut Targets) -> Result<Request, Wrong> {
+fn request(
+    cells: [&ParquetCellValue; 6],
+    targets: &mut DeviceNameTable,
+) -> Result<TraceRequest, Wrong> {
     let whole = |column: usize, wanted: &'static str| match cells[column] {
-        Told::Whole(value) => u64::try_from(*value).map_err(|_| (column, wanted)),
+        ParquetCellValue::Whole(value) => u64::try_from(*value).map_err(|_| (column, wanted)),
         _ => Err((column, wanted)),
     };
     let kind = match cells[2] {
-        Told::Word(word) => kind_of(word),
+        ParquetCellValue::Word(word) => kind_of(word),
         _ => None,
     };
     let took = match cells[TOOK] {
-        Told::Nothing => None,
+        ParquetCellValue::Nothing => None,
         _ => Some(Nanos(whole(TOOK, "a time in nanoseconds, or nothing")?)),
     };
     let target = match cells[3] {
-        Told::Word(word) => targets.place(word),
-        Told::Whole(number) => targets.place(number.to_string().as_bytes()),
+        ParquetCellValue::Word(word) => targets.place(word),
+        ParquetCellValue::Whole(number) => targets.place(number.to_string().as_bytes()),
         _ => return Err((3, "a name")),
     };
     let bytes_wanted = "a number of bytes below 4 GiB";
-    Ok(Request {
+    Ok(TraceRequest {
         at: Nanos(whole(0, "a time")?),
         took,
         kind: kind.ok_or((2, "one of read, write, discard and flush"))?,
@@ -519,16 +530,16 @@ fn request(cells: [&Told; 6], targets: &mut Targets) -> Result<Request, Wrong> {
 }
 
 /// What a word says a request does, in any case.
-fn kind_of(word: &[u8]) -> Option<Kind> {
-    const OTHERS: [(Kind, &str); 8] = [
-        (Kind::Read, "r"),
-        (Kind::Write, "w"),
-        (Kind::Discard, "d"),
-        (Kind::Discard, "trim"),
-        (Kind::Discard, "unmap"),
-        (Kind::Fsync, "f"),
-        (Kind::Fsync, "fsync"),
-        (Kind::Fsync, "sync"),
+fn kind_of(word: &[u8]) -> Option<OpKind> {
+    const OTHERS: [(OpKind, &str); 8] = [
+        (OpKind::Read, "r"),
+        (OpKind::Write, "w"),
+        (OpKind::Discard, "d"),
+        (OpKind::Discard, "trim"),
+        (OpKind::Discard, "unmap"),
+        (OpKind::Fsync, "f"),
+        (OpKind::Fsync, "fsync"),
+        (OpKind::Fsync, "sync"),
     ];
     let mut known = KINDS.iter().chain(&OTHERS);
     let found = known.find(|(_, known)| word.eq_ignore_ascii_case(known.as_bytes()));
@@ -536,13 +547,13 @@ fn kind_of(word: &[u8]) -> Option<Kind> {
 }
 
 /// A cell as it is shown.
-fn quoted(told: &Told) -> String {
+fn quoted(told: &ParquetCellValue) -> String {
     const SHOWN: usize = 40;
     match told {
-        Told::Nothing => "absent".into(),
-        Told::Whole(value) => value.to_string(),
-        Told::Odd(value) => value.to_string(),
-        Told::Word(word) => {
+        ParquetCellValue::Nothing => "absent".into(),
+        ParquetCellValue::Whole(value) => value.to_string(),
+        ParquetCellValue::Odd(value) => value.to_string(),
+        ParquetCellValue::Word(word) => {
             format!(
                 "'{}'",
                 String::from_utf8_lossy(&word[..word.len().min(SHOWN)])
@@ -551,8 +562,8 @@ fn quoted(told: &Told) -> String {
     }
 }
 
-impl Requests for Table {
-    fn about(&self) -> &About {
+impl TraceSource for ParquetReader {
+    fn about(&self) -> &RecordingInfo {
         &self.about
     }
 
@@ -560,7 +571,7 @@ impl Requests for Table {
         self.origin_unix_ns
     }
 
-    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+    fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError> {
         let known = into.len();
         let wanted = if self.begin.is_some() { 1 } else { FIRST };
         let mut more = true;
@@ -590,7 +601,7 @@ impl Requests for Table {
         self.lost
     }
 
-    fn damage(&self) -> Option<&Damage> {
+    fn damage(&self) -> Option<&RecordingDamage> {
         self.damage.as_ref()
     }
 

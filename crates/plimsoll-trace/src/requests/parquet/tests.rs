@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables as this program, other programs and nobody in his right mind writes them.
 
-use super::super::spool::Spool;
+use super::super::spool::TraceSpool;
 use super::*;
 use parquet::data_type::{DoubleType, FloatType};
 use plimsoll_core::rng::{Rng, Seed};
 
 /// Requests of two disks, more than one group.
-fn all() -> Vec<Request> {
+fn all() -> Vec<TraceRequest> {
     let count = GROUP_ROWS as u64 + 10;
-    let request = |n: u64| Request {
+    let request = |n: u64| TraceRequest {
         at: Nanos(n * 1_000_003),
         took: (!n.is_multiple_of(7)).then_some(Nanos(n % 50_000)),
         kind: KINDS[usize::try_from(n % 4).unwrap()].0,
@@ -25,7 +25,7 @@ fn a_recording_goes_through_a_parquet_file_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let (spool, table) = (folder.path().join("spool"), folder.path().join("table"));
     let names = ["sda".to_owned(), "sdb".to_owned()];
-    let mut written = Spool::create(&spool, 1_700_000_000_000_000_000, &names).unwrap();
+    let mut written = TraceSpool::create(&spool, 1_700_000_000_000_000_000, &names).unwrap();
     written.append(&all(), 3).unwrap();
     let mut reader = super::super::open(&spool).unwrap();
     assert_eq!(write(&mut *reader, &table).unwrap(), all().len() as u64);
@@ -51,12 +51,12 @@ fn a_recording_goes_through_a_parquet_file_unchanged() {
 fn a_table_that_is_cut_or_of_something_else_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (spool, path) = (folder.path().join("spool"), folder.path().join("table"));
-    let mut written = Spool::create(&spool, 0, &["sda".into()]).unwrap();
+    let mut written = TraceSpool::create(&spool, 0, &["sda".into()]).unwrap();
     written
         .append(
             &all()[..8]
                 .iter()
-                .map(|row| Request { target: 0, ..*row })
+                .map(|row| TraceRequest { target: 0, ..*row })
                 .collect::<Vec<_>>(),
             0,
         )
@@ -101,7 +101,7 @@ fn made(
 }
 
 /// Starts in ns, bytes, origin and warnings.
-type Found = (Vec<(u64, u32, Kind)>, Option<u64>, Vec<String>);
+type Found = (Vec<(u64, u32, OpKind)>, Option<u64>, Vec<String>);
 
 fn found(path: &Path) -> Result<Found, String> {
     let mut reader = super::super::open(path).map_err(|error| error.to_string())?;
@@ -134,7 +134,7 @@ fn two(at: (&str, [i64; 2]), kinds: [&str; 2], bytes: (&str, [i32; 2])) -> tempf
 fn units_and_widths_of_other_programs_are_theirs() {
     const AT_NS: u64 = 1_700_000_000_000_000_000;
     let us = i64::try_from(AT_NS / 1_000).unwrap();
-    let expect = vec![(0, 4096, Kind::Read), (7_000, u32::MAX, Kind::Write)];
+    let expect = vec![(0, 4096, OpKind::Read), (7_000, u32::MAX, OpKind::Write)];
     // Times since 1970 in microseconds, words in capitals, lengths without a sign, no ends.
     for unit in [
         "(timestamp_micros)",
@@ -151,7 +151,7 @@ fn units_and_widths_of_other_programs_are_theirs() {
         assert_eq!(told, [""; 0]);
         let reader = super::super::open(file.path()).unwrap();
         assert_eq!(reader.about().carries.resolution, Nanos(1_000));
-        assert_eq!(reader.about().carries.service, Detail::Absent);
+        assert_eq!(reader.about().carries.service, RecordingDetail::Absent);
     }
     // Nanoseconds since 1970 that nobody calls so, unsorted, and such from an origin.
     let ns = i64::try_from(AT_NS).unwrap();
@@ -187,7 +187,7 @@ fn numbers_with_a_fraction_are_read_where_they_are_whole() {
         column::<FloatType, _>(group, [512.0; 4].into_iter(), None).unwrap();
     });
     let (rows, _, told) = found(file.path()).unwrap();
-    assert_eq!(rows, [(3, 512, Kind::Read), (5, 512, Kind::Read)]);
+    assert_eq!(rows, [(3, 512, OpKind::Read), (5, 512, OpKind::Read)]);
     assert!(
         told[0].contains("2 rows") && told[0].contains("row 2: at_ns is absent"),
         "{told:?}"

@@ -2,12 +2,12 @@
 //! What the arms stand on: what each target is, whom it is shared with, and what of that a reader
 //! should know before any number.
 
-use super::{Arms, Target};
-use crate::campaign::{Asked, remote};
-use crate::failure::{Code, Failure};
+use super::{ArmSet, ArmTarget};
+use crate::campaign::{WorkloadRequest, remote};
+use crate::failure::{CliError, CliExitCode};
 use crate::spec::TargetSpec;
-use plimsoll_core::event::Warning;
-use plimsoll_lab::claim::{self, Claim};
+use plimsoll_core::event::RunWarning;
+use plimsoll_lab::claim::{self, ClaimOutcome};
 use plimsoll_lab::host::medium;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// What is claimed of this machine, and what was seen of others at it.
 #[derive(Debug, Default)]
-pub(super) struct Ground {
+pub(super) struct ArmClaims {
     /// Whether a directory may be shared with another run.
     shared: bool,
     /// Locks: others see them as long as they are open.
@@ -24,15 +24,15 @@ pub(super) struct Ground {
     /// Directories that are claimed, by device and number: a control has that of its base.
     claimed: BTreeSet<(u64, u64)>,
     /// What another run works on, too: of an arm, or of a disk.
-    others: Vec<Warning>,
+    others: Vec<RunWarning>,
 }
 
-impl Ground {
+impl ArmClaims {
     /// Claims the directory that a target was given as.
     ///
     /// # Errors
     /// When another run works in it, and that was not allowed.
-    pub(super) fn claim_root(&mut self, target: &Target, root: &Path) -> Result<(), Failure> {
+    pub(super) fn claim_root(&mut self, target: &ArmTarget, root: &Path) -> Result<(), CliError> {
         let is_stack = matches!(target.spec, TargetSpec::Stack(_));
         if !is_stack && !matches!(target.spec, TargetSpec::Directory(_)) {
             return Ok(());
@@ -48,19 +48,19 @@ impl Ground {
             return Ok(());
         }
         match claim::directory(root) {
-            Claim::Ours(file) => self.claims.push(file),
-            Claim::Unknown => {}
+            ClaimOutcome::Ours(file) => self.claims.push(file),
+            ClaimOutcome::Unknown => {}
             // Several may use a stack; it is told, as where it was allowed.
-            Claim::Others(pid) if is_stack || self.shared => self.others.push(Warning {
+            ClaimOutcome::Others(pid) if is_stack || self.shared => self.others.push(RunWarning {
                 about: target.name.clone(),
                 text: format!(
                     "another run{} works on it, too: both are slower",
                     process(pid)
                 ),
             }),
-            Claim::Others(pid) => {
-                return Err(Failure::new(
-                    Code::Failed,
+            ClaimOutcome::Others(pid) => {
+                return Err(CliError::new(
+                    CliExitCode::Failed,
                     format!(
                         "use target '{}': another run{} works in it, and both would measure each other",
                         target.given,
@@ -75,9 +75,9 @@ impl Ground {
 
     fn claim_disk(&mut self, disk: &str) {
         match claim::disk(disk) {
-            Claim::Ours(file) => self.claims.push(file),
-            Claim::Unknown => {}
-            Claim::Others(pid) => self.others.push(Warning {
+            ClaimOutcome::Ours(file) => self.claims.push(file),
+            ClaimOutcome::Unknown => {}
+            ClaimOutcome::Others(pid) => self.others.push(RunWarning {
                 about: disk.into(),
                 text: format!(
                     "another run{} works on this disk, too: each slows the other down",
@@ -96,7 +96,7 @@ fn process(pid: Option<u32>) -> String {
 ///
 /// # Errors
 /// When it is a mount point of the machine's table without its mount.
-pub(super) fn check(target: &Target, root: &Path) -> Result<(), Failure> {
+pub(super) fn check(target: &ArmTarget, root: &Path) -> Result<(), CliError> {
     let TargetSpec::Directory(_) = &target.spec else {
         return Ok(());
     };
@@ -108,7 +108,7 @@ pub(super) fn check(target: &Target, root: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let point = point.display();
-    Err(Failure::usage(format!(
+    Err(CliError::usage(format!(
         "use target '{}': /etc/fstab names {point} as a mount point, and nothing is mounted there",
         target.given
     ))
@@ -117,7 +117,7 @@ pub(super) fn check(target: &Target, root: &Path) -> Result<(), Failure> {
     )))
 }
 
-impl Arms {
+impl ArmSet {
     /// The same where a directory may be shared with another run.
     pub(crate) fn shared(mut self, shared: bool) -> Self {
         self.ground.shared = shared;
@@ -155,7 +155,7 @@ impl Arms {
             .iter()
             .filter_map(|target| target.facts.as_ref());
         let mut disks: BTreeSet<String> = facts.flat_map(|facts| facts.disks.clone()).collect();
-        let is_stack = |target: &Target| matches!(target.spec, TargetSpec::Stack(_));
+        let is_stack = |target: &ArmTarget| matches!(target.spec, TargetSpec::Stack(_));
         if self.load.is_none() && self.targets.iter().any(is_stack) {
             disks.extend(medium::below(&self.options.base_dir).disks);
         }
@@ -168,7 +168,7 @@ impl Arms {
             .targets
             .iter()
             .filter(|target| target.control_of.is_none());
-        let line = |target: &Target| {
+        let line = |target: &ArmTarget| {
             let found = target.facts.as_ref().map(|facts| facts.line());
             let made = Some(&target.description)
                 .filter(|_| found.is_none() || matches!(target.spec, TargetSpec::Stack(_)));
@@ -179,14 +179,14 @@ impl Arms {
     }
 
     /// What a reader should know of the arms before any number.
-    pub(crate) fn notes(&self, asked: &[Asked]) -> Vec<Warning> {
+    pub(crate) fn notes(&self, asked: &[WorkloadRequest]) -> Vec<RunWarning> {
         let direct = asked.iter().any(|one| one.workload.is_direct());
         let mut notes = Vec::new();
-        notes.extend(self.degraded().map(|(name, text)| Warning {
+        notes.extend(self.degraded().map(|(name, text)| RunWarning {
             about: name.to_owned(),
             text,
         }));
-        notes.extend(self.note_on_nodes().map(|text| Warning {
+        notes.extend(self.note_on_nodes().map(|text| RunWarning {
             about: String::new(),
             text,
         }));
@@ -199,7 +199,7 @@ impl Arms {
                 target.spec,
                 TargetSpec::File(_) | TargetSpec::Device(_) | TargetSpec::Attach(_)
             ) {
-                notes.push(Warning {
+                notes.push(RunWarning {
                     about: target.name.clone(),
                     text:
                         "one file or device was given, so no write-verify preceded the measurement"
@@ -207,12 +207,12 @@ impl Arms {
                 });
             }
             if target.remote.is_some() {
-                notes.push(Warning {
+                notes.push(RunWarning {
                     about: target.name.clone(),
                     text: remote::NOTE.into(),
                 });
             } else if direct && target.direct_align_bytes() == 0 && !target.is_only_on_nodes() {
-                notes.push(Warning {
+                notes.push(RunWarning {
                     about: target.name.clone(),
                     text: "direct I/O does not work here: this machine's page cache takes part"
                         .into(),
@@ -223,30 +223,34 @@ impl Arms {
         notes
     }
 
-    fn notes_on_ground(&self) -> Vec<Warning> {
+    fn notes_on_ground(&self) -> Vec<RunWarning> {
         let mut notes = self.ground.others.clone();
-        let systems: Vec<&Target> = self
+        let systems: Vec<&ArmTarget> = self
             .targets
             .iter()
             .filter(|t| t.control_of.is_none())
             .collect();
         for target in &systems {
             let facts = target.facts.as_ref();
-            notes.extend(facts.and_then(|facts| facts.memory()).map(|why| Warning {
-                about: target.name.clone(),
-                text: format!("it is memory ({why}): this measures memory, not storage"),
-            }));
+            notes.extend(
+                facts
+                    .and_then(|facts| facts.memory())
+                    .map(|why| RunWarning {
+                        about: target.name.clone(),
+                        text: format!("it is memory ({why}): this measures memory, not storage"),
+                    }),
+            );
         }
         for (number, target) in systems.iter().enumerate() {
             let disks =
-                |target: &Target| target.facts.as_ref().map_or(&[][..], |f| &f.disks).to_vec();
+                |target: &ArmTarget| target.facts.as_ref().map_or(&[][..], |f| &f.disks).to_vec();
             let same = systems[..number].iter().find_map(|other| {
                 let shared = disks(target)
                     .into_iter()
                     .find(|disk| disks(other).contains(disk));
                 Some((other, shared?))
             });
-            notes.extend(same.map(|(other, disk)| Warning {
+            notes.extend(same.map(|(other, disk)| RunWarning {
                 about: String::new(),
                 text: format!("{} and {} are on one disk, {disk}", other.name, target.name),
             }));

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arms whose load comes from other machines: checked there, and a place for each node made.
 
-use super::{Arms, Target, TargetSpec, look_at};
+use super::{ArmSet, ArmTarget, TargetSpec, look_at};
 use crate::campaign::names::directory_name;
-use crate::campaign::on_nodes::{Loaders, check_asked};
-use crate::campaign::room::{Room, data_bytes};
-use crate::campaign::{Asked, remote};
-use crate::failure::{Code, Failure, doing};
-use plimsoll_core::load::LoadPlace;
-use plimsoll_core::plan::{Action, Node, Plan};
-use plimsoll_lab::host::Hosts as _;
+use crate::campaign::on_nodes::{ClientLoadGenerators, check_asked};
+use crate::campaign::room::{SpaceRequirements, data_bytes};
+use crate::campaign::{WorkloadRequest, remote};
+use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_core::load::ClientLoadTarget;
+use plimsoll_core::plan::{Plan, PlanAction, PlanNode};
+use plimsoll_lab::host::HostResolver as _;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice};
+use plimsoll_lab::stacks::{self, StackConfig};
 
-impl Target {
+impl ArmTarget {
     /// Whether nothing of it is on this machine.
     pub(crate) fn is_only_on_nodes(&self) -> bool {
         let made = self.made.as_ref().map_or("", |(made, _)| made.place());
@@ -21,14 +21,14 @@ impl Target {
     }
 
     /// Where each node works, in their order.
-    pub(crate) fn places(&self) -> &[LoadPlace] {
+    pub(crate) fn places(&self) -> &[ClientLoadTarget] {
         &self.places
     }
 }
 
-impl Arms {
+impl ArmSet {
     /// The same with the load from these machines, where there are any.
-    pub(crate) fn loaded_by(mut self, load: Option<Loaders>) -> Self {
+    pub(crate) fn loaded_by(mut self, load: Option<ClientLoadGenerators>) -> Self {
         if let Some(load) = &load {
             self.nodes.meet(load.nodes());
         }
@@ -37,18 +37,18 @@ impl Arms {
     }
 
     /// The machines that load comes from, if it is not this one.
-    pub(crate) fn load(&self) -> Option<&Loaders> {
+    pub(crate) fn load(&self) -> Option<&ClientLoadGenerators> {
         self.load.as_ref()
     }
 
-    pub(super) fn load_nodes(&self) -> Vec<Node> {
+    pub(super) fn load_nodes(&self) -> Vec<PlanNode> {
         self.load
             .as_ref()
             .map_or_else(Vec::new, |load| load.nodes().to_vec())
     }
 
     /// What can be known to be wrong with load from nodes.
-    pub(super) fn check_on_nodes(&mut self, asked: &[Asked]) -> Result<(), Failure> {
+    pub(super) fn check_on_nodes(&mut self, asked: &[WorkloadRequest]) -> Result<(), CliError> {
         let nodes = self.load_nodes();
         if nodes.is_empty() {
             return Ok(());
@@ -57,10 +57,10 @@ impl Arms {
         for target in &self.targets {
             match &target.spec {
                 TargetSpec::Stack(choice) => {
-                    stacks::client::check(choice, nodes.len()).map_err(Failure::usage)?;
+                    stacks::client::check(choice, nodes.len()).map_err(CliError::usage)?;
                 }
                 TargetSpec::Device(_) | TargetSpec::File(_) | TargetSpec::Attach(_) => {
-                    return Err(Failure::usage(format!(
+                    return Err(CliError::usage(format!(
                         "use target '{}' from nodes: one file or device is not each node's own; \
                          give a directory that is on all of them",
                         target.given
@@ -73,28 +73,34 @@ impl Arms {
         self.check_room_on_nodes(&nodes, asked)
     }
 
-    fn check_room_on_nodes(&mut self, nodes: &[Node], asked: &[Asked]) -> Result<(), Failure> {
+    fn check_room_on_nodes(
+        &mut self,
+        nodes: &[PlanNode],
+        asked: &[WorkloadRequest],
+    ) -> Result<(), CliError> {
         let needed = data_bytes(asked);
-        let mut room = Room::default();
+        let mut room = SpaceRequirements::default();
         for target in &self.targets {
             for node in nodes {
                 let about = look_at_on(target, node);
                 let host = self.nodes.on(&node.name);
-                let host = host.map_err(doing(Code::Usage, &*about))?;
+                let host = host.map_err(doing(CliExitCode::Usage, &*about))?;
                 match &target.spec {
                     TargetSpec::Directory(root) if host.exists(root) => {
-                        let found = host.target(root).map_err(doing(Code::Usage, about))?;
+                        let found = host
+                            .target(root)
+                            .map_err(doing(CliExitCode::Usage, about))?;
                         let place = format!("{} on node {}", found.path, node.name);
                         room.need(&place, needed, found.free_bytes);
                     }
                     TargetSpec::Directory(root) => {
                         let text = format!("there is no {}", root.display());
-                        return Err(Failure::usage(format!("{about}: {text}")));
+                        return Err(CliError::usage(format!("{about}: {text}")));
                     }
                     // One room for all of them.
                     TargetSpec::Nfs(address) => {
                         let found = host.export(&address.to_string());
-                        let found = found.map_err(doing(Code::Usage, about))?;
+                        let found = found.map_err(doing(CliExitCode::Usage, about))?;
                         room.need(&target.given, needed, found.free_bytes);
                     }
                     _ => {}
@@ -110,7 +116,7 @@ impl Arms {
         place: usize,
         id: &str,
         plan: &mut Plan,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let nodes = self.load_nodes();
         let target = &mut self.targets[place];
         let name = directory_name(id, place, &target.name);
@@ -120,7 +126,7 @@ impl Arms {
                 TargetSpec::Directory(root) => {
                     let host = self.nodes.on(&node.name);
                     let found = host.and_then(|host| host.target(root));
-                    let found = found.map_err(doing(Code::Failed, look_at(target)))?;
+                    let found = found.map_err(doing(CliExitCode::Failed, look_at(target)))?;
                     let direct_align_bytes = found.direct_align_bytes;
                     if target.facts.is_none() {
                         target.description =
@@ -129,7 +135,7 @@ impl Arms {
                     }
                     let path = super::shown(&root.join(own))?;
                     add_directory(plan, node, &path);
-                    LoadPlace::Directory {
+                    ClientLoadTarget::Directory {
                         path,
                         direct_align_bytes,
                     }
@@ -138,14 +144,15 @@ impl Arms {
                     if target.facts.is_none() {
                         let host = self.nodes.on(&node.name);
                         let found = host.and_then(|host| host.export(&address.to_string()));
-                        target.facts = Some(found.map_err(doing(Code::Failed, look_at(target)))?);
+                        target.facts =
+                            Some(found.map_err(doing(CliExitCode::Failed, look_at(target)))?);
                         target.description = remote::DESCRIPTION.into();
                     }
                     add_export(plan, node, &address.to_string(), own)
                 }
-                TargetSpec::Nop => LoadPlace::Nop,
-                TargetSpec::Sim(_) => LoadPlace::Sim(target.given.clone()),
-                _ => LoadPlace::Null,
+                TargetSpec::Nop => ClientLoadTarget::Nop,
+                TargetSpec::Sim(_) => ClientLoadTarget::Sim(target.given.clone()),
+                _ => ClientLoadTarget::Null,
             };
             target.places.push(made);
         }
@@ -158,7 +165,7 @@ impl Arms {
         id: &str,
         state: &StateDir,
         plan: &mut Plan,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         for place in 0..self.targets.len() {
             if let TargetSpec::Stack(choice) = &self.targets[place].spec {
                 let choice = choice.clone();
@@ -171,22 +178,22 @@ impl Arms {
     fn clients_of(
         &mut self,
         place: usize,
-        choice: &Choice,
+        choice: &StackConfig,
         id: &str,
         state: &StateDir,
         plan: &mut Plan,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let stack = choice.parts.to_string();
         let name = directory_name(id, place, &self.targets[place].name);
         for node in self.load_nodes() {
             let about = format!("make a client of {stack} on node {}", node.name);
             let dir = format!("{}/{name}", node.dir);
             let host = self.nodes.on(&node.name);
-            let host = host.map_err(doing(Code::Failed, &*about))?;
+            let host = host.map_err(doing(CliExitCode::Failed, &*about))?;
             // Marks are made of it: two arms may be the same stack.
             let id = format!("{id}-{}", place + 1);
             let client = stacks::client::plan(choice, state, (&*host, &node, &dir), &id);
-            let (steps, made) = client.map_err(doing(Code::Failed, about))?;
+            let (steps, made) = client.map_err(doing(CliExitCode::Failed, about))?;
             add_directory(plan, &node, &dir);
             plan.steps.extend(steps.steps);
             let own = format!("{name}-{}", node.name);
@@ -196,7 +203,7 @@ impl Arms {
                     let path = format!("{}/{own}", made.mount_dir);
                     add_directory(plan, &node, &path);
                     // It is tried there: the mount is not there yet.
-                    LoadPlace::Directory {
+                    ClientLoadTarget::Directory {
                         path,
                         direct_align_bytes: 0,
                     }
@@ -230,26 +237,31 @@ impl Arms {
     }
 }
 
-fn look_at_on(target: &Target, node: &Node) -> String {
+fn look_at_on(target: &ArmTarget, node: &PlanNode) -> String {
     format!("look at target '{}' on node {}", target.given, node.name)
 }
 
-fn add_directory(plan: &mut Plan, node: &Node, path: &str) {
+fn add_directory(plan: &mut Plan, node: &PlanNode, path: &str) {
     plan.step_on(
         &node.name,
         "make a directory",
-        Action::MakeDir(path.into()),
-        Some(Action::RemoveDir(path.into())),
+        PlanAction::MakeDir(path.into()),
+        Some(PlanAction::RemoveDir(path.into())),
     );
 }
 
-fn add_export(plan: &mut Plan, node: &Node, address: &str, directory: String) -> LoadPlace {
+fn add_export(
+    plan: &mut Plan,
+    node: &PlanNode,
+    address: &str,
+    directory: String,
+) -> ClientLoadTarget {
     let (address, name) = (address.to_owned(), directory.clone());
-    let undo = Action::RemoveRemoteDir {
+    let undo = PlanAction::RemoveRemoteDir {
         address: address.clone(),
         name: name.clone(),
     };
-    let make = Action::MakeRemoteDir {
+    let make = PlanAction::MakeRemoteDir {
         address: address.clone(),
         name,
     };
@@ -259,5 +271,5 @@ fn add_export(plan: &mut Plan, node: &Node, address: &str, directory: String) ->
         make,
         Some(undo),
     );
-    LoadPlace::Export { address, directory }
+    ClientLoadTarget::Export { address, directory }
 }

@@ -2,25 +2,25 @@
 //! A control that scatters is told while the run goes on, and once.
 
 use super::*;
-use plimsoll_core::comparison::Policy;
-use plimsoll_core::event::{Arm, Entry, Generator, KindStats, OpStats, TrialId};
+use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::event::{ArmEntry, GeneratorStats, KindStats, OpStats, TrialId, WorkloadEntry};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::MachineFacts;
 use plimsoll_core::units::Nanos;
 
 const ARMS: [&str; 3] = ["a", "a (again)", "b"];
 
-fn manifest() -> Manifest {
-    let arm = |name: &str| Arm {
+fn manifest() -> RunManifest {
+    let arm = |name: &str| ArmEntry {
         name: name.into(),
         target: name.into(),
         description: String::new(),
         control_of: name.contains("again").then(|| "a".into()),
         facts: None,
     };
-    Manifest {
+    RunManifest {
         format: FormatVersion::RUN,
         program: String::new(),
         id: String::new(),
@@ -28,7 +28,7 @@ fn manifest() -> Manifest {
         command: Vec::new(),
         seed: Seed(1),
         generator: String::new(),
-        policy: Policy::default(),
+        policy: VerdictPolicy::default(),
         machine: MachineFacts {
             host: String::new(),
             kernel: String::new(),
@@ -39,7 +39,7 @@ fn manifest() -> Manifest {
         },
         versions: BTreeMap::new(),
         arms: ARMS.iter().map(|name| arm(name)).collect(),
-        entries: vec![Entry {
+        entries: vec![WorkloadEntry {
             label: "randread".into(),
             scale: 1.0,
             length: Nanos::SECOND,
@@ -65,10 +65,10 @@ fn result(arm: &str, block: u32, ops: u64) -> TrialResult {
         },
         length: Nanos::SECOND,
         prepare: Nanos(0),
-        stats: OpStats([(Kind::Read, kind)].into()),
+        stats: OpStats([(OpKind::Read, kind)].into()),
         phases: Vec::new(),
         workers: Vec::new(),
-        generator: Generator::default(),
+        generator: GeneratorStats::default(),
         fidelity: Vec::new(),
         interrupted: false,
         failed: None,
@@ -83,7 +83,7 @@ fn result(arm: &str, block: u32, ops: u64) -> TrialResult {
 /// What is said after each block of these values of the three arms.
 fn said(blocks: &[[u64; 3]]) -> Vec<usize> {
     let manifest = manifest();
-    let mut course = Course::new(&manifest);
+    let mut course = InterimAnalysis::new(&manifest);
     let after = |(block, values): (usize, &[u64; 3])| {
         let block = u32::try_from(block).unwrap();
         let arms = ARMS.iter().zip(values);

@@ -2,20 +2,20 @@
 //! What uses a stack beside the sessions while faults are done to it: workloads of any kind, and
 //! witnesses: a line a second, and a file that is copied.
 
-use super::super::Settings;
-use super::super::trial::Part;
-use super::copies::{Copied, Copier};
+use super::super::CampaignOptions;
+use super::super::trial::NodeTrial;
+use super::copies::{ScpCopier, ScpCopyResult};
 use super::sessions::AFTERWARDS;
-use crate::failure::{Code, Failure, doing};
-use plimsoll_core::event::{Entry, Interval, TrialId};
-use plimsoll_core::failover::Company;
+use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_core::event::{TrialId, TrialInterval, WorkloadEntry};
+use plimsoll_core::failover::BackgroundLoadResult;
 use plimsoll_core::num::saturating_u32;
-use plimsoll_core::op::Kind;
-use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::op::OpKind;
+use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::Place;
+use plimsoll_engine::TargetLocation;
 use plimsoll_engine::ledger;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,43 +30,43 @@ const LENGTH: Nanos = Nanos(24 * 3600 * Nanos::SECOND.0);
 
 /// What is wanted of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Others<'a> {
-    pub(super) entries: &'a [Entry],
-    pub(super) settings: &'a Settings,
+pub(super) struct BackgroundLoadOptions<'a> {
+    pub(super) entries: &'a [WorkloadEntry],
+    pub(super) settings: &'a CampaignOptions,
     /// Whether a witness writes its lines.
     pub(super) stamp: bool,
     /// What a witness copies with.
-    pub(super) scp: Option<&'a Copier>,
+    pub(super) scp: Option<&'a ScpCopier>,
     /// The stack.
     pub(super) name: &'a str,
-    pub(super) place: Place<'a>,
+    pub(super) place: TargetLocation<'a>,
 }
 
 /// Them at work.
-pub(super) struct AtWork<'scope> {
+pub(super) struct BackgroundLoadRun<'scope> {
     stop: Arc<AtomicBool>,
     begun: Arc<AtomicUsize>,
-    workers: Vec<ScopedJoinHandle<'scope, Result<Worked<'scope>, Failure>>>,
-    ended: Vec<Result<Worked<'scope>, Failure>>,
+    workers: Vec<ScopedJoinHandle<'scope, Result<Worked<'scope>, CliError>>>,
+    ended: Vec<Result<Worked<'scope>, CliError>>,
     name: &'scope str,
 }
 
 /// What one of them did, and what must be there of it.
-type Worked<'a> = (Company, Option<Promise<'a>>);
+type Worked<'a> = (BackgroundLoadResult, Option<Promise<'a>>);
 
 /// What a witness was promised.
 enum Promise<'a> {
     /// The lines in this directory that this ledger has.
     Lines { directory: PathBuf, ledger: PathBuf },
     /// These copies.
-    Copies(&'a Copier, Copied),
+    Copies(&'a ScpCopier, ScpCopyResult),
 }
 
-impl<'a> Others<'a> {
+impl<'a> BackgroundLoadOptions<'a> {
     /// Refuses what cannot work there.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<(), CliError> {
         let refuse = |what: &str, why: &str| {
-            Err(Failure::usage(format!(
+            Err(CliError::usage(format!(
                 "use {what} beside the sessions of {}: {why}",
                 self.name
             )))
@@ -79,7 +79,7 @@ impl<'a> Others<'a> {
             }
         }
         match self.place {
-            Place::Directory { .. } => Ok(()),
+            TargetLocation::Directory { .. } => Ok(()),
             _ if self.stamp || self.scp.is_some() => {
                 refuse("a witness", "it needs a mounted directory")
             }
@@ -93,11 +93,11 @@ impl<'a> Others<'a> {
         scope: &'scope Scope<'scope, '_>,
         (ledger, seed): (&Path, Seed),
         number: u64,
-    ) -> Result<AtWork<'scope>, Failure>
+    ) -> Result<BackgroundLoadRun<'scope>, CliError>
     where
         'a: 'scope,
     {
-        let mut all = AtWork {
+        let mut all = BackgroundLoadRun {
             stop: Arc::default(),
             begun: Arc::default(),
             workers: Vec::new(),
@@ -109,7 +109,7 @@ impl<'a> Others<'a> {
             let work = move || Ok((self.work(entry, number, &stop, &begun)?, None));
             all.workers.push(scope.spawn(work));
         }
-        let Place::Directory { path, .. } = self.place else {
+        let TargetLocation::Directory { path, .. } = self.place else {
             return Ok(all);
         };
         if self.stamp {
@@ -125,11 +125,11 @@ impl<'a> Others<'a> {
     /// One workload, from the layout of its files until it is told to end.
     fn work(
         self,
-        entry: &Entry,
+        entry: &WorkloadEntry,
         number: u64,
         stop: &AtomicBool,
         begun: &AtomicUsize,
-    ) -> Result<Company, Failure> {
+    ) -> Result<BackgroundLoadResult, CliError> {
         let trial = TrialId {
             block: 0,
             place: saturating_u32(number),
@@ -137,10 +137,10 @@ impl<'a> Others<'a> {
             workload: entry.label.clone(),
         };
         let grounds: Vec<PathBuf> = match self.place {
-            Place::Directory { path, .. } => vec![path.to_owned()],
+            TargetLocation::Directory { path, .. } => vec![path.to_owned()],
             _ => Vec::new(),
         };
-        let part = Part {
+        let part = NodeTrial {
             trial: &trial,
             entry,
             place: self.place,
@@ -151,11 +151,11 @@ impl<'a> Others<'a> {
         let mut ready = part.prepare(stop)?;
         begun.fetch_add(1, Ordering::Relaxed);
         let mut still = Still::default();
-        let mut on_interval = |interval: Interval| still.take(&interval);
+        let mut on_interval = |interval: TrialInterval| still.take(&interval);
         let outcome = part.measure(&mut ready, Nanos(0), stop, &mut on_interval)?;
         let result = part.result(ready, outcome)?;
         let by_itself = (!result.interrupted).then(|| "it came to its end before".to_owned());
-        Ok(Company {
+        Ok(BackgroundLoadResult {
             name: entry.label.clone(),
             ops: result.done(),
             errors: result.stats.errors(),
@@ -166,7 +166,7 @@ impl<'a> Others<'a> {
     }
 }
 
-impl<'scope> AtWork<'scope> {
+impl<'scope> BackgroundLoadRun<'scope> {
     fn begin_lines(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -178,12 +178,12 @@ impl<'scope> AtWork<'scope> {
             begun.fetch_add(1, Ordering::Relaxed);
             let times = (EVERY, LENGTH);
             let account = ledger::witness(&directory, &ledger, times, seed, &stop, &mut |_| {})
-                .map_err(doing(Code::Failed, "be a witness"))?;
-            let company = Company {
+                .map_err(doing(CliExitCode::Failed, "be a witness"))?;
+            let company = BackgroundLoadResult {
                 name: "stamp".into(),
                 ops: account.writes,
                 errors: account.errors,
-                ..Company::default()
+                ..BackgroundLoadResult::default()
             };
             Ok((company, Some(Promise::Lines { directory, ledger })))
         }));
@@ -192,19 +192,19 @@ impl<'scope> AtWork<'scope> {
     fn begin_copies(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
-        copier: &'scope Copier,
+        copier: &'scope ScpCopier,
         directory: PathBuf,
     ) {
         let (stop, begun) = (Arc::clone(&self.stop), Arc::clone(&self.begun));
         self.workers.push(scope.spawn(move || {
             begun.fetch_add(1, Ordering::Relaxed);
             let copied = copier.work(&directory, &stop);
-            let company = Company {
+            let company = BackgroundLoadResult {
                 name: "scp".into(),
                 ops: copied.done,
                 errors: copied.errors,
                 still: Some(copied.still),
-                ..Company::default()
+                ..BackgroundLoadResult::default()
             };
             Ok((company, Some(Promise::Copies(copier, copied))))
         }));
@@ -221,8 +221,8 @@ impl<'scope> AtWork<'scope> {
     pub(super) fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let broken = || {
-            Failure::new(
-                Code::Failed,
+            CliError::new(
+                CliExitCode::Failed,
                 "a workload ended with a fault of this program",
             )
         };
@@ -233,7 +233,7 @@ impl<'scope> AtWork<'scope> {
     }
 
     /// Ends them, and says what each did and what became of what the witnesses were promised.
-    pub(super) fn told(mut self, stop: &AtomicBool) -> Result<Vec<Company>, Failure> {
+    pub(super) fn told(mut self, stop: &AtomicBool) -> Result<Vec<BackgroundLoadResult>, CliError> {
         self.end();
         let ended = std::mem::take(&mut self.ended);
         let all = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -254,12 +254,17 @@ impl<'scope> AtWork<'scope> {
 
     fn check_lines(
         &self,
-        company: &mut Company,
+        company: &mut BackgroundLoadResult,
         (directory, ledger): (&Path, &Path),
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let failed = || doing(Code::Failed, format!("check the lines on {}", self.name));
-        let place = Place::Directory {
+    ) -> Result<(), CliError> {
+        let failed = || {
+            doing(
+                CliExitCode::Failed,
+                format!("check the lines on {}", self.name),
+            )
+        };
+        let place = TargetLocation::Directory {
             path: directory,
             direct_align: 0,
         };
@@ -267,27 +272,27 @@ impl<'scope> AtWork<'scope> {
         let check = ledger::check(&places, &[], ledger, AFTERWARDS, stop);
         company.missing = check.map_err(failed())?.data.bad.total();
         let (_, probes) = ledger::probes(ledger).map_err(failed())?;
-        let window = Window {
+        let window = OutageProbeWindow {
             from: Nanos(0),
             until: probes.length,
             fault_at: None,
         };
-        let outage = Outage::of(&probes.sessions, &probes.probes, window);
-        company.still = outage.worst(Kind::Write).map(|stall| stall.length);
+        let outage = OutageResult::of(&probes.sessions, &probes.probes, window);
+        company.still = outage.worst(OpKind::Write).map(|stall| stall.length);
         Ok(())
     }
 }
 
 /// Makes a directory for a witness on the stack.
-fn made(directory: PathBuf) -> Result<PathBuf, Failure> {
+fn made(directory: PathBuf) -> Result<PathBuf, CliError> {
     std::fs::create_dir(&directory).map_err(|error| {
         let text = format!("make {}: {error}", directory.display());
-        Failure::new(Code::Failed, text)
+        CliError::new(CliExitCode::Failed, text)
     })?;
     Ok(directory)
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for BackgroundLoadRun<'_> {
     /// An error of the fault must not leave them at work: the scope would wait for them.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -302,7 +307,7 @@ struct Still {
 }
 
 impl Still {
-    fn take(&mut self, interval: &Interval) {
+    fn take(&mut self, interval: &TrialInterval) {
         // Failed ones are counted as operations, too.
         self.now = match interval.stats.ops() - interval.stats.errors() {
             0 => self.now + interval.length,
@@ -323,10 +328,10 @@ mod tests {
         let mut busy = OpStats::default();
         let mut stats = KindStats::default();
         stats.service.record(Nanos(1));
-        busy.0.insert(Kind::Write, stats);
+        busy.0.insert(OpKind::Write, stats);
         assert_eq!(busy.ops(), 1);
         for idle in [true, false, true, true, true, false, true] {
-            still.take(&Interval {
+            still.take(&TrialInterval {
                 start: Nanos(0),
                 length: Nanos::SECOND,
                 stats: if idle {

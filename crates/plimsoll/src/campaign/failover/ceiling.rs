@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The most that the sessions get out of a stack: what a share of it is taken of.
 
-use super::sessions::Load;
-use crate::failure::{Code, Failure, doing};
-use plimsoll_core::ledger::{Durability, LedgerAccount};
+use super::sessions::SessionLoadOptions;
+use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_core::ledger::{LedgerAccount, LedgerDurability};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::Place;
-use plimsoll_engine::ledger::{self, WriteOptions};
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::ledger::{self, LedgerWriteOptions};
 use plimsoll_engine::sys::clock::wall_clock;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,24 +21,24 @@ const SETTLING: Nanos = Nanos::SECOND;
 
 /// Reads, and as many writes, of each session per second, when none waits for its time.
 pub(super) fn per_session(
-    (place, name): (Place<'_>, &str),
-    load: &Load,
+    (place, name): (TargetLocation<'_>, &str),
+    load: &SessionLoadOptions,
     ledger: &Path,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<f64, Failure> {
-    let options = WriteOptions {
+) -> Result<f64, CliError> {
+    let options = LedgerWriteOptions {
         sessions: load.sessions,
         ops_per_s: ASKED_PER_S,
         bytes: load.file_bytes,
         block_bytes: load.block_bytes,
         length: Nanos(2 * (LOOKED_AT.0 + SETTLING.0)),
-        durability: Durability::EachWrite,
+        durability: LedgerDurability::EachWrite,
         destroy: true,
         seed,
     };
     let enough = AtomicBool::new(false);
-    let mut seen = Seen::default();
+    let mut seen = ThroughputMeter::default();
     let mut tell = |account: LedgerAccount, _: &[u64]| {
         seen.take(wall_clock(), account.writes + account.reads);
         if seen.is_enough() || stop.load(Ordering::Relaxed) {
@@ -48,24 +48,24 @@ pub(super) fn per_session(
     let places = [(place, name.to_owned())];
     let what = || format!("find what {name} carries");
     ledger::write(&places, ledger, &options, &enough, &mut tell)
-        .map_err(doing(Code::Failed, what()))?;
+        .map_err(doing(CliExitCode::Failed, what()))?;
     let per_s = seen.per_s().filter(|rate| *rate > 0.0);
     let per_s = per_s.ok_or_else(|| {
         let text = format!("{}: it answered nothing", what());
-        Failure::new(Code::Failed, text)
+        CliError::new(CliExitCode::Failed, text)
     })?;
     Ok(per_s / 2.0 / f64::from(load.sessions))
 }
 
 /// Operations at two times.
 #[derive(Debug, Default)]
-struct Seen {
+struct ThroughputMeter {
     began_at: Option<Nanos>,
     first: Option<(Nanos, u64)>,
     last: Option<(Nanos, u64)>,
 }
 
-impl Seen {
+impl ThroughputMeter {
     fn take(&mut self, now: Nanos, done: u64) {
         let began_at = *self.began_at.get_or_insert(now);
         if now.since(began_at).0 >= SETTLING.0 {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_it_settles_does_not_count() {
-        let mut seen = Seen::default();
+        let mut seen = ThroughputMeter::default();
         for tenth in 0..=65_u64 {
             // The first second is ten times as fast.
             let done = 1000 * tenth.min(10) + 100 * tenth.saturating_sub(10);

@@ -9,10 +9,12 @@
 //! A copy counts when scp says that it is done and it has been synced: then it must be there afterwards.
 
 use crate::context;
-use crate::failure::{Code, Failure, doing};
+use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::host::{Clock, Host, HostError, Job, LocalHost, MadeDir, SystemClock, remedy_of};
+use plimsoll_lab::host::{
+    Host, HostError, HostTimeSource, HostTimedJob, LocalHost, MadeDir, SystemClock, remedy_of,
+};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -55,7 +57,7 @@ const PROGRAMS: [&str; 4] = ["scp", "ssh", "ssh-keygen", "sshd"];
 
 /// A way to copy a file, and the file.
 #[derive(Debug)]
-pub(super) struct Copier {
+pub(super) struct ScpCopier {
     /// Keys, configurations, and the file. Removed with this.
     folder: MadeDir,
     /// The next copy's.
@@ -64,7 +66,7 @@ pub(super) struct Copier {
 
 /// What came of copying until it was stopped.
 #[derive(Debug, Default)]
-pub(super) struct Copied {
+pub(super) struct ScpCopyResult {
     /// Copies that scp ended well and that were synced.
     pub(super) done: u64,
     /// Copies that failed.
@@ -77,16 +79,16 @@ pub(super) struct Copied {
     names: Vec<PathBuf>,
 }
 
-impl Copier {
+impl ScpCopier {
     /// Makes keys and the file in a new folder of this directory, and copies it once beside itself.
-    pub(super) fn new(parent: &Path, seed: Seed, stop: &AtomicBool) -> Result<Self, Failure> {
+    pub(super) fn new(parent: &Path, seed: Seed, stop: &AtomicBool) -> Result<Self, CliError> {
         check(&context::host())
-            .map_err(|why| Failure::new(Code::Usage, format!("copy by scp: {why}")))?;
-        let failed = || doing(Code::Failed, "make what scp copies with");
+            .map_err(|why| CliError::new(CliExitCode::Usage, format!("copy by scp: {why}")))?;
+        let failed = || doing(CliExitCode::Failed, "make what scp copies with");
         let parent = std::path::absolute(parent).map_err(failed())?;
         let folder = parent.join("scp");
         check_path(&folder)?;
-        let copier = Copier {
+        let copier = ScpCopier {
             folder: MadeDir::make(&folder).map_err(failed())?,
             number: AtomicU64::new(0),
         };
@@ -94,7 +96,10 @@ impl Copier {
         copier.write_file(seed).map_err(failed())?;
         let first = copier.folder.path().join("first");
         let ended = copier.copy(&first, stop);
-        let number = ended.map_err(doing(Code::Failed, "copy a file by scp on this machine"))?;
+        let number = ended.map_err(doing(
+            CliExitCode::Failed,
+            "copy a file by scp on this machine",
+        ))?;
         let is_same = match number {
             Some(number) => copier.is_same(&first, number).map_err(failed())?,
             None => true,
@@ -104,8 +109,8 @@ impl Copier {
             .map_err(failed())?;
         match is_same {
             true => Ok(copier),
-            false => Err(Failure::new(
-                Code::Failed,
+            false => Err(CliError::new(
+                CliExitCode::Failed,
                 "copy a file by scp: it is another one",
             )),
         }
@@ -118,7 +123,7 @@ impl Copier {
     /// Runs a program of this to its end; false when it was stopped before.
     fn run(&self, words: &[&str], stop: &AtomicBool) -> Result<Option<String>, HostError> {
         let argv: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        let job = Job {
+        let job = HostTimedJob {
             argv: &argv,
             directory: self.folder.path(),
             mark: "plimsoll-witness",
@@ -227,14 +232,14 @@ impl Copier {
     }
 
     /// Copies into this directory until it is stopped.
-    pub(super) fn work(&self, directory: &Path, stop: &AtomicBool) -> Copied {
+    pub(super) fn work(&self, directory: &Path, stop: &AtomicBool) -> ScpCopyResult {
         let (ended, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
         let names: Vec<PathBuf> = (0..KEPT)
             .map(|n| directory.join(format!("copy-{n}")))
             .collect();
         std::thread::scope(|scope| {
             let watch = scope.spawn(|| longest_still(&names, &ended, &is_over));
-            let mut copied = Copied::default();
+            let mut copied = ScpCopyResult::default();
             for to in names.iter().cycle() {
                 if stop.load(Ordering::Relaxed) {
                     break;
@@ -263,7 +268,7 @@ impl Copier {
 
     /// How many of the copies that must be there are missing or others, once what this machine's
     /// memory has of them is dropped. When all is well they make room for those of the next fault.
-    pub(super) fn missing(&self, copied: &Copied) -> u64 {
+    pub(super) fn missing(&self, copied: &ScpCopyResult) -> u64 {
         let is_gone =
             |(path, number): &&(PathBuf, u64)| !self.is_same(path, *number).unwrap_or(false);
         let missing = copied.promised.iter().filter(is_gone).count() as u64;
@@ -296,7 +301,7 @@ impl Copier {
     }
 }
 
-impl Drop for Copier {
+impl Drop for ScpCopier {
     fn drop(&mut self) {
         // The keys let nobody in anywhere else; what cannot be removed is below our own name.
         let _ = self.folder.remove();
@@ -327,7 +332,7 @@ fn check(host: &LocalHost) -> Result<(), String> {
 }
 
 /// The configuration of ssh and the shell that it starts sshd with give other letters a meaning.
-fn check_path(path: &Path) -> Result<(), Failure> {
+fn check_path(path: &Path) -> Result<(), CliError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if path.to_str().is_some_and(|text| text.chars().all(is_plain)) {
         return Ok(());
@@ -336,7 +341,7 @@ fn check_path(path: &Path) -> Result<(), Failure> {
         "copy by scp with keys in {}: its name may have letters, digits and /._-+@ only",
         path.display()
     );
-    Err(Failure::usage(text).hint("name another directory with --ledgers"))
+    Err(CliError::usage(text).hint("name another directory with --ledgers"))
 }
 
 /// The longest time in which no file grew and no copy ended.

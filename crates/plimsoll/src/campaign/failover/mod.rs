@@ -11,29 +11,31 @@ mod sessions;
 mod strike;
 
 use super::arms::stopped;
-use super::{Arms, Asked, Settings, entries};
+use super::{ArmSet, CampaignOptions, WorkloadRequest, entries};
 use crate::context;
-use crate::failure::{Code, Failure, doing};
-use beside::Others;
-use copies::Copier;
-use plimsoll_core::failover::{ClusterEvent, Company, Failover};
-use plimsoll_core::fault::Fault;
+use crate::failure::{CliError, CliExitCode, doing};
+use beside::BackgroundLoadOptions;
+use copies::ScpCopier;
+use plimsoll_core::failover::{BackgroundLoadResult, ClusterEvent, FailoverResult};
+use plimsoll_core::fault::FaultKind;
 use plimsoll_core::ledger::LedgerCheck;
-use plimsoll_core::plan::{Action, Made, Question, Server, Site, Step};
+use plimsoll_core::plan::{
+    PlanAction, PlanStep, ServerQuery, StackNodes, StackOutputs, StackServer,
+};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::faults::{self, Blow};
-use plimsoll_lab::host::{Hosts as _, Nodes, SystemClock};
+use plimsoll_lab::faults::{self, FaultPlan};
+use plimsoll_lab::host::{HostPool, HostResolver as _, SystemClock};
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks;
-pub(crate) use sessions::Load;
-use sessions::Sessions;
+use sessions::FailoverSessions;
+pub(crate) use sessions::SessionLoadOptions;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use strike::Users;
+use strike::FailoverClients;
 
 /// How long filling the files of the sessions may take.
 const FULL_WITHIN: Duration = Duration::from_secs(600);
@@ -46,15 +48,15 @@ const DRAWN: Duration = Duration::from_secs(2);
 
 /// What is wanted.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct FailoverOptions<'a> {
     /// The stack, as it is named in its journal.
     pub(crate) name: &'a str,
     /// The kinds of faults; each is done `repeat` times.
-    pub(crate) faults: &'a [Fault],
+    pub(crate) faults: &'a [FaultKind],
     pub(crate) repeat: u32,
     /// The server that is struck; each in turn when absent.
     pub(crate) victim: Option<&'a str>,
-    pub(crate) load: Load,
+    pub(crate) load: SessionLoadOptions,
     /// The share of what they get out of the stack at most that the sessions are given instead of the
     /// rate in `load`.
     pub(crate) share: Option<f64>,
@@ -63,10 +65,10 @@ pub(crate) struct Wanted<'a> {
     /// How long after that the sessions are waited for.
     pub(crate) patience: Duration,
     /// What is played beside the sessions, and how.
-    pub(crate) beside: &'a [Asked],
-    pub(crate) settings: &'a Settings,
+    pub(crate) beside: &'a [WorkloadRequest],
+    pub(crate) settings: &'a CampaignOptions,
     /// Who watches beside them.
-    pub(crate) witnesses: &'a [Witness],
+    pub(crate) witnesses: &'a [FailoverWitnessKind],
     pub(crate) seed: Seed,
     /// Directory for the ledgers, not on the stack.
     pub(crate) ledgers: &'a Path,
@@ -75,7 +77,7 @@ pub(crate) struct Wanted<'a> {
 /// Somebody who watches beside the sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Witness {
+pub(crate) enum FailoverWitnessKind {
     /// Writes a line a second.
     Stamp,
     /// Copies a file again and again.
@@ -84,38 +86,38 @@ pub(crate) enum Witness {
 
 /// A fault that is going to be done.
 #[derive(Clone)]
-struct Planned {
-    fault: Fault,
-    victim: Server,
-    blow: Blow,
+struct FailoverFault {
+    fault: FaultKind,
+    victim: StackServer,
+    blow: FaultPlan,
 }
 
 /// What all faults are done to.
-struct Ground {
+struct FailoverContext {
     /// The journal of the stack.
     id: String,
-    made: Made,
+    made: StackOutputs,
     /// Another one each time: what an earlier run left on the stack must not pass for this one's.
     campaigns: Seed,
     /// The steps that made it.
-    steps: Vec<Step>,
-    site: Site,
-    nodes: Nodes,
+    steps: Vec<PlanStep>,
+    site: StackNodes,
+    nodes: HostPool,
     clock: SystemClock,
 }
 
 /// Does all faults, and gives those that were done, also when one could not be. `tell` is told of each
 /// before it is done.
 pub(crate) fn failover(
-    wanted: &Wanted<'_>,
-    arms: &Arms,
+    wanted: &FailoverOptions<'_>,
+    arms: &ArmSet,
     state: &StateDir,
     stop: &Arc<AtomicBool>,
     tell: &mut dyn FnMut(&str),
-) -> Result<(Failover, Result<(), Failure>), Failure> {
-    let campaigns = Seed(Sessions::now().0).derive("campaign", std::process::id().into());
+) -> Result<(FailoverResult, Result<(), CliError>), CliError> {
+    let campaigns = Seed(FailoverSessions::now().0).derive("campaign", std::process::id().into());
     let copier = copier(wanted, arms, campaigns, stop)?;
-    let mut ground = Ground::of((wanted.name, campaigns), &arms.held, state)?;
+    let mut ground = FailoverContext::of((wanted.name, campaigns), &arms.held, state)?;
     let planned = plan(wanted, &mut ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");
     let mut notes = Vec::new();
@@ -123,17 +125,17 @@ pub(crate) fn failover(
     for note in notes {
         tell(&format!("{}: {}", note.about, note.text));
     }
-    let others = Others {
+    let others = BackgroundLoadOptions {
         entries: &entries,
         settings: wanted.settings,
-        stamp: wanted.witnesses.contains(&Witness::Stamp),
+        stamp: wanted.witnesses.contains(&FailoverWitnessKind::Stamp),
         scp: copier.as_ref(),
         name: wanted.name,
         place: target.place(),
     };
     others.check()?;
     let (load, most) = load(wanted, &ground, others, stop, tell)?;
-    let mut done = Failover {
+    let mut done = FailoverResult {
         name: wanted.name.into(),
         description: ground.made.description.clone(),
         sessions: load.sessions,
@@ -161,14 +163,20 @@ pub(crate) fn failover(
             let others = others.begin(scope, (&ledger, seed), number)?;
             ground.wait_until(FULL_WITHIN, stop, || others.are_ready());
             let place = (target.place(), wanted.name);
-            let sessions = Sessions::begin(scope, place, &load, &ledger, seed);
-            ground.strike(next, Users::new(sessions, others), calm, wanted, stop)
+            let sessions = FailoverSessions::begin(scope, place, &load, &ledger, seed);
+            ground.strike(
+                next,
+                FailoverClients::new(sessions, others),
+                calm,
+                wanted,
+                stop,
+            )
         });
         let (strike, ended) = struck.unwrap_or_else(|failure| (None, Err(failure)));
         let told = strike.filter(|strike| is_told(&strike.check));
         done.strikes.extend(told);
         let ended = match ended {
-            Err(failure) if failure.code != Code::Interrupted => Err(failure),
+            Err(failure) if failure.code != CliExitCode::Interrupted => Err(failure),
             _ if stop.load(Ordering::Relaxed) => Err(stopped_after(done.strikes.len())),
             ended => ended,
         };
@@ -181,13 +189,13 @@ pub(crate) fn failover(
 
 /// What a witness copies with, where one was asked for, once there is room for that and the sessions.
 fn copier(
-    wanted: &Wanted<'_>,
-    arms: &Arms,
+    wanted: &FailoverOptions<'_>,
+    arms: &ArmSet,
     seed: Seed,
     stop: &AtomicBool,
-) -> Result<Option<Copier>, Failure> {
-    let copier = match wanted.witnesses.contains(&Witness::Scp) {
-        true => Some(Copier::new(wanted.ledgers, seed, stop)?),
+) -> Result<Option<ScpCopier>, CliError> {
+    let copier = match wanted.witnesses.contains(&FailoverWitnessKind::Scp) {
+        true => Some(ScpCopier::new(wanted.ledgers, seed, stop)?),
         false => None,
     };
     let of_sessions = u64::from(wanted.load.sessions).saturating_mul(wanted.load.file_bytes);
@@ -202,23 +210,23 @@ fn is_told(check: &LedgerCheck) -> bool {
     !check.data.interrupted || check.data.bad.total() > 0
 }
 
-fn stopped_after(faults: usize) -> Failure {
+fn stopped_after(faults: usize) -> CliError {
     if faults == 0 {
         return stopped();
     }
     let text = "go on: it was stopped; the faults done before that are told";
-    Failure::new(Code::Interrupted, text)
+    CliError::new(CliExitCode::Interrupted, text)
 }
 
 /// What the sessions do, and the most that they could, with all that is beside them at work, where that
 /// was asked for.
 fn load(
-    wanted: &Wanted<'_>,
-    ground: &Ground,
-    others: Others<'_>,
+    wanted: &FailoverOptions<'_>,
+    ground: &FailoverContext,
+    others: BackgroundLoadOptions<'_>,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&str),
-) -> Result<(Load, Option<f64>), Failure> {
+) -> Result<(SessionLoadOptions, Option<f64>), CliError> {
     let Some(share) = wanted.share else {
         return Ok((wanted.load, None));
     };
@@ -230,11 +238,11 @@ fn load(
         let beside = others.begin(scope, (&ledger, seed), 0)?;
         ground.wait_until(FULL_WITHIN, stop, || beside.are_ready());
         let most = ceiling::per_session(place, &wanted.load, &ledger, seed, stop)?;
-        let lost = |company: &Company| company.missing > 0;
+        let lost = |company: &BackgroundLoadResult| company.missing > 0;
         match beside.told(stop)?.into_iter().find(lost) {
             None => Ok(most),
-            Some(company) => Err(Failure::new(
-                Code::BadData,
+            Some(company) => Err(CliError::new(
+                CliExitCode::BadData,
                 format!(
                     "use {}: {} of what {} was told to be there is missing, before any fault",
                     wanted.name, company.missing, company.name
@@ -251,7 +259,7 @@ fn load(
         "{} carries {most:.1} reads and as many writes per second of each session; they do {rate:.1}",
         wanted.name
     ));
-    let load = Load {
+    let load = SessionLoadOptions {
         rate,
         ..wanted.load
     };
@@ -263,7 +271,10 @@ pub(crate) const ACTIVE: &str = "active";
 
 /// Every fault of every kind with its victim, each of which can be done. Where the victim is known only
 /// when it is done, there are several to choose from.
-fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, Failure> {
+fn plan(
+    wanted: &FailoverOptions<'_>,
+    ground: &mut FailoverContext,
+) -> Result<Vec<Vec<FailoverFault>>, CliError> {
     let servers = &ground.made.servers;
     let chosen: Vec<_> = match wanted.victim {
         None => servers.iter().collect(),
@@ -280,7 +291,7 @@ fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, F
             Some(ACTIVE) => "the one that serves",
             named => named.unwrap_or("a server"),
         };
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "strike {what} of {}: {known}",
             wanted.name
         )));
@@ -291,10 +302,10 @@ fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, F
         let mut of_each = Vec::new();
         for victim in &chosen {
             let blow = faults::plan(*fault, victim, &ground.made, &ground.site)
-                .map_err(doing(Code::Usage, what()))?;
+                .map_err(doing(CliExitCode::Usage, what()))?;
             faults::carry_out(&blow.trial, &ground.id, &mut ground.nodes)
-                .map_err(doing(Code::Usage, what()))?;
-            of_each.push(Planned {
+                .map_err(doing(CliExitCode::Usage, what()))?;
+            of_each.push(FailoverFault {
                 fault: *fault,
                 victim: (*victim).clone(),
                 blow,
@@ -315,29 +326,31 @@ fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, F
     Ok(all)
 }
 
-impl Ground {
+impl FailoverContext {
     /// A stack that is held with these files. From now on nobody else uses it: who measures it would
     /// measure the faults, and two who strike it would heal each other's.
     fn of(
         (name, campaigns): (&str, Seed),
         held: &[File],
         state: &StateDir,
-    ) -> Result<Ground, Failure> {
+    ) -> Result<FailoverContext, CliError> {
         for held in held {
             let what = format!("strike {name}");
-            stacks::hold_alone(held, name, state).map_err(doing(Code::Failed, what))?;
+            stacks::hold_alone(held, name, state).map_err(doing(CliExitCode::Failed, what))?;
         }
-        let record = stacks::manage::record(name, state)
-            .map_err(doing(Code::Failed, format!("read the journal of {name}")))?;
+        let record = stacks::manage::record(name, state).map_err(doing(
+            CliExitCode::Failed,
+            format!("read the journal of {name}"),
+        ))?;
         let (Some(ask), Some(made)) = (record.header.ask, record.made) else {
-            return Err(Failure::new(
-                Code::Failed,
+            return Err(CliError::new(
+                CliExitCode::Failed,
                 format!("strike {name}: its journal does not say what it is made of"),
             ));
         };
         let mut nodes = context::nodes();
         nodes.meet(&ask.site.servers);
-        Ok(Ground {
+        Ok(FailoverContext {
             id: record.header.id,
             made,
             campaigns,
@@ -352,7 +365,7 @@ impl Ground {
     fn events(&mut self, (from, to): (Nanos, Nanos), felt_at: Nanos) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         for server in &self.made.servers {
-            let Some(cmd) = server.question(Question::Events) else {
+            let Some(cmd) = server.question(ServerQuery::Events) else {
                 continue;
             };
             let said = self
@@ -380,12 +393,15 @@ impl Ground {
     }
 
     /// The one whose victim serves, where there are several.
-    fn chosen<'a>(&mut self, choices: &'a [Planned]) -> Result<&'a Planned, Failure> {
+    fn chosen<'a>(&mut self, choices: &'a [FailoverFault]) -> Result<&'a FailoverFault, CliError> {
         if let [only] = choices {
             return Ok(only);
         }
         for choice in choices {
-            let asked = choice.victim.question(Question::Serves).map(Action::Run);
+            let asked = choice
+                .victim
+                .question(ServerQuery::Serves)
+                .map(PlanAction::Run);
             let asked: Vec<_> = asked
                 .map(|action| (choice.victim.node.clone(), action))
                 .into_iter()
@@ -394,8 +410,8 @@ impl Ground {
                 return Ok(choice);
             }
         }
-        Err(Failure::new(
-            Code::Failed,
+        Err(CliError::new(
+            CliExitCode::Failed,
             "find out who serves: none of the servers says so",
         ))
     }
@@ -404,7 +420,7 @@ impl Ground {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::data_check::Flaw;
+    use plimsoll_core::data_check::DataFlaw;
 
     #[test]
     fn a_fault_whose_data_was_not_read_back_is_told_only_with_what_is_missing() {
@@ -412,7 +428,7 @@ mod tests {
         assert!(is_told(&check));
         check.data.interrupted = true;
         assert!(!is_told(&check));
-        check.data.bad.count(Flaw::Lost);
+        check.data.bad.count(DataFlaw::Lost);
         assert!(is_told(&check));
     }
 }

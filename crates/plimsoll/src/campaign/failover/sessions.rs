@@ -2,14 +2,14 @@
 //! The sessions that use a stack while faults are done to it: the writer of a ledger in a thread of
 //! its own, and what its ledger says in the end.
 
-use crate::failure::{Code, Failure, doing};
+use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::data_check::BadBlocks;
-use plimsoll_core::ledger::{Durability, LedgerAccount, LedgerCheck};
-use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::ledger::{LedgerAccount, LedgerCheck, LedgerDurability};
+use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::Place;
-use plimsoll_engine::ledger::{self, CheckOptions, WriteOptions};
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::ledger::{self, LedgerCheckOptions, LedgerWriteOptions};
 use plimsoll_engine::sys::clock::wall_clock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,14 +26,14 @@ const GOING: f64 = 0.5;
 const LOOKED_AT: Nanos = Nanos::SECOND;
 
 /// How all is read back. The stack is up and its directory mounted then.
-pub(super) const AFTERWARDS: CheckOptions = CheckOptions {
+pub(super) const AFTERWARDS: LedgerCheckOptions = LedgerCheckOptions {
     atomic_bytes: 512,
     gone_is_lost: true,
 };
 
 /// What the sessions do.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct SessionLoadOptions {
     pub(crate) sessions: u32,
     /// Reads of each, and as many writes, per second.
     pub(crate) rate: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Load {
 
 /// What they did so far, now and then.
 #[derive(Debug, Default)]
-struct Seen {
+struct SessionProgress {
     /// At most a second apart: when, and writes and reads of each until then.
     last: Option<(Nanos, Vec<u64>)>,
     /// Whether each did enough between the last two.
@@ -51,38 +51,38 @@ struct Seen {
 }
 
 /// Sessions at work.
-pub(super) struct Sessions<'scope> {
+pub(super) struct FailoverSessions<'scope> {
     worker: Option<ScopedJoinHandle<'scope, Result<LedgerAccount, String>>>,
     stop: Arc<AtomicBool>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SessionProgress>>,
     /// What was read while they worked and should not have been.
     bad: BadBlocks,
-    place: Place<'scope>,
+    place: TargetLocation<'scope>,
     name: String,
     ledger: PathBuf,
 }
 
-impl<'scope> Sessions<'scope> {
+impl<'scope> FailoverSessions<'scope> {
     /// Begins to use a place; the ledger must not exist.
     pub(super) fn begin(
         scope: &'scope Scope<'scope, '_>,
-        (place, name): (Place<'scope>, &str),
-        load: &Load,
+        (place, name): (TargetLocation<'scope>, &str),
+        load: &SessionLoadOptions,
         ledger: &Path,
         seed: Seed,
     ) -> Self {
-        let options = WriteOptions {
+        let options = LedgerWriteOptions {
             sessions: load.sessions,
             ops_per_s: 2.0 * load.rate,
             bytes: load.file_bytes,
             block_bytes: load.block_bytes,
             length: LENGTH,
-            durability: Durability::EachWrite,
+            durability: LedgerDurability::EachWrite,
             destroy: true,
             seed,
         };
         let stop = Arc::new(AtomicBool::new(false));
-        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let seen: Arc<Mutex<SessionProgress>> = Arc::default();
         let expected = GOING * 2.0 * load.rate;
         let (told, ended, path) = (Arc::clone(&seen), Arc::clone(&stop), ledger.to_path_buf());
         let places = [(place, name.to_owned())];
@@ -94,7 +94,7 @@ impl<'scope> Sessions<'scope> {
             ledger::write(&places, &path, &options, &ended, &mut tell)
                 .map_err(|error| error.to_string())
         });
-        Sessions {
+        FailoverSessions {
             worker: Some(worker),
             stop,
             seen,
@@ -125,7 +125,7 @@ impl<'scope> Sessions<'scope> {
     }
 
     /// Ends them.
-    pub(super) fn end(&mut self) -> Result<(), Failure> {
+    pub(super) fn end(&mut self) -> Result<(), CliError> {
         self.stop.store(true, Ordering::Relaxed);
         let Some(worker) = self.worker.take() else {
             return Ok(());
@@ -133,7 +133,7 @@ impl<'scope> Sessions<'scope> {
         let ended = worker
             .join()
             .unwrap_or_else(|_| Err("the sessions ended with a fault of this program".into()));
-        let account = ended.map_err(doing(Code::Failed, format!("use {}", self.name)))?;
+        let account = ended.map_err(doing(CliExitCode::Failed, format!("use {}", self.name)))?;
         self.bad = account.bad;
         Ok(())
     }
@@ -144,32 +144,40 @@ impl<'scope> Sessions<'scope> {
         mut self,
         fault_at: Nanos,
         stop: &AtomicBool,
-    ) -> Result<(Outage, LedgerCheck), Failure> {
+    ) -> Result<(OutageResult, LedgerCheck), CliError> {
         self.end()?;
-        let failed = || doing(Code::Failed, format!("check what {} keeps", self.name));
+        let failed = || {
+            doing(
+                CliExitCode::Failed,
+                format!("check what {} keeps", self.name),
+            )
+        };
         let places = [(self.place, self.name.clone())];
         let mut check =
             ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(failed())?;
         check.data.bad.merge(&self.bad);
         let (campaign, probes) = ledger::probes(&self.ledger).map_err(failed())?;
         let first_at = campaign.began_at + probes.first_at;
-        let window = Window {
+        let window = OutageProbeWindow {
             from: Nanos(0),
             until: probes.length,
             fault_at: Some(fault_at.since(first_at).min(probes.length)),
         };
-        Ok((Outage::of(&probes.sessions, &probes.probes, window), check))
+        Ok((
+            OutageResult::of(&probes.sessions, &probes.probes, window),
+            check,
+        ))
     }
 }
 
-impl Drop for Sessions<'_> {
+impl Drop for FailoverSessions<'_> {
     /// An error of the fault must not leave them at work: the scope would wait for them.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-impl Seen {
+impl SessionProgress {
     fn take(&mut self, now: Nanos, done: &[u64], expected: f64) {
         let Some((at, before)) = &self.last else {
             self.last = Some((now, done.to_vec()));
@@ -196,7 +204,7 @@ mod tests {
 
     #[test]
     fn they_go_on_when_each_of_them_does() {
-        let mut seen = Seen::default();
+        let mut seen = SessionProgress::default();
         let mut at = |second: u64, done: [u64; 2]| {
             seen.take(Nanos(second * Nanos::SECOND.0), &done, 100.0);
             seen.go_on

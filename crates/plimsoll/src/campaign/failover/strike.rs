@@ -3,15 +3,15 @@
 //! told.
 
 use super::super::arms::stopped;
-use super::beside::AtWork;
-use super::sessions::Sessions;
-use super::{FULL_WITHIN, Ground, Planned, Wanted};
-use crate::failure::{Code, Failure, doing};
-use plimsoll_core::failover::Strike;
-use plimsoll_core::fault::Fault;
-use plimsoll_core::plan::{Action, HERE, Hurt};
+use super::beside::BackgroundLoadRun;
+use super::sessions::FailoverSessions;
+use super::{FULL_WITHIN, FailoverContext, FailoverFault, FailoverOptions};
+use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_core::failover::FaultResult;
+use plimsoll_core::fault::FaultKind;
+use plimsoll_core::plan::{FaultAction, HERE, PlanAction};
 use plimsoll_lab::faults;
-use plimsoll_lab::host::{Clock, Hosts as _};
+use plimsoll_lab::host::{HostResolver as _, HostTimeSource};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,17 +33,20 @@ const STARTS_WITHIN: Duration = Duration::from_secs(300);
 const CALMS: u32 = 10;
 
 /// Those who use a stack while it is struck.
-pub(super) struct Users<'scope> {
-    sessions: Sessions<'scope>,
-    others: AtWork<'scope>,
+pub(super) struct FailoverClients<'scope> {
+    sessions: FailoverSessions<'scope>,
+    others: BackgroundLoadRun<'scope>,
     are_at_work: bool,
     /// How the sessions ended, if they did.
-    ended: Result<(), Failure>,
+    ended: Result<(), CliError>,
 }
 
-impl<'scope> Users<'scope> {
-    pub(super) fn new(sessions: Sessions<'scope>, others: AtWork<'scope>) -> Self {
-        Users {
+impl<'scope> FailoverClients<'scope> {
+    pub(super) fn new(
+        sessions: FailoverSessions<'scope>,
+        others: BackgroundLoadRun<'scope>,
+    ) -> Self {
+        FailoverClients {
             sessions,
             others,
             are_at_work: true,
@@ -60,10 +63,14 @@ impl<'scope> Users<'scope> {
 }
 
 /// What came of a fault that was done, and what went wrong beside it.
-pub(super) type Struck = (Option<Strike>, Result<(), Failure>);
+pub(super) type FailoverFaultResult = (Option<FaultResult>, Result<(), CliError>);
 
 /// What is said of sessions that did not come to do what they should.
-fn never_calm(mut users: Users<'_>, name: &str, stop: &AtomicBool) -> Result<Struck, Failure> {
+fn never_calm(
+    mut users: FailoverClients<'_>,
+    name: &str,
+    stop: &AtomicBool,
+) -> Result<FailoverFaultResult, CliError> {
     users.end();
     let (ended, told) = (users.ended, users.others.told(stop));
     // Who was stopped says that of everything.
@@ -75,9 +82,9 @@ fn never_calm(mut users: Users<'_>, name: &str, stop: &AtomicBool) -> Result<Str
     Err(not_carried(name))
 }
 
-fn not_carried(name: &str) -> Failure {
+fn not_carried(name: &str) -> CliError {
     let text = format!("use {name}: it does not carry the sessions");
-    Failure::new(Code::Failed, text).hint("give a lower --rate, or fewer --sessions")
+    CliError::new(CliExitCode::Failed, text).hint("give a lower --rate, or fewer --sessions")
 }
 
 /// How many of the processes that were there are not.
@@ -86,31 +93,31 @@ fn crashed(before: &[u32], after: &[u32]) -> u32 {
     gone.count().try_into().unwrap_or(u32::MAX)
 }
 
-impl Ground {
+impl FailoverContext {
     /// One fault from the first operation of its sessions to the check of all they wrote.
     pub(super) fn strike(
         &mut self,
-        planned: &Planned,
-        mut users: Users<'_>,
+        planned: &FailoverFault,
+        mut users: FailoverClients<'_>,
         calm: Duration,
-        wanted: &Wanted<'_>,
+        wanted: &FailoverOptions<'_>,
         stop: &AtomicBool,
-    ) -> Result<Struck, Failure> {
+    ) -> Result<FailoverFaultResult, CliError> {
         let is_calm = self.calm(&users.sessions, calm, stop);
         let processes = self.processes(planned).unwrap_or_default();
         if !is_calm || stop.load(Ordering::Relaxed) {
             return never_calm(users, wanted.name, stop);
         }
         let blow = &planned.blow;
-        let first_at = Sessions::now();
+        let first_at = FailoverSessions::now();
         let first = self.begin(planned, wanted.lasting, stop);
-        let ordered_at = Sessions::now();
+        let ordered_at = FailoverSessions::now();
         let struck = first.and_then(|()| match stop.load(Ordering::Relaxed) {
             // What came first is healed, and no more is done.
             true if !blow.first.is_empty() => Err(stopped()),
             _ => self.carry_out(&blow.strike, planned),
         });
-        let struck_at = Sessions::now();
+        let struck_at = FailoverSessions::now();
         let heal = match struck.is_ok() || blow.halfway.is_empty() {
             true => &blow.heal,
             false => &blow.halfway,
@@ -119,12 +126,12 @@ impl Ground {
         if blow.ends_sessions(&self.made) {
             users.end();
         }
-        let healing_at = Sessions::now();
+        let healing_at = FailoverSessions::now();
         // Whatever went wrong until now.
         let mended = self.mend(planned, (heal, &processes), &mut users, stop);
-        let healed_at = Sessions::now();
+        let healed_at = FailoverSessions::now();
         let crashed = mended.map_err(|failure| {
-            Failure::new(Code::NotCleaned, failure.message).hint(format!(
+            CliError::new(CliExitCode::NotCleaned, failure.message).hint(format!(
                 "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
                 wanted.name
             ))
@@ -140,7 +147,7 @@ impl Ground {
             Ok(beside) => (beside, Ok(())),
             Err(failure) => (Vec::new(), Err(failure)),
         };
-        let strike = Strike {
+        let strike = FaultResult {
             fault: planned.fault,
             victim: planned.victim.name.clone(),
             done_within: struck_at.since(ordered_at),
@@ -161,11 +168,11 @@ impl Ground {
     /// it. How many processes that were, of those that ran before.
     fn mend(
         &mut self,
-        planned: &Planned,
-        (heal, before): (&[(String, Action)], &[u32]),
-        users: &mut Users<'_>,
+        planned: &FailoverFault,
+        (heal, before): (&[(String, PlanAction)], &[u32]),
+        users: &mut FailoverClients<'_>,
         stop: &AtomicBool,
-    ) -> Result<u32, Failure> {
+    ) -> Result<u32, CliError> {
         let blow = &planned.blow;
         match self.heal(heal, planned, stop) {
             // All of it is in what comes after.
@@ -191,19 +198,19 @@ impl Ground {
     /// What brings the server back where others gave it up although nobody took its processes: the
     /// end of the fault alone would leave the stack without it, and the next fault would be a second
     /// one.
-    fn given_up(&mut self, planned: &Planned) -> Result<Vec<(String, Action)>, Failure> {
+    fn given_up(&mut self, planned: &FailoverFault) -> Result<Vec<(String, PlanAction)>, CliError> {
         let what = format!("see whether {} was given up", planned.victim.name);
         faults::given_up(&planned.victim, &self.made, &mut self.nodes)
-            .map_err(doing(Code::Failed, what))
+            .map_err(doing(CliExitCode::Failed, what))
     }
 
     /// What comes before a fault, and is given time.
     fn begin(
         &mut self,
-        planned: &Planned,
+        planned: &FailoverFault,
         time: Duration,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         if !planned.blow.first.is_empty() {
             self.carry_out(&planned.blow.first, planned)?;
             self.pause(time, stop);
@@ -212,17 +219,17 @@ impl Ground {
     }
 
     /// Numbers of the processes of the server that is struck.
-    fn processes(&mut self, planned: &Planned) -> Result<Vec<u32>, Failure> {
+    fn processes(&mut self, planned: &FailoverFault) -> Result<Vec<u32>, CliError> {
         let victim = &planned.victim;
         let host = self.nodes.on(&victim.node);
         let what = || format!("see whether {} still runs", victim.name);
-        let host = host.map_err(doing(Code::Failed, what()))?;
+        let host = host.map_err(doing(CliExitCode::Failed, what()))?;
         let marks = victim.marks.iter();
         Ok(marks.flat_map(|mark| host.marked(mark)).collect())
     }
 
     /// Starts what ended of the server that was struck, as it was started when the stack was made.
-    fn start_again(&mut self, planned: &Planned) -> Result<(), Failure> {
+    fn start_again(&mut self, planned: &FailoverFault) -> Result<(), CliError> {
         let servers = self.made.servers.iter();
         let marks = servers
             .filter(|server| server.name == planned.victim.name)
@@ -235,14 +242,14 @@ impl Ground {
             )
         };
         for step in &self.steps {
-            let Action::Start { mark, .. } = &step.apply else {
+            let PlanAction::Start { mark, .. } = &step.apply else {
                 continue;
             };
             let host = self.nodes.on(&step.node);
-            let host = host.map_err(doing(Code::Failed, what()))?;
+            let host = host.map_err(doing(CliExitCode::Failed, what()))?;
             if marks.contains(&mark) && host.marked(mark).is_empty() {
                 let started = host.carry_out(&self.id, &step.apply);
-                started.map_err(doing(Code::Failed, what()))?;
+                started.map_err(doing(CliExitCode::Failed, what()))?;
             }
         }
         Ok(())
@@ -250,7 +257,7 @@ impl Ground {
 
     /// Lets the sessions work for a while in which they do what they should, and says whether they
     /// came to that.
-    fn calm(&self, sessions: &Sessions<'_>, calm: Duration, stop: &AtomicBool) -> bool {
+    fn calm(&self, sessions: &FailoverSessions<'_>, calm: Duration, stop: &AtomicBool) -> bool {
         let began = self.clock.now();
         for _ in 0..CALMS {
             let ready = || sessions.go_on() || sessions.is_over();
@@ -269,21 +276,22 @@ impl Ground {
 
     fn carry_out(
         &mut self,
-        actions: &[(String, Action)],
-        planned: &Planned,
-    ) -> Result<(), Failure> {
+        actions: &[(String, PlanAction)],
+        planned: &FailoverFault,
+    ) -> Result<(), CliError> {
         let what = format!("{} {}", planned.fault, planned.victim.name);
-        faults::carry_out(actions, &self.id, &mut self.nodes).map_err(doing(Code::Failed, what))
+        faults::carry_out(actions, &self.id, &mut self.nodes)
+            .map_err(doing(CliExitCode::Failed, what))
     }
 
     /// Heals. Servers that cut each other's power may do so to one that is just being brought back,
     /// when a fault was cut short: then it is begun anew, once.
     fn heal(
         &mut self,
-        actions: &[(String, Action)],
-        planned: &Planned,
+        actions: &[(String, PlanAction)],
+        planned: &FailoverFault,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let healed = self.heal_once(actions, planned, stop);
         match healed {
             Err(_) if self.made.fences => self.heal_once(actions, planned, stop),
@@ -295,26 +303,29 @@ impl Ground {
     /// longer than until somebody says stop.
     fn heal_once(
         &mut self,
-        actions: &[(String, Action)],
-        planned: &Planned,
+        actions: &[(String, PlanAction)],
+        planned: &FailoverFault,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let is_power = |(_, action): &(String, Action)| {
-            matches!(action, Action::Hurt(Hurt::Power { on: true, .. }))
+    ) -> Result<(), CliError> {
+        let is_power = |(_, action): &(String, PlanAction)| {
+            matches!(
+                action,
+                PlanAction::Hurt(FaultAction::Power { on: true, .. })
+            )
         };
         let starts = actions.iter().any(is_power);
         for (node, action) in actions {
             if starts && node != HERE {
                 self.wait_until_reached(node, stop);
             }
-            let Action::Await(cmd) = action else {
+            let PlanAction::Await(cmd) = action else {
                 self.carry_out(&[(node.clone(), action.clone())], planned)?;
                 continue;
             };
             let mut left_s = cmd.limit_s;
             while !stop.load(Ordering::Relaxed) {
                 let piece_s = left_s.min(WAIT_PIECE_S);
-                let piece = Action::Await(cmd.clone().within_s(piece_s));
+                let piece = PlanAction::Await(cmd.clone().within_s(piece_s));
                 left_s -= piece_s;
                 match self.carry_out(&[(node.clone(), piece)], planned) {
                     Err(failure) if left_s == 0 => return Err(failure),
@@ -340,15 +351,15 @@ impl Ground {
     /// Lets a fault last: so long as was asked, and then until the sessions go on or are given up.
     fn let_last(
         &mut self,
-        planned: &Planned,
-        sessions: &Sessions<'_>,
-        wanted: &Wanted<'_>,
+        planned: &FailoverFault,
+        sessions: &FailoverSessions<'_>,
+        wanted: &FailoverOptions<'_>,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let Some(beat) = planned.blow.beat else {
             self.pause(wanted.lasting, stop);
             // Nobody promises that a stack goes on without two.
-            let is_one = planned.fault != Fault::Double;
+            let is_one = planned.fault != FaultKind::Double;
             if is_one && faults::is_survivable(&planned.victim.name, &self.made) {
                 self.wait_for(sessions, wanted.patience, stop);
             }
@@ -388,7 +399,7 @@ impl Ground {
     }
 
     /// Waits until every session has gone on for a while, for as long as patience lasts.
-    fn wait_for(&self, sessions: &Sessions<'_>, patience: Duration, stop: &AtomicBool) {
+    fn wait_for(&self, sessions: &FailoverSessions<'_>, patience: Duration, stop: &AtomicBool) {
         let began = self.clock.now();
         let mut going_on_since = None;
         while !stop.load(Ordering::Relaxed) {

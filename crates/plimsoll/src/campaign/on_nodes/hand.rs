@@ -2,11 +2,11 @@
 //! One node in one task: how far it is, and what it has told.
 
 use super::Account;
-use crate::failure::{Code, Failure};
+use crate::failure::{CliError, CliExitCode};
 use plimsoll_core::clock_offset::{ClockOffset, difference};
-use plimsoll_core::event::{Generator, OpStats};
-use plimsoll_core::event::{Lost, NodeResult};
-use plimsoll_core::load::{Played, Task, Told};
+use plimsoll_core::event::{ClientLoadNodeLoss, ClientLoadNodeResult};
+use plimsoll_core::event::{GeneratorStats, OpStats};
+use plimsoll_core::load::{AgentEvent, AgentTask, AgentTrialResult};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
 use plimsoll_lab::host::HostError;
@@ -24,7 +24,7 @@ const STOP_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 /// How far a node is.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum NodeSessionState {
     /// At work on what precedes the measured part, or on a proof.
     Working,
     /// Waiting for its start.
@@ -32,17 +32,17 @@ pub(super) enum State {
     /// In the measured part.
     Playing,
     /// At its end, with the last it told.
-    Told(Told),
+    Told(AgentEvent),
     /// Lost at this instant of our clock, for this reason.
     Lost(Nanos, String),
 }
 
 /// One node in one task.
 #[derive(Debug)]
-pub(super) struct Hand<'a> {
+pub(super) struct NodeSession<'a> {
     name: &'a str,
     agent: &'a AgentHost,
-    pub(super) state: State,
+    pub(super) state: NodeSessionState,
     clock: ClockOffset,
     /// How long it took to lay everything out.
     prepared: Nanos,
@@ -53,12 +53,12 @@ pub(super) struct Hand<'a> {
     covered: Nanos,
 }
 
-impl<'a> Hand<'a> {
+impl<'a> NodeSession<'a> {
     pub(super) fn new(name: &'a str, agent: &'a AgentHost) -> Self {
-        Hand {
+        NodeSession {
             name,
             agent,
-            state: State::Working,
+            state: NodeSessionState::Working,
             clock: ClockOffset::default(),
             prepared: Nanos(0),
             heard_at: monotonic(),
@@ -67,7 +67,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    pub(super) fn begin(&mut self, task: Task) {
+    pub(super) fn begin(&mut self, task: AgentTask) {
         let began = self.agent.begin(task);
         self.keep(began);
     }
@@ -83,19 +83,22 @@ impl<'a> Hand<'a> {
     pub(super) fn start(&mut self, at: Nanos) {
         let told = self.agent.start(self.clock.theirs(at));
         if self.keep(told).is_some() {
-            self.state = State::Playing;
+            self.state = NodeSessionState::Playing;
         }
     }
 
     pub(super) fn halt(&mut self) {
-        if !matches!(self.state, State::Told(_) | State::Lost(..)) {
+        if !matches!(
+            self.state,
+            NodeSessionState::Told(_) | NodeSessionState::Lost(..)
+        ) {
             let told = self.agent.halt();
             self.keep(told);
         }
     }
 
     /// Hears what it tells within a moment; gives what happens between the start and the end.
-    pub(super) fn listen(&mut self) -> Option<Told> {
+    pub(super) fn listen(&mut self) -> Option<AgentEvent> {
         let told = self.agent.told(LISTEN);
         let told = self.keep(told)?;
         let now = monotonic();
@@ -103,25 +106,25 @@ impl<'a> Hand<'a> {
             if now.since(self.heard_at) > SILENT_MAX {
                 let why = format!("nothing was heard of it for {SILENT_MAX}");
                 self.agent.give_up(&why);
-                self.state = State::Lost(now, why);
+                self.state = NodeSessionState::Lost(now, why);
             }
             return None;
         };
         self.heard_at = now;
         match told {
-            Told::Alive => None,
-            Told::Prepared { took } => {
+            AgentEvent::Alive => None,
+            AgentEvent::Prepared { took } => {
                 self.prepared = took;
-                self.state = State::Prepared;
+                self.state = NodeSessionState::Prepared;
                 None
             }
-            Told::Second(interval) => {
+            AgentEvent::Second(interval) => {
                 self.stats.merge(&interval.stats);
                 self.covered = self.covered.max(interval.start + interval.length);
-                Some(Told::Second(interval))
+                Some(AgentEvent::Second(interval))
             }
             told if told.is_last() => {
-                self.state = State::Told(told);
+                self.state = NodeSessionState::Told(told);
                 None
             }
             told => Some(told),
@@ -138,7 +141,7 @@ impl<'a> Hand<'a> {
                     self.agent.give_up(&error.to_string());
                     error.to_string()
                 });
-                self.state = State::Lost(monotonic(), why);
+                self.state = NodeSessionState::Lost(monotonic(), why);
                 None
             }
         }
@@ -149,30 +152,30 @@ impl<'a> Hand<'a> {
     }
 
     pub(super) fn is_playing(&self) -> bool {
-        matches!(self.state, State::Playing)
+        matches!(self.state, NodeSessionState::Playing)
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        matches!(self.state, State::Told(Told::Failed(_)))
+        matches!(self.state, NodeSessionState::Told(AgentEvent::Failed(_)))
     }
 
     /// Why nothing can come of it, if that is so.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    pub(super) fn failure(&self) -> Option<CliError> {
         match &self.state {
-            State::Told(Told::Failed(why)) => {
+            NodeSessionState::Told(AgentEvent::Failed(why)) => {
                 let text = format!("work on node {}: {why}", self.name);
-                Some(Failure::new(Code::Failed, text))
+                Some(CliError::new(CliExitCode::Failed, text))
             }
-            State::Lost(_, why) => {
+            NodeSessionState::Lost(_, why) => {
                 let text = format!("go on: node {} was lost: {why}", self.name);
-                Some(Failure::new(Code::LostNode, text))
+                Some(CliError::new(CliExitCode::LostNode, text))
             }
             _ => None,
         }
     }
 
     /// Its account of a trial that started at this instant of our clock.
-    pub(super) fn account(self, start_at: Nanos) -> Result<Account, Failure> {
+    pub(super) fn account(self, start_at: Nanos) -> Result<Account, CliError> {
         if self.has_failed()
             && let Some(failure) = self.failure()
         {
@@ -181,10 +184,10 @@ impl<'a> Hand<'a> {
         let node = self.name.to_owned();
         let clock = self.clock;
         match self.state {
-            State::Told(Told::Played(played)) => {
-                let Played { result, began_at } = *played;
+            NodeSessionState::Told(AgentEvent::Played(played)) => {
+                let AgentTrialResult { result, began_at } = *played;
                 let agreed = clock.theirs(start_at);
-                let account = NodeResult {
+                let account = ClientLoadNodeResult {
                     node,
                     clock,
                     began_ns: began_at.map(|at| difference(at, agreed)),
@@ -195,24 +198,24 @@ impl<'a> Hand<'a> {
                 };
                 Ok((account, Some(result)))
             }
-            State::Lost(at, why) => {
-                let lost = Lost {
+            NodeSessionState::Lost(at, why) => {
+                let lost = ClientLoadNodeLoss {
                     after: at.since(start_at),
                     why,
                 };
-                let account = NodeResult {
+                let account = ClientLoadNodeResult {
                     node,
                     clock,
                     began_ns: None,
                     length: self.covered,
                     stats: self.stats,
-                    generator: Generator::default(),
+                    generator: GeneratorStats::default(),
                     lost: Some(lost),
                 };
                 Ok((account, None))
             }
-            other => Err(Failure::new(
-                Code::Failed,
+            other => Err(CliError::new(
+                CliExitCode::Failed,
                 format!("understand node {node}: it ended with {other:?}"),
             )),
         }
@@ -220,11 +223,14 @@ impl<'a> Hand<'a> {
 }
 
 /// Stops all that are still at work, so that they can be given another task.
-pub(super) fn dismiss(hands: &mut [Hand<'_>]) {
-    hands.iter_mut().for_each(Hand::halt);
+pub(super) fn dismiss(hands: &mut [NodeSession<'_>]) {
+    hands.iter_mut().for_each(NodeSession::halt);
     let until = monotonic() + STOP_MAX;
     for hand in hands {
-        while !matches!(hand.state, State::Told(_) | State::Lost(..)) {
+        while !matches!(
+            hand.state,
+            NodeSessionState::Told(_) | NodeSessionState::Lost(..)
+        ) {
             let _ = hand.listen();
             if monotonic() > until {
                 hand.agent.give_up("it did not stop");

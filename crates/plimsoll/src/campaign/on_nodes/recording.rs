@@ -2,11 +2,11 @@
 //! Recordings on nodes: begun at one instant, told while they go on. What is told is kept by the
 //! caller; a node that is lost does not end what the others record.
 
-use super::hand::{Hand, State};
-use super::{LEAD, Loaders, attend, measure_clocks};
-use crate::failure::{Code, Failure};
-use plimsoll_core::load::{Task, Told};
-use plimsoll_core::recording::{RecordTask, Tally};
+use super::hand::{NodeSession, NodeSessionState};
+use super::{ClientLoadGenerators, LEAD, attend, measure_clocks};
+use crate::failure::{CliError, CliExitCode};
+use plimsoll_core::load::{AgentEvent, AgentTask};
+use plimsoll_core::recording::{CaptureStats, CaptureTask};
 use plimsoll_engine::sys::clock::monotonic;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,24 +14,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const HEARD_MAX: usize = 64;
 
 /// What a node's recording came to, or why it did not end well.
-pub(crate) type Ended = Result<Tally, Failure>;
+pub(crate) type NodeCaptureResult = Result<CaptureStats, CliError>;
 
-impl Loaders {
+impl ClientLoadGenerators {
     /// Lets all of them record until their time is over, or `stop` is set. `hear` is told which
     /// node told what; its failure ends all recordings.
     pub(crate) fn record(
         &self,
-        task: &RecordTask,
+        task: &CaptureTask,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(usize, Told) -> Result<(), Failure>,
-    ) -> Result<Vec<Ended>, Failure> {
+        hear: &mut dyn FnMut(usize, AgentEvent) -> Result<(), CliError>,
+    ) -> Result<Vec<NodeCaptureResult>, CliError> {
         let mut hosts = self.hosts.borrow_mut();
-        let mut hands = self.begin(&mut hosts, |_, _| Task::Record(task.clone()))?;
-        let prepared = attend(&mut hands, stop, |state| matches!(state, State::Working));
+        let mut hands = self.begin(&mut hosts, |_, _| AgentTask::Record(task.clone()))?;
+        let prepared = attend(&mut hands, stop, |state| {
+            matches!(state, NodeSessionState::Working)
+        });
         // Until then, only what was asked for can be wrong.
-        prepared.map_err(|failure| Failure {
+        prepared.map_err(|failure| CliError {
             code: match failure.code {
-                Code::Failed => Code::Usage,
+                CliExitCode::Failed => CliExitCode::Usage,
                 other => other,
             },
             ..failure
@@ -49,16 +51,16 @@ impl Loaders {
 
 /// Hears all of them to their ends.
 fn hear_all(
-    hands: &mut [Hand<'_>],
+    hands: &mut [NodeSession<'_>],
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(usize, Told) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    hear: &mut dyn FnMut(usize, AgentEvent) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let mut result = Ok(());
     let mut is_stopped = false;
-    while hands.iter().any(Hand::is_playing) {
+    while hands.iter().any(NodeSession::is_playing) {
         if (stop.load(Ordering::Relaxed) || result.is_err()) && !is_stopped {
             is_stopped = true;
-            hands.iter_mut().for_each(Hand::halt);
+            hands.iter_mut().for_each(NodeSession::halt);
         }
         for (n, hand) in hands.iter_mut().enumerate() {
             for _ in 0..HEARD_MAX {
@@ -72,14 +74,14 @@ fn hear_all(
     result
 }
 
-fn ended(hand: Hand<'_>) -> Ended {
+fn ended(hand: NodeSession<'_>) -> NodeCaptureResult {
     if let Some(failure) = hand.failure() {
         return Err(failure);
     }
     match hand.state {
-        State::Told(Told::Ended(tally)) => Ok(*tally),
-        other => Err(Failure::new(
-            Code::Failed,
+        NodeSessionState::Told(AgentEvent::Ended(tally)) => Ok(*tally),
+        other => Err(CliError::new(
+            CliExitCode::Failed,
             format!("understand a node: its recording ended with {other:?}"),
         )),
     }

@@ -2,24 +2,24 @@
 //! The seconds of several nodes as one series: each second is passed on when every node that still
 //! plays is past it.
 
-use plimsoll_core::event::Interval;
+use plimsoll_core::event::TrialInterval;
 use plimsoll_core::units::Nanos;
 use std::collections::BTreeMap;
 
 /// Adds the seconds of nodes up.
-pub(super) struct Seconds<'a> {
-    on_interval: &'a mut dyn FnMut(Interval),
+pub(super) struct NodeIntervalMerger<'a> {
+    on_interval: &'a mut dyn FnMut(TrialInterval),
     /// Not yet passed on, by their start.
-    waiting: BTreeMap<u64, Interval>,
+    waiting: BTreeMap<u64, TrialInterval>,
     /// How far each node is.
     reached: Vec<u64>,
     /// What was passed on ends here; what comes late belongs to the next one.
     passed: u64,
 }
 
-impl<'a> Seconds<'a> {
-    pub(super) fn new(nodes: usize, on_interval: &'a mut dyn FnMut(Interval)) -> Self {
-        Seconds {
+impl<'a> NodeIntervalMerger<'a> {
+    pub(super) fn new(nodes: usize, on_interval: &'a mut dyn FnMut(TrialInterval)) -> Self {
+        NodeIntervalMerger {
             on_interval,
             waiting: BTreeMap::new(),
             reached: vec![0; nodes],
@@ -28,11 +28,11 @@ impl<'a> Seconds<'a> {
     }
 
     /// A second of this node.
-    pub(super) fn add(&mut self, node: usize, interval: &Interval) {
+    pub(super) fn add(&mut self, node: usize, interval: &TrialInterval) {
         let end = (interval.start + interval.length).0;
         self.reached[node] = self.reached[node].max(end);
         let start = interval.start.0.max(self.passed);
-        let sum = self.waiting.entry(start).or_insert_with(|| Interval {
+        let sum = self.waiting.entry(start).or_insert_with(|| TrialInterval {
             start: Nanos(start),
             length: Nanos(0),
             stats: plimsoll_core::event::OpStats::default(),
@@ -71,13 +71,13 @@ impl<'a> Seconds<'a> {
 mod tests {
     use super::*;
     use plimsoll_core::event::OpStats;
-    use plimsoll_core::op::Kind;
+    use plimsoll_core::op::OpKind;
 
-    fn second(start_s: u64, ops: u64) -> Interval {
+    fn second(start_s: u64, ops: u64) -> TrialInterval {
         let mut stats = OpStats::default();
-        let kind = stats.0.entry(Kind::Read).or_default();
+        let kind = stats.0.entry(OpKind::Read).or_default();
         kind.service.record_many(Nanos(5), ops);
-        Interval {
+        TrialInterval {
             start: Nanos(start_s * Nanos::SECOND.0),
             length: Nanos::SECOND,
             stats,
@@ -88,8 +88,8 @@ mod tests {
     fn a_second_is_passed_on_once_all_nodes_are_past_it() {
         let mut passed = Vec::new();
         let mut on_interval =
-            |interval: Interval| passed.push((interval.start, interval.stats.ops()));
-        let mut seconds = Seconds::new(2, &mut on_interval);
+            |interval: TrialInterval| passed.push((interval.start, interval.stats.ops()));
+        let mut seconds = NodeIntervalMerger::new(2, &mut on_interval);
         seconds.add(0, &second(0, 1));
         seconds.add(0, &second(1, 2));
         seconds.add(1, &second(0, 10));
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn nothing_is_lost_of_what_comes_late() {
         let mut ops = 0;
-        let mut on_interval = |interval: Interval| ops += interval.stats.ops();
-        let mut seconds = Seconds::new(1, &mut on_interval);
+        let mut on_interval = |interval: TrialInterval| ops += interval.stats.ops();
+        let mut seconds = NodeIntervalMerger::new(1, &mut on_interval);
         seconds.add(0, &second(1, 1));
         seconds.add(0, &second(0, 1));
         seconds.finish();

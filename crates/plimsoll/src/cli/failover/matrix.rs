@@ -2,31 +2,33 @@
 //! Faults of several stacks: a cell for each stack and fault, kept as it is done, so that an
 //! interruption costs one cell.
 
-use super::Bench;
-use crate::campaign::Arms;
-use crate::failure::{Code, Failure, Outcome, doing};
+use super::FailoverRunner;
+use crate::campaign::ArmSet;
+use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::terminal;
-use plimsoll_archive::Cells;
-use plimsoll_core::failover::{CellOutcome, Failover, Matrix, MatrixCell};
-use plimsoll_core::fault::Fault;
-use plimsoll_lab::host::{Clock as _, MadeDir, SystemClock};
-use plimsoll_lab::stacks::Choice;
+use plimsoll_archive::FailoverCheckpoint;
+use plimsoll_core::failover::{
+    FailoverCellResult, FailoverMatrix, FailoverMatrixCell, FailoverResult,
+};
+use plimsoll_core::fault::FaultKind;
+use plimsoll_lab::host::{HostTimeSource as _, MadeDir, SystemClock};
+use plimsoll_lab::stacks::StackConfig;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What is done so far.
-struct Table<'a> {
-    bench: &'a Bench<'a>,
-    kept: Option<Cells>,
-    cells: Vec<MatrixCell>,
+struct FailoverMatrixProgress<'a> {
+    bench: &'a FailoverRunner<'a>,
+    kept: Option<FailoverCheckpoint>,
+    cells: Vec<FailoverMatrixCell>,
     /// The exit codes of what went wrong so far, which was told.
-    codes: Vec<Code>,
+    codes: Vec<CliExitCode>,
     clock: SystemClock,
 }
 
-pub(super) fn main(bench: &Bench<'_>, stacks: &[Choice]) -> Outcome {
-    let mut table = Table {
+pub(super) fn main(bench: &FailoverRunner<'_>, stacks: &[StackConfig]) -> CliResult {
+    let mut table = FailoverMatrixProgress {
         bench,
         kept: bench.kept()?,
         cells: Vec::new(),
@@ -40,34 +42,34 @@ pub(super) fn main(bench: &Bench<'_>, stacks: &[Choice]) -> Outcome {
             break;
         }
     }
-    let all = Matrix { cells: table.cells };
+    let all = FailoverMatrix { cells: table.cells };
     let told = bench.args.tell(&plimsoll_report::matrix(&all), &all);
     let removed = crate::cli::raze::verdict(&left);
     let wrong = told.err().into_iter().chain(removed.err());
     let has = |code| table.codes.contains(&code);
-    if !all.kept_its_data() || has(Code::BadData) {
+    if !all.kept_its_data() || has(CliExitCode::BadData) {
         return crate::cli::bad_data(wrong);
     }
-    let wrong: Vec<Failure> = wrong.collect();
+    let wrong: Vec<CliError> = wrong.collect();
     if !wrong.is_empty() {
         return crate::cli::worst(wrong);
     }
-    if has(Code::NotCleaned) {
-        return crate::cli::done(Code::NotCleaned);
+    if has(CliExitCode::NotCleaned) {
+        return crate::cli::done(CliExitCode::NotCleaned);
     }
     if bench.stop.load(Ordering::Relaxed) {
-        return crate::cli::done(Code::Interrupted);
+        return crate::cli::done(CliExitCode::Interrupted);
     }
     match table.codes.is_empty() {
         true => Ok(ExitCode::SUCCESS),
-        false => crate::cli::done(Code::Failed),
+        false => crate::cli::done(CliExitCode::Failed),
     }
 }
 
-impl Bench<'_> {
+impl FailoverRunner<'_> {
     /// The directory that keeps cells, if one was named. Cells that were made in another way do not
     /// belong into the same table.
-    fn kept(&self) -> Result<Option<Cells>, Failure> {
+    fn kept(&self) -> Result<Option<FailoverCheckpoint>, CliError> {
         let args = self.args;
         let Some(folder) = &args.cells else {
             return Ok(None);
@@ -87,21 +89,21 @@ impl Bench<'_> {
             "seed": args.seed,
             "on": args.shape.place_name(),
         });
-        let opened = Cells::open(folder, &asked);
-        let opened = opened.map_err(doing(Code::Usage, "go on with a table of faults"))?;
+        let opened = FailoverCheckpoint::open(folder, &asked);
+        let opened = opened.map_err(doing(CliExitCode::Usage, "go on with a table of faults"))?;
         Ok(Some(opened))
     }
 }
 
-impl Table<'_> {
+impl FailoverMatrixProgress<'_> {
     /// All cells of one stack; what could not be removed of it.
-    fn row(&mut self, stack: &Choice) -> Result<Vec<String>, Failure> {
+    fn row(&mut self, stack: &StackConfig) -> Result<Vec<String>, CliError> {
         let name = stack.parts.to_string();
         let mut wanted = Vec::new();
         for fault in &self.bench.args.faults {
             match self.found(&name, *fault) {
-                Some(done) => self.add(&name, *fault, CellOutcome::Done(done)),
-                None if self.is_over() => self.add(&name, *fault, CellOutcome::NotTried),
+                Some(done) => self.add(&name, *fault, FailoverCellResult::Done(done)),
+                None if self.is_over() => self.add(&name, *fault, FailoverCellResult::NotTried),
                 None => wanted.push(*fault),
             }
         }
@@ -113,14 +115,15 @@ impl Table<'_> {
         let (done, left) = bench.on_stack(stack, |arms, name| {
             for fault in &wanted {
                 let outcome = self.cell(arms, name, *fault)?;
-                if let CellOutcome::Refused(why) | CellOutcome::Failed(why) = &outcome {
+                if let FailoverCellResult::Refused(why) | FailoverCellResult::Failed(why) = &outcome
+                {
                     terminal::say(&format!("{fault}: {why}"));
                 }
                 self.add(name, *fault, outcome);
-                if self.codes.contains(&Code::NotCleaned) {
+                if self.codes.contains(&CliExitCode::NotCleaned) {
                     // The next one would be done to what that fault left behind.
                     let why = format!("do more to {name}: a fault of it could not be healed");
-                    return Err(Failure::new(Code::NotCleaned, why));
+                    return Err(CliError::new(CliExitCode::NotCleaned, why));
                 }
             }
             Ok(())
@@ -130,20 +133,31 @@ impl Table<'_> {
             self.codes.push(failure.code);
             let begun = self.cells.len() - before;
             for fault in wanted.iter().skip(begun) {
-                self.add(&name, *fault, CellOutcome::Failed(failure.to_string()));
+                self.add(
+                    &name,
+                    *fault,
+                    FailoverCellResult::Failed(failure.to_string()),
+                );
             }
         }
         Ok(left)
     }
 
     /// One cell of a stack that is up.
-    fn cell(&mut self, arms: &Arms, name: &str, fault: Fault) -> Result<CellOutcome, Failure> {
+    fn cell(
+        &mut self,
+        arms: &ArmSet,
+        name: &str,
+        fault: FaultKind,
+    ) -> Result<FailoverCellResult, CliError> {
         if self.is_over() {
-            return Ok(CellOutcome::NotTried);
+            return Ok(FailoverCellResult::NotTried);
         }
         let ledgers = self.bench.ledgers.path.join(self.cells.len().to_string());
-        MadeDir::make(&ledgers)
-            .map_err(doing(Code::Failed, format!("make {}", ledgers.display())))?;
+        MadeDir::make(&ledgers).map_err(doing(
+            CliExitCode::Failed,
+            format!("make {}", ledgers.display()),
+        ))?;
         let (done, failure) = match self.bench.strike(arms, name, &[fault], &ledgers) {
             Ok((done, ended)) => (Some(done), ended.err()),
             Err(failure) => (None, Some(failure)),
@@ -152,38 +166,38 @@ impl Table<'_> {
             let done = done.expect("what did not fail is done");
             if let Some(Err(error)) = self.kept.as_mut().map(|kept| kept.keep(done.clone())) {
                 // What it found is told all the same.
-                let failure = doing(Code::Failed, "keep a cell of the table")(error);
+                let failure = doing(CliExitCode::Failed, "keep a cell of the table")(error);
                 terminal::say(&failure.to_string());
                 self.codes.push(failure.code);
             }
-            return Ok(CellOutcome::Done(done));
+            return Ok(FailoverCellResult::Done(done));
         };
         let lost = done.filter(|done| !done.kept_its_data());
         let outcome = match (lost, failure.code) {
-            (None, Code::Usage) => return Ok(CellOutcome::Refused(failure.message)),
-            (None, Code::Interrupted) => return Ok(CellOutcome::NotTried),
+            (None, CliExitCode::Usage) => return Ok(FailoverCellResult::Refused(failure.message)),
+            (None, CliExitCode::Interrupted) => return Ok(FailoverCellResult::NotTried),
             // What is missing is told, however the rest ended.
             (Some(done), _) => {
                 terminal::say(&failure.to_string());
-                CellOutcome::Done(done)
+                FailoverCellResult::Done(done)
             }
-            (None, _) => CellOutcome::Failed(failure.to_string()),
+            (None, _) => FailoverCellResult::Failed(failure.to_string()),
         };
         self.codes.push(failure.code);
         Ok(outcome)
     }
 
-    fn found(&self, stack: &str, fault: Fault) -> Option<Failover> {
+    fn found(&self, stack: &str, fault: FaultKind) -> Option<FailoverResult> {
         let mut kept = self.kept.as_ref()?.kept().iter();
-        let is_it = |done: &&Failover| {
+        let is_it = |done: &&FailoverResult| {
             let first = done.strikes.first();
             done.name == stack && first.is_some_and(|strike| strike.fault == fault)
         };
         kept.find(is_it).cloned()
     }
 
-    fn add(&mut self, stack: &str, fault: Fault, outcome: CellOutcome) {
-        self.cells.push(MatrixCell {
+    fn add(&mut self, stack: &str, fault: FaultKind, outcome: FailoverCellResult) {
+        self.cells.push(FailoverMatrixCell {
             stack: stack.into(),
             fault,
             outcome,

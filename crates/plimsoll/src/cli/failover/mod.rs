@@ -5,23 +5,26 @@
 
 mod matrix;
 
-use super::stack::{Shape, choices};
-use crate::campaign::{self, Arms, Asked, Consent, Load, Settings, Wanted, Witness};
+use super::stack::{StackOptionArgs, choices};
+use crate::campaign::{
+    self, ArmSet, CampaignOptions, DestroyConsent, FailoverOptions, FailoverWitnessKind,
+    SessionLoadOptions, WorkloadRequest,
+};
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::run_id;
 use crate::spec::TargetSpec;
 use crate::terminal;
-use plimsoll_core::failover::Failover;
-use plimsoll_core::fault::Fault;
+use plimsoll_core::failover::FailoverResult;
+use plimsoll_core::fault::FaultKind;
 use plimsoll_core::plan::Plan;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::host::MadeDir;
 use plimsoll_lab::journal::{Journal, StateDir};
-use plimsoll_lab::raise::{self, Standing};
-use plimsoll_lab::stacks::Choice;
-use plimsoll_report::Report;
+use plimsoll_lab::raise::{self, AppliedPlan};
+use plimsoll_lab::stacks::StackConfig;
+use plimsoll_report::ReportDocument;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,14 +46,14 @@ Examples:
   plimsoll failover san --on lab.toml --fault power-cut --repeat 20
   plimsoll failover raid1 raid5 ceph --fault kill,slow --repeat 5 --cells table --budget 2h"
 )]
-pub(super) struct Args {
+pub(super) struct FailoverArgs {
     /// The stack. One that is not up is stood up, and taken down at the end. Several make a table: a
     /// row for each stack, a column for each fault.
     #[arg(value_name = "STACK", required = true)]
     names: Vec<String>,
     /// What is done, one kind after the other.
     #[arg(long = "fault", value_name = "FAULT,...", default_value = "kill", value_delimiter = ',', value_parser = fault)]
-    faults: Vec<Fault>,
+    faults: Vec<FaultKind>,
     /// How often each kind is done.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
@@ -68,7 +71,7 @@ pub(super) struct Args {
     workloads: Vec<String>,
     /// Who watches beside the sessions: stamp writes a line a second, scp copies a file again and again.
     #[arg(long = "witness", value_name = "stamp|scp,...", value_delimiter = ',')]
-    witnesses: Vec<Witness>,
+    witnesses: Vec<FailoverWitnessKind>,
     /// Instead of a rate: this share of what the sessions get out of the stack at most, which is
     /// measured first: 50%.
     #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate")]
@@ -110,11 +113,11 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "json")]
     dry_run: bool,
     #[command(flatten)]
-    shape: Shape,
+    shape: StackOptionArgs,
 }
 
-pub(super) fn fault(text: &str) -> Result<Fault, String> {
-    Fault::find(text).ok_or_else(|| format!("there are {}", Fault::names()))
+pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
+    FaultKind::find(text).ok_or_else(|| format!("there are {}", FaultKind::names()))
 }
 
 /// Longest time that a workload is played beside the sessions: longer than any fault is looked at.
@@ -133,7 +136,7 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "it is a share from 1% to 100%".into())
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &FailoverArgs) -> CliResult {
     if let Some(path) = &args.output {
         super::check_output(path, args.force)?;
     }
@@ -147,11 +150,11 @@ pub(super) fn main(args: &Args) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let state = context::state_dir()?;
-    let bench = Bench {
+    let bench = FailoverRunner {
         args,
         load,
         beside,
-        settings: Settings {
+        settings: CampaignOptions {
             length: Some(BESIDE),
             ..super::measure::proof_settings("beside")
         },
@@ -165,7 +168,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     let (done, left) = bench.on_stack(&stacks.remove(0), |arms, name| {
         bench.strike(arms, name, &args.faults, &bench.ledgers.path)
     });
-    let mut wrong: Vec<Failure> = super::raze::verdict(&left).err().into_iter().collect();
+    let mut wrong: Vec<CliError> = super::raze::verdict(&left).err().into_iter().collect();
     let (done, ended) = match done {
         Ok((done, ended)) => (Some(done), ended),
         Err(failure) => (None, Err(failure)),
@@ -182,25 +185,25 @@ pub(super) fn main(args: &Args) -> Outcome {
 }
 
 /// What faults are done with, whichever the stack.
-struct Bench<'a> {
-    args: &'a Args,
-    load: Load,
+struct FailoverRunner<'a> {
+    args: &'a FailoverArgs,
+    load: SessionLoadOptions,
     /// Workloads beside the sessions, and how they are played.
-    beside: Vec<Asked>,
-    settings: Settings,
+    beside: Vec<WorkloadRequest>,
+    settings: CampaignOptions,
     state: StateDir,
     stop: Arc<AtomicBool>,
     ledgers: Ledgers,
 }
 
-impl Bench<'_> {
+impl FailoverRunner<'_> {
     /// Does something with a stack, which is stood up for that unless it is up; also what could not be
     /// removed then.
     fn on_stack<T>(
         &self,
-        choice: &Choice,
-        work: impl FnOnce(&Arms, &str) -> Result<T, Failure>,
-    ) -> (Result<T, Failure>, Vec<String>) {
+        choice: &StackConfig,
+        work: impl FnOnce(&ArmSet, &str) -> Result<T, CliError>,
+    ) -> (Result<T, CliError>, Vec<String>) {
         let name = choice.parts.to_string();
         let options = match self.args.shape.options(&self.state) {
             Ok(options) => options,
@@ -208,10 +211,16 @@ impl Bench<'_> {
         };
         let specs = [TargetSpec::Stack(Box::new(choice.clone()))];
         let names = [name.clone()];
-        let mut arms = Arms::named(&names, &specs, false, options, context::nodes());
+        let mut arms = ArmSet::named(&names, &specs, false, options, context::nodes());
         let id = run_id::run_id();
         let done = arms
-            .raise(&id, &self.state, &[], &Consent::default(), &self.stop)
+            .raise(
+                &id,
+                &self.state,
+                &[],
+                &DestroyConsent::default(),
+                &self.stop,
+            )
             .and_then(|()| {
                 for (name, text) in arms.degraded() {
                     terminal::say(&format!("{name}: {text}"));
@@ -224,12 +233,12 @@ impl Bench<'_> {
     /// Does faults of these kinds to a stack that is up, its ledgers in a directory.
     fn strike(
         &self,
-        arms: &Arms,
+        arms: &ArmSet,
         name: &str,
-        faults: &[Fault],
+        faults: &[FaultKind],
         ledgers: &Path,
-    ) -> Result<(Failover, Result<(), Failure>), Failure> {
-        let wanted = Wanted {
+    ) -> Result<(FailoverResult, Result<(), CliError>), CliError> {
+        let wanted = FailoverOptions {
             name,
             faults,
             repeat: self.args.repeat,
@@ -248,16 +257,16 @@ impl Bench<'_> {
     }
 }
 
-impl Args {
-    fn load(&self) -> Result<Load, Failure> {
+impl FailoverArgs {
+    fn load(&self) -> Result<SessionLoadOptions, CliError> {
         if !(0.1..=RATE_MAX).contains(&self.rate) {
             let text = format!(
                 "use --rate {}: it must lie between 0.1 and {RATE_MAX}",
                 self.rate
             );
-            return Err(Failure::usage(text));
+            return Err(CliError::usage(text));
         }
-        let wrong = |what: &str| Failure::usage(format!("use --block and --file-size: {what}"));
+        let wrong = |what: &str| CliError::usage(format!("use --block and --file-size: {what}"));
         let block_bytes = u32::try_from(self.block_bytes)
             .ok()
             .filter(|bytes| bytes.is_power_of_two() && (4096..=1 << 20).contains(bytes))
@@ -265,7 +274,7 @@ impl Args {
         if self.file_bytes < 16 * self.block_bytes {
             return Err(wrong("a file has at least 16 blocks"));
         }
-        Ok(Load {
+        Ok(SessionLoadOptions {
             sessions: self.sessions,
             rate: self.rate,
             block_bytes,
@@ -274,7 +283,7 @@ impl Args {
     }
 
     /// What would be done, a line for each part. Which faults can be done to a stack is asked when it is up.
-    fn would(&self, load: &Load, stacks: &[Choice]) -> String {
+    fn would(&self, load: &SessionLoadOptions, stacks: &[StackConfig]) -> String {
         let victim = match self.victim.as_deref() {
             None => "each server in turn".into(),
             Some(campaign::ACTIVE) => "whichever server serves then".into(),
@@ -314,11 +323,14 @@ impl Args {
     }
 
     /// Tells what was done; what cannot be written is told all the same.
-    fn tell(&self, report: &Report, done: &impl Serialize) -> Result<(), Failure> {
+    fn tell(&self, report: &ReportDocument, done: &impl Serialize) -> Result<(), CliError> {
         let written = match &self.output {
             Some(path) => plimsoll_archive::write_result(path, plimsoll_report::html(report))
                 .map_err(|error| {
-                    Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+                    CliError::new(
+                        CliExitCode::Failed,
+                        format!("write {}: {error}", path.display()),
+                    )
                 }),
             None => Ok(()),
         };
@@ -340,11 +352,11 @@ impl Args {
 /// program: it stands in a journal.
 struct Ledgers {
     path: PathBuf,
-    standing: Option<Standing>,
+    standing: Option<AppliedPlan>,
 }
 
 impl Ledgers {
-    fn new(asked: Option<PathBuf>, id: &str, state: &StateDir) -> Result<Self, Failure> {
+    fn new(asked: Option<PathBuf>, id: &str, state: &StateDir) -> Result<Self, CliError> {
         let Some(path) = asked else {
             return Self::passing(id, state);
         };
@@ -352,7 +364,10 @@ impl Ledgers {
         super::refuse_existing(&path, false).map_err(|failure| {
             failure.hint("ledgers are kept in a directory of their own: name a new one")
         })?;
-        MadeDir::make(&path).map_err(doing(Code::Failed, format!("make {}", path.display())))?;
+        MadeDir::make(&path).map_err(doing(
+            CliExitCode::Failed,
+            format!("make {}", path.display()),
+        ))?;
         Ok(Ledgers {
             path,
             standing: None,
@@ -360,18 +375,21 @@ impl Ledgers {
     }
 
     /// One that goes with this.
-    fn passing(id: &str, state: &StateDir) -> Result<Self, Failure> {
+    fn passing(id: &str, state: &StateDir) -> Result<Self, CliError> {
         const WHAT: &str = "make a directory for the ledgers";
         let path = std::env::temp_dir().join(format!("plimsoll-{id}"));
         let mut plan = Plan::default();
         plan.steps.push(campaign::directory_step(&path, WHAT)?);
         // A journal of its own: the run that follows in this second has the same number.
         let journal = Journal::create(state, run_id::run_header(&format!("{id}-ledgers")));
-        let journal = journal.map_err(doing(Code::Failed, "begin the journal of the ledgers"))?;
+        let journal = journal.map_err(doing(
+            CliExitCode::Failed,
+            "begin the journal of the ledgers",
+        ))?;
         let standing = raise::raise(&plan, None, &mut context::nodes(), journal);
         Ok(Ledgers {
             path,
-            standing: Some(standing.map_err(doing(Code::Failed, WHAT))?),
+            standing: Some(standing.map_err(doing(CliExitCode::Failed, WHAT))?),
         })
     }
 }

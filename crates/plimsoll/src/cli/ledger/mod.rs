@@ -4,19 +4,19 @@
 mod outage;
 mod target;
 
-use self::target::{Target, places};
-use crate::campaign::Consent;
+use self::target::{LedgerTargetSpec, places};
+use crate::campaign::DestroyConsent;
 use crate::context;
-use crate::failure::{Code, Failure, Outcome};
+use crate::failure::{CliError, CliExitCode, CliResult};
 use crate::terminal;
 use clap::Subcommand;
 use plimsoll_core::data_check::DataCheckResult;
-use plimsoll_core::ledger::{Durability, LedgerAccount};
+use plimsoll_core::ledger::{LedgerAccount, LedgerDurability};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_engine::Error;
-use plimsoll_engine::ledger::{CheckOptions, WriteOptions};
+use plimsoll_engine::EngineError;
+use plimsoll_engine::ledger::{LedgerCheckOptions, LedgerWriteOptions};
 use plimsoll_engine::sys::clock;
 use std::io::{ErrorKind, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -39,18 +39,18 @@ const LINE_EVERY_LIVE: Nanos = Nanos(500_000_000);
   plimsoll ledger check /mnt/a --ledger a.ledger
   plimsoll ledger outage a.ledger --fault-at 60s
   plimsoll ledger seek /dev/sdx --ledger a.ledger")]
-pub(super) struct Args {
+pub(super) struct LedgerArgs {
     #[command(subcommand)]
-    command: Command,
+    command: LedgerCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Write(WriteArgs),
-    Stamp(StampArgs),
-    Check(CheckArgs),
-    Outage(outage::Args),
-    Seek(SeekArgs),
+enum LedgerCommand {
+    Write(LedgerWriteArgs),
+    Stamp(LedgerStampArgs),
+    Check(LedgerCheckArgs),
+    Outage(outage::LedgerOutageArgs),
+    Seek(LedgerSeekArgs),
 }
 
 /// Probe storage and write the ledger.
@@ -63,7 +63,7 @@ enum Command {
   plimsoll ledger write /mnt/a --ledger a.ledger --for 5m
   plimsoll ledger write /dev/sdx --destroy --ledger a.ledger --sync fsync:32
   plimsoll ledger check /mnt/a --ledger a.ledger")]
-struct WriteArgs {
+struct LedgerWriteArgs {
     /// Directories, new files, block devices, or NFS exports (nfs://host/export).
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
@@ -87,8 +87,8 @@ struct WriteArgs {
     length: Nanos,
     /// When an acknowledged write must survive: at once (dsync), after the next fsync, of which there
     /// is one every N writes (fsync:N), or not at all (none).
-    #[arg(long, default_value = "dsync", value_parser = Durability::parse, value_name = "WHEN")]
-    sync: Durability,
+    #[arg(long, default_value = "dsync", value_parser = LedgerDurability::parse, value_name = "WHEN")]
+    sync: LedgerDurability,
     /// Files of an earlier ledger and block devices may be overwritten. A device that carries a file
     /// system, a partition table or a RAID signature must be named again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
@@ -107,7 +107,7 @@ struct WriteArgs {
 #[command(after_help = "Examples:
   plimsoll ledger stamp /mnt/a --ledger a.ledger --for 5m
   plimsoll ledger check /mnt/a --ledger a.ledger")]
-struct StampArgs {
+struct LedgerStampArgs {
     /// A directory; the file is plimsoll.stamps in it.
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
@@ -135,7 +135,7 @@ struct StampArgs {
   plimsoll ledger check /mnt/a --ledger a.ledger --second /mnt/of-another-client
 
 Exit code 12 when anything is not as promised.")]
-struct CheckArgs {
+struct LedgerCheckArgs {
     /// The targets of the ledger, in its order.
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
@@ -158,7 +158,7 @@ struct CheckArgs {
 ///
 /// Exit code 12 when any is found.
 #[derive(Debug, clap::Args)]
-struct SeekArgs {
+struct LedgerSeekArgs {
     /// Raw devices or files.
     #[arg(required = true, value_name = "RAW")]
     raw: Vec<PathBuf>,
@@ -170,33 +170,33 @@ struct SeekArgs {
     json: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &LedgerArgs) -> CliResult {
     match &args.command {
-        Command::Write(args) => write(args),
-        Command::Stamp(args) => stamp(args),
-        Command::Check(args) => check(args),
-        Command::Outage(args) => outage::main(args),
-        Command::Seek(args) => seek(args),
+        LedgerCommand::Write(args) => write(args),
+        LedgerCommand::Stamp(args) => stamp(args),
+        LedgerCommand::Check(args) => check(args),
+        LedgerCommand::Outage(args) => outage::main(args),
+        LedgerCommand::Seek(args) => seek(args),
     }
 }
 
 /// Mistakes of the user, and failures of the machine.
-fn failure(error: Error) -> Failure {
+fn failure(error: EngineError) -> CliError {
     let code = match error {
-        Error::Ledger(_) | Error::Workload(_) => Code::Usage,
-        Error::Stopped(_) => Code::Interrupted,
-        Error::LedgerDamaged(_) => Code::CannotJudge,
-        _ => Code::Failed,
+        EngineError::Ledger(_) | EngineError::Workload(_) => CliExitCode::Usage,
+        EngineError::Stopped(_) => CliExitCode::Interrupted,
+        EngineError::LedgerDamaged(_) => CliExitCode::CannotJudge,
+        _ => CliExitCode::Failed,
     };
-    Failure::new(code, error)
+    CliError::new(code, error)
 }
 
-fn write(args: &WriteArgs) -> Outcome {
-    let consent = Consent::of(&args.destroy);
+fn write(args: &LedgerWriteArgs) -> CliResult {
+    let consent = DestroyConsent::of(&args.destroy);
     let targets = args
         .targets
         .iter()
-        .map(|text| Target::to_write(text, &consent));
+        .map(|text| LedgerTargetSpec::to_write(text, &consent));
     let targets = targets.collect::<Result<Vec<_>, _>>()?;
     check_new(&args.ledger)?;
     for target in &targets {
@@ -209,7 +209,7 @@ fn write(args: &WriteArgs) -> Outcome {
             ));
         }
     }
-    let options = WriteOptions {
+    let options = LedgerWriteOptions {
         sessions: args.sessions,
         ops_per_s: args.rate,
         bytes: args.size,
@@ -237,7 +237,7 @@ fn seed() -> Seed {
     Seed(clock::wall_clock().0).derive("campaign", u64::from(std::process::id()))
 }
 
-fn check_new(ledger: &Path) -> Result<(), Failure> {
+fn check_new(ledger: &Path) -> Result<(), CliError> {
     super::check_directory_of(ledger)?;
     super::refuse_existing(ledger, false).map_err(|failure| {
         failure.hint("each ledger is a new file: remove it, or give another name")
@@ -245,18 +245,19 @@ fn check_new(ledger: &Path) -> Result<(), Failure> {
 }
 
 /// Refuses a ledger that is not there.
-fn check_there(ledger: &Path) -> Result<(), Failure> {
+fn check_there(ledger: &Path) -> Result<(), CliError> {
     match ledger.metadata() {
         Ok(_) => Ok(()),
-        Err(error) => Err(
-            Failure::usage(format!("open the ledger {}: {error}", ledger.display()))
-                .hint("`plimsoll ledger write` and `plimsoll ledger stamp` write one"),
-        ),
+        Err(error) => Err(CliError::usage(format!(
+            "open the ledger {}: {error}",
+            ledger.display()
+        ))
+        .hint("`plimsoll ledger write` and `plimsoll ledger stamp` write one")),
     }
 }
 
 /// Tells what was written, and gives the exit code.
-fn written(account: &LedgerAccount, ledger: &Path, json: bool) -> Outcome {
+fn written(account: &LedgerAccount, ledger: &Path, json: bool) -> CliResult {
     if json {
         terminal::print_json(&serde_json::json!({ "ledger": ledger, "account": account }));
     } else {
@@ -267,15 +268,15 @@ fn written(account: &LedgerAccount, ledger: &Path, json: bool) -> Outcome {
         ));
     }
     if account.bad.total() > 0 {
-        return super::done(Code::BadData);
+        return super::done(CliExitCode::BadData);
     }
     if account.interrupted {
-        return super::done(Code::Interrupted);
+        return super::done(CliExitCode::Interrupted);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn stamp(args: &StampArgs) -> Outcome {
+fn stamp(args: &LedgerStampArgs) -> CliResult {
     check_new(&args.ledger)?;
     if !args.directory.is_dir() {
         return Err(file_error(&args.directory, &"it is no directory"));
@@ -330,23 +331,26 @@ impl Live {
     }
 }
 
-fn check(args: &CheckArgs) -> Outcome {
+fn check(args: &LedgerCheckArgs) -> CliResult {
     let atomic = saturating_u32(args.atomic);
     if !(512..=1 << 20).contains(&atomic) || !atomic.is_power_of_two() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "check with --atomic {}: it is a power of two from 512 to 1M",
             args.atomic
         )));
     }
-    let targets = |given: &[String]| -> Result<Vec<Target>, Failure> {
-        given.iter().map(|text| Target::to_read(text)).collect()
+    let targets = |given: &[String]| -> Result<Vec<LedgerTargetSpec>, CliError> {
+        given
+            .iter()
+            .map(|text| LedgerTargetSpec::to_read(text))
+            .collect()
     };
     check_there(&args.ledger)?;
     let (first, second) = (targets(&args.targets)?, targets(&args.second)?);
     let stop = context::stop_flag()?;
-    let options = CheckOptions {
+    let options = LedgerCheckOptions {
         atomic_bytes: atomic,
-        ..CheckOptions::default()
+        ..LedgerCheckOptions::default()
     };
     let account = plimsoll_engine::ledger::check(
         &places(&first),
@@ -366,13 +370,13 @@ fn check(args: &CheckArgs) -> Outcome {
 
 /// A file of the ledger that is not on its target may be a slip, or the worst that can be found: where the
 /// target is there it is taken for that.
-fn unreadable(error: Error, targets: &[String]) -> Failure {
+fn unreadable(error: EngineError, targets: &[String]) -> CliError {
     let is_absent =
-        matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+        matches!(&error, EngineError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
     let mut failure = failure(error);
     if is_absent {
         if targets.iter().all(|target| Path::new(target).exists()) {
-            failure.code = Code::BadData;
+            failure.code = CliExitCode::BadData;
         }
         return failure.hint(
             "what was acknowledged in it is lost, unless the target is elsewhere now, or not mounted",
@@ -382,24 +386,24 @@ fn unreadable(error: Error, targets: &[String]) -> Failure {
 }
 
 /// Names the first bad blocks, and gives the exit code.
-fn verdict(data: &DataCheckResult, json: bool) -> Outcome {
+fn verdict(data: &DataCheckResult, json: bool) -> CliResult {
     if data.bad.total() > 0 {
         if !json {
             let first = data.first_words(DataCheckResult::FINDINGS_MAX);
             terminal::print(&format!("first: {first}"));
         }
-        return super::done(Code::BadData);
+        return super::done(CliExitCode::BadData);
     }
     if data.interrupted {
-        return Err(Failure::new(
-            Code::Interrupted,
+        return Err(CliError::new(
+            CliExitCode::Interrupted,
             "read everything: it was stopped",
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn seek(args: &SeekArgs) -> Outcome {
+fn seek(args: &LedgerSeekArgs) -> CliResult {
     check_there(&args.ledger)?;
     for raw in &args.raw {
         raw.metadata().map_err(|error| file_error(raw, &error))?;
@@ -409,8 +413,8 @@ fn seek(args: &SeekArgs) -> Outcome {
     for raw in &args.raw {
         let found = plimsoll_engine::ledger::seek(raw, &args.ledger, &stop);
         let found = found.map_err(|error| match error {
-            Error::LedgerDamaged(_) => failure(error),
-            _ => Failure::new(Code::Failed, error),
+            EngineError::LedgerDamaged(_) => failure(error),
+            _ => CliError::new(CliExitCode::Failed, error),
         })?;
         if found.checked == 0 && !found.interrupted {
             // Nothing found in nothing would pass for encrypted.
@@ -427,6 +431,6 @@ fn seek(args: &SeekArgs) -> Outcome {
     verdict(&whole, args.json)
 }
 
-fn file_error(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::usage(format!("use target '{}': {error}", path.display()))
+fn file_error(path: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::usage(format!("use target '{}': {error}", path.display()))
 }

@@ -2,9 +2,9 @@
 //! `plimsoll ledger outage`: how long nothing was answered, from the ledger alone.
 
 use super::failure;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliError, CliResult};
 use crate::terminal;
-use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::units::{self, Nanos};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ const EPOCH_SECONDS_MIN: f64 = 1e9;
   plimsoll ledger outage a.ledger
   plimsoll ledger outage a.ledger --fault-at 30s
   plimsoll ledger outage a.ledger --fault-at 1795220316.816 --json")]
-pub(super) struct Args {
+pub(super) struct LedgerOutageArgs {
     /// The ledger.
     #[arg(value_name = "FILE")]
     ledger: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &LedgerOutageArgs) -> CliResult {
     super::check_there(&args.ledger)?;
     let (campaign, probes) = plimsoll_engine::ledger::probes(&args.ledger).map_err(failure)?;
     let first_at = campaign.began_at + probes.first_at;
@@ -43,18 +43,18 @@ pub(super) fn main(args: &Args) -> Outcome {
         .map(|text| fault_at_of(text, first_at))
         .transpose()?;
     if fault_at.is_some_and(|at| at >= probes.length) {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "use --fault-at {}: the probes lasted only {}",
             args.fault_at.as_deref().unwrap_or_default(),
             probes.length
         )));
     }
-    let window = Window {
+    let window = OutageProbeWindow {
         from: Nanos(0),
         until: probes.length,
         fault_at,
     };
-    let outage = Outage::of(&probes.sessions, &probes.probes, window);
+    let outage = OutageResult::of(&probes.sessions, &probes.probes, window);
     if args.json {
         let value = serde_json::json!({
             "ledger": args.ledger,
@@ -70,9 +70,9 @@ pub(super) fn main(args: &Args) -> Outcome {
 }
 
 /// As a time since the first probe, which was meant to start at `first_at` since 1970.
-fn fault_at_of(text: &str, first_at: Nanos) -> Result<Nanos, Failure> {
+fn fault_at_of(text: &str, first_at: Nanos) -> Result<Nanos, CliError> {
     let wrong =
-        |why: &dyn std::fmt::Display| Failure::usage(format!("use --fault-at '{text}': {why}"));
+        |why: &dyn std::fmt::Display| CliError::usage(format!("use --fault-at '{text}': {why}"));
     if text
         .parse::<f64>()
         .is_ok_and(|seconds| seconds >= EPOCH_SECONDS_MIN)

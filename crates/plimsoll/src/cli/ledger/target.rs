@@ -2,24 +2,24 @@
 //! The targets of a ledger: what is there is looked at, and nothing is made.
 
 use super::file_error;
-use crate::campaign::{Consent, check_device, check_place, device_facts};
+use crate::campaign::{DestroyConsent, check_device, check_place, device_facts};
 use crate::context;
-use crate::failure::Failure;
-use plimsoll_engine::Address;
+use crate::failure::CliError;
 use plimsoll_engine::DeviceIdentity;
-use plimsoll_engine::Place;
+use plimsoll_engine::NfsAddress;
+use plimsoll_engine::TargetLocation;
 use plimsoll_lab::host::facts;
-use plimsoll_lab::stacks::Choice;
+use plimsoll_lab::stacks::StackConfig;
 use std::path::{Path, PathBuf};
 
 /// A target.
-pub(super) struct Target {
+pub(super) struct LedgerTargetSpec {
     /// As the user called it.
     pub(super) given: String,
-    what: What,
+    what: LedgerTargetLocation,
 }
 
-enum What {
+enum LedgerTargetLocation {
     Directory {
         path: PathBuf,
         align: u32,
@@ -34,28 +34,28 @@ enum What {
         identity: DeviceIdentity,
         exclusive: bool,
     },
-    Nfs(Address),
+    Nfs(NfsAddress),
 }
 
-impl Target {
+impl LedgerTargetSpec {
     /// A target that is to be written to.
-    pub(super) fn to_write(text: &str, consent: &Consent) -> Result<Self, Failure> {
+    pub(super) fn to_write(text: &str, consent: &DestroyConsent) -> Result<Self, CliError> {
         Self::of(text, Some(consent))
     }
 
     /// A target that is only read. A device may be in use.
-    pub(super) fn to_read(text: &str) -> Result<Self, Failure> {
+    pub(super) fn to_read(text: &str) -> Result<Self, CliError> {
         Self::of(text, None)
     }
 
-    fn of(text: &str, consent: Option<&Consent>) -> Result<Self, Failure> {
+    fn of(text: &str, consent: Option<&DestroyConsent>) -> Result<Self, CliError> {
         let given = text.to_owned();
-        if Address::is_meant(text) {
-            let what = What::Nfs(text.parse().map_err(Failure::usage)?);
-            return Ok(Target { given, what });
+        if NfsAddress::is_meant(text) {
+            let what = LedgerTargetLocation::Nfs(text.parse().map_err(CliError::usage)?);
+            return Ok(LedgerTargetSpec { given, what });
         }
         let path = PathBuf::from(text);
-        if !path.exists() && Choice::parse(text).is_ok() {
+        if !path.exists() && StackConfig::parse(text).is_ok() {
             let why = format!(
                 "it is a stack, and ledgers know files only: name the directory that `plimsoll stack up \
                  '{text}'` tells; a file of that name is ./{text}"
@@ -64,7 +64,7 @@ impl Target {
         }
         if facts::is_block_device(&path) {
             let what = of_device(path, consent)?;
-            return Ok(Target { given, what });
+            return Ok(LedgerTargetSpec { given, what });
         }
         let is_directory = path.is_dir();
         let directory = match path.parent() {
@@ -85,35 +85,35 @@ impl Target {
             align => align,
         };
         let what = match is_directory {
-            true => What::Directory { path, align },
-            false => What::File { path, align },
+            true => LedgerTargetLocation::Directory { path, align },
+            false => LedgerTargetLocation::File { path, align },
         };
-        Ok(Target { given, what })
+        Ok(LedgerTargetSpec { given, what })
     }
 
     /// Where the engine works.
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> TargetLocation<'_> {
         match &self.what {
-            What::Directory { path, align } => Place::Directory {
+            LedgerTargetLocation::Directory { path, align } => TargetLocation::Directory {
                 path,
                 direct_align: *align,
             },
-            What::File { path, align } => Place::File {
+            LedgerTargetLocation::File { path, align } => TargetLocation::File {
                 path,
                 direct_align: *align,
             },
-            What::Device {
+            LedgerTargetLocation::Device {
                 path,
                 align,
                 identity,
                 exclusive,
-            } => Place::Device {
+            } => TargetLocation::Device {
                 path,
                 direct_align: *align,
                 identity,
                 exclusive: *exclusive,
             },
-            What::Nfs(address) => Place::Nfs {
+            LedgerTargetLocation::Nfs(address) => TargetLocation::Nfs {
                 address,
                 directory: Path::new(""),
             },
@@ -127,17 +127,17 @@ impl Target {
             _ => Path::new("."),
         };
         let own = match &self.what {
-            What::Directory { path, .. } => path.clone(),
-            What::File { path, .. } => path
+            LedgerTargetLocation::Directory { path, .. } => path.clone(),
+            LedgerTargetLocation::File { path, .. } => path
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty())
                 .unwrap_or(Path::new("."))
                 .to_path_buf(),
-            What::Device { path, .. } => {
+            LedgerTargetLocation::Device { path, .. } => {
                 let device = facts::device_of(path);
                 return device.is_some() && device == facts::device_of(directory);
             }
-            What::Nfs(_) => return false,
+            LedgerTargetLocation::Nfs(_) => return false,
         };
         let of = |path: &Path| facts::target(path).ok().map(|found| found.device);
         let device = of(&own);
@@ -145,13 +145,16 @@ impl Target {
     }
 }
 
-fn of_device(path: PathBuf, consent: Option<&Consent>) -> Result<What, Failure> {
+fn of_device(
+    path: PathBuf,
+    consent: Option<&DestroyConsent>,
+) -> Result<LedgerTargetLocation, CliError> {
     let host = context::host();
     let (found, identity) = match consent {
         Some(consent) => check_device(&path, consent, &host)?,
         None => device_facts(&path, &host)?,
     };
-    Ok(What::Device {
+    Ok(LedgerTargetLocation::Device {
         path,
         align: found.block_bytes,
         identity,
@@ -160,7 +163,7 @@ fn of_device(path: PathBuf, consent: Option<&Consent>) -> Result<What, Failure> 
 }
 
 /// Where the engine works, each with its name.
-pub(super) fn places(targets: &[Target]) -> Vec<(Place<'_>, String)> {
+pub(super) fn places(targets: &[LedgerTargetSpec]) -> Vec<(TargetLocation<'_>, String)> {
     targets
         .iter()
         .map(|target| (target.place(), target.given.clone()))

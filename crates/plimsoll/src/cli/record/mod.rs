@@ -6,13 +6,13 @@ mod screen;
 mod table;
 
 use crate::context;
-use crate::failure::{Code, Failure, Outcome};
-use crate::recorder::{self, INTERVAL_MIN, Output, Taker};
+use crate::failure::{CliError, CliExitCode, CliResult};
+use crate::recorder::{self, CaptureOutput, CaptureSink, INTERVAL_MIN};
 use crate::terminal;
-use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
+use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::host::SystemClock;
-use screen::Screen;
+use screen::CaptureScreen;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ use std::process::ExitCode;
   plimsoll record --requests --disk sda -o sda.parquet --for 10m
   plimsoll record --finish sda.parquet.part
   plimsoll record --host n1,n2 --on lab.toml -o lab --for 10m")]
-pub(super) struct Args {
+pub(super) struct RecordArgs {
     /// Base name of the archive to make (default: ./recording-<time>), or with --requests the file
     /// (default: ./recording-<time>.parquet). Never overwritten.
     #[arg(short, long, value_name = "BASE")]
@@ -69,7 +69,7 @@ pub(super) struct Args {
 /// Ending of a file of requests while it grows.
 const PART: &str = ".part";
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &RecordArgs) -> CliResult {
     let done = match &args.finish {
         Some(part) => finish(args, part),
         None => args.check().and_then(|()| match args.hosts.is_empty() {
@@ -80,13 +80,13 @@ pub(super) fn main(args: &Args) -> Outcome {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-impl Args {
-    fn check(&self) -> Result<(), Failure> {
+impl RecordArgs {
+    fn check(&self) -> Result<(), CliError> {
         if self.requests {
             return table::check();
         }
         if self.interval < INTERVAL_MIN {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "sample every {}: the shortest interval is {}",
                 units::duration(self.interval),
                 units::duration(INTERVAL_MIN)
@@ -95,8 +95,8 @@ impl Args {
         Ok(())
     }
 
-    fn task(&self) -> RecordTask {
-        RecordTask {
+    fn task(&self) -> CaptureTask {
+        CaptureTask {
             disks: self.disks.clone(),
             length: self.length,
             interval: (!self.requests).then_some(self.interval),
@@ -127,16 +127,16 @@ impl Args {
 }
 
 /// Where a recording goes, and from where.
-struct Place {
+struct CaptureDestination {
     /// The node; none: this machine.
     node: Option<String>,
     /// Base name of the archive, or the table of requests.
     file: PathBuf,
 }
 
-impl Place {
+impl CaptureDestination {
     /// Refuses to write over what is there.
-    fn check(&self, args: &Args) -> Result<(), Failure> {
+    fn check(&self, args: &RecordArgs) -> Result<(), CliError> {
         super::check_directory_of(&self.file)?;
         if !args.requests {
             return recorder::check_free(&self.file);
@@ -145,20 +145,20 @@ impl Place {
         check_absent(&with_part(&self.file))
     }
 
-    fn output(&self, args: &Args) -> Output {
+    fn output(&self, args: &RecordArgs) -> CaptureOutput {
         match args.requests {
-            true => Output::spool(with_part(&self.file)),
-            false => Output::archive(self.file.clone()),
+            true => CaptureOutput::spool(with_part(&self.file)),
+            false => CaptureOutput::archive(self.file.clone()),
         }
     }
 
     /// Ends the file, and says what came of it; for machines as this value.
     fn end(
         &self,
-        args: &Args,
-        output: Output,
-        tally: &Tally,
-    ) -> Result<serde_json::Value, Failure> {
+        args: &RecordArgs,
+        output: CaptureOutput,
+        tally: &CaptureStats,
+    ) -> Result<serde_json::Value, CliError> {
         let files = output.files();
         output.finish()?;
         if !args.requests {
@@ -174,7 +174,12 @@ impl Place {
         Ok(self.show_requests(args, tally))
     }
 
-    fn show_samples(&self, args: &Args, files: &[PathBuf], tally: &Tally) -> serde_json::Value {
+    fn show_samples(
+        &self,
+        args: &RecordArgs,
+        files: &[PathBuf],
+        tally: &CaptureStats,
+    ) -> serde_json::Value {
         let bytes: u64 = files
             .iter()
             .filter_map(|path| path.metadata().ok())
@@ -204,7 +209,7 @@ impl Place {
             "late_max_ns": tally.late_max, "cpu_ns": tally.cpu, "cpu_share": tally.cpu_share() })
     }
 
-    fn show_requests(&self, args: &Args, tally: &Tally) -> serde_json::Value {
+    fn show_requests(&self, args: &RecordArgs, tally: &CaptureStats) -> serde_json::Value {
         let bytes = self.file.metadata().map_or(0, |data| data.len());
         if !args.json {
             for odd in &tally.odd {
@@ -241,26 +246,26 @@ struct Shown<'a> {
     /// What is recorded.
     what: String,
     file: &'a Path,
-    output: Output,
-    screen: Screen,
+    output: CaptureOutput,
+    screen: CaptureScreen,
 }
 
-impl Taker for Shown<'_> {
-    fn begin(&mut self, head: RecordHead) -> Result<(), Failure> {
+impl CaptureSink for Shown<'_> {
+    fn begin(&mut self, head: CaptureHeader) -> Result<(), CliError> {
         self.output.begin(head)?;
         self.screen.begin(&self.what, self.file);
         Ok(())
     }
 
-    fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure> {
+    fn take(&mut self, recorded: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
         self.screen.tell(0, &recorded, tally);
         self.output.take(recorded, tally)
     }
 }
 
 /// Records on this machine.
-fn here(args: &Args) -> Result<(), Failure> {
-    let place = Place {
+fn here(args: &RecordArgs) -> Result<(), CliError> {
+    let place = CaptureDestination {
         node: None,
         file: args.output(),
     };
@@ -270,7 +275,7 @@ fn here(args: &Args) -> Result<(), Failure> {
         what: args.what(None),
         file: &place.file,
         output: place.output(args),
-        screen: Screen::new(args.json, 1),
+        screen: CaptureScreen::new(args.json, 1),
     };
     let clock = SystemClock::new();
     let ran = recorder::record(
@@ -283,8 +288,8 @@ fn here(args: &Args) -> Result<(), Failure> {
     let tally = match ran {
         Ok(tally) if shown.output.has_begun() => tally,
         Ok(_) => {
-            return Err(Failure::new(
-                Code::Interrupted,
+            return Err(CliError::new(
+                CliExitCode::Interrupted,
                 "record: it was stopped before it began",
             ));
         }
@@ -299,12 +304,12 @@ fn here(args: &Args) -> Result<(), Failure> {
 }
 
 /// Makes a table of what a killed recorder left.
-fn finish(args: &Args, part: &Path) -> Result<(), Failure> {
+fn finish(args: &RecordArgs, part: &Path) -> Result<(), CliError> {
     table::check()?;
     let name = part.display().to_string();
     let whole = name.strip_suffix(PART).map(PathBuf::from);
     let file = args.output.clone().or(whole).ok_or_else(|| {
-        Failure::usage(format!("finish {name}: it does not end in {PART}"))
+        CliError::usage(format!("finish {name}: it does not end in {PART}"))
             .hint("give the file to make with -o")
     })?;
     check_absent(&file)?;
@@ -323,7 +328,7 @@ fn with_part(file: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn check_absent(path: &Path) -> Result<(), Failure> {
+fn check_absent(path: &Path) -> Result<(), CliError> {
     if !path.exists() {
         return Ok(());
     }
@@ -334,5 +339,5 @@ fn check_absent(path: &Path) -> Result<(), Failure> {
         ),
         false => "a recording is never overwritten; choose another name with -o".into(),
     };
-    Err(Failure::usage(format!("record into {}: it exists", path.display())).hint(hint))
+    Err(CliError::usage(format!("record into {}: it exists", path.display())).hint(hint))
 }

@@ -1,61 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings on nodes: one file, or archive, for each.
 
-use super::screen::Screen;
-use super::{Args, Place};
-use crate::campaign::Loaders;
+use super::screen::CaptureScreen;
+use super::{CaptureDestination, RecordArgs};
+use crate::campaign::ClientLoadGenerators;
 use crate::cli::inventory;
 use crate::context;
-use crate::failure::{Code, Failure, doing};
-use crate::recorder::{Output, Taker as _};
+use crate::failure::{CliError, CliExitCode, doing};
+use crate::recorder::{CaptureOutput, CaptureSink as _};
 use crate::terminal;
-use plimsoll_core::load::Told;
-use plimsoll_core::recording::Tally;
+use plimsoll_core::load::AgentEvent;
+use plimsoll_core::recording::CaptureStats;
 use std::path::{Path, PathBuf};
 
 /// What came of one node.
-struct Part {
-    place: Place,
-    output: Output,
+struct NodeCapture {
+    place: CaptureDestination,
+    output: CaptureOutput,
     /// What it had come to when it was last heard of.
-    tally: Tally,
+    tally: CaptureStats,
 }
 
-pub(super) fn record(args: &Args) -> Result<(), Failure> {
+pub(super) fn record(args: &RecordArgs) -> Result<(), CliError> {
     let Some(file) = &args.on else {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "find the nodes of --host: give the file that names them with --on FILE",
         )
         .hint("docs/stacks/inventory.md says what stands in it"));
     };
     let nodes = inventory::read(file)?.nodes(&args.hosts);
-    let nodes = nodes.map_err(doing(Code::Usage, "find the nodes of --host"))?;
+    let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --host"))?;
     let mut parts = Vec::new();
     for node in &nodes {
-        let place = Place {
+        let place = CaptureDestination {
             node: Some(node.name.clone()),
             file: named(&args.output(), &node.name, nodes.len()),
         };
         place.check(args)?;
-        parts.push(Part {
+        parts.push(NodeCapture {
             output: place.output(args),
             place,
-            tally: Tally::default(),
+            tally: CaptureStats::default(),
         });
     }
     let stop = context::stop_flag()?;
-    let mut screen = Screen::new(args.json, parts.len());
-    let loaders = Loaders::reach(nodes)?;
+    let mut screen = CaptureScreen::new(args.json, parts.len());
+    let loaders = ClientLoadGenerators::reach(nodes)?;
     let recorded = loaders.record(&args.task(), &stop, &mut |n, told| {
         let part = &mut parts[n];
         match told {
             // Not before: a node that refuses never began.
-            Told::Recording(head) => {
+            AgentEvent::Recording(head) => {
                 part.output.begin(*head)?;
                 screen.begin(&args.what(part.place.node.as_deref()), &part.place.file);
                 Ok(())
             }
-            Told::Recorded(recorded, tally) => {
+            AgentEvent::Recorded(recorded, tally) => {
                 screen.tell(n, &recorded, &tally);
                 part.output.take(*recorded, &tally)?;
                 part.tally = *tally;
@@ -77,11 +77,11 @@ pub(super) fn record(args: &Args) -> Result<(), Failure> {
 
 /// Ends the files of all, says what came of each, and gives the first failure.
 fn finish(
-    args: &Args,
-    parts: Vec<Part>,
-    ended: Vec<Result<Tally, Failure>>,
-    mut failure: Option<Failure>,
-) -> Result<(), Failure> {
+    args: &RecordArgs,
+    parts: Vec<NodeCapture>,
+    ended: Vec<Result<CaptureStats, CliError>>,
+    mut failure: Option<CliError>,
+) -> Result<(), CliError> {
     let mut ended = ended
         .into_iter()
         .map(Some)

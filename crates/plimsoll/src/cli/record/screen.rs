@@ -2,30 +2,30 @@
 //! What a user sees while it records: one line on a terminal, written over once a second.
 
 use crate::terminal::{say, say_over};
-use plimsoll_core::profile::Layer;
-use plimsoll_core::recording::{Found, Recorded, Tally};
+use plimsoll_core::profile::DeviceKind;
+use plimsoll_core::recording::{CaptureBatch, CaptureStats, DeviceCounterSample};
 use plimsoll_core::units::{self, Nanos};
 use std::io::IsTerminal;
 use std::path::Path;
 
 /// The last that each recording told: what the disks had counted, and what it has come to.
-type Last = (Vec<Found>, Tally);
+type CaptureProgress = (Vec<DeviceCounterSample>, CaptureStats);
 
-pub(super) struct Screen {
+pub(super) struct CaptureScreen {
     is_quiet: bool,
     is_live: bool,
-    last: Vec<Last>,
+    last: Vec<CaptureProgress>,
     /// What was known when it was last shown.
-    shown: Option<Vec<Last>>,
+    shown: Option<Vec<CaptureProgress>>,
 }
 
-impl Screen {
+impl CaptureScreen {
     /// For so many recordings at once.
     pub(super) fn new(quiet: bool, count: usize) -> Self {
-        Screen {
+        CaptureScreen {
             is_quiet: quiet,
             is_live: std::io::stderr().is_terminal() && !quiet,
-            last: vec![Last::default(); count],
+            last: vec![CaptureProgress::default(); count],
             shown: None,
         }
     }
@@ -38,12 +38,12 @@ impl Screen {
     }
 
     /// What this recording has told.
-    pub(super) fn tell(&mut self, n: usize, recorded: &Recorded, tally: &Tally) {
+    pub(super) fn tell(&mut self, n: usize, recorded: &CaptureBatch, tally: &CaptureStats) {
         if !self.is_live {
             return;
         }
-        let is_counters = matches!(recorded, Recorded::Counters(..));
-        if let Recorded::Counters(_, found) = recorded {
+        let is_counters = matches!(recorded, CaptureBatch::Counters(..));
+        if let CaptureBatch::Counters(_, found) = recorded {
             self.last[n].0.clone_from(found);
         }
         self.last[n].1 = tally.clone();
@@ -71,8 +71,8 @@ impl Screen {
     }
 }
 
-fn requests(last: &[Last]) -> String {
-    let sum = |of: fn(&Tally) -> u64| last.iter().map(|(_, tally)| of(tally)).sum::<u64>();
+fn requests(last: &[CaptureProgress]) -> String {
+    let sum = |of: fn(&CaptureStats) -> u64| last.iter().map(|(_, tally)| of(tally)).sum::<u64>();
     format!(
         "{} requests  {}  {} events lost",
         sum(|tally| tally.requests),
@@ -82,18 +82,19 @@ fn requests(last: &[Last]) -> String {
 }
 
 /// Those that carry everything, and nothing twice: the disks, or what was named instead.
-fn once(found: &[Found]) -> impl Iterator<Item = &Found> {
-    let is_disk = |one: &Found| one.made.layer == Layer::Disk;
+fn once(found: &[DeviceCounterSample]) -> impl Iterator<Item = &DeviceCounterSample> {
+    let is_disk = |one: &DeviceCounterSample| one.made.layer == DeviceKind::Disk;
     let has_disks = found.iter().any(is_disk);
     found.iter().filter(move |one| !has_disks || is_disk(one))
 }
 
 /// What all disks together did in a time.
-fn rates(before: &[Last], now: &[Last], passed: Nanos) -> String {
+fn rates(before: &[CaptureProgress], now: &[CaptureProgress], passed: Nanos) -> String {
     let mut sums = [0_u64; 4];
     for ((old, _), (new, _)) in before.iter().zip(now) {
-        for Found { name, counted, .. } in once(new) {
-            let Some(Found { counted: old, .. }) = once(old).find(|known| known.name == *name)
+        for DeviceCounterSample { name, counted, .. } in once(new) {
+            let Some(DeviceCounterSample { counted: old, .. }) =
+                once(old).find(|known| known.name == *name)
             else {
                 continue;
             };

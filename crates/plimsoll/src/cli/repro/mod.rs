@@ -4,9 +4,9 @@
 mod pcp_model;
 mod tables;
 
-use super::measure::Timing;
-use super::stack::Shape;
-use crate::failure::{Failure, Outcome};
+use super::measure::TrialTimingArgs;
+use super::stack::StackOptionArgs;
+use crate::failure::{CliError, CliResult};
 use crate::terminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 scripts/fetch-recordings.sh DIR fetches the recordings of pcp-model.
 Exit code 14 when one of our models misses a gate.")]
-pub(super) struct Args {
+pub(super) struct ReproArgs {
     /// The experiment.
     name: Option<String>,
     /// The two or more configurations that are compared, as for plimsoll compare (default: the
@@ -39,9 +39,9 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=1000))]
     blocks: u32,
     #[command(flatten)]
-    timing: Timing,
+    timing: TrialTimingArgs,
     #[command(flatten)]
-    shape: Shape,
+    shape: StackOptionArgs,
     /// Block devices among the targets may be overwritten, as for plimsoll compare.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
@@ -86,7 +86,7 @@ const EXPERIMENTS: [Experiment; 5] = [
     },
 ];
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &ReproArgs) -> CliResult {
     let Some(name) = &args.name else {
         let line = |e: &Experiment| {
             let state = if e.is_there { "      " } else { "not yet" };
@@ -99,11 +99,11 @@ pub(super) fn main(args: &Args) -> Outcome {
     match EXPERIMENTS.iter().find(|e| e.name == name) {
         Some(known) if known.is_there => pcp_model::main(args),
         Some(_) => Err(
-            Failure::usage(format!("do {name} again: it is not there yet"))
+            CliError::usage(format!("do {name} again: it is not there yet"))
                 .hint("its workloads can be run by hand: docs/repro.md says which"),
         ),
         None => Err(
-            Failure::usage(format!("do {name} again: there is no such experiment"))
+            CliError::usage(format!("do {name} again: there is no such experiment"))
                 .hint("`plimsoll repro` lists them"),
         ),
     }

@@ -2,32 +2,32 @@
 //! The tutorial "Comparing storage performance" of Performance Co-Pilot, whole: recorded averages,
 //! models, their verification beside that of the published job, and two configurations compared.
 
-use super::super::measure::{self, Measure, Source, measure, policy};
+use super::super::measure::{self, ClientLoadArgs, MeasureOptions, measure, policy};
 use super::super::model_file;
-use super::super::verify::{HeldJob, JobFile, Mapping, of_model};
+use super::super::verify::{JobFidelity, JobFile, JobSectionMapping, of_model};
 use super::tables;
-use super::{Args, Failure, Outcome};
-use crate::campaign::{Consent, Corners};
-use crate::failure::{Code, failed};
+use super::{CliError, CliResult, ReproArgs};
+use crate::campaign::{DestroyConsent, SensitivityBoundMode};
+use crate::failure::{CliExitCode, failed};
 use crate::run_id;
 use crate::terminal;
 use crate::terminal::{print, print_coloured, say};
-use plimsoll_core::event::Results;
-use plimsoll_core::model::{Facts, Verification};
-use plimsoll_core::profile::Profile;
-use plimsoll_report::Report;
-use plimsoll_report::model::{Item, Section, Sentence, Tone};
-use plimsoll_trace::{FitOptions, Part, Recording};
+use plimsoll_core::event::RunFolderContents;
+use plimsoll_core::model::{FidelityReport, ModelFacts};
+use plimsoll_core::profile::DiskProfile;
+use plimsoll_report::ReportDocument;
+use plimsoll_report::model::{ReportFinding, ReportItem, ReportSection, ReportSeverity};
+use plimsoll_trace::{FitOptions, OpenRecording, RecordingSelection};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Bytes the load is spread over: small enough for the stacks of a small machine.
 const WORKING_SET_BYTES: u64 = 512 << 20;
 /// A figure of the published spreadsheet: its name, its digits, and where ours stands.
-type Published = (&'static str, &'static str, fn(&Profile) -> Option<f64>);
+type Published = (&'static str, &'static str, fn(&DiskProfile) -> Option<f64>);
 
 /// A component of the tutorial's load.
-pub(super) struct Component {
+pub(super) struct TutorialComponent {
     pub(super) title: &'static str,
     /// Name of its model, and of its file.
     model: &'static str,
@@ -40,8 +40,8 @@ pub(super) struct Component {
     pub(super) published: &'static [Published],
 }
 
-const COMPONENTS: [Component; 3] = [
-    Component {
+const COMPONENTS: [TutorialComponent; 3] = [
+    TutorialComponent {
         title: "File server (NAS), 11:00 to 12:00",
         model: "nas",
         recording: "nasdata",
@@ -65,7 +65,7 @@ const COMPONENTS: [Component; 3] = [
             ("busy share", "0.13912", |p| Some(p.utilisation?.stochastic)),
         ],
     },
-    Component {
+    TutorialComponent {
         title: "Database, interactive, 11:10 to 11:55",
         model: "db",
         recording: "dbdata",
@@ -94,7 +94,7 @@ const COMPONENTS: [Component; 3] = [
             }),
         ],
     },
-    Component {
+    TutorialComponent {
         title: "Database, reporting, 11:00 to 11:05",
         model: "reporting",
         recording: "dbdata",
@@ -126,15 +126,15 @@ const COMPONENTS: [Component; 3] = [
 ];
 
 /// What was made of a component.
-pub(super) struct Done {
-    pub(super) component: &'static Component,
-    pub(super) profile: Profile,
-    pub(super) ours: Verification,
-    pub(super) published: HeldJob,
+pub(super) struct TutorialComponentResult {
+    pub(super) component: &'static TutorialComponent,
+    pub(super) profile: DiskProfile,
+    pub(super) ours: FidelityReport,
+    pub(super) published: JobFidelity,
     file: PathBuf,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &ReproArgs) -> CliResult {
     let data = data(args)?;
     let id = run_id::run_id();
     let folder = args
@@ -143,7 +143,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(format!("pcp-model-{id}")));
     std::fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))
         .and_then(|()| std::fs::create_dir(&folder))
-        .map_err(|error| Failure::usage(format!("make {}: {error}", folder.display())))?;
+        .map_err(|error| CliError::usage(format!("make {}: {error}", folder.display())))?;
     let tutorial = data.join("pcp/diskmodel");
     let mut done = Vec::new();
     for component in &COMPONENTS {
@@ -161,7 +161,10 @@ pub(super) fn main(args: &Args) -> Outcome {
     ));
     let page = folder.join("pcp-model.html");
     plimsoll_archive::write_result(&page, plimsoll_report::html(&report)).map_err(|error| {
-        Failure::new(Code::Failed, format!("write {}: {error}", page.display()))
+        CliError::new(
+            CliExitCode::Failed,
+            format!("write {}: {error}", page.display()),
+        )
     })?;
     print(&format!("Page: {}", page.display()));
     if let Some(results) = &results {
@@ -169,18 +172,18 @@ pub(super) fn main(args: &Args) -> Outcome {
         measure::check_trials(results)?;
     }
     if done.iter().any(|done| done.ours.missed().next().is_some()) {
-        return super::super::done(Code::Gate);
+        return super::super::done(CliExitCode::Gate);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The folder with the recordings and the published job.
-fn data(args: &Args) -> Result<PathBuf, Failure> {
+fn data(args: &ReproArgs) -> Result<PathBuf, CliError> {
     let set = || std::env::var_os("PLIMSOLL_TEST_DATA").map(PathBuf::from);
     let hint = "scripts/fetch-recordings.sh DIR fetches them from Debian's package pcp-doc; then give \
                 --data DIR";
     let folder = args.data.clone().or_else(set).ok_or_else(|| {
-        Failure::usage("find the recordings of the tutorial: no folder is given").hint(hint)
+        CliError::usage("find the recordings of the tutorial: no folder is given").hint(hint)
     })?;
     for file in ["nasdata.meta", "dbdata.meta", "model.fio"] {
         let path = folder.join("pcp/diskmodel").join(file);
@@ -189,21 +192,21 @@ fn data(args: &Args) -> Result<PathBuf, Failure> {
                 "find the recordings of the tutorial: there is no {}",
                 path.display()
             );
-            return Err(Failure::usage(text).hint(hint));
+            return Err(CliError::usage(text).hint(hint));
         }
     }
     Ok(folder)
 }
 
 fn component_done(
-    component: &'static Component,
+    component: &'static TutorialComponent,
     tutorial: &Path,
     folder: &Path,
-) -> Result<Done, Failure> {
+) -> Result<TutorialComponentResult, CliError> {
     let recording = tutorial.join(component.recording);
-    let opened = plimsoll_trace::open(&recording).map_err(failed(Code::Usage))?;
-    let Recording::Counters(counters) = opened else {
-        return Err(Failure::usage(format!(
+    let opened = plimsoll_trace::open(&recording).map_err(failed(CliExitCode::Usage))?;
+    let OpenRecording::Counters(counters) = opened else {
+        return Err(CliError::usage(format!(
             "read {}: it holds no counters",
             recording.display()
         )));
@@ -211,29 +214,30 @@ fn component_done(
     let window = counters
         .times()
         .window(Some(component.from), Some(component.to))
-        .map_err(failed(Code::Usage))?;
+        .map_err(failed(CliExitCode::Usage))?;
     let options = FitOptions {
         disk: component.disk.into(),
         window,
         name: component.model.into(),
-        facts: Facts::assumed(WORKING_SET_BYTES),
+        facts: ModelFacts::assumed(WORKING_SET_BYTES),
     };
-    let mut fitted = plimsoll_trace::fit(&*counters, &options).map_err(failed(Code::Usage))?;
+    let mut fitted =
+        plimsoll_trace::fit(&*counters, &options).map_err(failed(CliExitCode::Usage))?;
     let file = folder.join(component.model).with_extension("toml");
     model_file::write(&file, &mut fitted.model)?;
-    let part = Part {
+    let part = RecordingSelection {
         disk: Some(component.disk.into()),
         from: Some(component.from.into()),
         to: Some(component.to.into()),
         of_model: false,
     };
     let (ours, _) = of_model(&fitted.model, &recording, part.clone())?;
-    let map = Mapping {
+    let map = JobSectionMapping {
         sections: component.sections.iter().map(|s| (*s).to_owned()).collect(),
         part,
     };
     let published = JobFile::read(&tutorial.join("model.fio"))?.hold(&map, &recording, None)?;
-    Ok(Done {
+    Ok(TutorialComponentResult {
         component,
         profile: fitted.profile,
         ours,
@@ -244,7 +248,7 @@ fn component_done(
 
 /// The configurations that are compared: those that were given, else two stacks where they can be
 /// stood up.
-fn targets(args: &Args) -> Vec<String> {
+fn targets(args: &ReproArgs) -> Vec<String> {
     if args.no_compare {
         return Vec::new();
     }
@@ -254,7 +258,11 @@ fn targets(args: &Args) -> Vec<String> {
     ["local", "raid1"].map(str::to_owned).to_vec()
 }
 
-fn compared(args: &Args, done: &[Done], folder: &Path) -> Result<Option<Results>, Failure> {
+fn compared(
+    args: &ReproArgs,
+    done: &[TutorialComponentResult],
+    folder: &Path,
+) -> Result<Option<RunFolderContents>, CliError> {
     let targets = targets(args);
     if targets.is_empty() {
         say("note: the comparison is left out: give two targets, such as two directories");
@@ -266,7 +274,7 @@ fn compared(args: &Args, done: &[Done], folder: &Path) -> Result<Option<Results>
         .iter()
         .filter(|done| done.component.model != "reporting");
     let workloads: Vec<String> = played.map(|done| done.file.display().to_string()).collect();
-    measure(&Measure {
+    measure(&MeasureOptions {
         targets: &targets,
         workloads: &workloads,
         control: true,
@@ -274,38 +282,44 @@ fn compared(args: &Args, done: &[Done], folder: &Path) -> Result<Option<Results>
         whole: false,
         timing: &args.timing,
         shape: &args.shape,
-        source: &Source::HERE,
-        consent: Consent::of(&args.destroy),
+        source: &ClientLoadArgs::HERE,
+        consent: DestroyConsent::of(&args.destroy),
         policy: policy(0.05)?,
         output: Some(&folder.join("comparison")),
         json: false,
         dry_run: false,
         ladder: &[],
-        corners: Corners::Off,
+        corners: SensitivityBoundMode::Off,
     })
 }
 
-fn report(done: &[Done], results: Option<&Results>, published: &Path, id: &str) -> Report {
+fn report(
+    done: &[TutorialComponentResult],
+    results: Option<&RunFolderContents>,
+    published: &Path,
+    id: &str,
+) -> ReportDocument {
     let mut sections = vec![
         section(
             "1. What was recorded",
             "The averages of the tutorial's spreadsheet, counted again from the recordings: means of the rates of all intervals.",
-            vec![Item::Table(tables::baseline(done))],
+            vec![ReportItem::Table(tables::baseline(done))],
         ),
         section(
             "2. The components, and what their averages hide",
             "One model for each component: all of its intervals.",
-            vec![Item::Table(tables::components(done))],
+            vec![ReportItem::Table(tables::components(done))],
         ),
     ];
     let verifications = done.iter().map(tables::verification);
-    let items = verifications.flat_map(|(table, why)| [Item::Table(table), Item::Text(why)]);
+    let items =
+        verifications.flat_map(|(table, why)| [ReportItem::Table(table), ReportItem::Text(why)]);
     sections.push(section(
         "3. Is the model the load that was recorded?",
         "The error of each metric: of our model, and of the job file that the tutorial publishes.",
         items.collect(),
     ));
-    let compared = results.map(|results| Item::Table(tables::compared(results)));
+    let compared = results.map(|results| ReportItem::Table(tables::compared(results)));
     let theirs = tables::published(published);
     let lead = "Response times count from the moment a request was due; the published ones from its hand-over, of one job of four, on other hardware.";
     sections.push(section(
@@ -313,7 +327,7 @@ fn report(done: &[Done], results: Option<&Results>, published: &Path, id: &str) 
         lead,
         compared.into_iter().chain(theirs).collect(),
     ));
-    Report {
+    ReportDocument {
         title: "Comparing storage performance: the tutorial of Performance Co-Pilot, done again"
             .into(),
         subtitle: format!("plimsoll repro pcp-model · {id}"),
@@ -323,20 +337,24 @@ fn report(done: &[Done], results: Option<&Results>, published: &Path, id: &str) 
     }
 }
 
-fn section(title: &str, lead: &str, items: Vec<Item>) -> Section {
-    Section {
+fn section(title: &str, lead: &str, items: Vec<ReportItem>) -> ReportSection {
+    ReportSection {
         items,
-        ..Section::new(title, lead)
+        ..ReportSection::new(title, lead)
     }
 }
 
-fn headline(done: &Done) -> Sentence {
+fn headline(done: &TutorialComponentResult) -> ReportFinding {
     let missed = done.ours.missed().count();
     let theirs = done.published.verification.missed().count();
     let all = done.published.verification.lines.len();
-    Sentence {
+    ReportFinding {
         mark: if missed == 0 { "passed" } else { "FAILED" }.into(),
-        tone: if missed == 0 { Tone::Good } else { Tone::Bad },
+        tone: if missed == 0 {
+            ReportSeverity::Good
+        } else {
+            ReportSeverity::Bad
+        },
         text: format!(
             "{}: our model misses {missed} of {} gates, the published job {theirs} of {all}",
             done.component.title,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of the tutorial done again.
 
-use super::pcp_model::Done;
-use crate::cli::verify::HeldJob;
-use plimsoll_core::event::Results;
+use super::pcp_model::TutorialComponentResult;
+use crate::cli::verify::JobFidelity;
+use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::histogram::Histogram;
-use plimsoll_core::model::Fidelity;
+use plimsoll_core::model::FidelityCheck;
 use plimsoll_core::num::{ratio, round_u64};
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_report::model::{Cell, Item, Table, Tone};
+use plimsoll_report::model::{ReportItem, ReportSeverity, ReportTable, ReportTableCell};
 use std::path::Path;
 
 /// Every figure of the spreadsheet beside ours.
-pub(super) fn baseline(done: &[Done]) -> Table {
-    let mut table = Table::new(
+pub(super) fn baseline(done: &[TutorialComponentResult]) -> ReportTable {
+    let mut table = ReportTable::new(
         "Averages",
         &[
             "Component",
@@ -31,10 +31,10 @@ pub(super) fn baseline(done: &[Done]) -> Table {
             let is_same = ours.as_deref() == Some(*theirs);
             let title = if at == 0 { done.component.title } else { "" };
             table.rows.push(vec![
-                Cell::new(title),
-                Cell::new(*figure),
-                Cell::new(*theirs),
-                Cell::new(ours.unwrap_or_else(|| "not recorded".into())),
+                ReportTableCell::new(title),
+                ReportTableCell::new(*figure),
+                ReportTableCell::new(*theirs),
+                ReportTableCell::new(ours.unwrap_or_else(|| "not recorded".into())),
                 mark(is_same, "yes", "NO"),
             ]);
         }
@@ -42,18 +42,18 @@ pub(super) fn baseline(done: &[Done]) -> Table {
     table
 }
 
-fn mark(is_good: bool, good: &str, bad: &str) -> Cell {
+fn mark(is_good: bool, good: &str, bad: &str) -> ReportTableCell {
     let (word, tone) = if is_good {
-        (good, Tone::Good)
+        (good, ReportSeverity::Good)
     } else {
-        (bad, Tone::Bad)
+        (bad, ReportSeverity::Bad)
     };
-    Cell::new(word).tone(tone)
+    ReportTableCell::new(word).tone(tone)
 }
 
 /// What each component is beyond its means.
-pub(super) fn components(done: &[Done]) -> Table {
-    let mut table = Table::new(
+pub(super) fn components(done: &[TutorialComponentResult]) -> ReportTable {
+    let mut table = ReportTable::new(
         "Components",
         &[
             "Component",
@@ -65,11 +65,11 @@ pub(super) fn components(done: &[Done]) -> Table {
             "Bursts",
         ],
     );
-    let rate = |value: Option<f64>| Cell::new(value.map_or("–".into(), units::rate));
+    let rate = |value: Option<f64>| ReportTableCell::new(value.map_or("–".into(), units::rate));
     for done in done {
         for (at, direction) in done.profile.directions.iter().enumerate() {
             let of_direction =
-                |b: &&plimsoll_core::model::Bursts| b.direction == direction.direction;
+                |b: &&plimsoll_core::model::BurstPattern| b.direction == direction.direction;
             let bursts = done.profile.bursts.iter().find(of_direction).map(|burst| {
                 let share = format!(
                     "{:.0} % of operations in {:.0} % of the time",
@@ -83,13 +83,13 @@ pub(super) fn components(done: &[Done]) -> Table {
             });
             let title = if at == 0 { done.component.title } else { "" };
             table.rows.push(vec![
-                Cell::new(title),
-                Cell::new(direction.direction.name()),
+                ReportTableCell::new(title),
+                ReportTableCell::new(direction.direction.name()),
                 rate(direction.ops_per_s.map(|ops| ops.time)),
                 rate(direction.rates.map(|rates| rates.median_per_s)),
                 rate(direction.rates.map(|rates| rates.peak_per_s)),
-                Cell::new(direction.idc.map_or("–".into(), units::rate)),
-                Cell::new(bursts.unwrap_or_else(|| "none found".into())),
+                ReportTableCell::new(direction.idc.map_or("–".into(), units::rate)),
+                ReportTableCell::new(bursts.unwrap_or_else(|| "none found".into())),
             ]);
         }
     }
@@ -97,7 +97,7 @@ pub(super) fn components(done: &[Done]) -> Table {
 }
 
 /// The errors of our model and of the published job, and why the latter has them.
-pub(super) fn verification(done: &Done) -> (Table, String) {
+pub(super) fn verification(done: &TutorialComponentResult) -> (ReportTable, String) {
     let job = &done.published;
     let mut columns = vec![
         "Metric".to_owned(),
@@ -109,14 +109,14 @@ pub(super) fn verification(done: &Done) -> (Table, String) {
     columns.extend(job.others.iter().map(|other| format!("~#{}", other.what)));
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let title = format!("{} ({})", done.component.title, job.sections);
-    let mut table = Table::new(title, &columns);
+    let mut table = ReportTable::new(title, &columns);
     for checked in &done.ours.lines {
         let line = &checked.line;
         let theirs = job.verification.lines.iter().map(|checked| &checked.line);
         let mut row = vec![
-            Cell::new(line.metric.clone()),
-            Cell::new(units::three_digits(line.recorded)),
-            Cell::new(format!("±{:.0} %", line.gate * 100.0)),
+            ReportTableCell::new(line.metric.clone()),
+            ReportTableCell::new(units::three_digits(line.recorded)),
+            ReportTableCell::new(format!("±{:.0} %", line.gate * 100.0)),
             error(Some(line)),
             error(same(theirs, &line.metric)),
         ];
@@ -128,22 +128,29 @@ pub(super) fn verification(done: &Done) -> (Table, String) {
     (table, format!("Why: {}.", job.traps.join("; ")))
 }
 
-fn same<'a>(mut lines: impl Iterator<Item = &'a Fidelity>, metric: &str) -> Option<&'a Fidelity> {
+fn same<'a>(
+    mut lines: impl Iterator<Item = &'a FidelityCheck>,
+    metric: &str,
+) -> Option<&'a FidelityCheck> {
     lines.find(|line| line.metric == metric)
 }
 
-fn error(line: Option<&Fidelity>) -> Cell {
+fn error(line: Option<&FidelityCheck>) -> ReportTableCell {
     let Some(line) = line else {
-        return Cell::new("–");
+        return ReportTableCell::new("–");
     };
     let text = format!("{:+.1} %", line.error * 100.0);
-    let tone = if line.passed() { Tone::Good } else { Tone::Bad };
-    Cell::new(text).tone(tone)
+    let tone = if line.passed() {
+        ReportSeverity::Good
+    } else {
+        ReportSeverity::Bad
+    };
+    ReportTableCell::new(text).tone(tone)
 }
 
 /// How much of the recorded operations a job asks for, in each way to take it.
-pub(super) fn claims(job: &HeldJob) -> String {
-    let asked: Vec<Fidelity> = job
+pub(super) fn claims(job: &JobFidelity) -> String {
+    let asked: Vec<FidelityCheck> = job
         .verification
         .lines
         .iter()
@@ -172,8 +179,8 @@ pub(super) fn claims(job: &HeldJob) -> String {
 }
 
 /// Maximum, mean and standard deviation of response times, and how busy the device was.
-pub(super) fn compared(results: &Results) -> Table {
-    let mut table = Table::new(
+pub(super) fn compared(results: &RunFolderContents) -> ReportTable {
+    let mut table = ReportTable::new(
         "Ours",
         &[
             "Workload",
@@ -190,7 +197,7 @@ pub(super) fn compared(results: &Results) -> Table {
     for entry in &results.manifest.entries {
         for arm in &results.manifest.arms {
             let busy = busy(results, &entry.label, &arm.name);
-            for kind in [Kind::Read, Kind::Write] {
+            for kind in [OpKind::Read, OpKind::Write] {
                 let own = |t: &&plimsoll_core::event::TrialResult| {
                     t.trial.workload == entry.label && t.trial.arm == arm.name && !t.interrupted
                 };
@@ -207,18 +214,20 @@ pub(super) fn compared(results: &Results) -> Table {
                     continue;
                 }
                 table.rows.push(vec![
-                    Cell::new(entry.label.clone()),
-                    Cell::new(arm.name.clone()),
-                    Cell::new(format!("{}s", kind.name())),
-                    Cell::new(units::duration(Nanos(response.max_ns()))),
-                    Cell::new(units::duration(Nanos(round_u64(response.mean_ns())))),
-                    Cell::new(units::duration(Nanos(round_u64(deviation(&response))))),
-                    Cell::new(units::rate(ratio(response.count() as f64, seconds))),
-                    Cell::new(format!(
+                    ReportTableCell::new(entry.label.clone()),
+                    ReportTableCell::new(arm.name.clone()),
+                    ReportTableCell::new(format!("{}s", kind.name())),
+                    ReportTableCell::new(units::duration(Nanos(response.max_ns()))),
+                    ReportTableCell::new(units::duration(Nanos(round_u64(response.mean_ns())))),
+                    ReportTableCell::new(units::duration(Nanos(round_u64(deviation(&response))))),
+                    ReportTableCell::new(units::rate(ratio(response.count() as f64, seconds))),
+                    ReportTableCell::new(format!(
                         "{:.3}",
                         ratio(service.sum_ns() as f64 / 1e9, seconds)
                     )),
-                    Cell::new(busy.map_or("–".into(), |busy| format!("{:.1} %", busy * 100.0))),
+                    ReportTableCell::new(
+                        busy.map_or("–".into(), |busy| format!("{:.1} %", busy * 100.0)),
+                    ),
                 ]);
             }
         }
@@ -234,7 +243,7 @@ pub(super) fn compared(results: &Results) -> Table {
 
 /// How much of the time the device below a system was busy under a workload; `None` where no trial
 /// saw one.
-fn busy(results: &Results, workload: &str, arm: &str) -> Option<f64> {
+fn busy(results: &RunFolderContents, workload: &str, arm: &str) -> Option<f64> {
     let own = |t: &&plimsoll_core::event::TrialResult| {
         t.trial.workload == workload && t.trial.arm == arm && !t.interrupted
     };
@@ -257,13 +266,13 @@ fn deviation(histogram: &Histogram) -> f64 {
 }
 
 /// The published table, where the data folder has it.
-pub(super) fn published(path: &Path) -> Option<Item> {
+pub(super) fn published(path: &Path) -> Option<ReportItem> {
     let Ok(text) = std::fs::read_to_string(path) else {
         let text = format!(
             "The published table is left out: there is no {}.",
             path.display()
         );
-        return Some(Item::Notice(Tone::Care, text));
+        return Some(ReportItem::Notice(ReportSeverity::Care, text));
     };
     let mut rows = text.lines().map(fields);
     let head = rows.next()?;
@@ -281,12 +290,14 @@ pub(super) fn published(path: &Path) -> Option<Item> {
         .filter_map(|(name, title)| Some((place(name)?, *title)))
         .collect();
     let titles: Vec<&str> = places.iter().map(|(_, title)| *title).collect();
-    let mut table = Table::new("Published: fio, one job of four", &titles);
+    let mut table = ReportTable::new("Published: fio, one job of four", &titles);
     for row in rows {
-        let cell = |(at, _): &(usize, &str)| Cell::new(row.get(*at).cloned().unwrap_or_default());
+        let cell = |(at, _): &(usize, &str)| {
+            ReportTableCell::new(row.get(*at).cloned().unwrap_or_default())
+        };
         table.rows.push(places.iter().map(cell).collect());
     }
-    Some(Item::Table(table))
+    Some(ReportItem::Table(table))
 }
 
 /// The fields of a line of CSV; commas inside quotes part nothing.
@@ -307,7 +318,10 @@ fn fields(line: &str) -> Vec<String> {
 }
 
 /// All of it for machines.
-pub(super) fn data(done: &[Done], results: Option<&Results>) -> serde_json::Value {
+pub(super) fn data(
+    done: &[TutorialComponentResult],
+    results: Option<&RunFolderContents>,
+) -> serde_json::Value {
     let components: Vec<serde_json::Value> = done
         .iter()
         .map(|done| {
@@ -348,6 +362,6 @@ mod tests {
     #[test]
     fn a_table_that_is_not_there_is_said_to_be_missing() {
         let item = published(Path::new("/nonexistent/pcp-fio.csv"));
-        assert!(matches!(item, Some(Item::Notice(..))), "{item:?}");
+        assert!(matches!(item, Some(ReportItem::Notice(..))), "{item:?}");
     }
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll stack check`: everything that must be seen of a stack before it is trusted.
 
-use super::Shape;
-use crate::campaign::{self, Arms, Consent};
+use super::StackOptionArgs;
+use crate::campaign::{self, ArmSet, DestroyConsent};
 use crate::cli::measure::proof_settings;
 use crate::context;
-use crate::failure::{Code, Failure, Outcome};
+use crate::failure::{CliError, CliExitCode, CliResult};
 use crate::run_id;
 use crate::spec::TargetSpec;
 use crate::terminal;
-use plimsoll_lab::proofs::{Depth, Outcome as Seen, Proved};
+use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus};
 use std::fmt::Write;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct StackCheckArgs {
     /// Stacks. Those that are not up are stood up, and taken down at the end.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
-    shape: Shape,
+    shape: StackOptionArgs,
     /// Leave out what takes nodes away for a while.
     #[arg(long)]
     quick: bool,
@@ -28,7 +28,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &StackCheckArgs) -> CliResult {
     let choices = super::choices(&args.names)?;
     let specs: Vec<TargetSpec> = choices
         .into_iter()
@@ -37,15 +37,15 @@ pub(super) fn main(args: &Args) -> Outcome {
     let state = context::state_dir()?;
     let id = run_id::run_id();
     let options = args.shape.options(&state)?;
-    let mut arms = Arms::named(&args.names, &specs, false, options, context::nodes());
+    let mut arms = ArmSet::named(&args.names, &specs, false, options, context::nodes());
     let stop = context::stop_flag()?;
     let depth = if args.quick {
-        Depth::Quick
+        SelfTestDepth::Quick
     } else {
-        Depth::Whole
+        SelfTestDepth::Whole
     };
     let proved = arms
-        .raise(&id, &state, &[], &Consent::default(), &stop)
+        .raise(&id, &state, &[], &DestroyConsent::default(), &stop)
         .and_then(|()| campaign::prove(&arms, &id, &proof_settings(&id), depth, &stop));
     let left = arms.lower(&state);
     let proved = proved?;
@@ -55,26 +55,26 @@ pub(super) fn main(args: &Args) -> Outcome {
         terminal::print(&as_text(&proved));
     }
     crate::cli::raze::verdict(&left)?;
-    let failed = |one: &Proved| matches!(one.outcome, Seen::Failed(_));
+    let failed = |one: &SelfTestResult| matches!(one.outcome, SelfTestStatus::Failed(_));
     match proved.iter().find(|(_, all)| all.iter().any(failed)) {
         None => Ok(ExitCode::SUCCESS),
-        Some((name, _)) => Err(Failure::new(
-            Code::BadData,
+        Some((name, _)) => Err(CliError::new(
+            CliExitCode::BadData,
             format!("trust {name}: something is not as it must be; see above"),
         )),
     }
 }
 
 /// The word for what was seen, and the detail.
-fn words(seen: &Seen) -> (&'static str, &str) {
+fn words(seen: &SelfTestStatus) -> (&'static str, &str) {
     match seen {
-        Seen::Passed(text) => ("yes", text),
-        Seen::Failed(text) => ("NO", text),
-        Seen::Unseen(text) => ("not seen", text),
+        SelfTestStatus::Passed(text) => ("yes", text),
+        SelfTestStatus::Failed(text) => ("NO", text),
+        SelfTestStatus::Unseen(text) => ("not seen", text),
     }
 }
 
-fn as_text(proved: &[(String, Vec<Proved>)]) -> String {
+fn as_text(proved: &[(String, Vec<SelfTestResult>)]) -> String {
     let mut text = String::new();
     for (name, all) in proved {
         let _ = writeln!(
@@ -89,8 +89,8 @@ fn as_text(proved: &[(String, Vec<Proved>)]) -> String {
     text
 }
 
-fn print_json(proved: &[(String, Vec<Proved>)]) {
-    let one = |one: &Proved| {
+fn print_json(proved: &[(String, Vec<SelfTestResult>)]) {
+    let one = |one: &SelfTestResult| {
         let (word, detail) = words(&one.outcome);
         serde_json::json!({ "what": one.what, "seen": word, "detail": detail })
     };

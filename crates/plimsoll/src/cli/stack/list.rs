@@ -2,10 +2,10 @@
 //! `plimsoll stack list|show`: which stacks and layers there are, and what can be set.
 
 use crate::context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliError, CliResult};
 use crate::terminal;
-use plimsoll_core::settings::Setting;
-use plimsoll_lab::stacks::{self, Choice, Place};
+use plimsoll_core::settings::SettingDefinition;
+use plimsoll_lab::stacks::{self, StackConfig, StackPlacement};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -13,14 +13,14 @@ use std::process::ExitCode;
 const NAMES: usize = 12;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct List {
+pub(super) struct StackListArgs {
     /// Print it as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Show {
+pub(super) struct StackShowArgs {
     /// A stack or a layer.
     #[arg(value_name = "NAME")]
     name: String,
@@ -30,14 +30,14 @@ pub(super) struct Show {
 }
 
 /// A stack or a layer, as both are shown.
-struct Known {
+struct StackListEntry {
     name: &'static str,
     about: &'static str,
-    settings: &'static [Setting],
+    settings: &'static [SettingDefinition],
 }
 
-fn stacks() -> Vec<Known> {
-    let one = |stack: &&'static dyn stacks::Stack| Known {
+fn stacks() -> Vec<StackListEntry> {
+    let one = |stack: &&'static dyn stacks::StackRecipe| StackListEntry {
         name: stack.name(),
         about: stack.about(),
         settings: stack.settings(),
@@ -45,8 +45,8 @@ fn stacks() -> Vec<Known> {
     stacks::ALL.iter().map(one).collect()
 }
 
-fn layers() -> Vec<Known> {
-    let one = |layer: &&'static dyn stacks::Layer| Known {
+fn layers() -> Vec<StackListEntry> {
+    let one = |layer: &&'static dyn stacks::LayerRecipe| StackListEntry {
         name: layer.name(),
         about: layer.about(),
         settings: layer.settings(),
@@ -56,10 +56,13 @@ fn layers() -> Vec<Known> {
 
 /// What is missing here for a stack as it comes; empty when it can be made.
 fn missing(name: &str) -> Vec<String> {
-    let Ok(choice) = Choice::parse(name) else {
+    let Ok(choice) = StackConfig::parse(name) else {
         return Vec::new();
     };
-    let place = choice.stack.shape(&choice).map_or(Place::Here, |s| s.place);
+    let place = choice
+        .stack
+        .shape(&choice)
+        .map_or(StackPlacement::Here, |s| s.place);
     let found = stacks::manage::needs(&choice, &place).check(&context::host());
     let mut missing = found.err().map_or_else(Vec::new, |unmet| unmet.0);
     if choice.stack.needs_machines(&choice) {
@@ -69,9 +72,9 @@ fn missing(name: &str) -> Vec<String> {
     missing
 }
 
-pub(super) fn list(args: &List) -> Outcome {
+pub(super) fn list(args: &StackListArgs) -> CliResult {
     if args.json {
-        let shown = |known: Known| {
+        let shown = |known: StackListEntry| {
             serde_json::json!({ "name": known.name, "about": known.about,
                 "missing": missing(known.name) })
         };
@@ -98,12 +101,12 @@ pub(super) fn list(args: &List) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn show(args: &Show) -> Outcome {
+pub(super) fn show(args: &StackShowArgs) -> CliResult {
     let mut all = stacks().into_iter().chain(layers());
     let Some(known) = all.find(|known| known.name == args.name) else {
         // The words of the reader, with the nearest name.
-        let error = Choice::parse(&args.name).err();
-        return Err(Failure::usage(error.map_or_else(
+        let error = StackConfig::parse(&args.name).err();
+        return Err(CliError::usage(error.map_or_else(
             || format!("show '{}': name a stack or a layer alone", args.name),
             |error| error.to_string(),
         )));

@@ -4,18 +4,20 @@
 
 use crate::context;
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Plan};
+use plimsoll_core::plan::{Plan, PlanAction};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_core::workload::blocks::{Extent, Group, Turn, TurnKind};
-use plimsoll_core::workload::{Blocks, Workload};
-use plimsoll_engine::Place;
+use plimsoll_core::workload::blocks::{
+    BlockIoExtent, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
+};
+use plimsoll_core::workload::{BlockIoWorkload, Workload};
 use plimsoll_engine::RunOptions;
-use plimsoll_engine::{EngineChoice, Prepared};
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::{EngineChoice, PreparedWorkload};
 use plimsoll_lab::host::facts;
-use plimsoll_lab::host::{Clock, Nodes, Owner, SystemClock};
-use plimsoll_lab::journal::{Header, Journal, Kind, StateDir};
-use plimsoll_lab::raise::{Standing, raise, raze};
+use plimsoll_lab::host::{HostPool, HostProcessId, HostTimeSource, SystemClock};
+use plimsoll_lab::journal::{Journal, JournalHeader, JournalScope, StateDir};
+use plimsoll_lab::raise::{AppliedPlan, raise, raze};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,30 +36,30 @@ const DEPTH: u32 = 4;
 const PARTS: [&str; 3] = ["before", "during", "after"];
 
 /// Bytes per second, one for each whole second that lies in one part.
-type Rates = [Vec<f64>; PARTS.len()];
+type StackLoadRates = [Vec<f64>; PARTS.len()];
 
 /// A load that goes on.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(super) struct StackLoad {
     part: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
-    rates: Arc<Mutex<Rates>>,
+    rates: Arc<Mutex<StackLoadRates>>,
     worker: JoinHandle<Result<(), String>>,
-    directory: Standing,
-    nodes: Nodes,
+    directory: AppliedPlan,
+    nodes: HostPool,
 }
 
 /// What a load saw.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    rates: Rates,
+pub(super) struct StackLoadResult {
+    rates: StackLoadRates,
     /// What went wrong with it, or is left of it.
     pub(super) trouble: Vec<String>,
 }
 
-impl Load {
+impl StackLoad {
     /// Begins to load what is mounted at `mount`, and measures for a while.
-    pub(super) fn begin(mount: &Path, state: &StateDir) -> Result<Load, String> {
+    pub(super) fn begin(mount: &Path, state: &StateDir) -> Result<StackLoad, String> {
         let (directory, path, nodes) = make_directory(mount, state)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (part, rates) = (Arc::default(), Arc::default());
@@ -71,7 +73,7 @@ impl Load {
         };
         let worker = start(prepared, &part, &stop, &rates);
         SystemClock::new().pause(AROUND);
-        Ok(Load {
+        Ok(StackLoad {
             part,
             stop,
             rates,
@@ -87,7 +89,7 @@ impl Load {
     }
 
     /// Ends the load; when the change was made, after measuring for a while more.
-    pub(super) fn end(mut self, is_changed: bool) -> Seen {
+    pub(super) fn end(mut self, is_changed: bool) -> StackLoadResult {
         if is_changed {
             self.part.store(2, Ordering::Relaxed);
             SystemClock::new().pause(AROUND);
@@ -100,19 +102,19 @@ impl Load {
         };
         trouble.extend(raze(self.directory.journal, &mut self.nodes).problems());
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        Seen {
+        StackLoadResult {
             rates: std::mem::take(&mut rates),
             trouble,
         }
     }
 }
 
-impl Seen {
+impl StackLoadResult {
     /// A load that did not come about.
-    pub(super) fn nothing(why: String) -> Seen {
-        Seen {
+    pub(super) fn nothing(why: String) -> StackLoadResult {
+        StackLoadResult {
             trouble: vec![why],
-            ..Seen::default()
+            ..StackLoadResult::default()
         }
     }
 
@@ -156,16 +158,19 @@ fn summary(rates: &[f64]) -> Option<[f64; 3]> {
 }
 
 /// A directory of ours in the mount, with a journal of its own: that of the stack is in use.
-fn make_directory(mount: &Path, state: &StateDir) -> Result<(Standing, PathBuf, Nodes), String> {
+fn make_directory(
+    mount: &Path,
+    state: &StateDir,
+) -> Result<(AppliedPlan, PathBuf, HostPool), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let id = format!("load-{}", std::process::id());
     let path = mount.join(format!("plimsoll-{id}"));
     let name = path.display().to_string();
-    let header = Header {
+    let header = JournalHeader {
         format: FormatVersion::JOURNAL,
         id: id.clone(),
-        kind: Kind::Run(id),
-        owner: Owner::this(),
+        kind: JournalScope::Run(id),
+        owner: HostProcessId::this(),
         began_at: jiff::Timestamp::now().to_string(),
         mount_dir: None,
         ask: None,
@@ -173,33 +178,33 @@ fn make_directory(mount: &Path, state: &StateDir) -> Result<(Standing, PathBuf, 
     };
     let journal = Journal::create(state, header).map_err(|e| text(&e))?;
     let mut plan = Plan::default();
-    let remove = Some(Action::RemoveDir(name.clone()));
-    plan.step("make a directory", Action::MakeDir(name), remove);
+    let remove = Some(PlanAction::RemoveDir(name.clone()));
+    plan.step("make a directory", PlanAction::MakeDir(name), remove);
     let mut nodes = context::nodes();
     let standing = raise(&plan, None, &mut nodes, journal).map_err(|e| text(&e))?;
     Ok((standing, path, nodes))
 }
 
-fn prepare(path: &Path, stop: &AtomicBool) -> Result<Prepared, String> {
+fn prepare(path: &Path, stop: &AtomicBool) -> Result<PreparedWorkload, String> {
     let found = facts::target(path).map_err(|error| error.to_string())?;
-    let group = Group {
+    let group = BlockIoGroup {
         depth: DEPTH,
-        extent: Extent {
+        extent: BlockIoExtent {
             bytes: FILE_BYTES,
-            ..Extent::default()
+            ..BlockIoExtent::default()
         },
         mix: vec![
-            Turn::of(TurnKind::Read, BLOCK_BYTES),
-            Turn::of(TurnKind::Write, BLOCK_BYTES),
+            BlockIoMixEntry::of(BlockIoOpKind::Read, BLOCK_BYTES),
+            BlockIoMixEntry::of(BlockIoOpKind::Write, BLOCK_BYTES),
         ],
         direct: found.direct_align_bytes > 0,
-        ..Group::default()
+        ..BlockIoGroup::default()
     };
-    let workload = Workload::Blocks(Blocks {
+    let workload = Workload::Blocks(BlockIoWorkload {
         name: "load".into(),
         groups: vec![group],
     });
-    let place = Place::Directory {
+    let place = TargetLocation::Directory {
         path,
         direct_align: found.direct_align_bytes,
     };
@@ -209,10 +214,10 @@ fn prepare(path: &Path, stop: &AtomicBool) -> Result<Prepared, String> {
 }
 
 fn start(
-    mut prepared: Prepared,
+    mut prepared: PreparedWorkload,
     part: &Arc<AtomicUsize>,
     stop: &Arc<AtomicBool>,
-    rates: &Arc<Mutex<Rates>>,
+    rates: &Arc<Mutex<StackLoadRates>>,
 ) -> JoinHandle<Result<(), String>> {
     let (part, stop, rates) = (Arc::clone(part), Arc::clone(stop), Arc::clone(rates));
     std::thread::spawn(move || {
@@ -244,9 +249,9 @@ mod tests {
 
     #[test]
     fn a_part_without_a_whole_second_says_so() {
-        let seen = Seen {
+        let seen = StackLoadResult {
             rates: [vec![2e6, 4e6], vec![], vec![1e6]],
-            ..Seen::default()
+            ..StackLoadResult::default()
         };
         let lines = seen.lines();
         let [mean, least, most] = [3e6, 2e6, 4e6].map(units::throughput);

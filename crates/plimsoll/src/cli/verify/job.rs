@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sections of a job file, and which part of a recording they stand for.
 
-use crate::failure::{Code, Failure, failed};
-use plimsoll_classics::fio::{self, Demand, Stream};
-use plimsoll_core::model::{Fidelity, Verification};
+use crate::failure::{CliError, CliExitCode, failed};
+use plimsoll_classics::fio::{self, FioDirectionRate, FioRateSpec};
+use plimsoll_core::model::{FidelityCheck, FidelityReport};
 use plimsoll_core::units::Nanos;
-use plimsoll_trace::{Part, Rate, Reference, Steady, Submitted};
+use plimsoll_trace::{
+    ConstantRate, ConstantRateLoad, FidelityLoad, FidelityReference, RecordingSelection,
+};
 use std::path::Path;
 
 use super::on_null;
 
 /// Sections that run together, and what they stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Mapping {
+pub(in crate::cli) struct JobSectionMapping {
     /// Names of the sections.
     pub(in crate::cli) sections: Vec<String>,
     /// The part of the recording.
-    pub(in crate::cli) part: Part,
+    pub(in crate::cli) part: RecordingSelection,
 }
 
-impl Mapping {
+impl JobSectionMapping {
     /// Reads `SECTION[+SECTION]=DISK[@FROM..TO]`.
-    pub(in crate::cli) fn parse(text: &str) -> Result<Mapping, Failure> {
+    pub(in crate::cli) fn parse(text: &str) -> Result<JobSectionMapping, CliError> {
         let wrong = || {
-            Failure::usage(format!("understand the section '{text}'"))
+            CliError::usage(format!("understand the section '{text}'"))
                 .hint("write SECTION=DISK, SECTION+SECTION=DISK or SECTION=DISK@11:00..12:00")
         };
         let (sections, place) = text.split_once('=').ok_or_else(wrong)?;
@@ -38,9 +40,9 @@ impl Mapping {
         if disk.is_empty() || sections.iter().any(String::is_empty) {
             return Err(wrong());
         }
-        Ok(Mapping {
+        Ok(JobSectionMapping {
             sections,
-            part: Part {
+            part: RecordingSelection {
                 disk: Some(disk.to_owned()),
                 from: ends.and_then(|(from, _)| time(from)),
                 to: ends.and_then(|(_, to)| time(to)),
@@ -53,35 +55,35 @@ impl Mapping {
 /// A job file, read.
 pub(in crate::cli) struct JobFile {
     text: String,
-    demands: Vec<fio::Named>,
+    demands: Vec<fio::FioNamedRateSpec>,
     shown: String,
 }
 
 /// One way to take what the sections say, held against the recording.
 #[derive(Debug)]
-pub(in crate::cli) struct Taken {
+pub(in crate::cli) struct JobInterpretation {
     /// In which way.
     pub(in crate::cli) what: String,
     /// Every metric.
-    pub(in crate::cli) lines: Vec<Fidelity>,
+    pub(in crate::cli) lines: Vec<FidelityCheck>,
 }
 
 /// Sections held against a part of a recording.
 #[derive(Debug)]
-pub(in crate::cli) struct HeldJob {
+pub(in crate::cli) struct JobFidelity {
     /// Their names, joined.
     pub(in crate::cli) sections: String,
     /// What is judged.
     pub(in crate::cli) what: String,
     /// The load that is judged.
-    pub(in crate::cli) verification: Verification,
+    pub(in crate::cli) verification: FidelityReport,
     /// Other ways to take it, for information.
-    pub(in crate::cli) others: Vec<Taken>,
+    pub(in crate::cli) others: Vec<JobInterpretation>,
     /// Why, where that is known.
     pub(in crate::cli) traps: Vec<String>,
 }
 
-impl HeldJob {
+impl JobFidelity {
     pub(in crate::cli) fn passed(&self) -> bool {
         self.verification.missed().next().is_none()
     }
@@ -104,10 +106,10 @@ impl HeldJob {
 }
 
 impl JobFile {
-    pub(in crate::cli) fn read(path: &Path) -> Result<JobFile, Failure> {
+    pub(in crate::cli) fn read(path: &Path) -> Result<JobFile, CliError> {
         let shown = path.display().to_string();
         let wrong = |error: &dyn std::fmt::Display| {
-            Failure::usage(format!("read the job file {shown}: {error}"))
+            CliError::usage(format!("read the job file {shown}: {error}"))
         };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let demands = fio::demands(&text).map_err(|error| wrong(&error))?;
@@ -119,18 +121,18 @@ impl JobFile {
     }
 
     /// All sections together.
-    pub(super) fn all(&self, part: Part) -> Mapping {
-        Mapping {
+    pub(super) fn all(&self, part: RecordingSelection) -> JobSectionMapping {
+        JobSectionMapping {
             sections: self.demands.iter().map(|(name, _)| name.clone()).collect(),
             part,
         }
     }
 
-    fn demand(&self, section: &str) -> Result<&Demand, Failure> {
+    fn demand(&self, section: &str) -> Result<&FioRateSpec, CliError> {
         let found = self.demands.iter().find(|(name, _)| name == section);
         match found {
             Some((_, Ok(demand))) => Ok(demand),
-            Some((_, Err(error))) => Err(Failure::usage(format!(
+            Some((_, Err(error))) => Err(CliError::usage(format!(
                 "verify section '{section}' of {}: {error}",
                 self.shown
             ))
@@ -138,7 +140,7 @@ impl JobFile {
             None => {
                 let names: Vec<&str> = self.demands.iter().map(|(name, _)| name.as_str()).collect();
                 Err(
-                    Failure::usage(format!("find section '{section}' in {}", self.shown))
+                    CliError::usage(format!("find section '{section}' in {}", self.shown))
                         .hint(format!("it has {}", names.join(", "))),
                 )
             }
@@ -149,17 +151,18 @@ impl JobFile {
     /// null engine.
     pub(in crate::cli) fn hold(
         &self,
-        map: &Mapping,
+        map: &JobSectionMapping,
         against: &Path,
         measured: Option<Nanos>,
-    ) -> Result<HeldJob, Failure> {
+    ) -> Result<JobFidelity, CliError> {
         let demands = map.sections.iter().map(|section| self.demand(section));
         let demands = demands.collect::<Result<Vec<_>, _>>()?;
-        let reference = Reference::read(against, &map.part).map_err(failed(Code::Usage))?;
-        let verify = |jobs: &[Steady]| {
+        let reference =
+            FidelityReference::read(against, &map.part).map_err(failed(CliExitCode::Usage))?;
+        let verify = |jobs: &[ConstantRateLoad]| {
             reference
-                .verify(&Submitted::Steady(jobs))
-                .map_err(failed(Code::Usage))
+                .verify(&FidelityLoad::Steady(jobs))
+                .map_err(failed(CliExitCode::Usage))
         };
         let mut ways = ways(&demands);
         if let Some(length) = measured {
@@ -174,9 +177,9 @@ impl JobFile {
         let mut held = held.into_iter();
         let (what, verification) = held
             .next()
-            .ok_or_else(|| Failure::usage("verify no section: name at least one"))?;
-        let lines = |v: Verification| v.lines.into_iter().map(|checked| checked.line).collect();
-        let others = held.map(|(what, verification)| Taken {
+            .ok_or_else(|| CliError::usage("verify no section: name at least one"))?;
+        let lines = |v: FidelityReport| v.lines.into_iter().map(|checked| checked.line).collect();
+        let others = held.map(|(what, verification)| JobInterpretation {
             what: what.into(),
             lines: lines(verification),
         });
@@ -187,7 +190,7 @@ impl JobFile {
                 .iter()
                 .map(move |trap| format!("{name}: {trap}"))
         });
-        Ok(HeldJob {
+        Ok(JobFidelity {
             sections: map.sections.join(" + "),
             what: what.into(),
             verification,
@@ -209,12 +212,14 @@ const ONE_PACED: &str = "one job, paced";
 const DID: &str = "done by fio";
 
 /// The ways to take what the sections say that differ.
-fn ways(demands: &[&Demand]) -> Vec<(&'static str, Vec<Steady>)> {
-    let all = |demand: &Demand| demand.jobs as f64;
-    let one = |_: &Demand| 1.0;
-    let asked = |stream: &Stream| stream.ops_per_s;
-    let paced = |stream: &Stream| stream.paced_ops_per_s;
-    let load = |jobs: &dyn Fn(&Demand) -> f64, ops: &dyn Fn(&Stream) -> f64| -> Vec<Steady> {
+fn ways(demands: &[&FioRateSpec]) -> Vec<(&'static str, Vec<ConstantRateLoad>)> {
+    let all = |demand: &FioRateSpec| demand.jobs as f64;
+    let one = |_: &FioRateSpec| 1.0;
+    let asked = |stream: &FioDirectionRate| stream.ops_per_s;
+    let paced = |stream: &FioDirectionRate| stream.paced_ops_per_s;
+    let load = |jobs: &dyn Fn(&FioRateSpec) -> f64,
+                ops: &dyn Fn(&FioDirectionRate) -> f64|
+     -> Vec<ConstantRateLoad> {
         demands
             .iter()
             .map(|demand| steady(demand, jobs(demand), ops))
@@ -233,17 +238,21 @@ fn ways(demands: &[&Demand]) -> Vec<(&'static str, Vec<Steady>)> {
     ways
 }
 
-fn steady(demand: &Demand, jobs: f64, ops: &dyn Fn(&Stream) -> f64) -> Steady {
-    let rate = |stream: &Option<Stream>| {
-        stream.map_or(Rate::default(), |stream| {
+fn steady(
+    demand: &FioRateSpec,
+    jobs: f64,
+    ops: &dyn Fn(&FioDirectionRate) -> f64,
+) -> ConstantRateLoad {
+    let rate = |stream: &Option<FioDirectionRate>| {
+        stream.map_or(ConstantRate::default(), |stream| {
             let ops_per_s = ops(&stream) * jobs;
-            Rate {
+            ConstantRate {
                 ops_per_s,
                 bytes_per_s: ops_per_s * stream.mean_bytes,
             }
         })
     };
-    Steady {
+    ConstantRateLoad {
         read: rate(&demand.read),
         write: rate(&demand.write),
         poisson: demand.poisson,
@@ -251,7 +260,7 @@ fn steady(demand: &Demand, jobs: f64, ops: &dyn Fn(&Stream) -> f64) -> Steady {
 }
 
 /// What no rate of a job file can do.
-fn constant(demands: &[&Demand]) -> Option<String> {
+fn constant(demands: &[&FioRateSpec]) -> Option<String> {
     let text = "a rate of a job never changes: the same in every interval, so that distribution, \
                 peaks, burstiness and periods of the recording are lost";
     (!demands.is_empty()).then(|| text.to_owned())
@@ -263,19 +272,19 @@ mod tests {
 
     #[test]
     fn maps_name_sections_a_disk_and_times() {
-        let map = Mapping::parse("nas_read+nas_write=sdi@11:00..12:00").unwrap();
+        let map = JobSectionMapping::parse("nas_read+nas_write=sdi@11:00..12:00").unwrap();
         assert_eq!(map.sections, ["nas_read", "nas_write"]);
         assert_eq!(map.part.disk.as_deref(), Some("sdi"));
         assert_eq!(map.part.from.as_deref(), Some("11:00"));
         assert_eq!(map.part.to.as_deref(), Some("12:00"));
-        let plain = Mapping::parse("db=F:").unwrap();
+        let plain = JobSectionMapping::parse("db=F:").unwrap();
         assert_eq!(plain.part.disk.as_deref(), Some("F:"));
         assert_eq!((plain.part.from, plain.part.to), (None, None));
-        let open = Mapping::parse("db=D:_C:_H:@2010-07-14 11:00..").unwrap();
+        let open = JobSectionMapping::parse("db=D:_C:_H:@2010-07-14 11:00..").unwrap();
         assert_eq!(open.part.disk.as_deref(), Some("D:_C:_H:"));
         assert_eq!(open.part.from.as_deref(), Some("2010-07-14 11:00"));
         for text in ["db", "=sdi", "db=", "a+=sdi", "db=sdi@11:00-12:00"] {
-            assert!(Mapping::parse(text).is_err(), "{text}");
+            assert!(JobSectionMapping::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -6,17 +6,17 @@ mod on_null;
 mod text;
 
 use super::model_file;
-use crate::failure::{Code, Failure, Outcome, failed};
+use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::spec::WorkloadSpec;
 use crate::terminal;
-use plimsoll_core::model::{Model, Verification};
+use plimsoll_core::model::{FidelityReport, WorkloadModel};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_trace::{Part, Recording, Reference, Submitted};
+use plimsoll_trace::{FidelityLoad, FidelityReference, OpenRecording, RecordingSelection};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub(super) use self::job::{HeldJob, JobFile, Mapping};
+pub(super) use self::job::{JobFidelity, JobFile, JobSectionMapping};
 
 /// Hold a model, or a job file of fio, against a recording: is this load the one that was recorded?
 ///
@@ -33,7 +33,7 @@ pub(super) use self::job::{HeldJob, JobFile, Mapping};
   plimsoll verify model.fio --against nasdata --section nas_read_load+nas_write_load=sdi@11:00..12:00
 
 Times are in the recording's own time zone. Exit code 14 when a gate is missed.")]
-pub(super) struct Args {
+pub(super) struct VerifyArgs {
     /// A model made by plimsoll fit, or a job file of fio (.fio).
     load: PathBuf,
     /// The recording.
@@ -70,13 +70,13 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &VerifyArgs) -> CliResult {
     let is_job = args.load.extension().is_some_and(|ending| ending == "fio");
     if is_job { job_file(args) } else { model(args) }
 }
 
-fn part(args: &Args) -> Part {
-    Part {
+fn part(args: &VerifyArgs) -> RecordingSelection {
+    RecordingSelection {
         disk: args.disk.clone(),
         from: args.from.clone(),
         to: args.to.clone(),
@@ -84,17 +84,17 @@ fn part(args: &Args) -> Part {
     }
 }
 
-fn end(passed: bool) -> Outcome {
+fn end(passed: bool) -> CliResult {
     if passed {
         Ok(ExitCode::SUCCESS)
     } else {
-        super::done(Code::Gate)
+        super::done(CliExitCode::Gate)
     }
 }
 
-fn model(args: &Args) -> Outcome {
+fn model(args: &VerifyArgs) -> CliResult {
     if !args.sections.is_empty() || args.measured.is_some() {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "verify a model by its sections: only a job file of fio has some; leave --section and \
              --measured out",
         ));
@@ -102,7 +102,7 @@ fn model(args: &Args) -> Outcome {
     let shown = args.load.display().to_string();
     let workload = WorkloadSpec::parse(&shown)?.workload;
     let Workload::Model(mut model) = workload else {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "verify {shown}: only models and job files of fio say how much they ask for"
         )));
     };
@@ -129,35 +129,40 @@ fn model(args: &Args) -> Outcome {
 
 /// A model held against a recording, and what there is to be said of the recording.
 pub(super) fn of_model(
-    model: &Model,
+    model: &WorkloadModel,
     against: &Path,
-    asked: Part,
-) -> Result<(Verification, Vec<String>), Failure> {
-    let own = Part::of_model(model);
+    asked: RecordingSelection,
+) -> Result<(FidelityReport, Vec<String>), CliError> {
+    let own = RecordingSelection::of_model(model);
     let part = match (&asked.from, &asked.to) {
-        (None, None) => Part {
+        (None, None) => RecordingSelection {
             disk: asked.disk.or(own.disk),
             ..own
         },
-        _ => Part {
+        _ => RecordingSelection {
             disk: asked.disk.or(own.disk),
             ..asked
         },
     };
-    let load = Submitted::Model(model);
-    let recording = plimsoll_trace::open(against).map_err(failed(Code::Usage))?;
-    if model.requests.is_some() && matches!(recording, Recording::Requests(_)) {
+    let load = FidelityLoad::Model(model);
+    let recording = plimsoll_trace::open(against).map_err(failed(CliExitCode::Usage))?;
+    if model.requests.is_some() && matches!(recording, OpenRecording::Requests(_)) {
         let verification = plimsoll_trace::verify_requests(against, &part, &load);
-        return Ok((verification.map_err(failed(Code::Usage))?, Vec::new()));
+        return Ok((
+            verification.map_err(failed(CliExitCode::Usage))?,
+            Vec::new(),
+        ));
     }
-    let reference = Reference::read(against, &part).map_err(failed(Code::Usage))?;
-    let verification = reference.verify(&load).map_err(failed(Code::Usage))?;
+    let reference = FidelityReference::read(against, &part).map_err(failed(CliExitCode::Usage))?;
+    let verification = reference
+        .verify(&load)
+        .map_err(failed(CliExitCode::Usage))?;
     Ok((verification, reference.warnings))
 }
 
-fn job_file(args: &Args) -> Outcome {
+fn job_file(args: &VerifyArgs) -> CliResult {
     if args.keep {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "keep the result in a job file: only a model's file has room for it; leave --keep out",
         ));
     }
@@ -166,12 +171,15 @@ fn job_file(args: &Args) -> Outcome {
         vec![file.all(part(args))]
     } else {
         if args.disk.is_some() || args.from.is_some() || args.to.is_some() {
-            return Err(Failure::usage(
+            return Err(CliError::usage(
                 "take disk and times from two places: they stand in --section; leave --disk, \
                  --from and --to out",
             ));
         }
-        let maps = args.sections.iter().map(|text| Mapping::parse(text));
+        let maps = args
+            .sections
+            .iter()
+            .map(|text| JobSectionMapping::parse(text));
         maps.collect::<Result<Vec<_>, _>>()?
     };
     let mut held = Vec::new();
@@ -179,10 +187,10 @@ fn job_file(args: &Args) -> Outcome {
         held.push(file.hold(map, &args.against, args.measured)?);
     }
     if args.json {
-        let all: Vec<serde_json::Value> = held.iter().map(HeldJob::json).collect();
+        let all: Vec<serde_json::Value> = held.iter().map(JobFidelity::json).collect();
         terminal::print_json(&serde_json::json!({
             "load": args.load.display().to_string(),
-            "passed": held.iter().all(HeldJob::passed),
+            "passed": held.iter().all(JobFidelity::passed),
             "sections": all,
         }));
     } else {
@@ -190,5 +198,5 @@ fn job_file(args: &Args) -> Outcome {
             terminal::print(&text::of_job(job, args.gates));
         }
     }
-    end(held.iter().all(HeldJob::passed))
+    end(held.iter().all(JobFidelity::passed))
 }

@@ -2,15 +2,15 @@
 //! What fio itself does with the sections of a job file, on its null engine.
 
 use crate::context;
-use crate::failure::{Code, Failure, doing, failed};
+use crate::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_classics::fio;
-use plimsoll_classics::originals::{self, Format};
+use plimsoll_classics::originals::{self, ProgramOutputFormat};
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::ratio;
-use plimsoll_core::op::Kind;
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::host::{Job, command_mark};
-use plimsoll_trace::{Rate, Steady};
+use plimsoll_lab::host::{HostTimedJob, command_mark};
+use plimsoll_trace::{ConstantRate, ConstantRateLoad};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Write;
@@ -22,20 +22,25 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Runs sections together for `length`, and gives what they did.
-pub(super) fn run(text: &str, sections: &[String], length: Nanos) -> Result<Vec<Steady>, Failure> {
-    let job = fio::on_null(text, sections, length).map_err(failed(Code::Usage))?;
+pub(super) fn run(
+    text: &str,
+    sections: &[String],
+    length: Nanos,
+) -> Result<Vec<ConstantRateLoad>, CliError> {
+    let job = fio::on_null(text, sections, length).map_err(failed(CliExitCode::Usage))?;
     let what = "let fio do the sections on its null engine";
     // In memory, so that nothing is left behind; fio opens it through our process.
-    let descriptor = memfd_create("job", MemfdFlags::CLOEXEC).map_err(doing(Code::Failed, what))?;
+    let descriptor =
+        memfd_create("job", MemfdFlags::CLOEXEC).map_err(doing(CliExitCode::Failed, what))?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd());
     let mut file = File::from(descriptor);
     file.write_all(job.as_bytes())
-        .map_err(doing(Code::Failed, what))?;
+        .map_err(doing(CliExitCode::Failed, what))?;
     let argv = ["fio", "--output-format=json", &path].map(str::to_owned);
     let stop = context::stop_flag()?;
     let timed = context::host()
         .timed(
-            &Job {
+            &HostTimedJob {
                 argv: &argv,
                 directory: Path::new("/"),
                 mark: &command_mark("verify"),
@@ -43,28 +48,28 @@ pub(super) fn run(text: &str, sections: &[String], length: Nanos) -> Result<Vec<
             },
             &stop,
         )
-        .map_err(doing(Code::Failed, what))?;
+        .map_err(doing(CliExitCode::Failed, what))?;
     let Some(timed) = timed else {
-        return Err(Failure::new(Code::Interrupted, what).hint("it was stopped"));
+        return Err(CliError::new(CliExitCode::Interrupted, what).hint("it was stopped"));
     };
-    let readings =
-        originals::read(Format::Fio, &timed.output).map_err(doing(Code::Failed, what))?;
+    let readings = originals::read(ProgramOutputFormat::Fio, &timed.output)
+        .map_err(doing(CliExitCode::Failed, what))?;
     let phases = readings.iter().flat_map(|reading| &reading.phases);
     Ok(phases.map(steady).collect())
 }
 
-fn steady(phase: &PhaseResult) -> Steady {
+fn steady(phase: &PhaseResult) -> ConstantRateLoad {
     let seconds = phase.wall.as_secs_f64();
-    let rate = |kind: Kind| {
+    let rate = |kind: OpKind| {
         let stats = phase.stats.0.get(&kind);
-        stats.map_or(Rate::default(), |stats| Rate {
+        stats.map_or(ConstantRate::default(), |stats| ConstantRate {
             ops_per_s: ratio(stats.ops() as f64, seconds),
             bytes_per_s: ratio(stats.bytes as f64, seconds),
         })
     };
-    Steady {
-        read: rate(Kind::Read),
-        write: rate(Kind::Write),
+    ConstantRateLoad {
+        read: rate(OpKind::Read),
+        write: rate(OpKind::Write),
         poisson: false,
     }
 }

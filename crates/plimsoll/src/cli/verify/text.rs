@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A verification in the terminal.
 
-use super::job::HeldJob;
+use super::job::JobFidelity;
 use crate::cli::fit::number;
 use crate::cli::gates;
-use plimsoll_core::model::{Checked, Fidelity, Model, Verification};
+use plimsoll_core::model::{FidelityCheck, FidelityReport, FidelityReportRow, WorkloadModel};
 use std::fmt::Write;
 
 /// Columns of the name of a metric.
 const METRIC: usize = 56;
 
 /// What was compared, in one line.
-fn about(load: &str, verification: &Verification) -> String {
+fn about(load: &str, verification: &FidelityReport) -> String {
     format!(
         "{load} against {} · disk {} · {} to {} · {} compared\n",
         verification.recording,
@@ -23,7 +23,7 @@ fn about(load: &str, verification: &Verification) -> String {
 }
 
 /// A model held against a recording: every metric between its gate and its noise floor.
-pub(super) fn of_model(model: &Model, verification: &Verification, all: bool) -> String {
+pub(super) fn of_model(model: &WorkloadModel, verification: &FidelityReport, all: bool) -> String {
     let mut text = about(&model.name, verification);
     let told = gates::told(&verification.lines, |checked| &checked.line, all);
     if told.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn of_model(model: &Model, verification: &Verification, all: bool) ->
         "Metric", "recorded", "submitted", "error", "gate", "two seeds", "halves"
     );
     for checked in told {
-        let Checked { line, floor } = checked;
+        let FidelityReportRow { line, floor } = checked;
         let _ = writeln!(
             text,
             "{:METRIC$}{:>11}{:>11}{:>10}{:>8}{:>11}{:>10}  {}",
@@ -56,7 +56,7 @@ pub(super) fn of_model(model: &Model, verification: &Verification, all: bool) ->
 }
 
 /// Sections of a job held against a recording: the judged load, and other ways to take it.
-pub(super) fn of_job(job: &HeldJob, all: bool) -> String {
+pub(super) fn of_job(job: &JobFidelity, all: bool) -> String {
     let mut text = about(&job.sections, &job.verification);
     let told = gates::told(&job.verification.lines, |checked| &checked.line, all);
     if told.is_empty() {
@@ -73,7 +73,7 @@ pub(super) fn of_job(job: &HeldJob, all: bool) -> String {
     }
     text.push('\n');
     for checked in told {
-        let Checked { line, floor } = checked;
+        let FidelityReportRow { line, floor } = checked;
         let _ = write!(
             text,
             "{:METRIC$}{:>11}{:>12}{:>8}{:>10}  {}",
@@ -102,7 +102,7 @@ pub(super) fn of_job(job: &HeldJob, all: bool) -> String {
 }
 
 /// What was not compared, and the verdict on what was.
-fn verdict(verification: &Verification, all: bool) -> String {
+fn verdict(verification: &FidelityReport, all: bool) -> String {
     let mut text = String::new();
     if !verification.untold.is_empty() {
         text.push_str("\nNot compared:\n");
@@ -124,7 +124,7 @@ fn verdict(verification: &Verification, all: bool) -> String {
     text
 }
 
-fn word(line: &Fidelity) -> &'static str {
+fn word(line: &FidelityCheck) -> &'static str {
     if line.passed() { "pass" } else { "FAIL" }
 }
 

@@ -3,19 +3,19 @@
 
 use super::up;
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::terminal;
-use plimsoll_core::plan::Step;
+use plimsoll_core::plan::PlanStep;
 use plimsoll_core::units;
-use plimsoll_lab::host::{Clock, Hosts, SystemClock};
+use plimsoll_lab::host::{HostResolver, HostTimeSource, SystemClock};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::vm::appliance::{self, Wanted};
+use plimsoll_lab::vm::appliance::{self, VmApplianceSpec};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Appliance {
+pub(super) struct VmApplianceArgs {
     /// The folder for plimsoll-node.qcow2 and plimsoll-node.ova.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
@@ -30,37 +30,37 @@ pub(super) struct Appliance {
     force: bool,
 }
 
-pub(super) fn main(args: &Appliance, state: &StateDir) -> Outcome {
+pub(super) fn main(args: &VmApplianceArgs, state: &StateDir) -> CliResult {
     let what = "make the appliance";
     let keys = std::fs::read_to_string(&args.key).map_err(|error| {
-        Failure::usage(format!("read {}: {error}", args.key.display()))
+        CliError::usage(format!("read {}: {error}", args.key.display()))
             .hint("give --key the file of a public key; ssh-keygen -t ed25519 makes one")
     })?;
-    let wanted = Wanted {
+    let wanted = VmApplianceSpec {
         dir: args.output.clone(),
         keys,
         data_bytes: args.data,
     };
     wanted
         .check()
-        .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
+        .map_err(|error| CliError::usage(format!("{what}: {error}")))?;
     // A folder that is not there yet is made.
     for file in wanted.files() {
         super::super::refuse_existing(&file, args.force)?;
     }
     let mut hosts = context::nodes();
-    let unmet = doing(Code::Failed, what);
+    let unmet = doing(CliExitCode::Failed, what);
     appliance::needs().check(hosts.here()).map_err(unmet)?;
     let stop = context::stop_flag()?;
     let clock = SystemClock::new();
-    let mut told = |step: &Step| up::progress_of(&clock, step);
+    let mut told = |step: &PlanStep| up::progress_of(&clock, step);
     let made = up::image(state, &stop, &mut hosts).and_then(|image| {
         let made = appliance::make(&wanted, &image, &stop, (state, &mut hosts), &mut told);
-        made.map_err(doing(Code::Failed, what))
+        made.map_err(doing(CliExitCode::Failed, what))
     });
     if stop.load(Ordering::Relaxed) && made.is_err() {
         terminal::say("stopped; nothing of it is left");
-        return super::super::done(Code::Interrupted);
+        return super::super::done(CliExitCode::Interrupted);
     }
     made?;
     for file in wanted.files() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The inventory file of virtual machines.
 
-use crate::failure::Failure;
-use plimsoll_core::plan::{Node, Reach};
+use crate::failure::CliError;
+use plimsoll_core::plan::{NodeTransport, PlanNode};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 const FIRST_LINE: &str = "# Virtual machines of `plimsoll vm up`.";
 
 /// Refuses to write over a file of somebody else's.
-pub(super) fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+pub(super) fn refuse_foreign(path: &Path) -> Result<(), CliError> {
     let found = std::fs::read_to_string(path);
     let is_ours = found.is_ok_and(|text| text.starts_with(FIRST_LINE));
     if is_ours || !path.exists() {
@@ -20,18 +20,18 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), Failure> {
         "write {}: it exists and is not of this command",
         path.display()
     );
-    Err(Failure::usage(text).hint("name another file with -o"))
+    Err(CliError::usage(text).hint("name another file with -o"))
 }
 
 /// What stands in the file.
-pub(super) fn written(address_here: Option<&str>, nodes: &[Node]) -> String {
+pub(super) fn written(address_here: Option<&str>, nodes: &[PlanNode]) -> String {
     let mut text = format!("{FIRST_LINE} Its next one may replace this file.\n");
     let _ = match address_here {
         Some(address) => writeln!(text, "address = {}", quoted(address)),
         None => writeln!(text, "apart = true"),
     };
     for node in nodes {
-        let Reach::Agent(words) = &node.reach else {
+        let NodeTransport::Agent(words) = &node.reach else {
             continue;
         };
         let _ = write!(
@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn what_is_written_is_an_inventory() {
         let words = ["/a b/\"plimsoll\"", "vm", "shell", "n1"].map(String::from);
-        let node = Node {
+        let node = PlanNode {
             name: "n1".into(),
-            reach: Reach::Agent(words.to_vec()),
+            reach: NodeTransport::Agent(words.to_vec()),
             address: "10.92.7.1".into(),
             dir: "/data/plimsoll".into(),
             free_bytes: 0,

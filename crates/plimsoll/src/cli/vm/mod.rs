@@ -10,13 +10,13 @@ mod up;
 
 use super::raze::verdict;
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, doing, trying};
+use crate::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use crate::terminal;
-use plimsoll_core::fault::{Fault, Word};
+use plimsoll_core::fault::{FaultCommand, FaultKind};
 use plimsoll_core::units;
 use plimsoll_lab::host::Host;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::vm::{self, Condition, Lab, VmError, image};
+use plimsoll_lab::vm::{self, VmError, VmGroup, VmState, image};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,40 +32,40 @@ use std::process::ExitCode;
   plimsoll vm on n1
   plimsoll vm down
   plimsoll vm appliance -o node --key ~/.ssh/id_ed25519.pub")]
-pub(super) struct Args {
+pub(super) struct VmArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: VmCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum VmCommand {
     /// Stand machines up, and write an inventory file that names them.
-    Up(up::Up),
+    Up(up::VmUpArgs),
     /// Say which machines are up and how they are.
-    Status(Status),
+    Status(VmStatusArgs),
     /// Take all machines down, with what is on their disks.
-    Down(Down),
+    Down(VmDownArgs),
     /// Make the image that machines boot from, or say where it is.
-    Image(ImageArgs),
+    Image(VmImageArgs),
     /// Make a node to take away: a disk that boots by itself, as qcow2 and as OVA.
-    Appliance(appliance::Appliance),
+    Appliance(appliance::VmApplianceArgs),
     /// Run a command in a machine, or get a shell there.
-    Shell(shell::Shell),
+    Shell(shell::VmShellArgs),
     /// Cut a machine's power.
-    Off(Name),
+    Off(VmNameArgs),
     /// Switch a machine on that is off, with the disks it had.
-    On(Name),
+    On(VmNameArgs),
     /// Both, as the `power` of an inventory is asked.
     #[command(hide = true)]
-    Power(Power),
+    Power(VmPowerArgs),
     /// Let a machine stand still.
-    Pause(Name),
+    Pause(VmNameArgs),
     /// Let a machine go on that stood still.
-    Resume(Name),
+    Resume(VmNameArgs),
     /// Plug the cable of a machine's network in, or pull it.
-    Link(Link),
+    Link(VmLinkArgs),
     /// Do a fault to a machine, end it, or try whether it could be done.
-    Fault(FaultArgs),
+    Fault(VmFaultArgs),
     /// Cut the power of machines that others ask for; the plan of machines starts this.
     #[command(hide = true)]
     PowerSwitch(PowerSwitch),
@@ -85,19 +85,19 @@ struct PowerSwitch {
 }
 
 #[derive(Debug, clap::Args)]
-struct Name {
+struct VmNameArgs {
     /// The machine: n1, c1.
     #[arg(value_name = "NAME")]
     name: String,
 }
 
 #[derive(Debug, clap::Args)]
-struct Power {
+struct VmPowerArgs {
     /// The state directory that names the machines.
     #[arg(long, value_name = "DIR")]
     state: PathBuf,
     #[command(flatten)]
-    machine: Name,
+    machine: VmNameArgs,
     /// Whether it has power.
     #[arg(value_name = "on|off")]
     word: PowerWord,
@@ -110,16 +110,16 @@ enum PowerWord {
 }
 
 #[derive(Debug, clap::Args)]
-struct FaultArgs {
+struct VmFaultArgs {
     /// The state directory that names the machines (default: that of everything).
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
-    machine: Name,
+    machine: VmNameArgs,
     /// The fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors, disk-full,
     /// clock-step.
     #[arg(value_name = "FAULT", value_parser = super::failover::fault)]
-    fault: Fault,
+    fault: FaultKind,
     /// Whether it is there.
     #[arg(value_name = "try|on|off")]
     word: FaultWord,
@@ -133,9 +133,9 @@ enum FaultWord {
 }
 
 #[derive(Debug, clap::Args)]
-struct Link {
+struct VmLinkArgs {
     #[command(flatten)]
-    machine: Name,
+    machine: VmNameArgs,
     /// Whether it is plugged in.
     #[arg(value_name = "up|down")]
     state: LinkState,
@@ -148,21 +148,21 @@ enum LinkState {
 }
 
 #[derive(Debug, clap::Args)]
-struct Status {
+struct VmStatusArgs {
     /// Print it as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
-struct Down {
+struct VmDownArgs {
     /// Print the steps and do nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
-struct ImageArgs {
+struct VmImageArgs {
     /// Remove all images.
     #[arg(long, conflicts_with = "renew")]
     remove: bool,
@@ -174,42 +174,44 @@ struct ImageArgs {
     recipe: bool,
 }
 
-pub(super) fn main(args: &Args) -> Outcome {
+pub(super) fn main(args: &VmArgs) -> CliResult {
     let state = context::state_dir()?;
     match &args.verb {
-        Verb::Up(args) => up::main(args, &state),
-        Verb::Status(args) => show(args, &state),
-        Verb::Down(args) => lower(args, &state),
-        Verb::Image(args) => make_image(args, &state),
-        Verb::Appliance(args) => appliance::main(args, &state),
-        Verb::Shell(args) => shell::main(args, &state),
-        Verb::Off(name) => power(&state, &name.name, PowerWord::Off),
-        Verb::On(name) => power(&state, &name.name, PowerWord::On),
-        Verb::Power(args) => power(&StateDir::new(&args.state), &args.machine.name, args.word),
-        Verb::Pause(name) => on_lab(&state, "pause the machine", |lab| lab.pause(&name.name)),
-        Verb::Resume(name) => on_lab(&state, "resume the machine", |lab| lab.resume(&name.name)),
-        Verb::Link(link) => {
+        VmCommand::Up(args) => up::main(args, &state),
+        VmCommand::Status(args) => show(args, &state),
+        VmCommand::Down(args) => lower(args, &state),
+        VmCommand::Image(args) => make_image(args, &state),
+        VmCommand::Appliance(args) => appliance::main(args, &state),
+        VmCommand::Shell(args) => shell::main(args, &state),
+        VmCommand::Off(name) => power(&state, &name.name, PowerWord::Off),
+        VmCommand::On(name) => power(&state, &name.name, PowerWord::On),
+        VmCommand::Power(args) => power(&StateDir::new(&args.state), &args.machine.name, args.word),
+        VmCommand::Pause(name) => on_lab(&state, "pause the machine", |lab| lab.pause(&name.name)),
+        VmCommand::Resume(name) => {
+            on_lab(&state, "resume the machine", |lab| lab.resume(&name.name))
+        }
+        VmCommand::Link(link) => {
             let is_up = matches!(link.state, LinkState::Up);
-            let tell = |lab: &Lab| lab.link(&link.machine.name, is_up);
+            let tell = |lab: &VmGroup| lab.link(&link.machine.name, is_up);
             on_lab(&state, "change the machine's link", tell)
         }
-        Verb::Fault(args) => fault(args, &state),
-        Verb::PowerSwitch(args) => {
+        VmCommand::Fault(args) => fault(args, &state),
+        VmCommand::PowerSwitch(args) => {
             let (dir, id) = (args.dir.clone(), args.id.clone());
             let clock = plimsoll_lab::host::SystemClock::new();
-            let mut switch = vm::Switch::new(dir, id, &args.names);
+            let mut switch = vm::VmPowerSwitch::new(dir, id, &args.names);
             let served = switch.serve(&clock);
-            served.map_err(doing(Code::Failed, "be the machines' power switch"))?;
+            served.map_err(doing(CliExitCode::Failed, "be the machines' power switch"))?;
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-fn power(state: &StateDir, name: &str, word: PowerWord) -> Outcome {
+fn power(state: &StateDir, name: &str, word: PowerWord) -> CliResult {
     let hosts = &mut context::nodes();
     match word {
         PowerWord::Off => {
-            let off = |lab: &Lab| lab.off(name, plimsoll_lab::host::Hosts::here(hosts));
+            let off = |lab: &VmGroup| lab.off(name, plimsoll_lab::host::HostResolver::here(hosts));
             on_lab(state, "cut the power of the machine", off)
         }
         PowerWord::On => {
@@ -219,12 +221,12 @@ fn power(state: &StateDir, name: &str, word: PowerWord) -> Outcome {
     }
 }
 
-fn fault(args: &FaultArgs, state: &StateDir) -> Outcome {
+fn fault(args: &VmFaultArgs, state: &StateDir) -> CliResult {
     let named = args.state.as_ref().map(StateDir::new);
     let word = match args.word {
-        FaultWord::Try => Word::Try,
-        FaultWord::On => Word::On,
-        FaultWord::Off => Word::Off,
+        FaultWord::Try => FaultCommand::Try,
+        FaultWord::On => FaultCommand::On,
+        FaultWord::Off => FaultCommand::Off,
     };
     let (name, fault) = (&args.machine.name, args.fault);
     let host = context::host();
@@ -234,19 +236,23 @@ fn fault(args: &FaultArgs, state: &StateDir) -> Outcome {
     })
 }
 
-fn find(state: &StateDir) -> Result<Lab, VmError> {
-    Lab::find(state, context::host().clock())
+fn find(state: &StateDir) -> Result<VmGroup, VmError> {
+    VmGroup::find(state, context::host().clock())
 }
 
 /// Does something with machines that are up.
-fn on_lab(state: &StateDir, what: &str, work: impl FnOnce(&Lab) -> Result<(), VmError>) -> Outcome {
+fn on_lab(
+    state: &StateDir,
+    what: &str,
+    work: impl FnOnce(&VmGroup) -> Result<(), VmError>,
+) -> CliResult {
     let done = find(state).and_then(|lab| work(&lab));
     done.map_err(trying(what))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(args: &Status, state: &StateDir) -> Outcome {
-    let failed = || doing(Code::Failed, "look at the machines");
+fn show(args: &VmStatusArgs, state: &StateDir) -> CliResult {
+    let failed = || doing(CliExitCode::Failed, "look at the machines");
     let lab = match find(state) {
         Err(error @ VmError::NotUp) => {
             if args.json {
@@ -264,10 +270,10 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
     for node in lab.nodes() {
         let condition = lab.condition(&node.name, &host).map_err(failed())?;
         let condition = match &condition {
-            Condition::Running => "running",
-            Condition::Paused => "paused",
-            Condition::Off => "off",
-            Condition::Odd(why) => why,
+            VmState::Running => "running",
+            VmState::Paused => "paused",
+            VmState::Off => "off",
+            VmState::Odd(why) => why,
         };
         if !args.json {
             terminal::print(&format!(
@@ -288,10 +294,10 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn lower(args: &Down, state: &StateDir) -> Outcome {
+fn lower(args: &VmDownArgs, state: &StateDir) -> CliResult {
     if args.dry_run {
         super::raze::print_steps(state, false, Default::default(), |record| {
-            record.header.kind == plimsoll_lab::journal::Kind::Machines
+            record.header.kind == plimsoll_lab::journal::JournalScope::Machines
         })?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -304,8 +310,8 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
     verdict(&razed.problems())
 }
 
-fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {
-    let unreadable = |error| Failure::new(Code::Failed, format!("use the images: {error}"));
+fn make_image(args: &VmImageArgs, state: &StateDir) -> CliResult {
+    let unreadable = |error| CliError::new(CliExitCode::Failed, format!("use the images: {error}"));
     if args.recipe {
         terminal::print(&image::recipe());
         return Ok(ExitCode::SUCCESS);
@@ -313,7 +319,7 @@ fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {
     if args.remove || args.renew {
         if find(state).is_ok() {
             return Err(
-                Failure::usage("remove images: machines that are up boot from one")
+                CliError::usage("remove images: machines that are up boot from one")
                     .hint("take them down first: plimsoll vm down"),
             );
         }

@@ -2,7 +2,7 @@
 //! `plimsoll vm shell`: commands in a machine. It is also how plimsoll itself reaches one.
 
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, trying};
+use crate::failure::{CliError, CliExitCode, CliResult, trying};
 use plimsoll_lab::journal::StateDir;
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Shell {
+pub(super) struct VmShellArgs {
     /// The state directory that names the machines (default: the one that is used otherwise).
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub(super) struct Shell {
     words: Vec<String>,
 }
 
-pub(super) fn main(args: &Shell, state: &StateDir) -> Outcome {
+pub(super) fn main(args: &VmShellArgs, state: &StateDir) -> CliResult {
     let state = match &args.state {
         Some(dir) => &StateDir::new(dir),
         None => state,
@@ -52,8 +52,8 @@ pub(super) fn main(args: &Shell, state: &StateDir) -> Outcome {
             None,
         )
         .map_err(|error| {
-            Failure::new(
-                Code::Failed,
+            CliError::new(
+                CliExitCode::Failed,
                 format!("stay connected to machine {}: {error}", args.name),
             )
         })?;

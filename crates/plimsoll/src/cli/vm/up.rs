@@ -3,20 +3,20 @@
 
 use super::inventory;
 use crate::context;
-use crate::failure::{Code, Failure, Outcome, doing, trying};
+use crate::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use crate::terminal;
-use plimsoll_core::plan::Step;
+use plimsoll_core::plan::PlanStep;
 use plimsoll_core::units;
-use plimsoll_lab::host::{Clock, Host, Hosts, SystemClock};
+use plimsoll_lab::host::{Host, HostResolver, HostTimeSource, SystemClock};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::vm::image::Image;
-use plimsoll_lab::vm::{self, Acceleration, Commands, Wanted};
+use plimsoll_lab::vm::image::VmImage;
+use plimsoll_lab::vm::{self, VmAcceleration, VmCommandTemplate, VmGroupSpec};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Up {
+pub(super) struct VmUpArgs {
     /// Machines that serve: n1, n2, ...
     #[arg(long, default_value_t = 3, value_name = "N")]
     nodes: u16,
@@ -51,9 +51,9 @@ enum Accel {
     Tcg,
 }
 
-impl Up {
-    fn wanted(&self) -> Wanted {
-        Wanted {
+impl VmUpArgs {
+    fn wanted(&self) -> VmGroupSpec {
+        VmGroupSpec {
             nodes: self.nodes,
             clients: self.clients,
             memory_bytes: self.memory,
@@ -63,7 +63,7 @@ impl Up {
     }
 }
 
-pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
+pub(super) fn main(args: &VmUpArgs, state: &StateDir) -> CliResult {
     inventory::refuse_foreign(&args.output)?;
     let failed = || trying("bring the machines up");
     let mut hosts = context::nodes();
@@ -80,7 +80,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     let accelerated = accelerated(args.accel, state, &image, &mut hosts)?;
     let clock = SystemClock::new();
     let began = clock.now();
-    let mut told = |step: &Step| {
+    let mut told = |step: &PlanStep| {
         if step.why.starts_with("start") || step.why.starts_with("wait") {
             progress(&clock, &step.why);
         }
@@ -91,13 +91,13 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
         drop(lab);
         let razed = vm::down(state, &mut hosts).map_err(failed())?;
         super::verdict(&razed.problems())?;
-        return super::super::done(Code::Interrupted);
+        return super::super::done(CliExitCode::Interrupted);
     }
     let address = lab.address();
     let text = inventory::written(address.as_deref(), lab.nodes());
     plimsoll_archive::write_result(&args.output, text).map_err(|error| {
-        Failure::new(
-            Code::Failed,
+        CliError::new(
+            CliExitCode::Failed,
             format!("write {}: {error}", args.output.display()),
         )
         .hint("the machines are up; take them down with: plimsoll vm down")
@@ -124,10 +124,14 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
 }
 
 /// What would be done. Whether this machine's processor can be used is not tried.
-fn show_steps(args: &Up, commands: &Commands, (state, host): (&StateDir, &dyn Host)) -> Outcome {
+fn show_steps(
+    args: &VmUpArgs,
+    commands: &VmCommandTemplate,
+    (state, host): (&StateDir, &dyn Host),
+) -> CliResult {
     let acceleration = match args.accel {
-        Accel::Kvm => Acceleration::Kvm,
-        Accel::Auto | Accel::Tcg => Acceleration::Emulation,
+        Accel::Kvm => VmAcceleration::Kvm,
+        Accel::Auto | Accel::Tcg => VmAcceleration::Emulation,
     };
     let image_dir = match found_image(state)? {
         Some(image) => image.dir,
@@ -151,17 +155,19 @@ fn show_steps(args: &Up, commands: &Commands, (state, host): (&StateDir, &dyn Ho
 fn accelerated(
     wanted: Accel,
     state: &StateDir,
-    image: &Image,
-    hosts: &mut dyn Hosts,
-) -> Result<Acceleration, Failure> {
+    image: &VmImage,
+    hosts: &mut dyn HostResolver,
+) -> Result<VmAcceleration, CliError> {
     if wanted == Accel::Tcg {
-        return Ok(Acceleration::Emulation);
+        return Ok(VmAcceleration::Emulation);
     }
     let (found, why) = vm::acceleration(state, image, hosts)
-        .map_err(doing(Code::Failed, "look how machines can be run"))?;
-    if (wanted, found) == (Accel::Kvm, Acceleration::Emulation) {
-        return Err(Failure::new(Code::Failed, format!("use KVM: {why}"))
-            .hint("leave out --accel kvm: emulation works anywhere, slowly"));
+        .map_err(doing(CliExitCode::Failed, "look how machines can be run"))?;
+    if (wanted, found) == (Accel::Kvm, VmAcceleration::Emulation) {
+        return Err(
+            CliError::new(CliExitCode::Failed, format!("use KVM: {why}"))
+                .hint("leave out --accel kvm: emulation works anywhere, slowly"),
+        );
     }
     terminal::say(&format!("machines run by {found}: {why}"));
     Ok(found)
@@ -171,27 +177,28 @@ fn accelerated(
 pub(super) fn image(
     state: &StateDir,
     stop: &AtomicBool,
-    hosts: &mut dyn Hosts,
-) -> Result<Image, Failure> {
-    let failed = || doing(Code::Failed, "make the image of the machines");
+    hosts: &mut dyn HostResolver,
+) -> Result<VmImage, CliError> {
+    let failed = || doing(CliExitCode::Failed, "make the image of the machines");
     if let Some(found) = found_image(state)? {
         return Ok(found);
     }
     terminal::say("making the image of the machines: once, some four minutes");
     let clock = SystemClock::new();
-    let mut told = |step: &Step| progress_of(&clock, step);
+    let mut told = |step: &PlanStep| progress_of(&clock, step);
     let made = vm::image::make(state, stop, hosts, &mut told).map_err(failed())?;
     progress(&clock, "the image is made");
     Ok(made)
 }
 
-fn found_image(state: &StateDir) -> Result<Option<Image>, Failure> {
-    let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
+fn found_image(state: &StateDir) -> Result<Option<VmImage>, CliError> {
+    let unreadable =
+        |error| CliError::new(CliExitCode::Failed, format!("look for an image: {error}"));
     vm::image::find(state).map_err(unreadable)
 }
 
 /// Tells of a step that takes a while.
-pub(super) fn progress_of(clock: &SystemClock, step: &Step) {
+pub(super) fn progress_of(clock: &SystemClock, step: &PlanStep) {
     if !step.why.starts_with("write") {
         progress(clock, &step.why);
     }
@@ -202,12 +209,13 @@ fn progress(clock: &SystemClock, what: &str) {
 }
 
 /// How machines are reached and switched: by this program, with this state directory.
-fn commands(state: &StateDir) -> Result<Commands, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Code::Failed, format!("find this program: {error}")))?;
+fn commands(state: &StateDir) -> Result<VmCommandTemplate, CliError> {
+    let program = std::env::current_exe().map_err(|error| {
+        CliError::new(CliExitCode::Failed, format!("find this program: {error}"))
+    })?;
     let state = std::path::absolute(state.path())
-        .map_err(|error| Failure::new(Code::Failed, format!("find the state: {error}")))?;
-    Ok(Commands {
+        .map_err(|error| CliError::new(CliExitCode::Failed, format!("find the state: {error}")))?;
+    Ok(VmCommandTemplate {
         program: vec![program.display().to_string(), "vm".into()],
         options: vec!["--state".into(), state.display().to_string()],
     })
