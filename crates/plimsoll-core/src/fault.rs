@@ -53,10 +53,10 @@ pub enum FaultKind {
     FailBack,
 }
 
-/// How much later what is sent arrives under [`Fault::Delay`], in milliseconds.
+/// How much later what is sent arrives under [`FaultKind::Delay`], in milliseconds.
 pub const DELAY_MS: u32 = 50;
 
-/// How many of 100 packets are lost under [`Fault::Loss`].
+/// How many of 100 packets are lost under [`FaultKind::Loss`].
 pub const LOSS_PERCENT: u32 = 5;
 
 /// What a machine is told to do with a fault.

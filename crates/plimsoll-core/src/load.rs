@@ -85,8 +85,8 @@ pub struct AgentTrialTask {
     pub verify_data: Option<String>,
 }
 
-/// What a node tells of its task, in order. The task is over with [`Told::Played`],
-/// [`Told::Proved`], [`Told::Ended`] or [`Told::Failed`].
+/// What a node tells of its task, in order. The task is over with [`AgentEvent::Played`],
+/// [`AgentEvent::Proved`], [`AgentEvent::Ended`] or [`AgentEvent::Failed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentEvent {

@@ -21,7 +21,7 @@ pub enum OffsetPattern {
     Uniform,
     /// Every block once in random order, then again in another order (without replacement).
     Permutation,
-    /// As [`Offsets::Permutation`], in an order that depends on nothing but this number and the
+    /// As [`OffsetPattern::Permutation`], in an order that depends on nothing but this number and the
     /// count of blocks: the same for all workers, in every phase and every run.
     FixedPermutation {
         /// Which order.

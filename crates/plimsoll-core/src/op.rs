@@ -63,7 +63,7 @@ impl OpKind {
         OpKind::SyncAll,
     ];
 
-    /// Position in [`Kind::ALL`], for tables indexed by kind.
+    /// Position in [`OpKind::ALL`], for tables indexed by kind.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
@@ -117,9 +117,9 @@ pub struct OpRequest {
     pub kind: OpKind,
     /// Which file of the target: 0 where there is one, else its number there.
     pub file: u32,
-    /// Byte offset, for [`Kind::Read`] and [`Kind::Write`].
+    /// Byte offset, for [`OpKind::Read`] and [`OpKind::Write`].
     pub offset: u64,
-    /// Bytes to move, or the piece size of [`Kind::ReadWhole`].
+    /// Bytes to move, or the piece size of [`OpKind::ReadWhole`].
     pub len: u32,
     /// When the operation was meant to start, on the run's clock. In a closed loop, the moment
     /// the operation before it ended (plus think time).

@@ -136,7 +136,7 @@ pub struct DiskProfile {
     pub bursts: Vec<BurstPattern>,
     /// Phases found, the base first; none where the load was alike throughout.
     pub phases: Vec<ModelPhase>,
-    /// The figures over time in at most [`Profile::POINTS_MAX`] steps, those with a gap as two points or
+    /// The figures over time in at most [`DiskProfile::POINTS_MAX`] steps, those with a gap as two points or
     /// more; from the first of `from`.
     pub points: Vec<ProfilePoint>,
     /// What only recorded requests tell.

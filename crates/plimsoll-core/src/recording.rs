@@ -169,7 +169,7 @@ pub struct TraceRequest {
     pub at: Nanos,
     /// From its start to its end, where the source tells.
     pub took: Option<Nanos>,
-    /// Read, write, discard or flush (`Kind::Fsync`).
+    /// Read, write, discard or flush (`OpKind::Fsync`).
     pub kind: OpKind,
     /// On which device: a place in a list of devices.
     pub target: u16,

@@ -45,7 +45,7 @@ pub trait RequestSource {
         scramble(bytes);
     }
 
-    /// Sleeps until what [`Next::Again`] waits for may have come. It is woken for it, and may wake
+    /// Sleeps until what [`NextRequest::Again`] waits for may have come. It is woken for it, and may wake
     /// at any time.
     fn wait_for_others(&mut self, _now: Nanos) {}
 

@@ -43,7 +43,7 @@ pub struct TracedOp {
     pub phase: u32,
     /// What is done.
     pub kind: OpKind,
-    /// Path of the file below the directory of the workload; empty for [`Kind::SyncAll`].
+    /// Path of the file below the directory of the workload; empty for [`OpKind::SyncAll`].
     pub file: String,
     /// Byte offset, where the kind has one.
     pub offset: u64,

@@ -95,11 +95,11 @@ pub struct ModelFacts {
     /// Bytes of the file or device that the load is spread over.
     pub working_set_bytes: ModelFactValue<u64>,
     /// How offsets are chosen. Absent where requests were recorded, which tell it; without them as if
-    /// [`Offsets::Uniform`] were assumed.
+    /// [`OffsetPattern::Uniform`] were assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offsets: Option<ModelFactValue<OffsetPattern>>,
     /// How requests lie inside an interval. Absent where requests were recorded; without them as if
-    /// [`Within::Poisson`] were assumed.
+    /// [`ModelArrivalPattern::Poisson`] were assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<ModelFactValue<ModelArrivalPattern>>,
     /// How offsets of writes are chosen, where otherwise than those of reads.
@@ -109,7 +109,7 @@ pub struct ModelFacts {
     /// room is needed: how far a disk's arm has to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_bytes: Option<ModelFactValue<u64>>,
-    /// How sizes lie around the mean of their interval; [`Sizes::Near`] where nothing is said.
+    /// How sizes lie around the mean of their interval; [`ModelSizeDistribution::Near`] where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<ModelFactValue<ModelSizeDistribution>>,
     /// Requests in flight on average while it was recorded: the time that requests took together
@@ -199,7 +199,7 @@ impl ModelFacts {
 /// How far the harsh corners of a model go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SensitivityBoundLimits {
-    /// Others near each request, as in [`Within::Clustered`].
+    /// Others near each request, as in [`ModelArrivalPattern::Clustered`].
     pub others: f64,
     /// Large requests are so many times the mean of their interval.
     pub times: f64,

@@ -382,7 +382,7 @@ impl ModelEnvelope {
     /// An envelope of these intervals.
     ///
     /// # Errors
-    /// When there are none, or more than [`Envelope::CELLS_MAX`], or one has no length.
+    /// When there are none, or more than [`ModelEnvelope::CELLS_MAX`], or one has no length.
     pub fn new(cells: Vec<ModelInterval>) -> Result<Self, String> {
         if cells.is_empty() {
             return Err("the envelope has no intervals".into());

@@ -162,7 +162,7 @@ pub struct InFlightStats {
 pub struct RequestsProfile {
     /// Whether reads and writes are told apart; else the kinds mean nothing.
     pub tells_kinds: bool,
-    /// Kinds that occur, in the order of [`Kind::ALL`].
+    /// Kinds that occur, in the order of [`OpKind::ALL`].
     pub kinds: Vec<KindProfile>,
     /// The most frequent kinds and sizes, most frequent first.
     pub sizes: Vec<SizeCount>,

@@ -57,7 +57,7 @@ impl FileSetDirTree {
     }
 }
 
-/// Draws a tree as filebench 1.5 does: see [`Tree::Random`].
+/// Draws a tree as filebench 1.5 does: see [`FileTreeLayout::Random`].
 struct FileSetDirTreeDraw {
     rng: Rng,
     width: f64,

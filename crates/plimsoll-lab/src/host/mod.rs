@@ -129,7 +129,7 @@ pub trait Host {
     /// When not everything could be looked at.
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
 
-    /// What another user of the machine gains of what [`Proof::Closed`] says that he does not; nothing of
+    /// What another user of the machine gains of what [`StackSelfTest::Closed`] says that he does not; nothing of
     /// another proof.
     ///
     /// # Errors

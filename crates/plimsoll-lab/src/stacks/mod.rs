@@ -384,7 +384,7 @@ pub trait StackRecipe: fmt::Debug + Sync {
         Vec::new()
     }
 
-    /// What the last reading of everything ([`Verb::Scrub`]) found.
+    /// What the last reading of everything ([`StackChange::Scrub`]) found.
     fn scrubbed(
         &self,
         _order: &StackPlanInput<'_>,

@@ -19,7 +19,7 @@ const SECTOR_BYTES: u32 = 512;
 /// Counts of kinds, sizes and places.
 pub(super) struct TraceContentStats {
     fresh: Vec<TraceAccess>,
-    /// Operations and bytes by kind, in the order of [`Kind::ALL`].
+    /// Operations and bytes by kind, in the order of [`OpKind::ALL`].
     totals: [(u64, u64); OpKind::ALL.len()],
     transfers: TraceTransferCounts,
     zones: TraceZoneCounts,
@@ -67,7 +67,7 @@ impl TraceContentStats {
         self.count();
     }
 
-    /// Operations and bytes by kind, in the order of [`Kind::ALL`].
+    /// Operations and bytes by kind, in the order of [`OpKind::ALL`].
     pub(super) fn totals(&self) -> &[(u64, u64); OpKind::ALL.len()] {
         &self.totals
     }

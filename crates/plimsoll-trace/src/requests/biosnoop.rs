@@ -181,7 +181,7 @@ fn bpftrace(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     Ok(Some(TraceRow {
         at_ns: start_ns(ended_ns, took_ns),
         took: Some(Nanos(took_ns)),
-        // Which it was is not told, and said so by `Carries::direction`.
+        // Which it was is not told, and said so by `RecordingCapabilities::direction`.
         kind: OpKind::Read,
         target: disk.into(),
         bytes: 0,

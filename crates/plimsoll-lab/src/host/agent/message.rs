@@ -116,8 +116,8 @@ pub enum AgentRequest {
     /// What does the clock show that instants are on?
     Clock,
     /// Do this with the data plane. [`Answer::Told`] follows, as often as there is something to
-    /// tell, and until the last one only [`Request::Clock`], [`Request::Start`] and
-    /// [`Request::Halt`] are understood.
+    /// tell, and until the last one only [`AgentRequest::Clock`], [`AgentRequest::Start`] and
+    /// [`AgentRequest::Halt`] are understood.
     Begin(Box<AgentTask>),
     /// Start what is prepared at this instant. No answer.
     Start(Nanos),
@@ -131,7 +131,7 @@ pub enum AgentRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentResponse {
-    /// To [`Request::Hello`].
+    /// To [`AgentRequest::Hello`].
     Hello {
         /// Version of the messages.
         protocol: u32,

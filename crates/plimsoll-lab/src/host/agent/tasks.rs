@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a controller asks of an agent that plays. See [`super::Player`].
+//! What a controller asks of an agent that plays. See [`crate::agent_server::AgentTaskRunner`].
 
 use plimsoll_core::clock_offset::{ClockOffset, RoundTrip};
 use plimsoll_core::load::{AgentEvent, AgentTask};
@@ -102,7 +102,7 @@ impl AgentHost {
     }
 }
 
-/// The answer to [`Request::Clock`]. Signs of life may come before it.
+/// The answer to [`AgentRequest::Clock`]. Signs of life may come before it.
 fn clock_answer(connection: &mut AgentConnection) -> Result<Nanos, AgentChannelError> {
     // Ends: signs of life are seconds apart, and the answer comes or the wait ends.
     loop {
