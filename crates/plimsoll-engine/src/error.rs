@@ -118,7 +118,7 @@ impl EngineError {
         ))
     }
 
-    /// An [`Error::Io`] about `path`.
+    /// An [`EngineError::Io`] about `path`.
     pub(crate) fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> EngineError {
         EngineError::Io {
             doing: format!("{verb} '{}'", path.display()),

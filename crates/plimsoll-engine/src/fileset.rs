@@ -171,7 +171,7 @@ impl FileSlotTable {
     /// released by one of the methods below.
     ///
     /// # Errors
-    /// [`Error::NoFile`] when no slot qualifies, busy or not.
+    /// [`EngineError::NoFile`] when no slot qualifies, busy or not.
     pub fn pick(&self, pick: FilePickKind) -> Result<Option<u32>, EngineError> {
         let (rotor, index) = match pick {
             FilePickKind::Existing => (&self.existing_rotor, &self.existing),

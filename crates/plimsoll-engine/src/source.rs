@@ -82,7 +82,7 @@ pub trait RequestSource {
         None
     }
 
-    /// Looks at the buffer of an operation that has ended, if [`Source::CHECKS`].
+    /// Looks at the buffer of an operation that has ended, if [`RequestSource::CHECKS`].
     fn check(&mut self, _slot: u32, _sample: &OpSample, _buffer: &[u8]) {}
 
     /// The operation in `slot` has not come back and is waited for no longer: the time it took

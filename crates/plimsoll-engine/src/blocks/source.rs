@@ -49,7 +49,7 @@ pub(crate) struct BlockIoSource {
     /// Writes that have ended.
     writes: u64,
     finish: Vec<BlockIoFinalOp>,
-    /// What comes outside the measured time, from [`Stage::After`] on what of it is left to do.
+    /// What comes outside the measured time, from [`BlockIoStage::After`] on what of it is left to do.
     after: Vec<BlockIoFinalOp>,
     rest: Nanos,
     breaks_off: bool,

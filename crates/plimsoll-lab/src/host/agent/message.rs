@@ -115,7 +115,7 @@ pub enum AgentRequest {
     Machine,
     /// What does the clock show that instants are on?
     Clock,
-    /// Do this with the data plane. [`Answer::Told`] follows, as often as there is something to
+    /// Do this with the data plane. [`AgentResponse::Told`] follows, as often as there is something to
     /// tell, and until the last one only [`AgentRequest::Clock`], [`AgentRequest::Start`] and
     /// [`AgentRequest::Halt`] are understood.
     Begin(Box<AgentTask>),

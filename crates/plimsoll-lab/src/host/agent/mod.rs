@@ -10,7 +10,7 @@
 //! its own, in the node's directory, before it begins, so that either side can undo without the
 //! other. It ends when its connection does; the copy of the program goes as soon as no journal is
 //! left, and stays until then, so that `plimsoll raze` can be run there.
-//! What it does with the data plane is given to it as a [`AgentTaskRunner`]: the lab does not know the engine.
+//! What it does with the data plane is given to it as a [`AgentTaskRunner`](crate::agent_server::AgentTaskRunner): the lab does not know the engine.
 //! How nodes are named and chosen is not here.
 
 pub(crate) mod channel;
