@@ -55,8 +55,8 @@ pub enum TargetLocation<'a> {
         direct_align: u32,
         /// Which one it is: what has its name then must be this one, or nothing is written.
         identity: &'a DeviceIdentity,
-        /// Whether it is claimed (`O_EXCL`) until the [`PreparedWorkload`](crate::PreparedWorkload) is dropped. What is mounted or
-        /// a part of something else cannot be.
+        /// Whether it is claimed (`O_EXCL`) until the [`PreparedWorkload`](crate::PreparedWorkload)
+        /// is dropped. What is mounted or a part of something else cannot be.
         exclusive: bool,
     },
     /// An existing directory of an NFS server that belongs to this program, which speaks with the

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a run works in, held: a directory that is open, or a device that is known again.
 //!
-//! Names can be led elsewhere while a run works: a directory is renamed and another one put in its place, a
-//! disk goes and another one comes under its name. So files are reached from the open directory, never
-//! out of it and through no link; and a device is compared with the one that was meant each time it is opened.
+//! Names can be led elsewhere while a run works: a directory is renamed and another one put in its
+//! place, a disk goes and another one comes under its name. So files are reached from the open
+//! directory, never out of it and through no link; and a device is compared with the one that was
+//! meant each time it is opened.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -71,8 +71,8 @@ impl PreparedWorkload {
     ///
     /// # Errors
     /// When a thread cannot be started, an engine cannot be opened or breaks, the file set runs out
-    /// of files, its data are to be verified and cannot be, the files of a phase cannot be laid out, or the first 100 operations of a worker
-    /// all fail.
+    /// of files, its data are to be verified and cannot be, the files of a phase cannot be laid
+    /// out, or the first 100 operations of a worker all fail.
     pub fn run(
         &mut self,
         options: &RunOptions,

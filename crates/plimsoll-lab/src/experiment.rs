@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Order of the trials of an experiment: randomised complete blocks.
 //!
-//! A block holds every arm under every workload once (a workload may be of the first blocks only), so that what drifts slowly (a filling disk,
-//! a warming machine) meets all arms alike. Within a block the workloads come in random order and,
-//! within a workload, the arms: the trials that are compared with each other are neighbours in
-//! time. The order follows from the recorded seed alone. Nothing is run here.
+//! A block holds every arm under every workload once (a workload may be of the first blocks only),
+//! so that what drifts slowly (a filling disk, a warming machine) meets all arms alike. Within a
+//! block the workloads come in random order and, within a workload, the arms: the trials that are
+//! compared with each other are neighbours in time. The order follows from the recorded seed alone.
+//! Nothing is run here.
 
 use plimsoll_core::event::TrialId;
 use plimsoll_core::num::saturating_u32;

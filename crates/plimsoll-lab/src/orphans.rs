@@ -2,9 +2,9 @@
 //! What carries our mark and stands in no journal: what was made by an undertaking whose journal was lost
 //! or damaged.
 //!
-//! Only what says itself that it belongs to this state directory is looked at: processes that have its name in
-//! their environment beside their mark, and marked directories where stacks lie by default. What another
-//! state directory made, and what lacks a mark, is nobody's business here.
+//! Only what says itself that it belongs to this state directory is looked at: processes that have
+//! its name in their environment beside their mark, and marked directories where stacks lie by
+//! default. What another state directory made, and what lacks a mark, is nobody's business here.
 
 use plimsoll_core::plan::PlanAction;
 use std::collections::BTreeSet;
@@ -41,8 +41,9 @@ impl OrphanResources {
     }
 }
 
-/// Looks for it. Journals in `failed` are taken for lost: undoing what they say was not enough. Where there is
-/// a journal that cannot be read for another reason than damage, nothing is known to be nobody's.
+/// Looks for it. Journals in `failed` are taken for lost: undoing what they say was not enough.
+/// Where there is a journal that cannot be read for another reason than damage, nothing is known to
+/// be nobody's.
 ///
 /// # Errors
 /// When the state directory is not ours or cannot be read.

@@ -71,7 +71,8 @@ pub struct BlockTracer {
 
 impl BlockTracer {
     /// Begins to trace `events` of the block layer, in the order in which they happen to a request,
-    /// on the devices with these numbers (major << 20 | minor), in an instance that is there. Times are of the monotonic clock.
+    /// on the devices with these numbers (major << 20 | minor), in an instance that is there. Times
+    /// are of the monotonic clock.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The report: results mapped to data, and data mapped to text and to one self-contained page.
 //!
-//! [`build`] (of runs) and [`describe`] (of recordings) are the only places that decide what is said; the renderers decide only how it looks.
-//! Nothing here reads or writes files, and nothing here computes a verdict: that is the business
-//! of the statistics crate.
+//! [`build`] (of runs) and [`describe`] (of recordings) are the only places that decide what is
+//! said; the renderers decide only how it looks. Nothing here reads or writes files, and nothing
+//! here computes a verdict: that is the business of the statistics crate.
 #![forbid(unsafe_code)]
 
 mod build;

@@ -10,7 +10,8 @@
 //!   tests; α = 1 - confidence, so 90 % for a confidence of 95 %);
 //! * else *different* when the interval of the policy's confidence excludes 1 and the estimate lies
 //!   beyond the noise floor;
-//! * else *inconclusive* (also when the control alone differs by more than the margin), with the reason and the blocks that would settle it.
+//! * else *inconclusive* (also when the control alone differs by more than the margin), with the
+//!   reason and the blocks that would settle it.
 //!
 //! The noise floor is the largest effect that the control's interval admits between two entries of
 //! one system. On logarithms, so that ×1.1 and ×1/1.1 are the same effect:

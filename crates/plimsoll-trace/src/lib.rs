@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings in, fitted models out.
 //!
-//! A recording ([`open`]) is of counters ([`CounterSource`]; a [`pcp::PcpArchive`] or what programs print) or
-//! of requests ([`TraceSource`]), and declares what it carries. One disk of counters is read as a [`DiskSeries`], and [`fit`] makes a
-//! model and a profile of that series; [`describe`] only describes, with all disks side by side. [`fidelity`] holds a submitted load against the recorded
-//! one. Every byte of a recording is foreign: no length in it is trusted,
-//! nothing in it can make this crate panic or loop, and what is readable before damage is kept.
-//! Not here: how a model is played (`plimsoll-engine`), and statistics of runs
-//! (`plimsoll-stats`).
+//! A recording ([`open`]) is of counters ([`CounterSource`]; a [`pcp::PcpArchive`] or what programs
+//! print) or of requests ([`TraceSource`]), and declares what it carries. One disk of counters is
+//! read as a [`DiskSeries`], and [`fit`] makes a model and a profile of that series; [`describe`]
+//! only describes, with all disks side by side. [`fidelity`] holds a submitted load against the
+//! recorded one. Every byte of a recording is foreign: no length in it is trusted, nothing in it
+//! can make this crate panic or loop, and what is readable before damage is kept. Not here: how a
+//! model is played (`plimsoll-engine`), and statistics of runs (`plimsoll-stats`).
 #![forbid(unsafe_code)]
 
 mod ahead;

@@ -25,8 +25,9 @@ const TREE_BYTES: u64 = 256 << 20;
 /// Room of a root with a compiler.
 const ROOT_BYTES: u64 = 2 << 30;
 
-/// Fetches the source package with apt from where the machine has its packages, with lists of its own, so that nothing of the machine's
-/// set-up is needed or changed. `$1`: cache, `$2`: package, `$3`: where the archive goes.
+/// Fetches the source package with apt from where the machine has its packages, with lists of its
+/// own, so that nothing of the machine's set-up is needed or changed. `$1`: cache, `$2`: package,
+/// `$3`: where the archive goes.
 const FETCH: &str = "mkdir -p \"$1/source\" \"$1/apt/lists/partial\" \"$1/apt/archives/partial\"
 cd \"$1/source\"
 if ! ls \"$2\"_*.orig.tar.?z* > /dev/null 2>&1; then

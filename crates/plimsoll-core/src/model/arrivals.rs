@@ -18,9 +18,10 @@ const PAGE: u64 = 4096;
 /// The requests of a series of cells: an iterator with fixed memory.
 ///
 /// In each cell and direction the recorded number of operations arrives, at instants that lie as
-/// the facts say ([`super::ModelArrivalPattern`]). Sizes are the two powers of two around the mean that is still owed, mixed so
-/// that the bytes submitted up to the end of a cell miss those recorded by less than one transfer,
-/// which is carried on; so are the bytes of cells that have no operation to move them.
+/// the facts say ([`super::ModelArrivalPattern`]). Sizes are the two powers of two around the mean
+/// that is still owed, mixed so that the bytes submitted up to the end of a cell miss those
+/// recorded by less than one transfer, which is carried on; so are the bytes of cells that have no
+/// operation to move them.
 ///
 /// Where the recorded mean lies below the alignment, every transfer is one block and a cell moves
 /// more than was recorded; above the largest transfer (16 MiB, or the working set), less. Such an

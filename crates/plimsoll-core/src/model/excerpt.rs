@@ -74,9 +74,10 @@ impl WorkloadModel {
         })
     }
 
-    /// The requests of an excerpt, in order. Sizes and offsets are multiples of `align` bytes (a power
-    /// of two, the target's direct I/O alignment); requests go where `space` says. What is drawn goes
-    /// beyond its working set only where that is [`ReplayAddressSpace::AsRecorded`] and the facts have a reach.
+    /// The requests of an excerpt, in order. Sizes and offsets are multiples of `align` bytes (a
+    /// power of two, the target's direct I/O alignment); requests go where `space` says. What is
+    /// drawn goes beyond its working set only where that is [`ReplayAddressSpace::AsRecorded`] and
+    /// the facts have a reach.
     ///
     /// # Panics
     /// When `align` is not a power of two up to 16 MiB, or the working set is smaller than `align`.

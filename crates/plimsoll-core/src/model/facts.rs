@@ -109,7 +109,8 @@ pub struct ModelFacts {
     /// room is needed: how far a disk's arm has to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_bytes: Option<ModelFactValue<u64>>,
-    /// How sizes lie around the mean of their interval; [`ModelSizeDistribution::Near`] where nothing is said.
+    /// How sizes lie around the mean of their interval; [`ModelSizeDistribution::Near`] where
+    /// nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<ModelFactValue<ModelSizeDistribution>>,
     /// Requests in flight on average while it was recorded: the time that requests took together

@@ -150,8 +150,9 @@ impl OffsetGenerator {
         OffsetGenerator { region, way }
     }
 
-    /// As [`OffsetGenerator::new`], for operations of several sizes whose places are drawn before their sizes
-    /// ([`OffsetGenerator::place`], [`OffsetGenerator::take`]); the grain of the region is the smallest of them.
+    /// As [`OffsetGenerator::new`], for operations of several sizes whose places are drawn before
+    /// their sizes ([`OffsetGenerator::place`], [`OffsetGenerator::take`]); the grain of the region
+    /// is the smallest of them.
     #[must_use]
     pub fn of_sizes(
         offsets: &OffsetPattern,

@@ -83,8 +83,8 @@ impl NfsUncommittedWrites {
     }
 
     /// A commit is sent: it is for the older half, and when that is empty for everything that is
-    /// kept now. Returns whether its end is to be told by [`NfsUncommittedWrites::committed`]; a commit before it
-    /// must have ended first.
+    /// kept now. Returns whether its end is to be told by [`NfsUncommittedWrites::committed`]; a
+    /// commit before it must have ended first.
     pub(super) fn seal(&mut self) -> bool {
         if self.sealed {
             return false;

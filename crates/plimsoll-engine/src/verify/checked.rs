@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Verification of what a workload itself writes: while it runs, or when it has ended.
 //!
-//! [`DataCheckSource`] wraps the source of a worker: every write of whole blocks is stamped and entered in
-//! the [`DataCheckRegister`] of its target, and, when that is wanted, every read is held against it. Afterwards
-//! [`read_back`] reads every block that was written. Stamping and checking take processor time, so
-//! a verified run is not a measured one.
+//! [`DataCheckSource`] wraps the source of a worker: every write of whole blocks is stamped and
+//! entered in the [`DataCheckRegister`] of its target, and, when that is wanted, every read is held
+//! against it. Afterwards [`read_back`] reads every block that was written. Stamping and checking
+//! take processor time, so a verified run is not a measured one.
 
 use std::ops::Range;
 use std::sync::Arc;

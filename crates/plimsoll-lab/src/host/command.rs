@@ -269,7 +269,8 @@ pub(super) fn is_loud<const N: usize>(written: [&File; N]) -> std::io::Result<bo
     Ok(false)
 }
 
-/// Forgets what was written to a file in memory when that has become much; what is written next is kept again.
+/// Forgets what was written to a file in memory when that has become much; what is written next is
+/// kept again.
 pub(super) fn forget_loud(written: &File) {
     if written.metadata().is_ok_and(|data| data.len() > WORDS_MAX) {
         let _ = written.set_len(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts about this machine and about places on it, or on exports. Looks only; nothing is changed, except for a
-//! nameless file that vanishes when it is closed, and a named one where the caller allows it.
+//! Facts about this machine and about places on it, or on exports. Looks only; nothing is changed,
+//! except for a nameless file that vanishes when it is closed, and a named one where the caller
+//! allows it.
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::target::{MachineFacts, TargetFacts};

@@ -79,8 +79,8 @@ impl LocalHost {
         }
     }
 
-    /// The same machine, telling what it starts in which state directory the journals are: by that it is found
-    /// again when the journal is lost.
+    /// The same machine, telling what it starts in which state directory the journals are: by that
+    /// it is found again when the journal is lost.
     #[must_use]
     pub fn of_state(mut self, state: &Path) -> Self {
         self.state = std::path::absolute(state).ok();

@@ -129,8 +129,8 @@ pub trait Host {
     /// When not everything could be looked at.
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
 
-    /// What another user of the machine gains of what [`StackSelfTest::Closed`] says that he does not; nothing of
-    /// another proof.
+    /// What another user of the machine gains of what [`StackSelfTest::Closed`] says that he does
+    /// not; nothing of another proof.
     ///
     /// # Errors
     /// When it cannot be tried.

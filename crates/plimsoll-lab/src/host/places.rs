@@ -83,8 +83,8 @@ pub fn check_way(path: &Path) -> Result<(), PlaceError> {
     HostPathWalker::to(path, false).map(drop)
 }
 
-/// Opens a directory that is ours alone, in a place that passes [`check_way`]: it is no link, belongs to us or
-/// root, and nobody else may write to it. `None` when it is not there.
+/// Opens a directory that is ours alone, in a place that passes [`check_way`]: it is no link,
+/// belongs to us or root, and nobody else may write to it. `None` when it is not there.
 ///
 /// # Errors
 /// When somebody else could change it.

@@ -475,7 +475,8 @@ pub fn hold_alone(held: &File, name: &str, state: &StateDir) -> Result<(), Journ
 /// Takes a stack down, also one that was left unfinished.
 ///
 /// # Errors
-/// When it is not up, or another process is at work on it or holds it. What could not be undone is in the result.
+/// When it is not up, or another process is at work on it or holds it. What could not be undone is
+/// in the result.
 pub fn down(
     name: &str,
     state: &StateDir,

@@ -246,8 +246,8 @@ struct SteadyThinkTime {
     over: f64,
 }
 
-/// The steady pause with the most pairs over chance, `least` or more, and none longer than `longest`: chance is how
-/// dense pairs are around it.
+/// The steady pause with the most pairs over chance, `least` or more, and none longer than
+/// `longest`: chance is how dense pairs are around it.
 fn steady(sorted: &[u64], least: f64, longest: f64) -> Option<SteadyThinkTime> {
     let below = |pause: f64| sorted.partition_point(|one| (*one as f64) < pause);
     let mut best: Option<SteadyThinkTime> = None;

@@ -272,8 +272,8 @@ fn window(
     }
 }
 
-/// What is in the part of a recording of requests that was asked for, and that part. Times of a model are whole
-/// seconds, too coarse for requests: then it is all of it.
+/// What is in the part of a recording of requests that was asked for, and that part. Times of a
+/// model are whole seconds, too coarse for requests: then it is all of it.
 fn surveyed(
     path: &Path,
     requests: Box<dyn TraceSource>,

@@ -21,8 +21,9 @@ const OPERATIONS: u64 = 1_500;
 const DEPTH: u32 = 16;
 
 /// Proves each system once: that it keeps data, then what its recipe says must be seen of it. With
-/// [`SelfTestDepth::Whole`] also what takes nodes away for a while. Gives what was seen, arm by arm. The seed differs by run and system: blocks that an earlier run or
-/// another system left must not pass for those of this one.
+/// [`SelfTestDepth::Whole`] also what takes nodes away for a while. Gives what was seen, arm by
+/// arm. The seed differs by run and system: blocks that an earlier run or another system left must
+/// not pass for those of this one.
 pub(crate) fn prove(
     arms: &ArmSet,
     id: &str,

@@ -23,7 +23,9 @@ use std::process::ExitCode;
   plimsoll compare /mnt/a /mnt/b -w varmail --from n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
 pub(super) struct CompareArgs {
-    /// Directories, new files (`file:PATH`), block devices, disks of somebody else (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or stacks; the first is the base of all ratios.
+    /// Directories, new files (`file:PATH`), block devices, disks of somebody else
+    /// (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or
+    /// stacks; the first is the base of all ratios.
     #[arg(required = true, num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
     /// Workload: a name with settings, a file, or a program before a colon (see plimsoll run

@@ -15,9 +15,10 @@ use std::path::PathBuf;
 /// WORKLOAD is known by name (`plimsoll workloads` lists all), with settings behind commas or as
 /// options of the original; or a file: a model made by `plimsoll fit`, with `@FACTOR` to multiply
 /// its rates, a fio job (.fio), filebench's language (.f); or a program before a colon, such as
-/// `fio:FILE`. TARGET is a directory, a new file (`file:PATH`), a block device, a disk of somebody else (`iscsi://host/target/lun`, `nbd://host/export`), an NFS export (`nfs://host/export`), the name of
-/// a stack, `null` (nothing: measures plimsoll itself) or `sim` (a simulated disk in virtual time).
-/// With --trace-ops nothing is run: it shows what the workload would do.
+/// `fio:FILE`. TARGET is a directory, a new file (`file:PATH`), a block device, a disk of somebody
+/// else (`iscsi://host/target/lun`, `nbd://host/export`), an NFS export (`nfs://host/export`), the
+/// name of a stack, `null` (nothing: measures plimsoll itself) or `sim` (a simulated disk in
+/// virtual time). With --trace-ops nothing is run: it shows what the workload would do.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll run varmail,nfiles=50000 /mnt/a

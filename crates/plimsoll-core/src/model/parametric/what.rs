@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What requests ask for, by how busy the time is: whether one goes on where another ended, comes back to a place, or goes to a
-//! new one, by how long it came after the last and what that did; kinds and sizes; zones of new places.
+//! What requests ask for, by how busy the time is: whether one goes on where another ended, comes
+//! back to a place, or goes to a new one, by how long it came after the last and what that did;
+//! kinds and sizes; zones of new places.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -9,9 +9,9 @@
 //! Invariants: the agent is the same build as its controller. It notes every step in a journal of
 //! its own, in the node's directory, before it begins, so that either side can undo without the
 //! other. It ends when its connection does; the copy of the program goes as soon as no journal is
-//! left, and stays until then, so that `plimsoll raze` can be run there.
-//! What it does with the data plane is given to it as a [`AgentTaskRunner`](crate::agent_server::AgentTaskRunner): the lab does not know the engine.
-//! How nodes are named and chosen is not here.
+//! left, and stays until then, so that `plimsoll raze` can be run there. What it does with the data
+//! plane is given to it as a [`AgentTaskRunner`](crate::agent_server::AgentTaskRunner): the lab
+//! does not know the engine. How nodes are named and chosen is not here.
 
 pub(crate) mod channel;
 mod client;

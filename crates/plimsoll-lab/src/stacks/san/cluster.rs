@@ -353,8 +353,8 @@ impl<'a> SanCluster<'a> {
     /// the steps that made the first one.
     pub(super) fn add_replacing(&self, plan: &mut Plan, node: &PlanNode) {
         let dir = self.dir(node);
-        // It fails on the node itself, whose directory must not be removed then: so the next step is the first
-        // that takes something back.
+        // It fails on the node itself, whose directory must not be removed then: so the next step
+        // is the first that takes something back.
         let why = "make the directory of the node, which must be new";
         plan.step_on(&node.name, why, PlanAction::MakeDir(dir.clone()), None);
         let look = PlanAction::Run(PlanCommand::new("ls", [dir.as_str()]));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Habits that no lint checks: licence lines, module comments, file length, words, stack folders,
-//! promises of the security policy.
+//! Habits that no lint checks: licence lines, module comments, file length, words, names of types, stack
+//! folders, promises of the security policy.
+
+mod types;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use std::path::{Path, PathBuf};
 const LINES_MAX: usize = 1_200;
 /// A source file longer than this is named, not failed.
 const LINES_WARN: usize = 800;
+/// Columns of a comment, which rustfmt does not wrap.
+const COMMENT_COLUMNS_MAX: usize = 110;
 /// Licence line every source file begins with (after a `#!` line, if it has one).
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0";
 /// Identifiers with two meanings, and what to say instead.
@@ -30,6 +34,7 @@ pub(crate) fn faults(root: &Path) -> Vec<String> {
     files.sort();
     let mut faults = Vec::new();
     let mut sources = String::new();
+    let mut types = types::TypeNames::default();
     for file in files {
         let name = file
             .strip_prefix(root)
@@ -39,11 +44,13 @@ pub(crate) fn faults(root: &Path) -> Vec<String> {
         match fs::read_to_string(&file) {
             Ok(text) => {
                 check_file(&name, &text, &mut faults);
+                faults.extend(types.add(&name, &text));
                 sources.push_str(&text);
             }
             Err(error) => faults.push(format!("{name}: {error}")),
         }
     }
+    faults.extend(types.faults());
     check_stacks(&root.join("crates/plimsoll-lab/src/stacks"), &mut faults);
     let policy = fs::read_to_string(root.join("SECURITY.md")).unwrap_or_default();
     check_promises(&policy, &sources, &mut faults);
@@ -118,6 +125,14 @@ fn check_file(name: &str, text: &str, faults: &mut Vec<String>) {
         faults.push(format!("{name}:2: the module comment (//!) is missing"));
     }
     for (number, line) in text.lines().enumerate() {
+        let is_wide = line.chars().count() > COMMENT_COLUMNS_MAX;
+        if is_wide && line.trim_start().starts_with("//") {
+            let text = format!(
+                "{name}:{}: a comment of more than {COMMENT_COLUMNS_MAX} columns",
+                number + 1
+            );
+            faults.push(text);
+        }
         // This file has to spell the words out.
         let banned = WORDS
             .iter()
@@ -184,6 +199,10 @@ mod tests {
             (good.replace("//! Words.", "// Words."), "module comment"),
             (good.replace("fn main", "fn p99_latency"), "_latency"),
             (good.replace("{}", "{} "), "white space"),
+            (
+                good.replace("Words.", &"Words. ".repeat(16)[..111]),
+                "columns",
+            ),
             (long, "lines"),
         ] {
             let faults = check(&text);
