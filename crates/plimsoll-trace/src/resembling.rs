@@ -14,15 +14,24 @@ struct Resembling {
 /// The first two bytes of the files that sar and sadc write, in either byte order.
 const SA_MAGIC: [[u8; 2]; 2] = [[0x96, 0xd5], [0xd5, 0x96]];
 
-const ALL: [Resembling; 10] = [
+const ALL: [Resembling; 11] = [
     Resembling {
         is: |head| SA_MAGIC.iter().any(|magic| head.starts_with(magic)),
         hint: "it is a binary file of sar; convert it: sadf -j FILE -- -d -p > FILE.json",
     },
     Resembling {
-        is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["DEV", "tps"]),
+        is: |head| {
+            let is_sar = |words| starts_with_line(head, b"Linux ") && has_words(head, words);
+            // With -p the name comes last.
+            is_sar(&["DEV", "tps"]) || is_sar(&["%util", "DEV"])
+        },
         hint: "it is the text of sar -d; convert sar's own file instead: sadf -j FILE -- -d -p > \
                FILE.json",
+    },
+    Resembling {
+        is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["tps", "rtps"]),
+        hint: "it is the text of sar -b, which tells all disks together; take each from sar's own \
+               file: sadf -j FILE -- -d -p > FILE.json",
     },
     Resembling {
         is: is_xml,
@@ -171,11 +180,19 @@ mod tests {
 
     #[test]
     fn what_is_close_to_a_recording_gets_the_command_that_makes_one() {
-        let cases: [(&[u8], &str); 12] = [
+        let cases: [(&[u8], &str); 14] = [
             (b"\x96\xd5\x75\x21\x0c\x06", "sadf -j"),
             (
                 b"Linux 6.1 (vm) \t11/21/26\n\n00:15:28          DEV       tps     rkB/s\n",
                 "sar -d",
+            ),
+            (
+                b"Linux 6.1 (vm) \t11/21/26\n\n07:36:12          tps     rkB/s     %util DEV\n",
+                "sar -d",
+            ),
+            (
+                b"Linux 6.1 (vm) \t11/21/26\n\n07:36:12          tps      rtps      wtps\n",
+                "sar -b",
             ),
             (
                 b"<?xml version=\"1.0\"?>\n<!DOCTYPE sysstat PUBLIC>\n",
