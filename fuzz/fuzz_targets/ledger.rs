@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_core::crc32c::crc32c;
+use crc32c::crc32c;
 use plimsoll_core::ledger::{LedgerHeader, LedgerDecodeResult, LedgerProbes, decode, encode, entries};
 use plimsoll_core::outage::{OutageResult, OutageProbeWindow};
 use plimsoll_core::units::Nanos;

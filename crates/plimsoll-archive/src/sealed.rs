@@ -2,7 +2,7 @@
 //! JSON objects with a checksum as their first key: still JSON to every other program, and a flipped
 //! bit anywhere in them is seen.
 
-use plimsoll_core::crc32c::crc32c;
+use crc32c::crc32c;
 
 /// The key of the checksum.
 pub(crate) const CHECKSUM: &str = "crc32c";

@@ -7,7 +7,6 @@
 
 pub mod clock_offset;
 pub mod comparison;
-pub mod crc32c;
 pub mod data_check;
 pub mod event;
 pub mod failover;

@@ -9,11 +9,11 @@ use super::{
     LedgerBadBlock, LedgerCompletion, LedgerCompletionStatus, LedgerDurability, LedgerEntry,
     LedgerHeader, LedgerObservation, LedgerSession, LedgerTarget, LedgerWriteIntent,
 };
-use crate::crc32c::crc32c;
 use crate::data_check::DataFlaw;
 use crate::format::FormatVersion;
 use crate::op::OpKind;
 use crate::units::Nanos;
+use crc32c::crc32c;
 
 /// Longest entry, frame included.
 pub const ENTRY_BYTES_MAX: usize = 8 << 10;

@@ -9,7 +9,7 @@
 //! sector the same CRC32C as a whole, and storage that keeps that sum of its blocks, as btrfs and Ceph
 //! do, could not tell one stamped block from another: a stale mirror would pass for a good one.
 
-use plimsoll_core::crc32c::crc32c;
+use crc32c::crc32c;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;

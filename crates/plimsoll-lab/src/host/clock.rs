@@ -68,29 +68,10 @@ impl HostTimeSource for SystemClock {
 /// Seconds since 1970 as `2026-01-31T12:00:00Z`.
 #[must_use]
 pub fn rfc3339(unix_seconds: u64) -> String {
-    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    // Years are counted from 1 March, so that the leap day is the last of its year, and from the
-    // year 0 of a 400-year cycle, so that all numbers stay positive.
-    let shifted = days + 719_468;
-    let (cycle, day_of_cycle) = (shifted / 146_097, shifted % 146_097);
-    let year_of_cycle =
-        (day_of_cycle - day_of_cycle / 1460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
-    let day_of_year =
-        day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = cycle * 400 + year_of_cycle + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
+    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds)
+        .unwrap_or(jiff::Timestamp::MAX)
+        .to_string()
 }
 
 #[cfg(test)]
