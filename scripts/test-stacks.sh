@@ -75,6 +75,7 @@ look() {
     -not -path "$place/state" -not -path "$place/state/journals" | sed 's/^/file /'
   # Processes that were started from here, whatever became of their parents; they may end while we
   # look. This script and its tools have no mark.
+  # shellcheck disable=SC2046 # names in /proc, without spaces
   { grep -laz '^PLIMSOLL_MARK=' $(grep -laz "^PLIMSOLL_STATE=$place/state$" /proc/[0-9]*/environ) \
     /dev/null || true; } 2>/dev/null | sed 's/^/process /'
   for rules in 'iptables-save' 'ip6tables-save' 'nft list ruleset'; do

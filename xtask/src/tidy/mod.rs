@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Habits that no lint checks: licence lines, module comments, file length, words, names of types, stack
-//! folders, promises of the security policy.
+//! Habits that no lint checks: licence lines, module comments, file length, words, names of types, links,
+//! stack folders, promises of the security policy.
 
+mod links;
 mod types;
 
 use std::fs;
@@ -42,6 +43,7 @@ pub(crate) fn faults(root: &Path) -> Vec<String> {
             .display()
             .to_string();
         match fs::read_to_string(&file) {
+            Ok(text) if name.ends_with(".md") => faults.extend(links::faults(root, &name, &text)),
             Ok(text) => {
                 check_file(&name, &text, &mut faults);
                 faults.extend(types.add(&name, &text));
@@ -101,7 +103,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn is_source(name: &str) -> bool {
-    const ENDINGS: [&str; 3] = [".rs", ".sh", ".toml"];
+    const ENDINGS: [&str; 4] = [".rs", ".sh", ".toml", ".md"];
     ENDINGS.iter().any(|ending| name.ends_with(ending)) || name == "Makefile"
 }
 

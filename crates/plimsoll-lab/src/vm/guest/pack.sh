@@ -45,7 +45,7 @@ fi
 # Nobody answers for names in the machines' network: without this each question would wait.
 rm -f "$root/etc/resolv.conf"
 sed -i 's/^hosts:.*/hosts: files/' "$root/etc/nsswitch.conf"
-rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/info/* "$root"/boot
+rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/info/* "${root:?}/boot"
 
 new=$folder/new
 mkdir "$new"
