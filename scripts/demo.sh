@@ -46,7 +46,7 @@ fi
 say "5. Side by side: a multiple of the recorded load that all should carry, and varmail"
 results=$demo/results-$(date +%Y%m%d-%H%M%S)
 "$plimsoll" compare "${systems[@]}" -w "$demo/nas.toml@auto" -w varmail \
-  --blocks 5 --for 10s --corners off --seed 20100714 -o "$results"
+  --blocks 5 --for 10s --seed 20100714 -o "$results"
 
 say "6. Everything is taken down"
 trap - EXIT

@@ -38,7 +38,7 @@ step vm up --nodes 3 --clients 1 --memory 640M --disk 2G -o "$place/lab.toml"
 san='san(raid=5)'
 step stack up "$san" --on "$place/lab.toml" --size 256M
 # Ends with 12 when a write that was acknowledged is missing.
-step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --patience 300s \
+step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --recovery-timeout 300s \
   -o "$place/failover.html"
 step stack scrub "$san"
 step stack down "$san"
@@ -49,7 +49,7 @@ load() {
   step stack down "$1"
 }
 for stack in nfs 'nfs(server=knfsd)' nvmetcp 'iscsi(target=lio)'; do
-  load "$stack" --from c1 --on "$place/lab.toml"
+  load "$stack" --clients c1 --on "$place/lab.toml"
 done
 load iscsi
 step stack up san --on "$place/lab.toml" --size 256M
@@ -63,7 +63,7 @@ step stack scrub san
 step stack down san
 san='san(export=nfs)'
 step stack up "$san" --on "$place/lab.toml" --size 256M
-step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --patience 300s \
+step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --recovery-timeout 300s \
   -o "$place/files.html"
 step stack down "$san"
 step vm shell n1 'echo synced >/data/kept; sync'

@@ -76,7 +76,7 @@ impl RazeReport {
         problems.extend(unreached.into_iter().map(|(node, (count, why))| {
             format!(
                 "failed to undo anything on node {node}, {count} actions: {why}; when it can be reached \
-                 again: plimsoll raze; if it is no more: plimsoll raze --gone {node}"
+                 again: plimsoll raze; if it is no more: plimsoll raze --forget-node {node}"
             )
         }));
         problems.extend(self.journal_errors.iter().map(ToString::to_string));

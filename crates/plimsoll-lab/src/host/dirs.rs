@@ -173,7 +173,7 @@ pub(crate) fn remove_of(path: &Path, file_system: &str, id: &str) -> Result<(), 
         let path = path.display();
         return Err(HostError::State(format!(
             "{path} was made on another file system than is mounted there now; mount that one, then run plimsoll \
-             raze; if it is no more: plimsoll raze --gone {path}"
+             raze; if it is no more: plimsoll raze --forget-node {path}"
         )));
     }
     remove(path, id)
@@ -265,7 +265,7 @@ fn not_ours(path: &Path, id: &str) -> HostError {
         path,
         &format!(
             "its file {MARK_FILE} does not name {id}, so it is not ours; if you have removed what was in it, remove \
-             the rest, then: plimsoll raze --gone {}",
+             the rest, then: plimsoll raze --forget-node {}",
             path.display()
         ),
     )
@@ -411,7 +411,7 @@ mod tests {
         fs::write(dir.join("file"), "x").unwrap();
         fs::remove_file(dir.join(MARK_FILE)).unwrap();
         let error = remove(&dir, "run-1").unwrap_err().to_string();
-        assert!(error.contains("raze --gone"), "{error}");
+        assert!(error.contains("raze --forget-node"), "{error}");
         assert_eq!(error.lines().count(), 1);
         assert!(dir.join("file").exists());
         fs::remove_file(dir.join("file")).unwrap();
@@ -427,7 +427,7 @@ mod tests {
         let dir = base.path().join("ours");
         let here = file_system_of(base.path()).unwrap();
         let error = remove_of(&dir, "another", "a").unwrap_err().to_string();
-        assert!(error.contains("raze --gone"), "{error}");
+        assert!(error.contains("raze --forget-node"), "{error}");
         remove_of(&dir, &here, "a").unwrap();
         // What is there is ours by its mark, however its file system is called now.
         make(&dir, "a").unwrap();

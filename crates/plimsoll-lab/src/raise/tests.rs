@@ -372,7 +372,7 @@ fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
     for word in [
         "node n1, 3 actions",
         "does not answer",
-        "plimsoll raze --gone n1",
+        "plimsoll raze --forget-node n1",
     ] {
         assert!(problems[0].contains(word), "{problems:?}");
     }

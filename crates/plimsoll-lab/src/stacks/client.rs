@@ -26,7 +26,7 @@ pub struct ClientPlace<'a> {
 pub fn check(choice: &StackConfig, clients: usize) -> Result<(), PreconditionError> {
     let refuse = |why: &str| {
         Err(PreconditionError(vec![format!(
-            "load '{}' from nodes: {why}; leave out --from, or choose one of {}",
+            "load '{}' from nodes: {why}; leave out --clients, or choose one of {}",
             choice.parts,
             shared(clients).join(", ")
         )]))

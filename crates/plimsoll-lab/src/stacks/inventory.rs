@@ -153,7 +153,7 @@ impl NodeInventory {
         Err(PreconditionError(vec![format!(
             "its client is this machine, which is not in the network of the nodes of {}. That of virtual \
              machines is made by root only: start them with sudo, or take a stack whose client can be a \
-             node (nvmetcp, drbd, iscsi(target=lio)), with load --from one",
+             node (nvmetcp, drbd, iscsi(target=lio)), with load from one (--clients)",
             self.file
         )]))
     }

@@ -182,7 +182,7 @@ struct DecisionCounts {
     devices: u64,
     /// Whose recorded figure is in the band of the corners.
     held: u64,
-    /// The same of the model and its first and last corner alone, which are played by default.
+    /// The same of the model and its first and last corner alone, which `--bounds ends` plays.
     held_by_ends: u64,
     /// How many times its lower end the upper end of each band is.
     widths: Vec<f64>,

@@ -782,7 +782,7 @@ fn for_nodes(stack: &str) -> CliError {
     CliError::usage(format!(
         "use {stack} from this machine: the kernel of another one attaches its disk"
     ))
-    .hint("name the machine that the load comes from: --from c1 --on FILE")
+    .hint("name the machine that the load comes from: --clients c1 --on FILE")
 }
 
 /// The step that makes what the arm works in: its file, or a directory of its own.

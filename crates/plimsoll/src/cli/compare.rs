@@ -20,7 +20,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll compare /mnt/a /mnt/b -w varmail
-  plimsoll compare /mnt/a /mnt/b -w varmail --from n1,n2 --on lab.toml
+  plimsoll compare /mnt/a /mnt/b -w varmail --clients n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
 pub(super) struct CompareArgs {
     /// Directories, new files (`file:PATH`), block devices, disks of somebody else

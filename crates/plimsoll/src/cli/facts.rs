@@ -55,7 +55,7 @@ pub(super) fn append(text: &mut String, model: &WorkloadModel) {
     if facts.assumes_arrivals() || facts.assumes_offsets() {
         let _ = writeln!(
             text,
-            "  What is assumed is played at its corners, too; --declare says what is known."
+            "  What is assumed can be varied: run --bounds ends; --declare says what is known."
         );
     }
 }

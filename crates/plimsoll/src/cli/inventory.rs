@@ -324,8 +324,8 @@ mod tests {
         for line in commands.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             super::super::Cli::try_parse_from(&words).unwrap();
-            let from = words.iter().position(|word| *word == "--from").unwrap();
-            let names: Vec<String> = words[from + 1].split(',').map(Into::into).collect();
+            let clients = words.iter().position(|word| *word == "--clients").unwrap();
+            let names: Vec<String> = words[clients + 1].split(',').map(Into::into).collect();
             assert_eq!(inventory.nodes(&names).unwrap().len(), 2, "{line}");
         }
     }

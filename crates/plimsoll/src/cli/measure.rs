@@ -98,14 +98,14 @@ pub(super) struct SensitivityBoundArgs {
     /// inside an interval, where they go) at its corners, in at most three blocks, and give figures
     /// as bands: `ends` are the kindest and the harshest, `all` up to four. Each costs as much as
     /// the model in these blocks. Facts that were declared when it was fitted have no corners.
-    #[arg(long, value_name = "WHICH", default_value = "ends", value_parser = ["ends", "all", "off"])]
-    corners: String,
+    #[arg(long, value_name = "WHICH", default_value = "off", value_parser = ["ends", "all", "off"])]
+    bounds: String,
 }
 
 impl SensitivityBoundArgs {
     pub(super) fn corners(&self) -> SensitivityBoundMode {
-        let meant = words::meant(&words::CORNERS, &self.corners);
-        meant.unwrap_or(SensitivityBoundMode::Ends)
+        let meant = words::meant(&words::CORNERS, &self.bounds);
+        meant.unwrap_or(SensitivityBoundMode::Off)
     }
 }
 
@@ -116,26 +116,28 @@ pub(super) struct ClientLoadArgs {
     /// plays the whole workload; all start together. A directory is then one of theirs, and of a
     /// stack each becomes a client.
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
-    from: Vec<String>,
+    clients: Vec<String>,
 }
 
 impl ClientLoadArgs {
     /// The machine this program runs on.
-    pub(super) const HERE: ClientLoadArgs = ClientLoadArgs { from: Vec::new() };
+    pub(super) const HERE: ClientLoadArgs = ClientLoadArgs {
+        clients: Vec::new(),
+    };
 
     /// Reaches the nodes, if there are any.
     fn loaders(&self, options: &StackUpOptions) -> Result<Option<ClientLoadGenerators>, CliError> {
-        if self.from.is_empty() {
+        if self.clients.is_empty() {
             return Ok(None);
         }
         let Some(StackPlacement::Inventory(inventory)) = &options.place else {
             return Err(CliError::usage(
-                "find the nodes of --from: give the file that names them with --on FILE.toml",
+                "find the nodes of --clients: give the file that names them with --on FILE.toml",
             )
             .hint("docs/stacks/inventory.md says what stands in it"));
         };
-        let nodes = inventory.nodes(&self.from);
-        let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --from"))?;
+        let nodes = inventory.nodes(&self.clients);
+        let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --clients"))?;
         ClientLoadGenerators::reach(nodes).map(Some)
     }
 }
@@ -167,7 +169,7 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderConten
     let targets: Vec<TargetSpec> = job
         .targets
         .iter()
-        .map(|text| match job.source.from.is_empty() {
+        .map(|text| match job.source.clients.is_empty() {
             true => TargetSpec::parse(text),
             false => TargetSpec::parse_on_nodes(text),
         })
@@ -460,10 +462,7 @@ fn announcement(manifest: &RunManifest, folder: &Path) -> String {
     let plural = |n: u64| if n == 1 { "" } else { "s" };
     let lasts = lasts(manifest, &blocks);
     let corners = if at_corners > 0 {
-        format!(
-            " ({at_corners} of them at the corners of what recordings cannot tell; --corners off \
-             leaves them out)"
-        )
+        format!(" ({at_corners} of them at the sensitivity bounds that --bounds asked for)")
     } else {
         String::new()
     };

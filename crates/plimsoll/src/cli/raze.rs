@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   plimsoll raze --dry-run
   plimsoll raze
-  plimsoll raze --gone n1,n2")]
+  plimsoll raze --forget-node n1,n2")]
 pub(super) struct RazeArgs {
     /// Print what was done as JSON.
     #[arg(long)]
@@ -29,13 +29,13 @@ pub(super) struct RazeArgs {
     dry_run: bool,
     /// Nodes and paths (beginning with /) that are no more, separated by commas: what was made there counts
     /// as removed.
-    #[arg(long, value_name = "NODES", value_delimiter = ',')]
-    gone: Vec<String>,
+    #[arg(long = "forget-node", value_name = "NODES", value_delimiter = ',')]
+    forget_nodes: Vec<String>,
 }
 
 pub(super) fn main(args: &RazeArgs) -> CliResult {
     let state = context::state_dir()?;
-    check_gone(&state, &args.gone)?;
+    check_gone(&state, &args.forget_nodes)?;
     if args.dry_run {
         let files = files(&state)?;
         print_steps(&state, args.json, (files, lost(&state)?), |_| true)?;
@@ -44,7 +44,7 @@ pub(super) fn main(args: &RazeArgs) -> CliResult {
     let others = files(&state)?.len();
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = context::stop_flag()?;
-    let all = cleanup::raze_all(&state, &mut context::nodes().without(&args.gone))
+    let all = cleanup::raze_all(&state, &mut context::nodes().without(&args.forget_nodes))
         .map_err(unreadable(&state))?;
     // The copy of a controller on another machine, if this is a node of one.
     forget_copy(&state);
@@ -190,7 +190,7 @@ pub(super) fn verdict(left: &[String]) -> CliResult {
     )
     .hint(
         "each line tells what is in the way: see to it, then run `plimsoll raze` again; what is no more or was \
-         removed by you: plimsoll raze --gone PATH",
+         removed by you: plimsoll raze --forget-node PATH",
     ))
 }
 

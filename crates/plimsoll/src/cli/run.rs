@@ -24,7 +24,7 @@ use std::path::PathBuf;
   plimsoll run varmail,nfiles=50000 /mnt/a
   plimsoll run 'bonnie++ -s 4g -n 16 -r 0' /mnt/a
   plimsoll run nas.toml@10 /mnt/a --for 30s
-  plimsoll run nas.toml sim --whole
+  plimsoll run nas.toml sim --full-replay
   plimsoll run varmail,nthreads=1 --trace-ops 13")]
 pub(super) struct RunArgs {
     /// Workload to run.
@@ -46,7 +46,7 @@ pub(super) struct RunArgs {
     destroy: Vec<String>,
     /// Play the whole recording instead of one-second slices of it.
     #[arg(long, conflicts_with = "length")]
-    whole: bool,
+    full_replay: bool,
     /// Run folder to make (default: ./plimsoll-results/<time>).
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -59,13 +59,13 @@ pub(super) struct RunArgs {
     /// Only print the first N operations of one worker, or thread, in order (of a series: of each
     /// phase): phase of a series, kind, file, offset and bytes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
-        conflicts_with_all = ["output", "destroy", "whole", "dry_run"])]
+        conflicts_with_all = ["output", "destroy", "full_replay", "dry_run"])]
     trace_ops: Option<u32>,
     /// Play block I/O on nothing and print, for the first N operations of its first worker, when
     /// each was meant to start and when it was issued, in nanoseconds. For tests of pacing.
     #[arg(long, hide = true, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
-        conflicts_with_all = ["output", "destroy", "whole", "dry_run", "trace_ops"])]
+        conflicts_with_all = ["output", "destroy", "full_replay", "dry_run", "trace_ops"])]
     trace_issues: Option<u32>,
     /// Group of the worker that is traced, from 0.
     #[arg(long, value_name = "G", default_value_t = 0, requires = "trace_ops")]
@@ -96,7 +96,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         workloads: std::slice::from_ref(&args.workload),
         control: false,
         blocks: 1,
-        whole: args.whole,
+        whole: args.full_replay,
         corners: args.at_corners.corners(),
         timing: &args.timing,
         shape: &args.shape,

@@ -256,7 +256,7 @@ fn raise(args: &StackUpArgs, state: &StateDir) -> CliResult {
         }
         if !args.json {
             let place = match up.made.place() {
-                "" => "for load from another machine (--from)",
+                "" => "for load from another machine (--clients)",
                 place => &format!("at {place}"),
             };
             terminal::print(&format!("{name} is up {place}\n  {}", up.made.description));

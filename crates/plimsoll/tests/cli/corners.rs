@@ -61,7 +61,10 @@ fn models_are_played_at_their_corners_in_few_blocks_and_not_where_nothing_is_ass
     recording(&lab);
     let fitted = lab.run(&["fit", "rec", "--disk", "sda", "-o", "m.toml"]);
     assert!(fitted.status.success(), "{}", text(&fitted.stderr));
-    let ends = played(&lab, &["-w", "m.toml@2", "--blocks", "4", "-o", "ends"]);
+    let ends = [
+        "-w", "m.toml@2", "--blocks", "4", "--bounds", "ends", "-o", "ends",
+    ];
+    let ends = played(&lab, &ends);
     assert_eq!(count(&ends, "m ×2"), 12);
     assert_eq!(count(&ends, "m (even, sequential) ×2"), 9);
     assert_eq!(count(&ends, "m (bursty, random) ×2"), 9);
@@ -76,31 +79,13 @@ fn models_are_played_at_their_corners_in_few_blocks_and_not_where_nothing_is_ass
     let all = played(
         &lab,
         &[
-            "-w",
-            "m.toml",
-            "--blocks",
-            "1",
-            "--corners",
-            "all",
-            "-o",
-            "all",
+            "-w", "m.toml", "--blocks", "1", "--bounds", "all", "-o", "all",
         ],
     );
     assert_eq!(all.len(), 15);
-    let off = played(
-        &lab,
-        &[
-            "-w",
-            "m.toml",
-            "--blocks",
-            "1",
-            "--corners",
-            "off",
-            "-o",
-            "off",
-        ],
-    );
-    assert_eq!(off, ["m", "m", "m"]);
+    // Only when they are asked for.
+    let plain = played(&lab, &["-w", "m.toml", "--blocks", "1", "-o", "plain"]);
+    assert_eq!(plain, ["m", "m", "m"]);
     let plan = lab.run(&[
         "compare",
         "sim",
@@ -109,6 +94,8 @@ fn models_are_played_at_their_corners_in_few_blocks_and_not_where_nothing_is_ass
         "m.toml",
         "--blocks",
         "5",
+        "--bounds",
+        "ends",
         "--dry-run",
     ]);
     assert!(
@@ -144,7 +131,10 @@ fn what_is_declared_is_played_and_has_no_corner_and_contradictions_are_refused()
     ] {
         assert!(fitted.contains(part), "{part}: {fitted}");
     }
-    let played = played(&lab, &["-w", "m.toml", "--blocks", "1", "-o", "declared"]);
+    let args = [
+        "-w", "m.toml", "--blocks", "1", "--bounds", "ends", "-o", "declared",
+    ];
+    let played = played(&lab, &args);
     // Nobody can declare how sizes lie within their mean: that is all that is left open.
     let mut kinds = played.clone();
     kinds.dedup();

@@ -227,7 +227,7 @@ fn recorded_requests_become_a_model_that_plays_them() {
         "run",
         "web.toml",
         "d",
-        "--whole",
+        "--full-replay",
         "--no-verify",
         "--json",
         "-o",
@@ -258,7 +258,13 @@ fn recorded_requests_become_a_model_that_plays_them() {
     // On a device whose law is known: a page is read in 60 µs and 4 KiB come at 400 MiB/s.
     let device = "sim(flash,spread=0,write=60us)";
     let known = lab.json(&[
-        "run", "web.toml", device, "--whole", "--json", "-o", "known",
+        "run",
+        "web.toml",
+        device,
+        "--full-replay",
+        "--json",
+        "-o",
+        "known",
     ]);
     let mean = &known["trials"][0]["value"];
     let expect = 60_000.0 + 8_192.0 / (400.0 * 1_048_576.0) * 1e9;

@@ -43,7 +43,7 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
         "nfs",
         "--fault",
         "pause,malformed",
-        "--lasting",
+        "--fault-duration",
         "3s",
         "--repeat",
         "1",
@@ -99,7 +99,14 @@ fn a_table_goes_on_with_what_was_asked_and_nothing_else() {
     let cells = lab.path("cells");
     let table = |repeat: &str| {
         let cells = cells.to_str().unwrap();
-        let asked = ["failover", "local", "--repeat", repeat, "--cells", cells];
+        let asked = [
+            "failover",
+            "local",
+            "--repeat",
+            repeat,
+            "--checkpoint-dir",
+            cells,
+        ];
         lab.run(&asked)
     };
     let output = table("2");
@@ -159,7 +166,7 @@ fn files_that_were_copied_meanwhile_are_there_and_a_stall_of_them_is_told() {
         "iscsi",
         "--fault",
         "pause",
-        "--lasting",
+        "--fault-duration",
         "3s",
         "--repeat",
         "1",
@@ -169,7 +176,7 @@ fn files_that_were_copied_meanwhile_are_there_and_a_stall_of_them_is_told() {
         "2M",
         "--rate",
         "5",
-        "--witness",
+        "--observer",
         "scp,stamp",
         "--json",
         "--ledgers",

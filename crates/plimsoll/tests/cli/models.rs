@@ -321,16 +321,7 @@ fn writes_that_are_declared_synchronous_are_played_so() {
     ] {
         // One that must be seen lasts until it was.
         let length = if expect { "60s" } else { "1s" };
-        let args = [
-            "run",
-            model,
-            &data,
-            "--for",
-            length,
-            "--no-verify",
-            "--corners",
-            "off",
-        ];
+        let args = ["run", model, &data, "--for", length, "--no-verify"];
         let mut run = lab.start(&args);
         let process = rustix::process::Pid::from_child(&run);
         let mut seen = false;

@@ -27,7 +27,7 @@ fn model(lab: &Lab, reads_per_s: u64) {
 }
 
 fn compare(lab: &Lab, targets: &[&str], more: &[&str]) -> (Option<i32>, String, Value) {
-    let common = ["--corners", "off", "-o", "r", "--fail-on", "different"];
+    let common = ["-o", "r", "--fail-on", "different"];
     let output = lab.run(&[&["compare"][..], targets, &common, more].concat());
     let told = text(&output.stdout);
     let json = lab.json(&["report", "r", "--json"]);

@@ -348,10 +348,10 @@ fn a_run_whose_directory_somebody_removes_does_not_keep_raze_from_its_end() {
         let output = lab.run(&["raze"]);
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(13), "{error}");
-        let way = format!("plimsoll raze --gone {}", left.display());
+        let way = format!("plimsoll raze --forget-node {}", left.display());
         assert!(error.lines().any(|line| line.contains(&way)), "{error}");
     }
-    let output = lab.run(&["raze", "--gone", left.to_str().unwrap()]);
+    let output = lab.run(&["raze", "--forget-node", left.to_str().unwrap()]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(left.exists(), "not ours to remove");
     let output = lab.run(&["raze"]);

@@ -549,9 +549,7 @@ fn a_recording_of_a_played_recording_tells_the_same() {
         "model.toml",
         device.path(),
         "--destroy",
-        "--whole",
-        "--corners",
-        "off",
+        "--full-replay",
         "-o",
         "played",
     ];

@@ -65,7 +65,8 @@ impl Pair {
     /// What both nodes read in so many seconds, from a directory that is theirs.
     fn reading(&self, seconds: &str) -> Vec<String> {
         let data = self.path("data").display().to_string();
-        let words = "--from n1,n2 --on lab.toml --warmup 100ms --seed 7 -o out --no-verify --for";
+        let words =
+            "--clients n1,n2 --on lab.toml --warmup 100ms --seed 7 -o out --no-verify --for";
         let mut args = vec!["run".to_owned(), "randread,size=4M".into(), data];
         args.extend(words.split(' ').map(Into::into));
         args.push(seconds.into());
@@ -280,26 +281,33 @@ fn what_nodes_cannot_do_is_refused_before_anything_is_made() {
     let pair = Pair::new();
     let data = pair.path("data").display().to_string();
     for (args, expect) in [
-        (vec!["randread", &data, "--from", "n1"], "--on FILE.toml"),
+        (vec!["randread", &data, "--clients", "n1"], "--on FILE.toml"),
         (
-            vec!["randread", &data, "--from", "n3", "--on", "lab.toml"],
+            vec!["randread", &data, "--clients", "n3", "--on", "lab.toml"],
             "has no node 'n3': it names n1, n2",
         ),
         (
-            vec!["randread", &data, "--from", "n1,n1", "--on", "lab.toml"],
+            vec!["randread", &data, "--clients", "n1,n1", "--on", "lab.toml"],
             "named twice",
         ),
         (
-            vec!["randread", "data", "--from", "n1", "--on", "lab.toml"],
+            vec!["randread", "data", "--clients", "n1", "--on", "lab.toml"],
             "absolute path",
         ),
         (
-            vec!["randread", "/nowhere", "--from", "n1", "--on", "lab.toml"],
+            vec![
+                "randread",
+                "/nowhere",
+                "--clients",
+                "n1",
+                "--on",
+                "lab.toml",
+            ],
             "there is no /nowhere",
         ),
         (
-            vec!["randread", "raid1", "--from", "n1", "--on", "lab.toml"],
-            "only this machine can have its disk mounted; leave out --from, or choose one of nvmetcp, nfs",
+            vec!["randread", "raid1", "--clients", "n1", "--on", "lab.toml"],
+            "can have its disk mounted; leave out --clients, or choose one of nvmetcp, nfs",
         ),
     ] {
         let args = [vec!["run"], args].concat();

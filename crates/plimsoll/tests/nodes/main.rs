@@ -206,7 +206,7 @@ fn of_a_node_that_is_no_more_nothing_is_waited_for() {
     let standing = raised(&lab, &plan(&lab.node()), &mut hosts);
     drop((standing.map_err(|error| error.to_string()).unwrap(), hosts));
     until("end of the agent", || lab.processes("ssh").is_empty());
-    let output = lab.run(&["raze", "--gone", "n77"]);
+    let output = lab.run(&["raze", "--forget-node", "n77"]);
     assert_eq!(output.status.code(), Some(2));
     let name = lab.node().name;
     let said = text(&output);
@@ -215,7 +215,7 @@ fn of_a_node_that_is_no_more_nothing_is_waited_for() {
         "{said}"
     );
     check_standing(&lab);
-    let output = lab.run(&["raze", "--gone", &name]);
+    let output = lab.run(&["raze", "--forget-node", &name]);
     assert!(output.status.success(), "{}", text(&output));
     assert!(record(&lab).is_none());
     // This one is there all the same.

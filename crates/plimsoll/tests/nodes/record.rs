@@ -26,7 +26,7 @@ fn named_pair() -> Pair {
 
 /// Records on both nodes ten times a second.
 fn recording<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let words = "record --host n1,n2 --on lab.toml -o made --interval 100ms";
+    let words = "record --nodes n1,n2 --on lab.toml -o made --interval 100ms";
     words.split(' ').chain(more.iter().copied()).collect()
 }
 
@@ -83,7 +83,7 @@ fn disks_of_machines_are_recorded_over_ssh() {
         PcpArchive::open(&lab.path(&format!("made-{name}"))).unwrap();
     }
     // One node has the name that was asked for.
-    let one = "record --host n2 --on lab.toml -o one --interval 100ms --for 200ms";
+    let one = "record --nodes n2 --on lab.toml -o one --interval 100ms --for 200ms";
     let output = lab.run(&one.split(' ').collect::<Vec<_>>());
     assert!(output.status.success(), "{}", text(&output));
     PcpArchive::open(&lab.path("one")).unwrap();
@@ -134,7 +134,7 @@ fn a_node_that_is_lost_keeps_what_had_come_and_the_others_go_on() {
     assert!(told["recordings"][1]["incomplete"].is_string(), "{told}");
     check_archives(&pair);
     // What a killed agent leaves goes when the node is used again.
-    let again = "record --host n2 --on lab.toml -o again --interval 100ms --for 200ms";
+    let again = "record --nodes n2 --on lab.toml -o again --interval 100ms --for 200ms";
     let output = pair.run(&again.split(' ').collect::<Vec<_>>());
     assert!(output.status.success(), "{}", text(&output));
     pair.check_nothing_left();
@@ -197,7 +197,7 @@ fn every_request_of_a_node_is_recorded_and_its_tracer_goes_with_the_connection()
         return;
     };
     let line = format!(
-        "record --host n1,n2 --on lab.toml --requests --disk {} -o made.parquet --json",
+        "record --nodes n1,n2 --on lab.toml --requests --disk {} -o made.parquet --json",
         device.0
     );
     let args: Vec<&str> = line.split(' ').collect();
@@ -253,16 +253,16 @@ fn what_cannot_be_recorded_on_nodes_is_refused_before_anything_is_made() {
     }
     let pair = named_pair();
     for (line, expect) in [
-        ("--host n1", "give the file that names them with --on FILE"),
-        ("--host n3 --on lab.toml", "has no node 'n3'"),
-        ("--host n1 --host n1 --on lab.toml", "named twice"),
+        ("--nodes n1", "give the file that names them with --on FILE"),
+        ("--nodes n3 --on lab.toml", "has no node 'n3'"),
+        ("--nodes n1 --nodes n1 --on lab.toml", "named twice"),
         (
-            "--host n1,n2 --on lab.toml --disk nosuchdisk",
+            "--nodes n1,n2 --on lab.toml --disk nosuchdisk",
             // Whichever node is asked to say so first.
             ": record disk 'nosuchdisk': there is no block device",
         ),
-        ("--on lab.toml", "--host"),
-        ("--host n1 --on lab.toml --interval 1ms", "the shortest"),
+        ("--on lab.toml", "--nodes"),
+        ("--nodes n1 --on lab.toml --interval 1ms", "the shortest"),
     ] {
         let words = line.split(' ');
         let args: Vec<&str> = ["record", "-o", "made"].into_iter().chain(words).collect();

@@ -23,7 +23,8 @@ const SETTINGS: &[SettingDefinition] = &[
         unit: SettingUnit::Choice(&["tgt", "lio"]),
         default: "tgt",
         help: "who serves: tgt, a program, to an initiator that is one, too; or lio, the kernel of a \
-               machine, to the kernel of the machine that the load comes from (--on FILE, --from NODE)",
+               machine, to the kernel of the machine that the load comes from (--on FILE, \
+               --clients NODE)",
     },
     file_system::FS,
     SettingDefinition {

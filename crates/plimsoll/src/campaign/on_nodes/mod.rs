@@ -137,7 +137,8 @@ pub(super) fn check_asked(asked: &[WorkloadRequest]) -> Result<(), CliError> {
         let name = one.workload.name();
         if matches!(one.workload, Workload::Commands(_)) {
             return Err(CliError::usage(format!(
-                "run {name} from nodes: programs are run on this machine only; leave out --from"
+                "run {name} from nodes: programs are run on this machine only; leave out \
+                 --clients"
             )));
         }
         if one.scale.is_none() {

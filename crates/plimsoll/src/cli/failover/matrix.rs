@@ -71,7 +71,7 @@ impl FailoverRunner<'_> {
     /// belong into the same table.
     fn kept(&self) -> Result<Option<FailoverCheckpoint>, CliError> {
         let args = self.args;
-        let Some(folder) = &args.cells else {
+        let Some(folder) = &args.checkpoint_dir else {
             return Ok(None);
         };
         let asked = serde_json::json!({
@@ -81,11 +81,11 @@ impl FailoverRunner<'_> {
             "rate": args.rate,
             "share": args.share,
             "workloads": args.workloads,
-            "witnesses": args.witnesses,
+            "witnesses": args.observers,
             "block": args.block_bytes,
             "file_size": args.file_bytes,
-            "lasting": args.lasting,
-            "patience": args.patience,
+            "lasting": args.fault_duration,
+            "patience": args.recovery_timeout,
             "seed": args.seed,
             "on": args.shape.place_name(),
         });

@@ -44,7 +44,7 @@ Examples:
   plimsoll failover raid1 --repeat 10
   plimsoll failover 'gluster(volume=replicate)' --fault kill,link-down -o faults.html
   plimsoll failover san --on lab.toml --fault power-cut --repeat 20
-  plimsoll failover raid1 raid5 ceph --fault kill,slow --repeat 5 --cells table --budget 2h"
+  plimsoll failover raid1 ceph --fault kill,slow --repeat 5 --checkpoint-dir table --budget 2h"
 )]
 pub(super) struct FailoverArgs {
     /// The stack. One that is not up is stood up, and taken down at the end. Several make a table: a
@@ -70,8 +70,8 @@ pub(super) struct FailoverArgs {
     #[arg(short, long = "workload", value_name = "WORKLOAD")]
     workloads: Vec<String>,
     /// Who watches beside the sessions: stamp writes a line a second, scp copies a file again and again.
-    #[arg(long = "witness", value_name = "stamp|scp,...", value_delimiter = ',')]
-    witnesses: Vec<FailoverWitnessKind>,
+    #[arg(long = "observer", value_name = "stamp|scp,...", value_delimiter = ',')]
+    observers: Vec<FailoverWitnessKind>,
     /// Instead of a rate: this share of what the sessions get out of the stack at most, which is
     /// measured first: 50%.
     #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate")]
@@ -84,10 +84,10 @@ pub(super) struct FailoverArgs {
     file_bytes: u64,
     /// How long a fault lasts at least.
     #[arg(long, default_value = "10s", value_parser = units::parse_duration, value_name = "TIME")]
-    lasting: Nanos,
+    fault_duration: Nanos,
     /// How long sessions that stand still are waited for.
     #[arg(long, default_value = "120s", value_parser = units::parse_duration, value_name = "TIME")]
-    patience: Nanos,
+    recovery_timeout: Nanos,
     /// Where the moments of the faults come from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -99,7 +99,7 @@ pub(super) struct FailoverArgs {
     ledgers: Option<PathBuf>,
     /// Keep what is done of a table in this directory, and go on with what is there.
     #[arg(long, value_name = "DIR")]
-    cells: Option<PathBuf>,
+    checkpoint_dir: Option<PathBuf>,
     /// Begin nothing more of a table after this time.
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     budget: Option<Nanos>,
@@ -162,7 +162,7 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         ledgers: Ledgers::new(args.ledgers.clone(), &run_id::run_id(), &state)?,
         state,
     };
-    if stacks.len() > 1 || args.cells.is_some() || args.budget.is_some() {
+    if stacks.len() > 1 || args.checkpoint_dir.is_some() || args.budget.is_some() {
         return matrix::main(&bench, &stacks);
     }
     let (done, left) = bench.on_stack(&stacks.remove(0), |arms, name| {
@@ -247,9 +247,9 @@ impl FailoverRunner<'_> {
             share: self.args.share,
             beside: &self.beside,
             settings: &self.settings,
-            witnesses: &self.args.witnesses,
-            lasting: Duration::from_nanos(self.args.lasting.0),
-            patience: Duration::from_nanos(self.args.patience.0),
+            witnesses: &self.args.observers,
+            lasting: Duration::from_nanos(self.args.fault_duration.0),
+            patience: Duration::from_nanos(self.args.recovery_timeout.0),
             seed: Seed(self.args.seed),
             ledgers,
         };
@@ -314,8 +314,8 @@ impl FailoverArgs {
                     "  {} times {fault}, done to {victim}: for {} at least, and {} more while sessions stand \
                      still; then read everything back",
                     self.repeat,
-                    time(self.lasting),
-                    time(self.patience)
+                    time(self.fault_duration),
+                    time(self.recovery_timeout)
                 ));
             }
         }

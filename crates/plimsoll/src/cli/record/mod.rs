@@ -29,7 +29,7 @@ use std::process::ExitCode;
   plimsoll fit nas --disk sda -o nas.toml
   plimsoll record --requests --disk sda -o sda.parquet --for 10m
   plimsoll record --finish sda.parquet.part
-  plimsoll record --host n1,n2 --on lab.toml -o lab --for 10m")]
+  plimsoll record --nodes n1,n2 --on lab.toml -o lab --for 10m")]
 pub(super) struct RecordArgs {
     /// Base name of the archive to make (default: ./recording-<time>), or with --requests the file
     /// (default: ./recording-<time>.parquet). Never overwritten.
@@ -50,16 +50,16 @@ pub(super) struct RecordArgs {
     /// Record on this node of the file given with --on instead of this machine, or on these, all
     /// from one instant on; what they record comes here meanwhile. Of several, each has a recording
     /// of its own: BASE-NODE.
-    #[arg(long = "host", value_name = "NODE,...", value_delimiter = ',')]
-    hosts: Vec<String>,
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    nodes: Vec<String>,
     /// Inventory file that names the nodes (docs/stacks/inventory.md).
-    #[arg(long, value_name = "FILE", requires = "hosts")]
+    #[arg(long, value_name = "FILE", requires = "nodes")]
     on: Option<PathBuf>,
     /// Record every request by the kernel's tracer. Needs root.
     #[arg(long, requires = "disks")]
     requests: bool,
     /// Make the file of requests out of what a recorder that was killed has left (FILE.part).
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "disks", "length", "hosts"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "disks", "length", "nodes"])]
     finish: Option<PathBuf>,
     /// Print what was recorded as JSON.
     #[arg(long)]
@@ -72,7 +72,7 @@ const PART: &str = ".part";
 pub(super) fn main(args: &RecordArgs) -> CliResult {
     let done = match &args.finish {
         Some(part) => finish(args, part),
-        None => args.check().and_then(|()| match args.hosts.is_empty() {
+        None => args.check().and_then(|()| match args.nodes.is_empty() {
             true => here(args),
             false => on_nodes::record(args),
         }),

@@ -24,12 +24,12 @@ struct NodeCapture {
 pub(super) fn record(args: &RecordArgs) -> Result<(), CliError> {
     let Some(file) = &args.on else {
         return Err(CliError::usage(
-            "find the nodes of --host: give the file that names them with --on FILE",
+            "find the nodes of --nodes: give the file that names them with --on FILE",
         )
         .hint("docs/stacks/inventory.md says what stands in it"));
     };
-    let nodes = inventory::read(file)?.nodes(&args.hosts);
-    let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --host"))?;
+    let nodes = inventory::read(file)?.nodes(&args.nodes);
+    let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --nodes"))?;
     let mut parts = Vec::new();
     for node in &nodes {
         let place = CaptureDestination {

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   plimsoll vm up --nodes 3 --clients 1 -o lab.toml
   plimsoll stack up nfs --on lab.toml
-  plimsoll run randwrite nfs --from c1 --on lab.toml
+  plimsoll run randwrite nfs --clients c1 --on lab.toml
   plimsoll vm shell n1 dmesg
   plimsoll vm off n1
   plimsoll vm on n1

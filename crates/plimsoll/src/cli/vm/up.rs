@@ -108,7 +108,8 @@ pub(super) fn main(args: &VmUpArgs, state: &StateDir) -> CliResult {
         Some(_) => "nfs",
         None => {
             terminal::say(
-                "without root this machine is not in their network: load comes from the clients (--from c1)",
+                "without root this machine is not in their network: load comes from the clients \
+                 (--clients c1)",
             );
             "nvmetcp"
         }
