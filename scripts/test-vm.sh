@@ -34,7 +34,7 @@ links() { ip -brief link | awk '{ print $1 }' | sort; }
 
 links >"$place/before"
 step vm image
-step vm up --nodes 3 --clients 1 --memory 640M --disk 2G -o "$place/lab.toml"
+step vm up --node-count 3 --client-count 1 --memory 640M --disk 2G -o "$place/lab.toml"
 san='san(raid=5)'
 step stack up "$san" --on "$place/lab.toml" --size 256M
 # Ends with 12 when a write that was acknowledged is missing.

@@ -132,9 +132,9 @@ fn a_machine_boots_keeps_its_disks_and_can_be_told() {
     let words = [
         "vm",
         "up",
-        "--nodes",
+        "--node-count",
         "1",
-        "--clients",
+        "--client-count",
         "0",
         "--memory",
         "320M",

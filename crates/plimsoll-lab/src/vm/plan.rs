@@ -89,12 +89,13 @@ impl VmGroupSpec {
         let refuse = |text: String| Err(VmError::Wanted(text));
         if self.nodes + self.clients == 0 {
             return refuse(
-                "no machine is asked for: take at least one of --nodes or --clients".into(),
+                "no machine is asked for: take at least one of --node-count or --client-count"
+                    .into(),
             );
         }
         if self.nodes > EACH_MAX || self.clients > EACH_MAX {
             return refuse(format!(
-                "{} --nodes and {} --clients are too many: of each at most {EACH_MAX}",
+                "--node-count {} and --client-count {} are too many: of each at most {EACH_MAX}",
                 self.nodes, self.clients
             ));
         }

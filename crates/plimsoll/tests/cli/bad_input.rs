@@ -375,8 +375,8 @@ fn stacks_that_do_not_exist() {
     let up = "start some with: plimsoll vm up";
     refuses(&lab, &["vm", "off", "n1"], 2, &[up]);
     refuses(&lab, &["vm", "down"], 2, &[up]);
-    let many = ["vm", "up", "--nodes", "99"];
-    refuses(&lab, &many, 2, &["99 --nodes", "at most 20"]);
+    let many = ["vm", "up", "--node-count", "99"];
+    refuses(&lab, &many, 2, &["--node-count 99", "at most 20"]);
 }
 
 #[test]

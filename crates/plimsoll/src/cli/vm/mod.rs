@@ -24,7 +24,7 @@ use std::process::ExitCode;
 /// whose cables can be pulled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  plimsoll vm up --nodes 3 --clients 1 -o lab.toml
+  plimsoll vm up --node-count 3 --client-count 1 -o lab.toml
   plimsoll stack up nfs --on lab.toml
   plimsoll run randwrite nfs --clients c1 --on lab.toml
   plimsoll vm shell n1 dmesg

@@ -19,10 +19,10 @@ use std::sync::atomic::AtomicBool;
 pub(super) struct VmUpArgs {
     /// Machines that serve: n1, n2, ...
     #[arg(long, default_value_t = 3, value_name = "N")]
-    nodes: u16,
+    node_count: u16,
     /// Machines that load comes from: c1, ...
     #[arg(long, default_value_t = 1, value_name = "N")]
-    clients: u16,
+    client_count: u16,
     /// Memory of each.
     #[arg(long, default_value = "640M", value_parser = units::parse_size, value_name = "SIZE")]
     memory: u64,
@@ -54,8 +54,8 @@ enum Accel {
 impl VmUpArgs {
     fn wanted(&self) -> VmGroupSpec {
         VmGroupSpec {
-            nodes: self.nodes,
-            clients: self.clients,
+            nodes: self.node_count,
+            clients: self.client_count,
             memory_bytes: self.memory,
             disk_bytes: self.disk,
             disks: self.disks,
