@@ -11,11 +11,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Carry out what a plimsoll on another machine asks for. Started by it, not by people.
+/// Serve plimsoll on another machine, which starts this itself.
 ///
-/// Speaks over standard input and output and opens no port. Every step stands in a journal in DIR
-/// before it is begun: PLIMSOLL_STATE=DIR plimsoll raze, on this machine, undoes what is left. It
-/// ends when its connection does, or after ten minutes without a request.
+/// Uses standard input and output, and opens no port. Each step is written to a journal in DIR
+/// before it begins: `PLIMSOLL_STATE=DIR plimsoll raze` on this machine undoes what is left. Exits
+/// when its connection closes, or after ten minutes without a request.
 #[derive(Debug, clap::Args)]
 pub(super) struct AgentArgs {
     /// Directory for the journal and for everything that is made.

@@ -11,29 +11,32 @@ use plimsoll_core::comparison::ComparisonVerdict;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Compare systems side by side: which of them serves these workloads best, and how sure is that?
+/// Compare systems side by side under the same workloads.
 ///
-/// Every block runs every workload once on every system, in an order drawn from the seed. The
-/// first system is the base; it is entered a second time as the control that shows how far the
-/// lab can tell a system from itself. Stacks that are not up are raised, and taken down at the
-/// end.
+/// Shows which system serves the workloads best, and with what confidence. Every block runs every
+/// workload once on every system, in an order drawn from the seed. The first system is the base; it
+/// takes part a second time as the A/A control, which shows what differences the experiment cannot
+/// tell from noise. Stacks that are not up are brought up, and taken down at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll compare /mnt/a /mnt/b -w varmail
   plimsoll compare /mnt/a /mnt/b -w varmail --clients n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
 pub(super) struct CompareArgs {
-    /// Directories, new files (`file:PATH`), block devices, disks of somebody else
+    /// Targets to compare; the first is the base of all ratios.
+    ///
+    /// Directories, new files (`file:PATH`), block devices, existing iSCSI or NBD targets
     /// (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or
-    /// stacks; the first is the base of all ratios.
+    /// stacks.
     #[arg(required = true, num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
-    /// Workload: a name with settings, a file, or a program before a colon (see plimsoll run
-    /// --help). A model may have @FACTOR or @auto (the largest round factor the slowest system
-    /// should carry). May be repeated.
+    /// Workload to run, see plimsoll run --help. May be repeated.
+    ///
+    /// A name with settings, a file, or an original program before a colon. A model may have
+    /// @FACTOR, or @auto: the largest round factor that the slowest system should carry.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Blocks: how often every system runs every workload.
+    /// Number of blocks: how often every system runs every workload.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     blocks: u32,
     #[command(flatten)]
@@ -44,27 +47,32 @@ pub(super) struct CompareArgs {
     shape: StackOptionArgs,
     #[command(flatten)]
     source: ClientLoadArgs,
-    /// Block devices among the targets may be overwritten. One that carries a file system, a
-    /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
+    /// Allow block devices among the targets to be overwritten.
+    ///
+    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
+    /// must be named again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
-    /// Two systems within this fraction of each other are equivalent. Fixed before the first block.
+    /// Equivalence margin: systems within this fraction of each other are equivalent. Fixed before
+    /// the first block.
     #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
     margin: f64,
-    /// Do not enter the base a second time as the control.
+    /// Leave out the A/A control.
     #[arg(long)]
     no_control: bool,
-    /// Exit with 10 (different, or a system that cannot carry the load) or 11 (inconclusive) when
-    /// there is such a verdict.
+    /// Exit with an error code when there is such a verdict.
+    ///
+    /// `different` exits with 10, also when a system cannot carry the load; `inconclusive` exits
+    /// with 11.
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
     fail_on: Option<String>,
-    /// Run folder to make (default: ./plimsoll-results/<time>).
+    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
-    /// Say what would be done, in which order, and do nothing.
+    /// Print what would be done, in which order; change nothing.
     #[arg(long)]
     dry_run: bool,
 }

@@ -7,7 +7,7 @@ use crate::terminal;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// Say what this machine can do, what is missing, and the command that installs it.
+/// Check what this machine can do, what is missing, and which command installs it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll doctor")]

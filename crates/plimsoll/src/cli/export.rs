@@ -24,12 +24,12 @@ const SECTOR_BYTES: u64 = 512;
 /// Longest log that is written: its reader keeps it in memory.
 const OPERATIONS_MAX: usize = 20_000_000;
 
-/// Write a workload for another program, or a model as another model.
+/// Export a workload as a fio job or an I/O log, or a model as a changed model.
 ///
-/// A job file says what fio can say; what it loses is told, and stands in comments at its head. A
-/// log (`--to iolog`) holds each request with its time: of a model, one play of it. `--to plimsoll`
-/// writes a model again. A model can be changed on the way: scaled, stretched, cut down to one of its
-/// phases, and made anonymous.
+/// A job file contains what fio can express; what is lost is printed, and noted in comments at its
+/// head. A log (`--to iolog`) contains each request with its time: of a model, one play of it.
+/// `--to plimsoll` writes a model again. A model can be changed on the way: scaled, stretched, cut
+/// down to one of its phases, or made anonymous.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll export --to fio randread -o randread.fio
@@ -38,35 +38,40 @@ const OPERATIONS_MAX: usize = 20_000_000;
   plimsoll export --to iolog nas.toml@12 --for 60s -o nas.iolog
   fio --name=replay --read_iolog=nas.iolog --filename=/mnt/a/data --ioengine=libaio --direct=1")]
 pub(super) struct ExportArgs {
-    /// Workload: a name or a file, as for `plimsoll run`.
+    /// Workload to export: a name or a file, as for plimsoll run.
     workload: String,
-    /// What to write.
+    /// Format to write.
     #[arg(long, value_parser = ["fio", "iolog", "plimsoll"])]
     to: String,
-    /// Of a model: multiply its rates, as @FACTOR does. Recorded requests then take less time.
+    /// Of a model: multiply its rates by FACTOR, as @FACTOR does. Recorded requests then take less
+    /// time.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     scale: f64,
-    /// Of a model: the same requests over so many times as long.
+    /// Of a model: spread the same requests over FACTOR times the time.
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     stretch: f64,
-    /// Of a model: only this phase, its stretches one after the other.
+    /// Of a model: export only this phase, its stretches one after the other.
     #[arg(long, value_name = "NAME")]
     phase: Option<String>,
-    /// Of a model made by fit --parametric: draw so much of it.
+    /// Of a model made by fit --parametric: draw TIME of load from it.
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     draw: Option<Nanos>,
-    /// Of a model: leave out names, addresses and times of its source. Zones of 1 MiB that were
-    /// touched go to other places, drawn from --seed; what lies inside a zone stays.
+    /// Of a model: leave out names, addresses and times of its source.
+    ///
+    /// Zones of 1 MiB that were touched move to other places, drawn from --seed; what lies inside a
+    /// zone stays.
     #[arg(long)]
     anonymise: bool,
-    /// File to write (default: the standard output).
+    /// Write to FILE (default: standard output).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How long work without an end of its own runs.
+    /// Run time of workloads that do not end by themselves.
     #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
     length: Nanos,
-    /// Seed of the instants and offsets of a log, and of the places of zones. Whoever knows it and the
-    /// source can find the zones again; without it one is drawn for --anonymise, else it is 1.
+    /// Seed of the times and offsets of a log, and of the new places of zones (default: 1; with
+    /// --anonymise drawn).
+    ///
+    /// Whoever knows the seed and the source can find the zones again.
     #[arg(long)]
     seed: Option<u64>,
     /// Overwrite the file.

@@ -17,25 +17,25 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Fit a workload model to one disk of a production recording, and hold the model against it.
+/// Fit a workload model to one disk of a production recording, and compare the model with it.
 ///
-/// RECORDING is of counters (a PCP archive, compressed or not, by its base name or any of its files; a
-/// folder of archives; a folio; a file that iostat, sadf, perfmon, esxtop or a loop over
-/// /proc/diskstats wrote) or of requests (blktrace, biosnoop, fio's log, vscsiStats, a published
-/// trace): docs/recordings.md lists them. Of counters the model keeps the recorded intervals; what
-/// they cannot tell (offsets, sizes around their mean) is assumed and listed. Of requests it keeps
-/// the requests, packed into a file beside the model.
+/// RECORDING contains counters (a PCP archive, compressed or not, by its base name or any of its
+/// files; a folder of archives; a folio; output of iostat, sadf, perfmon, esxtop or a loop over
+/// /proc/diskstats) or requests (blktrace, biosnoop, fio logs, vscsiStats, a published trace);
+/// docs/recordings.md lists all formats. From counters the model keeps the recorded intervals; what
+/// counters do not contain (offsets, sizes around their mean) is assumed and listed. From requests
+/// it keeps the requests, packed into a file beside the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll fit nasdata --disk sdi --from 11:00 --to 12:00 -o nas.toml
 
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'; of recorded
 requests (in UTC) also from their start: 90s, 10m.
-Exit code 14 when the model misses a gate; the file is written all the same.")]
+Exit code 14 when the model misses a gate; the file is written anyway.")]
 pub(super) struct FitArgs {
-    /// The recording.
+    /// Recording to read.
     recording: PathBuf,
-    /// Disk (instance) to model (default: the only one; of several the disks are listed).
+    /// Disk (instance) to model (default: the only one; several are listed).
     #[arg(long)]
     disk: Option<String>,
     /// Start of the window (default: start of the recording).
@@ -47,41 +47,47 @@ pub(super) struct FitArgs {
     /// Name of the workload in reports (default: name of the output file, else of the recording).
     #[arg(long)]
     name: Option<String>,
-    /// Bytes the load is spread over (default: 1G): an assumption, since no counter tells it.
+    /// Size of the area that the load covers (default: 1G): an assumption, since counters do not
+    /// contain it.
     #[arg(long, value_parser = units::parse_size, value_name = "SIZE")]
     working_set: Option<u64>,
-    /// What you know of the load and its counters do not tell, separated by commas: `sequential`,
-    /// `random` or `skewed=EXPONENT` (places), `write-once` (writes never come back before the file
-    /// is full), `file-size=SIZE`, `threads=N` (at most so many in flight), `even`, `poisson` or
-    /// `bursty` (arrivals), `sync` (each write is durable when it ends; of requests, too). What is
-    /// declared has no corners.
+    /// Declare facts about the load that its counters do not contain, separated by commas.
+    ///
+    /// Places: `sequential`, `random` or `skewed=EXPONENT`; `write-once` (writes never come back
+    /// before the file is full); `file-size=SIZE`; `threads=N` (at most N in flight); arrivals:
+    /// `even`, `poisson` or `bursty`; `sync` (each write is durable when it ends; also for
+    /// requests). Declared facts have no sensitivity bounds.
     #[arg(long, value_name = "FACT,...")]
     declare: Option<String>,
-    /// Of requests: keep the times between them to the nanosecond, at about twice the size.
+    /// Of requests: keep the times between them to the nanosecond; doubles the size of the model.
     #[arg(long)]
     exact: bool,
-    /// Of requests: put runs of them into a drawn order within windows of this length, so that the
-    /// model does not tell which followed which.
+    /// Of requests: shuffle runs of them within windows of this length, to hide which followed
+    /// which.
     #[arg(long, value_parser = window, value_name = "WINDOW")]
     shuffle: Option<Nanos>,
-    /// Of requests: keep distributions instead of the requests: when they come, at every scale, what
-    /// they do and where. What is played is drawn from them; what that loses is measured and listed.
+    /// Of requests: keep distributions instead of the requests.
+    ///
+    /// The model describes arrivals at every time scale, operations and places; requests are drawn
+    /// from it. What this loses is measured and listed.
     #[arg(long, conflicts_with_all = ["exact", "shuffle"])]
     parametric: bool,
-    /// With --parametric: draw a play of so long, also longer than the recording.
+    /// With --parametric: draw TIME of load, which may exceed the recording.
     #[arg(long = "for", requires = "parametric", value_parser = units::parse_duration, value_name = "TIME")]
     length: Option<Nanos>,
-    /// Of requests: play them at their instants alone, also where the recording looks like a closed
-    /// loop (as many in flight as ever for much of the time, or requests that waited for earlier ones).
+    /// Of requests: play them at their recorded times only.
+    ///
+    /// Also where the recording looks like a closed loop: as many in flight as ever for much of the
+    /// time, or requests that waited for earlier ones.
     #[arg(long)]
     open_loop: bool,
-    /// Workload file to write.
+    /// Write the workload file to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite the file.
+    /// Overwrite the workload file.
     #[arg(long)]
     force: bool,
-    /// List every gate, not only those that were missed.
+    /// List every gate, not only missed ones.
     #[arg(long)]
     gates: bool,
     /// Print profile and fidelity as JSON.

@@ -33,26 +33,26 @@ const FILE_MAX_BYTES: u64 = 256 << 20;
 /// What is said of things that no output tells.
 const UNKNOWN: &str = "not recorded";
 
-/// Make a run folder of what other programs printed, so that `report` shows and compares it.
+/// Convert output of other benchmark programs into a run folder, for report and comparison.
 ///
-/// Each file is one system; runs that follow each other in one file are its blocks. Read are fio's
-/// JSON and JSON+, bonnie++'s CSV (1.96 to 1.98), iozone's throughput report, filebench's IO Summary
-/// and sgpdd-survey's summary.
+/// Each file is one system; consecutive runs in one file are its blocks. Reads fio's JSON and
+/// JSON+, bonnie++'s CSV (1.96 to 1.98), iozone's throughput report, filebench's IO Summary and
+/// sgpdd-survey's summary.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll import old-array.json new-array.json -o migration
   plimsoll import bonnie-2019.csv --format bonnie
 
-The blocks of an import are not randomised and not paired in time: a verdict on them is only as
-good as the way the files were made.")]
+The blocks of an import are neither randomised nor paired in time: a verdict on them is only as
+good as the way in which the files were made.")]
 pub(super) struct ImportArgs {
-    /// Outputs of other programs.
+    /// Output files of other programs.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Run folder to write (default: plimsoll-results/<time>).
+    /// Write the run folder to DIR (default: plimsoll-results/<time>).
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Whose output it is.
+    /// Program that wrote the files.
     #[arg(long, default_value = "auto", value_parser = ["auto", "fio", "bonnie", "iozone", "filebench", "sgpdd"])]
     format: String,
     /// Print the results as JSON.

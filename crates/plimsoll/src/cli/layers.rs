@@ -10,39 +10,40 @@ use plimsoll_lab::stacks::{StackConfig, StackLadderRung};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What does each layer of a stack cost?
+/// Measure what each layer of a stack costs.
 ///
-/// The stack is stood up layer by layer (disk, export, transport, redundancy, tenant, encryption),
-/// and all of these are compared in one interleaved experiment, each with the one below it. The
-/// lowest is entered a second time as the control.
+/// Brings the stack up layer by layer (disk, export, transport, redundancy, tenant, encryption) and
+/// compares each layer with the one below it, in one interleaved experiment. The lowest takes part
+/// a second time as the A/A control.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll layers raid1 -w varmail
   plimsoll layers 'gluster(distribute)+tenant(tls)+crypt' -w 'iozone -c -e -r 1m -s 64m -i 0 -i 1'")]
 pub(super) struct LayersArgs {
-    /// The stack, with its layers.
+    /// Stack, with its layers.
     #[arg(value_name = "STACK")]
     stack: String,
-    /// Workload, as `plimsoll run` takes it. May be repeated.
+    /// Workload to run, see plimsoll run --help. May be repeated.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Blocks: how often every rung runs every workload.
+    /// Number of blocks: how often every layer runs every workload.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     blocks: u32,
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Two rungs within this fraction of each other are equivalent. Fixed before the first block.
+    /// Equivalence margin: layers within this fraction of each other are equivalent. Fixed before
+    /// the first block.
     #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
     margin: f64,
-    /// Run folder to make (default: ./plimsoll-results/<time>).
+    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
-    /// Say what would be done, in which order, and do nothing.
+    /// Print what would be done, in which order; change nothing.
     #[arg(long)]
     dry_run: bool,
 }

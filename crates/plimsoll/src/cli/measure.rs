@@ -35,38 +35,47 @@ const FINDINGS_SHOWN: usize = 3;
 /// How long, from which seed, with which engine.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrialTimingArgs {
-    /// Length of the measured part of each trial (default: 10 s, or what the workload file says;
-    /// work that ends by itself needs none).
+    /// Measure each trial for TIME (default: 10s, or what the workload file says).
+    ///
+    /// Workloads that end by themselves need no length.
     #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
     length: Option<Nanos>,
-    /// Time before the measured part, for workloads that run as fast as they can.
+    /// Warm up for TIME before the measured part, for workloads that run as fast as they can.
     #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME")]
     warmup: Nanos,
-    /// Seed of all randomness (default: drawn and printed).
+    /// Seed of all random numbers (default: drawn and printed).
     #[arg(long)]
     seed: Option<u64>,
-    /// How operations reach the kernel.
+    /// Submit operations by io_uring (uring), by plain system calls (sync), or by what suits the
+    /// workload (auto).
     #[arg(long, default_value = "auto", value_parser = ["auto", "uring", "sync"])]
     engine: String,
-    /// Go without the write-verify that precedes every measurement.
+    /// Skip the write-verify test that precedes every measurement.
     #[arg(long)]
     no_verify: bool,
-    /// Do not record what the disks below the targets count meanwhile, once a second, into the run
-    /// folder.
+    /// Do not record disk counters during the trials.
+    ///
+    /// By default the counters of the disks below the targets are recorded once a second into the
+    /// run folder.
     #[arg(long)]
     no_record: bool,
-    /// Verify what a block workload writes: `end` stamps every sector and reads all of it back after
-    /// each trial, `always` also checks every read while the trial runs. Bad blocks end in exit
-    /// code 12. It costs processor time for every byte written (and read, with `always`), 32 bytes
-    /// of memory per block, and the time to read everything back: such a run shows whether data are
-    /// kept, its figures are not those of a run without it.
+    /// Verify the data that a block workload writes.
+    ///
+    /// `end` stamps every sector and reads everything back after each trial; `always` also checks
+    /// every read during the trial. Bad blocks end the command with exit code 12. Verification
+    /// costs CPU time for every byte written (with `always` also for every byte read), 32 bytes of
+    /// memory per block, and the time to read everything back. Use it to test data integrity; do
+    /// not compare its results with those of runs without it.
     #[arg(long, value_name = "WHEN", value_parser = ["end", "always"])]
     verify_data: Option<String>,
-    /// Play a model although it missed a gate, when it was fitted or when it was verified. The report
-    /// says so at its top.
+    /// Play a model that missed a gate when it was fitted or verified.
+    ///
+    /// The report says so at its top.
     #[arg(long)]
     force_model: bool,
-    /// Measure although another run works in the same directory. The report says so.
+    /// Measure although another run uses the same directory.
+    ///
+    /// The report says so.
     #[arg(long)]
     shared: bool,
 }
@@ -91,13 +100,15 @@ pub(super) fn drawn_seed() -> u64 {
     u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
 }
 
-/// Which corners of models are played.
+/// Which sensitivity bounds of models are played.
 #[derive(Debug, clap::Args)]
 pub(super) struct SensitivityBoundArgs {
-    /// Play a model fitted from counters also with what the recording cannot tell (how arrivals lie
-    /// inside an interval, where they go) at its corners, in at most three blocks, and give figures
-    /// as bands: `ends` are the kindest and the harshest, `all` up to four. Each costs as much as
-    /// the model in these blocks. Facts that were declared when it was fitted have no corners.
+    /// Also play models at their sensitivity bounds, and report ranges.
+    ///
+    /// For models fitted from counters, which do not record how requests arrive inside an interval
+    /// or where they go. `ends` plays the kindest and the harshest assumption, `all` up to four,
+    /// each in at most three blocks. Each bound costs as much time as the model in these blocks.
+    /// Facts that were declared when the model was fitted have no bounds.
     #[arg(long, value_name = "WHICH", default_value = "off", value_parser = ["ends", "all", "off"])]
     bounds: String,
 }
@@ -112,9 +123,11 @@ impl SensitivityBoundArgs {
 /// Which machines the load comes from.
 #[derive(Debug, clap::Args)]
 pub(super) struct ClientLoadArgs {
-    /// Nodes of the file given with --on that the load comes from, instead of this machine. Each
-    /// plays the whole workload; all start together. A directory is then one of theirs, and of a
-    /// stack each becomes a client.
+    /// Generate the load on these nodes instead of on this machine.
+    ///
+    /// The file given with --on names the nodes. Every node plays the whole workload; all start at
+    /// the same time. A directory target is then a directory on the nodes; of a stack, every node
+    /// becomes a client.
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     clients: Vec<String>,
 }

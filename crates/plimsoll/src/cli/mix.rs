@@ -12,28 +12,28 @@ use plimsoll_core::workload::Workload;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Put several models together into one load, as an array sees it that serves them all.
+/// Combine several models into one load, as a shared array sees it.
 ///
-/// Each member works in a region of its own, the regions lie one after the other. The mix holds the
-/// requests of all, those of recorded requests as they were, those of counters drawn once; it lasts as
-/// long as the shortest member. Whatever is played of it is the same time of all members.
+/// Each model works in a region of its own; the regions lie one after the other. The mix contains
+/// the requests of all models: recorded requests as they were, those of counters drawn once. It is
+/// as long as the shortest model. Whatever part of it is played, it is the same time of all models.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll mix nas.toml db.toml@2 -o both.toml
   plimsoll compare /mnt/a /mnt/b -w both.toml
 
-Exit code 14 when a member missed a gate, or the mix does; the file is written all the same.")]
+Exit code 14 when a model or the mix missed a gate; the file is written anyway.")]
 pub(super) struct MixArgs {
-    /// Models, each with @FACTOR to multiply its rates.
+    /// Models to combine, each with @FACTOR to multiply its rates.
     #[arg(required = true, num_args = 2.., value_name = "MODEL")]
     models: Vec<String>,
     /// Name of the mix in reports (default: name of the file).
     #[arg(long)]
     name: Option<String>,
-    /// Seed of what counters do not tell.
+    /// Seed of what counters do not contain.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Workload file to write.
+    /// Write the workload file to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Overwrite the file.

@@ -38,8 +38,10 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Finds the load a storage system safely carries: fit a workload from a production recording,
-/// run it on several systems side by side, and see which serves it best and how sure that is.
+/// Find how much load a storage system carries safely.
+///
+/// Fit a workload to a production recording, run it on several systems side by side, and see which
+/// system serves it best, and with what confidence.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = EXIT_CODES)]
 struct Cli {
@@ -132,7 +134,7 @@ pub(crate) fn main() -> ExitCode {
     })
 }
 
-/// Takes `-1` for a number, which is refused with what may stand there, not for an option nobody knows.
+/// Parses `-1` as a value, so that errors name the valid range, not an "unknown option".
 fn with_negatives(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {

@@ -14,12 +14,12 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Tell what is in a recording: its devices by load, and one of them in full.
+/// Describe a recording: all devices by load, and one in full.
 ///
-/// RECORDING is of counters or of requests, in any of the formats that plimsoll fit reads
-/// (docs/recordings.md). Shown are both averages, the figures over time, bursts and phases; of
-/// requests also sizes, order, working set, reuse and response times. docs/profile.md says what
-/// each figure means and where it comes from.
+/// RECORDING contains counters or requests, in any format that plimsoll fit reads
+/// (docs/recordings.md). Shows both averages, metrics over time, bursts and phases; of requests
+/// also sizes, order, working set, reuse and response times. docs/profile.md explains every metric
+/// and its source.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll profile nasdata
@@ -27,9 +27,9 @@ use std::process::ExitCode;
 
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.")]
 pub(super) struct ProfileArgs {
-    /// The recording.
+    /// Recording to read.
     recording: PathBuf,
-    /// Disk (instance) to tell in full (default: the busiest).
+    /// Disk (instance) to describe in full (default: the busiest).
     #[arg(long)]
     disk: Option<String>,
     /// Start of the window (default: start of the recording).
@@ -38,18 +38,18 @@ pub(super) struct ProfileArgs {
     /// End of the window (default: end of the recording).
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// Write one self-contained HTML page.
+    /// Write a self-contained HTML page to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write a spreadsheet: both averages, devices, bursts and phases, every interval.
+    /// Write a spreadsheet to FILE: both averages, devices, bursts and phases, every interval.
     #[cfg(feature = "xlsx")]
     #[arg(long, value_name = "FILE")]
     xlsx: Option<PathBuf>,
-    /// Write every interval of the disk as a Parquet table; without --disk of all disks.
+    /// Write every interval of the disk (without --disk: of all disks) to FILE, a Parquet table.
     #[cfg(feature = "parquet")]
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
-    /// Overwrite files.
+    /// Overwrite existing files.
     #[arg(long)]
     force: bool,
     /// Print everything as JSON.

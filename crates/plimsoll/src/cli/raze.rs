@@ -11,24 +11,26 @@ use plimsoll_lab::{cleanup, orphans, raise};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// Remove everything plimsoll made on this machine and has not removed itself.
+/// Remove everything that plimsoll made on this machine and has not removed.
 ///
-/// Works from the journals: stacks that are up, and what runs that were killed left behind. What
-/// a living plimsoll is at work on is left alone and named.
+/// Undoes what the journals list: stacks that are up, and what killed runs left behind. What a
+/// running plimsoll uses is not touched, but listed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll raze --dry-run
   plimsoll raze
   plimsoll raze --forget-node n1,n2")]
 pub(super) struct RazeArgs {
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Print what would be undone and do nothing.
+    /// Print what would be undone; change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Nodes and paths (beginning with /) that are no more, separated by commas: what was made there counts
-    /// as removed.
+    /// Give up these nodes: what was made there counts as removed.
+    ///
+    /// Nodes that no longer exist, separated by commas; also paths (beginning with /) that no
+    /// longer exist.
     #[arg(long = "forget-node", value_name = "NODES", value_delimiter = ',')]
     forget_nodes: Vec<String>,
 }

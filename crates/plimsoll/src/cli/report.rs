@@ -8,7 +8,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Report a run again from its folder: also one that was killed, up to its last second.
+/// Show the report of a run again, from its folder.
+///
+/// A run that was killed is reported up to its last second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll report plimsoll-results/20260101-120000-4711
@@ -16,13 +18,13 @@ use std::process::ExitCode;
 pub(super) struct ReportArgs {
     /// Run folder.
     folder: PathBuf,
-    /// Write the page to this file instead of into the run folder.
+    /// Write the page to FILE instead of into the run folder.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print one line per trial and kind of operation, as CSV.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Print each trial of a classic benchmark in the form of its original instead.
+    /// Print each trial of a classic benchmark in the format of the original program instead.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     classic: bool,
     /// Print the results as JSON.

@@ -10,15 +10,19 @@ use crate::failure::{CliExitCode, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
 use std::path::PathBuf;
 
-/// Run one workload on one target and report what it did.
+/// Run one workload on one target and report the results.
 ///
-/// WORKLOAD is known by name (`plimsoll workloads` lists all), with settings behind commas or as
-/// options of the original; or a file: a model made by `plimsoll fit`, with `@FACTOR` to multiply
-/// its rates, a fio job (.fio), filebench's language (.f); or a program before a colon, such as
-/// `fio:FILE`. TARGET is a directory, a new file (`file:PATH`), a block device, a disk of somebody
-/// else (`iscsi://host/target/lun`, `nbd://host/export`), an NFS export (`nfs://host/export`), the
-/// name of a stack, `null` (nothing: measures plimsoll itself) or `sim` (a simulated disk in
-/// virtual time). With --trace-ops nothing is run: it shows what the workload would do.
+/// WORKLOAD is a name (see `plimsoll workloads`), with settings after commas or in the options of
+/// the original program; or a file: a model made by `plimsoll fit`, with `@FACTOR` to multiply its
+/// rates, a fio job (.fio), a filebench script (.f); or an original program before a colon, such as
+/// `fio:FILE`.
+///
+/// TARGET is a directory, a new file (`file:PATH`), a block device, an existing iSCSI or NBD target
+/// (`iscsi://host/target/lun`, `nbd://host/export`), an NFS export (`nfs://host/export`), the name
+/// of a stack, `null` (discards everything: measures plimsoll itself) or `sim` (a simulated disk in
+/// virtual time).
+///
+/// With --trace-ops nothing is run: the operations of the workload are printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll run varmail,nfiles=50000 /mnt/a
@@ -29,7 +33,7 @@ use std::path::PathBuf;
 pub(super) struct RunArgs {
     /// Workload to run.
     workload: String,
-    /// Where to run it. Not needed, and not touched, with --trace-ops.
+    /// Target to run it on. Optional, and not touched, with --trace-ops.
     #[arg(required_unless_present_any = ["trace_ops", "trace_issues"])]
     target: Option<String>,
     #[command(flatten)]
@@ -40,37 +44,46 @@ pub(super) struct RunArgs {
     shape: StackOptionArgs,
     #[command(flatten)]
     source: ClientLoadArgs,
-    /// Block devices among the targets may be overwritten. One that carries a file system, a
-    /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
+    /// Allow block devices among the targets to be overwritten.
+    ///
+    /// A device that carries a file system, a partition table or a RAID signature, or is in use,
+    /// must be named again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
-    /// Play the whole recording instead of one-second slices of it.
+    /// Play the whole recording instead of a sample of it.
+    ///
+    /// By default a run that is shorter than the recording plays one-second slices of counters, or
+    /// a stretch of requests.
     #[arg(long, conflicts_with = "length")]
     full_replay: bool,
-    /// Run folder to make (default: ./plimsoll-results/<time>).
+    /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
-    /// Say what would be done and do nothing.
+    /// Print what would be done; change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Only print the first N operations of one worker, or thread, in order (of a series: of each
-    /// phase): phase of a series, kind, file, offset and bytes.
+    /// Print the first N operations of one worker, and run nothing.
+    ///
+    /// Each with the phase of a series, kind, file, offset and bytes, in order; of a series N of
+    /// each phase.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
         conflicts_with_all = ["output", "destroy", "full_replay", "dry_run"])]
     trace_ops: Option<u32>,
-    /// Play block I/O on nothing and print, for the first N operations of its first worker, when
-    /// each was meant to start and when it was issued, in nanoseconds. For tests of pacing.
+    /// Print the intended and the actual submission times of the first N operations, in
+    /// nanoseconds.
+    ///
+    /// Plays the block I/O of the first worker on `null`. For tests of pacing.
     #[arg(long, hide = true, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
         conflicts_with_all = ["output", "destroy", "full_replay", "dry_run", "trace_ops"])]
     trace_issues: Option<u32>,
-    /// Group of the worker that is traced, from 0.
+    /// Group of the traced worker, from 0.
     #[arg(long, value_name = "G", default_value_t = 0, requires = "trace_ops")]
     group: u32,
-    /// Which worker or thread of the group is traced, from 0.
+    /// Number of the traced worker (thread) in its group, from 0.
     #[arg(long, value_name = "W", default_value_t = 0, requires = "trace_ops")]
     worker: u32,
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Stand up storage systems on this machine or others, see how they are, take them down.
+/// Bring storage systems up, here or on other machines; test, change and take them down.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll stack list
@@ -37,32 +37,31 @@ pub(super) struct StackArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum StackCommand {
-    /// List stacks and layers, with what is missing for them here.
+    /// List stacks and layers, and what is missing here to use them.
     List(list::StackListArgs),
-    /// Say what can be set of a stack or a layer.
+    /// Show the settings of a stack or a layer.
     Show(list::StackShowArgs),
-    /// See whether stacks can be trusted: that they keep data, that syncs reach the disk, that
-    /// strangers stay out, that a node can go.
+    /// Test stacks: they keep data, syncs reach the disk, strangers stay out, and a node can fail.
     Check(check::StackCheckArgs),
-    /// Stand stacks up.
+    /// Bring stacks up.
     Up(StackUpArgs),
-    /// Say which stacks are up and how they are.
+    /// Show which stacks are up, and their state.
     Status(StackStatusArgs),
     /// Take stacks down.
     Down(StackDownArgs),
-    /// Add a node to a stack and spread the data over all.
+    /// Add a node to a stack, and spread the data over all nodes.
     Grow(StackGrowArgs),
     /// Take the last node of a stack away.
     Degrade(StackChangeArgs),
-    /// Bring the node back that was taken away, with what it missed.
+    /// Return the node that was taken away, and bring its data up to date.
     Rebuild(StackChangeArgs),
-    /// Read everything in a stack and hold it against its copies or checksums.
+    /// Read all data of a stack, and compare them with their copies or checksums.
     Scrub(StackChangeArgs),
-    /// Keep the data of a stack as they are now, beside those that change.
+    /// Take a snapshot of the data of a stack.
     Snapshot(StackChangeArgs),
-    /// Move what serves a stack to another node, as one does before work on the node it is on.
+    /// Move the service of a stack to another node, as before maintenance.
     Switch(StackChangeArgs),
-    /// Give a machine that took the place of a lost node, under its name and address, all that it had.
+    /// Restore the data of a lost node on the machine that replaces it, under its name and address.
     Replace(StackReplaceArgs),
 }
 
@@ -70,20 +69,20 @@ enum StackCommand {
 struct StackReplaceArgs {
     #[command(flatten)]
     change: StackChangeArgs,
-    /// The node, as the inventory names it.
+    /// Node to restore, as the inventory names it.
     #[arg(value_name = "NODE")]
     node: String,
 }
 
 #[derive(Debug, clap::Args)]
 struct StackChangeArgs {
-    /// The stack, as it was stood up.
+    /// Stack, as it was brought up.
     #[arg(value_name = "STACK")]
     name: String,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Print the steps and do nothing.
+    /// Print the steps; change nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -92,47 +91,49 @@ struct StackChangeArgs {
 struct StackGrowArgs {
     #[command(flatten)]
     change: StackChangeArgs,
-    /// Where a stack stands on machines of a file: the file that names one more of them.
+    /// Inventory file that names one more machine, where the stack runs on machines of an
+    /// inventory.
     #[arg(long, value_name = "FILE.toml")]
     on: Option<PathBuf>,
-    /// Do not load the stack before, while and after it grows: it takes ten seconds more.
+    /// Do not load the stack before, during and after its growth, which takes ten seconds more.
     #[arg(long)]
     no_load: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct StackUpArgs {
-    /// Stacks, as `plimsoll stack list` names them, with settings and layers:
-    /// `nbd(read_delay=5ms)`, `gluster(distribute)+crypt`; or files that describe stacks of your
-    /// own: `./mine.toml`.
+    /// Stacks to bring up.
+    ///
+    /// Names as in `plimsoll stack list`, with settings and layers: `nbd(read_delay=5ms)`,
+    /// `gluster(distribute)+crypt`; or files that describe stacks of your own: `./mine.toml`.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Print what came up as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Print the steps and do nothing.
+    /// Print the steps; change nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct StackStatusArgs {
-    /// Print it as JSON.
+    /// Print the status as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct StackDownArgs {
-    /// Stacks to take down, as they were stood up.
+    /// Stacks to take down, as they were brought up.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Print the steps and do nothing.
+    /// Print the steps; change nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -143,17 +144,20 @@ pub(super) struct StackOptionArgs {
     /// Size of each node's disk.
     #[arg(long = "size", default_value = "2G", value_parser = units::parse_size, value_name = "SIZE")]
     size_bytes: u64,
-    /// Directory for the nodes' disks: the storage that is measured in the end (default: stacks/ in the
-    /// state directory, which is `PLIMSOLL_STATE`, else /var/lib/plimsoll of root and
-    /// ~/.local/state/plimsoll of others).
+    /// Directory for the nodes' disks: the storage that is measured in the end.
+    ///
+    /// Default: stacks/ in the state directory, which is `PLIMSOLL_STATE`, else /var/lib/plimsoll
+    /// for root and ~/.local/state/plimsoll for other users.
     #[arg(long = "dir", value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Ports of the loopback address are taken from here on; those in use are passed over.
+    /// First port to use on the loopback address; ports in use are skipped.
     #[arg(long = "port", default_value_t = 13_260, value_name = "PORT",
         value_parser = clap::value_parser!(u16).range(1..))]
     first_port: u16,
-    /// Where servers of stacks are: on this machine, each in a network of its own, or on the machines
-    /// that a file names, see docs/stacks/inventory.md (default: the stack's own choice).
+    /// Where the servers of stacks run (default: the stack's own choice).
+    ///
+    /// `here`: on this machine; `netns`: on this machine, each in a network namespace of its own;
+    /// FILE.toml: on the machines of an inventory file (docs/stacks/inventory.md).
     #[arg(long = "on", value_name = "here|netns|FILE.toml")]
     on: Option<String>,
 }

@@ -8,7 +8,7 @@ use plimsoll_lab::host::Host as _;
 use plimsoll_lab::host::watchdog::HostWatchdog;
 use std::process::ExitCode;
 
-/// Watch the target of a stack's disk, and end the client when it is gone.
+/// Watch the target of a stack's disk, and end its client when the target is gone (internal).
 #[derive(Debug, clap::Args)]
 pub(super) struct WatchdogArgs {}
 

@@ -15,9 +15,9 @@ use std::process::ExitCode;
   plimsoll run varmail,nfiles=50000,nthreads=32 /mnt/a
   plimsoll run 'iozone -i 0 1 -t 4 -s 64m -r 4k -e' /mnt/a")]
 pub(super) struct WorkloadsArgs {
-    /// Show the settings of this one.
+    /// Workload whose settings are shown.
     name: Option<String>,
-    /// Print as JSON.
+    /// Print the list as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -32,13 +32,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Do faults to the servers of a stack under load, and see how long it stands still and whether it
-/// keeps what it acknowledged.
+/// Inject faults into a stack's servers under load; measure the outage and check that no
+/// acknowledged write is lost.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Faults: kill, stop, power-cut, pause, slow, link-down, one-way, flap, partition, delay,
 loss, disk-slow, disk-hung, disk-errors, disk-full, clock-step, malformed, double, fail-back.
-docs/failover.md says what each does and where it can be done.
+See docs/failover.md for what each fault does and where it is possible.
 
 Examples:
   plimsoll failover raid1 --repeat 10
@@ -47,69 +47,75 @@ Examples:
   plimsoll failover raid1 ceph --fault kill,slow --repeat 5 --checkpoint-dir table --budget 2h"
 )]
 pub(super) struct FailoverArgs {
-    /// The stack. One that is not up is stood up, and taken down at the end. Several make a table: a
-    /// row for each stack, a column for each fault.
+    /// Stack to inject faults into.
+    ///
+    /// A stack that is not up is brought up, and taken down at the end. Several stacks make a
+    /// table: a row for each stack, a column for each fault.
     #[arg(value_name = "STACK", required = true)]
     names: Vec<String>,
-    /// What is done, one kind after the other.
+    /// Faults to inject, one kind after the other.
     #[arg(long = "fault", value_name = "FAULT,...", default_value = "kill", value_delimiter = ',', value_parser = fault)]
     faults: Vec<FaultKind>,
-    /// How often each kind is done.
+    /// Inject each fault this many times.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
-    /// The server it is done to; active: whichever serves then (default: each in turn).
+    /// Server to inject faults into, or `active`: the one that serves at that moment (default: each
+    /// in turn).
     #[arg(long, value_name = "SERVER")]
     victim: Option<String>,
-    /// How many sessions use the stack meanwhile.
+    /// Number of sessions that use the stack during the faults.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     sessions: u32,
-    /// Reads, and as many synced writes, of each session per second.
+    /// Reads per second of each session, and as many synced writes.
     #[arg(long, default_value_t = 100.0, value_name = "PER_S")]
     rate: f64,
-    /// A workload that is played beside the sessions; may be given again.
+    /// Background workload to run beside the sessions. May be repeated.
     #[arg(short, long = "workload", value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Who watches beside the sessions: stamp writes a line a second, scp copies a file again and again.
+    /// Observers to run beside the sessions.
+    ///
+    /// `stamp` writes a line every second; `scp` copies a file again and again.
     #[arg(long = "observer", value_name = "stamp|scp,...", value_delimiter = ',')]
     observers: Vec<FailoverWitnessKind>,
-    /// Instead of a rate: this share of what the sessions get out of the stack at most, which is
-    /// measured first: 50%.
+    /// Load the stack with this share of its maximum instead of --rate, for example 50%.
+    ///
+    /// The maximum is what the sessions reach without a rate; it is measured first.
     #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate")]
     share: Option<f64>,
-    /// Bytes of each.
+    /// Size of each read and write.
     #[arg(long = "block", default_value = "4k", value_parser = units::parse_size, value_name = "SIZE")]
     block_bytes: u64,
     /// Size of each session's file.
     #[arg(long = "file-size", default_value = "16M", value_parser = units::parse_size, value_name = "SIZE")]
     file_bytes: u64,
-    /// How long a fault lasts at least.
+    /// Keep each fault for at least TIME.
     #[arg(long, default_value = "10s", value_parser = units::parse_duration, value_name = "TIME")]
     fault_duration: Nanos,
-    /// How long sessions that stand still are waited for.
+    /// Wait at most TIME for stalled sessions to recover.
     #[arg(long, default_value = "120s", value_parser = units::parse_duration, value_name = "TIME")]
     recovery_timeout: Nanos,
-    /// Where the moments of the faults come from.
+    /// Seed of the times at which faults are injected.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the report as one HTML file.
+    /// Write the report to an HTML file.
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Keep the ledgers in this directory, which must not exist.
+    /// Keep the ledgers in this new directory.
     #[arg(long, value_name = "DIR")]
     ledgers: Option<PathBuf>,
-    /// Keep what is done of a table in this directory, and go on with what is there.
+    /// Save each finished cell of a table in DIR, and resume from what is there.
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
-    /// Begin nothing more of a table after this time.
+    /// Start no further cell of a table after TIME.
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     budget: Option<Nanos>,
-    /// Overwrite the file of the report.
+    /// Overwrite the report file.
     #[arg(long)]
     force: bool,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Print what would be done, and do nothing.
+    /// Print what would be done; change nothing.
     #[arg(long, conflicts_with = "json")]
     dry_run: bool,
     #[command(flatten)]

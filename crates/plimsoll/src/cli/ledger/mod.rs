@@ -27,12 +27,12 @@ const LINE_EVERY: Nanos = Nanos(10_000_000_000);
 /// The same on a terminal.
 const LINE_EVERY_LIVE: Nanos = Nanos(500_000_000);
 
-/// Keep a ledger of what storage acknowledges while it is hurt, and check what became of it.
+/// Record what storage acknowledges during faults, and check that it is still there.
 ///
-/// `write` probes storage at a steady rate and enters each write, durably, before it is handed over,
-/// and each acknowledgement before it counts. `check` reads everything back and names every block that
-/// is not as promised. `outage` tells from the same ledger how long nothing was answered. `seek` looks
-/// for the stamps where only ciphertext may lie.
+/// `write` probes storage at a steady rate and records each write, durably, before it is submitted,
+/// and each acknowledgement before it counts. `check` reads everything back and names every block
+/// that is wrong. `outage` computes from the same ledger how long storage did not answer. `seek`
+/// searches for the stamps where only ciphertext may be.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger write /mnt/a --ledger a.ledger --for 5m
@@ -53,119 +53,123 @@ enum LedgerCommand {
     Seek(LedgerSeekArgs),
 }
 
-/// Probe storage and write the ledger.
+/// Probe storage, and write the ledger.
 ///
-/// Half of the probes write, half read; what is read is held against the ledger at once. Failures of
-/// the storage do not end it: after 100 in a row a session opens its file or device again. The ledger
-/// belongs on storage that is not under test.
+/// Half of the probes write, half read; reads are checked against the ledger at once. Failures of
+/// the storage do not end the command: after 100 in a row a session opens its file or device again.
+/// Put the ledger on storage that is not under test.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger write /mnt/a --ledger a.ledger --for 5m
   plimsoll ledger write /dev/sdx --destroy --ledger a.ledger --sync fsync:32
   plimsoll ledger check /mnt/a --ledger a.ledger")]
 struct LedgerWriteArgs {
-    /// Directories, new files, block devices, or NFS exports (nfs://host/export).
+    /// Directories, new files, block devices, or NFS exports (nfs://host/export) to probe.
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// The ledger, a new file.
+    /// Ledger to write, a new file.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// Sessions on each target, each with a file or a part of the device of its own.
+    /// Sessions on each target, each with its own file or part of the device.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sessions: u32,
-    /// Probes per second of each session. Outages are told to within 2/RATE seconds.
+    /// Probes per second of each session. Outages are measured to within 2/RATE seconds.
     #[arg(long, default_value_t = 200.0, value_name = "RATE")]
     rate: f64,
-    /// Bytes that each session works on.
+    /// Size of the file, or part of the device, of each session.
     #[arg(long, default_value = "64MiB", value_parser = units::parse_size, value_name = "SIZE")]
     size: u64,
-    /// Bytes of a probe.
+    /// Size of each probe.
     #[arg(long, default_value = "4k", value_parser = units::parse_size, value_name = "SIZE")]
     block: u64,
-    /// How long is probed.
+    /// Probe for TIME.
     #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
     length: Nanos,
-    /// When an acknowledged write must survive: at once (dsync), after the next fsync, of which there
-    /// is one every N writes (fsync:N), or not at all (none).
+    /// When an acknowledged write must be durable.
+    ///
+    /// At once (dsync); after the next fsync, one every N writes (fsync:N); or never (none).
     #[arg(long, default_value = "dsync", value_parser = LedgerDurability::parse, value_name = "WHEN")]
     sync: LedgerDurability,
-    /// Files of an earlier ledger and block devices may be overwritten. A device that carries a file
-    /// system, a partition table or a RAID signature must be named again: --destroy=/dev/sdx.
+    /// Allow files of an earlier ledger and block devices to be overwritten.
+    ///
+    /// A device that carries a file system, a partition table or a RAID signature must be named
+    /// again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
-    /// Print the account as JSON.
+    /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Write a line with the time once a second, and a ledger of those that were acknowledged.
+/// Write a line with the time every second, and a ledger of the acknowledged ones.
 ///
-/// The plainest witness of a fail-over: a file that a person can read, opened, written and synced anew
-/// for each line. `check` names the lines that were acknowledged and are missing, `outage` the longest
+/// The simplest observer of a failover: a file that a person can read, opened, written and synced
+/// again for each line. `check` names acknowledged lines that are missing, `outage` the longest
 /// wait.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger stamp /mnt/a --ledger a.ledger --for 5m
   plimsoll ledger check /mnt/a --ledger a.ledger")]
 struct LedgerStampArgs {
-    /// A directory; the file is plimsoll.stamps in it.
+    /// Directory to write to; the file in it is plimsoll.stamps.
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
-    /// The ledger, a new file.
+    /// Ledger to write, a new file.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// Time between lines.
+    /// Time between two lines.
     #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME")]
     every: Nanos,
-    /// How long lines are written.
+    /// Write lines for TIME.
     #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
     length: Nanos,
-    /// Print the account as JSON.
+    /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Read back what a ledger promises.
+/// Check that everything a ledger promises is still there.
 ///
-/// Run it again after the next fault or the return of a machine: what it read is remembered in the
-/// ledger, and an old version that comes back is found.
+/// Repeat it after the next fault or the return of a machine: the ledger remembers what was read,
+/// so that an old version that comes back is found.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger check /mnt/a --ledger a.ledger
   plimsoll ledger check /mnt/a --ledger a.ledger --second /mnt/of-another-client
 
-Exit code 12 when anything is not as promised.")]
+Exit code 12 when anything is missing or wrong.")]
 struct LedgerCheckArgs {
-    /// The targets of the ledger, in its order.
+    /// Targets of the ledger, in its order.
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// The ledger; what is found is appended to it.
+    /// Ledger to check; results are appended to it.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
     /// The same targets by another way: another mount, path, client or copy. Once for each target.
     #[arg(long = "second", value_name = "TARGET")]
     second: Vec<String>,
-    /// Bytes that the storage promises to write at once: unacknowledged writes may be there in pieces
-    /// of this size.
+    /// Bytes that the storage promises to write at once.
+    ///
+    /// Writes that were not acknowledged may be there in pieces of this size.
     #[arg(long, default_value = "512", value_parser = units::parse_size, value_name = "SIZE")]
     atomic: u64,
-    /// Print the account as JSON.
+    /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Look for the stamps of a ledger on raw devices below encryption.
+/// Search raw devices below encryption for the stamps of a ledger.
 ///
 /// Exit code 12 when any is found.
 #[derive(Debug, clap::Args)]
 struct LedgerSeekArgs {
-    /// Raw devices or files.
+    /// Raw devices or files to search.
     #[arg(required = true, value_name = "RAW")]
     raw: Vec<PathBuf>,
-    /// The ledger whose stamps must not be readable there.
+    /// Ledger whose stamps must not be readable there.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// Print the account as JSON.
+    /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -12,21 +12,22 @@ use std::process::ExitCode;
 /// Seconds from here on are times of day since 1970, and below it times since the first probe.
 const EPOCH_SECONDS_MIN: f64 = 1e9;
 
-/// Tell from a ledger how long storage did not answer.
+/// Compute from a ledger how long storage did not answer.
 ///
-/// All times count from when a probe was meant to start, so that a stall cannot hide behind probes
-/// that it held up.
+/// All times count from the intended start of a probe, so that a stall cannot hide behind probes
+/// that it delayed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll ledger outage a.ledger
   plimsoll ledger outage a.ledger --fault-at 30s
   plimsoll ledger outage a.ledger --fault-at 1795220316.816 --json")]
 pub(super) struct LedgerOutageArgs {
-    /// The ledger.
+    /// Ledger to read.
     #[arg(value_name = "FILE")]
     ledger: PathBuf,
-    /// When the fault was done: a time since the first probe (30s), or seconds since 1970. Without it,
-    /// the beginning of the longest stall is taken.
+    /// Time of the fault: since the first probe (30s), or seconds since 1970.
+    ///
+    /// Default: the beginning of the longest stall.
     #[arg(long, value_name = "TIME")]
     fault_at: Option<String>,
     /// Print the outage as JSON.

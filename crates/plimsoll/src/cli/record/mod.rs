@@ -16,12 +16,12 @@ use screen::CaptureScreen;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Record what the disks of this machine, or of nodes, do, to be looked at or fitted.
+/// Record disk activity of this machine, or of nodes.
 ///
-/// Samples what the kernel counts of every disk into a PCP archive, which `plimsoll fit` and PCP's
-/// own tools (pmlogsummary, pmrep, pmchart) read; needs no root. With --requests every request of
-/// some disks is recorded into a Parquet file, as root. Ends with --for, Ctrl-C or SIGTERM; killed,
-/// it leaves what it had.
+/// Samples the kernel's counters of every disk into a PCP archive, which `plimsoll fit` and PCP's
+/// own tools (pmlogsummary, pmrep, pmchart) read; needs no root. With --requests it records every
+/// request of some disks into a Parquet file; needs root. Stops after --for, on Ctrl-C or on
+/// SIGTERM; if it is killed, what was recorded so far is kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll record -o nas --for 1h
@@ -31,37 +31,40 @@ use std::process::ExitCode;
   plimsoll record --finish sda.parquet.part
   plimsoll record --nodes n1,n2 --on lab.toml -o lab --for 10m")]
 pub(super) struct RecordArgs {
-    /// Base name of the archive to make (default: ./recording-<time>), or with --requests the file
-    /// (default: ./recording-<time>.parquet). Never overwritten.
+    /// Base name of the archive to write (default: ./recording-<time>).
+    ///
+    /// With --requests, the file to write (default: ./recording-<time>.parquet). Never overwritten.
     #[arg(short, long, value_name = "BASE")]
     output: Option<PathBuf>,
-    /// Time between two samples, at least 100ms.
+    /// Sampling interval, at least 100ms.
     #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME",
         conflicts_with_all = ["requests", "finish"])]
     interval: Nanos,
-    /// How long (default: until it is stopped).
+    /// Record for TIME (default: until stopped).
     #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
     length: Option<Nanos>,
-    /// Record this disk, or these: sda, /dev/sda, or a link to it; also a volume, array or loop
-    /// device, and of counters a partition (default: all whole disks; with --requests one must be
-    /// named).
+    /// Disk to record (default: all whole disks). May be repeated.
+    ///
+    /// sda, /dev/sda, or a link to it; also a volume, array or loop device, and for counters a
+    /// partition. With --requests at least one is required.
     #[arg(long = "disk", value_name = "DISK")]
     disks: Vec<String>,
-    /// Record on this node of the file given with --on instead of this machine, or on these, all
-    /// from one instant on; what they record comes here meanwhile. Of several, each has a recording
-    /// of its own: BASE-NODE.
+    /// Record on these nodes instead of on this machine.
+    ///
+    /// The file given with --on names the nodes. All start at the same time, and send here what
+    /// they record. With several nodes each has a recording of its own: BASE-NODE.
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     nodes: Vec<String>,
     /// Inventory file that names the nodes (docs/stacks/inventory.md).
     #[arg(long, value_name = "FILE", requires = "nodes")]
     on: Option<PathBuf>,
-    /// Record every request by the kernel's tracer. Needs root.
+    /// Record every request with the kernel's tracer. Needs root.
     #[arg(long, requires = "disks")]
     requests: bool,
-    /// Make the file of requests out of what a recorder that was killed has left (FILE.part).
+    /// Write the file of requests from what a killed recorder left (FILE.part).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "disks", "length", "nodes"])]
     finish: Option<PathBuf>,
-    /// Print what was recorded as JSON.
+    /// Print a summary of the recording as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -11,9 +11,9 @@ use crate::terminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Do a published experiment again, and put its figures beside ours.
+/// Repeat a published experiment, and compare its results with ours.
 ///
-/// Without a name it lists the experiments.
+/// Without a name: list the experiments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll repro
@@ -22,30 +22,30 @@ use std::process::ExitCode;
 scripts/fetch-recordings.sh DIR fetches the recordings of pcp-model.
 Exit code 14 when one of our models misses a gate.")]
 pub(super) struct ReproArgs {
-    /// The experiment.
+    /// Experiment to repeat.
     name: Option<String>,
-    /// The two or more configurations that are compared, as for plimsoll compare (default: the
-    /// stacks local and raid1 as root, else none).
+    /// Targets to compare, two or more, as for plimsoll compare (default: the stacks local and
+    /// raid1 as root, else none).
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
-    /// Folder of its data, with pcp/diskmodel and perhaps published in it (default: what
-    /// PLIMSOLL_TEST_DATA says).
+    /// Directory of its data, with pcp/diskmodel and optionally published in it (default: the value
+    /// of PLIMSOLL_TEST_DATA).
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Folder for models, results and the page; it must not exist.
+    /// New directory for models, results and the page.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Blocks of the comparison.
+    /// Number of blocks of the comparison.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=1000))]
     blocks: u32,
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Block devices among the targets may be overwritten, as for plimsoll compare.
+    /// Allow block devices among the targets to be overwritten, as for plimsoll compare.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
-    /// Leave the comparison out.
+    /// Skip the comparison.
     #[arg(long, conflicts_with = "targets")]
     no_compare: bool,
 }

@@ -15,15 +15,15 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StackCheckArgs {
-    /// Stacks. Those that are not up are stood up, and taken down at the end.
+    /// Stacks to test. Those that are not up are brought up, and taken down at the end.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Leave out what takes nodes away for a while.
+    /// Skip tests that take nodes away for a while.
     #[arg(long)]
     quick: bool,
-    /// Print it as JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -14,17 +14,17 @@ const NAMES: usize = 12;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StackListArgs {
-    /// Print it as JSON.
+    /// Print the list as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StackShowArgs {
-    /// A stack or a layer.
+    /// Stack or layer.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Print it as JSON.
+    /// Print the settings as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -18,14 +18,15 @@ use std::process::ExitCode;
 
 pub(super) use self::job::{JobFidelity, JobFile, JobSectionMapping};
 
-/// Hold a model, or a job file of fio, against a recording: is this load the one that was recorded?
+/// Compare a model, or a fio job file, with a recording: is this load the recorded one?
 ///
-/// A model is played, a job's rates are counted out, and what comes is compared with the recording:
-/// rates, sizes, their distribution over intervals, burstiness, periods; of requests also their order
-/// in time and place. Beside each error stand its gate and its noise floor: the error between two
-/// plays from two seeds, and between the two halves of the recording.
+/// Plays the model, or computes the rates of the job, and compares the result with the recording:
+/// rates, sizes, their distribution over intervals, burstiness, periods; of requests also their
+/// order in time and place. Shows each error with its gate and its noise floor: the error between
+/// two plays from two seeds, and between the two halves of the recording.
 ///
-/// The recording may be another than the one the model was made of: yesterday's model, today's load.
+/// The recording may differ from the one that the model was fitted to: yesterday's model, today's
+/// load.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll verify nas.toml --against nasdata
@@ -34,35 +35,42 @@ pub(super) use self::job::{JobFidelity, JobFile, JobSectionMapping};
 
 Times are in the recording's own time zone. Exit code 14 when a gate is missed.")]
 pub(super) struct VerifyArgs {
-    /// A model made by plimsoll fit, or a job file of fio (.fio).
+    /// Model made by plimsoll fit, or fio job file (.fio).
     load: PathBuf,
-    /// The recording.
+    /// Recording to compare with.
     #[arg(long, value_name = "RECORDING")]
     against: PathBuf,
     /// Disk (instance) of the recording (default: that of the model, or the only one).
     #[arg(long)]
     disk: Option<String>,
-    /// Start of the window (default: that of the model when the recording holds it, of requests all of
-    /// it); of requests also the time from the start, such as 10m.
+    /// Start of the window (default: that of the model, if the recording contains it).
+    ///
+    /// Of requests the default is the whole recording, and the time may count from its start, such
+    /// as 10m.
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// End of the window.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// Of a job file: sections that run together, and the disk and time they stand for, as
-    /// SECTION[+SECTION]=DISK[@FROM..TO]. May be repeated. Without it all sections are held against
-    /// the recording together.
+    /// Compare sections of a job file with a disk and a time: SECTION[+SECTION]=DISK[@FROM..TO].
+    ///
+    /// The sections of one map run together. May be repeated. By default all sections together are
+    /// compared with the recording.
     #[arg(long = "section", value_name = "MAP")]
     sections: Vec<String>,
-    /// Of a job file: let the fio of this machine do it on its null engine for so long, and judge what
-    /// it did instead of what the job asks for.
+    /// Run the job file with this machine's fio on its null engine for TIME, and judge what fio
+    /// did.
+    ///
+    /// By default what the job asks for is judged.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "10s",
         value_parser = units::parse_duration, value_name = "TIME")]
     measured: Option<Nanos>,
-    /// Keep the result in the model's file: a model that missed a gate is not run any more.
+    /// Save the result in the model file.
+    ///
+    /// A model that missed a gate is no longer run, except with --force-model.
     #[arg(long)]
     keep: bool,
-    /// List every gate, not only those that were missed.
+    /// List every gate, not only missed ones.
     #[arg(long)]
     gates: bool,
     /// Print the result as JSON.

@@ -16,16 +16,16 @@ use std::sync::atomic::Ordering;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct VmApplianceArgs {
-    /// The folder for plimsoll-node.qcow2 and plimsoll-node.ova.
+    /// Directory for plimsoll-node.qcow2 and plimsoll-node.ova.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Who may log in: a file of public keys (id_ed25519.pub, or an authorized_keys).
+    /// File of public keys that may log in (id_ed25519.pub, or an authorized_keys).
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Room for what the node keeps, legs of a SAN for example; it takes space only as it is used.
+    /// Size of the data disk, for legs of a SAN for example. It takes space only as it is used.
     #[arg(long, default_value = "8G", value_parser = units::parse_size, value_name = "SIZE")]
     data: u64,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long)]
     force: bool,
 }

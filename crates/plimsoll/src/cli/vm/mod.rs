@@ -20,8 +20,10 @@ use plimsoll_lab::vm::{self, VmError, VmGroup, VmState, image};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Stand virtual machines up as nodes: kernels of their own, disks that outlive a power cut, a network
-/// whose cables can be pulled.
+/// Run virtual machines as nodes.
+///
+/// They have kernels of their own, disks that outlive a power cut, and a network whose cables can
+/// be pulled.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll vm up --node-count 3 --client-count 1 -o lab.toml
@@ -39,66 +41,66 @@ pub(super) struct VmArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum VmCommand {
-    /// Stand machines up, and write an inventory file that names them.
+    /// Start VMs, and write an inventory file that names them.
     Up(up::VmUpArgs),
-    /// Say which machines are up and how they are.
+    /// Show which VMs are up, and their state.
     Status(VmStatusArgs),
-    /// Take all machines down, with what is on their disks.
+    /// Take all VMs down, and delete their disks.
     Down(VmDownArgs),
-    /// Make the image that machines boot from, or say where it is.
+    /// Build the image that VMs boot from, or print where it is.
     Image(VmImageArgs),
-    /// Make a node to take away: a disk that boots by itself, as qcow2 and as OVA.
+    /// Build a node for other hypervisors: a disk that boots by itself, as qcow2 and as OVA.
     Appliance(appliance::VmApplianceArgs),
-    /// Run a command in a machine, or get a shell there.
+    /// Run a command in a VM, or open a shell.
     Shell(shell::VmShellArgs),
-    /// Cut a machine's power.
+    /// Cut the power of a VM.
     Off(VmNameArgs),
-    /// Switch a machine on that is off, with the disks it had.
+    /// Switch on a VM that is off; it keeps its disks.
     On(VmNameArgs),
-    /// Both, as the `power` of an inventory is asked.
+    /// Switch a VM on or off, as the `power` command of an inventory.
     #[command(hide = true)]
     Power(VmPowerArgs),
-    /// Let a machine stand still.
+    /// Suspend a VM.
     Pause(VmNameArgs),
-    /// Let a machine go on that stood still.
+    /// Resume a suspended VM.
     Resume(VmNameArgs),
-    /// Plug the cable of a machine's network in, or pull it.
+    /// Plug in or pull the network cable of a VM.
     Link(VmLinkArgs),
-    /// Do a fault to a machine, end it, or try whether it could be done.
+    /// Inject, clear or probe a fault on a VM.
     Fault(VmFaultArgs),
-    /// Cut the power of machines that others ask for; the plan of machines starts this.
+    /// Cut the power of VMs that others ask for (internal).
     #[command(hide = true)]
     PowerSwitch(PowerSwitch),
 }
 
 #[derive(Debug, clap::Args)]
 struct PowerSwitch {
-    /// Where the machines' files are.
+    /// Directory of the VMs' files.
     #[arg(long)]
     dir: PathBuf,
     /// Identifier of their journal.
     #[arg(long)]
     id: String,
-    /// The machines.
+    /// Names of the VMs.
     #[arg(required = true)]
     names: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 struct VmNameArgs {
-    /// The machine: n1, c1.
+    /// Name of the VM, such as n1 or c1.
     #[arg(value_name = "NAME")]
     name: String,
 }
 
 #[derive(Debug, clap::Args)]
 struct VmPowerArgs {
-    /// The state directory that names the machines.
+    /// State directory that names the VMs.
     #[arg(long, value_name = "DIR")]
     state: PathBuf,
     #[command(flatten)]
     machine: VmNameArgs,
-    /// Whether it has power.
+    /// New state of its power.
     #[arg(value_name = "on|off")]
     word: PowerWord,
 }
@@ -111,24 +113,27 @@ enum PowerWord {
 
 #[derive(Debug, clap::Args)]
 struct VmFaultArgs {
-    /// The state directory that names the machines (default: that of everything).
+    /// State directory that names the VMs (default: the usual one).
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
     machine: VmNameArgs,
-    /// The fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors, disk-full,
-    /// clock-step.
+    /// Fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors,
+    /// disk-full, clock-step.
     #[arg(value_name = "FAULT", value_parser = super::failover::fault)]
     fault: FaultKind,
-    /// Whether it is there.
+    /// What to do.
     #[arg(value_name = "try|on|off")]
     word: FaultWord,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum FaultWord {
+    /// Probe whether the fault is possible
     Try,
+    /// Inject the fault
     On,
+    /// Clear the fault
     Off,
 }
 
@@ -136,27 +141,29 @@ enum FaultWord {
 struct VmLinkArgs {
     #[command(flatten)]
     machine: VmNameArgs,
-    /// Whether it is plugged in.
+    /// New state of the cable.
     #[arg(value_name = "up|down")]
     state: LinkState,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum LinkState {
+    /// Plugged in
     Up,
+    /// Pulled
     Down,
 }
 
 #[derive(Debug, clap::Args)]
 struct VmStatusArgs {
-    /// Print it as JSON.
+    /// Print the status as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct VmDownArgs {
-    /// Print the steps and do nothing.
+    /// Print the steps; change nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -166,10 +173,10 @@ struct VmImageArgs {
     /// Remove all images.
     #[arg(long, conflicts_with = "renew")]
     remove: bool,
-    /// Make it anew, with the packages of today.
+    /// Build it again, from current packages.
     #[arg(long)]
     renew: bool,
-    /// Print a checksum of what goes into it, and do nothing.
+    /// Print the checksum of its recipe; change nothing.
     #[arg(long, conflicts_with_all = ["renew", "remove"])]
     recipe: bool,
 }

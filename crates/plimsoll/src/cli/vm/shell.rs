@@ -11,13 +11,13 @@ use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct VmShellArgs {
-    /// The state directory that names the machines (default: the one that is used otherwise).
+    /// State directory that names the VMs (default: the usual one).
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// The machine: n1, c1.
+    /// Name of the VM, such as n1 or c1.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The command, its words joined by spaces for a shell; without it, a shell.
+    /// Command to run, its words joined by spaces for a shell. Without it: a shell.
     #[arg(
         value_name = "COMMAND",
         trailing_var_arg = true,

@@ -17,37 +17,39 @@ use std::sync::atomic::AtomicBool;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct VmUpArgs {
-    /// Machines that serve: n1, n2, ...
+    /// Number of VMs that serve: n1, n2, ...
     #[arg(long, default_value_t = 3, value_name = "N")]
     node_count: u16,
-    /// Machines that load comes from: c1, ...
+    /// Number of VMs that generate load: c1, ...
     #[arg(long, default_value_t = 1, value_name = "N")]
     client_count: u16,
-    /// Memory of each.
+    /// Memory of each VM.
     #[arg(long, default_value = "640M", value_parser = units::parse_size, value_name = "SIZE")]
     memory: u64,
     /// Size of each disk.
     #[arg(long, default_value = "1G", value_parser = units::parse_size, value_name = "SIZE")]
     disk: u64,
-    /// Raw disks of each, besides the one that holds what a node keeps.
+    /// Raw disks of each VM, besides the one for its own data.
     #[arg(long, default_value_t = 1, value_name = "N")]
     disks: u16,
-    /// What carries out their instructions: this machine's processor (kvm), a program (tcg), or auto:
-    /// the processor if a machine boots on it.
+    /// Virtualization to use.
     #[arg(long, default_value = "auto", value_name = "auto|kvm|tcg")]
     accel: Accel,
-    /// The inventory file to write; one that this command wrote may be there already.
+    /// Inventory file to write. Only a file that this command wrote is overwritten.
     #[arg(short, long, default_value = "lab.toml", value_name = "FILE.toml")]
     output: PathBuf,
-    /// Print the steps and do nothing.
+    /// Print the steps; change nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Accel {
+    /// The processor's, if a VM boots with it; otherwise emulation
     Auto,
+    /// The processor's
     Kvm,
+    /// Emulation
     Tcg,
 }
 
