@@ -454,7 +454,7 @@ struct ScratchDir(PathBuf);
 
 impl ScratchDir {
     fn make(path: PathBuf) -> Result<ScratchDir, Trouble> {
-        fs::create_dir(&path).map_err(Trouble::stack("make a directory"))?;
+        fs::create_dir(&path).map_err(Trouble::stack("create a directory"))?;
         Ok(ScratchDir(path))
     }
 }

@@ -177,7 +177,7 @@ pub fn raise_telling(
     match noted.and_then(|()| journal.standing()) {
         Ok(()) => Ok(AppliedPlan { journal }),
         Err(error) => Err(Box::new(RaiseError {
-            why: "note that all is done".into(),
+            why: "record that the plan is complete".into(),
             action: "write the journal".into(),
             source: error.into(),
             razed: raze(journal, hosts),
@@ -204,7 +204,7 @@ pub fn extend(
         Ok(()) => match journal.made(made) {
             Ok(()) => return Ok(()),
             Err(error) => (
-                "note that all is done".into(),
+                "record that the plan is complete".into(),
                 "write the journal".into(),
                 error.into(),
             ),

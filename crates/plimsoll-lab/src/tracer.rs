@@ -29,7 +29,7 @@ pub fn plan(id: &str) -> (Plan, String) {
     let name = format!("plimsoll-{id}");
     let mut plan = Plan::default();
     plan.step(
-        "make an instance of the kernel's tracer",
+        "create an instance of the kernel's tracer",
         PlanAction::MakeTracing(name.clone()),
         Some(PlanAction::RemoveTracing(name.clone())),
     );

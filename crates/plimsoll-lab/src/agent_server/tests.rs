@@ -36,7 +36,7 @@ fn state(place: &tempfile::TempDir) -> StateDir {
 
 fn step(dir: &str) -> PlanStep {
     PlanStep {
-        why: "make a directory".into(),
+        why: "create a directory".into(),
         node: "n1".into(),
         apply: PlanAction::MakeDir(dir.into()),
         undo: Some(PlanAction::RemoveDir(dir.into())),

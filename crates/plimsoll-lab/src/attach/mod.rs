@@ -124,7 +124,7 @@ impl RemoteDiskAttachment {
         let chain = ClientDiskChain { dir, id, number: 0 };
         let mut plan = Plan::default();
         let make = PlanAction::MakeDir(dir.into());
-        let why = "make a directory for the client";
+        let why = "create the client directory";
         plan.step(why, make, Some(PlanAction::RemoveDir(dir.into())));
         let (objects, disk) = match &address.kind {
             RemoteDiskTransport::Iscsi(iscsi) => iscsi_disk(&mut plan, &chain, iscsi, peer),
@@ -179,7 +179,7 @@ fn iscsi_disk(
         secret: Some(secret.display().to_string()),
     };
     // Without an end of line, which the client would take for a part of it.
-    plan.step("write the secret as the client reads it", write, None);
+    plan.step("write the CHAP secret for the client", write, None);
     let _ = write!(disk, ",user={user},password-secret=chap");
     let object = format!("secret,id=chap,file={path}");
     (vec!["--object".into(), object.into()], disk)

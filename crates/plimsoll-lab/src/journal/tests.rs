@@ -22,7 +22,7 @@ fn header(kind: JournalScope) -> JournalHeader {
 fn step(name: &str) -> PlanStep {
     PlanStep {
         node: "here".into(),
-        why: "make a directory".into(),
+        why: "create a directory".into(),
         apply: PlanAction::MakeDir(name.into()),
         undo: Some(PlanAction::RemoveDir(name.into())),
         back: None,

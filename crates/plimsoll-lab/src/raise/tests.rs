@@ -260,7 +260,7 @@ fn a_script_that_could_not_take_something_away_is_kept_for_the_next_time() {
     let script = PlanCommand::new("sh", [format!("{dir}/take"), "down".into()]);
     let mut plan = Plan::default();
     let remove = Some(PlanAction::RemoveDir(dir.clone()));
-    plan.step("make a directory", PlanAction::MakeDir(dir), remove);
+    plan.step("create a directory", PlanAction::MakeDir(dir), remove);
     let up = PlanAction::Run(PlanCommand::new("true", [""; 0]));
     plan.step("take part", up, Some(PlanAction::Run(script)));
     let place = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
         let undo = Some(PlanAction::RemoveDir(path.into()));
         plan.step_on(
             node,
-            "make a directory",
+            "create a directory",
             PlanAction::MakeDir(path.into()),
             undo,
         );

@@ -67,7 +67,7 @@ impl KernelDisk {
         let remove = Some(PlanAction::RemoveFile(file.clone()));
         plan.step_on(
             on,
-            "reserve the image file",
+            "allocate the image file",
             PlanAction::Run(reserve),
             remove,
         );
@@ -76,11 +76,11 @@ impl KernelDisk {
         plan.step_on(on, "attach a loop device", attach.clone(), detach);
         let device = PlanCommandArg::LoopOf(file);
         let make = file_system::make(order.settings(), &device);
-        plan.step_on(on, "make the file system", PlanAction::Run(make), None);
+        plan.step_on(on, "create the file system", PlanAction::Run(make), None);
         self.add_script(&mut plan, on, &dir);
         let up = Self::tell(&dir, &["up", &name(order), &server.address], Some(device));
         let down = Self::tell(&dir, &["down", &name(order), &server.address], None);
-        plan.step_on(on, "let the kernel serve it", up.clone(), Some(down));
+        plan.step_on(on, "export the disk", up.clone(), Some(down));
         let made = StackOutputs {
             description: format!("{} on {}", order.settings().text("fs"), self.about),
             servers: vec![StackServer {
@@ -132,7 +132,7 @@ impl KernelDisk {
             secret: None,
         };
         // It goes with the directory.
-        plan.step_on(on, "write what speaks with the kernel", write, None);
+        plan.step_on(on, "install the control script", write, None);
     }
 
     fn tell(dir: &str, words: &[&str], device: Option<PlanCommandArg>) -> PlanAction {

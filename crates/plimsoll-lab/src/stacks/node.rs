@@ -267,7 +267,7 @@ impl ExportedDisk<'_> {
         let size = self.size_bytes.to_string();
         let reserve = PlanCommand::new("fallocate", ["--length".into(), size, image.clone()]);
         let remove = Some(PlanAction::RemoveFile(image));
-        let why = "reserve the image file";
+        let why = "allocate the image file";
         plan.step_on(&self.server.name, why, PlanAction::Run(reserve), remove);
         match self.transport {
             ExportTransport::Iscsi(settings) => settings.add_secret(self, plan),
@@ -288,14 +288,15 @@ impl ExportedDisk<'_> {
             PlanAction::DetachLoop(file.clone()),
             None,
         );
-        for (why, name) in [
-            ("end what made the disk a file", "nbdfuse"),
-            ("end the client", "qsd"),
-        ] {
+        for (why, name) in [("stop nbdfuse", "nbdfuse"), ("stop the client", "qsd")] {
             let mark = self.mark(name);
             plan.step(why, PlanAction::Stop { mark }, None);
         }
-        plan.step("see that the file is free", PlanAction::Unmount(file), None);
+        plan.step(
+            "unmount the file if it is mounted",
+            PlanAction::Unmount(file),
+            None,
+        );
         self.add_forgetting(plan);
         self.add_server(plan);
         self.add_client(plan);
@@ -306,7 +307,11 @@ impl ExportedDisk<'_> {
     pub(super) fn add_forgetting(&self, plan: &mut Plan) {
         for (name, suffix) in [("nbd", ".sock"), ("watch", ".ready")] {
             let path = self.path(name, suffix);
-            plan.step("forget an old client", PlanAction::RemoveFile(path), None);
+            plan.step(
+                "remove stale client files",
+                PlanAction::RemoveFile(path),
+                None,
+            );
         }
     }
 
@@ -377,7 +382,7 @@ impl ExportedDisk<'_> {
     pub(super) fn add_port(&self, plan: &mut Plan) {
         // NBD has a socket there.
         if !self.server.has_network() && matches!(self.transport, ExportTransport::Iscsi(_)) {
-            let why = "use the port of the iSCSI target";
+            let why = "check that the iSCSI port is free";
             plan.step(why, PlanAction::PortFree(self.server.first_port), None);
         }
     }
@@ -454,13 +459,13 @@ pub(super) fn clients_of(order: &StackPlanInput<'_>, server: &plan::PlanNode) ->
 /// Adds the directory of a stack on this machine.
 pub(super) fn add_dir(plan: &mut Plan, dir: &str) {
     let undo = Some(PlanAction::RemoveDir(dir.into()));
-    let why = "make the directory of the stack";
+    let why = "create the stack directory";
     plan.step(why, PlanAction::MakeDir(dir.into()), undo);
 }
 
 /// Adds the directory of a stack where a node serves from.
 pub(super) fn add_dir_on(plan: &mut Plan, node: &plan::PlanNode, dir: &str) {
     let undo = Some(PlanAction::RemoveDir(dir.into()));
-    let why = "make the directory of the node";
+    let why = "create the node directory";
     plan.step_on(&node.name, why, PlanAction::MakeDir(dir.into()), undo);
 }

@@ -97,7 +97,7 @@ impl StackRecipe for OwnStack {
                 file_system,
                 sources: Vec::new(),
             };
-            plan.step("see the file system mounted", is, None);
+            plan.step("check that the file system is mounted", is, None);
         }
         let made = StackOutputs {
             mount_dir,
@@ -202,7 +202,7 @@ fn add(
         plan.step_on(on, &step.why, start, Some(PlanAction::Stop { mark }));
     }
     if let Some(check) = check {
-        let why = format!("see that it did {}", step.why);
+        let why = format!("check the result of: {}", step.why);
         plan.step_on(on, &why, PlanAction::Run(check), None);
     }
     Ok(server)

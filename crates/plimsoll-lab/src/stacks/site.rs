@@ -227,7 +227,7 @@ pub(super) fn add_nodes(plan: &mut Plan, site: &StackNodes) {
         let bridge = bridge_name(&site.client.address);
         if !bridge_made {
             plan.step(
-                "make the network of the nodes",
+                "create the network of the nodes",
                 PlanAction::MakeBridge {
                     name: bridge.clone(),
                     address: format!("{}/24", site.client.address),
@@ -243,13 +243,13 @@ pub(super) fn add_nodes(plan: &mut Plan, site: &StackNodes) {
 /// Adds the steps that make one more node in a network that is there.
 pub(super) fn add_namespace(plan: &mut Plan, node: &PlanNode, namespace: &str, bridge: &str) {
     plan.step(
-        &format!("make node {}", node.name),
+        &format!("create node {}", node.name),
         PlanAction::MakeNamespace(namespace.into()),
         Some(PlanAction::RemoveNamespace(namespace.into())),
     );
     let link = link_name(bridge, node);
     plan.step(
-        &format!("join node {} to the network", node.name),
+        &format!("connect node {} to the network", node.name),
         PlanAction::JoinBridge {
             bridge: bridge.into(),
             namespace: namespace.into(),

@@ -267,7 +267,7 @@ fn suite() -> Result<String, VmError> {
 fn plan(folder: &str, image: &str, suite: &str) -> Plan {
     let mut plan = Plan::default();
     plan.step(
-        "make a folder for the image's parts",
+        "create a folder for the image's parts",
         PlanAction::MakeDir(folder.into()),
         Some(PlanAction::RemoveDir(folder.into())),
     );

@@ -141,7 +141,7 @@ pub fn acceleration(
     let probe = machine::probe(VmAcceleration::Kvm, &text_of(&image.dir), &console);
     let mut plan = Plan::default();
     let remove = Some(PlanAction::RemoveDir(dir.clone()));
-    plan.step("make a folder", PlanAction::MakeDir(dir), remove);
+    plan.step("create a folder", PlanAction::MakeDir(dir), remove);
     let run = PlanAction::Run(probe.within_s(PROBE_LIMIT_S));
     plan.step("boot a machine on this processor", run, None);
     hosts.trust(&id, &TRUSTED.map(String::from));

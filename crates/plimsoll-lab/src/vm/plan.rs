@@ -152,7 +152,7 @@ fn why_wait(name: &str) -> String {
 }
 
 fn why_look(name: &str) -> String {
-    format!("see that machine {name} is ready")
+    format!("check that machine {name} is ready")
 }
 
 /// Machines that are going to be made.
@@ -215,7 +215,7 @@ impl<'a> VmGroupPlan<'a> {
         };
         let mut plan = Plan::default();
         plan.step(
-            "make a folder for the machines",
+            "create a folder for the machines",
             PlanAction::MakeDir(self.dir.into()),
             Some(PlanAction::RemoveDir(self.dir.into())),
         );
@@ -223,7 +223,7 @@ impl<'a> VmGroupPlan<'a> {
         let bridge = bridge_name(&here);
         if self.wires == VmNetworkKind::Bridge {
             plan.step(
-                "make the network of the machines",
+                "create the network of the machines",
                 PlanAction::MakeBridge {
                     name: bridge.clone(),
                     address: format!("{here}/24"),
@@ -275,7 +275,7 @@ impl<'a> VmGroupPlan<'a> {
         for (path, serial) in common.disks(name) {
             // They go with the folder.
             let bytes = self.wanted.disk_bytes;
-            let why = format!("make disk {serial} of machine {name}");
+            let why = format!("create disk {serial} of machine {name}");
             plan.step(&why, PlanAction::MakeFile { path, bytes }, None);
         }
         let number = node.address.rsplit('.').next();

@@ -124,7 +124,7 @@ fn only_the_steps_of_one_machine_start_it_again() {
     let expect = [
         "start machine c1",
         "wait until machine c1 is ready",
-        "see that machine c1 is ready",
+        "check that machine c1 is ready",
     ];
     assert_eq!(again, expect);
 }

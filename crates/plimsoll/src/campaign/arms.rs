@@ -458,7 +458,7 @@ impl ArmSet {
                 std::env::temp_dir().join(directory_name(id, self.targets.len(), "scratch"));
             plan.steps.push(directory_step(
                 &scratch,
-                "make a directory for what programs copy",
+                "create a directory for the files that programs copy",
             )?);
             self.scratch = Some(scratch);
         }
@@ -595,7 +595,7 @@ impl ArmSet {
         let step = match served {
             Some(served) => {
                 self.devices.extend(facts::device_of(served));
-                directory_step(&served.join(&name), "make a directory")?
+                directory_step(&served.join(&name), "create a directory")?
             }
             None => remote::making(&address, &name),
         };
@@ -801,7 +801,7 @@ fn making(target: &mut ArmTarget, root: &Path, directory: &str) -> Result<PlanSt
         });
     }
     let directory = absolute(root)?.join(directory);
-    let mut step = directory_step(&directory, "make a directory")?;
+    let mut step = directory_step(&directory, "create a directory")?;
     // A disk of the user's may be pulled while it is measured; what a stack has goes with the stack.
     if let (TargetSpec::Directory(_), Some(file_system)) = (&target.spec, file_system_of(root)) {
         let path = shown(&directory)?;

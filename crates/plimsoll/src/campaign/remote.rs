@@ -36,7 +36,7 @@ pub(super) fn facts(address: &NfsAddress) -> Result<TargetFacts, CliError> {
 pub(super) fn making(address: &NfsAddress, name: &str) -> PlanStep {
     let (address, name) = (address.to_string(), name.to_owned());
     PlanStep {
-        why: "make a directory on the export".into(),
+        why: "create a directory on the export".into(),
         node: HERE.into(),
         apply: PlanAction::MakeRemoteDir {
             address: address.clone(),

@@ -66,7 +66,7 @@ impl RequestCaptureOptions {
         let mut host = context::host();
         let standing = raise(&plan, None, &mut host, journal).map_err(doing(
             CliExitCode::Failed,
-            "make an instance of the kernel's tracer",
+            "create an instance of the kernel's tracer",
         ))?;
         let traced = self.record(&instance, (&events, &numbers), (clock, stop), taker);
         let left = raze(standing.journal, &mut host).problems();

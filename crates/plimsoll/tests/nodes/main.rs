@@ -59,7 +59,7 @@ fn plan(node: &PlanNode) -> Plan {
             PlanAction::MakeDir(dir.clone()),
             PlanAction::RemoveDir(dir.clone()),
         );
-        both(&mut plan, "make a directory", make, remove);
+        both(&mut plan, "create a directory", make, remove);
     }
     let args = ["-t", "tmpfs", "none", &mount];
     let apply = PlanAction::Run(PlanCommand::new("mount", args));

@@ -98,7 +98,7 @@ mount_dir = "{dir}/data"
 nodes = 1
 ports = 1
 [[step]]
-why = "make a directory"
+why = "create a directory"
 apply = ["mkdir", "{dir}/data"]
 undo = []
 [[step]]

@@ -41,7 +41,7 @@ fn add_mount(
     let unmount = || Some(PlanAction::Unmount(at.clone()));
     // It goes with the directory around it; its own undo detaches what a killed process left.
     plan.step(
-        "make a mount point",
+        "create a mount point",
         PlanAction::MakeDir(at.clone()),
         unmount(),
     );
@@ -64,7 +64,7 @@ fn add_mount(
         sources: vec!["ceph-fuse".into()],
     };
     // Undone first: unmounting while the process still lives lets it finish what it holds.
-    plan.step("see the file system mounted", look, unmount());
+    plan.step("check that the file system is mounted", look, unmount());
 }
 
 /// Adds an image, attached as a block device, with a file system on it.
@@ -72,7 +72,7 @@ pub(super) fn add_image(plan: &mut Plan, order: &StackPlanInput<'_>, cluster: &C
     let mut run = |why: &str, words: &[&str]| {
         plan.step(why, PlanAction::Run(cluster.command("rbd", words)), None);
     };
-    run("let the pool hold images", &["pool", "init", POOL]);
+    run("enable the pool for images", &["pool", "init", POOL]);
     let (image, bytes) = (format!("{POOL}/{IMAGE}"), super::image_bytes(order));
     let size = format!("{}M", bytes >> 20);
     let words = [
@@ -83,7 +83,7 @@ pub(super) fn add_image(plan: &mut Plan, order: &StackPlanInput<'_>, cluster: &C
         "--image-feature",
         "layering",
     ];
-    run("make the image", &words);
+    run("create the image", &words);
     let dir = order.dir();
     let chain = ClientDiskChain {
         dir: &dir,

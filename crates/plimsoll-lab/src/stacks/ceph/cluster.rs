@@ -210,7 +210,11 @@ impl<'a> CephCluster<'a> {
         let file = self.make_key(plan, name, rights);
         let all = self.keyring("mon");
         let tell = PlanCommand::new("ceph-authtool", [&*all, "--import-keyring", &file]);
-        plan.step("let the monitor know it", PlanAction::Run(tell), None);
+        plan.step(
+            "register the key with the monitor",
+            PlanAction::Run(tell),
+            None,
+        );
     }
 
     /// Adds a key in a file of its own, and says where.
@@ -221,7 +225,7 @@ impl<'a> CephCluster<'a> {
             words.extend(["--cap", whom, right]);
         }
         let make = PlanAction::Run(PlanCommand::new("ceph-authtool", words));
-        plan.step(&format!("make the key of {name}"), make, None);
+        plan.step(&format!("generate the key of {name}"), make, None);
         file
     }
 
@@ -232,7 +236,7 @@ impl<'a> CephCluster<'a> {
             text: self.settings(),
             secret: None,
         };
-        plan.step("write the settings", write, None);
+        plan.step("write the configuration", write, None);
         self.add_keys(plan);
         self.add_monitor(plan);
         self.add_daemon(plan, "start the manager", self.manager_start());
@@ -240,11 +244,11 @@ impl<'a> CephCluster<'a> {
             osd.add_to(plan);
         }
         let pg_num = self.order.settings().text("pg_num");
-        let why = "make the pool of the data";
+        let why = "create the data pool";
         self.run(plan, why, &["osd", "pool", "create", POOL, pg_num]);
         let ask = self.command("rados", &["--pool", POOL, "ls"]);
         let wait = PlanAction::Await(ask.within_s(SERVE_LIMIT_S));
-        plan.step("see the pool served", wait, None);
+        plan.step("wait until the pool is served", wait, None);
     }
 
     fn add_keys(&self, plan: &mut Plan) {
@@ -252,7 +256,7 @@ impl<'a> CephCluster<'a> {
         let words = ["--create-keyring", &all, "--gen-key", "--name", "mon."];
         let words = words.iter().chain(&["--cap", "mon", "allow *"]);
         let make = PlanAction::Run(PlanCommand::new("ceph-authtool", words.copied()));
-        plan.step("make the key of the monitor", make, None);
+        plan.step("generate the key of the monitor", make, None);
         self.add_key(plan, "client.admin", ADMIN);
         self.add_key(plan, "mgr.x", MANAGER);
         self.add_key(plan, "mds.a", METADATA);
@@ -266,13 +270,13 @@ impl<'a> CephCluster<'a> {
         let at = self.monitor();
         let words = ["--create", "--addv", "a", &at, "--fsid", &fsid, &map];
         let make = PlanAction::Run(PlanCommand::new("monmaptool", words));
-        plan.step("write where the monitor is", make, None);
+        plan.step("create the monitor map", make, None);
         // It makes its directory itself: in one that is there already, which holds our mark, it
         // makes nothing and says that all is well.
         let keys = self.keyring("mon");
         let words = ["--mkfs", "--id", "a", "--monmap", &map, "--keyring", &keys];
         let make = PlanAction::Run(self.command("ceph-mon", &words).within_s(MAKE_LIMIT_S));
-        plan.step("make the store of the monitor", make, None);
+        plan.step("create the monitor store", make, None);
         self.add_daemon(plan, "start the monitor", self.monitor_start());
     }
 
@@ -299,9 +303,9 @@ impl<'a> CephCluster<'a> {
 
     /// Adds the file system over the pool, and who serves its names.
     pub(super) fn add_file_system(&self, plan: &mut Plan) {
-        let why = "make the pool of the metadata";
+        let why = "create the metadata pool";
         self.run(plan, why, &["osd", "pool", "create", "meta", "8"]);
-        let why = "make the file system";
+        let why = "create the file system";
         self.run(plan, why, &["fs", "new", "fs", "meta", POOL]);
         self.add_daemon(plan, "start the metadata server", self.metadata_start());
     }
@@ -386,7 +390,7 @@ impl CephOsd<'_> {
     pub(super) fn add_to_running(&self, plan: &mut Plan) {
         let (cluster, name) = (self.cluster, self.name());
         let file = cluster.make_key(plan, &name, STORAGE);
-        let why = "let the monitor know it";
+        let why = "register the key with the monitor";
         cluster.run(plan, why, &["auth", "import", "--in-file", &file]);
         // With it go its key and its place among the others.
         let words = ["osd", "purge", &name, "--yes-i-really-mean-it"];
@@ -401,18 +405,18 @@ impl CephOsd<'_> {
             self.cluster.uuid("osd", self.number),
         );
         let name = self.name();
-        let why = format!("take {name} into the cluster");
+        let why = format!("add {name} to the cluster");
         self.cluster.run(plan, &why, &["osd", "new", &uuid, &id]);
         let dir = self.dir();
         let undo = Some(PlanAction::RemoveDir(dir.clone()));
-        let why = format!("make a directory of {name}");
+        let why = format!("create the directory of {name}");
         plan.step_on(&self.node.name, &why, PlanAction::MakeDir(dir), undo);
         let words = ["--mkfs", "--id", &id, "--osd-uuid", &uuid];
         let make = self.cluster.command("ceph-osd", &words);
         let make = PlanAction::Run(make.within_s(MAKE_LIMIT_S));
         plan.step_on(
             &self.node.name,
-            &format!("make the disk of {name}"),
+            &format!("create the disk of {name}"),
             make,
             None,
         );

@@ -71,12 +71,12 @@ impl LayerRecipe for CryptLayer {
         super::node::add_dir(plan, &dir);
         let password = format!("{dir}/password");
         let make = PlanAction::MakeSecret(password.clone());
-        plan.step("make a password", make, None);
+        plan.step("generate a password", make, None);
         let config = format!("{dir}/gocryptfs.conf");
         let below = format!("{}/cipher", made.mount_dir);
         // Not with our mark: it must be empty. It goes with what is below.
         let make = PlanAction::Run(PlanCommand::new("mkdir", [&*below]));
-        plan.step("make the directory of the encrypted files", make, None);
+        plan.step("create the directory of the encrypted files", make, None);
         let own = [
             "-passfile".to_owned(),
             password,
@@ -108,13 +108,13 @@ fn add_init(plan: &mut Plan, settings: &SettingValues, own: &[String], below: &s
     words.extend(own.iter().cloned());
     words.push(below.into());
     let init = PlanAction::Run(PlanCommand::new("gocryptfs", words));
-    plan.step("choose the keys", init, None);
+    plan.step("initialize the encryption", init, None);
 }
 
 fn add_mount(plan: &mut Plan, order: &StackPlanInput<'_>, own: &[String], [below, at]: [&str; 2]) {
     let unmount = PlanAction::Unmount(at.into());
     plan.step(
-        "make the mount point",
+        "create the mount point",
         PlanAction::MakeDir(at.into()),
         Some(unmount.clone()),
     );
@@ -134,7 +134,11 @@ fn add_mount(plan: &mut Plan, order: &StackPlanInput<'_>, own: &[String], [below
         file_system: FILE_SYSTEM.into(),
         sources: vec![below.into()],
     };
-    plan.step("see the decrypted view mounted", look, Some(unmount));
+    plan.step(
+        "check that the decrypted view is mounted",
+        look,
+        Some(unmount),
+    );
 }
 
 /// What is made of what is below.

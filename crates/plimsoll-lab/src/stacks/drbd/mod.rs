@@ -87,17 +87,17 @@ impl StackRecipe for DrbdStack {
         }
         let on = &*first.node.name;
         for half in &halves {
-            plan.step_on(&half.node.name, "see the halves meet", half.met(), None);
+            plan.step_on(&half.node.name, "wait for the connection", half.met(), None);
         }
+        plan.step_on(on, "skip the initial sync", first.tell(&["new"]), None);
         plan.step_on(
             on,
-            "take the empty halves for equal",
-            first.tell(&["new"]),
+            "check that both replicas are up to date",
+            first.whole(),
             None,
         );
-        plan.step_on(on, "see that they are", first.whole(), None);
-        plan.step_on(on, "use the disk here", first.tell(&["primary"]), None);
-        plan.step_on(on, "make the file system", first.tell(&["format"]), None);
+        plan.step_on(on, "make this node primary", first.tell(&["primary"]), None);
+        plan.step_on(on, "create the file system", first.tell(&["format"]), None);
         let mount = first.add_mount(&mut plan, &exported);
         let serve = kernel.add(&mut plan, order);
         let back = [
@@ -225,7 +225,7 @@ impl<'a> DrbdReplica<'a> {
         let remove = Some(PlanAction::RemoveFile(self.image()));
         plan.step_on(
             on,
-            "reserve the image file",
+            "allocate the image file",
             PlanAction::Run(reserve),
             remove,
         );
@@ -235,7 +235,7 @@ impl<'a> DrbdReplica<'a> {
             secret: None,
         };
         // It goes with the directory.
-        plan.step_on(on, "write what speaks with DRBD", script, None);
+        plan.step_on(on, "install the DRBD control script", script, None);
         let [attach, up] = self.take_part();
         let detach = Some(PlanAction::DetachLoop(self.image()));
         plan.step_on(on, "attach a loop device", attach, detach);
@@ -244,7 +244,7 @@ impl<'a> DrbdReplica<'a> {
             when: PlanCommand::new("ls", [format!("{}/drbd.sh", self.dir)]),
             run: self.cmd(&["down"], None),
         });
-        plan.step_on(on, "take part in the mirror", up, down);
+        plan.step_on(on, "join the mirror", up, down);
     }
 
     /// What is done after its machine was off, until the halves have met.
@@ -265,7 +265,7 @@ impl<'a> DrbdReplica<'a> {
         let on = &*self.node.name;
         let point = PlanAction::MakeDir(at.into());
         let remove = Some(PlanAction::RemoveDir(at.into()));
-        plan.step_on(on, "make the mount point", point, remove);
+        plan.step_on(on, "create the mount point", point, remove);
         let mount = PlanAction::Run(PlanCommand::new(
             "mount",
             ["-t", "ext4", "-o", MOUNT_OPTIONS, DEVICE, at],
@@ -277,7 +277,7 @@ impl<'a> DrbdReplica<'a> {
             file_system: "ext4".into(),
             sources: vec![DEVICE.into()],
         };
-        plan.step_on(on, "see the file system mounted", look, None);
+        plan.step_on(on, "check that the file system is mounted", look, None);
         self.on(mount)
     }
 

@@ -91,16 +91,21 @@ fn grow(plan: &mut Plan, cluster: &GlusterCluster<'_>, known: usize, mount: &str
     // and the spreading ends well all the same.
     for number in known..cluster.nodes.len() {
         let look = PlanAction::Await(cluster.connected(number, VOLUME, mount));
-        plan.step("see the mount reach the new brick", look, None);
+        plan.step("wait until the mount uses the new brick", look, None);
     }
     // Force: also files that lie where they would lie now, as long as their places are noted.
     let spread = cluster.cli(&["volume", "rebalance", VOLUME, "start", "force"]);
-    cluster.on_first(plan, "begin to spread the files over all bricks", spread);
+    cluster.on_first(plan, "start to rebalance the files over all bricks", spread);
     for node in &cluster.nodes {
         // 3 is the state of what is complete.
         let notes = cluster.notes(node, VOLUME);
         let words = ["--quiet", "^status=3$", &notes];
         let look = PlanAction::Await(PlanCommand::new("grep", words).within_s(MOVE_LIMIT_S));
-        plan.step_on(&node.name, "see all its files spread", look, None);
+        plan.step_on(
+            &node.name,
+            "wait until the files are rebalanced",
+            look,
+            None,
+        );
     }
 }

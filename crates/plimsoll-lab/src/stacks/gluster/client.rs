@@ -130,7 +130,7 @@ impl GlusterMount {
                 false => vec![format!("{}:{}", self.server, self.volume).into()],
             },
         };
-        let why = "see the volume mounted";
+        let why = "check that the volume is mounted";
         plan.step_on(&self.node, why, look, Some(self.unmount()));
     }
 
@@ -138,7 +138,7 @@ impl GlusterMount {
     /// process left mounted.
     pub(super) fn add_point(&self, plan: &mut Plan) {
         let make = PlanAction::MakeDir(self.dir.clone());
-        let why = "make a mount point";
+        let why = "create a mount point";
         plan.step_on(&self.node, why, make, Some(self.unmount()));
     }
 }

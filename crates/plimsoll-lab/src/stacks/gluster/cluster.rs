@@ -109,12 +109,7 @@ impl<'a> GlusterCluster<'a> {
             text: self.daemon_settings(server),
             secret: None,
         };
-        plan.step_on(
-            &server.name,
-            "write the settings of the daemon",
-            write,
-            None,
-        );
+        plan.step_on(&server.name, "write the daemon configuration", write, None);
         // It listens first, and then starts a dozen programs, one after another, to set up a replication
         // that nobody asked for; until they are done it answers nobody.
         let words = ["--quiet", "Final graph", &format!("{dir}/log/glusterd.log")];
@@ -127,7 +122,7 @@ impl<'a> GlusterCluster<'a> {
     /// Adds what makes the first server know another one.
     pub(super) fn add_peer(&self, plan: &mut Plan, node: &PlanNode) {
         let probe = self.cli(&["peer", "probe", &node.address]);
-        self.on_first(plan, &format!("take {} into the cluster", node.name), probe);
+        self.on_first(plan, &format!("add {} to the cluster", node.name), probe);
         // It answers before both sides are done, and a volume made too early hangs or fails. What
         // they think of each other they note in files; 3 is the state of a peer.
         // The others hear of it from the first, and refuse volumes with bricks of whom they do not know.
@@ -140,7 +135,7 @@ impl<'a> GlusterCluster<'a> {
             let notes = format!("{}/state/peers", self.dir(at));
             let words = ["--quiet", "--recursive", "--null-data", &noted, &notes];
             let look = PlanAction::Await(PlanCommand::new("grep", words));
-            plan.step_on(&at.name, "see the two know each other", look, None);
+            plan.step_on(&at.name, "wait until the peers are connected", look, None);
         }
     }
 
@@ -263,14 +258,18 @@ impl<'a> GlusterCluster<'a> {
         words.extend(bricks.iter().map(String::as_str));
         // Else it refuses bricks on the disk the machine started from.
         words.push("force");
-        self.on_first(plan, &format!("make volume {volume}"), self.cli(&words));
+        self.on_first(plan, &format!("create volume {volume}"), self.cli(&words));
         let mut options = self.options();
         if let Some(tenancy) = tenancy {
             options.extend(tenancy.options(volume));
         }
         let mut words = vec!["volume", "set", volume];
         words.extend(options.iter().flat_map(|(name, value)| [*name, &**value]));
-        self.on_first(plan, &format!("set volume {volume}"), self.cli(&words));
+        self.on_first(
+            plan,
+            &format!("set the options of volume {volume}"),
+            self.cli(&words),
+        );
         let start = self.cli(&["volume", "start", volume]);
         self.on_first(plan, &format!("start volume {volume}"), start);
     }

@@ -107,7 +107,7 @@ impl GlusterTenancy {
             text: "[req]\ndistinguished_name = name\n[name]\n".into(),
             secret: None,
         };
-        plan.step("write the settings of the authority", write, None);
+        plan.step("write the CA configuration", write, None);
         let sign = |at: &str, name: &str, is_authority: bool, signed: bool| {
             let mut words = vec![
                 "req".to_owned(),
@@ -143,7 +143,7 @@ impl GlusterTenancy {
         let authority = Self::certificates(order, here, "ca");
         node::add_dir(plan, &authority);
         let cmd = sign(&authority, "authority", true, false);
-        run(plan, "make an authority", cmd);
+        run(plan, "create a certificate authority", cmd);
         for (dir, name, signed) in [
             ("node", "node", true),
             (OURS, OURS, true),
@@ -153,14 +153,14 @@ impl GlusterTenancy {
             let at = Self::certificates(order, here, dir);
             node::add_dir(plan, &at);
             let cmd = sign(&at, name, false, signed);
-            run(plan, &format!("make the certificate '{dir}'"), cmd);
+            run(plan, &format!("create certificate '{dir}'"), cmd);
             let copy = ["-in", &format!("{authority}/cert.pem"), "-out"].map(String::from);
             let to = format!("{at}/ca.pem");
             let cmd = PlanCommand::new(
                 "openssl",
                 ["x509".into()].into_iter().chain(copy).chain([to]),
             );
-            run(plan, &format!("show '{dir}' the authority"), cmd);
+            run(plan, &format!("copy the CA certificate to '{dir}'"), cmd);
         }
     }
 
@@ -182,7 +182,7 @@ impl GlusterTenancy {
                     from: format!("{}/{file}", at(&order.site.client)),
                     to: format!("{}/{file}", at(to)),
                 };
-                let why = format!("give it {file} of the certificate '{name}'");
+                let why = format!("copy {file} of certificate '{name}' to the node");
                 // It goes with the directory.
                 plan.step_on(&to.name, &why, copy, None);
             }
@@ -253,12 +253,12 @@ impl GlusterTenancy {
             let make = PlanCommand::new("mkdir", ["--parents", &format!("{dir}/{DIRECTORY}")]);
             run(
                 plan,
-                &format!("make the directory of tenant {tenant}"),
+                &format!("create the directory of tenant {tenant}"),
                 make,
             );
             let file = format!("{dir}/{HELD}");
             let make = PlanCommand::new("fallocate", ["--length", "4096", &file]);
-            run(plan, &format!("make a file of tenant {tenant}"), make);
+            run(plan, &format!("create a file of tenant {tenant}"), make);
             plan.step("unmount the volume", mount.unmount(), None);
         }
         if !self.address {
@@ -284,7 +284,7 @@ impl GlusterTenancy {
             let set = cluster.cli(&["volume", "set", volume, "auth.allow", &rules]);
             cluster.on_first(
                 plan,
-                &format!("let tenants into volume {volume} by address"),
+                &format!("restrict volume {volume} to the addresses of tenants"),
                 set,
             );
         }
@@ -313,7 +313,7 @@ impl GlusterTenancy {
         let at = format!("{}/mapped", order.dir());
         let unmount = PlanAction::Unmount(at.clone());
         let make = PlanAction::MakeDir(at.clone());
-        plan.step("make a mount point", make, Some(unmount.clone()));
+        plan.step("create a mount point", make, Some(unmount.clone()));
         let mark = order.mark("bindfs");
         let map = format!("--map={MAPPED_ID}/0:@{MAPPED_ID}/@0");
         let start = PlanAction::Start {
@@ -342,7 +342,7 @@ impl GlusterTenancy {
             file_system: "fuse".into(),
             sources: Vec::new(),
         };
-        plan.step("see the users mapped", look, Some(unmount));
+        plan.step("check that the users are mapped", look, Some(unmount));
         // It closes a file below after its own close has been answered, and is not asked to flush
         // before: what the client keeps back for a moment is at the servers after a sync alone.
         for proof in &mut made.proofs {

@@ -148,11 +148,11 @@ impl LustreOptions {
             file_system: FILE_SYSTEM.into(),
             sources: Vec::new(),
         };
-        plan.step("see the file system mounted", look, None);
+        plan.step("check that the file system is mounted", look, None);
         let dir = order.dir_on(&self.mount);
         node::add_dir(&mut plan, &dir);
         let stripe = PlanAction::Run(self.stripe(&dir));
-        plan.step("stripe what is made in it", stripe, None);
+        plan.step("set the stripe layout", stripe, None);
         let made = StackOutputs {
             mount_dir: dir,
             description: format!("Lustre at {}, {}", self.mount, self.striping()),

@@ -94,7 +94,7 @@ impl<'a> LustreServers<'a> {
         let (at, second) = (format!("{dir}/mnt"), format!("{dir}/second"));
         self.add_mount(&mut plan, HERE, "mount the file system", &at);
         let stripe = PlanAction::Run(self.asked.stripe(&at));
-        plan.step("stripe what is made in it", stripe, None);
+        plan.step("set the stripe layout", stripe, None);
         self.add_mount(&mut plan, HERE, "mount it for a second client", &second);
         Ok((plan, self.made(at, second)))
     }
@@ -186,7 +186,7 @@ impl<'a> LustreServers<'a> {
         let reserve = PlanCommand::new("fallocate", ["--length".into(), size, image.clone()]);
         plan.step_on(
             on,
-            "reserve the image file",
+            "allocate the image file",
             PlanAction::Run(reserve),
             Some(PlanAction::RemoveFile(image.clone())),
         );
@@ -228,7 +228,7 @@ impl<'a> LustreServers<'a> {
             file_system: FILE_SYSTEM.into(),
             sources: vec![source],
         };
-        plan.step_on(on, "see the file system mounted", look, None);
+        plan.step_on(on, "check that the file system is mounted", look, None);
     }
 }
 
@@ -245,7 +245,7 @@ fn add_mounted(
 ) {
     plan.step_on(
         on,
-        "make a mount point",
+        "create a mount point",
         PlanAction::MakeDir(at.into()),
         Some(PlanAction::RemoveDir(at.into())),
     );

@@ -68,7 +68,7 @@ fn errors_complete_a_sentence_that_others_begin() {
     let mut host = FakeHost::new().failing_at(0, FakeWhen::Before);
     let error = up(&local(), &options, &state, &mut host).unwrap_err();
     let text = error.to_string();
-    let begin = "could not make the directory of the stack: told to fail at 0; everything";
+    let begin = "could not create the stack directory: told to fail at 0; everything";
     assert!(text.starts_with(begin), "{text}");
     // The error below is whole: it may be shown alone.
     let UpError::Raise(whole) = error else {

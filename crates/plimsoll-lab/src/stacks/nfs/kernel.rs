@@ -60,9 +60,9 @@ impl KnfsdExport<'_> {
             secret: None,
         };
         // It goes with the directory.
-        plan.step_on(self.on, "write what speaks with the kernel", script, None);
+        plan.step_on(self.on, "install the control script", script, None);
         let check = self.tell(&["check"]);
-        plan.step_on(self.on, "see that nothing is served yet", check, None);
+        plan.step_on(self.on, "check that nothing is exported yet", check, None);
     }
 
     /// Adds what serves; gives what lets it serve again after its machine was off.
@@ -91,7 +91,7 @@ impl KnfsdExport<'_> {
         for (why, (start, stop)) in [
             ("start the port mapper", mapper),
             ("start the mount service", mountd),
-            ("let the kernel serve", (up, down)),
+            ("start the kernel NFS server", (up, down)),
         ] {
             plan.step_on(self.on, why, start.clone(), Some(stop));
             restore.push((self.on.to_owned(), start));

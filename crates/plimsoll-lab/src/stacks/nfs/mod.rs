@@ -319,7 +319,7 @@ impl NfsStackLayout<'_> {
         node::add_dir_on(plan, self.server, &self.dir);
         plan.step_on(
             on,
-            "make the directory that is served",
+            "create the exported directory",
             PlanAction::MakeDir(exported.clone()),
             Some(PlanAction::RemoveDir(exported.clone())),
         );
@@ -360,11 +360,11 @@ impl NfsStackLayout<'_> {
         let on = &*self.server.name;
         node::add_dir_on(plan, self.server, &self.dir);
         for (why, name) in [
-            ("make the directory that is served", "export"),
-            ("make the server's own run directory", "run"),
-            ("make ganesha's part of it", "run/ganesha"),
-            ("make the port mapper's part of it", "run/rpcbind"),
-            ("make the directory of the server's memory", "recovery"),
+            ("create the exported directory", "export"),
+            ("create the server's run directory", "run"),
+            ("create the run directory of ganesha", "run/ganesha"),
+            ("create the run directory of the port mapper", "run/rpcbind"),
+            ("create the server's recovery directory", "recovery"),
         ] {
             let path = self.path(name);
             let undo = PlanAction::RemoveDir(path.clone());
@@ -457,8 +457,8 @@ impl NfsStackLayout<'_> {
             secret: None,
         };
         // It goes with the directory.
-        plan.step_on(on, "write what looks at the server", write, None);
-        plan.step_on(on, "see that it serves the directory", look, None);
+        plan.step_on(on, "install the check script", write, None);
+        plan.step_on(on, "check that the directory is exported", look, None);
     }
 
     /// The daemons speak with each other through files in `/run`, where those of this machine, or of
@@ -499,7 +499,7 @@ impl NfsStackLayout<'_> {
     ) {
         plan.step_on(
             node,
-            "make the mount point",
+            "create the mount point",
             PlanAction::MakeDir(at.clone()),
             Some(PlanAction::RemoveDir(at.clone())),
         );
@@ -529,7 +529,7 @@ impl NfsStackLayout<'_> {
             file_system: file_system.into(),
             sources: vec![source.into()],
         };
-        plan.step_on(node, "see the export mounted", is_mounted, None);
+        plan.step_on(node, "check that the export is mounted", is_mounted, None);
         made.mount_dir = at;
         made.file_system = file_system.into();
     }

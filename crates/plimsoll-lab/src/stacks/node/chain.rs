@@ -127,7 +127,7 @@ impl ClientDiskChain<'_> {
         let ready = self.path("watch", ".ready");
         let cmd = watchdog::command(portal, fail_after_s, &self.mark("qsd"), &ready);
         let ready = PlanReadinessCheck::Exists(ready);
-        self.start(plan, ("watch the target", "watch"), cmd, ready);
+        self.start(plan, ("start the target watchdog", "watch"), cmd, ready);
     }
 
     /// Adds the file that becomes the disk.
@@ -137,12 +137,16 @@ impl ClientDiskChain<'_> {
             path: file(),
             bytes: 0,
         };
-        let why = "make the file that becomes the disk";
+        let why = "create the file that nbdfuse mounts on";
         plan.step(why, make, Some(PlanAction::RemoveFile(file())));
         // Undone after nbdfuse has been ended: normally it has unmounted itself by then, but not
         // when it was killed.
         let free = PlanAction::Unmount(file());
-        plan.step("see that the file is free", free.clone(), Some(free));
+        plan.step(
+            "unmount the file if it is mounted",
+            free.clone(),
+            Some(free),
+        );
     }
 
     /// Adds the disk, which has at least `bytes`, in sectors of `sector_bytes`.
@@ -154,7 +158,7 @@ impl ClientDiskChain<'_> {
             bytes,
         };
         let cmd = PlanCommand::new("nbdfuse", [&*file, &*uri]);
-        self.start(plan, ("make the disk a file", "nbdfuse"), cmd, ready);
+        self.start(plan, ("expose the disk as a file", "nbdfuse"), cmd, ready);
         let attach = if sector_bytes > SECTOR_BYTES {
             // The client refuses parts of sectors, so the loop device must not ask for any.
             let sectors = format!("--sector-size={sector_bytes}");

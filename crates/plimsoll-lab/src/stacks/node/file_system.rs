@@ -62,7 +62,7 @@ pub(in crate::stacks) fn add_mount_on(
     at: &str,
 ) {
     plan.step(
-        "make the file system",
+        "create the file system",
         PlanAction::Run(make(settings, device)),
         None,
     );
@@ -93,7 +93,7 @@ pub(in crate::stacks) fn add_mount_at(
 ) {
     plan.step_on(
         on,
-        "make the mount point",
+        "create the mount point",
         PlanAction::MakeDir(at.into()),
         Some(PlanAction::RemoveDir(at.into())),
     );
@@ -136,5 +136,10 @@ pub(in crate::stacks) fn add_mounting(
         // The mount table names any one of several.
         sources: devices.to_vec(),
     };
-    plan.step_on(on, "see the file system mounted", is_mounted, None);
+    plan.step_on(
+        on,
+        "check that the file system is mounted",
+        is_mounted,
+        None,
+    );
 }

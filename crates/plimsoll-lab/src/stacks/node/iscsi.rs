@@ -85,7 +85,7 @@ impl IscsiExportOptions {
             let file = || Self::secret(node);
             let remove = Some(PlanAction::RemoveFile(file()));
             plan.step(
-                "make the secret of the disk",
+                "generate the CHAP secret",
                 PlanAction::MakeSecret(file()),
                 remove,
             );
@@ -96,12 +96,12 @@ impl IscsiExportOptions {
                 secret: Some(file()),
             };
             let remove = Some(PlanAction::RemoveFile(path));
-            plan.step("write it as the client reads it", write, remove);
+            plan.step("write the CHAP secret for the client", write, remove);
             if !node.server.reach.is_this_machine() {
                 let to = Self::server_secret(node);
                 let remove = Some(PlanAction::RemoveFile(to.clone()));
                 let copy = PlanAction::CopySecret { from: file(), to };
-                plan.step_on(&node.server.name, "give it to the node", copy, remove);
+                plan.step_on(&node.server.name, "copy it to the node", copy, remove);
             }
         }
     }
@@ -124,15 +124,15 @@ impl IscsiExportOptions {
             let cmd = PlanCommand::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
             plan.step_on(&node.server.name, why, PlanAction::Run(cmd), None);
         };
-        let why = "define the iSCSI target";
+        let why = "create the iSCSI target";
         admin(why, "new --mode target --tid 1 --targetname", &[&name]);
         // Direct: else the server's page cache answers and the disk is not measured.
         let unit = "new --mode logicalunit --tid 1 --lun 1 --bstype rdwr --bsoflags direct";
         let more = ["--blocksize", &sectors, "--backing-store", &image];
-        admin("define the logical unit", unit, &more);
+        admin("create the logical unit", unit, &more);
         if !self.write_cache {
             let unit = "update --mode logicalunit --tid 1 --lun 1 --params";
-            admin("switch the write cache off", unit, &[NO_WRITE_CACHE]);
+            admin("disable the write cache", unit, &[NO_WRITE_CACHE]);
         }
         if self.chap {
             self.add_account(node, plan, &control);
@@ -146,7 +146,7 @@ impl IscsiExportOptions {
         };
         // The portal listens on the address of its node only; who gets in there is asked for the secret.
         let all = "bind --mode target --tid 1 --initiator-address ALL";
-        admin("open the iSCSI target", all);
+        admin("allow all initiators", all);
     }
 
     fn add_account(&self, node: &ExportedDisk<'_>, plan: &mut Plan, control: &str) {
@@ -155,10 +155,10 @@ impl IscsiExportOptions {
             user: USER.into(),
             secret: Self::server_secret(node),
         };
-        plan.step_on(&node.server.name, "tell the target the secret", tell, None);
+        plan.step_on(&node.server.name, "configure the CHAP account", tell, None);
         let args = "--lld iscsi --op bind --mode account --tid 1 --user plimsoll";
         let cmd = PlanCommand::new("tgtadm", args.split(' ')).env("TGT_IPC_SOCKET", control);
-        let why = "ask for the secret";
+        let why = "require CHAP";
         plan.step_on(&node.server.name, why, PlanAction::Run(cmd), None);
     }
 

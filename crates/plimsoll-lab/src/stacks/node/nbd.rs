@@ -126,19 +126,19 @@ impl NbdExportOptions {
         let secret = format!("{dir}/secret");
         // They go with the directory.
         let make = PlanAction::MakeSecret(secret.clone());
-        plan.step("make the key of the disk", make, None);
+        plan.step("generate the TLS key", make, None);
         let path = format!("{dir}/{KEYS}");
         let write = PlanAction::WriteFile {
             path: path.clone(),
             text: format!("{USER}:{{secret}}\n"),
             secret: Some(secret),
         };
-        plan.step("write it as both ends read it", write, None);
+        plan.step("write the key file of client and server", write, None);
         let to = Self::server_key(node);
         if to != path {
             let remove = Some(PlanAction::RemoveFile(to.clone()));
             let copy = PlanAction::CopySecret { from: path, to };
-            plan.step_on(&node.server.name, "give it to the node", copy, remove);
+            plan.step_on(&node.server.name, "copy it to the node", copy, remove);
         }
     }
 
@@ -194,7 +194,7 @@ impl NbdExportOptions {
         if let Some(socket) = Self::socket(node) {
             // What a server before was killed with would be in the way.
             let forget = PlanAction::RemoveFile(socket);
-            plan.step("forget an old socket of the server", forget, None);
+            plan.step("remove the stale socket of the server", forget, None);
         }
         let cmd = PlanCommand::new("timeout", args);
         node.start_server(plan, "start the NBD server", cmd, ready);
@@ -228,7 +228,12 @@ impl NbdExportOptions {
                 bytes: 0,
             };
             let remove = Some(PlanAction::RemoveFile(path));
-            plan.step_on(&node.server.name, "let operations fail", make, remove);
+            plan.step_on(
+                &node.server.name,
+                "configure injected I/O errors",
+                make,
+                remove,
+            );
         }
     }
 

@@ -99,7 +99,7 @@ fn grow(
     );
     let spread = ["balance", "start", "--full-balance", &at];
     let spread = PlanCommand::new("btrfs", spread).within_s(ALL_DATA_LIMIT_S);
-    let why = "spread the data over all disks";
+    let why = "rebalance the data over all disks";
     plan.step(why, PlanAction::Run(spread), None);
     plan.taken_back_by(PlanAction::Run(on_new(&["device", "remove"])));
     Ok(())
@@ -116,7 +116,7 @@ fn rebuild(
     let why = "unmount the file system";
     plan.step(why, PlanAction::Unmount(at.clone()), None);
     lost.add_again(plan);
-    let why = "show the kernel all disks";
+    let why = "scan all disks";
     plan.step(why, PlanAction::Run(scan(nodes)), None);
     add_mounting(plan, HERE, (&disks(nodes), "btrfs"), &at);
     scrub(plan, order);
@@ -125,11 +125,11 @@ fn rebuild(
 fn scrub(plan: &mut Plan, order: &StackPlanInput<'_>) {
     let at = mount_dir(order);
     let scrub = PlanCommand::new("btrfs", ["scrub", "start", "-B", &at]).within_s(ALL_DATA_LIMIT_S);
-    let why = "read everything and put right what is wrong";
+    let why = "scrub the file system";
     plan.step(why, PlanAction::Run(scrub), None);
     // It ends well only when nothing is left wrong: what was counted before is no lack any more.
     let forget = PlanCommand::new("btrfs", ["device", "stats", "--reset", &at]);
-    let why = "begin to count errors anew";
+    let why = "reset the error counters";
     plan.step(why, PlanAction::Run(forget), None);
 }
 
@@ -154,7 +154,7 @@ fn snapshot(
     })?;
     let keep = ["subvolume", "snapshot", "-r", &at, &path];
     // It goes with the disks it lies on.
-    let why = "keep the data as they are now";
+    let why = "take a snapshot";
     plan.step(why, PlanAction::Run(PlanCommand::new("btrfs", keep)), None);
     Ok(())
 }

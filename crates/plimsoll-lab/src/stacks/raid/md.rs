@@ -142,10 +142,10 @@ impl MdArray<'_> {
         let size = JOURNAL_BYTES.to_string();
         let reserve = PlanCommand::new("fallocate", ["--length", &size, &file]);
         let remove = Some(PlanAction::RemoveFile(file.clone()));
-        plan.step("reserve the journal", PlanAction::Run(reserve), remove);
+        plan.step("allocate the journal", PlanAction::Run(reserve), remove);
         let detach = Some(PlanAction::DetachLoop(file.clone()));
         let attach = PlanAction::AttachLoop(file);
-        plan.step("attach it as a loop device", attach, detach);
+        plan.step("attach the journal as a loop device", attach, detach);
     }
 
     fn create(&self) -> PlanCommand {
@@ -229,8 +229,8 @@ impl MdArray<'_> {
             PlanAction::Run(PlanCommand::new("mdadm", args))
         };
         // It may have noticed by itself, which does no harm.
-        plan.step("tell md that the disk is gone", manage(&["--fail"]), None);
-        let why = "take the disk out of the array";
+        plan.step("mark the disk as failed", manage(&["--fail"]), None);
+        let why = "remove the disk from the array";
         plan.step(why, manage(&["--remove"]), None);
         lost.add_again(plan);
         let add = match self.order.settings().text("consistency") {
@@ -238,8 +238,8 @@ impl MdArray<'_> {
             "bitmap" => "--re-add",
             _ => "--add",
         };
-        plan.step("put the disk back", manage(&[add]), None);
-        self.add_look(plan, "see it up to date");
+        plan.step("add the disk to the array again", manage(&[add]), None);
+        self.add_look(plan, "wait until the array is up to date");
     }
 
     /// Adds a wait until no disk is missing or behind.
@@ -254,14 +254,14 @@ impl MdArray<'_> {
 
     fn scrub(&self, plan: &mut Plan) {
         let check = PlanAction::Run(self.manage(&["--action=check"], Vec::new()));
-        plan.step("read everything and compare", check, None);
+        plan.step("check the array", check, None);
         // It fails when there is nothing left to wait for.
         let wait = self.manage(&["--wait"], Vec::new());
         let end = PlanAction::RunIf {
             when: wait.within_s(ALL_DATA_LIMIT_S),
             run: self.manage(&["--detail", "--test"], Vec::new()),
         };
-        plan.step("wait for its end", end, None);
+        plan.step("wait until the check has ended", end, None);
     }
 }
 
@@ -300,7 +300,7 @@ pub(super) fn plan(
         array.add_journal(&mut plan);
     }
     let stop = Some(PlanAction::StopArray(array.files()));
-    plan.step("make the array", PlanAction::Run(array.create()), stop);
+    plan.step("create the array", PlanAction::Run(array.create()), stop);
     let at = mount_dir(order);
     file_system::add_mount_on(&mut plan, settings, &array.device(), &at);
     Ok((plan, array.made()))

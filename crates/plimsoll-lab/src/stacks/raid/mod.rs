@@ -207,8 +207,8 @@ impl StackRecipe for RaidStack {
         let options = words(&options).into_iter();
         let make = PlanCommand::new("mkfs.btrfs", options.chain(disks(&nodes)));
         let make = [
-            ("make the file system", make),
-            ("show the kernel all disks", scan(&nodes)),
+            ("create the file system", make),
+            ("scan all disks", scan(&nodes)),
         ];
         let at = mount_dir(order);
         node::add_mount(&mut plan, make, &disks(&nodes), "btrfs", &at);

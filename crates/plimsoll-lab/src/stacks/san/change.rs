@@ -54,7 +54,7 @@ pub(super) fn plan(
             }
             let whole =
                 PlanAction::Await(cluster.script(last, &["whole"]).within_s(REBUILD_LIMIT_S));
-            plan.step_on(&last.name, "wait until it has what it missed", whole, None);
+            plan.step_on(&last.name, "wait for the resynchronization", whole, None);
         }
         (StackChange::Replace(name), _) => {
             let node = replaced(name, nodes)?;
@@ -64,11 +64,11 @@ pub(super) fn plan(
             cluster.add_replacing(&mut plan, node);
             let whole =
                 PlanAction::Await(cluster.script(node, &["whole"]).within_s(REBUILD_LIMIT_S));
-            plan.step_on(&node.name, "wait until it has everything", whole, None);
+            plan.step_on(&node.name, "wait for the rebuild", whole, None);
         }
         (StackChange::Scrub, false) => {
             for node in nodes {
-                let why = "read and compare everything, where the array runs";
+                let why = "check the array on its active node";
                 plan.step_on(
                     &node.name,
                     why,

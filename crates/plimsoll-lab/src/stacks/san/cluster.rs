@@ -254,7 +254,7 @@ impl<'a> SanCluster<'a> {
     pub(super) fn add_to(&self, plan: &mut Plan) {
         let key = format!("{}/key", self.order.dir());
         plan.step(
-            "make the key of the cluster",
+            "generate the key of the cluster",
             PlanAction::MakeSecret(key.clone()),
             None,
         );
@@ -269,7 +269,7 @@ impl<'a> SanCluster<'a> {
             let mark = self.mark(node, "ring");
             plan.step_on(
                 &node.name,
-                "join the ring",
+                "join the cluster ring",
                 ring,
                 Some(PlanAction::Stop { mark }),
             );
@@ -289,7 +289,12 @@ impl<'a> SanCluster<'a> {
         for node in all {
             let is_whole = PlanAction::Await(self.script(node, &["whole"]).within_s(MOVE_LIMIT_S));
             let stop = self.undoing(node, "stop-all", MOVE_LIMIT_S);
-            plan.step_on(&node.name, "see the array served", is_whole, Some(stop));
+            plan.step_on(
+                &node.name,
+                "wait until the array is served",
+                is_whole,
+                Some(stop),
+            );
         }
     }
 
@@ -299,7 +304,7 @@ impl<'a> SanCluster<'a> {
             from: key.into(),
             to: format!("{dir}/secret"),
         };
-        plan.step_on(&node.name, "give the node the key", copy, None);
+        plan.step_on(&node.name, "copy the key to the node", copy, None);
         let mut write = |name: &str, text: String, secret: Option<String>| {
             let write = PlanAction::WriteFile {
                 path: format!("{dir}/{name}"),
@@ -334,7 +339,7 @@ impl<'a> SanCluster<'a> {
             write(name, text.into(), None);
         }
         let look = PlanAction::Run(self.script(node, &["free"]));
-        let why = "see that no other cluster runs there";
+        let why = "check that no other cluster is running";
         plan.step_on(&node.name, why, look, None);
     }
 
@@ -343,7 +348,7 @@ impl<'a> SanCluster<'a> {
         let reserve = PlanCommand::new("fallocate", ["--length".into(), size, self.disk(node)]);
         plan.step_on(
             &node.name,
-            "reserve the leg",
+            "allocate the mirror leg",
             PlanAction::Run(reserve),
             None,
         );
@@ -355,10 +360,10 @@ impl<'a> SanCluster<'a> {
         let dir = self.dir(node);
         // It fails on the node itself, whose directory must not be removed then: so the next step
         // is the first that takes something back.
-        let why = "make the directory of the node, which must be new";
+        let why = "create the node directory, which must not exist";
         plan.step_on(&node.name, why, PlanAction::MakeDir(dir.clone()), None);
         let look = PlanAction::Run(PlanCommand::new("ls", [dir.as_str()]));
-        plan.step_on(&node.name, "see that it is there", look, None);
+        plan.step_on(&node.name, "check that the directory exists", look, None);
         plan.taken_back_by(PlanAction::RemoveDir(dir));
         self.add_files(plan, node, &format!("{}/key", self.order.dir()));
         self.add_leg(plan, node);
@@ -379,14 +384,14 @@ impl<'a> SanCluster<'a> {
         };
         for node in others {
             let lend = PlanAction::Run(self.script(node, &["lend"]));
-            plan.step_on(&node.name, "lend the leg", lend, Some(clear(node)));
+            plan.step_on(&node.name, "export the mirror leg", lend, Some(clear(node)));
         }
         let create = PlanAction::Run(self.script(first, &["create"]));
-        plan.step_on(&first.name, "make the array", create, Some(clear(first)));
+        plan.step_on(&first.name, "create the array", create, Some(clear(first)));
         for node in others {
             plan.step_on(
                 &node.name,
-                "take the leg back",
+                "stop exporting the mirror leg",
                 PlanAction::Run(self.script(node, &["clear"])),
                 None,
             );

@@ -233,7 +233,7 @@ fn plan(
     let folder = text_of(&dir.join(format!("plimsoll-{id}")));
     let mut plan = Plan::default();
     plan.step(
-        "make a folder for the appliance's parts",
+        "create a folder for the appliance's parts",
         PlanAction::MakeDir(folder.clone()),
         Some(PlanAction::RemoveDir(folder.clone())),
     );
@@ -265,15 +265,15 @@ fn plan(
         .into_iter()
         .chain(sizes)
         .collect();
-    run("put the disk together", "sh", &words);
+    run("assemble the disk image", "sh", &words);
     let (raw, packed) = (file("disk.raw"), file(&qcow2()));
     let convert = ["convert", "-q", "-c", "-O", "qcow2", &raw, &packed];
-    run("pack it as qcow2", "qemu-img", &convert);
+    run("convert the disk image to qcow2", "qemu-img", &convert);
     let (pack, other) = (file("ova.sh"), file(&ova()));
-    run("pack it as OVA", "sh", &[&pack, &folder, NAME]);
+    run("pack the OVA", "sh", &[&pack, &folder, NAME]);
     let dir = text_of(dir);
     run(
-        "put both where they belong",
+        "move both files to the output directory",
         "mv",
         &["-f", &packed, &other, &dir],
     );

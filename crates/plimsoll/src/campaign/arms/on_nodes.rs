@@ -244,7 +244,7 @@ fn look_at_on(target: &ArmTarget, node: &PlanNode) -> String {
 fn add_directory(plan: &mut Plan, node: &PlanNode, path: &str) {
     plan.step_on(
         &node.name,
-        "make a directory",
+        "create a directory",
         PlanAction::MakeDir(path.into()),
         Some(PlanAction::RemoveDir(path.into())),
     );
@@ -267,7 +267,7 @@ fn add_export(
     };
     plan.step_on(
         &node.name,
-        "make a directory on the export",
+        "create a directory on the export",
         make,
         Some(undo),
     );

@@ -179,7 +179,7 @@ fn make_directory(
     let journal = Journal::create(state, header).map_err(|e| text(&e))?;
     let mut plan = Plan::default();
     let remove = Some(PlanAction::RemoveDir(name.clone()));
-    plan.step("make a directory", PlanAction::MakeDir(name), remove);
+    plan.step("create a directory", PlanAction::MakeDir(name), remove);
     let mut nodes = context::nodes();
     let standing = raise(&plan, None, &mut nodes, journal).map_err(|e| text(&e))?;
     Ok((standing, path, nodes))
