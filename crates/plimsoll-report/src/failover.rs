@@ -39,7 +39,7 @@ pub fn failover(done: &FailoverResult) -> ReportDocument {
             .filter_map(|fault| failed(*fault, &of(done, *fault))),
     );
     headline.push(data(done));
-    let mut all = ReportSection::new("Every fault", "each as the sessions felt it");
+    let mut all = ReportSection::new("Every fault", "as seen by the sessions");
     all.is_answer = true;
     all.items = vec![ReportItem::Chart(dots(done, &kinds))];
     all.items
@@ -66,7 +66,7 @@ pub fn failover(done: &FailoverResult) -> ReportDocument {
 fn share(done: &FailoverResult) -> String {
     done.most.map_or_else(String::new, |most| {
         format!(
-            ", {} of the {} that they got at most",
+            ", {} of their maximum of {}",
             percent_whole(done.rate / most),
             units::rate(most)
         )
@@ -108,13 +108,13 @@ fn outage(fault: FaultKind, strikes: &[&FaultResult]) -> ReportFinding {
         let most = lengths.iter().copied().fold(0.0, f64::max);
         median(lengths.iter().copied()).map(|middle| (middle, most))
     };
-    let ends = [("writes", OpKind::Write), ("reads", OpKind::Read)];
+    let ends = [("write", OpKind::Write), ("read", OpKind::Read)];
     let told: Vec<String> = ends
         .into_iter()
         .filter_map(|(name, kind)| {
             let (middle, most) = longest(kind)?;
             Some(format!(
-                "{name} stood still for {} (at most {})",
+                "{name} outage {} (at most {})",
                 shown(middle),
                 shown(most)
             ))
@@ -123,7 +123,7 @@ fn outage(fault: FaultKind, strikes: &[&FaultResult]) -> ReportFinding {
     let open = strikes.iter().filter(|strike| has_open(strike)).count();
     let unended = match open {
         0 => String::new(),
-        open => format!("; in {open} of them until the end, so it was longer"),
+        open => format!("; in {open} of them the outage lasted until the end of the observation"),
     };
     let covered = covered_by_longest(strikes.len(), CONFIDENCE);
     ReportFinding {
@@ -155,10 +155,9 @@ fn sessions(fault: FaultKind, strikes: &[&FaultResult]) -> ReportFinding {
     let errors: u64 = strikes.iter().map(|strike| strike.outage.errors()).sum();
     let cut = strikes.iter().filter(|s| !s.healed_under_load).count();
     let detail = match cut {
-        0 => "also while what the fault took was brought back".into(),
+        0 => "also during the recovery".into(),
         cut => format!(
-            "in {cut} of {} they were ended before what the fault took was brought back, since that \
-             takes the mount away",
+            "in {cut} of {} the sessions were ended before the recovery, which removes the mount",
             count(strikes.len(), "fault")
         ),
     };
@@ -185,8 +184,8 @@ fn failed(fault: FaultKind, strikes: &[&FaultResult]) -> Option<ReportFinding> {
     (processes > 0).then(|| ReportFinding {
         mark: format!("{fault}: servers"),
         tone: ReportSeverity::Bad,
-        text: format!("processes of servers ended, which this fault does not do: {processes}"),
-        detail: format!("of {}", victims.join(", ")),
+        text: format!("server processes crashed unexpectedly: {processes}"),
+        detail: format!("on {}", victims.join(", ")),
     })
 }
 
@@ -197,8 +196,8 @@ fn data(done: &FailoverResult) -> ReportFinding {
         return ReportFinding {
             mark: "data".into(),
             tone: ReportSeverity::Bad,
-            text: format!("not all that was acknowledged is there: after {bad} of {faults} faults"),
-            detail: "every bad block is counted by kind below".into(),
+            text: format!("acknowledged writes were lost after {bad} of {faults} faults"),
+            detail: "bad blocks are counted by kind below".into(),
         };
     }
     let written: u64 = done.strikes.iter().map(|s| s.check.data.written).sum();
@@ -210,8 +209,8 @@ fn data(done: &FailoverResult) -> ReportFinding {
             count(faults, "fault")
         ),
         detail: format!(
-            "{written} blocks were written, and all that must be there was read back; what was not seen in {} happens in at most \
-             {} of such faults (95 % confidence)",
+            "{written} blocks were written and verified; what was not seen in {} happens in at \
+             most {} of such faults (95 % confidence)",
             count(faults, "fault"),
             percent_whole(bound_of_none(faults, CONFIDENCE))
         ),
@@ -225,13 +224,13 @@ fn table(done: &FailoverResult) -> ReportTable {
     let mut heads = vec![
         "#no.",
         "fault",
-        "victim",
-        "#writes stood still",
-        "#reads stood still",
+        "target",
+        "#write outage",
+        "#read outage",
         "#errors",
         "#sessions that survived",
         "~#unavailable",
-        "~#rate low for",
+        "~#degraded for",
         "~#p99 after",
         "data",
     ];
@@ -240,7 +239,7 @@ fn table(done: &FailoverResult) -> ReportTable {
     if is_told {
         heads.insert(TAKER_AT, "taken over by");
     }
-    let mut table = ReportTable::new("Faults in the order in which they were done", &heads);
+    let mut table = ReportTable::new("Faults in the order of injection", &heads);
     for (number, strike) in (1..).zip(&done.strikes) {
         let mut cells = row(number, strike);
         if is_told {
@@ -252,11 +251,11 @@ fn table(done: &FailoverResult) -> ReportTable {
         table.rows.push(cells);
     }
     table.notes = vec![
-        "Stood still: the longest time between two successes of one session, less the time between \
-         its operations; > where it did not end while it was looked at."
+        "Outage: the longest time between two successful operations of one session, less the time \
+         between its operations; >: it had not ended at the end of the observation."
             .into(),
-        "Low rate: from the fault until nine tenths of the rate before it were there for 10 s. p99: \
-         of the response times, from the intended start, in the minute after the fault."
+        "Degraded: from the fault until the rate was at least 90 % of the rate before it for 10 s. \
+         p99: of the response times, from the intended start, in the minute after the fault."
             .into(),
     ];
     table
@@ -265,14 +264,14 @@ fn table(done: &FailoverResult) -> ReportTable {
 /// What was used beside the sessions, where something was.
 fn beside(done: &FailoverResult) -> Option<ReportTable> {
     let mut table = ReportTable::new(
-        "Beside the sessions",
+        "Background load",
         &[
             "#no.",
             "fault",
             "workload",
             "#operations",
             "#errors",
-            "#stood still",
+            "#outage",
             "#lost",
             "ended early",
         ],
@@ -303,9 +302,9 @@ fn beside(done: &FailoverResult) -> Option<ReportTable> {
             ]);
         }
     }
-    let note = "Stood still: the longest time without an operation that ended well, of workloads in \
-                whole seconds, of scp without a copy that grew or was done. Lost: lines or copies \
-                that were acknowledged and are missing or wrong.";
+    let note = "Outage: the longest time without a successful operation, for workloads in whole \
+                seconds, for scp without a copy that grew or was completed. Lost: acknowledged \
+                lines or copies that are missing or wrong.";
     table.notes = vec![note.into()];
     (!table.rows.is_empty()).then_some(table)
 }
@@ -371,8 +370,8 @@ fn dots(done: &FailoverResult, kinds: &[FaultKind]) -> ReportChart {
         middle: CentralTendency::Median,
         arms: kinds.iter().enumerate().map(ink).collect(),
         panels: [
-            ("writes stood still", OpKind::Write),
-            ("reads stood still", OpKind::Read),
+            ("write outage", OpKind::Write),
+            ("read outage", OpKind::Read),
         ]
         .map(panel)
         .into(),
@@ -384,15 +383,16 @@ pub(crate) fn method() -> ReportSection {
     method.page_only = true;
     method.items = vec![
         ReportItem::Text(
-            "Sessions write and read at times fixed beforehand, whatever the storage does; a stall \
-             cannot hide behind a client that waits. Each write is stamped in every sector and noted \
-             in a ledger on this machine before it is handed over and again before its \
-             acknowledgement counts. Afterwards everything is read back and held against the ledger."
+            "Sessions write and read at fixed times, whatever the storage does, so that a waiting \
+             client cannot hide a stall (no coordinated omission). Each write is stamped in every \
+             sector and recorded in a ledger on this machine before it is submitted and again \
+             before its acknowledgement counts. Afterwards everything is read back and checked \
+             against the ledger."
                 .into(),
         ),
         ReportItem::Text(
-            "The unit is the fault: the writes of one fault share its fate, so bounds come from the \
-             number of faults alone."
+            "The unit of analysis is the fault: the writes during one fault are not independent, \
+             so bounds rest on the number of faults alone."
                 .into(),
         ),
     ];

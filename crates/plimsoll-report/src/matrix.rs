@@ -19,7 +19,7 @@ use crate::words::{count, dash, percent_whole};
 #[must_use]
 pub fn matrix(all: &FailoverMatrix) -> ReportDocument {
     let mut table = ReportSection::new(
-        "Writes stood still",
+        "Write outage",
         "a row for each system, a column for each fault",
     );
     table.is_answer = true;
@@ -55,7 +55,7 @@ fn verdict(all: &FailoverMatrix) -> ReportFinding {
         .map(|(cell, _)| format!("{} after {}", cell.stack, cell.fault))
         .collect();
     let detail = match open {
-        0 => format!("all {} were done", count(all.cells.len(), "cell")),
+        0 => format!("all {} have a result", count(all.cells.len(), "cell")),
         open => format!(
             "{} of {} have no result",
             count(open, "cell"),
@@ -66,7 +66,7 @@ fn verdict(all: &FailoverMatrix) -> ReportFinding {
         return ReportFinding {
             mark: "data".into(),
             tone: ReportSeverity::Muted,
-            text: "no fault was done, so nothing is known".into(),
+            text: "no fault was injected".into(),
             detail,
         };
     }
@@ -84,7 +84,7 @@ fn verdict(all: &FailoverMatrix) -> ReportFinding {
     ReportFinding {
         mark: "data".into(),
         tone: ReportSeverity::Bad,
-        text: format!("not all that was acknowledged is there: {}", bad.join(", ")),
+        text: format!("acknowledged writes were lost: {}", bad.join(", ")),
         detail,
     }
 }
@@ -131,7 +131,7 @@ fn brief(outcome: &FailoverCellResult) -> ReportTableCell {
             ReportTableCell::new(text).detail(most).tone(tone)
         }
         FailoverCellResult::Refused(_) => {
-            ReportTableCell::new("cannot be done").tone(ReportSeverity::Muted)
+            ReportTableCell::new("not possible").tone(ReportSeverity::Muted)
         }
         FailoverCellResult::Failed(_) => ReportTableCell::new("failed").tone(ReportSeverity::Bad),
         FailoverCellResult::NotTried => dash(),
@@ -161,9 +161,9 @@ fn list(all: &FailoverMatrix) -> ReportTable {
             "system",
             "fault",
             "#n",
-            "#writes stood still",
+            "#write outage",
             "#at most",
-            "~#reads stood still",
+            "~#read outage",
             "#sessions that survived",
             "#errors",
             "data",
@@ -180,7 +180,8 @@ fn list(all: &FailoverMatrix) -> ReportTable {
     let faults = done(all).map(|(_, done)| done.strikes.len()).min();
     if let Some(faults) = faults {
         table.notes.push(format!(
-            "What none of {} of a cell showed happens in at most {} of such faults (95 % confidence).",
+            "What was not seen in {} of a cell happens in at most {} of such faults (95 % \
+             confidence).",
             count(faults, "fault"),
             percent_whole(bound_of_none(faults, CONFIDENCE))
         ));

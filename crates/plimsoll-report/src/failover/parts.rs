@@ -13,10 +13,10 @@ use crate::words::dash;
 
 /// What a cluster does, in order: the word of its events, and what a reader is told.
 const PARTS: [(&str, &str); 5] = [
-    ("noticed", "#silence noticed"),
-    ("agreed", "#loss agreed on"),
-    ("fenced", "#power cut"),
-    ("promoting", "#taking over"),
+    ("noticed", "#failure detected"),
+    ("agreed", "#membership agreed"),
+    ("fenced", "#fenced"),
+    ("promoting", "#promoting"),
     ("serving", "#serving"),
 ];
 
@@ -37,8 +37,8 @@ pub(super) fn parts(done: &FailoverResult, kinds: &[FaultKind]) -> Option<Report
         table.rows.push(row);
     }
     table.notes = vec![
-        "Time from the fault until each was done first: the median, and the latest. Up to the power cut \
-         it is timers of the ring and of fencing; what follows is work."
+        "Time from the fault until each was first completed: the median, and the latest. Until \
+         fencing, timeouts of the ring and of fencing dominate; the rest is work."
             .into(),
     ];
     (!table.rows.is_empty()).then_some(table)

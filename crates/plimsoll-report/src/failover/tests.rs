@@ -88,7 +88,7 @@ fn headline(report: &ReportDocument) -> String {
 fn stalls_are_told_with_what_their_number_bounds() {
     let report = told(vec![strike(1_000, 0), strike(3_000, 0), strike(2_000, 0)]);
     let said = headline(&report);
-    assert!(said.contains("writes stood still for 2.0"), "{said}");
+    assert!(said.contains("write outage 2.0"), "{said}");
     assert!(said.contains("(at most 3.0"), "{said}");
     // 0.05^(1/3) = 36.8 %, and 1 less that.
     assert!(said.contains("longer than 36.8 % of all"), "{said}");
@@ -106,7 +106,10 @@ fn lost_writes_and_stalls_without_end_are_bad_news() {
     let report = told(vec![strike(1_000, 0), strike(15_000, 4)]);
     let said = headline(&report);
     assert!(said.contains("after 1 of 2 faults"), "{said}");
-    assert!(said.contains("in 1 of them until the end"), "{said}");
+    assert!(
+        said.contains("in 1 of them the outage lasted until the end"),
+        "{said}"
+    );
     let text = crate::terminal(&report, 160, false, false);
     assert!(text.contains("4 bad (4 lost)"), "{text}");
     assert!(text.contains("> "), "{text}");
@@ -131,11 +134,11 @@ fn what_worked_beside_the_sessions_is_told_with_the_lines_it_lost() {
     let said = headline(&report);
     assert!(said.contains("after 1 of 1 faults"), "{said}");
     let text = crate::terminal(&report, 160, false, false);
-    assert!(text.contains("Beside the sessions"), "{text}");
+    assert!(text.contains("Background load"), "{text}");
     assert!(text.contains("stamp"), "{text}");
     let without = told(vec![super::tests::strike(1_000, 0)]);
     let text = crate::terminal(&without, 160, false, false);
-    assert!(!text.contains("Beside the sessions"), "{text}");
+    assert!(!text.contains("Background load"), "{text}");
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn systems_stand_side_by_side_with_what_has_no_result() {
     for expect in [
         "no acknowledged write was lost in 1 fault",
         "3 cells of 4 have no result",
-        "cannot be done",
+        "not possible",
         "raid1, delay: no netem",
         "nfs, delay: no route",
         "at most 95 % of such faults",
