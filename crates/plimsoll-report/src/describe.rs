@@ -127,7 +127,7 @@ fn load_text(profile: &DiskProfile) -> String {
     let load = match (&told[..], profile.ops_per_s) {
         ([], Some(ops)) => {
             let ops = units::rate(ops.time);
-            format!("{ops} operations/s, reads and writes not told apart")
+            format!("{ops} operations/s, reads and writes not distinguished")
         }
         ([], None) => "operations were not recorded".into(),
         _ => told.join(" and "),
@@ -200,8 +200,8 @@ fn devices(devices: &DeviceRanking) -> ReportSection {
     }
     if devices.devices.iter().any(|d| d.counted_again) {
         table.notes.push(
-            "In brackets: layers above others of these devices, and single ways to one of them. \
-             Their load is there a second time, and not in the sum."
+            "In brackets: layers above others of these devices, and single paths to one of them. \
+             Their load is already counted, so it is not in the sum."
                 .into(),
         );
     }
@@ -240,7 +240,7 @@ fn device(device: &DeviceLoad) -> Vec<ReportTableCell> {
 fn averages(profile: &DiskProfile) -> ReportSection {
     let mut section = ReportSection::new("Averages", "");
     let mut table = ReportTable::new(
-        format!("Both averages of {}", profile.disk),
+        format!("Averages of {}", profile.disk),
         &["Figure", "#of interval rates", "#over time", "Unit"],
     );
     table.rows = average_rows(profile)

@@ -281,7 +281,10 @@ fn a_description_in_which_nothing_is_known_is_still_told() {
         ..profile()
     };
     let text = terminal(&describe(&bare), 60, false, false);
-    assert!(text.contains("reads and writes not told apart"), "{text}");
+    assert!(
+        text.contains("reads and writes not distinguished"),
+        "{text}"
+    );
     assert!(text.contains("none found"), "{text}");
 }
 

@@ -24,18 +24,18 @@ pub(super) fn headline(requests: &RequestsProfile) -> Vec<ReportFinding> {
     let mut said = Vec::new();
     if let Some(streams) = &requests.streams {
         let text = format!(
-            "{} of the requests go on where one before ended",
+            "{} of the requests continue where an earlier one ended",
             percent(streams.sequential_share)
         );
         let detail = format!(
-            "streams of {:.1} requests in the mean",
+            "streams of {:.1} requests on average",
             streams.run_mean_requests
         );
         said.push(sentence("order", text, detail));
     }
     if let (Some(all), Some(hot)) = (requests.working_set.last(), requests.skew.get(1)) {
         let text = format!(
-            "{} touched within {}; the hottest {} of it get {} of the requests",
+            "{} accessed within {}; the hottest {} of it get {} of the requests",
             units::size(all.mean_bytes),
             units::size(requests.span_bytes as f64),
             percent_whole(hot.zones),
@@ -156,7 +156,7 @@ fn places(requests: &RequestsProfile) -> Vec<ReportFact> {
             format!("{share} continue one of the last 64 streams"),
         );
         let text = format!(
-            "{} of {:.2} requests and {} in the mean; half of the requests are in streams of {} or \
+            "{} of {:.2} requests and {} on average; half of the requests are in streams of {} or \
              more, the longest has {}",
             streams.runs,
             streams.run_mean_requests,
@@ -220,7 +220,7 @@ fn reuse(requests: &RequestsProfile) -> ReportSection {
 
 fn working_sets(requests: &RequestsProfile) -> ReportTable {
     let mut table = ReportTable::new(
-        "Working set: what is touched within windows of a length",
+        "Working set: data accessed within a window",
         &["Window", "#Mean", "#Largest"],
     );
     table.rows = requests
@@ -240,7 +240,7 @@ fn working_sets(requests: &RequestsProfile) -> ReportTable {
 
 fn caches(requests: &RequestsProfile) -> ReportTable {
     let mut table = ReportTable::new(
-        "What a least-recently-used cache would miss that is empty at first",
+        "Misses of an LRU cache that is empty at first",
         &["Cache", "#Misses"],
     );
     let each = requests.misses.len().div_ceil(CACHES_MAX);
@@ -278,8 +278,8 @@ fn arrivals(requests: &RequestsProfile) -> Vec<ReportFact> {
     }
     if let Some(in_flight) = &requests.in_flight {
         let text = format!(
-            "{} in the mean, any for {} of the time; a request finds {} in the median, {} at p99, \
-             {} at most",
+            "{} on average, any for {} of the time; a request finds {} (median), {} (p99), {} at \
+             most",
             units::three_digits(in_flight.mean),
             percent(in_flight.busy),
             in_flight.found_median,
