@@ -259,7 +259,7 @@ impl fmt::Display for LedgerAccount {
         if self.held_up > Nanos(0) {
             write!(
                 f,
-                "; plimsoll itself was not let run for {}, which is no outage of the storage",
+                "; plimsoll itself was suspended for {}, which is no outage of the storage",
                 self.held_up
             )?;
         }

@@ -790,7 +790,7 @@ fn making(target: &mut ArmTarget, root: &Path, directory: &str) -> Result<PlanSt
     if let TargetSpec::File(path) = &target.spec {
         let path = shown(&absolute(path)?)?;
         return Ok(PlanStep {
-            why: "make the file".into(),
+            why: "create the file".into(),
             node: HERE.into(),
             apply: PlanAction::MakeFile {
                 path: path.clone(),

@@ -17,7 +17,7 @@ const BUSY_LOOK: Duration = Duration::from_millis(500);
 /// Blocks after which a control first says something.
 const BLOCKS_MIN: u32 = 2;
 
-/// A noise floor from which on it is the noise that stands in the way.
+/// An A/A bound from which on it is the noise that stands in the way.
 const FLOOR_MIN: f64 = 0.5;
 
 /// What others do on this machine now, if it disturbs.
@@ -104,9 +104,10 @@ impl<'a> InterimAnalysis<'a> {
                 warnings.push(RunWarning {
                     about: label.clone(),
                     text: format!(
-                        "noise floor {:.0} % after block {done}: two entries of one system differ so much \
-                         that the {left} left will hardly bring a verdict; Ctrl-C ends the run and \
-                         keeps what was measured, a quieter machine or longer trials (--for) would help",
+                        "A/A bound {:.0} % after block {done}: the A/A control differs so much \
+                         that the {left} left will hardly give a verdict; Ctrl-C ends the run and \
+                         keeps what was measured; a quieter machine or longer trials (--for) would \
+                         help",
                         floor * 100.0
                     ),
                 });

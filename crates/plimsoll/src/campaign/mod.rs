@@ -249,7 +249,7 @@ fn recorded<T>(
     });
     if let Ok(Err(failure)) = sampled {
         listener.event(&RunEvent::Warning(RunWarning {
-            about: "the recording of the disks".into(),
+            about: "disk recording".into(),
             text: format!("it could not {}; the trials went on", failure.message),
         }));
     }

@@ -79,7 +79,7 @@ pub(crate) fn entries(
         let entry = entry(one, scale, settings);
         let taken = entries.iter().any(|other| other.label == entry.label);
         if taken && one.scale.is_none() {
-            let text = "the factor that was found is already there, so it was not entered twice";
+            let text = "the factor found is already in the run, so it was not added again";
             notes.push(RunWarning {
                 about: entry.label,
                 text: text.into(),
@@ -198,7 +198,8 @@ fn find(
     let busy = busy_rate(model);
     let factor = round_down(SHARE * slowest.0 / busy);
     let text = format!(
-        "×{factor} was chosen: {} carries {} ops/s of this mix at depth {PROBE_DEPTH}, the recording's busy seconds ask for {} ops/s, and the factor brings them to at most {:.0} % of that",
+        "scale ×{factor}: {} sustains {} IOPS at queue depth {PROBE_DEPTH}; busy seconds of the \
+         recording need {}; ×{factor} keeps them at {:.0} % of that at most",
         slowest.1,
         units::rate(slowest.0),
         units::rate(busy),

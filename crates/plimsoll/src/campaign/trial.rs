@@ -131,7 +131,7 @@ fn requests_fidelity(asked: &[ModelInterval], submitted: &[ModelInterval]) -> Ve
         };
         let (asked, submitted) = (total(asked), total(submitted));
         let line = |what: &str, asked: u64, submitted: u64| {
-            let name = format!("{} {what} handed over", direction.name());
+            let name = format!("{} {what} submitted", direction.name());
             FidelityCheck::relative(name, asked as f64, submitted as f64, REQUESTS_GATE)
         };
         [
@@ -505,7 +505,7 @@ pub(super) fn warmup(workload: &Workload, settings: &CampaignOptions) -> Nanos {
 fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(reason) = &result.failed {
-        remarks.push(format!("the trial was ended: {reason}"));
+        remarks.push(format!("the trial was aborted: {reason}"));
     }
     let errors = result.stats.errors();
     if errors > 0 {
@@ -515,7 +515,8 @@ fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     remarks.extend(remark_on_data(result));
     if let Some(spread) = start_spread(&result.nodes).filter(|spread| *spread > SPREAD_MAX) {
         remarks.push(format!(
-            "the nodes did not start together: the last one {} after the first; seconds of the trial are those of each node's own start",
+            "the nodes did not start together: the last one started {} after the first; the \
+             seconds of the trial count from the start of each node",
             units::duration(spread)
         ));
     }
@@ -544,22 +545,28 @@ fn remarks_on_load(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
         let left = plimsoll_stats::overload::backlog(open);
         if let Some(left) = left.filter(|left| left.grew) {
             remarks.push(format!(
-                "overloaded: {} of {} requests were served by the end, and the backlog grew to it; response times have no upper limit at this load",
+                "overloaded: {} of {} requests completed in time, and the backlog grew to the end; \
+                 response time is unbounded at this load",
                 left.served, left.offered
             ));
         }
     }
     if generator.unfinished > 0 {
         remarks.push(format!(
-            "{} requests were still in flight when the trial was cut off; they are no errors",
+            "{} requests were still in flight when the trial was cut off; they do not count as \
+             errors",
             generator.unfinished
         ));
     }
     if generator.held_up > Nanos(0) {
         remarks.push(format!(
-            "plimsoll itself was not let run for {}: stopped, frozen, or kept from the processors{}",
+            "plimsoll itself was suspended for {} (stopped, frozen or without CPU time){}",
             units::duration(generator.held_up),
-            if result.was_held_up() { "; the trial is not compared" } else { "" }
+            if result.was_held_up() {
+                "; the trial is not compared"
+            } else {
+                ""
+            }
         ));
     }
     let own = result
@@ -570,7 +577,8 @@ fn remarks_on_load(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     let share = ratio(own as f64, result.stats.response().sum_ns() as f64);
     if lag_is_ours && share > LAG_SHARE_MAX {
         remarks.push(format!(
-            "the generator was late: {:.0} % of the response time passed before requests were handed over, although there was room for them",
+            "the load generator was late: {:.0} % of the response time passed before the requests \
+             were submitted, although the queue was not full",
             share * 100.0
         ));
     }
@@ -583,13 +591,13 @@ fn remark_on_data(result: &TrialResult) -> Option<String> {
     if check.bad.total() > 0 {
         let first = check.first_words(FINDINGS_SHOWN);
         return Some(format!(
-            "the target does not keep what is written: {check}; first: {first}; the trial is not compared"
+            "data verification failed: {check}; first: {first}; the trial is not compared"
         ));
     }
     let unread = check.errors > result.stats.errors();
     (unread || check.interrupted).then(|| {
         format!(
-            "the data were not verified whole: {check}, {} errors",
+            "data verification is incomplete: {check}, {} errors",
             check.errors
         )
     })

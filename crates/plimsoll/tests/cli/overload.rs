@@ -198,7 +198,7 @@ fn a_generator_that_was_stopped_is_not_told_as_slow_storage() {
     child.wait().unwrap();
     let json = lab.json(&["report", "r", "--json"]);
     let warnings = json["warnings"].to_string();
-    assert!(warnings.contains("was not let run for"), "{json}");
+    assert!(warnings.contains("was suspended for"), "{json}");
     let told = text(&lab.run(&["report", "r"]).stdout);
     assert!(told.contains("[check the generator]"), "{told}");
 }

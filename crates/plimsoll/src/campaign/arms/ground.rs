@@ -201,9 +201,9 @@ impl ArmSet {
             ) {
                 notes.push(RunWarning {
                     about: target.name.clone(),
-                    text:
-                        "one file or device was given, so no write-verify preceded the measurement"
-                            .into(),
+                    text: "the target is one file or device, so its data were not verified before \
+                         the measurement"
+                        .into(),
                 });
             }
             if target.remote.is_some() {
@@ -214,8 +214,9 @@ impl ArmSet {
             } else if direct && target.direct_align_bytes() == 0 && !target.is_only_on_nodes() {
                 notes.push(RunWarning {
                     about: target.name.clone(),
-                    text: "direct I/O does not work here: this machine's page cache takes part"
-                        .into(),
+                    text:
+                        "direct I/O is not supported here: the page cache of this machine is in use"
+                            .into(),
                 });
             }
         }
