@@ -74,7 +74,7 @@ impl Default for VerdictPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
-    /// The interval excludes equality and the effect exceeds the noise floor.
+    /// The interval excludes equality and the effect exceeds the A/A bound.
     Different,
     /// The ratio is inside the margin, with confidence.
     Equivalent,

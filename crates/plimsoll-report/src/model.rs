@@ -222,8 +222,7 @@ pub struct ChartSeriesStyle {
 impl ChartSeriesStyle {
     /// The arm's name, marked when it is the control.
     pub(crate) fn label(&self) -> String {
-        let mark = if self.control { " (control)" } else { "" };
-        format!("{}{mark}", self.name)
+        self.name.clone()
     }
 }
 

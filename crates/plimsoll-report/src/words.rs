@@ -6,6 +6,19 @@ use plimsoll_stats::SummaryStats;
 
 use crate::model::{ChartQuantity, ReportSeverity, ReportTableCell};
 
+/// The A/A control of a system: the same once more.
+pub(crate) fn control(of: &str) -> String {
+    format!("{of} (A/A control)")
+}
+
+/// The arm of a comparison as it is named in a report.
+pub(crate) fn arm(row: &ArmComparison) -> String {
+    match row.is_control {
+        true => control(&row.base),
+        false => row.arm.clone(),
+    }
+}
+
 /// A fraction as a percentage: `4.2 %`, `37 %`.
 pub(crate) fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;

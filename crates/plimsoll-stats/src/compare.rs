@@ -9,11 +9,11 @@
 //! * *equivalent* when the (1 - 2α) interval of the ratio lies within the margin (two one-sided
 //!   tests; α = 1 - confidence, so 90 % for a confidence of 95 %);
 //! * else *different* when the interval of the policy's confidence excludes 1 and the estimate lies
-//!   beyond the noise floor;
+//!   beyond the A/A bound;
 //! * else *inconclusive* (also when the control alone differs by more than the margin), with the
 //!   reason and the blocks that would settle it.
 //!
-//! The noise floor is the largest effect that the control's interval admits between two entries of
+//! The A/A bound is the largest effect that the control's interval admits between two entries of
 //! one system. On logarithms, so that ×1.1 and ×1/1.1 are the same effect:
 //! exp(max(|ln low|, |ln high|)) - 1. Confidence holds per comparison: nothing is corrected for
 //! several arms, so of 20 arms without a difference one interval is expected to miss 1.
@@ -269,7 +269,7 @@ impl Judge {
             blocks: saturating_u32(pairs.logs.len() as u64),
             ratio: None,
             verdict: ComparisonVerdict::Inconclusive,
-            reason: "needs at least two blocks in which both arms have a value".into(),
+            reason: "needs at least two blocks in which both systems have a value".into(),
             detectable: None,
             noise_floor: self.control.map(|_| self.floor().exp_m1()),
             blocks_needed: None,
@@ -331,8 +331,8 @@ impl Judge {
             ComparisonVerdict::Equivalent => String::new(),
             ComparisonVerdict::Different => self.different(row.is_control),
             ComparisonVerdict::Inconclusive if equivalent => {
-                "it lies within the margin, but the control does not: two entries of one system \
-                 differ by more, so order or drift effects are at work"
+                "the interval lies within the margin, but the A/A control does not, so drift or \
+                 order effects are present"
                     .into()
             }
             ComparisonVerdict::Inconclusive => {
@@ -347,13 +347,11 @@ impl Judge {
         let confidence = self.policy.confidence;
         let control_is_off = |c: &PairedLogRatioStats| c.mean.abs() > c.half_width(confidence);
         if is_control {
-            "the lab cannot tell itself apart: two entries of one system differ, so order or \
-             drift effects are at work"
-                .into()
+            "the A/A control shows a difference, so drift or order effects are present".into()
         } else if self.control.is_none() {
-            "no control has two blocks, so the noise floor is unknown".into()
+            "no A/A control has two blocks, so the A/A bound is unknown".into()
         } else if self.control.as_ref().is_some_and(control_is_off) {
-            "the control differs too, though by less: order or drift effects are at work".into()
+            "the A/A control differs too, but by less: drift or order effects are present".into()
         } else {
             String::new()
         }
@@ -367,25 +365,25 @@ impl Judge {
     ) -> String {
         let what = if distinct {
             format!(
-                "the effect of {} is within the noise floor of {}",
+                "the effect of {} is within the A/A bound of {}",
                 percent(paired.mean.abs().exp_m1()),
                 percent(self.floor().exp_m1()),
             )
         } else {
             format!(
-                "the interval includes no difference and reaches beyond the margin of {}",
+                "the interval includes 1 and extends beyond the margin of {}",
                 plain(self.policy.margin),
             )
         };
         let settle = match needed {
-            Some(n) => format!("about {n} blocks would settle it"),
-            None => format!("more than {BLOCKS_MAX} blocks would be needed"),
+            Some(n) => format!("about {n} blocks are needed"),
+            None => format!("more than {BLOCKS_MAX} blocks are needed"),
         };
         joined(&what, &settle)
     }
 
     /// Blocks with which this very effect and spread would get either verdict with 80 % power.
-    /// The control's interval shrinks with more blocks, and the noise floor with it.
+    /// The control's interval shrinks with more blocks, and the A/A bound with it.
     fn blocks_needed(&self, is_control: bool, paired: &PairedLogRatioStats) -> Option<usize> {
         let effect = paired.mean.abs();
         let reached = |blocks: usize| {

@@ -2,7 +2,7 @@
 //! What a number of blocks can find: exact power of the paired t test and of the equivalence test.
 //!
 //! Both are integrals over the distribution of the sample deviation S (a scaled chi variable): given
-//! S, the mean is normal and the decision is a statement about the mean alone. With no noise floor
+//! S, the mean is normal and the decision is a statement about the mean alone. With no A/A bound
 //! the first integral is the noncentral t distribution. Effects are |ln ratio| unless a name says
 //! fraction. Nothing here knows arms or blocks' values.
 

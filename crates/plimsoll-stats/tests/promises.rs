@@ -153,7 +153,7 @@ fn an_effect_within_the_noise_floor_is_inconclusive_and_says_so() {
     let row = &rows[0];
     assert_eq!(row.verdict, ComparisonVerdict::Inconclusive);
     assert!(
-        row.reason.contains("within the noise floor"),
+        row.reason.contains("within the A/A bound"),
         "{}",
         row.reason
     );
@@ -167,7 +167,7 @@ fn a_control_that_differs_accuses_the_lab() {
     let arm = [Some(400.0), Some(441.0), Some(360.0), Some(401.0)];
     let rows = fixed(&arm, Some(&[110.0, 121.5, 99.0, 110.3]));
     assert_eq!(rows[1].verdict, ComparisonVerdict::Different);
-    assert!(rows[1].reason.contains("cannot tell itself apart"));
+    assert!(rows[1].reason.contains("control shows a difference"));
     assert_eq!(rows[0].verdict, ComparisonVerdict::Different);
     assert!(rows[0].reason.contains("control differs too"));
 }
@@ -179,7 +179,7 @@ fn nothing_is_equivalent_while_the_control_is_not() {
     let row = &fixed(&same, Some(&[120.0, 132.1, 107.9, 120.1]))[0];
     assert_eq!(row.verdict, ComparisonVerdict::Inconclusive);
     assert!(
-        row.reason.contains("the control does not"),
+        row.reason.contains("the A/A control does not"),
         "{}",
         row.reason
     );

@@ -35,7 +35,7 @@ pub(super) fn band(view: &ResultsView<'_>, entry: &WorkloadEntry, arm: &str) -> 
     });
     let show = |value: f64| ChartQuantity::Duration.show(value);
     Some(format!(
-        "{arm}: {name} {}, between {} and {} at the corners of what the recording cannot tell",
+        "{arm}: {name} {}, sensitivity bounds {} to {}",
         show(value(&here.stats.response())),
         show(low),
         show(high),
@@ -49,7 +49,7 @@ pub(super) fn table(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<Rep
         return None;
     }
     let mut table = ReportTable::new(
-        "At the corners of what the recording cannot tell",
+        "Sensitivity bounds",
         &[
             "System",
             "Load",
@@ -64,7 +64,7 @@ pub(super) fn table(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<Rep
         let mut name = arm.ink.label();
         for load in std::iter::once(entry).chain(corners.iter().copied()) {
             let pools = view.pools(load);
-            let Some(pool) = pools.iter().find(|p| p.ink.name == arm.arm.name) else {
+            let Some(pool) = pools.iter().find(|p| p.ink.name == arm.ink.name) else {
                 continue;
             };
             let response = pool.stats.response();
@@ -85,8 +85,9 @@ pub(super) fn table(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<Rep
         }
     }
     table.notes.push(
-        "Response times, all blocks together. Only what is assumed differs: how arrivals lie inside \
-         an interval, and where they go. What is declared when a model is fitted has no corners."
+        "Response times, all blocks together. Only assumptions of the model differ: how arrivals \
+         are spread within an interval, and which offsets they access. What was declared when the \
+         model was fitted has no bounds."
             .into(),
     );
     Some(table)
@@ -141,11 +142,11 @@ fn doubt(view: &ResultsView<'_>, row: &ArmComparison) -> Option<ReportFinding> {
         mark: "depends".into(),
         tone: ReportSeverity::Care,
         text: format!(
-            "Whether {} or {} is better on {} depends on what the recording cannot tell",
+            "Whether {} or {} is better on {} depends on assumptions of the model",
             row.arm, row.base, row.workload
         ),
         detail: format!(
-            "The {} as a multiple of that of {}: {}. Declare what is known when the model is fitted.",
+            "Ratio of the {} to {}: {}. Declare what you know when fitting the model.",
             row.metric.name(),
             row.base,
             each.join("; ")

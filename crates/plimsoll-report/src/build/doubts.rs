@@ -41,8 +41,8 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let mut alarms = Vec::new();
     let mut late_corners = 0;
     if !view.results.complete {
-        let text = "The run did not come to its end".into();
-        let detail = "What is said rests on the blocks that were finished.";
+        let text = "The run is incomplete".into();
+        let detail = "Only completed blocks are evaluated.";
         alarms.push(alarm("incomplete", text, detail));
     }
     for entry in &view.results.manifest.entries {
@@ -63,16 +63,16 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
                     entry.label,
                     late.trim_end_matches('.')
                 );
-                let detail = "Its figures speak of the generator as well.";
+                let detail = "Its response times include delay in the load generator.";
                 alarms.push(alarm("check the generator", text, detail));
             }
         }
     }
     if late_corners > 0 {
         let text =
-            format!("{late_corners} figures at corners of models came late from the generator");
+            format!("The load generator was late in {late_corners} runs at sensitivity bounds");
         let detail =
-            "Which ones stands under “Did the generator keep up?”; their bands speak of it, too.";
+            "See “Did the load generator keep up?”; their response times include its delay.";
         alarms.push(alarm("check the generator", text, detail));
     }
     alarms
@@ -95,11 +95,11 @@ fn other_load(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
     (failed > 0 && overload::alone_is_silent(pool)).then(|| {
         let trials = words::count(pool.trials.len(), "trial");
         let text = format!(
-            "{} got another load than intended on {} in {failed} of {trials}",
+            "{} received a different load than intended on {} in {failed} of {trials}",
             pool.name(),
             entry.label
         );
-        let detail = "A gate of its fidelity failed; see below.";
+        let detail = "A gate failed; see “Load fidelity”.";
         alarm("check the load", text, detail)
     })
 }
@@ -133,7 +133,7 @@ fn failures(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding
             pool.name(),
             entry.label
         );
-        let detail = "Trials with failed operations are not compared: failing is fast.";
+        let detail = "Trials with failed operations are not compared.";
         alarm("check the target", text, detail)
     })
 }
@@ -148,7 +148,7 @@ fn unfinished(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
             pool.name(),
             entry.label
         );
-        let detail = "They were waited for in vain; their times until then are in the figures.";
+        let detail = "They did not complete; their times until then are included.";
         alarm("check the target", text, detail)
     })
 }
@@ -164,8 +164,8 @@ fn held_up(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding>
     let held_up = times.iter().filter(|time| **time > Nanos(0)).count();
     let left_out = pool.trials.iter().filter(|t| t.was_held_up()).count();
     let text = format!(
-        "{} on {}: plimsoll itself was not let run for {} in {held_up} of {}: stopped, frozen, or \
-         kept from the processors",
+        "{} on {}: plimsoll itself was suspended for {} in {held_up} of {} (stopped, frozen or \
+         without CPU time)",
         pool.name(),
         entry.label,
         units::duration(longest),
@@ -173,11 +173,11 @@ fn held_up(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding>
     );
     let detail = if left_out > 0 {
         format!(
-            "That says nothing of the storage: {} not compared.",
+            "The storage did not cause this; {} not compared.",
             words::count(left_out, "trial")
         )
     } else {
-        "It was short against the trial, which is compared all the same.".into()
+        "It was short compared with the trial, so the trial is compared.".into()
     };
     Some(alarm("check the generator", text, &detail))
 }
@@ -192,7 +192,7 @@ fn untrue_model(entry: &WorkloadEntry) -> Option<ReportFinding> {
         mark: "not this load".into(),
         tone: ReportSeverity::Bad,
         text: format!(
-            "{} is not the load that was recorded: its model missed {}, and was played all the same",
+            "{} is not the recorded load: its model missed {} and was played anyway",
             entry.label,
             words::count(missed.len(), "gate")
         ),
@@ -207,7 +207,7 @@ fn bad_data(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding
         mark: "bad data".into(),
         tone: ReportSeverity::Bad,
         text: format!(
-            "{} does not keep what {} writes: {check}",
+            "Data verification failed on {} under {}: {check}",
             pool.name(),
             entry.label
         ),
@@ -232,7 +232,7 @@ pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
         .map(|(place, intervals)| {
             let length = intervals.iter().fold(Nanos(0), |sum, i| sum + i.length);
             format!(
-                "Cut off without a result: the trial at place {} of the order, after {}.",
+                "Aborted without a result: the trial at place {} of the order, after {}.",
                 place + 1,
                 units::clock_duration(length)
             )
@@ -241,7 +241,7 @@ pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
     let stopped = results.trials.iter().filter(|t| t.interrupted).map(|t| {
         format!(
             "Stopped by the user, kept but not compared: {} on {}, block {}, after {}.",
-            t.trial.arm,
+            view.name_of(&t.trial.arm),
             t.trial.workload,
             t.trial.block + 1,
             units::clock_duration(t.length)
@@ -256,7 +256,7 @@ pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
     section.items.push(ReportItem::Notice(
         ReportSeverity::Bad,
         format!(
-            "{whole} of {} ended as planned. Everything below rests on these alone.",
+            "{whole} of {} ended as planned. Only these are evaluated below.",
             words::count(planned, "trial")
         ),
     ));
@@ -269,9 +269,9 @@ pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
 /// Whether the load was the one of the model.
 pub(super) fn fidelity(view: &ResultsView<'_>) -> Option<ReportSection> {
     let mut section = ReportSection::new(
-        "Was the load the intended one?",
-        "A model is held against its recording, and the load of every trial against the model. \
-         A gate that fails makes the results speak of another load.",
+        "Load fidelity",
+        "Each model is checked against its recording, and the load of each trial against the \
+         model. A failed gate means that the results are for a different workload.",
     );
     for entry in &view.results.manifest.entries {
         let Workload::Model(model) = &entry.workload else {
@@ -412,11 +412,11 @@ pub(super) fn cache(view: &ResultsView<'_>) -> ReportSection {
     } else {
         "a node’s"
     };
-    let mut section = ReportSection::new("Could memory have answered for the storage?", "");
+    let mut section = ReportSection::new("Could caching explain the results?", "");
     for entry in view.entries() {
         if ran_elsewhere(&view.pools(entry)) {
             let text = format!(
-                "{}: not known; the program tells neither its data set nor how it used the cache.",
+                "{}: unknown; the program reports neither its data set nor its use of the cache.",
                 entry.label
             );
             section
@@ -476,13 +476,13 @@ fn served_by_device(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<Repor
     let (tone, why) = match is_far {
         true => (
             ReportSeverity::Care,
-            "; a cache, a file system or somebody else stood between",
+            "; a cache, a file system or another user made the difference",
         ),
         false => (ReportSeverity::Plain, ""),
     };
     let merged = merged(&used().collect::<Vec<_>>());
     let text = format!(
-        "{}, {}: the device {device} {} the bytes that were asked in the same seconds{why}.{}",
+        "{}, {}: the device {device} {} the bytes requested in the same seconds{why}.{}",
         entry.label,
         pool.name(),
         words.join(" and "),
@@ -511,7 +511,8 @@ fn merged(used: &[&DeviceUse]) -> Option<String> {
         .collect();
     (!words.is_empty()).then(|| {
         format!(
-            " The kernel merged {} with neighbours before the device, which so saw fewer and larger requests than the workload has.",
+            " The kernel merged {} before the device, which received fewer and larger requests \
+             than the workload has.",
             words.join(" and ")
         )
     })
@@ -538,7 +539,10 @@ fn served_by(view: &ResultsView<'_>, entry: &WorkloadEntry) -> (ReportSeverity, 
         .collect();
     let fits = entry.workload.data_set_bytes() < view.load_ram_bytes();
     if facts.iter().all(|facts| facts.is_none()) {
-        return (ReportSeverity::Plain, "no storage took part, and no cache.");
+        return (
+            ReportSeverity::Plain,
+            "no storage and no cache was involved.",
+        );
     }
     if facts
         .iter()
@@ -548,7 +552,7 @@ fn served_by(view: &ResultsView<'_>, entry: &WorkloadEntry) -> (ReportSeverity, 
     {
         return (
             ReportSeverity::Bad,
-            "at least one system is memory itself, so memory answered there.",
+            "at least one system is in memory, so its results measure memory.",
         );
     }
     let everywhere = facts
@@ -558,18 +562,18 @@ fn served_by(view: &ResultsView<'_>, entry: &WorkloadEntry) -> (ReportSeverity, 
     match (entry.workload.is_direct() && everywhere, fits) {
         (true, _) => (
             ReportSeverity::Plain,
-            "direct I/O bypasses the client’s page cache, so it served nothing; a cache behind it \
-             (a server, a controller) is not ruled out.",
+            "direct I/O bypasses the client’s page cache; a cache behind it (a server, a \
+             controller) is possible.",
         ),
         (false, true) => (
             ReportSeverity::Care,
-            "I/O goes through the page cache, at least on some system, and the data set fits into \
-             memory: the cache could have served the reads.",
+            "I/O uses the page cache on at least one system, and the data set fits into memory: \
+             the cache may have served the reads.",
         ),
         (false, false) => (
             ReportSeverity::Plain,
-            "I/O goes through the page cache, at least on some system, but the data set exceeds \
-             memory: the cache can have served a part of the reads at most.",
+            "I/O uses the page cache on at least one system, but the data set exceeds memory: \
+             the cache can have served only a part of the reads.",
         ),
     }
 }
@@ -577,19 +581,19 @@ fn served_by(view: &ResultsView<'_>, entry: &WorkloadEntry) -> (ReportSeverity, 
 /// The generator's own account.
 pub(super) fn generator(view: &ResultsView<'_>) -> Option<ReportSection> {
     let mut section = ReportSection::new(
-        "Did the generator keep up?",
-        "If the load left late or not at all, the response times speak of the generator.",
+        "Did the load generator keep up?",
+        "If requests were submitted late, response times include delay in the load generator.",
     );
     let mut table = ReportTable::new(
-        "The generator’s own account",
+        "Load generator",
         &[
             "Workload",
             "System",
             "#CPU per operation",
-            "#Lag, mean",
-            "#Lag p99",
+            "#Submission delay, mean",
+            "#Submission delay, p99",
             "#Share of response time",
-            "~#Waited for the queue",
+            "~#Waiting for the queue",
             "#Not submitted",
             "Kept up",
             "~Engine",
@@ -616,9 +620,9 @@ pub(super) fn generator(view: &ResultsView<'_>) -> Option<ReportSection> {
         return None;
     }
     table.notes.push(format!(
-        "Lag is the time from the intended start to the hand-over. While as many requests are in \
-         flight as may be, it is the storage that lets them wait; of the rest, up to {} of all \
-         response time passes. A load that takes more than {} of the processors’ time does not.",
+        "Submission delay: the time from the intended start to the submission. While the queue is \
+         full, the storage causes it; the rest may be up to {} of all response time. Generating \
+         the load may use up to {} of the CPU time.",
         words::percent_whole(LAG_SHARE),
         words::percent_whole(CPU_SHARE_MAX)
     ));
@@ -685,17 +689,16 @@ fn lateness(pool: &ArmTrials<'_>, entry: &WorkloadEntry, own: f64) -> Option<Str
             format!("that much was added by {whose}, not by the storage")
         };
         let room = if is_split {
-            ", although there was room for them"
+            ", although the queue was not full"
         } else {
             ""
         };
         return Some(format!(
-            "{} of the response time passed before the requests were handed over{room}: {what}.",
+            "{} of the response time passed before the requests were submitted{room}: {what}.",
             words::percent(own)
         ));
     }
-    (lost > 0 && !is_split)
-        .then(|| format!("{} requests were due but never handed over.", grouped(lost)))
+    (lost > 0 && !is_split).then(|| format!("{} requests were never submitted.", grouped(lost)))
 }
 
 /// Whether the load took all of the time there was, of a worker or of the machine.
@@ -704,15 +707,14 @@ fn no_time_left(view: &ResultsView<'_>, pool: &ArmTrials<'_>) -> Option<String> 
     let most = shares.into_iter().fold(0.0, f64::max);
     if most > CPU_SHARE_MAX {
         return Some(format!(
-            "making the load took {} of all processor time there was: the processors were full, and \
-             the storage may have waited for them.",
+            "generating the load used {} of all CPU time, so the storage may have waited for a \
+             CPU.",
             words::percent(most.min(1.0))
         ));
     }
     let busy = |t: &&&TrialResult| !t.generator.open.is_empty() && generator_was_busy(t);
     pool.trials.iter().find(busy).map(|_| {
-        "a worker was busy making requests nearly all the time: it had none left to be in time."
-            .into()
+        "a worker was busy generating requests nearly all the time and could not keep up.".into()
     })
 }
 
@@ -750,7 +752,7 @@ pub(super) fn warnings(view: &ResultsView<'_>) -> Option<ReportSection> {
     if warnings.is_empty() {
         return None;
     }
-    let mut section = ReportSection::new("Warnings of the run", "");
+    let mut section = ReportSection::new("Warnings", "");
     for warning in warnings {
         let text = if warning.about.is_empty() {
             warning.text.clone()

@@ -40,11 +40,7 @@ fn forest_row(row: &ArmComparison) -> ForestRow {
         format!("{} ({})", words::estimate(r), words::interval(r))
     });
     ForestRow {
-        label: if row.is_control {
-            format!("{} (control)", row.arm)
-        } else {
-            row.arm.clone()
-        },
+        label: words::arm(row),
         ratio: row.ratio,
         text,
         verdict: words::verdict(row),

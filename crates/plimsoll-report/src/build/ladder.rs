@@ -42,7 +42,7 @@ fn cost(row: &ArmComparison) -> String {
         };
     }
     let Some(ratio) = &row.ratio else {
-        return "nothing can be said yet".into();
+        return "not enough data".into();
     };
     let widest = (ratio.high - 1.0).abs().max((1.0 - ratio.low).abs());
     match row.verdict {
@@ -51,7 +51,7 @@ fn cost(row: &ArmComparison) -> String {
             format!("{}× the {}", words::estimate(ratio), row.metric.name())
         }
         ComparisonVerdict::Inconclusive | ComparisonVerdict::CannotCarry => format!(
-            "no verdict, {}× the {} as far as seen",
+            "inconclusive, observed {}× the {}",
             words::estimate(ratio),
             row.metric.name()
         ),
@@ -75,8 +75,8 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     }
     let mut section = ReportSection::new(
         "What does each layer cost?",
-        "The stack raised layer by layer, all rungs measured within the same blocks. Each is held \
-         against the one below it.",
+        "The stack is built layer by layer, and all steps are measured within the same blocks. \
+         Each step is compared with the one below it.",
     );
     section.is_answer = true;
     let mut labels: Vec<&str> = Vec::new();
@@ -111,7 +111,7 @@ fn table(view: &ResultsView<'_>, label: &str) -> ReportTable {
     }
     table.notes.push(
         "Values are geometric means over blocks. A layer whose interval lies within the margin is \
-         within noise; without a verdict more blocks are needed."
+         within noise; an inconclusive one needs more blocks."
             .into(),
     );
     table

@@ -15,13 +15,13 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
     if view.is_comparison() {
         let confidence = words::percent_whole(policy.confidence);
         let text = format!(
-            "Randomised complete blocks: every block visits every system once under every \
-             workload, in an order drawn anew from the recorded seed, so that a drift of the \
-             machine cannot favour one of them. Systems are compared within blocks, by a paired t \
+            "Randomised complete blocks: each block measures each system once under each \
+             workload, in an order drawn from the recorded seed, so that drift of the machine \
+             cannot favour one of them. Systems are compared within blocks, by a paired t \
              interval on the logarithms of their ratios. Equivalent: the {} interval of the ratio \
-             lies within ±{}. Else different: the {confidence} interval excludes 1 and the \
-             estimate lies beyond the noise floor. Else inconclusive. The rule was fixed before \
-             the first block; the {confidence} hold for each comparison by itself.",
+             lies within ±{}. Otherwise different: the {confidence} interval excludes 1 and the \
+             estimate lies beyond the A/A bound. Otherwise inconclusive. The rule was fixed before \
+             the first block; the confidence of {confidence} holds per comparison.",
             words::percent_whole(2.0 * policy.confidence - 1.0),
             words::percent_whole(policy.margin),
         );
@@ -56,9 +56,9 @@ fn order(view: &ResultsView<'_>) -> Vec<(String, String)> {
     let several = view.results.manifest.entries.len() > 1;
     for trial in trials {
         let name = if several {
-            format!("{}/{}", trial.arm, trial.workload)
+            format!("{}/{}", view.name_of(&trial.arm), trial.workload)
         } else {
-            trial.arm.clone()
+            view.name_of(&trial.arm)
         };
         match blocks.last_mut() {
             Some((block, names)) if *block == trial.block => names.push(name),
@@ -76,10 +76,10 @@ pub(super) fn arms(view: &ResultsView<'_>) -> ReportSection {
     let mut section = ReportSection::new("The systems", "");
     section.page_only = true;
     let mut table = ReportTable::new(
-        "How each system is made up",
+        "Systems and their targets",
         &[
             "System",
-            "Made up of",
+            "Description",
             "Mounted",
             "#Size",
             "#Free",
@@ -87,8 +87,8 @@ pub(super) fn arms(view: &ResultsView<'_>) -> ReportSection {
         ],
     );
     for arm in view.arms.iter().map(|a| a.arm) {
-        let name = ReportTableCell::new(arm.name.clone()).detail(match &arm.control_of {
-            Some(of) => format!("control: {of} entered again"),
+        let name = ReportTableCell::new(view.name_of(&arm.name)).detail(match &arm.control_of {
+            Some(of) => format!("{of} measured a second time"),
             None => String::new(),
         });
         let made = ReportTableCell::new(arm.description.clone()).detail(arm.target.clone());
@@ -125,7 +125,7 @@ const TARGETS_SHOWN: usize = 64;
 /// What the systems are spread over, where they tell.
 fn targets(view: &ResultsView<'_>) -> Option<ReportTable> {
     let mut table = ReportTable::new(
-        "What the systems are spread over",
+        "Storage targets of the systems",
         &["System", "Target", "#Size", "#Free"],
     );
     let once = view.arms.iter().map(|a| a.arm);
@@ -160,7 +160,7 @@ fn targets(view: &ResultsView<'_>) -> Option<ReportTable> {
 pub(super) fn machine(view: &ResultsView<'_>) -> ReportSection {
     let manifest = &view.results.manifest;
     let machine = &manifest.machine;
-    let mut section = ReportSection::new("The machine and its programs", "");
+    let mut section = ReportSection::new("Machine and versions", "");
     section.page_only = true;
     let governor = machine.cpu_governor.clone();
     let mut facts = vec![

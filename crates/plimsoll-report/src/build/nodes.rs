@@ -39,9 +39,9 @@ impl NodeTotals<'_> {
 /// The section, if load came from nodes.
 pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     let mut section = ReportSection::new(
-        "What did each node do?",
-        "Every node played the whole workload. Everything else in this report is of all nodes \
-         together: their histograms and counts are added, rates are over the longest measured part.",
+        "Load by client node",
+        "Every node ran the whole workload. Everything else in this report covers all nodes \
+         together: histograms and counts are added, rates use the longest measured part.",
     );
     for entry in &view.results.manifest.entries {
         let pools = view.pools(entry);
@@ -78,11 +78,11 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
                 "Node {node} was lost {} after the start of {} on {}, block {}",
                 units::clock_duration(lost.after),
                 id.workload,
-                id.arm,
+                view.name_of(&id.arm),
                 id.block + 1
             ),
             detail: format!(
-                "{}. What the others measured is kept and not compared; the run ended there.",
+                "{}. Results of the other nodes are kept but not compared; the run ended there.",
                 lost.why
             ),
         })
@@ -119,7 +119,7 @@ fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<NodeTotals<'_>>)]) 
             "#p50",
             "#p99",
             "#Bytes per s",
-            "~#Not handed over",
+            "~#Not submitted",
         ],
     );
     for (pool, sums) in rows {

@@ -139,13 +139,12 @@ fn seen(name: &str, load: &OverloadStats) -> String {
     let cut_off = match load.unfinished {
         0 => String::new(),
         unfinished => format!(
-            " {} were in flight when the trials were cut off; they are no errors.",
+            " {} were in flight when the trials were cut off; they do not count as errors.",
             grouped(unfinished)
         ),
     };
     format!(
-        "Seen in {} of {}: every second {} more requests of {name} were waiting, {} at the end.\
-         {cut_off}",
+        "Seen in {} of {}: the backlog of {name} grew by {} requests/s, to {} at the end.{cut_off}",
         load.blocks_overloaded,
         words::count(load.blocks as usize, "block"),
         units::rate(load.backlog_growth_per_s),
@@ -189,12 +188,12 @@ fn advice(view: &ResultsView<'_>, label: &str, load: &OverloadStats) -> String {
             let places = to_usize(round_u64(places.max(0.0)));
             let factor = format!("{factor:.places$}");
             format!(
-                " Response times of an overloaded system have no upper limit; for a ratio of them use \
-                 the workload with @auto, or @{factor}."
+                " Response time is unbounded under overload; to compare response times, use the \
+                 workload with @auto, or @{factor}."
             )
         }
-        _ => " Response times of an overloaded system have no upper limit; for a ratio of them \
-              lower the rate of the workload."
+        _ => " Response time is unbounded under overload; to compare response times, lower the \
+              rate of the workload."
             .into(),
     }
 }

@@ -44,9 +44,8 @@ pub(super) fn table(pools: &[ArmTrials<'_>]) -> ReportTable {
     }
     table.notes.push(
         "Means over blocks, with the range over blocks below. CPU: user and system time of this \
-         program over wall time; 100 % is one processor. Times are of operations without their syncs. \
-         Fairness: Jain’s index of the workers’ \
-         own rates; 1 is even."
+         program over wall time; 100 % is one processor. Times exclude syncs. Fairness: Jain’s \
+         index of the workers’ own rates; 1 is even."
             .into(),
     );
     table

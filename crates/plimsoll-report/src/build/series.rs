@@ -22,7 +22,7 @@ pub(super) fn charts(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Vec<Tim
         return Vec::new();
     }
     let mut charts = vec![TimeSeriesChart {
-        title: "Operations per second over the time of a trial".into(),
+        title: "Operations per second over the trial".into(),
         quantity: ChartQuantity::Rate,
         log: false,
         panels: panels(pools, &steps, |step| {
@@ -39,7 +39,7 @@ pub(super) fn charts(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Vec<Tim
     let choice = [(0.99, "p99"), (0.9, "p90"), (0.5, "median")];
     if let Some((q, name)) = choice.into_iter().find(|(q, _)| supported(*q)) {
         charts.push(TimeSeriesChart {
-            title: format!("Response time over the time of a trial, {name} of each step"),
+            title: format!("Response time over the trial, {name} of each step"),
             quantity: ChartQuantity::Duration,
             log: true,
             panels: panels(pools, &steps, |step| {

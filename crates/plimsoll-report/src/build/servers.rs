@@ -86,9 +86,9 @@ impl<'a> ServerTotals<'a> {
 pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     let mut section = ReportSection::new(
         "What did the servers do?",
-        "Processes of each server, looked at once a second during the measured parts. Bytes are \
-         those it read and wrote, from its clients and from its storage; of object storage targets \
-         those that this client read from and wrote to them.",
+        "Processes of each server, sampled once a second while measuring. Throughput: the bytes \
+         that a server read and wrote, for its clients and on its storage; of an object storage \
+         target, those that this client read and wrote.",
     );
     for entry in &view.results.manifest.entries {
         let pools = view.pools(entry);
@@ -126,10 +126,10 @@ fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<ServerTotals<'_>>)]
         &[
             "System",
             "Server",
-            "#Processors",
+            "#CPUs",
             "#Busiest thread",
-            "#Moved per s",
-            "#Stood still",
+            "#Throughput",
+            "#Stalled",
             "~#Memory",
         ],
     );
@@ -141,8 +141,8 @@ fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<ServerTotals<'_>>)]
         table.notes.extend(evenness(&pool.name(), sums));
     }
     table.notes.push(
-        "Busiest thread: the largest share of one processor that a thread took in a second. Stood \
-         still: the time in which it moved nothing while another server did."
+        "Busiest thread: the largest share of one CPU that a thread used in a second. Stalled: \
+         the time in which a server transferred nothing while another one did."
             .into(),
     );
     table
@@ -199,7 +199,8 @@ fn findings(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
     for sum in sums {
         if sum.thread_share_max >= THREAD_FULL {
             findings.push(format!(
-                "{system}: a thread of {} took {} of a processor: it was bound by one processor, not by its disk.",
+                "{system}: a thread of {} used {} of a CPU: the server was CPU-bound, not \
+                 disk-bound.",
                 sum.name,
                 percent(sum.thread_share_max)
             ));
@@ -214,9 +215,8 @@ fn findings(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
         }
         if sum.processes_lost > 0 {
             findings.push(format!(
-                "{system}: {} of {} ended during a trial.",
-                words::count(sum.processes_lost as usize, "process"),
-                sum.name
+                "{system}: server processes of {} that exited during a trial: {}.",
+                sum.name, sum.processes_lost
             ));
         }
     }
@@ -224,7 +224,8 @@ fn findings(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
         && most > UNEVEN
     {
         findings.push(format!(
-            "{system}: its servers were unfair: the busiest moved {most:.2} times the mean."
+            "{system}: its servers were loaded unevenly: the busiest moved {most:.2} times the \
+             mean."
         ));
     }
     findings
@@ -242,13 +243,13 @@ fn still(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
                 let still = units::clock_duration(sum.still);
                 let length = units::clock_duration(sum.length);
                 let name = sum.name;
-                format!("{system}: {name} stood still for {still} of {length} while others worked.")
+                format!("{system}: {name} stalled for {still} of {length} while others worked.")
             };
             found.iter().map(one).collect()
         }
         many => vec![format!(
-            "{system}: {many} of {} servers stood still for more than {} of the time while others \
-             worked: their column tells.",
+            "{system}: {many} of {} servers stalled for more than {} of the time while others \
+             worked; see the column “Stalled”.",
             sums.len(),
             percent(STILL_SHARE)
         )],
@@ -346,13 +347,7 @@ mod tests {
         idle.processes_lost = 1;
         let used = [busy, idle];
         let text = findings("s", &sum(&used)).join("\n");
-        for word in [
-            "bound by one processor",
-            "stood still",
-            "may leak",
-            "ended",
-            "unfair",
-        ] {
+        for word in ["CPU-bound", "stalled", "may leak", "exited", "unevenly"] {
             assert!(text.contains(word), "{word}: {text}");
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn noise(view: &ResultsView<'_>) -> Option<ReportFinding> {
         tone: ReportSeverity::Bad,
         text: format!("{} during the trials", all.disturbance()?),
         detail: format!(
-            "All trials together: {}. The figures are those of a machine with less to give.",
+            "All trials together: {}. The results are those of a loaded machine.",
             all.line()
         ),
     })

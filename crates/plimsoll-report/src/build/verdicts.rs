@@ -50,8 +50,8 @@ fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
         None => "no interval".into(),
     };
     let floor = match row.noise_floor {
-        Some(floor) => format!("noise floor {}", words::percent(floor)),
-        None => "noise floor unknown".into(),
+        Some(floor) => format!("A/A bound {}", words::percent(floor)),
+        None => "A/A bound unknown".into(),
     };
     let blocks = words::count(row.blocks as usize, "block");
     let mut detail = format!("{interval}; {blocks}; {floor}");
@@ -120,30 +120,22 @@ fn bands(view: &ResultsView<'_>, row: &ArmComparison) -> String {
 }
 
 fn statement(row: &ArmComparison) -> String {
-    let ArmComparison {
-        arm,
-        base,
-        workload,
-        ..
-    } = row;
-    let metric = row.metric.name();
+    let ArmComparison { base, workload, .. } = row;
+    let (arm, metric) = (words::arm(row), row.metric.name());
     let Some(ratio) = &row.ratio else {
-        return format!("Nothing can be said yet of {arm} against {base} on {workload}");
+        return format!("Not enough data: {arm} against {base} on {workload}");
     };
     let times = words::estimate(ratio);
-    match (row.verdict, row.metric) {
-        (ComparisonVerdict::CannotCarry, _) => format!("The load of {workload} is too much"),
-        (ComparisonVerdict::Inconclusive, _) => format!(
-            "No verdict on {arm} against {base} on {workload}: {times}× the {metric} as far as seen"
+    match row.verdict {
+        ComparisonVerdict::CannotCarry => format!("The load of {workload} cannot be carried"),
+        ComparisonVerdict::Inconclusive => format!(
+            "Inconclusive: {arm} against {base} on {workload} (observed {times}× the {metric})"
         ),
-        (ComparisonVerdict::Equivalent, _) => {
+        ComparisonVerdict::Equivalent => {
             format!("{arm} is equivalent to {base} on {workload}: {times}× the {metric}")
         }
-        (_, ComparisonMetric::MeanResponse | ComparisonMetric::WallTime) => {
-            format!("{arm} takes {times}× the {metric} of {base} on {workload}")
-        }
-        (_, ComparisonMetric::OpsPerSecond | ComparisonMetric::BytesPerSecond) => {
-            format!("{arm} does {times}× the {metric} of {base} on {workload}")
+        ComparisonVerdict::Different => {
+            format!("{arm} has {times}× the {metric} of {base} on {workload}")
         }
     }
 }
@@ -254,7 +246,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     let mut section = ReportSection::new(
         "Verdicts",
         format!(
-            "Every system against {}, within blocks. Equivalent means within ±{} of it.",
+            "Every system is compared with {} within blocks. Equivalent: within ±{}.",
             first.base,
             words::percent_whole(policy.margin)
         ),
@@ -272,8 +264,8 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
             "~#System’s value",
             &ratio,
             "Verdict",
-            "#Noise floor",
-            "#Detectable",
+            "#A/A bound",
+            "#MDE",
             "#Blocks",
         ],
     );
@@ -309,8 +301,7 @@ fn table_row(view: &ResultsView<'_>, row: &ArmComparison, first: bool) -> Vec<Re
             dash()
         }
     };
-    let name =
-        ReportTableCell::new(row.arm.clone()).detail(if row.is_control { "control" } else { "" });
+    let name = ReportTableCell::new(words::arm(row));
     let ratio = |r| format!("{} ({})", words::estimate(r), words::interval(r));
     let needed = match (row.verdict, row.blocks_needed) {
         (ComparisonVerdict::Inconclusive, Some(n)) => format!("needs {n}"),
@@ -363,19 +354,25 @@ pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
 
 fn notes(view: &ResultsView<'_>) -> Vec<String> {
     let mut notes = vec![
-        "Values are geometric means over blocks, with the range over blocks below. Noise floor: \
-         the largest effect that the control’s interval admits between two entries of one system. \
-         Detectable: the smallest true effect that these blocks find four times in five."
+        "Values are geometric means over blocks, with the range over blocks below. A/A bound: \
+         the largest difference within the interval of the A/A control, which measures one system \
+         twice. MDE: the minimum detectable effect, the smallest true effect that these blocks \
+         detect with a power of 80 %."
             .into(),
     ];
     if !view.comparisons.iter().any(|c| c.is_control) {
         notes.push(
-            "There is no control (the same system entered twice), so the noise floor is unknown."
+            "There is no A/A control (the same system measured twice), so the A/A bound is unknown."
                 .into(),
         );
     }
     for row in view.comparisons.iter().filter(|row| !row.reason.is_empty()) {
-        notes.push(format!("{} on {}: {}.", row.arm, row.workload, row.reason));
+        notes.push(format!(
+            "{} on {}: {}.",
+            words::arm(row),
+            row.workload,
+            row.reason
+        ));
     }
     notes
 }

@@ -45,7 +45,10 @@ impl<'a> ResultsView<'a> {
         let ink = |arm: &ArmEntry| {
             let drawn_as = arm.control_of.as_deref().unwrap_or(&arm.name);
             ChartSeriesStyle {
-                name: arm.name.clone(),
+                name: match &arm.control_of {
+                    Some(of) => words::control(of),
+                    None => arm.name.clone(),
+                },
                 colour: systems.iter().position(|n| *n == drawn_as).unwrap_or(0),
                 control: arm.control_of.is_some(),
             }
@@ -69,6 +72,12 @@ impl<'a> ResultsView<'a> {
             comparisons,
             at_corners,
         }
+    }
+
+    /// An arm as it is named in a report.
+    pub(crate) fn name_of(&self, arm: &str) -> String {
+        let view = self.arms.iter().find(|view| view.arm.name == arm);
+        view.map_or_else(|| arm.to_owned(), |view| view.ink.name.clone())
     }
 
     /// The workloads that were asked for.

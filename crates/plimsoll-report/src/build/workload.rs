@@ -31,7 +31,7 @@ pub(super) fn section(view: &ResultsView<'_>, entry: &WorkloadEntry) -> ReportSe
     let mut section = ReportSection::new(entry.label.clone(), description(entry));
     let pools = view.pools(entry);
     if pools.is_empty() {
-        let none = "No trial of this workload ended, so there is nothing to show.";
+        let none = "No trial of this workload was completed.";
         section
             .items
             .push(ReportItem::Notice(ReportSeverity::Care, none.into()));
@@ -42,7 +42,7 @@ pub(super) fn section(view: &ResultsView<'_>, entry: &WorkloadEntry) -> ReportSe
         section.items.push(ReportItem::Notice(
             ReportSeverity::Bad,
             format!(
-                "{} failed; failed operations are in the times below.",
+                "{} failed; the times below include failed operations.",
                 words::count(plimsoll_core::num::to_usize(errors), "operation")
             ),
         ));
@@ -99,7 +99,7 @@ fn description(entry: &WorkloadEntry) -> String {
         Workload::Model(model) => {
             let changes = match &model.source.changes[..] {
                 [] => String::new(),
-                changes => format!(" Made of it: {}.", changes.join("; ")),
+                changes => format!(" Changes: {}.", changes.join("; ")),
             };
             format!(
                 "Open loop: the model “{}” fitted from {} ({}), rates ×{}, {length}.{changes}",
@@ -245,7 +245,7 @@ fn quantiles(pools: &[ArmTrials<'_>]) -> ReportTable {
         }
     }
     let mut note = String::from(
-        "Response time runs from the intended start, service time from the hand-over to the system.",
+        "Response time counts from the intended start, service time from the submission.",
     );
     if several(pools) {
         note.push_str(" Below each value: its range over blocks.");

@@ -70,10 +70,7 @@ fn models_are_played_at_their_corners_in_few_blocks_and_not_where_nothing_is_ass
     assert_eq!(count(&ends, "m (bursty, random) ×2"), 9);
     assert_eq!(ends.len(), 30);
     let shown = text(&lab.run(&["report", "ends"]).stdout);
-    for part in [
-        "at the corners of what the recording cannot tell",
-        "bursty, random",
-    ] {
+    for part in ["Sensitivity bounds", "bursty, random"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let all = played(

@@ -128,5 +128,5 @@ fn bad_blocks_are_named_kept_from_comparison_and_end_in_their_own_code() {
     let check = &json["trials"][0]["data_check"];
     assert!(check["bad"]["wrong"].as_u64().unwrap() > 0, "{check}");
     let told = text(&lab.run(&["report", "r"]).stdout);
-    assert!(told.contains("does not keep what small writes"), "{told}");
+    assert!(told.contains("Data verification failed on"), "{told}");
 }
