@@ -24,11 +24,11 @@ pub(super) fn plan(
     match (verb, gone) {
         (StackChange::Grow, None) => last.add_to_running(&mut plan),
         (StackChange::Degrade, None) => {
-            let why = format!("take {} away", last.name());
+            let why = format!("stop {}", last.name());
             plan.step_on(&last.node.name, &why, last.stop(), None);
         }
         (StackChange::Rebuild, Some(gone)) => {
-            let why = format!("bring {} back", gone.name());
+            let why = format!("start {} again", gone.name());
             plan.step_on(&gone.node.name, &why, gone.restart(), Some(gone.stop()));
         }
         (StackChange::Grow | StackChange::Degrade, Some(gone)) => {

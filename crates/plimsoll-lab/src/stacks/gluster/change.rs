@@ -42,12 +42,12 @@ pub(super) fn plan(
             grow(&mut plan, cluster, known, &mount);
         }
         (StackChange::Degrade, None) => {
-            let why = format!("take node {} away", last.name);
+            let why = format!("stop node {}", last.name);
             plan.step_on(&last.name, &why, cluster.stop(last), None);
         }
         (StackChange::Rebuild, Some(gone)) => {
             let back = cluster.restart(gone, VOLUME, &mount);
-            let why = format!("bring node {} back", gone.name);
+            let why = format!("start node {} again", gone.name);
             plan.step_on(&gone.name, &why, back, Some(cluster.stop(gone)));
         }
         (StackChange::Grow | StackChange::Degrade, Some(gone)) => {

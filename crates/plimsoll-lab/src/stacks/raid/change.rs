@@ -42,7 +42,7 @@ pub(super) fn plan(
         StackChange::Grow => grow(&mut plan, order, last)?,
         StackChange::Degrade => {
             for (node, action) in last.lose() {
-                let why = format!("take node {} away", last.name());
+                let why = format!("stop node {}", last.name());
                 plan.step_on(&node, &why, action, None);
             }
         }

@@ -330,7 +330,7 @@ pub(super) fn change(
     match (verb, gone) {
         (StackChange::Degrade, None) => {
             for (node, action) in last.lose() {
-                let why = format!("take node {} away", last.name());
+                let why = format!("stop node {}", last.name());
                 plan.step_on(&node, &why, action, None);
             }
         }

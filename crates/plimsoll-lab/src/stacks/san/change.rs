@@ -35,7 +35,7 @@ pub(super) fn plan(
             );
         }
         (StackChange::Degrade, false) => {
-            let why = format!("take node {} away", last.name);
+            let why = format!("stop node {}", last.name);
             for action in cluster.leaving(last) {
                 plan.step_on(&last.name, &why, action, None);
             }
@@ -48,7 +48,7 @@ pub(super) fn plan(
             };
             for node in gone {
                 for daemon in cluster.daemons(node) {
-                    let why = format!("bring node {} back", node.name);
+                    let why = format!("start node {} again", node.name);
                     plan.step_on(&node.name, &why, daemon, None);
                 }
             }
