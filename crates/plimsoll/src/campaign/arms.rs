@@ -192,7 +192,7 @@ impl ArmSet {
         if control && let (Some(text), Some(spec)) = (given.first(), specs.first()) {
             let base = targets[0].name.clone();
             let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-            let name = free_name(&format!("{base} (again)"), &taken);
+            let name = free_name(&format!("{base} (A/A control)"), &taken);
             targets.push(new_target(name, text, spec, Some(base)));
         }
         ArmSet {

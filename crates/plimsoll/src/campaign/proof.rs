@@ -111,9 +111,11 @@ pub(crate) fn unseen(all: &[(String, Vec<SelfTestResult>)]) -> Vec<RunWarning> {
     for (name, proved) in all {
         for one in proved {
             let text = match &one.outcome {
-                SelfTestStatus::Unseen(why) => format!("it was not seen that {}: {why}", one.what),
+                SelfTestStatus::Unseen(why) => {
+                    format!("self-test '{}' was not possible: {why}", one.what)
+                }
                 SelfTestStatus::Failed(seen) if !one.is_about_data => {
-                    format!("it must be so that {}, and it is not: {seen}", one.what)
+                    format!("self-test '{}' failed: {seen}", one.what)
                 }
                 _ => continue,
             };

@@ -122,7 +122,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     let plan = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(
-        plan.contains("9 trials") && plan.contains("varmail on b") && plan.contains("(again)"),
+        plan.contains("9 trials") && plan.contains("varmail on b") && plan.contains("(A/A"),
         "{plan}"
     );
     assert!(is_empty(&a) && is_empty(&b) && !lab.path("plimsoll-results").exists());

@@ -154,7 +154,7 @@ impl<'a> BackgroundLoadOptions<'a> {
         let mut on_interval = |interval: TrialInterval| still.take(&interval);
         let outcome = part.measure(&mut ready, Nanos(0), stop, &mut on_interval)?;
         let result = part.result(ready, outcome)?;
-        let by_itself = (!result.interrupted).then(|| "it came to its end before".to_owned());
+        let by_itself = (!result.interrupted).then(|| "it completed before the end".to_owned());
         Ok(BackgroundLoadResult {
             name: entry.label.clone(),
             ops: result.done(),

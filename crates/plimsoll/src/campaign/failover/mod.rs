@@ -256,7 +256,7 @@ fn load(
     // What a ledger takes.
     let rate = (most * share).clamp(0.1, 50_000.0);
     tell(&format!(
-        "{} carries {most:.1} reads and as many writes per second of each session; they do {rate:.1}",
+        "{} sustains {most:.1} reads and as many writes per second and session; the load is {rate:.1}",
         wanted.name
     ));
     let load = SessionLoadOptions {
