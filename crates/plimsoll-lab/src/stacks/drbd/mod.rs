@@ -92,7 +92,7 @@ impl StackRecipe for DrbdStack {
         plan.step_on(on, "skip the initial sync", first.tell(&["new"]), None);
         plan.step_on(
             on,
-            "check that both replicas are up to date",
+            "wait until both replicas are up to date",
             first.whole(),
             None,
         );
