@@ -103,21 +103,21 @@ pub fn prove(
 pub fn words(proof: &StackSelfTest) -> String {
     match proof {
         StackSelfTest::Flushes { node, .. } => {
-            format!("a synced write makes the disk of {node} flush")
+            format!("a synced write flushes the disk of {node}")
         }
         StackSelfTest::SecondClient { synced, .. } => format!(
-            "a second client reads at once what was {}",
+            "a second client immediately reads what was {}",
             if *synced { "synced" } else { "written" }
         ),
-        StackSelfTest::Refused { why, .. } => format!("no stranger can {why}"),
+        StackSelfTest::Refused { why, .. } => format!("no unauthorized client can {why}"),
         StackSelfTest::Closed { node, .. } => match node.as_str() {
-            HERE => "no other user of this machine gains anything by it".into(),
-            node => format!("no other user of node {node} gains anything by it"),
+            HERE => "no other user of this machine gains access through it".into(),
+            node => format!("no other user of node {node} gains access through it"),
         },
         StackSelfTest::Hidden { node, .. } => {
-            format!("neither text nor names stand on the disk of {node} as they are")
+            format!("no plaintext data or names are on the disk of {node}")
         }
-        StackSelfTest::Survives { node, .. } => format!("the data are there without {node}"),
+        StackSelfTest::Survives { node, .. } => format!("the data stay available without {node}"),
     }
 }
 
@@ -227,20 +227,19 @@ impl SelfTestContext<'_> {
                 foreign += u32::from(count()? > synced);
             }
             if missed > 0 {
-                let text =
-                    format!("{FLUSHES} syncs, of which {missed} made the disk flush nothing");
+                let text = format!("{missed} of {FLUSHES} syncs did not flush the disk");
                 return Err(Trouble::Stack(text));
             }
             if foreign * 2 <= FLUSHES {
                 return Ok(format!(
-                    "{FLUSHES} syncs, each with a flush of the disk; in {foreign} of as many pauses it \
-                     flushed for others"
+                    "{FLUSHES} syncs, each with a disk flush; in {foreign} of as many pauses other \
+                     processes flushed it"
                 ));
             }
         }
         Err(Trouble::Look(format!(
-            "others make the same disk flush all the time: {foreign} of {FLUSHES} pauses without a sync \
-             had a flush, too"
+            "other processes flush the same disk all the time: {foreign} of {FLUSHES} pauses without \
+             a sync had a flush"
         )))
     }
 
@@ -332,7 +331,7 @@ impl SelfTestContext<'_> {
             .and_then(|()| within(files, "read", |dir| check_files(dir, FILES)));
         // What was taken away and is not there again is the stack's trouble, not the look's.
         self.all(restore, hosts).map_err(|trouble| match trouble {
-            Trouble::Look(why) => Trouble::Stack(format!("could not bring {node} back: {why}")),
+            Trouble::Look(why) => Trouble::Stack(format!("could not restart {node}: {why}")),
             other => other,
         })?;
         without.map_err(|trouble| match trouble {
@@ -343,7 +342,7 @@ impl SelfTestContext<'_> {
             check_files(dir, 0).and_then(|()| check_files(dir, FILES))
         })?;
         Ok(format!(
-            "{FILES} files read and {FILES} written while it was away, all there after it came back"
+            "{FILES} files read and {FILES} written while it was down, all present after its return"
         ))
     }
 
@@ -368,9 +367,8 @@ fn closed(
         return Err(Trouble::Stack(text));
     }
     let (places, doors) = (report.places, report.doors);
-    let tried = format!(
-        "as nobody: {places} directories and disks closed, {doors} addresses let nobody in"
-    );
+    let tried =
+        format!("as user nobody: {places} directories and disks closed, {doors} addresses refused");
     match report.unknown.is_empty() {
         true => Ok(tried),
         false => Err(Trouble::Look(format!(

@@ -79,7 +79,7 @@ fn a_sync_that_reaches_no_disk_is_seen() {
     host.flushes = others_too;
     let seen = place.outcome(proof(), &mut host);
     assert!(
-        matches!(&seen, SelfTestStatus::Unseen(text) if text.contains("others")),
+        matches!(&seen, SelfTestStatus::Unseen(text) if text.contains("other processes")),
         "{seen:?}"
     );
     // One whose server is gone is not there, however much the disk flushes.
@@ -252,7 +252,7 @@ fn data_that_go_with_a_node_are_seen_and_it_is_brought_back() {
     let stays_away = proof(vec![], moving(&away, &files));
     let seen = place.outcome(stays_away, &mut host());
     assert!(
-        matches!(&seen, SelfTestStatus::Failed(text) if text.starts_with("could not bring n1 back: ")),
+        matches!(&seen, SelfTestStatus::Failed(text) if text.starts_with("could not restart n1: ")),
         "{seen:?}"
     );
     // Nobody's node is taken away by a quick look.
