@@ -321,7 +321,7 @@ fn report(
     ));
     let compared = results.map(|results| ReportItem::Table(tables::compared(results)));
     let theirs = tables::published(published);
-    let lead = "Response times count from the moment a request was due; the published ones from its hand-over, of one job of four, on other hardware.";
+    let lead = "Response times count from the moment a request was due; the published ones from its submission, of one job of four, on other hardware.";
     sections.push(section(
         "4. Two configurations under the load",
         lead,
