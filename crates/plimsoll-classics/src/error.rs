@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a workload by name, a job file or a result text. Messages complete
-//! "failed to …".
+//! What can be wrong with a workload by name, a job file or a result text. Messages are sentences.
 
 use plimsoll_core::settings::{SettingError, hint};
 
@@ -8,7 +7,7 @@ use plimsoll_core::settings::{SettingError, hint};
 #[derive(Debug, thiserror::Error)]
 pub enum ClassicsError {
     /// No workload has this name.
-    #[error("find workload '{name}'{}: known are {known}", hint(nearest.as_deref()))]
+    #[error("unknown workload '{name}'{}; available: {known}", hint(nearest.as_deref()))]
     UnknownWorkload {
         /// What was asked for.
         name: String,
@@ -21,7 +20,7 @@ pub enum ClassicsError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// Settings that do not go together, or a shape that cannot be run.
-    #[error("make workload {workload}: {reason}")]
+    #[error("invalid workload {workload}: {reason}")]
     Shape {
         /// The workload.
         workload: String,
@@ -29,7 +28,7 @@ pub enum ClassicsError {
         reason: String,
     },
     /// A line of a job file that is not understood or not supported.
-    #[error("read line {line}: {reason}")]
+    #[error("line {line}: {reason}")]
     Line {
         /// From 1.
         line: usize,
@@ -37,7 +36,7 @@ pub enum ClassicsError {
         reason: String,
     },
     /// A result text that is not understood.
-    #[error("read the output of {program}: {reason}")]
+    #[error("invalid output of {program}: {reason}")]
     Output {
         /// Whose output it should be.
         program: String,
@@ -45,7 +44,7 @@ pub enum ClassicsError {
         reason: String,
     },
     /// A workload that cannot be said in another program's language.
-    #[error("export to {program}: {reason}")]
+    #[error("cannot export to {program}: {reason}")]
     Export {
         /// Whose language.
         program: String,

@@ -80,7 +80,7 @@ pub(crate) fn words<'a>(
     let words = texts.flat_map(|text| text.split(|c: char| c == '+' || c.is_whitespace()));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     if words.is_empty() {
-        return Err(settings.wrong(name, settings.text(name), "it names nothing"));
+        return Err(settings.wrong(name, settings.text(name), "expected at least one name"));
     }
     Ok(words)
 }

@@ -319,7 +319,7 @@ impl fmt::Display for LedgerCheck {
         if self.unread_bytes > 0 {
             write!(
                 f,
-                "; the last {} bytes of the ledger are no whole entry",
+                "; the last {} bytes of the ledger are not a whole entry",
                 self.unread_bytes
             )?;
         }

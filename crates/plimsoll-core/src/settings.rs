@@ -8,11 +8,14 @@ use crate::units::{self, Nanos};
 /// Longest time that is taken: 31 years. Deadlines stay far from the end of the clock.
 const SECONDS_MAX: f64 = 1e9;
 
-/// What is wrong with a setting; completes "failed to …".
+/// What is wrong with a setting, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// There is no such setting.
-    #[error("set '{setting}' of {owner}{}: it has {known}", hint(nearest.as_deref()))]
+    #[error(
+        "unknown setting '{setting}' of {owner}{}; available: {known}",
+        hint(nearest.as_deref())
+    )]
     Unknown {
         /// What it was set of.
         owner: String,
@@ -24,7 +27,7 @@ pub enum SettingError {
         known: String,
     },
     /// The value cannot be used.
-    #[error("set '{setting}' of {owner} to '{value}': {reason}")]
+    #[error("invalid value '{value}' for {setting} of {owner}: {reason}")]
     Value {
         /// What it was set of.
         owner: String,
@@ -135,8 +138,7 @@ impl SettingValues {
             settings.check(setting, value)?;
             let times = given.iter().filter(|(other, _)| other == name).count();
             if times > 1 && setting.unit != SettingUnit::List {
-                let reason =
-                    "it is given more than once; for several values give several workloads";
+                let reason = "given more than once; for several values give several workloads";
                 return Err(settings.wrong(name, value, reason));
             }
         }
@@ -149,19 +151,19 @@ impl SettingValues {
             SettingUnit::Size(each) => parse_size(value, each).map_or_else(wrong, |_| Ok(())),
             SettingUnit::Count | SettingUnit::CountOr(_) => match value.parse::<u64>() {
                 Ok(_) => Ok(()),
-                Err(_) => wrong("it is a whole number".into()),
+                Err(_) => wrong("expected an integer".into()),
             },
             SettingUnit::Number => match value.parse::<f64>() {
                 Ok(number) if number.is_finite() => Ok(()),
-                _ => wrong("it is a number".into()),
+                _ => wrong("expected a number".into()),
             },
             SettingUnit::Time => parse_time(value).map_or_else(wrong, |_| Ok(())),
             SettingUnit::Flag => match parse_flag(value) {
                 Some(_) => Ok(()),
-                None => wrong("it is on or off".into()),
+                None => wrong("expected on or off".into()),
             },
             SettingUnit::Choice(words) if words.contains(&value) => Ok(()),
-            SettingUnit::Choice(words) => wrong(format!("it is one of {}", words.join(", "))),
+            SettingUnit::Choice(words) => wrong(format!("expected one of {}", words.join(", "))),
             SettingUnit::Text | SettingUnit::List => Ok(()),
         }
     }
@@ -228,7 +230,7 @@ impl SettingValues {
             _ => Err(self.wrong(
                 name,
                 self.text(name),
-                &format!("it is from {low} to {high}"),
+                &format!("expected an integer from {low} to {high}"),
             )),
         }
     }
@@ -246,7 +248,7 @@ impl SettingValues {
         Err(self.wrong(
             name,
             self.text(name),
-            &format!("it is from {low} to {high}"),
+            &format!("expected a size from {low} to {high}"),
         ))
     }
 
@@ -288,16 +290,14 @@ impl SettingValues {
 
 fn parse_size(text: &str, each: u64) -> Result<u64, String> {
     match text.parse::<u64>() {
-        Ok(number) => number
-            .checked_mul(each)
-            .ok_or_else(|| "it is too large".into()),
+        Ok(number) => number.checked_mul(each).ok_or_else(|| "too large".into()),
         Err(_) => units::parse_size(text),
     }
 }
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds > SECONDS_MAX => Err("it is at most 1e9 seconds".into()),
+        Ok(seconds) if seconds > SECONDS_MAX => Err("expected at most 1e9 seconds".into()),
         Ok(seconds) if seconds >= 0.0 => Ok(Nanos::from_secs_f64(seconds)),
         _ => units::parse_duration(text),
     }
@@ -371,7 +371,7 @@ mod tests {
         assert!(error.contains("threads"), "{error}");
         let error = given(&[("threads", "many")]).unwrap_err().to_string();
         assert!(
-            error.contains("'many'") && error.contains("whole number"),
+            error == "invalid value 'many' for threads of demo: expected an integer",
             "{error}"
         );
         for (pairs, word) in [

@@ -152,7 +152,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, suffix) = text.split_at(split);
     let value: f64 = number
         .parse()
-        .map_err(|_| format!("'{text}' is not a size such as 4k, 64KiB or 2G"))?;
+        .map_err(|_| "expected a size such as 4k, 64KiB or 2G".to_owned())?;
     let suffix = suffix.trim().to_ascii_lowercase();
     let letter = suffix.trim_end_matches("ib").trim_end_matches('b');
     let power = match letter {
@@ -161,11 +161,11 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "m" => 2,
         "g" => 3,
         "t" => 4,
-        _ => return Err(format!("'{text}' has an unknown unit; use k, M, G or T")),
+        _ => return Err("unknown unit; use k, M, G or T".into()),
     };
     let bytes = value * 1024f64.powi(power);
     if bytes >= 1e18 {
-        Err(format!("'{text}' is too large"))
+        Err("too large".into())
     } else {
         Ok(round_u64(bytes))
     }
@@ -182,7 +182,7 @@ pub fn parse_duration(text: &str) -> Result<Nanos, String> {
     let (number, unit) = text.split_at(split);
     let value: f64 = number
         .parse()
-        .map_err(|_| format!("'{text}' is not a time such as 10s, 200ms or 2m"))?;
+        .map_err(|_| "expected a time such as 10s, 200ms or 2m".to_owned())?;
     let seconds = match unit.trim() {
         "" | "s" => value,
         "ms" => value / 1e3,
@@ -190,13 +190,11 @@ pub fn parse_duration(text: &str) -> Result<Nanos, String> {
         "m" | "min" => value * 60.0,
         "h" => value * 3_600.0,
         _ => {
-            return Err(format!(
-                "'{text}' has an unknown unit; use us, ms, s, m or h"
-            ));
+            return Err("unknown unit; use us, ms, s, m or h".into());
         }
     };
     if seconds > 1e9 {
-        Err(format!("'{text}' is too long"))
+        Err("too long".into())
     } else {
         Ok(Nanos::from_secs_f64(seconds))
     }
@@ -254,7 +252,7 @@ mod tests {
             assert_eq!(parse_size(input), Ok(expect), "{input}");
         }
         assert!(parse_size("4q").unwrap_err().contains("unknown unit"));
-        assert!(parse_size("").unwrap_err().contains("not a size"));
+        assert!(parse_size("").unwrap_err().contains("expected a size"));
         assert_eq!(parse_duration("200ms"), Ok(Nanos(200_000_000)));
         assert_eq!(parse_duration("2m"), Ok(Nanos(120_000_000_000)));
         assert!(parse_duration("soon").is_err());

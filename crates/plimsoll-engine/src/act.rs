@@ -355,7 +355,7 @@ impl PhaseRun<'_> {
                 self.open_file(&data, wants, (self.depth(role), len), seed)
             }
             _ => Err(EngineError::Workload(
-                "the role is none of this workload".into(),
+                "internal error: the worker does not belong to this workload".into(),
             )),
         }
     }
@@ -435,7 +435,7 @@ impl PhaseRun<'_> {
                 stage.act(&mut source, desk, shared, start)
             }
             _ => Err(EngineError::Workload(
-                "the role is none of this workload".into(),
+                "internal error: the worker does not belong to this workload".into(),
             )),
         }
     }

@@ -199,7 +199,7 @@ impl WorkloadChecker<'_> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || name.len() > 100 || !name.chars().all(is_plain) {
             return Some(format!(
-                "'{name}' is no name of a file here: use letters, digits, '.', '_' and '-'"
+                "'{name}' cannot name a file here: use letters, digits, '.', '_' and '-'"
             ));
         }
         if let OpenTarget::Storage {
@@ -324,7 +324,7 @@ fn fault_of_shares(group: &BlockIoGroup) -> Option<String> {
     let all_ok = each_ok && weights.is_finite() && weights > 0.0;
     if !(group.mix.is_empty() || all_ok) {
         return Some(
-            "the weights of its turns (such as the share of reads) must be 0 or more, and not all 0"
+            "the weights of its operations (such as the share of reads) must be 0 or more, and not all 0"
                 .into(),
         );
     }
@@ -338,7 +338,7 @@ fn fault_of_shares(group: &BlockIoGroup) -> Option<String> {
         .iter()
         .any(|turn| turn.kind == BlockIoOpKind::Append);
     (appends && group.extent.made == BlockIoFileCreation::Before).then(|| {
-        "it appends to a file that is laid out before: let the file be made during the run".into()
+        "it appends to a file that exists before the run: create the file during the run".into()
     })
 }
 
@@ -370,7 +370,7 @@ fn fault_of_work(work: BlockIoStopCondition) -> Option<String> {
             | BlockIoStopCondition::Together(0)
             | BlockIoStopCondition::Bytes(0)
     )
-    .then(|| "its work is 0 turns or bytes: give at least 1, or a time".into())
+    .then(|| "its work is 0 operations or bytes: give at least 1, or a time".into())
 }
 
 /// What has begun only when everything is over would be missing without a word.
@@ -381,8 +381,8 @@ pub(crate) fn check_delays(blocks: &BlockIoWorkload, length: Nanos) -> Result<()
     match blocks.groups.iter().find(|group| group.delay >= length) {
         None => Ok(()),
         Some(group) => Err(EngineError::Workload(format!(
-            "'{}', group '{}': it begins after {}, and all ends after {length}; give more time or a \
-             shorter delay",
+            "'{}', group '{}': its delay is {}, and the run ends after {length}; give more time or \
+             a shorter delay",
             blocks.name, group.name, group.delay
         ))),
     }

@@ -99,7 +99,7 @@ pub(crate) fn check_registers(name: &str, blocks: u64) -> Result<(), EngineError
     }
     let (needed, available) = (size(needed as f64), size(available as f64));
     Err(EngineError::Workload(format!(
-        "'{name}': to verify its {blocks} blocks takes {needed} of memory, and {available} are \
+        "'{name}': verifying its {blocks} blocks needs {needed} of memory, and {available} are \
          available (MemAvailable); use larger blocks or less data"
     )))
 }

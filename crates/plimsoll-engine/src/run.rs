@@ -56,8 +56,7 @@ fn check_options(
     }
     let name = workload.name();
     Err(EngineError::Workload(format!(
-        "'{name}': there is nothing to verify where no data are kept; use a directory, a file or a \
-         device"
+        "'{name}': this target keeps no data to verify; use a directory, a file or a device"
     )))
 }
 

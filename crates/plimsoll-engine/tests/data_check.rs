@@ -206,5 +206,8 @@ fn nothing_can_be_verified_where_nothing_is_kept() {
         ..RunOptions::default()
     };
     let error = prepared.run(&options, &stop, &mut |_| ()).unwrap_err();
-    assert!(error.to_string().contains("no data are kept"), "{error}");
+    assert!(
+        error.to_string().contains("keeps no data to verify"),
+        "{error}"
+    );
 }

@@ -294,8 +294,8 @@ fn texts_of_devices_are_read_and_mistakes_named() {
     );
     for (text, expect) in [
         ("sim(flahs)", "did you mean 'flash'"),
-        ("sim(cache)", "among simulated devices"),
-        ("sim(disk+flash)", "among simulated layers"),
+        ("sim(cache)", "unknown simulated device"),
+        ("sim(disk+flash)", "unknown simulated layer"),
         ("sim(disk,rmp=1)", "did you mean 'rpm'"),
         ("sim(disk,rpm=0)", "from 1 to 1000000"),
         ("sim(flash,spread=2)", "from 0 to 1"),
@@ -308,8 +308,8 @@ fn texts_of_devices_are_read_and_mistakes_named() {
             "sim(disk+stripe,disks=64+stripe,disks=64)",
             "more than 1024",
         ),
-        ("sim()", "find ''"),
-        ("simdisk", "write sim"),
+        ("sim()", "''"),
+        ("simdisk", "expected sim"),
     ] {
         let error = text.parse::<SimDeviceSpec>().unwrap_err().to_string();
         assert!(error.contains(expect), "{text}: {error}");

@@ -50,7 +50,7 @@ pub fn device(path: &Path, host: &LocalHost) -> Result<DeviceFacts, HostError> {
     let path = path.canonicalize().map_err(look(path))?;
     let number = crate::host::facts::device_of(&path)
         .filter(|_| crate::host::facts::is_block_device(&path))
-        .ok_or_else(|| HostError::State(format!("{} is no block device", path.display())))?;
+        .ok_or_else(|| HostError::State(format!("{} is not a block device", path.display())))?;
     let system = PathBuf::from(format!("/sys/dev/block/{number}"));
     let read =
         |name: &str| fs::read_to_string(system.join(name)).map(|text| text.trim().to_owned());
@@ -102,7 +102,7 @@ fn look(at: &Path) -> impl FnOnce(io::Error) -> HostError {
 /// What the device carries, as far as its signatures tell.
 fn signatures(path: &Path, host: &LocalHost) -> Vec<String> {
     let Some(shown) = path.to_str() else {
-        return vec!["its name is not valid UTF-8, so nobody could look at it".into()];
+        return vec!["its name is not valid UTF-8, so it cannot be checked".into()];
     };
     // Without an option that says so, wipefs only lists what it knows.
     let args = ["--noheadings", "--output", "TYPE", shown];

@@ -127,7 +127,7 @@ pub fn plan(
     );
     if server.marks.is_empty() && needs_processes {
         return Err(PreconditionError(vec![format!(
-            "{fault} is done to processes, and what serves on {} is its kernel: choose power-cut",
+            "{fault} needs a server process, and the server on {} is its kernel: choose power-cut",
             server.name
         )]));
     }
@@ -223,7 +223,7 @@ fn restoring<'a>(
     let alone = (!server.restore.is_empty()).then_some([&[], server.restore.as_slice()]);
     found.or(alone).ok_or_else(|| {
         PreconditionError(vec![format!(
-            "nothing takes the place of {}, and nothing is known of bringing it back",
+            "{} has no standby, and plimsoll does not know how to restart it",
             server.name
         )])
     })
@@ -400,7 +400,7 @@ impl<'a> FaultPlanner<'a> {
             }
         };
         PreconditionError(vec![format!(
-            "{fault} needs {needed}, and {name} has none here; {remedy}"
+            "{fault} needs {needed}, which {name} lacks; {remedy}"
         )])
     }
 
@@ -447,7 +447,7 @@ impl<'a> FaultPlanner<'a> {
         let pairs: Vec<_> = self.others().flat_map(both).collect();
         if pairs.is_empty() {
             return Err(PreconditionError(vec![format!(
-                "there is no other server that {} could be cut off from",
+                "{} has no other server to be cut off from",
                 self.server.name
             )]));
         }
@@ -525,7 +525,7 @@ fn double(
     let next = after.next().filter(|next| next.name != server.name);
     let next = next.ok_or_else(|| {
         PreconditionError(vec![format!(
-            "{} is the only server: there is no second one to lose",
+            "{} is the only server: no second one to lose",
             server.name
         )])
     })?;
@@ -548,8 +548,8 @@ fn double(
     };
     if unmount(&blow.strike, made) {
         return Err(PreconditionError(vec![format!(
-            "bringing {} back takes the mount away, so nobody can use the stack when the second \
-             server is lost; do kill instead",
+            "restarting {} removes the mount, so nobody can use the stack when the second server \
+             is lost; use kill instead",
             server.name
         )]));
     }
@@ -564,8 +564,8 @@ fn power_cut(
 ) -> Result<FaultPlan, PreconditionError> {
     let Some(switch) = power_of(server, site) else {
         return Err(PreconditionError(vec![format!(
-            "nobody can cut the power of {}: only a machine whose inventory names a command for it \
-             (power = [...]), such as a virtual machine, has power of its own",
+            "no power command for {}: only a machine whose inventory names one (power = [...]), \
+             such as a virtual machine, can be switched off",
             server.name
         )]));
     };
@@ -589,7 +589,7 @@ fn power_cut(
 fn fail_back(server: &StackServer, made: &StackOutputs) -> Result<FaultPlan, PreconditionError> {
     let Some(switch) = server.question(ServerQuery::Switch) else {
         return Err(PreconditionError(vec![format!(
-            "{} serves beside the others and is not moved, so nothing is moved back",
+            "{} cannot be switched, so it has nothing to fail back",
             server.name
         )]));
     };

@@ -198,7 +198,7 @@ impl SelfTestContext<'_> {
             let host = hosts.on(node)?;
             let is_gone = |mark: &String| host.marked(mark).is_empty();
             if !server.marks.is_empty() && server.marks.iter().all(is_gone) {
-                let text = format!("{} is gone: no process of it is there", server.name);
+                let text = format!("{} is gone: it has no process", server.name);
                 return Err(Trouble::Look(text));
             }
         }

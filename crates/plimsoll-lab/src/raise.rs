@@ -76,7 +76,7 @@ impl RazeReport {
         problems.extend(unreached.into_iter().map(|(node, (count, why))| {
             format!(
                 "failed to undo anything on node {node}, {count} actions: {why}; when it can be reached \
-                 again: plimsoll raze; if it is no more: plimsoll raze --forget-node {node}"
+                 again: plimsoll raze; if it no longer exists: plimsoll raze --forget-node {node}"
             )
         }));
         problems.extend(self.journal_errors.iter().map(ToString::to_string));
@@ -108,7 +108,7 @@ pub enum StepError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Nowhere: all is to end.
-    #[error("it was stopped")]
+    #[error("interrupted")]
     Stopped,
 }
 

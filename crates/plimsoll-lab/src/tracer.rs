@@ -47,7 +47,7 @@ pub fn check(events: &[&str]) -> Result<(), HostError> {
     }
     if !Path::new(TRACING).join("instances").exists() {
         return state(
-            "the kernel's tracer is not to be seen; mount it with: \
+            "the kernel's tracer is not mounted; mount it with: \
              mount -t tracefs nodev /sys/kernel/tracing",
         );
     }

@@ -30,7 +30,7 @@ pub struct NfsAddress {
     pub sync: bool,
 }
 
-/// What is wrong with an address; completes "failed to …".
+/// What is wrong with an address, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NfsAddressError {
     text: String,
@@ -41,7 +41,7 @@ impl fmt::Display for NfsAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "read the address '{}': {}; it is written nfs://HOST[:PORT]/EXPORT\
+            "invalid address '{}': {}; expected nfs://HOST[:PORT]/EXPORT\
              [?mountport=PORT&uid=NUMBER&gid=NUMBER&sync]",
             self.text, self.reason
         )
@@ -74,7 +74,7 @@ impl FromStr for NfsAddress {
             .find('/')
             .ok_or_else(|| wrong("the export is missing"))?;
         let (server, export) = rest.split_at(slash);
-        let (host, port) = split_server(server).ok_or_else(|| wrong("its port is no port"))?;
+        let (host, port) = split_server(server).ok_or_else(|| wrong("invalid port"))?;
         if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c == '@') {
             return Err(wrong("the host is missing or no name of a host"));
         }
@@ -101,10 +101,10 @@ impl NfsAddress {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
                 "mountport" => {
-                    self.mount_port = Some(port(value).ok_or("mountport is no port")?);
+                    self.mount_port = Some(port(value).ok_or("invalid mountport")?);
                 }
-                "uid" => uid = Some(value.parse().map_err(|_| "uid is no number")?),
-                "gid" => gid = Some(value.parse().map_err(|_| "gid is no number")?),
+                "uid" => uid = Some(value.parse().map_err(|_| "uid is not a number")?),
+                "gid" => gid = Some(value.parse().map_err(|_| "gid is not a number")?),
                 "sync" if value.is_empty() => self.sync = true,
                 _ => return Err("after ? come mountport, uid, gid and sync only"),
             }
@@ -211,12 +211,12 @@ mod tests {
             ("http://nas/data", "begin with nfs://"),
             ("nfs://nas", "export is missing"),
             ("nfs:///data", "host is missing"),
-            ("nfs://nas:0/data", "no port"),
-            ("nfs://nas:70000/data", "no port"),
-            ("nfs://[fe80::1/data", "no port"),
+            ("nfs://nas:0/data", "invalid port"),
+            ("nfs://nas:70000/data", "invalid port"),
+            ("nfs://[fe80::1/data", "invalid port"),
             ("nfs://nas/data?version=4", "only"),
             ("nfs://nas/data?uid=1", "go together"),
-            ("nfs://nas/data?mountport=x", "mountport is no port"),
+            ("nfs://nas/data?mountport=x", "invalid mountport"),
         ] {
             let error = text.parse::<NfsAddress>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

@@ -54,7 +54,7 @@ pub(crate) fn check(called: RpcProcedure, record: &[u8]) -> Result<(), RpcReplyE
             }
             of_nfs(&mut fields, procedure)
         }
-        _ => Err(RpcReplyError("it answers a call that is none of ours")),
+        _ => Err(RpcReplyError("it answers a call that we did not make")),
     }
 }
 
@@ -97,7 +97,7 @@ fn of_nfs(fields: &mut RpcReplyReader<'_>, procedure: u32) -> Result<(), RpcRepl
             }
             Ok(())
         }
-        _ => Err(RpcReplyError("it answers a call that is none of ours")),
+        _ => Err(RpcReplyError("it answers a call that we did not make")),
     }
 }
 

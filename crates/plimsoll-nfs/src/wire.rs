@@ -150,7 +150,7 @@ pub struct RpcReplyError(pub &'static str);
 
 impl fmt::Display for RpcReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server sent what is no answer: {}", self.0)
+        write!(f, "the server sent an invalid reply: {}", self.0)
     }
 }
 

@@ -47,7 +47,10 @@ fn refused<T>(what: &str, result: std::io::Result<T>) {
     let Err(error) = result else {
         panic!("{what}: believed")
     };
-    assert!(error.to_string().contains("no answer"), "{what}: {error}");
+    assert!(
+        error.to_string().contains("invalid reply"),
+        "{what}: {error}"
+    );
 }
 
 fn all_are_refused() {

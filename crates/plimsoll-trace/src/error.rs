@@ -83,7 +83,7 @@ pub enum TraceError {
     },
     /// A version of the format that is not read.
     #[error(
-        "read {file}: it is a version 1 archive, which PCP itself has given up; versions 2 and 3 \
+        "read {file}: it is a version 1 archive, which PCP no longer supports; versions 2 and 3 \
          can be read"
     )]
     Version {
@@ -101,7 +101,7 @@ pub enum TraceError {
         what: String,
     },
     /// No format is recognised.
-    #[error("read {file}: it is no recording of a kind that is known here{}", closest(*hint, formats))]
+    #[error("read {file}: unknown recording format{}", closest(*hint, formats))]
     Unknown {
         /// The file.
         file: String,
@@ -150,7 +150,7 @@ pub enum TraceError {
     },
     /// A load too short to be compared.
     #[error(
-        "hold the load against {recording}: it is shorter than two intervals of {interval} s; fit \
+        "compare the load with {recording}: it is shorter than two intervals of {interval} s; fit \
          it to a longer window"
     )]
     TooShort {
@@ -169,8 +169,8 @@ pub enum TraceError {
     },
     /// Requests of which a recording does not tell enough.
     #[error(
-        "use the requests of {recording}: it does not tell their {lacks}; record them with blktrace \
-         or bcc's biosnoop"
+        "use the requests of {recording}: it lacks their {lacks}; record them with blktrace or \
+         bcc's biosnoop"
     )]
     Lacks {
         /// The recording.
@@ -208,7 +208,7 @@ pub enum TraceError {
         recording: String,
     },
     /// A time as typed could not be understood.
-    #[error("understand the time '{text}': {reason}; give 11:00 or 2010-07-14 11:00:00")]
+    #[error("read the time '{text}': {reason}; expected 11:00 or 2010-07-14 11:00:00")]
     Time {
         /// What was typed.
         text: String,
@@ -216,7 +216,7 @@ pub enum TraceError {
         reason: String,
     },
     /// The window is not inside the recording.
-    #[error("use the window {window}: {recording} goes from {from} to {to} (zone {zone})")]
+    #[error("use the window {window}: {recording} covers {from} to {to} (zone {zone})")]
     Outside {
         /// The window as asked for.
         window: String,
@@ -290,7 +290,7 @@ fn closest(hint: Option<&str>, formats: &[&str]) -> String {
     match hint {
         Some(hint) => format!("; {hint}"),
         None => format!(
-            ", or its beginning is damaged; known are {}",
+            ", or its beginning is damaged; known formats: {}",
             formats.join(", ")
         ),
     }

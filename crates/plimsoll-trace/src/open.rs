@@ -116,7 +116,7 @@ mod tests {
         }
         let error = opened(b"\x96\xd5 of sar\n").unwrap_err();
         assert!(
-            error.contains("sadf -j") && !error.contains("known are"),
+            error.contains("sadf -j") && !error.contains("known formats"),
             "{error}"
         );
         let error = open(Path::new("/dev/null")).unwrap_err().to_string();

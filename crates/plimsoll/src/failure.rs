@@ -37,23 +37,25 @@ Exit codes:
   0    done; every verdict that was asked for was reached
   1    a failure of the machine or of plimsoll
   2    a mistake in the command line or in an input file
-  10   compare --fail-on different: at least one arm differs, or cannot carry the load
-  11   compare --fail-on inconclusive: at least one verdict is open
+  10   compare --fail-on different: a difference was found, or an arm cannot carry the load
+  11   compare --fail-on inconclusive: a comparison was inconclusive
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
        ledger or faults under load found bad blocks
   13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`
   14   a model, or the load that was submitted, missed a stated gate
   15   a node that load came from, or that was recorded, was lost; what there was of it is kept
        and marked
-  16   nothing can be judged: the ledger is damaged, which says nothing of the storage
+  16   the ledger is damaged, so the storage cannot be judged
   130  stopped by the user; the results so far are kept";
 
 /// Why a command ended without doing its work.
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) code: CliExitCode,
-    /// Completes "failed to …".
+    /// Completes "failed to …", or is a sentence.
     pub(crate) message: String,
+    /// Whether the message is a sentence, which nothing is put before.
+    pub(crate) is_sentence: bool,
     /// What to do about it.
     pub(crate) hint: Option<String>,
 }
@@ -71,12 +73,36 @@ impl CliError {
         CliError {
             code,
             message,
+            is_sentence: false,
             hint: None,
         }
     }
 
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::new(CliExitCode::Usage, message)
+    }
+
+    /// The same with a message that is a sentence.
+    pub(crate) fn sentence(code: CliExitCode, message: impl fmt::Display) -> Self {
+        CliError {
+            code,
+            message: message.to_string(),
+            is_sentence: true,
+            hint: None,
+        }
+    }
+
+    /// A mistake in the command line or in an input file, as a sentence.
+    pub(crate) fn invalid(message: impl fmt::Display) -> Self {
+        Self::sentence(CliExitCode::Usage, message)
+    }
+
+    /// What happened, as a sentence.
+    pub(crate) fn text(&self) -> String {
+        match self.is_sentence {
+            true => self.message.clone(),
+            false => format!("failed to {}", self.message),
+        }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -160,7 +186,7 @@ pub(crate) fn trying<E: OfLab>(what: impl Into<String>) -> impl Fn(E) -> CliErro
 
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: failed to {}", self.message)?;
+        write!(f, "error: {}", self.text())?;
         match &self.hint {
             Some(hint) => write!(f, "\n  hint: {hint}"),
             None => Ok(()),

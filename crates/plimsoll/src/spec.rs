@@ -104,7 +104,7 @@ fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
             .iter()
             .any(|(known, _)| *known == prefix)
     {
-        let workload = originals::workload(prefix, rest).map_err(CliError::usage)?;
+        let workload = originals::workload(prefix, rest).map_err(CliError::invalid)?;
         check_original(prefix, &workload)?;
         return Ok(workload.into());
     }
@@ -114,7 +114,7 @@ fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
         if looks_like_a_file && !name.contains([',', ' ']) {
             return CliError::usage(format!("read workload {name}: there is no such file"));
         }
-        CliError::usage(error)
+        CliError::invalid(error)
             .hint("`plimsoll workloads` lists all, and with a name its settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
     })?;
     if let Workload::Commands(commands) = &made {
@@ -239,8 +239,9 @@ fn parse_scale(text: &str, factor: &str) -> Result<RateScale, CliError> {
     }
     match factor.parse::<f64>() {
         Ok(value) if (1e-6..=1e6).contains(&value) => Ok(RateScale::Fixed(value)),
-        _ => Err(CliError::usage(format!(
-            "read the factor in '{text}': after @ comes a number from 0.000001 to 1000000, or auto"
+        _ => Err(CliError::invalid(format!(
+            "invalid factor in '{text}': expected a number from 0.000001 to 1000000 after @, \
+             or auto"
         ))),
     }
 }
@@ -345,7 +346,7 @@ fn attach(model: &Path, packed: &mut PackedRequests) -> Result<(), CliError> {
         .is_some_and(|file| file == name.as_os_str());
     if !is_name {
         let text = format!(
-            "its requests are in '{}', which is no file name",
+            "its requests are in '{}', which is not a file name",
             packed.file
         );
         return Err(about(model, &text));
@@ -464,7 +465,7 @@ fn absent(text: &str, path: &Path, error: &std::io::Error) -> CliError {
     }
     if path.starts_with("/dev") {
         return CliError::usage(format!("use target '{text}': there is no such device"))
-            .hint("lsblk names those that there are");
+            .hint("lsblk lists the devices of this machine");
     }
     if error.kind() != std::io::ErrorKind::NotFound {
         return CliError::usage(format!("use target '{text}': {error}"));
@@ -523,17 +524,17 @@ impl TargetSpec {
             // Not in the help: only a measurement of the program itself wants it.
             "nop" => TargetSpec::Nop,
             sim if SimDeviceSpec::is_meant(sim) => {
-                TargetSpec::Sim(sim.parse().map_err(CliError::usage)?)
+                TargetSpec::Sim(sim.parse().map_err(CliError::invalid)?)
             }
             address if NfsAddress::is_meant(address) => {
-                TargetSpec::Nfs(address.parse().map_err(CliError::usage)?)
+                TargetSpec::Nfs(address.parse().map_err(CliError::invalid)?)
             }
             address if attach::RemoteDiskAddress::is_meant(address) => {
-                let address = address.parse().map_err(CliError::usage)?;
+                let address = address.parse().map_err(CliError::invalid)?;
                 TargetSpec::Attach(Box::new(address))
             }
             name if is_stack(name) => {
-                let choice = StackConfig::parse(name).map_err(CliError::usage)?;
+                let choice = StackConfig::parse(name).map_err(CliError::invalid)?;
                 TargetSpec::Stack(Box::new(choice))
             }
             _ => return Ok(None),

@@ -236,7 +236,7 @@ fn memory(settings: &SettingValues) -> Result<u64, ClassicsError> {
         "" => Ok(0),
         text => match text.parse::<u64>() {
             Ok(mib) if mib <= SIZE_MIB_MAX => Ok(mib),
-            _ => Err(settings.wrong("r", text, "it is a whole number of MiB")),
+            _ => Err(settings.wrong("r", text, "expected a whole number of MiB")),
         },
     }
 }
@@ -267,7 +267,7 @@ impl<'a> BonnieSettingParts<'a> {
             parts,
         };
         if count > most {
-            return Err(parts.wrong(&format!("it has at most {most} parts between colons")));
+            return Err(parts.wrong(&format!("expected at most {most} parts between colons")));
         }
         Ok(parts)
     }
@@ -279,7 +279,7 @@ impl<'a> BonnieSettingParts<'a> {
 
     fn whole(&self, place: usize, default: u64, most: u64) -> Result<u64, ClassicsError> {
         match self.whole_from_zero(place, default, most)? {
-            0 => Err(self.wrong("a part is 0 that must be at least 1")),
+            0 => Err(self.wrong("a part is 0 and must be at least 1")),
             value => Ok(value),
         }
     }
@@ -290,7 +290,7 @@ impl<'a> BonnieSettingParts<'a> {
         };
         match part.parse() {
             Ok(value) if value <= most => Ok(value),
-            _ => Err(self.wrong(&format!("'{part}' is not a whole number up to {most}"))),
+            _ => Err(self.wrong(&format!("expected an integer up to {most}, got '{part}'"))),
         }
     }
 
@@ -300,7 +300,7 @@ impl<'a> BonnieSettingParts<'a> {
         if bytes.is_power_of_two() && (256..=MIB).contains(&bytes) {
             return Ok(saturating_u32(bytes));
         }
-        Err(self.wrong("a chunk is a power of two from 256 to 1 MiB"))
+        Err(self.wrong("expected a chunk that is a power of two from 256 to 1 MiB"))
     }
 
     fn wrong(&self, reason: &str) -> ClassicsError {
@@ -357,10 +357,10 @@ mod tests {
             (&[("s", "64:8k:0")], "at least 1"),
             (&[("s", "64:256"), ("D", "on")], "512 bytes or more"),
             (&[("s", "0"), ("n", "0")], "nothing to do"),
-            (&[("s", "many")], "not a size"),
+            (&[("s", "many")], "expected a size"),
             (&[("n", "1:-1")], "links"),
             (&[("n", "1:10:20")], "above the largest"),
-            (&[("n", "x")], "'x' is not a whole number"),
+            (&[("n", "x")], "got 'x'"),
             (&[("x", "3")], "--blocks"),
             (&[("c", "201")], "from 1 to 200"),
             (&[("r", "1g")], "whole number of MiB"),

@@ -92,7 +92,7 @@ pub fn read(text: &str) -> Result<(Vec<PhaseResult>, Vec<String>), ClassicsError
         }
         let time: Option<f64> = line.parse().ok();
         let time = time.filter(|time| *time > 0.0 && *time < SECONDS_MAX);
-        times.push(time.ok_or_else(|| wrong(format!("'{line}' is no time")))?);
+        times.push(time.ok_or_else(|| wrong(format!("'{line}' is not a time")))?);
     }
     let Some((first, more)) = times.split_first() else {
         return Err(wrong("it says no time".into()));

@@ -82,7 +82,7 @@ pub(crate) const KNOWN: &[WorkloadDefinition] = &[WorkloadDefinition {
     build: |settings| match settings.text("mode") {
         "compile" => compile(settings),
         "chroot" => chroot(settings),
-        other => Err(settings.wrong("mode", other, "it is compile or chroot")),
+        other => Err(settings.wrong("mode", other, "expected compile or chroot")),
     },
 }];
 
@@ -167,7 +167,7 @@ fn chroot(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         return Err(settings.wrong(
             "suite",
             suite,
-            "it is the name of a release, such as bookworm",
+            "expected the name of a release, such as bookworm",
         ));
     }
     // The packages are fetched once; what is measured needs no network.

@@ -276,7 +276,11 @@ fn events(settings: &SettingValues) -> Result<Option<f64>, ClassicsError> {
         return Ok(Some(rate));
     }
     let text = settings.text("eventrate");
-    Err(settings.wrong("eventrate", text, "it is 0 or from 0.001 to 1000000000"))
+    Err(settings.wrong(
+        "eventrate",
+        text,
+        "expected 0, or a number from 0.001 to 1000000000",
+    ))
 }
 
 /// A set of files of a mean size in a tree of a mean width.
@@ -293,7 +297,11 @@ fn set(
         FileSizeDistribution::Gamma(shape)
     } else {
         let text = settings.text("filesizegamma");
-        return Err(settings.wrong("filesizegamma", text, "it is 0 or from 1 to 1000000"));
+        return Err(settings.wrong(
+            "filesizegamma",
+            text,
+            "expected 0, or an integer from 1 to 1000000",
+        ));
     };
     let mean_bytes = settings.bytes_within("meanfilesize", 0, FILE_MAX)?;
     let width = settings.count_within("meandirwidth", 2, u32::MAX)?;

@@ -131,7 +131,7 @@ fn demand(section: &FioSection) -> Result<FioRateSpec, ClassicsError> {
         "read" => (true, false),
         "write" => (false, true),
         "rw" | "readwrite" => (true, true),
-        _ => return Err(options.wrong("rw", "known are reads, writes and both, random or not")),
+        _ => return Err(options.wrong("rw", "expected reads, writes or both")),
     };
     let poisson = options.text("rate_process", "linear") == "poisson";
     let mut way = |way: FioDirection, is_there: bool| {
@@ -359,7 +359,7 @@ mod tests {
     fn what_says_no_load_is_refused() {
         for (text, word) in [
             ("[a]\nrw=read\n", "no rate"),
-            ("[a]\nrw=trim\nrate=1m\n", "known are"),
+            ("[a]\nrw=trim\nrate=1m\n", "expected reads"),
             (
                 "[a]\nrw=read\nrate=1m\nbssplit=4k/60:8k/50\n",
                 "110 percent",

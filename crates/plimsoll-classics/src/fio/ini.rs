@@ -52,9 +52,11 @@ pub(crate) fn sections(text: &str) -> Result<Vec<FioSection>, ClassicsError> {
         let wrong = |reason: String| ClassicsError::Line { line, reason };
         if let Some(rest) = text.strip_prefix('[') {
             let name = rest.strip_suffix(']').map(str::trim);
-            let name = name
-                .filter(|name| !name.is_empty())
-                .ok_or_else(|| wrong(format!("'{text}' is no section: write [name of the job]")))?;
+            let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+                wrong(format!(
+                    "'{text}' is not a section: write [name of the job]"
+                ))
+            })?;
             in_global = Some(name == "global");
             if name != "global" {
                 jobs.push(FioSection {
@@ -131,7 +133,7 @@ fn option(text: &str, line: usize) -> Result<FioOption, ClassicsError> {
         None => (text, "1"),
     };
     if name.is_empty() || name.contains(char::is_whitespace) {
-        return wrong(format!("'{text}' is no option: write name=value"));
+        return wrong(format!("'{text}' is not an option: write name=value"));
     }
     Ok(FioOption {
         name: canonical(name).into(),
@@ -203,13 +205,13 @@ mod tests {
         for (text, line, word) in [
             ("", 1, "without a job"),
             ("bs=4k\n", 1, "before any section"),
-            ("[a\n", 1, "no section"),
+            ("[a\n", 1, "not a section"),
             ("[a]\ninclude x.fio\n", 2, "other files"),
             ("[a]\nsize=${SIZE}\n", 2, "environment"),
-            ("[a]\n=3\n", 2, "no option"),
+            ("[a]\n=3\n", 2, "not an option"),
         ] {
             let error = sections(text).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("read line {line}: ")), "{error}");
+            assert!(error.starts_with(&format!("line {line}: ")), "{error}");
             assert!(error.contains(word), "{error}");
         }
     }

@@ -266,7 +266,7 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(
-                error.starts_with(&format!("read line {line}: ")),
+                error.starts_with(&format!("line {line}: ")),
                 "{body}: {error}"
             );
             assert!(error.contains(word), "{body}: {error}");

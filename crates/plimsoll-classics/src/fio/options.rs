@@ -195,7 +195,7 @@ impl<'a> FioSectionOptions<'a> {
         let read = |text: &str| match text {
             "0" => Ok(false),
             "1" => Ok(true),
-            _ => Err("it is 0 or 1".to_owned()),
+            _ => Err("expected 0 or 1".to_owned()),
         };
         Ok(self.value(name, read)?.unwrap_or(default))
     }

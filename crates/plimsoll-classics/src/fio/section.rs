@@ -130,7 +130,7 @@ fn access(options: FioSectionOptions<'_>) -> Result<FioAccessPattern, ClassicsEr
         _ => {
             return Err(options.wrong(
                 "rw",
-                "known are read, write, trim, rw, randread, randwrite, randtrim and randrw",
+                "expected one of read, write, trim, rw, randread, randwrite, randtrim, randrw",
             ));
         }
     };
@@ -222,7 +222,9 @@ fn extent(
     if let Some(option) = named
         && (option.value.contains(['/', ':']) || option.value.is_empty())
     {
-        return Err(option.wrong("it is one name without directories: where to run is given on the command line, as the target"));
+        return Err(option.wrong(
+            "expected one name without directories: the target is given on the command line",
+        ));
     }
     let (shared, region, bytes) = match (named, step) {
         (_, 0) => (named.is_some(), BlockIoRegion::Whole, bytes),
@@ -284,7 +286,7 @@ fn depth(
         let known = [&SYNCHRONOUS[..], &ASYNCHRONOUS[..]].concat().join(", ");
         return Err(options.wrong(
             "ioengine",
-            &format!("known are {known}; the engine itself is chosen on the command line"),
+            &format!("expected one of {known}; the engine itself is chosen on the command line"),
         ));
     }
     if engine == "libaio" && !direct {
@@ -433,7 +435,7 @@ fn offsets(
         },
         Some(("pareto" | "normal", _)) => wrong("it has no counterpart; use zipf: or zoned:"),
         Some(("zoned_abs", _)) => wrong("write shares of the file, with zoned:"),
-        _ => wrong("known are random, zipf:EXPONENT and zoned:ACCESS/SIZE:…"),
+        _ => wrong("expected random, zipf:EXPONENT or zoned:ACCESS/SIZE:…"),
     }
 }
 
@@ -445,7 +447,7 @@ fn zones(text: &str) -> Result<Vec<OffsetZone>, String> {
     for entry in text.split(':').filter(|entry| !entry.is_empty()) {
         let Some((access, size)) = entry.split_once('/') else {
             return Err(format!(
-                "'{entry}' is no zone: write ACCESS/SIZE in percent"
+                "invalid zone '{entry}': expected ACCESS/SIZE in percent"
             ));
         };
         let percent = |text: &str| value::count(text.trim(), 0, 100);
@@ -520,7 +522,7 @@ fn rates(
             rate(write, BlockIoOpKind::Write)?,
         ];
         if both.iter().any(|per_s| *per_s <= 0.0) {
-            return Err(option.wrong("both rates are above 0"));
+            return Err(option.wrong("expected two rates above 0"));
         }
         return Ok(Some(both));
     }
@@ -546,7 +548,7 @@ fn pace(
     let poisson = match options.text("rate_process", "linear") {
         "linear" => false,
         "poisson" => true,
-        _ => return Err(options.wrong("rate_process", "known are linear and poisson")),
+        _ => return Err(options.wrong("rate_process", "expected linear or poisson")),
     };
     let Some(each_per_s) = each_per_s else {
         if poisson {
@@ -580,7 +582,7 @@ fn one_rate(
     }
     let at = kinds(access).next().map_or(0, |(_, at)| at);
     let above_zero = |number: u64| match number {
-        0 => Err("it is above 0".to_owned()),
+        0 => Err("expected a number above 0".to_owned()),
         number => Ok(number as f64),
     };
     let own = |text: &str| value::by_direction(text, at).to_owned();
@@ -610,7 +612,7 @@ fn syncs(
             notes.push("sync=1: each write is durable with the data needed to find it (O_DSYNC), not with its times".into());
             true
         }
-        _ => return Err(options.wrong("sync", "known are none, sync and dsync")),
+        _ => return Err(options.wrong("sync", "expected one of none, sync, dsync")),
     };
     Ok(SyncPolicy {
         every: saturating_u32(fsync.max(fdatasync)),

@@ -20,9 +20,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 pub(crate) fn per_second(text: &str) -> Result<u64, String> {
     let number = unrounded(text)?;
     if number.fract() > 0.0 {
-        return Err(
-            "it is a whole number per second; slower ones can be said with thinktime".into(),
-        );
+        return Err("expected an integer per second; for slower rates use thinktime".into());
     }
     Ok(round_u64(number))
 }
@@ -34,7 +32,7 @@ fn unrounded(text: &str) -> Result<f64, String> {
     let (number, unit) = lower.split_at(digits.unwrap_or(lower.len()));
     let value: f64 = number
         .parse()
-        .map_err(|_| "it is a size such as 4k, 64k or 2g".to_owned())?;
+        .map_err(|_| "expected a size such as 4k, 64k or 2g".to_owned())?;
     let unit = unit.strip_suffix('b').unwrap_or(unit);
     let (letter, base) = match unit.strip_suffix('i') {
         Some(letter) => (letter, 1000f64),
@@ -47,12 +45,12 @@ fn unrounded(text: &str) -> Result<f64, String> {
         "g" => 3,
         "t" => 4,
         "p" => 5,
-        "%" => return Err("a share of the device is not taken; write bytes".into()),
-        _ => return Err("its unit is none of k, m, g, t and p".into()),
+        "%" => return Err("a share of the device is not supported; write bytes".into()),
+        _ => return Err("unknown unit; use k, m, g, t or p".into()),
     };
     let bytes = value * base.powi(power);
     if bytes > SIZE_MAX {
-        return Err("it is too large".into());
+        return Err("too large".into());
     }
     Ok(bytes)
 }
@@ -64,7 +62,7 @@ pub(crate) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
     let (number, suffix) = lower.split_at(digits.unwrap_or(lower.len()));
     let value: f64 = number
         .parse()
-        .map_err(|_| "it is a time such as 30, 5m or 200ms".to_owned())?;
+        .map_err(|_| "expected a time such as 30, 5m or 200ms".to_owned())?;
     let each = match suffix {
         "" => unit.as_secs_f64(),
         "us" | "usec" => 1e-6,
@@ -73,10 +71,10 @@ pub(crate) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
         "m" => 60.0,
         "h" => 3_600.0,
         "d" => 86_400.0,
-        _ => return Err("its unit is none of us, ms, s, m, h and d".into()),
+        _ => return Err("unknown unit; use us, ms, s, m, h or d".into()),
     };
     if value * each > 1e9 {
-        return Err("it is too long".into());
+        return Err("too long".into());
     }
     Ok(Nanos::from_secs_f64(value * each))
 }
@@ -85,7 +83,7 @@ pub(crate) fn time(text: &str, unit: Nanos) -> Result<Nanos, String> {
 pub(crate) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(number) if (low..=high).contains(&number) => Ok(number),
-        _ => Err(format!("it is a whole number from {low} to {high}")),
+        _ => Err(format!("expected an integer from {low} to {high}")),
     }
 }
 
@@ -93,7 +91,7 @@ pub(crate) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
 pub(crate) fn positive(text: &str, high: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= high => Ok(number),
-        _ => Err(format!("it is a number above 0 and up to {high}")),
+        _ => Err(format!("expected a number above 0 and up to {high}")),
     }
 }
 

@@ -122,7 +122,7 @@ impl IorOptions {
         };
         let wrong = |name, reason| Err(settings.wrong(name, settings.text(name), reason));
         if !shape.block_bytes.is_multiple_of(transfer_bytes) {
-            return wrong("b", "a block is a whole number of transfers (t)");
+            return wrong("b", "expected a multiple of the transfer size (t)");
         }
         if settings.flag("posix.odirect") && !transfer_bytes.is_multiple_of(512) {
             return wrong(
@@ -352,8 +352,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         for (name, given, expect) in [
-            (EASY, &[("b", "3m")][..], "whole number of transfers"),
-            (EASY, &[("b", "1m")], "set 'b'"),
+            (EASY, &[("b", "3m")][..], "multiple of the transfer size"),
+            (EASY, &[("b", "1m")], "for b of ior"),
             (EASY, &[("F", "off"), ("s", "2")], "several segments"),
             (HARD, &[("z", "on")], "a random order needs"),
             (HARD, &[("posix.odirect", "on")], "512-byte sectors"),

@@ -230,7 +230,7 @@ fn numbers(settings: &SettingValues) -> Result<Vec<u32>, ClassicsError> {
         "0" => Ok(0),
         "1" => Ok(1),
         "2" => Ok(2),
-        _ => Err(settings.wrong("i", word, "tests are 0 (write), 1 (read) and 2 (random)")),
+        _ => Err(settings.wrong("i", word, "expected 0 (write), 1 (read) or 2 (random)")),
     };
     words(settings, "i")?.into_iter().map(number).collect()
 }
@@ -438,13 +438,13 @@ mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         for (given, expect) in [
-            (&[("i", "3")][..], "0 (write), 1 (read) and 2 (random)"),
+            (&[("i", "3")][..], "0 (write), 1 (read) or 2 (random)"),
             (&[("i", "0+x")], "'x'"),
-            (&[("i", "+")], "names nothing"),
+            (&[("i", "+")], "at least one name"),
             (&[("l", "1"), ("u", "4")], "with t"),
             (&[("t", "1"), ("t", "2")], "several workloads"),
             (&[("t", "0")], "from 1 to 256"),
-            (&[("s", "2"), ("r", "4")], "set 's'"),
+            (&[("s", "2"), ("r", "4")], "for s of iozone"),
             (&[("r", "100B"), ("I", "on")], "512-byte sectors"),
         ] {
             let error = refused(NAME, given);

@@ -79,7 +79,7 @@ fn build(program: &str, settings: &SettingValues, shared: bool) -> Result<Worklo
     let threads = settings.count_within("threads", 1, THREADS_MAX)?;
     let files = settings.count("n").saturating_mul(u64::from(threads));
     if files == 0 || files > FILES_MAX {
-        let reason = format!("with all {threads} threads it is from 1 to {FILES_MAX} files");
+        let reason = format!("expected from 1 to {FILES_MAX} files with all {threads} threads");
         return Err(settings.wrong("n", settings.text("n"), &reason));
     }
     let set = FileSet {

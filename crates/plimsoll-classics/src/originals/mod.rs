@@ -66,7 +66,7 @@ pub fn workload(prefix: &str, rest: &str) -> Result<Workload, ClassicsError> {
         ),
         _ => {
             let known: Vec<&str> = PREFIXES.iter().map(|(name, _)| *name).collect();
-            return Err(wrong(&format!("known are {}", known.join(", "))));
+            return Err(wrong(&format!("expected one of {}", known.join(", "))));
         }
     };
     Ok(Workload::Commands(CommandWorkload {
@@ -249,7 +249,7 @@ mod tests {
             ("iozone", "-a", "-t"),
             ("filebench", "a b", "one workload file"),
             ("cmd", "echo 'open", "quote"),
-            ("dbench", "4", "known are"),
+            ("dbench", "4", "expected one of"),
         ] {
             let error = workload(prefix, rest).unwrap_err().to_string();
             assert!(error.contains(word), "{prefix}:{rest}: {error}");

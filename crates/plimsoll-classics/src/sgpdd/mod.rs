@@ -170,7 +170,7 @@ fn record_sweep(settings: &SettingValues) -> Result<Vec<u64>, ClassicsError> {
     for (end, name) in ends.iter_mut().zip(["rszlo", "rszhi"]) {
         let bytes = settings.bytes_within(name, KIB, RECORD_KIB_MAX * KIB)?;
         if !bytes.is_multiple_of(KIB) {
-            return Err(settings.wrong(name, settings.text(name), "a record is whole KiB"));
+            return Err(settings.wrong(name, settings.text(name), "expected a multiple of 1 KiB"));
         }
         *end = saturating_u32(bytes / KIB);
     }
@@ -213,10 +213,10 @@ fn actions(settings: &SettingValues) -> Result<Vec<SgpddAction>, ClassicsError> 
                 name: "read",
                 kind: BlockIoOpKind::Read,
             },
-            _ => return Err(settings.wrong("actions", word, "actions are write and read")),
+            _ => return Err(settings.wrong("actions", word, "expected write or read")),
         };
         if actions.iter().any(|before| before.name == action.name) {
-            return Err(settings.wrong("actions", word, "it is named twice"));
+            return Err(settings.wrong("actions", word, "named twice"));
         }
         actions.push(action);
     }
@@ -368,13 +368,13 @@ mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         for (given, expect) in [
-            (&[("actions", "erase")][..], "write and read"),
+            (&[("actions", "erase")][..], "expected write or read"),
             (&[("actions", "read+read")], "named twice"),
             (&[("size", "4")], "do not hold a record"),
             (&[("thrlo", "4"), ("thrhi", "1")], "no cell is left"),
             (&[("ram", "1")], "fit into ram"),
             (&[("rszlo", "1000B")], "from 1.00 KiB"),
-            (&[("rszhi", "1500B")], "whole KiB"),
+            (&[("rszhi", "1500B")], "multiple of 1 KiB"),
             (&[("crglo", "0")], "from 1 to"),
         ] {
             let error = refused(NAME, given);

@@ -50,7 +50,7 @@ fn build(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let bytes = settings.bytes_within("bytes", LINE_MIN, LINE_MAX)?;
     let interval_s = settings.time("interval").as_secs_f64();
     if !(INTERVAL_MIN_S..=INTERVAL_MAX_S).contains(&interval_s) {
-        let reason = "it is from 100 µs to 1 h";
+        let reason = "expected a time from 100 µs to 1 h";
         return Err(settings.wrong("interval", settings.text("interval"), reason));
     }
     let group = BlockIoGroup {

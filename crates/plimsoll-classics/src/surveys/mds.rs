@@ -130,8 +130,8 @@ fn tests(settings: &SettingValues) -> Result<Vec<MdsSurveyTest>, ClassicsError> 
     for word in words(settings, "tests_str")? {
         let wrong = |reason| Err(settings.wrong("tests_str", word, reason));
         match TESTS.iter().find(|test| test.name == word) {
-            None => return wrong("tests are create, lookup, md_getattr and destroy"),
-            Some(test) if tests.contains(test) => return wrong("it is named twice"),
+            None => return wrong("expected one of create, lookup, md_getattr, destroy"),
+            Some(test) if tests.contains(test) => return wrong("named twice"),
             Some(test) => tests.push(*test),
         }
     }
@@ -327,7 +327,7 @@ mdt 1 file     100 dir    2 thr    2 create  200.00 [ 200.00, 400.00] destroy  4
         for (given, expect) in [
             (
                 &[("tests_str", "create+setxattr+destroy")][..],
-                "tests are create, lookup",
+                "expected one of create, lookup",
             ),
             (&[("tests_str", "create+lookup")], "last destroy"),
             (&[("tests_str", "create+create+destroy")], "named twice"),

@@ -155,7 +155,7 @@ fn sweep(settings: &SettingValues, low: &str, high: &str) -> Result<Vec<u32>, Cl
     for (end, name) in ends.iter_mut().zip([low, high]) {
         let bytes = settings.bytes_within(name, 4 * KIB, RECORD_KIB_MAX * KIB)?;
         if !bytes.is_multiple_of(4 * KIB) {
-            return Err(settings.wrong(name, settings.text(name), "a record is pages of 4 KiB"));
+            return Err(settings.wrong(name, settings.text(name), "expected a multiple of 4 KiB"));
         }
         *end = saturating_u32(bytes / KIB);
     }
@@ -176,7 +176,7 @@ fn tests(settings: &SettingValues) -> Result<Vec<ObdfilterTest>, ClassicsError> 
             "write" | "rewrite" | "rewrite_again" => BlockIoOpKind::Write,
             "read" | "reread" => BlockIoOpKind::Read,
             _ => {
-                let known = "tests are write, rewrite, read, reread and rewrite_again";
+                let known = "expected one of write, rewrite, read, reread, rewrite_again";
                 return Err(settings.wrong("tests_str", word, known));
             }
         };
@@ -184,7 +184,7 @@ fn tests(settings: &SettingValues) -> Result<Vec<ObdfilterTest>, ClassicsError> 
             return Err(settings.wrong("tests_str", word, "the first test is write"));
         }
         if tests.iter().any(|test| test.name == word) {
-            return Err(settings.wrong("tests_str", word, "it is named twice"));
+            return Err(settings.wrong("tests_str", word, "named twice"));
         }
         tests.push(ObdfilterTest {
             name: word.into(),
@@ -415,12 +415,15 @@ mod tests {
     fn what_cannot_be_is_named() {
         for (given, expect) in [
             (&[("tests_str", "read")][..], "the first test is write"),
-            (&[("tests_str", "write+erase")], "tests are write, rewrite"),
+            (
+                &[("tests_str", "write+erase")],
+                "expected one of write, rewrite",
+            ),
             (&[("tests_str", "write+write")], "named twice"),
             (&[("size", "8")], "each of 16 threads"),
             (&[("nobjlo", "2"), ("thrhi", "1")], "no cell is left"),
             (&[("rszhi", "8192")], "to 4.00 MiB"),
-            (&[("rszlo", "5")], "pages of 4 KiB"),
+            (&[("rszlo", "5")], "multiple of 4 KiB"),
         ] {
             let error = refused(NAME, given);
             assert!(error.contains(expect), "{given:?}: {error}");

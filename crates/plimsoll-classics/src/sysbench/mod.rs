@@ -211,12 +211,12 @@ impl SysbenchOptions {
             .find(|mode| mode.name == settings.text("file-test-mode"));
         let Some(mode) = mode else {
             let known = MODES.map(|mode| mode.name).join(", ");
-            return Err(wrong("file-test-mode", &format!("modes are {known}")));
+            return Err(wrong("file-test-mode", &format!("expected one of {known}")));
         };
         let threads = settings.count_within("threads", 1, THREADS_MAX)?;
         let files = settings.count_within("file-num", 1, THREADS_MAX)?;
         if files != 1 && files != threads {
-            let reason = format!("it is 1, or {threads} as there are threads");
+            let reason = format!("expected 1, or {threads} as there are threads");
             return Err(wrong("file-num", &reason));
         }
         let is_async = match settings.text("file-io-mode") {
@@ -235,7 +235,10 @@ impl SysbenchOptions {
         let file_bytes = total_bytes / u64::from(files);
         let ratio = settings.number("file-rw-ratio");
         if !(0.0..=1e6).contains(&ratio) {
-            return Err(wrong("file-rw-ratio", "it is from 0 to 1000000"));
+            return Err(wrong(
+                "file-rw-ratio",
+                "expected a number from 0 to 1000000",
+            ));
         }
         let shape = SysbenchOptions {
             mode,
@@ -254,7 +257,7 @@ impl SysbenchOptions {
             sync_kind: match settings.text("file-fsync-mode") {
                 "fsync" => SyncKind::Fsync,
                 "fdatasync" => SyncKind::Fdatasync,
-                _ => return Err(wrong("file-fsync-mode", "it is fsync or fdatasync")),
+                _ => return Err(wrong("file-fsync-mode", "expected fsync or fdatasync")),
             },
             threads,
             time: settings.time("time"),
@@ -292,7 +295,7 @@ fn flags(settings: &SettingValues) -> Result<Flags, ClassicsError> {
                 "dsync" => flags.dsync = true,
                 "direct" => flags.direct = true,
                 _ => {
-                    let reason = "flags are sync, dsync and direct";
+                    let reason = "expected one of sync, dsync, direct";
                     return Err(settings.wrong("file-extra-flags", word, reason));
                 }
             }
@@ -499,7 +502,7 @@ mod tests {
     fn what_cannot_be_is_named() {
         for (given, expect) in [
             (&[("file-test-mode", "rand")][..], "seqwr, seqrewr"),
-            (&[("file-num", "128")], "it is 1, or 1"),
+            (&[("file-num", "128")], "expected 1, or 1"),
             (&[("file-io-mode", "mmap")], "no mapped files"),
             (&[("file-extra-flags", "direct,fast")], "'fast'"),
             (
@@ -510,7 +513,10 @@ mod tests {
             (&[("time", "0")], "never end"),
             (&[("file-rw-ratio", "-1")], "from 0"),
             (&[("percentile", "0")], "from 1 to 100"),
-            (&[("file-total-size", "1k")], "set 'file-total-size'"),
+            (
+                &[("file-total-size", "1k")],
+                "for file-total-size of sysbench",
+            ),
         ] {
             let error = refused(NAME, given);
             assert!(error.contains(expect), "{given:?}: {error}");

@@ -42,7 +42,7 @@ pub enum LedgerDecodeResult {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerFormatError {
     /// It begins otherwise.
-    #[error("it is no ledger of plimsoll, or not even its first entry is whole")]
+    #[error("it is not a ledger of plimsoll, or its first entry is damaged")]
     Other,
     /// A newer program wrote it.
     #[error("its format is {found}, and this program reads {own}: use a newer plimsoll")]

@@ -71,7 +71,7 @@ impl ModelChange {
         for (factor, what) in [(self.rate, "scale"), (self.stretch, "stretch")] {
             if !(factor > 0.0 && factor <= 1e6) {
                 return Err(format!(
-                    "the {what} {factor} is not above 0 and up to 1000000"
+                    "invalid {what} {factor}: expected a number above 0 and up to 1000000"
                 ));
             }
         }
@@ -306,8 +306,8 @@ impl WorkloadModel {
         let Some(phase) = self.phases.iter().find(|phase| phase.name == name) else {
             let names: Vec<&str> = self.phases.iter().map(|p| p.name.as_str()).collect();
             return Err(match names.is_empty() {
-                true => format!("there is no phase '{name}': the model has no phases"),
-                false => format!("there is no phase '{name}': it has {}", names.join(", ")),
+                true => format!("unknown phase '{name}': the model has no phases"),
+                false => format!("unknown phase '{name}'; available: {}", names.join(", ")),
             });
         };
         let (mut cells, mut pieces, mut begins) = (Vec::new(), Vec::new(), Nanos(0));

@@ -131,28 +131,31 @@ impl ModelFacts {
             let fact = FACTS.iter().find(|fact| fact.name == name);
             let fact = fact.ok_or_else(|| {
                 format!(
-                    "declare '{part}': there is no such fact; what may be declared: {}",
+                    "cannot declare '{part}': no such fact; available: {}",
                     listed()
                 )
             })?;
             if let Some(other) = declared.iter().find(|other| other.kind == fact.kind) {
                 return Err(if other.name == name {
-                    format!("declare '{name}' twice: once is enough")
+                    format!("cannot declare '{name}' twice")
                 } else {
                     format!(
-                        "declare both '{}' and '{name}': one excludes the other",
+                        "cannot declare both '{}' and '{name}': one excludes the other",
                         other.name
                     )
                 });
             }
             if fact.value.is_empty() != value.is_none() {
                 return Err(match value {
-                    Some(_) => format!("declare '{part}': '{name}' has no value"),
-                    None => format!("declare '{name}': it needs a value: {name}={}", fact.value),
+                    Some(_) => format!("cannot declare '{part}': '{name}' has no value"),
+                    None => {
+                        let value = fact.value;
+                        format!("cannot declare '{name}': it needs a value: {name}={value}")
+                    }
                 });
             }
             self.take(fact, value.unwrap_or_default())
-                .map_err(|reason| format!("declare '{part}': {reason}"))?;
+                .map_err(|reason| format!("cannot declare '{part}': {reason}"))?;
             declared.push(fact);
         }
         Ok(())
@@ -167,8 +170,8 @@ impl ModelFacts {
             "skewed" => {
                 let exponent = value.parse::<f64>().ok();
                 let exponent = exponent.filter(|e| *e > 0.0 && *e < 10.0);
-                let exponent = exponent
-                    .ok_or("the exponent is a number above 0 and below 10, such as 0.99")?;
+                let exponent =
+                    exponent.ok_or("expected an exponent above 0 and below 10, such as 0.99")?;
                 self.offsets = Some(ModelFactValue::declared(OffsetPattern::Zipf { exponent }));
             }
             "write-once" => {
@@ -178,7 +181,7 @@ impl ModelFacts {
             "threads" => {
                 let threads = value.parse::<u32>().ok();
                 let threads = threads.filter(|n| (1..=THREADS_MAX).contains(n));
-                let threads = threads.ok_or("the number of threads is 1 to 65536")?;
+                let threads = threads.ok_or("expected 1 to 65536 threads")?;
                 self.threads = Some(ModelFactValue::declared(threads));
             }
             "sync" => self.sync_writes = Some(ModelFactValue::declared(true)),

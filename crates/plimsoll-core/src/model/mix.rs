@@ -151,11 +151,11 @@ impl WorkloadModel {
         seed: Seed,
     ) -> Result<WorkloadModel, String> {
         if !(2..=MEMBERS_MAX).contains(&members.len()) {
-            return Err(format!("a mix has from 2 to {MEMBERS_MAX} members"));
+            return Err(format!("expected from 2 to {MEMBERS_MAX} members"));
         }
         if let Some(wrong) = members.iter().find(|m| !(m.scale > 0.0 && m.scale <= 1e6)) {
             return Err(format!(
-                "the factor {} of {} is not above 0 and up to 1000000",
+                "invalid factor {} of {}: expected a number above 0 and up to 1000000",
                 wrong.scale, wrong.model.name
             ));
         }

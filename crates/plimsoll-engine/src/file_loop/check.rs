@@ -184,7 +184,7 @@ fn check_op(
     align: u32,
 ) -> Result<(), String> {
     let Some(set) = files.sets.get(op.set as usize) else {
-        return Err(format!("names set {}, which there is not", op.set));
+        return Err(format!("names set {}, which does not exist", op.set));
     };
     if op.fd >= FDS_MAX {
         return Err(format!(
@@ -207,7 +207,7 @@ fn check_op(
         && !(group.ops.get(of as usize)).is_some_and(|op| op.op.is_operation())
     {
         return Err(format!(
-            "counts entry {of} of the list, which is no operation"
+            "counts entry {of} of the list, which is not an operation"
         ));
     }
     let bytes = op.op.buffer_bytes();
@@ -253,15 +253,15 @@ fn check_signals(files: &FileLoop) -> Result<(), String> {
         let posted = ops().any(|op| op.op == FileOp::Post { signal });
         if !posted {
             return Err(format!(
-                "nobody gives signal {signal}, so it would wait without end"
+                "no operation sends signal {signal}, so it would wait forever"
             ));
         }
     }
     match stuck(files) {
         None => Ok(()),
         Some(signal) => Err(format!(
-            "its threads would wait for signal {signal} without end: some thread must give it that \
-             does not wait itself"
+            "its threads would wait for signal {signal} forever: a thread that does not wait must \
+             send it"
         )),
     }
 }
@@ -306,7 +306,7 @@ mod tests {
                         ahead: 1,
                     },
                 ],
-                "nobody gives signal 0",
+                "no operation sends signal 0",
             ),
             (
                 &[
@@ -318,7 +318,7 @@ mod tests {
                     },
                     FileOp::Post { signal: 0 },
                 ],
-                "wait for signal 0 without end",
+                "wait for signal 0 forever",
             ),
         ] {
             let error = check(&files(10, ops(list)), 512).unwrap_err().to_string();

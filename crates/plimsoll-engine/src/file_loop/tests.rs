@@ -513,7 +513,7 @@ fn a_run_ends_once_so_much_has_been_done() {
     }
     let files = one_thread(10, ops(&[FileOp::Stat, end(1, false, Some(1))]));
     let error = check(&files, 512).unwrap_err().to_string();
-    assert!(error.contains("no operation"), "{error}");
+    assert!(error.contains("not an operation"), "{error}");
 }
 
 #[test]

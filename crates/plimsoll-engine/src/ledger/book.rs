@@ -179,7 +179,7 @@ fn goes_on_behind(file: &mut File, at: u64) -> io::Result<bool> {
 
 fn damaged_at(path: &Path, at: u64) -> EngineError {
     EngineError::LedgerDamaged(format!(
-        "the ledger '{}' is damaged at byte {at}, and goes on behind it",
+        "the ledger '{}' is damaged at byte {at}, and has more entries after it",
         path.display()
     ))
 }

@@ -85,7 +85,7 @@ pub fn check(
                 [],
             ) => witness::check(directory, path, options),
             _ => Err(EngineError::Ledger(
-                "it is of lines in one directory: name that, and nothing else".into(),
+                "it is a ledger of stamped lines: name only the directory that holds them".into(),
             )),
         };
     }

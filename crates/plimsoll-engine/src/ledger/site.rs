@@ -102,7 +102,7 @@ impl LedgerOpenTarget {
         };
         if !options.destroy {
             return Err(EngineError::Ledger(format!(
-                "'{name}' is a device: what is on it is written over; say so with --destroy"
+                "'{name}' is a device whose data would be overwritten: allow that with --destroy"
             )));
         }
         let wanted = options.bytes.saturating_mul(u64::from(options.sessions));
@@ -175,7 +175,7 @@ impl LedgerOpenTarget {
         let there = |is_there: bool| match is_there && !destroy {
             false => Ok(()),
             true => Err(EngineError::Ledger(format!(
-                "'{}' exists: remove it, or say with --destroy that it may be written over",
+                "'{}' exists: remove it, or allow overwriting with --destroy",
                 path.display()
             ))),
         };

@@ -65,7 +65,7 @@ pub fn witness(
 ) -> Result<LedgerAccount, EngineError> {
     if every.0 == 0 {
         return Err(EngineError::Ledger(
-            "lines need some time between them".into(),
+            "expected a time above 0 between lines".into(),
         ));
     }
     let file = directory.join(FILE);

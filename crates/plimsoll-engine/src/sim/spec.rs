@@ -32,11 +32,11 @@ const BYTES_MAX: u64 = 1 << 50;
 /// Largest cache: its pages are kept one by one.
 const CACHE_BYTES_MAX: u64 = 16 << 30;
 
-/// What is wrong with the text of a simulated device; completes "failed to …".
+/// What is wrong with the text of a simulated device, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// There is no such part.
-    #[error("find '{name}' among simulated {what}s{}: there are {known}", hint(nearest.as_deref()))]
+    #[error("unknown simulated {what} '{name}'{}; available: {known}", hint(nearest.as_deref()))]
     Unknown {
         /// `device` or `layer`.
         what: &'static str,
@@ -51,7 +51,7 @@ pub enum SimError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The text as a whole.
-    #[error("read simulated device '{text}': {reason}")]
+    #[error("invalid simulated device '{text}': {reason}")]
     Text {
         /// The text.
         text: String,
@@ -299,7 +299,11 @@ fn queue(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
 fn flash(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
     let spread = settings.number("spread");
     if !(0.0..=1.0).contains(&spread) {
-        return Err(settings.wrong("spread", settings.text("spread"), "it is from 0 to 1"));
+        return Err(settings.wrong(
+            "spread",
+            settings.text("spread"),
+            "expected a number from 0 to 1",
+        ));
     }
     Ok(SimPartSpec::Base(SimBaseSpec::Flash(SimFlashSpec {
         units: settings.count_within("units", 1, 65_536)?,
@@ -357,7 +361,11 @@ fn network(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
 fn throttle(settings: &SettingValues) -> Result<SimPartSpec, SettingError> {
     let ops_per_s = settings.number("iops");
     if !(0.0..=1e9).contains(&ops_per_s) {
-        return Err(settings.wrong("iops", settings.text("iops"), "it is from 0 to 1e9"));
+        return Err(settings.wrong(
+            "iops",
+            settings.text("iops"),
+            "expected a number from 0 to 1e9",
+        ));
     }
     Ok(SimPartSpec::Layer(SimLayerSpec::Throttle(
         SimThrottleSpec {
@@ -382,7 +390,7 @@ impl FromStr for SimDeviceSpec {
             Some(rest) => rest.strip_prefix('(').and_then(|s| s.strip_suffix(')')),
             None => None,
         };
-        let inside = inside.ok_or_else(|| wrong("write sim, or sim(device,setting=value)"))?;
+        let inside = inside.ok_or_else(|| wrong("expected sim, or sim(device,setting=value)"))?;
         let mut pieces = inside.split('+').map(read_part);
         let mut device = match pieces.next() {
             Some(Ok((_, SimPartSpec::Base(base)))) => SimDeviceSpec::bare(base),

@@ -87,7 +87,9 @@ fn fault_of(blocks: &BlockIoWorkload) -> Option<String> {
         }
         let bytes = grain_bytes(group);
         (!bytes.is_multiple_of(sector)).then(|| {
-            format!("group '{name}' has blocks or offsets that are no multiple of {sector} bytes")
+            format!(
+                "group '{name}' has blocks or offsets that are not a multiple of {sector} bytes"
+            )
         })
     })
 }

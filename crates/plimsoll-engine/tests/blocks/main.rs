@@ -91,12 +91,15 @@ fn what_would_never_begin_or_never_end_is_refused_beforehand() {
     let twice = blocks(vec![group("a", |_| {}), group("a", |_| {})]);
     for (workload, expect) in [
         (with(&|_| {}), ""),
-        (with(&|g| g.work = BlockIoStopCondition::Each(0)), "0 turns"),
+        (
+            with(&|g| g.work = BlockIoStopCondition::Each(0)),
+            "0 operations",
+        ),
         (
             with(&|g| g.work = BlockIoStopCondition::Together(0)),
-            "0 turns",
+            "0 operations",
         ),
-        (with(&|g| g.delay = second), "it begins after"),
+        (with(&|g| g.delay = second), "its delay is"),
         (twice, "two groups are called 'a'"),
     ] {
         let place = buffered(directory.path());
@@ -237,7 +240,7 @@ fn what_does_not_fit_is_refused_before_anything_is_made() {
         (with(&|g| g.mix.clear()), "needs something to do"),
         (
             with(&|g| g.extent.file = "../x".into()),
-            "no name of a file",
+            "cannot name a file",
         ),
         (with(&|g| g.offsets = zipf(f64::NAN)), "within 0 and 10"),
         (with(&|g| g.content.duplicate = 1.1), "within 0 and 1"),

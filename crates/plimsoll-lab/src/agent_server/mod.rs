@@ -92,7 +92,7 @@ fn answer_all(
                     build: build.into(),
                 }
             }
-            Ok(_) if !greeted => AgentResponse::Failed("nobody greeted".into()),
+            Ok(_) if !greeted => AgentResponse::Failed("protocol error: expected Hello".into()),
             Ok(AgentRequest::Begin(task)) => match attend(channel, player, &task, stop) {
                 Ok(()) => continue,
                 Err(broken) => return broken,
@@ -206,7 +206,7 @@ fn check_id(id: &str) -> Result<(), AgentServeError> {
     if !id.is_empty() && id.len() <= 100 && id.chars().all(is_safe) {
         return Ok(());
     }
-    let text = format!("'{id}' is no identifier of a journal");
+    let text = format!("invalid identifier of a journal: '{id}'");
     Err(AgentServeError(AgentResponse::Failed(text)))
 }
 

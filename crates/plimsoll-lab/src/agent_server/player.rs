@@ -141,7 +141,7 @@ impl AgentTaskSession<'_> {
                     Some(told)
                 }
                 Err(TryRecvError::Disconnected) => {
-                    Some(AgentEvent::Failed("what played it fell over".into()))
+                    Some(AgentEvent::Failed("the task panicked".into()))
                 }
                 Err(TryRecvError::Empty) => {
                     let is_silent = clock.now().saturating_sub(said_at) >= ALIVE;
@@ -187,7 +187,9 @@ impl AgentTaskSession<'_> {
                 Ok(())
             }
             AgentRequest::Bye => Err(AgentChannelError::Closed),
-            other => Err(foreign(format!("asked while it plays: {other:?}"))),
+            other => Err(foreign(format!(
+                "protocol error: request during a task: {other:?}"
+            ))),
         }
     }
 }

@@ -300,7 +300,7 @@ fn a_task_is_stopped_by_word_and_by_the_end_of_the_connection() {
     assert_eq!(answers[2], told(AgentEvent::Proved(None)));
     // What is not a matter of the task is refused, and ends both.
     let (_, ended) = served(&greeted(&[prove(), AgentRequest::IsRoot]));
-    assert!(ended.unwrap_err().contains("asked while it plays"));
+    assert!(ended.unwrap_err().contains("request during a task"));
     // Without a word the task ends with its connection.
     assert_eq!(served(&greeted(&[prove()])).1, Ok(()));
 }

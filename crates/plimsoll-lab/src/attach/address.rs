@@ -72,9 +72,9 @@ pub enum NbdServerAddress {
     Unix(PathBuf),
 }
 
-/// What is wrong with an address; completes "failed to …".
+/// What is wrong with an address, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("read the address '{text}': {reason}; it is written {form}")]
+#[error("invalid address '{text}': {reason}; expected {form}")]
 pub struct RemoteDiskAddressError {
     text: String,
     reason: String,
@@ -127,10 +127,10 @@ impl<'a> Query<'a> {
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if !known.contains(&name) {
-                return Err(format!("after ? come {} only", known.join(", ")));
+                return Err(format!("expected only {} after ?", known.join(", ")));
             }
             if pairs.iter().any(|(other, _)| *other == name) {
-                return Err(format!("{name} is there twice"));
+                return Err(format!("{name} is given twice"));
             }
             pairs.push((name, value));
         }
@@ -146,7 +146,7 @@ impl<'a> Query<'a> {
         match self.get("sectors") {
             None | Some("512") => Ok(512),
             Some("4096") => Ok(4096),
-            Some(other) => Err(format!("sectors of {other} bytes: there are 512 and 4096")),
+            Some(other) => Err(format!("invalid sectors '{other}': expected 512 or 4096")),
         }
     }
 }
@@ -191,7 +191,7 @@ fn read_iscsi(rest: &str, query: &Query<'_>) -> Result<IscsiLunAddress, String> 
         .rsplit_once('/')
         .ok_or("the number of the logical unit is missing")?;
     let lun = lun.parse();
-    let lun = lun.map_err(|_| "the logical unit is a number from 0 to 255")?;
+    let lun = lun.map_err(|_| "the logical unit must be a number from 0 to 255")?;
     Ok(IscsiLunAddress {
         host,
         port,
@@ -226,15 +226,13 @@ fn word<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
     if text.chars().all(is_safe) {
         Ok(text)
     } else {
-        Err(format!(
-            "{what} is made of letters, digits and /._-+@: only"
-        ))
+        Err(format!("{what} may have only letters, digits and /._-+@:"))
     }
 }
 
 fn path_of<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
     if !text.starts_with('/') {
-        return Err(format!("{what} is an absolute path"));
+        return Err(format!("{what} must be an absolute path"));
     }
     word(what, text)
 }
@@ -245,7 +243,7 @@ fn iscsi_name(what: &str, text: &str) -> Result<String, String> {
     if begins && text.len() <= ISCSI_NAME_MAX && text.chars().all(is_safe) {
         Ok(text.into())
     } else {
-        Err(format!("{what} is no iSCSI name (iqn.…, eui.…, naa.…)"))
+        Err(format!("{what} is not an iSCSI name (iqn.…, eui.…, naa.…)"))
     }
 }
 
@@ -266,15 +264,15 @@ fn host_and_port(text: &str, default: u16) -> Result<(String, u16), String> {
     };
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ".-_:%".contains(c);
     if host.is_empty() || !host.chars().all(is_safe) {
-        return Err("the host is missing or no name of a host".into());
+        return Err("the host is missing or not a valid name".into());
     }
     let port = match port {
         Some("") => default,
         Some(port) => match port.parse() {
             Ok(port) if port > 0 => port,
-            _ => return Err("its port is no port".into()),
+            _ => return Err("invalid port".into()),
         },
-        None => return Err("its port is no port".into()),
+        None => return Err("invalid port".into()),
     };
     Ok((host.into(), port))
 }
@@ -338,8 +336,8 @@ mod tests {
             ("iscsi://nas", "the target is missing"),
             ("iscsi://nas/iqn.a", "logical unit is missing"),
             ("iscsi://nas/iqn.a/256", "from 0 to 255"),
-            ("iscsi://nas/disk/1", "no iSCSI name"),
-            ("iscsi://nas/iqn.a,b/1", "no iSCSI name"),
+            ("iscsi://nas/disk/1", "not an iSCSI name"),
+            ("iscsi://nas/iqn.a,b/1", "not an iSCSI name"),
             (
                 "iscsi://a:b@nas/iqn.a/1?secret_file=/s",
                 "never stands in an address",
@@ -347,16 +345,16 @@ mod tests {
             ("iscsi://a@nas/iqn.a/1", "secret_file=PATH"),
             ("iscsi://nas/iqn.a/1?secret_file=/s", "USER@HOST"),
             ("iscsi://a@nas/iqn.a/1?secret_file=s", "absolute path"),
-            ("iscsi://nas/iqn.a/1?sectors=520", "512 and 4096"),
+            ("iscsi://nas/iqn.a/1?sectors=520", "512 or 4096"),
             (
                 "iscsi://nas/iqn.a/1?lun=1",
-                "secret_file, initiator, sectors only",
+                "expected only secret_file, initiator, sectors after ?",
             ),
             ("iscsi://:1/iqn.a/1", "the host is missing"),
-            ("nbd://h:0", "its port"),
-            ("nbd://h:x", "its port"),
+            ("nbd://h:0", "invalid port"),
+            ("nbd://h:x", "invalid port"),
             ("nbd://[::1", "not closed"),
-            ("nbd://[::1]5", "its port"),
+            ("nbd://[::1]5", "invalid port"),
             ("nbd://h/a,b", "letters, digits"),
             ("nbd://h?sectors=512&sectors=512", "twice"),
             ("nbd+unix:///e", "socket=PATH is missing"),
@@ -364,7 +362,7 @@ mod tests {
         ] {
             let told = text.parse::<RemoteDiskAddress>().unwrap_err().to_string();
             assert!(told.contains(reason), "{text}: {told}");
-            assert!(told.contains("it is written"), "{told}");
+            assert!(told.contains("; expected "), "{told}");
         }
     }
 }

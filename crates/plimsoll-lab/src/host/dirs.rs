@@ -173,7 +173,7 @@ pub(crate) fn remove_of(path: &Path, file_system: &str, id: &str) -> Result<(), 
         let path = path.display();
         return Err(HostError::State(format!(
             "{path} was made on another file system than is mounted there now; mount that one, then run plimsoll \
-             raze; if it is no more: plimsoll raze --forget-node {path}"
+             raze; if it no longer exists: plimsoll raze --forget-node {path}"
         )));
     }
     remove(path, id)

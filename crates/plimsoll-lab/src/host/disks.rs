@@ -95,7 +95,7 @@ pub fn numbers_of(name: &str) -> Result<Vec<u32>, HostError> {
         )));
     }
     let own = number_in(&folder)
-        .ok_or_else(|| HostError::State(format!("the kernel tells no number of {name}")))?;
+        .ok_or_else(|| HostError::State(format!("the kernel has no device number for {name}")))?;
     let parts = fs::read_dir(&folder).into_iter().flatten().flatten();
     let parts = parts.map(|entry| entry.path());
     let parts = parts.filter(|path| path.join("partition").exists());

@@ -37,10 +37,10 @@ impl FuseRelease {
         match self {
             FuseRelease::Nothing => String::new(),
             FuseRelease::Aborted => {
-                "; its server answered nobody, and its connection was ended".into()
+                "; its server did not answer, and its connection was ended".into()
             }
             FuseRelease::NoControl => format!(
-                "; if its server answers nobody: mount -t fusectl none {FUSE_CONTROL}, then plimsoll raze"
+                "; if its server does not answer: mount -t fusectl none {FUSE_CONTROL}, then plimsoll raze"
             ),
         }
     }

@@ -130,7 +130,7 @@ impl HostPool {
     fn reach(&mut self, name: &str) -> Result<Reached, HostError> {
         let Some(node) = self.known.get(name) else {
             return Err(HostError::State(format!(
-                "nobody said how node {name} is reached"
+                "no connection settings for node {name}"
             )));
         };
         match &node.reach {

@@ -95,7 +95,7 @@ pub(crate) fn hold(path: &Path) -> Result<Option<OwnedFd>, PlaceError> {
     }
     let found = rustix::fs::fstat(&walk.open).map_err(PlaceError::io(path))?;
     if kind(&found) != FileType::Directory {
-        return Err(walk.foreign("is no directory"));
+        return Err(walk.foreign("is not a directory"));
     }
     if found.st_mode & STICKY != 0 {
         // On the way that is enough; here others could put things of their own.

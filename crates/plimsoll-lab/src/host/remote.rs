@@ -79,7 +79,7 @@ impl<'a> HostNfsParentDir<'a> {
         if name.is_empty() || name.contains('/') || name == "." || name == ".." {
             return Err(HostError::Refused {
                 what: format!("use '{name}' on {address}"),
-                why: "it is no name of a directory".into(),
+                why: "it is not the name of a directory".into(),
             });
         }
         let wanted: NfsAddress = address

@@ -94,7 +94,7 @@ impl HostWatchdog {
             } else if clock.now().saturating_sub(heard) >= self.fail_after {
                 processes::stop(&self.mark, clock)?;
                 return Ok(format!(
-                    "nobody answered at {} for {} s: its client has been ended",
+                    "no answer from {} for {} s: its client has been ended",
                     self.portal,
                     self.fail_after.as_secs()
                 ));

@@ -47,8 +47,8 @@ pub enum JournalError {
     },
     /// It was one, and not all of it can be read any more.
     #[error(
-        "{} {why}; what carries its marks on this machine is taken away all the same: look into it for what else \
-         it names, then remove it", path.display()
+        "{} {why}; what carries its marks on this machine is removed anyway: check what else it \
+         names, then remove it", path.display()
     )]
     Damaged {
         /// Its file.

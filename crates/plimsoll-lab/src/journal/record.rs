@@ -257,7 +257,7 @@ impl JournalContents {
             JournalLine::Changing(change) => self.changing = Some(*change),
             JournalLine::Site(site) => match &mut self.header.ask {
                 Some(ask) => ask.site = *site,
-                None => return Err("nothing was asked for that has nodes".into()),
+                None => return Err("the request of the stack names no nodes".into()),
             },
             JournalLine::Forget(from) => {
                 if from > self.entries.len() {

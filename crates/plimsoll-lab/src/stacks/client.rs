@@ -72,7 +72,7 @@ pub fn plan(
     let said = |error: &dyn std::fmt::Display| PreconditionError(vec![error.to_string()]);
     let record = record(&choice.parts.to_string(), state).map_err(|error| said(&error))?;
     let Some(ask) = &record.header.ask else {
-        return Err(said(&"its journal does not say where it stands"));
+        return Err(said(&"its journal does not name its directory"));
     };
     let order = StackPlanInput {
         id,

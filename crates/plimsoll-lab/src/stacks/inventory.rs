@@ -63,7 +63,7 @@ impl NodeInventory {
             found.map(unseen).ok_or_else(|| {
                 let known: Vec<&str> = self.machines.iter().map(|m| &*m.name).collect();
                 PreconditionError(vec![format!(
-                    "{} has no node '{name}': it names {}",
+                    "{} has no node '{name}'; available: {}",
                     self.file,
                     known.join(", ")
                 )])
@@ -171,7 +171,7 @@ impl NodeInventory {
         };
         network::address_towards(&first.address).ok_or_else(|| {
             PreconditionError(vec![format!(
-                "there is no way from here to {}, the address of node {}; correct it in {}",
+                "no route from here to {}, the address of node {}; correct it in {}",
                 first.address, first.name, self.file
             )])
         })

@@ -61,8 +61,7 @@ pub enum UpError {
     },
     /// It was up, and something of it has ended, as all of it has when the machine was started anew.
     #[error(
-        "stack '{name}' was stood up and is not whole any more ({why}); take it down with: plimsoll \
-         stack down '{name}'"
+        "stack '{name}' is up but damaged ({why}); take it down with: plimsoll stack down '{name}'"
     )]
     Ended {
         /// Its name.
@@ -229,11 +228,15 @@ pub fn plan(
 /// A stack that kernels serve must not be put on this machine's.
 fn check_machines(choice: &StackConfig, place: &StackPlacement) -> Result<(), PreconditionError> {
     match place {
-        StackPlacement::Here | StackPlacement::Namespaces if choice.stack.needs_machines(choice) => Err(PreconditionError(vec![
-            "kernels serve it, so it needs machines of their own: name them with --on FILE (plimsoll \
-             vm up makes such machines)"
+        StackPlacement::Here | StackPlacement::Namespaces
+            if choice.stack.needs_machines(choice) =>
+        {
+            Err(PreconditionError(vec![
+            "its servers are kernels, so it needs machines of its own: name them with --on FILE \
+             (plimsoll vm up makes such machines)"
                 .into(),
-        ])),
+        ]))
+        }
         _ => Ok(()),
     }
 }
@@ -250,7 +253,7 @@ fn check_uses_machines(
     };
     if site.servers.is_empty() {
         return Err(PreconditionError(vec![format!(
-            "it has no servers that could be put on the nodes of {}; leave out --on",
+            "it has no servers to put on the nodes of {}; leave out --on",
             inventory.file
         )]));
     }
@@ -258,7 +261,7 @@ fn check_uses_machines(
     match site.servers.iter().find(idle) {
         None => Ok(()),
         Some(node) => Err(PreconditionError(vec![format!(
-            "it has its servers on this machine and does nothing on node {} of {}; leave out --on",
+            "its servers are on this machine, and it does not use node {} of {}; leave out --on",
             node.name, inventory.file
         )])),
     }
@@ -378,7 +381,7 @@ fn resolved(base: &Path) -> Result<PathBuf, HostError> {
         .map_err(HostError::io("look at", existing))?;
     if !real.is_dir() {
         return Err(HostError::State(format!(
-            "{} is no directory; name one with --dir",
+            "{} is not a directory; name one with --dir",
             existing.display()
         )));
     }
@@ -598,7 +601,7 @@ fn told(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
 pub fn problems(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<String> {
     let mut problems = Vec::new();
     if record.at_work() {
-        problems.push(format!("process {} is at work on it", record.worker().pid));
+        problems.push(format!("process {} is working on it", record.worker().pid));
     } else if let Some(change) = &record.changing {
         problems.push(format!("'{}' was left unfinished", change.verb));
     } else if !record.standing {
@@ -643,10 +646,7 @@ fn degraded(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<Strin
         if let Ok(host) = hosts.on(&server.node)
             && server.marks.iter().all(|mark| host.marked(mark).is_empty())
         {
-            lacking.push(format!(
-                "{} is gone: no process of it is there",
-                server.name
-            ));
+            lacking.push(format!("{} is gone: it has no process", server.name));
         }
     }
     let Some(ask) = &record.header.ask else {
@@ -690,10 +690,9 @@ fn problem(id: &str, made: &PlanAction, host: &mut dyn Host) -> Option<String> {
             ready: PlanReadinessCheck::Succeeds(ask),
             ..
         } if ask.program == "nbdinfo" => match host.answer(id, ask) {
-            Err(HostError::Failed { .. }) => Some(format!(
-                "{} answers nobody any more; see {log}",
-                served_by(cmd)
-            )),
+            Err(HostError::Failed { .. }) => {
+                Some(format!("{} no longer answers; see {log}", served_by(cmd)))
+            }
             _ => None,
         },
         look @ PlanAction::MountIs { .. } => host.carry_out(id, look).err().map(|e| e.to_string()),

@@ -368,7 +368,7 @@ pub trait StackRecipe: fmt::Debug + Sync {
         _record: &JournalContents,
     ) -> Result<(Plan, StackOutputs), PreconditionError> {
         Err(PreconditionError(vec![format!(
-            "{} has nothing to {verb}: it is a matter of stacks with several nodes",
+            "{} cannot {verb}: only stacks with several nodes can",
             self.name()
         )]))
     }

@@ -80,8 +80,8 @@ impl StackRequirements {
         if let Some(limit) = host.open_files().filter(|limit| *limit < self.open_files) {
             let need = self.open_files;
             missing.push(format!(
-                "a process may have {limit} files open here (its soft limit), and the servers need {need}: ulimit \
-                 -n {need}"
+                "the soft limit is {limit} files open at once, and the servers need {need}: \
+                 ulimit -n {need}"
             ));
         }
         if self.root && !host.is_root() {

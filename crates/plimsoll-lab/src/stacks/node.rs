@@ -71,7 +71,8 @@ pub(super) fn fail_after_s(
     match u32::try_from(seconds) {
         Ok(seconds @ 1..=3600) => Ok(seconds),
         _ => Err(PreconditionError(vec![format!(
-            "fail_after is {asked}, and it is from 1s to 1h"
+            "invalid value '{}' for fail_after: expected a time from 1s to 1h",
+            settings.text("fail_after")
         )])),
     }
 }
@@ -92,8 +93,8 @@ pub(super) fn check_path(path: &str) -> Result<(), PreconditionError> {
         return Ok(());
     }
     Err(PreconditionError(vec![format!(
-        "the path {path} stands in option lists and addresses, so it must be absolute and \
-         made of letters, digits and /._-+@ only; choose another base directory"
+        "invalid path {path}: expected an absolute path of letters, digits and /._-+@ only; choose \
+         another base directory"
     )]))
 }
 
@@ -141,7 +142,7 @@ pub(super) fn check_size(
     let mut unmet = Vec::new();
     if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
         unmet.push(format!(
-            "--size of {} is not possible: each disk has at least {}M, in whole MiB",
+            "invalid --size {}: expected at least {}M for each disk, in whole MiB",
             units::size(size as f64),
             MIN_SIZE_BYTES >> 20
         ));

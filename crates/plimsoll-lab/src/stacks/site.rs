@@ -141,16 +141,16 @@ pub(super) fn grown(
     let unmet = |text: String| Err(PreconditionError(vec![text]).into());
     let mut grown = site.clone();
     let Some(last) = site.servers.last() else {
-        return unmet("it has no nodes that could become more".into());
+        return unmet("it has no nodes to add to".into());
     };
     let number = site.servers.len() + usize::from(count);
     if number > usize::from(SERVERS_MAX) {
-        return unmet(format!("{number} servers are more than {SERVERS_MAX}"));
+        return unmet(format!("too many servers: {number}, at most {SERVERS_MAX}"));
     }
     match (&last.reach, more) {
         (NodeTransport::Agent(_), None) => {
             return unmet(
-                "its nodes are machines of an inventory file: say with --on FILE which names more"
+                "its nodes are machines of an inventory file: name one with more machines by --on FILE"
                     .into(),
             );
         }
@@ -160,7 +160,7 @@ pub(super) fn grown(
         }
         (_, Some(inventory)) => {
             return unmet(format!(
-                "its nodes are processes of this machine, and so are more of them; leave out --on {}",
+                "its nodes are processes of this machine; leave out --on {}",
                 inventory.file
             ));
         }

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use super::own::{self, OwnStackSpec};
 use super::{ALL, LAYERS, LayerRecipe, StackRecipe, find, find_layer};
 
-/// What is wrong with the text of a stack; completes "failed to …".
+/// What is wrong with the text of a stack, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// No stack has this name.
-    #[error("find stack '{name}'{}: there are {}", hint(nearest.as_deref()), super::names())]
+    #[error("unknown stack '{name}'{}; available: {}", hint(nearest.as_deref()), super::names())]
     UnknownStack {
         /// What was asked for.
         name: String,
@@ -28,7 +28,11 @@ pub enum SpecError {
         nearest: Option<String>,
     },
     /// No layer has this name.
-    #[error("find layer '{name}'{}: there are {}", hint(nearest.as_deref()), super::layer_names())]
+    #[error(
+        "unknown layer '{name}'{}; available: {}",
+        hint(nearest.as_deref()),
+        super::layer_names()
+    )]
     UnknownLayer {
         /// What was asked for.
         name: String,
@@ -36,7 +40,7 @@ pub enum SpecError {
         nearest: Option<String>,
     },
     /// A layer that this stack cannot have.
-    #[error("put {layer} over {stack}: {reason}")]
+    #[error("cannot put {layer} over {stack}: {reason}")]
     Misplaced {
         /// The layer.
         layer: String,
@@ -49,7 +53,7 @@ pub enum SpecError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The text itself.
-    #[error("read stack '{text}': {reason}")]
+    #[error("invalid stack '{text}': {reason}")]
     Text {
         /// The text.
         text: String,
@@ -112,7 +116,7 @@ impl StackConfig {
         let path = path
             .to_str()
             .filter(|path| !path.contains(['(', ')', ',', '+']));
-        let path = path.ok_or_else(|| wrong("its path may have none of (),+".into()))?;
+        let path = path.ok_or_else(|| wrong("its path must not contain any of (),+".into()))?;
         let base = StackPart {
             name: own::NAME.into(),
             given: vec![(own::FILE.into(), path.into())],
@@ -154,12 +158,15 @@ impl StackConfig {
                 reason: reason.into(),
             };
             if layers.iter().any(|(other, _)| other.name() == layer.name()) {
-                return Err(misplaced("it is there already"));
+                return Err(misplaced("it is already in the stack"));
             }
             if let Some(stacks) = layer.only_over()
                 && !stacks.contains(&stack.name())
             {
-                return Err(misplaced(&format!("it goes over {}", stacks.join(", "))));
+                return Err(misplaced(&format!(
+                    "it works over {} only",
+                    stacks.join(", ")
+                )));
             }
             let settings = SettingValues::new(layer.name(), layer.settings(), &part.given)?;
             layers.push((layer, settings));
@@ -294,7 +301,7 @@ fn check_word(
     match nearest(word, choices) {
         Some(meant) if !is_known => Err(SpecError::Text {
             text: format!("{name}({word})"),
-            reason: format!("'{word}' is nothing it knows; did you mean '{meant}'?"),
+            reason: format!("unknown word '{word}'; did you mean '{meant}'?"),
         }),
         _ => Ok(()),
     }

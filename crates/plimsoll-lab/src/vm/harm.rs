@@ -91,7 +91,7 @@ impl VmGroup {
                 self.sh(name, &script(fault, word), host)
             }
             _ => Err(VmError::Wanted(format!(
-                "{fault} is nothing that is done to a machine from outside; plimsoll failover does it"
+                "{fault} cannot be injected into a machine from outside; use plimsoll failover"
             ))),
         }
     }
@@ -154,7 +154,7 @@ impl VmGroup {
         let addresses: Vec<&str> = others.iter().map(|node| &*node.address).collect();
         if this.is_empty() || others.is_empty() {
             return Err(VmError::State(format!(
-                "there is no other server that {name} could be cut off from"
+                "{name} has no other server to be cut off from"
             )));
         }
         let from = [&*this[0].address];

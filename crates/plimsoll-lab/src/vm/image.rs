@@ -257,7 +257,7 @@ fn suite() -> Result<String, VmError> {
     match (value("ID="), name) {
         (Some("debian"), Some(name)) if !name.is_empty() => Ok(name),
         _ => Err(VmError::State(
-            "the image is made of packages of Debian, and this machine has another system; make it \
+            "the image needs packages of Debian, and this machine has another system; make it \
              on a Debian machine (plimsoll vm image) and copy its folder images here"
                 .into(),
         )),

@@ -425,7 +425,7 @@ impl VmGroup {
         }
         let known: Vec<&str> = self.nodes().iter().map(|node| &*node.name).collect();
         Err(VmError::Wanted(format!(
-            "there is no machine '{name}': there are {}",
+            "unknown machine '{name}'; available: {}",
             known.join(", ")
         )))
     }
@@ -529,7 +529,9 @@ impl VmGroup {
         self.check_name(name)?;
         let socket = self.file(name, "qmp");
         power::tell(&socket, order).map_err(|error| {
-            VmError::State(format!("machine {name} cannot be told: {error}; is it on?"))
+            VmError::State(format!(
+                "machine {name} does not respond: {error}; is it on?"
+            ))
         })
     }
 

@@ -89,25 +89,26 @@ impl VmGroupSpec {
         let refuse = |text: String| Err(VmError::Wanted(text));
         if self.nodes + self.clients == 0 {
             return refuse(
-                "no machine is asked for: take at least one of --node-count or --client-count"
-                    .into(),
+                "no machine requested: give at least one of --node-count or --client-count".into(),
             );
         }
         if self.nodes > EACH_MAX || self.clients > EACH_MAX {
             return refuse(format!(
-                "--node-count {} and --client-count {} are too many: of each at most {EACH_MAX}",
+                "too many machines: {} --node-count and {} --client-count, at most {EACH_MAX} of each",
                 self.nodes, self.clients
             ));
         }
         if self.memory_bytes < MEMORY_MIN {
             let least = MEMORY_MIN >> 20;
-            return refuse(format!("a machine needs --memory of {least}M at least"));
+            return refuse(format!(
+                "--memory: expected at least {least}M for each machine"
+            ));
         }
         if self.disk_bytes < DISK_MIN {
-            return refuse(format!("--disk must be {}M at least", DISK_MIN >> 20));
+            return refuse(format!("--disk: expected at least {}M", DISK_MIN >> 20));
         }
         if self.disks > 8 {
-            return refuse(format!("{} --disks are too many: at most 8", self.disks));
+            return refuse(format!("too many --disks: {}, at most 8", self.disks));
         }
         Ok(())
     }
@@ -120,7 +121,7 @@ pub(super) fn check_dir(dir: &str) -> Result<(), VmError> {
         return Ok(());
     }
     Err(VmError::State(format!(
-        "{dir} cannot hold the sockets of machines: its name must have {DIR_MAX} letters at most \
+        "{dir} cannot hold the sockets of machines: its name may have at most {DIR_MAX} letters \
          and no comma; set PLIMSOLL_STATE to a shorter one"
     )))
 }

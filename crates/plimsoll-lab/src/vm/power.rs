@@ -141,7 +141,7 @@ fn talk(from: &mut impl BufRead, mut to: impl Write, order: &Value) -> io::Resul
     let greeting = line(from)?;
     if greeting.get("QMP").is_none() {
         return Err(io::Error::other(format!(
-            "it greets with {greeting}, so it is not QEMU"
+            "not QEMU: it greets with {greeting}"
         )));
     }
     writeln!(to, "{}", json!({ "execute": "qmp_capabilities" }))?;
@@ -163,7 +163,7 @@ fn answer(from: &mut impl BufRead) -> io::Result<Value> {
             return Err(io::Error::other(format!("QEMU refused: {text}")));
         }
     }
-    Err(io::Error::other("QEMU tells events and no answer"))
+    Err(io::Error::other("QEMU sent only events, and no response"))
 }
 
 fn line(mut from: &mut impl BufRead) -> io::Result<Value> {

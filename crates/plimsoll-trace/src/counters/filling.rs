@@ -117,7 +117,7 @@ impl DiskSeriesBuilder {
         let mut warnings = warnings.to_vec();
         if self.out_of_order > 0 {
             warnings.push(format!(
-                "{} reports of {disk} have no later time than the one before and were left out",
+                "{} reports of {disk} were not later than the one before and were left out",
                 self.out_of_order
             ));
         }

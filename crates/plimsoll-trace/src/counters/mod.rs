@@ -312,7 +312,7 @@ impl CounterFile {
             warnings.push(OPEN_ORDER.into());
         }
         if told.lacks_zone && !told.lacks_date {
-            warnings.push("its times tell no zone and are taken as UTC".into());
+            warnings.push("its times have no time zone and are taken as UTC".into());
         }
         let zone = if told.zone.is_empty() {
             "UTC"

@@ -127,8 +127,8 @@ impl SadfHeader {
             told.host = String::from_utf8_lossy(host).into_owned();
         }
         let interval = number(interval).filter(|seconds| *seconds > 0.0);
-        let interval = interval.ok_or("its interval is no number of seconds")?;
-        let at = told.instant(time).ok_or("its third column is no time")?;
+        let interval = interval.ok_or("its interval is not a number of seconds")?;
+        let at = told.instant(time).ok_or("its third column is not a time")?;
         let from = at.checked_sub(Nanos::from_secs_f64(interval).0);
         let from = from.ok_or("its interval is longer than time itself")?;
         for _ in 0..self.before {
@@ -154,7 +154,7 @@ impl SadfHeader {
         let mut row = Vec::new();
         for meaning in &self.columns {
             let value = parts.next().ok_or("it has too few columns")?;
-            let value = number(value).ok_or("a column is no number")?;
+            let value = number(value).ok_or("a column is not a number")?;
             row.extend(meaning.map(|meaning| (meaning, value)));
         }
         Ok(row)

@@ -207,7 +207,7 @@ fn rates_of_iostat_become_differences_and_the_first_report_is_left_out() {
         "2026-11-21T00:15:34+00:00"
     );
     let told = file.warnings().join("; ");
-    for part in ["no zone", "1 lines were not understood"] {
+    for part in ["no time zone", "1 lines were not understood"] {
         assert!(told.contains(part), "{part}: {told}");
     }
 }
@@ -299,7 +299,7 @@ fn files_without_figures_of_disks_say_what_to_do() {
             "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\h\\Physikalischer Datentr\u{e4}ger(0 C:)\\Lesevorg\u{e4}nge/s\"\n",
             "English name",
         ),
-        ("hello\n", "no recording of a kind"),
+        ("hello\n", "unknown recording format"),
     ];
     for (text, part) in cases {
         let error = CounterFile::from_bytes("f", text.into())

@@ -568,7 +568,7 @@ fn times_are_those_of_the_archives_zone() {
         .window(Some("noon"), None)
         .unwrap_err()
         .to_string();
-    assert!(error.contains("understand the time 'noon'"), "{error}");
+    assert!(error.contains("read the time 'noon'"), "{error}");
 }
 
 #[test]

@@ -364,7 +364,7 @@ pub fn fit_requests(
     waits.tell(keep, &mut fitted);
     if packing.late > 0 {
         fitted.warnings.push(format!(
-            "{} requests stand behind later ones and count as of the later one's time",
+            "{} requests come after later ones and are counted at the time of those",
             packing.late
         ));
     }

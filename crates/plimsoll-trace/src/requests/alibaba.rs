@@ -39,12 +39,12 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     let kind = direction(way).ok_or("its second column is neither R nor W")?;
     let at_ns = whole(time).and_then(|us| us.checked_mul(MICROS));
     Ok(Some(TraceRow {
-        at_ns: at_ns.ok_or("its time is no number of microseconds")?,
+        at_ns: at_ns.ok_or("its time is not a number of microseconds")?,
         took: None,
         kind,
         target: volume.into(),
-        bytes: whole_u32(length).ok_or("its length is no number below 4 GiB")?,
-        offset: whole(offset).ok_or("its offset is no number")?,
+        bytes: whole_u32(length).ok_or("its length is not a number below 4 GiB")?,
+        offset: whole(offset).ok_or("its offset is not a number")?,
     }))
 }
 

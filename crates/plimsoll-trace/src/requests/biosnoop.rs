@@ -140,16 +140,16 @@ impl TraceRowParser for Snoop {
                     *place = words.next_back().ok_or("it has too few words")?;
                 }
                 let at = |place: usize| last.get(place).copied().unwrap_or(b"");
-                let millis = |text| nanos(text, 1_000).ok_or("its latency is no number");
+                let millis = |text| nanos(text, 1_000).ok_or("its latency is not a number");
                 let mut took_ns = millis(at(0))?;
                 if let Some(queued) = queued {
                     // What was never queued has -1 there.
                     took_ns = took_ns.saturating_add(nanos(at(queued), 1_000).unwrap_or(0));
                 }
-                let ended_ns = nanos(time, 1).ok_or("its time is no number of seconds")?;
-                let bytes = whole_u32(at(bytes)).ok_or("its bytes are no number below 4 GiB")?;
-                let kind = blkparse::kind(at(way), bytes > 0)
-                    .ok_or("its direction is none that is known")?;
+                let ended_ns = nanos(time, 1).ok_or("its time is not a number of seconds")?;
+                let bytes = whole_u32(at(bytes)).ok_or("its bytes are not a number below 4 GiB")?;
+                let kind =
+                    blkparse::kind(at(way), bytes > 0).ok_or("its direction is not known")?;
                 Ok(Some(TraceRow {
                     at_ns: start_ns(ended_ns, took_ns),
                     took: Some(Nanos(took_ns)),
@@ -160,7 +160,7 @@ impl TraceRowParser for Snoop {
                     offset: match sectors(at(sector)) {
                         Some(offset) => offset,
                         None if bytes == 0 => 0,
-                        None => return Err("its sector is no number"),
+                        None => return Err("its sector is not a number"),
                     },
                 }))
             }
@@ -176,8 +176,8 @@ fn bpftrace(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     let disk = words.next().ok_or("it has fewer than five words")?;
     let latency = words.next_back().ok_or("it has fewer than five words")?;
     let millis = |text| nanos(text, 1_000);
-    let took_ns = millis(latency).ok_or("its latency is no number of milliseconds")?;
-    let ended_ns = millis(time).ok_or("its time is no number of milliseconds")?;
+    let took_ns = millis(latency).ok_or("its latency is not a number of milliseconds")?;
+    let ended_ns = millis(time).ok_or("its time is not a number of milliseconds")?;
     Ok(Some(TraceRow {
         at_ns: start_ns(ended_ns, took_ns),
         took: Some(Nanos(took_ns)),

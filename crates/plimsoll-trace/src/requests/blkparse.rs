@@ -103,12 +103,12 @@ fn parse(line: &[u8]) -> Result<Option<BlkparseLine<'_>>, &'static str> {
         return Ok(None);
     }
     let comma = device.iter().position(|byte| *byte == b',');
-    let (major, minor) = device.split_at(comma.ok_or("its first word is no device")?);
+    let (major, minor) = device.split_at(comma.ok_or("its first word is not a device")?);
     let is_device = whole(major).is_some() && whole(&minor[1..]).is_some();
     let few = "it has too few words";
     let (cpu, sequence) = (words.next().ok_or(few)?, words.next().ok_or(few)?);
     let (time, process) = (words.next().ok_or(few)?, words.next().ok_or(few)?);
-    let at_ns = nanos(time, 1).ok_or("its fourth word is no time")?;
+    let at_ns = nanos(time, 1).ok_or("its fourth word is not a time")?;
     let numbers = (whole(cpu), whole(sequence), whole(process));
     let (true, (Some(processor), Some(number), Some(_))) = (is_device, numbers) else {
         return Err("its first words are not device, processor, number and process");
@@ -127,9 +127,9 @@ fn parse(line: &[u8]) -> Result<Option<BlkparseLine<'_>>, &'static str> {
     let flags = words.next().ok_or(few)?;
     let sector = words.next().and_then(whole);
     let sectors = match (words.next(), words.next()) {
-        (Some(b"+"), Some(count)) => whole(count).ok_or("its length is no number")?,
+        (Some(b"+"), Some(count)) => whole(count).ok_or("its length is not a number")?,
         (Some(b"/"), Some(second)) if action == b"X" => {
-            whole(second).ok_or("the place of its cut is no number")?
+            whole(second).ok_or("the place of its cut is not a number")?
         }
         _ => 0,
     };
@@ -157,7 +157,7 @@ fn parse(line: &[u8]) -> Result<Option<BlkparseLine<'_>>, &'static str> {
             kind,
             target: 0,
             sector: sector.unwrap_or(0),
-            bytes: u32::try_from(bytes).map_err(|_| "its length is no number below 4 GiB")?,
+            bytes: u32::try_from(bytes).map_err(|_| "its length is not a number below 4 GiB")?,
         }),
     }))
 }
@@ -171,7 +171,7 @@ fn action_of(action: &[u8]) -> Result<Option<BlockEventAction>, &'static str> {
         b"X" => BlockEventAction::Split(0),
         b"A" | b"B" | b"F" | b"G" | b"I" | b"M" | b"P" | b"R" | b"S" | b"T" | b"U" | b"UT"
         | b"m" => return Ok(None),
-        _ => return Err("its sixth word is no action that is known"),
+        _ => return Err("its sixth word is not a known action"),
     }))
 }
 

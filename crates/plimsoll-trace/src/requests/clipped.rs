@@ -216,7 +216,7 @@ mod tests {
             (false, Some("1h"), None, "use the window"),
             (false, Some("soon"), None, "soon"),
             (true, Some("00:00:01"), Some("5s"), "both as offsets"),
-            (true, Some("23:00"), None, "goes from"),
+            (true, Some("23:00"), None, "covers"),
         ] {
             let error = clipped(tells_when, from, to).unwrap_err();
             assert!(error.contains(expect), "{from:?}: {error}");

@@ -112,7 +112,7 @@ impl TraceRowParser for FioIologParser {
         };
         let at_ns = match time {
             Some(time) => {
-                let at_ns = micros(time).ok_or("its time is no number of microseconds")?;
+                let at_ns = micros(time).ok_or("its time is not a number of microseconds")?;
                 self.begin_ns.saturating_add(at_ns)
             }
             None => self.waited_ns,
@@ -127,17 +127,17 @@ impl TraceRowParser for FioIologParser {
             b"add" | b"open" | b"close" => return Ok(None),
             b"wait" if !self.has_times => {
                 let wait_ns = words.next().and_then(micros);
-                let wait_ns = wait_ns.ok_or("its wait is no number of microseconds")?;
+                let wait_ns = wait_ns.ok_or("its wait is not a number of microseconds")?;
                 self.waited_ns = self.waited_ns.saturating_add(wait_ns);
                 return Ok(None);
             }
-            _ => return Err("its action is none that is known"),
+            _ => return Err("its action is not known"),
         };
         let moves = matches!(kind, OpKind::Read | OpKind::Write | OpKind::Discard);
         let (offset, bytes) = match (words.next(), words.next()) {
             (Some(offset), Some(length)) => (
-                whole(offset).ok_or("its offset is no number")?,
-                whole_u32(length).ok_or("its length is no number below 4 GiB")?,
+                whole(offset).ok_or("its offset is not a number")?,
+                whole_u32(length).ok_or("its length is not a number below 4 GiB")?,
             ),
             _ if moves => return Err(few),
             _ => (0, 0),

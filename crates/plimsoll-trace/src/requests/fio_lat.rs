@@ -51,15 +51,15 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
         b"0" => OpKind::Read,
         b"1" => OpKind::Write,
         b"2" => OpKind::Discard,
-        _ => return Err("its third column is none of 0, 1 and 2"),
+        _ => return Err("its third column is not 0, 1 or 2"),
     };
     let digits = priority.strip_prefix(b"0x").unwrap_or(priority);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return Err("its sixth column is no priority");
+        return Err("its sixth column is not a priority");
     }
-    let took_ns = whole(took).ok_or("its second column is no time in nanoseconds")?;
+    let took_ns = whole(took).ok_or("its second column is not a time in nanoseconds")?;
     let ended_ns = whole(ended).and_then(|ms| ms.checked_mul(MILLIS)?.checked_add(ZERO_NS));
-    let ended_ns = ended_ns.ok_or("its first column is no number of milliseconds")?;
+    let ended_ns = ended_ns.ok_or("its first column is not a number of milliseconds")?;
     let at_ns = (ended_ns + MILLIS / 2).saturating_sub(took_ns);
     Ok(Some(TraceRow {
         at_ns: at_ns - at_ns % MILLIS,
@@ -68,8 +68,8 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
         target: b"file".into(),
         bytes: whole_u32(bytes)
             .filter(|bytes| *bytes > 0)
-            .ok_or("its fourth column is no number of bytes below 4 GiB")?,
-        offset: whole(offset).ok_or("its fifth column is no offset")?,
+            .ok_or("its fourth column is not a number of bytes below 4 GiB")?,
+        offset: whole(offset).ok_or("its fifth column is not an offset")?,
     }))
 }
 

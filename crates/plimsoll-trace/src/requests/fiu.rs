@@ -40,7 +40,7 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     // A process name may hold spaces, so the rest is counted from the end.
     let hash = words.next_back().ok_or(few)?;
     if hash.len() < 16 {
-        return Err("its last word is no hash of content");
+        return Err("its last word is not a hash of content");
     }
     let minor = words.next_back().ok_or(few)?;
     let major = words.next_back().ok_or(few)?;
@@ -58,14 +58,14 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     words
         .next()
         .and_then(whole)
-        .ok_or("its second word is no process number")?;
+        .ok_or("its second word is not a process number")?;
     Ok(Some(TraceRow {
-        at_ns: whole(time).ok_or("its time is no number of nanoseconds")?,
+        at_ns: whole(time).ok_or("its time is not a number of nanoseconds")?,
         took: None,
         kind,
         target: span(line, major, minor).into(),
-        bytes: sectors_u32(size).ok_or("its size is no number of sectors below 4 GiB")?,
-        offset: sectors(block).ok_or("its block is no number of sectors")?,
+        bytes: sectors_u32(size).ok_or("its size is not a number of sectors below 4 GiB")?,
+        offset: sectors(block).ok_or("its block is not a number of sectors")?,
     }))
 }
 

@@ -44,14 +44,14 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     if words.next().is_some() {
         return Err("it has more than five words");
     }
-    whole(device).ok_or("its device is no number")?;
+    whole(device).ok_or("its device is not a number")?;
     Ok(Some(TraceRow {
-        at_ns: whole(time).ok_or("its time is no number of nanoseconds")?,
+        at_ns: whole(time).ok_or("its time is not a number of nanoseconds")?,
         took: None,
         kind,
         target: device.into(),
-        bytes: sectors_u32(size).ok_or("its size is no number of sectors below 4 GiB")?,
-        offset: sectors(sector).ok_or("its first sector is no number")?,
+        bytes: sectors_u32(size).ok_or("its size is not a number of sectors below 4 GiB")?,
+        offset: sectors(sector).ok_or("its first sector is not a number")?,
     }))
 }
 

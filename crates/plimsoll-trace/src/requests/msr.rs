@@ -54,12 +54,12 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     Ok(Some(TraceRow {
         at_ns: ticks(time).ok_or("its time is no Windows file time")?,
         took: Some(Nanos(
-            ticks(response).ok_or("its response time is no number")?,
+            ticks(response).ok_or("its response time is not a number")?,
         )),
         kind,
         target,
-        bytes: whole_u32(size).ok_or("its size is no number below 4 GiB")?,
-        offset: whole(offset).ok_or("its offset is no number")?,
+        bytes: whole_u32(size).ok_or("its size is not a number below 4 GiB")?,
+        offset: whole(offset).ok_or("its offset is not a number")?,
     }))
 }
 

@@ -37,14 +37,14 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     let mut next = || columns.next().ok_or("it has fewer than five columns");
     let (unit, block, size, way, time) = (next()?, next()?, next()?, next()?, next()?);
     let kind = direction(way).ok_or("its fourth column is neither R nor W")?;
-    whole(unit).ok_or("its first column is no number of a storage unit")?;
+    whole(unit).ok_or("its first column is not a number of a storage unit")?;
     Ok(Some(TraceRow {
-        at_ns: nanos(time, 1).ok_or("its time is no number of seconds")?,
+        at_ns: nanos(time, 1).ok_or("its time is not a number of seconds")?,
         took: None,
         kind,
         target: unit.into(),
-        bytes: whole_u32(size).ok_or("its size is no number below 4 GiB")?,
-        offset: sectors(block).ok_or("its block is no number")?,
+        bytes: whole_u32(size).ok_or("its size is not a number below 4 GiB")?,
+        offset: sectors(block).ok_or("its block is not a number")?,
     }))
 }
 

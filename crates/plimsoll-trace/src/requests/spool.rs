@@ -188,7 +188,7 @@ impl Unfinished {
         let kind = KINDS.get(usize::from(record[30]));
         let is_known = usize::from(target) < self.targets.names().len();
         let Some((kind, _)) = kind.filter(|_| is_known) else {
-            self.damage = Some(self.input.damage(offset, "it is no record of a request"));
+            self.damage = Some(self.input.damage(offset, "it is not a record of a request"));
             return Ok(false);
         };
         into.push(TraceRequest {

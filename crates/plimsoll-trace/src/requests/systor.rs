@@ -40,16 +40,16 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     let took = match response {
         b"" => None,
         text => Some(Nanos(
-            nanos(text, 1).ok_or("its response time is no number")?,
+            nanos(text, 1).ok_or("its response time is not a number")?,
         )),
     };
     Ok(Some(TraceRow {
-        at_ns: nanos(time, 1).ok_or("its time is no number of seconds")?,
+        at_ns: nanos(time, 1).ok_or("its time is not a number of seconds")?,
         took,
         kind,
         target: unit.into(),
-        bytes: whole_u32(size).ok_or("its size is no number below 4 GiB")?,
-        offset: whole(offset).ok_or("its offset is no number")?,
+        bytes: whole_u32(size).ok_or("its size is not a number below 4 GiB")?,
+        offset: whole(offset).ok_or("its offset is not a number")?,
     }))
 }
 

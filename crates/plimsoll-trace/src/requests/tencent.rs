@@ -50,12 +50,12 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     };
     let at_ns = whole(time).and_then(|s| s.checked_mul(SECOND));
     Ok(Some(TraceRow {
-        at_ns: at_ns.ok_or("its time is no number of seconds")?,
+        at_ns: at_ns.ok_or("its time is not a number of seconds")?,
         took: None,
         kind,
         target: volume.into(),
-        bytes: sectors_u32(size).ok_or("its size is no number of sectors below 4 GiB")?,
-        offset: sectors(offset).ok_or("its offset is no number of sectors")?,
+        bytes: sectors_u32(size).ok_or("its size is not a number of sectors below 4 GiB")?,
+        offset: sectors(offset).ok_or("its offset is not a number of sectors")?,
     }))
 }
 

@@ -215,7 +215,7 @@ impl VscsiReader {
                 None => format!("{count} of code 0x{code:02x}"),
             });
             self.warnings.push(format!(
-                "{count} commands that are no read, write, flush or unmap were left out: {}",
+                "{count} commands that are not reads, writes, flushes or unmaps were left out: {}",
                 each.collect::<Vec<_>>().join(", ")
             ));
         }

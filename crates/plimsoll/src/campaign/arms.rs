@@ -305,7 +305,7 @@ impl ArmSet {
                 // A stack without servers is as large as what it lies on; its room is looked at once
                 // it is up.
                 TargetSpec::Stack(choice) => {
-                    let shape = choice.stack.shape(choice).map_err(CliError::usage)?;
+                    let shape = choice.stack.shape(choice).map_err(CliError::invalid)?;
                     if shape.servers > 0 {
                         places.need(&target.given, needed, self.options.size_bytes);
                     }
@@ -744,17 +744,17 @@ pub(crate) fn check_place(given: &str, root: &Path) -> Result<(), CliError> {
     }
     check_way(root).map_err(|error| {
         CliError::usage(format!("use target '{given}' as root: {error}")).hint(
-            "as its owner it can be measured: setpriv --reuid=USER --init-groups plimsoll …; or make a directory of \
-             root's own on the same file system, where nobody else may write above it",
+            "measure it as its owner: setpriv --reuid=USER --init-groups plimsoll …; or use a directory \
+             of root on the same file system, with no directory above it that others may write to",
         )
     })
 }
 
 /// The failure of a run that was stopped before its first trial.
 pub(super) fn stopped() -> CliError {
-    CliError::new(
+    CliError::sentence(
         CliExitCode::Interrupted,
-        "go on: it was stopped before anything was measured",
+        "interrupted before anything was measured",
     )
 }
 

@@ -53,7 +53,7 @@ impl DestroyConsent {
         }
         Err(
             CliError::usage(format!("use target '{shown}': {}", found.holds.join("; "))).hint(
-                format!("if it may be destroyed all the same, name it again: '--destroy={shown}'"),
+                format!("to destroy it anyway, name it: '--destroy={shown}'"),
             ),
         )
     }

@@ -250,7 +250,7 @@ fn recorded<T>(
     if let Ok(Err(failure)) = sampled {
         listener.event(&RunEvent::Warning(RunWarning {
             about: "disk recording".into(),
-            text: format!("it could not {}; the trials went on", failure.message),
+            text: format!("{}; the trials went on", failure.text()),
         }));
     }
     done

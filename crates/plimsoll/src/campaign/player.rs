@@ -41,7 +41,7 @@ impl AgentTaskRunner for EnginePlayer {
             AgentTask::Play(task) => play(task, turn),
             AgentTask::Record(task) => record_for(task, &self.state, turn, START_MAX),
         };
-        told.map_err(|failure| failure.message)
+        told.map_err(|failure| failure.text())
     }
 }
 
@@ -93,7 +93,7 @@ fn play(task: &AgentTrialTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent
 
 /// What holds for the trial, from what the task says of it.
 fn settings(task: &AgentTrialTask) -> Result<CampaignOptions, CliError> {
-    let unknown = |word: &str| CliError::usage(format!("use '{word}': it is no choice of ours"));
+    let unknown = |word: &str| CliError::invalid(format!("unknown engine '{word}'"));
     let engine = words::meant(&words::ENGINES, &task.engine);
     let data_check = match task.verify_data.as_deref() {
         None => DataCheck::Off,
@@ -123,7 +123,7 @@ fn at<T>(
         ClientLoadTarget::Null => work(TargetLocation::Null, &[], &[]),
         ClientLoadTarget::Nop => work(TargetLocation::Nop, &[], &[]),
         ClientLoadTarget::Sim(device) => {
-            let device: SimDeviceSpec = device.parse().map_err(CliError::usage)?;
+            let device: SimDeviceSpec = device.parse().map_err(CliError::invalid)?;
             work(TargetLocation::Sim(device), &[], &[])
         }
         ClientLoadTarget::Directory {
@@ -145,7 +145,7 @@ fn at<T>(
             )
         }
         ClientLoadTarget::Export { address, directory } => {
-            let address: NfsAddress = address.parse().map_err(CliError::usage)?;
+            let address: NfsAddress = address.parse().map_err(CliError::invalid)?;
             let directory = Path::new(directory);
             let address = &address;
             work(TargetLocation::Nfs { address, directory }, &[], &[])

@@ -3,7 +3,7 @@
 //! read. What they leave is removed before the next trial, so that every trial begins alike.
 
 use super::WorkloadRequest;
-use crate::failure::{CliError, CliExitCode, failed};
+use crate::failure::{CliError, CliExitCode};
 use plimsoll_classics::boot;
 use plimsoll_classics::originals::{self, ProgramOutputFormat};
 use plimsoll_core::comparison::ComparisonMetric;
@@ -240,29 +240,29 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+fn unreadable(why: impl std::fmt::Display) -> CliError {
+    CliError::sentence(CliExitCode::Failed, why)
+}
+
 /// What a command gave: what its output tells, with the remarks of its reader, or else its time.
 fn phases(
     command: &WorkloadCommand,
     timed: &HostTimedResult,
 ) -> Result<(Vec<PhaseResult>, Vec<String>), CliError> {
     if let Some(format) = ProgramOutputFormat::of(command.output) {
-        let readings =
-            originals::read(format, &timed.output).map_err(failed(CliExitCode::Failed))?;
+        let readings = originals::read(format, &timed.output).map_err(unreadable)?;
         return match <[_; 1]>::try_from(readings) {
             Ok([reading]) => Ok((reading.phases, reading.notes)),
-            Err(many) => Err(CliError::new(
-                CliExitCode::Failed,
-                format!(
-                    "read the output of {}: it ran {} times in one trial",
-                    format.program(),
-                    many.len()
-                ),
-            )
+            Err(many) => Err(unreadable(format!(
+                "{} ran {} times in one trial",
+                format.program(),
+                many.len()
+            ))
             .hint("repeat with --blocks instead")),
         };
     }
     if command.output == CommandOutputFormat::Boots {
-        return boot::read(&timed.output).map_err(failed(CliExitCode::Failed));
+        return boot::read(&timed.output).map_err(unreadable);
     }
     let wall = Nanos(nanos(timed.wall));
     let mut stats = OpStats::default();

@@ -96,11 +96,11 @@ pub(crate) fn refuse_failed(all: &[(String, Vec<SelfTestResult>)]) -> Result<(),
     });
     match found.next() {
         None => Ok(()),
-        Some((name, what, seen)) => Err(CliError::new(
+        Some((name, what, seen)) => Err(CliError::sentence(
             CliExitCode::BadData,
-            format!("measure on {name}: it must be so that {what}, and it is not: {seen}"),
+            format!("self-test failed on {name}: expected that {what}; observed: {seen}"),
         )
-        .hint("nothing was measured; `plimsoll stack check` looks at everything once more")),
+        .hint("nothing was measured; `plimsoll stack check` runs all self-tests again")),
     }
 }
 
@@ -133,9 +133,10 @@ fn judge(name: &str, report: &VerifyReport) -> Result<(), CliError> {
         return Ok(());
     }
     if report.interrupted && report.bad.total() == 0 && report.errors == 0 {
-        let text = format!("verify {name}: it was not done in time, so nothing is known of it");
-        return Err(CliError::new(CliExitCode::BadData, text)
-            .hint("--no-verify measures without the proof, at your own risk"));
+        let text =
+            format!("the write-verify of {name} was not done in time; its result is unknown");
+        return Err(CliError::sentence(CliExitCode::BadData, text)
+            .hint("--no-verify measures without it, at your own risk"));
     }
     let first = report.findings.first().map_or_else(String::new, |finding| {
         format!(
@@ -145,13 +146,13 @@ fn judge(name: &str, report: &VerifyReport) -> Result<(), CliError> {
         )
     });
     let text = format!(
-        "measure on {name}: it does not keep what is written ({} bad blocks of {} written, {} errors{first})",
+        "write-verify failed on {name}: {} bad blocks of {} written, {} errors{first}",
         report.bad.total(),
         report.written,
         report.errors
     );
-    Err(CliError::new(CliExitCode::BadData, text)
-        .hint("nothing was measured: figures of a system that loses data mean nothing"))
+    Err(CliError::sentence(CliExitCode::BadData, text)
+        .hint("nothing was measured: results of a system that loses data are meaningless"))
 }
 
 fn words(flaw: DataFlaw) -> String {

@@ -87,8 +87,8 @@ pub(crate) fn entries(
             continue;
         }
         if taken {
-            return Err(CliError::usage(format!(
-                "run '{}' twice: give each workload once",
+            return Err(CliError::invalid(format!(
+                "workload '{}' is given twice: give each workload once",
                 entry.label
             )));
         }

@@ -26,8 +26,8 @@ pub(super) struct AgentArgs {
 pub(super) fn main(args: &AgentArgs) -> CliResult {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     if input.is_terminal() {
-        return Err(CliError::usage(
-            "serve a terminal: the agent is started by plimsoll on another machine",
+        return Err(CliError::invalid(
+            "this subcommand is internal: plimsoll on another machine starts it",
         )
         .hint("name this machine in an inventory file there, and use it with --on"));
     }
@@ -46,6 +46,6 @@ pub(super) fn main(args: &AgentArgs) -> CliResult {
         (input, output),
         &stop,
     )
-    .map_err(|error| CliError::new(CliExitCode::Failed, format!("go on as an agent: {error}")))?;
+    .map_err(|error| CliError::new(CliExitCode::Failed, format!("serve as an agent: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -45,11 +45,8 @@ pub(super) fn main(args: &BootArgs) -> CliResult {
     let unreadable =
         |error| CliError::new(CliExitCode::Failed, format!("look for an image: {error}"));
     let image = image::find(&state).map_err(unreadable)?.ok_or_else(|| {
-        CliError::new(
-            CliExitCode::Failed,
-            "boot a machine: there is no image of one",
-        )
-        .hint("make it with: plimsoll vm image")
+        CliError::new(CliExitCode::Failed, "boot a machine: there is no image")
+            .hint("make it with: plimsoll vm image")
     })?;
     match &args.verb {
         BootCommand::Prepare { folder } => {

@@ -80,7 +80,8 @@ pub(super) struct CompareArgs {
 pub(super) fn main(args: &CompareArgs) -> CliResult {
     let policy = policy(args.margin)?;
     if args.targets.len() < 2 && args.no_control {
-        return Err(CliError::usage("compare one target with nothing").hint("give a second target"));
+        let text = "compare --no-control needs at least two targets";
+        return Err(CliError::invalid(text).hint("give a second target"));
     }
     let finished = measure(&MeasureOptions {
         targets: &args.targets,

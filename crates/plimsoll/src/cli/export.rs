@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll export`: a workload in the language of another program.
 
-use crate::failure::{CliError, CliExitCode, CliResult, failed};
+use crate::failure::{CliError, CliExitCode, CliResult};
 use crate::spec::{RateScale, WorkloadSpec};
 use crate::terminal;
 use plimsoll_classics::fio;
@@ -95,7 +95,7 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
     let text = match args.to.as_str() {
         "plimsoll" => return as_model(workload, args),
         "fio" => {
-            let file = fio::export(&workload, args.length).map_err(failed(CliExitCode::Usage))?;
+            let file = fio::export(&workload, args.length).map_err(CliError::invalid)?;
             for loss in &file.losses {
                 terminal::say(&format!("lost: {loss}"));
             }
@@ -106,7 +106,7 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
             for loss in losses(&workload, &trace) {
                 terminal::say(&format!("lost: {loss}"));
             }
-            fio::write_log(&trace).map_err(failed(CliExitCode::Usage))?
+            fio::write_log(&trace).map_err(CliError::invalid)?
         }
     };
     match &args.output {
@@ -171,13 +171,13 @@ fn changed(
 fn as_model(workload: Workload, args: &ExportArgs) -> CliResult {
     let Workload::Model(mut model) = workload else {
         return Err(CliError::usage(format!(
-            "export {} as a model: it is none; models are made by plimsoll fit",
+            "export {} as a model: it is not a model; plimsoll fit makes models",
             args.workload
         )));
     };
     let Some(path) = &args.output else {
-        return Err(CliError::usage(
-            "export a model: give its file with -o FILE.toml",
+        return Err(CliError::invalid(
+            "--to plimsoll needs the file of the model: -o FILE.toml",
         ));
     };
     super::check_output(path, args.force)?;
@@ -190,7 +190,7 @@ fn factor(spec: &WorkloadSpec) -> Result<f64, CliError> {
     match spec.scale {
         RateScale::Fixed(factor) => Ok(factor),
         RateScale::Auto => Err(CliError::usage(
-            "export with the factor auto: it is found by running; give a number",
+            "export with the factor auto: only a run can find it; give a number",
         )),
     }
 }

@@ -104,7 +104,7 @@ const LISTED_MAX: usize = 12;
 /// A window of nothing would leave everything in its place.
 fn window(text: &str) -> Result<Nanos, String> {
     match units::parse_duration(text)? {
-        Nanos(0) => Err("it is longer than nothing".into()),
+        Nanos(0) => Err("expected a time longer than zero".into()),
         window => Ok(window),
     }
 }
@@ -150,10 +150,10 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
         ..declared.clone()
     };
     if args.working_set.is_some() || told != ModelFacts::assumed(WORKING_SET_BYTES) {
-        let text = "declare or assume something of recorded requests: they tell all of it, except \
-                    whether writes were synchronous";
+        let text = "a recording of requests needs no declared or assumed facts, except whether \
+                    writes were synchronous";
         return Err(
-            CliError::usage(text).hint("declare 'sync' or nothing, and leave --working-set out")
+            CliError::invalid(text).hint("declare 'sync' or nothing, and leave --working-set out")
         );
     }
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
@@ -219,7 +219,7 @@ fn no_disk_of(counters: &dyn CounterSource) -> CliError {
         .collect();
     let hint = failure.hint.clone().unwrap_or_default();
     failure.hint(format!(
-        "{hint}; set aside, since they carry again what these do: {}",
+        "{hint}; left out, since they repeat the load of these: {}",
         list(&aside)
     ))
 }
@@ -246,7 +246,7 @@ fn twice(counters: &dyn CounterSource, disk: &str) -> Option<String> {
     let (_, layer) = set_aside.iter().find(|(name, _)| name == disk)?;
     let all = list(&disks);
     Some(format!(
-        "{disk} ({}) carries again, or a part of, what {all} do: models of both count bytes twice",
+        "{disk} ({}) repeats load of {all}, or a part of it: models of both count bytes twice",
         layer.name()
     ))
 }
@@ -256,7 +256,10 @@ fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult
         terminal::say(&format!("note: {damage}"));
     }
     if args.exact || args.shuffle.is_some() || args.parametric {
-        let text = format!("fit {}: it is of counters", counters.about().name);
+        let text = format!(
+            "fit {} so: it is a recording of counters",
+            counters.about().name
+        );
         return Err(CliError::usage(text)
             .hint("--exact, --shuffle and --parametric are for recordings of requests"));
     }
@@ -286,10 +289,10 @@ fn facts(args: &FitArgs) -> Result<ModelFacts, CliError> {
     let Some(text) = &args.declare else {
         return Ok(facts);
     };
-    facts.declare(text).map_err(CliError::usage)?;
+    facts.declare(text).map_err(CliError::invalid)?;
     if args.working_set.is_some() && !facts.working_set_bytes.is_assumed() {
-        let text = "assume a working set and declare a file size: one excludes the other";
-        return Err(CliError::usage(text).hint("leave --working-set out"));
+        let text = "--working-set and a declared file-size exclude each other";
+        return Err(CliError::invalid(text).hint("leave --working-set out"));
     }
     Ok(facts)
 }

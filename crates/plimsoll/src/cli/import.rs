@@ -106,8 +106,8 @@ fn source(
     let bytes = contents(path).map_err(|reason| wrong(&reason))?;
     let text = String::from_utf8_lossy(&bytes);
     let Some(format) = given.or_else(|| ProgramOutputFormat::guess(&text)) else {
-        return Err(wrong(&"it looks like no output that is known").hint(
-            "known are fio's JSON, bonnie++'s CSV, iozone's throughput report, filebench's IO Summary and sgpdd-survey's summary; --format says which it is",
+        return Err(wrong(&"unknown format").hint(
+            "known formats: fio's JSON, bonnie++'s CSV, iozone's throughput report, filebench's IO Summary and sgpdd-survey's summary; --format says which it is",
         ));
     };
     if let Some(first) = before.first()

@@ -80,7 +80,7 @@ fn default_dir() -> String {
 pub(super) fn read(path: &Path) -> Result<NodeInventory, CliError> {
     let wrong = |error: &dyn Display| {
         CliError::usage(format!("read inventory {}: {error}", path.display()))
-            .hint("docs/stacks/inventory.md says what stands in it")
+            .hint("docs/stacks/inventory.md describes the file")
     };
     let size = std::fs::metadata(path)
         .map_err(|error| wrong(&error))?
@@ -98,7 +98,7 @@ pub(super) fn read(path: &Path) -> Result<NodeInventory, CliError> {
 fn parse(text: &str, folder: &Path, shown: &str) -> Result<NodeInventory, String> {
     let file: InventoryFile = toml::from_str(text).map_err(|error| error.to_string())?;
     if file.node.is_empty() {
-        return Err("it names no machine; each begins with a line [[node]]".into());
+        return Err("it names no machine: begin each with a line [[node]]".into());
     }
     let mut names = BTreeSet::new();
     let mut machines = Vec::new();
@@ -153,7 +153,7 @@ fn checked_fence(key: &str, words: &[String]) -> Result<Vec<String>, String> {
 
 fn checked_next(entry: &NodeEntry) -> Result<Vec<String>, String> {
     if entry.fence.is_empty() && !entry.fence_next.is_empty() {
-        return Err("fence_next is what is tried when fence fails, and there is no fence".into());
+        return Err("fence_next needs fence: it is tried when fence fails".into());
     }
     checked_fence("fence_next", &entry.fence_next)
 }
@@ -162,7 +162,7 @@ fn check_name(n: usize, name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if name.is_empty() || name.len() > 20 || !name.chars().all(is_plain) {
         return Err(format!(
-            "the name '{name}' of node {} is not made of 1 to 20 lower-case letters and digits",
+            "invalid name '{name}' of node {}: expected 1 to 20 lower-case letters and digits",
             n + 1
         ));
     }
@@ -178,7 +178,9 @@ fn check_name(n: usize, name: &str) -> Result<(), String> {
 fn check_address(address: &str) -> Result<(), String> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ".:-".contains(c);
     if address.is_empty() || address.starts_with('-') || !address.chars().all(is_safe) {
-        return Err(format!("'{address}' is no address, such as 10.0.0.2"));
+        return Err(format!(
+            "invalid address '{address}': expected one such as 10.0.0.2"
+        ));
     }
     Ok(())
 }
@@ -192,7 +194,7 @@ fn checked_dir(dir: &str) -> Result<String, String> {
         return Ok(dir.into());
     }
     Err(format!(
-        "dir '{dir}' must be absolute, without '..', and made of letters, digits and /._-+@ only"
+        "invalid dir '{dir}': it must be absolute, without '..', of letters, digits and /._-+@ only"
     ))
 }
 
@@ -208,7 +210,7 @@ fn reach(entry: &NodeEntry, config: Option<&Path>) -> Result<Vec<String>, String
         }
         (Some(_), Some(_)) => Err("it has both ssh and command; leave one out".into()),
         (None, None) => Err(
-            "it does not say how it is reached: ssh = \"user@host\", or command = [\"docker\", \
+            "it lacks connection settings: ssh = \"user@host\", or command = [\"docker\", \
              \"exec\", \"-i\", \"box\"]"
                 .into(),
         ),
@@ -219,7 +221,7 @@ fn ssh(host: &str, config: Option<&Path>) -> Result<Vec<String>, String> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control();
     if host.is_empty() || host.starts_with('-') || host.contains(is_odd) {
         return Err(format!(
-            "ssh '{host}' is no host; options such as Port and IdentityFile go into the ssh \
+            "ssh '{host}' is not a host; options such as Port and IdentityFile go into the ssh \
              configuration (ssh_config = \"FILE\" names one)"
         ));
     }
@@ -353,18 +355,21 @@ mod tests {
             (good.replace("n1", "N1"), "lower-case"),
             (good.replace("n1", "here"), "is this machine"),
             (format!("{good}{good}"), "two nodes are named n1"),
-            (good.replace("10.0.0.2", "a b"), "is no address"),
-            (good.replace("10.0.0.2", ""), "is no address"),
+            (good.replace("10.0.0.2", "a b"), "invalid address"),
+            (good.replace("10.0.0.2", ""), "invalid address"),
             (good.replace("ssh", "shh"), "unknown field `shh`"),
-            (good.replace("\"a\"", "\"-oProxyCommand=x\""), "is no host"),
-            (good.replace("\"a\"", "\"a -p 22\""), "is no host"),
-            (node(""), "does not say how"),
+            (
+                good.replace("\"a\"", "\"-oProxyCommand=x\""),
+                "is not a host",
+            ),
+            (good.replace("\"a\"", "\"a -p 22\""), "is not a host"),
+            (node(""), "lacks connection settings"),
             (node("ssh = \"a\"\ncommand = [\"x\"]\n"), "both"),
             (node("command = []\n"), "command is empty"),
             (node("ssh = \"a\"\ndir = \"x\"\n"), "must be absolute"),
             (node("ssh = \"a\"\ndir = \"/a b\"\n"), "must be absolute"),
             (node("ssh = \"a\"\ndir = \"/a/../b\"\n"), "must be absolute"),
-            (format!("address = \"?\"\n{good}"), "is no address"),
+            (format!("address = \"?\"\n{good}"), "invalid address"),
         ] {
             let error = parsed(&text).unwrap_err();
             assert!(error.contains(expect), "{text}: {error}");

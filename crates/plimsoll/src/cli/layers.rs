@@ -67,11 +67,11 @@ fn rungs(choice: &StackConfig) -> Vec<StackLadderRung> {
 
 pub(super) fn main(args: &LayersArgs) -> CliResult {
     let policy = policy(args.margin)?;
-    let choice = StackConfig::parse(&args.stack).map_err(CliError::usage)?;
+    let choice = StackConfig::parse(&args.stack).map_err(CliError::invalid)?;
     let rungs = rungs(&choice);
     if rungs.len() < 2 {
         return Err(CliError::usage(format!(
-            "take {} apart: it has one layer only",
+            "measure {} layer by layer: it has one layer only",
             args.stack
         )));
     }

@@ -144,10 +144,10 @@ impl ClientLoadArgs {
             return Ok(None);
         }
         let Some(StackPlacement::Inventory(inventory)) = &options.place else {
-            return Err(CliError::usage(
-                "find the nodes of --clients: give the file that names them with --on FILE.toml",
+            return Err(CliError::invalid(
+                "--clients needs --on FILE.toml, the inventory that names its nodes",
             )
-            .hint("docs/stacks/inventory.md says what stands in it"));
+            .hint("docs/stacks/inventory.md describes the file"));
         };
         let nodes = inventory.nodes(&self.clients);
         let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --clients"))?;
@@ -258,9 +258,12 @@ pub(super) fn check_trials(results: &RunFolderContents) -> Result<(), CliError> 
     });
     match ended {
         None => Ok(()),
-        Some((trial, reason)) => Err(CliError::new(
+        Some((trial, reason)) => Err(CliError::sentence(
             CliExitCode::Failed,
-            format!("go on with {} on {}: {reason}", trial.workload, trial.arm),
+            format!(
+                "trial aborted: {} on {}: {reason}",
+                trial.workload, trial.arm
+            ),
         )
         .hint("what was measured until then is in the run folder")),
     }
@@ -272,10 +275,10 @@ pub(super) fn check_nodes(results: &RunFolderContents) -> Result<(), CliError> {
     let lost = lost.find_map(|result| Some((&result.trial, result.lost_node()?)));
     match lost {
         None => Ok(()),
-        Some((trial, (node, lost))) => Err(CliError::new(
+        Some((trial, (node, lost))) => Err(CliError::sentence(
             CliExitCode::LostNode,
             format!(
-                "go on with {} on {}: node {node} was lost {} after the start: {}",
+                "trial aborted: {} on {}: node {node} was lost {} after the start: {}",
                 trial.workload,
                 trial.arm,
                 units::clock_duration(lost.after),
@@ -294,10 +297,10 @@ pub(super) fn check_data(results: &RunFolderContents) -> Result<(), CliError> {
         .find_map(|result| Some((&result.trial, result.bad_data()?)));
     match bad {
         None => Ok(()),
-        Some((trial, check)) => Err(CliError::new(
+        Some((trial, check)) => Err(CliError::sentence(
             CliExitCode::BadData,
             format!(
-                "trust {} with the data of {}: {check}; first: {}",
+                "data verification failed on {} under {}: {check}; first: {}",
                 trial.arm,
                 trial.workload,
                 check.first_words(FINDINGS_SHOWN)
@@ -316,9 +319,9 @@ fn check_verifiable(targets: &[TargetSpec], asked: &[WorkloadRequest]) -> Result
         )
     };
     if targets.iter().any(keeps_nothing) {
-        return Err(CliError::usage(
-            "verify data on null, nop or sim: they keep none; give a directory, a new file, a \
-             device or a stack",
+        return Err(CliError::invalid(
+            "--verify-data does not work on null, nop or sim, which keep no data: give a directory, \
+             a new file, a device or a stack",
         ));
     }
     asked.iter().try_for_each(|asked| {
@@ -341,14 +344,11 @@ fn refuse_untrue(asked: &WorkloadRequest) -> Result<(), CliError> {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
-    Err(CliError::new(
+    Err(CliError::sentence(
         CliExitCode::Gate,
-        format!(
-            "play {}: the model missed a gate: {first}{more}",
-            model.name
-        ),
+        format!("the model {} missed a gate: {first}{more}", model.name),
     )
-    .hint("fit it to another window, or play it all the same with --force-model, which the report then says"))
+    .hint("fit it to another window, or use --force-model, which the report notes"))
 }
 
 /// Two workloads of one name would be one in the report.
@@ -360,8 +360,8 @@ fn check_labels(asked: &[WorkloadRequest]) -> Result<(), CliError> {
         .find(|(at, label)| labels[..*at].contains(label))
     {
         None => Ok(()),
-        Some((_, label)) => Err(CliError::usage(format!(
-            "run '{label}' twice: give each workload once"
+        Some((_, label)) => Err(CliError::invalid(format!(
+            "workload '{label}' is given twice: give each workload once"
         ))
         .hint("two files of one name? fit one of them with another --name")),
     }
@@ -385,8 +385,8 @@ pub(super) fn asked(text: &str, length: Option<Nanos>) -> Result<WorkloadRequest
 fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliError> {
     let timing = job.timing;
     if let Some(length) = timing.length.filter(|length| *length < LENGTH_MIN) {
-        return Err(CliError::usage(format!(
-            "run for {length}: the shortest run is 100 ms"
+        return Err(CliError::invalid(format!(
+            "invalid value '{length}' for --for: expected at least 100 ms"
         )));
     }
     let seed = timing.seed();
@@ -409,8 +409,9 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
 /// How verdicts are reached with this margin.
 pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
     if !(margin > 0.0 && margin < 1.0) {
-        return Err(CliError::usage(format!(
-            "use margin {margin}: it is a fraction between 0 and 1, such as 0.05"
+        return Err(CliError::invalid(format!(
+            "invalid value '{margin}' for --margin: expected a fraction between 0 and 1, \
+             such as 0.05"
         )));
     }
     Ok(VerdictPolicy {

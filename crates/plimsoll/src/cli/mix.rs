@@ -74,7 +74,7 @@ fn member(text: &str) -> Result<(WorkloadModel, f64), CliError> {
         RateScale::Fixed(scale) => scale,
         RateScale::Auto => {
             return Err(CliError::usage(format!(
-                "mix {text} with the factor auto: it is found by running; give a number"
+                "mix {text} with the factor auto: only a run can find it; give a number"
             )));
         }
     };

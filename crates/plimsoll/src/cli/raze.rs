@@ -122,19 +122,19 @@ fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), CliError> {
     let paths: BTreeSet<String> = records.flat_map(|r| &r.entries).flat_map(removed).collect();
     for name in gone.iter().filter(|name| !paths.contains(*name)) {
         if name.starts_with('/') {
-            return Err(
-                CliError::usage(format!("take '{name}' as gone: no journal removes it"))
-                    .hint("plimsoll raze --dry-run tells what they remove"),
-            );
+            return Err(CliError::invalid(format!(
+                "invalid path '{name}' for --forget-node: no journal removes it"
+            ))
+            .hint("plimsoll raze --dry-run lists what they remove"));
         }
         if name == HERE || !known.contains(name.as_str()) {
             let known: Vec<&str> = known.iter().copied().filter(|node| *node != HERE).collect();
             let known = match known.is_empty() {
-                true => "nothing stands on other nodes".into(),
-                false => format!("there is something on {}", known.join(", ")),
+                true => "the journals name no other node".into(),
+                false => format!("the journals name {}", known.join(", ")),
             };
-            return Err(CliError::usage(format!(
-                "take node '{name}' as gone: no journal names it"
+            return Err(CliError::invalid(format!(
+                "invalid node '{name}' for --forget-node: no journal names it"
             ))
             .hint(known));
         }
@@ -191,8 +191,8 @@ pub(super) fn verdict(left: &[String]) -> CliResult {
         format!("remove everything; left:\n  {}", left.join("\n  ")),
     )
     .hint(
-        "each line tells what is in the way: see to it, then run `plimsoll raze` again; what is no more or was \
-         removed by you: plimsoll raze --forget-node PATH",
+        "each line says what blocks it: fix that, then run `plimsoll raze` again; for what no longer \
+         exists or you removed yourself: plimsoll raze --forget-node PATH",
     ))
 }
 

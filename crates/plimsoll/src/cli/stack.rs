@@ -184,8 +184,8 @@ fn place(text: &str) -> Result<StackPlacement, CliError> {
     }
     let path = Path::new(text);
     if path.extension().is_none() && !path.exists() {
-        return Err(CliError::usage(format!(
-            "use --on {text}: it is neither here nor netns, and no file"
+        return Err(CliError::invalid(format!(
+            "--on: expected 'here', 'netns' or an inventory file, got '{text}'"
         )));
     }
     Ok(StackPlacement::Inventory(Box::new(super::inventory::read(
@@ -295,7 +295,7 @@ fn undo(choices: &[StackConfig], state: &StateDir, hosts: &mut dyn HostResolver)
 
 /// The stacks of these names, before anything is done with any.
 pub(super) fn choices(names: &[String]) -> Result<Vec<StackConfig>, CliError> {
-    let one = |name: &String| StackConfig::parse(name).map_err(CliError::usage);
+    let one = |name: &String| StackConfig::parse(name).map_err(CliError::invalid);
     names.iter().map(one).collect()
 }
 
@@ -363,7 +363,7 @@ fn mount_of(args: &StackChangeArgs, state: &StateDir) -> Option<PathBuf> {
 }
 
 fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult {
-    let choice = StackConfig::parse(&args.name).map_err(CliError::usage)?;
+    let choice = StackConfig::parse(&args.name).map_err(CliError::invalid)?;
     let name = choice.parts.to_string();
     let (verb, more) = (how.verb, how.more);
     let mut hosts = context::nodes();
@@ -404,9 +404,9 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
         _ => None,
     };
     if let (Err(_), Some(found)) = (&changed, scrubbed.filter(|found| found.left > 0)) {
-        return Err(CliError::new(
+        return Err(CliError::sentence(
             CliExitCode::BadData,
-            format!("trust the data of {name}: {}", found_words(found)),
+            format!("data verification failed on {name}: {}", found_words(found)),
         ));
     }
     let made = changed.map_err(failed())?;

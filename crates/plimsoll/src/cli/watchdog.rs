@@ -14,7 +14,7 @@ pub(super) struct WatchdogArgs {}
 
 pub(super) fn main(_: &WatchdogArgs) -> CliResult {
     let watchdog = HostWatchdog::from_environment()
-        .ok_or_else(|| CliError::usage("watch nothing: stacks start this by themselves"))?
+        .ok_or_else(|| CliError::invalid("this subcommand is internal: stacks start it"))?
         .map_err(CliError::usage)?;
     let said = watchdog.watch(context::host().clock()).map_err(doing(
         CliExitCode::Failed,

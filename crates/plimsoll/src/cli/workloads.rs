@@ -24,7 +24,7 @@ pub(super) struct WorkloadsArgs {
 
 pub(super) fn main(args: &WorkloadsArgs) -> CliResult {
     let shown: Vec<&WorkloadDefinition> = match &args.name {
-        Some(name) => vec![plimsoll_classics::find(name).map_err(CliError::usage)?],
+        Some(name) => vec![plimsoll_classics::find(name).map_err(CliError::invalid)?],
         None => plimsoll_classics::known().collect(),
     };
     if args.json {

@@ -105,7 +105,7 @@ pub(super) fn counted() -> Result<Vec<(String, DiskCounters)>, CliError> {
     devices_counted(&text).ok_or_else(|| {
         CliError::new(
             CliExitCode::Failed,
-            "understand /proc/diskstats: a line of it is no device's",
+            "parse /proc/diskstats: a line does not describe a device",
         )
     })
 }

@@ -94,7 +94,7 @@ impl CaptureSink for CaptureOutput {
                 return Err(CliError::new(
                     CliExitCode::Failed,
                     format!(
-                        "record into {}: it came as something else: {other:?}",
+                        "record into {}: protocol error: unexpected {other:?}",
                         self.path.display()
                     ),
                 ));

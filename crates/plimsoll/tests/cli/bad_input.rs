@@ -73,7 +73,7 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
     );
     std::fs::write(lab.path("j.fio"), "[x]\nrw=sideways\n").unwrap();
     for (workload, words) in [
-        ("j.fio", "read workload j.fio: line 2: "),
+        ("j.fio", "failed to read workload j.fio: line 2: "),
         ("fio:/nonexistent/n.fio", "/nonexistent/n.fio"),
         ("fio:n.fio", "read workload n.fio"),
         ("filebench:n.f", "read workload n.f"),
@@ -109,8 +109,8 @@ fn shapes_that_the_engine_refuses_are_found_before_a_run_folder_is_made() {
     let target = lab.directory("t");
     let blocks = crate::support::blocks("x", 1 << 20, 0.5, false);
     for (line, words) in [
-        ("work = { each = 0 }", "0 turns"),
-        ("delay = 9000000000", "it begins after 9"),
+        ("work = { each = 0 }", "0 operations"),
+        ("delay = 9000000000", "its delay is 9"),
         (
             "offsets = { strided = { stride_bytes = 0 } }",
             "longer than 0",
@@ -339,8 +339,8 @@ fn a_port_that_is_taken_is_passed_over() {
 fn what_is_no_stack_is_told_with_the_nearest() {
     let lab = Lab::new();
     for (stack, words) in [
-        ("raid1(x=1)", &["set 'x' of raid1"][..]),
-        ("iscsi+", &["find layer ''"]),
+        ("raid1(x=1)", &["unknown setting 'x' of raid1"][..]),
+        ("iscsi+", &["error: unknown layer ''"]),
         ("gluster(distrbute)", &["did you mean 'distribute'"]),
         ("iscsl+crypt", &["did you mean 'iscsi'"]),
         ("raid1(x", &["a parenthesis is not closed"]),
@@ -369,7 +369,7 @@ fn stacks_that_do_not_exist() {
     refuses(&lab, &["stack", "down", "local"], 2, &["local", "not up"]);
     std::fs::write(lab.path("file"), "x").unwrap();
     let in_file = ["stack", "up", "local", "--dir", "file"];
-    refuses(&lab, &in_file, 1, &["file is no directory", "--dir"]);
+    refuses(&lab, &in_file, 1, &["file is not a directory", "--dir"]);
     let up = "bring it up with: plimsoll stack up 'raid1'";
     refuses(&lab, &["stack", "grow", "raid1"], 2, &[up]);
     let up = "start some with: plimsoll vm up";

@@ -128,7 +128,10 @@ fn workloads_are_listed_with_their_settings_and_mistakes_find_the_nearest() {
     for (workload, expect) in [
         ("varmial", "did you mean 'varmail'"),
         ("varmail,nfile=3", "did you mean 'nfiles'"),
-        ("varmail,nfiles=many", "whole number"),
+        (
+            "varmail,nfiles=many",
+            "error: invalid value 'many' for nfiles of varmail: expected an integer",
+        ),
         ("iozone -i 0 -r 4k -s 1g -Z", "'Z'"),
     ] {
         let output = lab.run(&["run", workload, &target]);

@@ -56,10 +56,10 @@ fn what_cannot_be_imported_is_refused_and_nothing_is_written() {
     for (files, word) in [
         (
             ["good.csv", "short.csv"],
-            "short.csv: read the output of bonnie++: line 1",
+            "short.csv: invalid output of bonnie++: line 1",
         ),
         (["good.csv", "other.txt"], "cannot be compared"),
-        (["good.csv", "poem.txt"], "looks like no output"),
+        (["good.csv", "poem.txt"], "unknown format"),
         (["good.csv", "gone.csv"], "No such file"),
         (["cut.json", "good.csv"], "line 2"),
     ] {

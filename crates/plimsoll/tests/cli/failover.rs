@@ -129,9 +129,9 @@ fn what_cannot_be_done_is_refused_before_anything_is_done() {
         let said = text(&output.stderr);
         assert!(said.contains(why), "{said}");
     };
-    refused(&["local", "--fault", "rain"], "there are kill, stop");
+    refused(&["local", "--fault", "rain"], "expected one of kill, stop");
     refused(&["local", "--block", "5000"], "a power of two from 4 KiB");
-    refused(&["local", "--rate", "0"], "between 0.1 and 50000");
+    refused(&["local", "--rate", "0"], "from 0.1 to 50000");
     refused(&["local"], "it has no servers of its own");
 }
 

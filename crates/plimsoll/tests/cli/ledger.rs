@@ -74,7 +74,7 @@ fn a_damaged_ledger_never_accuses_the_storage() {
         for (how, bytes) in [("flipped", &flipped[..]), ("cut", &whole[..at])] {
             std::fs::write(lab.path("b.ledger"), bytes).unwrap();
             let (code, told) = code_of(&lab, &check);
-            let judged = matches!(code, Some(0 | 16)) || told.contains("it is no ledger");
+            let judged = matches!(code, Some(0 | 16)) || told.contains("it is not a ledger");
             assert!(judged, "{how} at {at}: {code:?} {told}");
             if code == Some(16) {
                 cannot_judge += 1;
@@ -225,7 +225,7 @@ fn mistakes_are_told_before_anything_is_written() {
         ),
         (
             vec!["ledger", "check", &target, "--ledger", "there"],
-            "no ledger of plimsoll",
+            "not a ledger of plimsoll",
         ),
         (
             vec!["ledger", "check", "away", "--ledger", "there"],

@@ -45,7 +45,7 @@ fn a_model_is_scaled_and_stretched_and_still_plays() {
         (&["m.toml", "--phase", "lunch"][..], "phase 'lunch'"),
         (&["m.toml", "--scale", "0"], "above 0"),
         (&["randread", "--scale", "2"], "only a model"),
-        (&["randread"], "it is none"),
+        (&["randread"], "it is not a model"),
     ] {
         let mut all = vec!["export", "--to", "plimsoll", "-o", "no.toml"];
         all.extend(args);

@@ -30,7 +30,7 @@ fn printed(what: &str, got: &str, expected: &str) {
     let decimals = expected.split_once('.').map_or(0, |(_, d)| d.len());
     let got: f64 = got
         .parse()
-        .unwrap_or_else(|_| panic!("{what}: '{got}' is no number"));
+        .unwrap_or_else(|_| panic!("{what}: '{got}' is not a number"));
     assert_eq!(format!("{got:.decimals$}"), expected, "{what}");
 }
 
@@ -244,12 +244,12 @@ fn layers_of_an_archive_are_set_aside_and_named() {
     let fitted = lab.run(&["fit", "layers", "--disk", "home"]);
     let said = text(&fitted.stderr);
     assert!(
-        said.contains("note: home (device mapper) carries again"),
+        said.contains("note: home (device mapper) repeats load of"),
         "{said}"
     );
     let fitted = lab.run(&["fit", "layers", "--disk", "36001"]);
     assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
-    assert!(!text(&fitted.stderr).contains("carries again"));
+    assert!(!text(&fitted.stderr).contains("repeats load of"));
 }
 
 #[test]

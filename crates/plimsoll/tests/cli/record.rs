@@ -196,10 +196,7 @@ fn a_recorder_that_is_stopped_ends_well_and_one_that_is_killed_leaves_what_it_ha
 fn what_cannot_be_recorded_is_refused() {
     let lab = Lab::new();
     for (args, expect) in [
-        (
-            &["--interval", "50ms"][..],
-            "the shortest interval is 100 ms",
-        ),
+        (&["--interval", "50ms"][..], "expected at least 100 ms"),
         (
             &["--disk", "nosuchdisk"],
             "there is no block device 'nosuchdisk' here",

@@ -325,7 +325,7 @@ fn a_job_has_the_rates_it_asks_for_and_no_bursts() {
         (&["--section", "open=sda"], "no rate"),
         (&["--section", "r=sdb"], "find disk 'sdb'"),
         (&["--section", "r"], "SECTION=DISK"),
-        (&["--section", "r=sda", "--disk", "sda"], "two places"),
+        (&["--section", "r=sda", "--disk", "sda"], "leave --disk"),
         (&["--keep"], "--keep"),
     ] {
         let output = verify(more);
@@ -472,8 +472,8 @@ fn experiments_are_listed_and_those_that_are_not_there_are_refused() {
         (5, 4)
     );
     for (args, word) in [
-        (&["repro", "lunch"][..], "no such experiment"),
-        (&["repro", "cloudfs"], "not there yet"),
+        (&["repro", "lunch"][..], "unknown experiment 'lunch'"),
+        (&["repro", "cloudfs"], "not implemented yet"),
         (
             &["repro", "pcp-model", "--data", "/nonexistent"],
             "fetch-recordings.sh",

@@ -66,8 +66,8 @@ fn what_cannot_be_verified_is_refused_before_anything_is_done() {
     let lab = Lab::new();
     let (target, workload) = (lab.directory("t"), small(&lab));
     for (workload, target, words) in [
-        (workload, "null", "they keep none"),
-        (workload, "sim", "they keep none"),
+        (workload, "null", "which keep no data"),
+        (workload, "sim", "which keep no data"),
         ("randread", target.as_str(), "writes nothing"),
         (
             "varmail",

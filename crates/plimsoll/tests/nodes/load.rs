@@ -284,7 +284,7 @@ fn what_nodes_cannot_do_is_refused_before_anything_is_made() {
         (vec!["randread", &data, "--clients", "n1"], "--on FILE.toml"),
         (
             vec!["randread", &data, "--clients", "n3", "--on", "lab.toml"],
-            "has no node 'n3': it names n1, n2",
+            "has no node 'n3'; available: n1, n2",
         ),
         (
             vec!["randread", &data, "--clients", "n1,n1", "--on", "lab.toml"],

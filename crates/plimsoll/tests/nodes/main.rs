@@ -211,7 +211,7 @@ fn of_a_node_that_is_no_more_nothing_is_waited_for() {
     let name = lab.node().name;
     let said = text(&output);
     assert!(
-        said.contains("'n77'") && said.contains(&format!("there is something on {name}")),
+        said.contains("'n77'") && said.contains(&format!("the journals name {name}")),
         "{said}"
     );
     check_standing(&lab);
@@ -333,7 +333,11 @@ fn a_node_that_cannot_be_trusted_or_does_not_let_us_in_is_refused() {
     says(&lab, program(), "node n1: copied this program (");
     says(&lab, program(), "on n1: ");
     lab.know("other_key.pub");
-    says(&lab, program(), "its host key is not the one that is known");
+    says(
+        &lab,
+        program(),
+        "its host key differs from the one that is known",
+    );
     lab.know("none");
     says(
         &lab,
@@ -410,7 +414,7 @@ fn a_node_that_cannot_be_reached_is_asked_once_for_all_steps() {
     }]);
     for _ in 0..2 {
         let error = hosts.on("n1").err().unwrap().to_string();
-        assert!(error.contains("ended without a word"), "{error}");
+        assert!(error.contains("ended without output"), "{error}");
     }
     // As soon as it is known by another way, it is tried anew.
     hosts.meet(&[lab.node()]);

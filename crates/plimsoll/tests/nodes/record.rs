@@ -253,16 +253,19 @@ fn what_cannot_be_recorded_on_nodes_is_refused_before_anything_is_made() {
     }
     let pair = named_pair();
     for (line, expect) in [
-        ("--nodes n1", "give the file that names them with --on FILE"),
+        ("--nodes n1", "--nodes needs --on FILE"),
         ("--nodes n3 --on lab.toml", "has no node 'n3'"),
         ("--nodes n1 --nodes n1 --on lab.toml", "named twice"),
         (
             "--nodes n1,n2 --on lab.toml --disk nosuchdisk",
             // Whichever node is asked to say so first.
-            ": record disk 'nosuchdisk': there is no block device",
+            ": failed to record disk 'nosuchdisk': there is no block device",
         ),
         ("--on lab.toml", "--nodes"),
-        ("--nodes n1 --on lab.toml --interval 1ms", "the shortest"),
+        (
+            "--nodes n1 --on lab.toml --interval 1ms",
+            "expected at least",
+        ),
     ] {
         let words = line.split(' ');
         let args: Vec<&str> = ["record", "-o", "made"].into_iter().chain(words).collect();

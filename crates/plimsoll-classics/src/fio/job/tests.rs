@@ -259,9 +259,9 @@ fn what_cannot_be_done_is_named_with_its_line() {
         ("nonsense=1", "not supported"),
         ("iodeph=3", "did you mean 'iodepth'"),
         ("ramp_time=5", "no warm-up"),
-        ("rate_iops=0.5", "whole number"),
-        ("rw=randrw\nrate_iops=1.5,2", "whole number"),
-        ("rw=trimwrite", "known are"),
+        ("rate_iops=0.5", "expected an integer"),
+        ("rw=randrw\nrate_iops=1.5,2", "expected an integer"),
+        ("rw=trimwrite", "expected one of"),
         ("bs=0", "from 1 byte"),
         ("bssplit=4k/30", "add up"),
         ("filename=/dev/sdb", "command line"),
@@ -272,7 +272,7 @@ fn what_cannot_be_done_is_named_with_its_line() {
             "rw=randread\nrandom_distribution=zoned:50/50",
             "100 percent",
         ),
-        ("ioengine=rbd", "known are"),
+        ("ioengine=rbd", "expected one of"),
         ("rw=read:-4k", "rw=read:-8k"),
         ("iodepth_batch_complete_min=4", "as they end"),
         ("bs=4k\nblockalign=8k", "smallest block"),
@@ -289,7 +289,7 @@ fn what_cannot_be_done_is_named_with_its_line() {
     ] {
         let text = format!("[a]\nsize=1m\n{options}\n");
         let error = job("j", &text).unwrap_err().to_string();
-        assert!(error.starts_with("read line "), "{error}");
+        assert!(error.starts_with("line "), "{error}");
         assert!(error.contains(word), "{options}: {error}");
     }
     let error = job("j", "[a]\nrw=read\n").unwrap_err().to_string();

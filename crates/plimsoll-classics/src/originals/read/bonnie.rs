@@ -70,7 +70,10 @@ fn one(line: &str) -> Result<ProgramOutputResult, String> {
         "" => 0.0,
         text => match number(text) {
             Some(mib) => mib * f64::from(1 << 20),
-            None => units::parse_size(text)? as f64,
+            None => {
+                let size = units::parse_size(text);
+                size.map_err(|reason| format!("file size '{text}': {reason}"))? as f64
+            }
         },
     };
     let amount = |text: &str| number(text).unwrap_or(0.0);
@@ -135,7 +138,8 @@ impl BonnieLineResult {
         if rate.is_empty() || rate.starts_with('+') {
             return Ok(());
         }
-        let per_s = number(rate).ok_or_else(|| format!("{name} is '{rate}', which is no rate"))?;
+        let per_s =
+            number(rate).ok_or_else(|| format!("{name} is '{rate}', which is not a rate"))?;
         let rate = RateOnlyResult {
             name: name.into(),
             metric,
@@ -176,7 +180,8 @@ impl BonnieLineResult {
         }
         if !self.without_amount.is_empty() {
             notes.push(format!(
-                "the amount of work of {} is not told, so neither is its time: one second stands for it",
+                "bonnie++ does not print the amount of work of {}, so its time is unknown: \
+                 one second is assumed",
                 self.without_amount.join(", ")
             ));
         }

@@ -74,7 +74,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
             Some(Err(error)) => {
                 let line = text[..at].matches('\n').count() + error.line();
                 return Err(format!(
-                    "line {line}: it is no whole JSON document ({error})"
+                    "line {line}: it is not a whole JSON document ({error})"
                 ));
             }
             None => break,

@@ -77,11 +77,11 @@ fn cell(text: &str) -> Result<(Vec<RateOnlyResult>, Vec<String>), String> {
                 kind,
             }),
             None if next(1) == "ENOMEM" => {
-                notes.push(format!("{name}: left out for want of memory"));
+                notes.push(format!("{name}: left out: not enough memory"));
             }
             None => {
                 return Err(format!(
-                    "after {action} comes '{}', which is no rate",
+                    "after {action} comes '{}', which is not a rate",
                     next(1)
                 ));
             }
@@ -89,7 +89,7 @@ fn cell(text: &str) -> Result<(Vec<RateOnlyResult>, Vec<String>), String> {
     }
     if words.contains(&"ENOMEM") && notes.is_empty() {
         notes.push(format!(
-            "rsz {record} crg {regions} thr {threads}: left out for want of memory"
+            "rsz {record} crg {regions} thr {threads}: left out: not enough memory"
         ));
     }
     Ok((rates, notes))

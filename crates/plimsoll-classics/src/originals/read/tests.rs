@@ -440,11 +440,11 @@ fn damaged_outputs_are_refused_with_a_reason() {
         (
             ProgramOutputFormat::Sgpdd,
             "sz 1K rsz 1 crg 1 thr 1 write x\n",
-            "no rate",
+            "not a rate",
         ),
     ] {
         let error = read(format, text).unwrap_err().to_string();
-        assert!(error.starts_with("read the output of "), "{error}");
+        assert!(error.starts_with("invalid output of "), "{error}");
         assert!(error.contains(word), "{text}: {error}");
     }
     assert_eq!(ProgramOutputFormat::guess("anything else"), None);

@@ -156,7 +156,7 @@ impl PackedRequests {
     pub fn attach(&mut self, bytes: Vec<u8>) -> Result<(), String> {
         if bytes.len() as u64 != self.packed_bytes || digest(&bytes) != self.digest {
             return Err(format!(
-                "its {} bytes are not those of this model, or damaged",
+                "its {} bytes belong to another model, or are damaged",
                 bytes.len()
             ));
         }

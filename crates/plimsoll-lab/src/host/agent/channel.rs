@@ -41,11 +41,11 @@ pub(crate) enum AgentChannelError {
 impl fmt::Display for AgentChannelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AgentChannelError::Closed => f.write_str("the other side ended"),
+            AgentChannelError::Closed => f.write_str("connection closed"),
             AgentChannelError::TimedOut(limit) => {
-                write!(f, "nothing came for {} s", limit.as_secs())
+                write!(f, "no message for {} s", limit.as_secs())
             }
-            AgentChannelError::Stopped => f.write_str("it was stopped"),
+            AgentChannelError::Stopped => f.write_str("interrupted"),
             AgentChannelError::Foreign(error) => error.fmt(f),
             AgentChannelError::Io(error) => error.fmt(f),
         }

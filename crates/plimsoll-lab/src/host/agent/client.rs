@@ -93,8 +93,7 @@ impl AgentHost {
         let gone = |why: &str| HostError::OnNode {
             node: self.node.clone(),
             what: format!(
-                "the connection was lost ({why}); what was begun there stands in a journal on both \
-                 sides: plimsoll raze"
+                "the connection was lost ({why}); undo what was begun there with: plimsoll raze"
             ),
         };
         if let Some(why) = &*self.lost.borrow() {

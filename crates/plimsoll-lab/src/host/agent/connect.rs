@@ -70,7 +70,7 @@ impl AgentConnection {
     fn start(node: &str, prefix: &[String], search: &SearchPath) -> Result<Self, HostError> {
         let Some((name, args)) = prefix.split_first() else {
             return Err(HostError::State(format!(
-                "nobody said how node {node} is reached"
+                "no connection settings for node {node}"
             )));
         };
         let path = if name.contains('/') {
@@ -152,7 +152,7 @@ impl AgentConnection {
                 return Ok(found);
             }
         }
-        Err(self.error("its shell prints without end before it does what it is told"))
+        Err(self.error("its shell prints too much before it runs a command"))
     }
 
     fn become_agent(
@@ -234,7 +234,9 @@ impl AgentConnection {
                 "the agent is build {theirs}, and this program is build {build}; remove \
                  {COPY_DIR} in the node's directory"
             ))),
-            other => Err(self.error(&format!("the agent greeted with {other:?}"))),
+            other => Err(self.error(&format!(
+                "protocol error: the agent answered Hello with {other:?}"
+            ))),
         }
     }
 

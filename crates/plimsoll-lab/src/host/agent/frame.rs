@@ -21,10 +21,10 @@ pub const MESSAGE_MAX: usize = 64 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// It does not begin as ours do.
-    #[error("what came is no message of plimsoll")]
+    #[error("not a frame of a plimsoll agent")]
     Foreign,
     /// It is longer than any of ours.
-    #[error("a message of {0} bytes is longer than {MESSAGE_MAX}")]
+    #[error("frame too long: {0} bytes, at most {MESSAGE_MAX}")]
     TooLong(usize),
 }
 

@@ -185,7 +185,7 @@ impl AgentRequest {
     /// # Errors
     /// When it is none of ours, in words.
     pub fn read(message: &[u8]) -> Result<AgentRequest, String> {
-        serde_json::from_slice(message).map_err(|error| format!("a request that is none: {error}"))
+        serde_json::from_slice(message).map_err(|error| format!("malformed request: {error}"))
     }
 }
 
@@ -196,12 +196,12 @@ impl AgentResponse {
     /// When it is none of ours, in words.
     pub fn read(message: &[u8]) -> Result<AgentResponse, String> {
         let answer = serde_json::from_slice(message)
-            .map_err(|error| format!("an answer that is none: {error}"))?;
+            .map_err(|error| format!("malformed response: {error}"))?;
         if let AgentResponse::Told(told) = &answer
             && let AgentEvent::Played(played) = &**told
             && played.result.phases.len() > PHASES_MAX
         {
-            return Err(format!("a trial with more than {PHASES_MAX} phases"));
+            return Err(format!("malformed response: more than {PHASES_MAX} phases"));
         }
         Ok(answer)
     }

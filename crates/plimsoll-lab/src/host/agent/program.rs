@@ -106,8 +106,7 @@ struct AgentElfSegment {
 
 /// The processor and the segments of an ELF file for 64 bits, little end first.
 fn read_segments(file: &mut File) -> io::Result<(&'static str, Vec<AgentElfSegment>)> {
-    let unknown =
-        |what: &str| io::Error::other(format!("it is no program of a kind known: {what}"));
+    let unknown = |what: &str| io::Error::other(format!("unknown kind of program: {what}"));
     let head = read_at(file, 0, 64)?;
     if head[..6] != [0x7f, b'E', b'L', b'F', 2, 1] {
         return Err(unknown("not ELF for 64 bits, little end first"));

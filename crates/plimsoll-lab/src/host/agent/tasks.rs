@@ -110,7 +110,7 @@ fn clock_answer(connection: &mut AgentConnection) -> Result<Nanos, AgentChannelE
             AgentResponse::Clock(theirs) => return Ok(theirs),
             AgentResponse::Told(told) if matches!(*told, AgentEvent::Alive) => {}
             other => {
-                let text = format!("an answer to another question: {other:?}");
+                let text = format!("protocol error: unexpected response: {other:?}");
                 return Err(AgentChannelError::Io(std::io::Error::other(text)));
             }
         }

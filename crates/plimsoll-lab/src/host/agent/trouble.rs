@@ -6,8 +6,9 @@ const KNOWN: [(&str, &str); 9] = [
     (
         // Its warning is long; this line of it is near the end.
         "has changed and you have requested strict checking",
-        "its host key is not the one that is known. If the machine was set up anew, compare the new \
-         fingerprint and remove the old key with ssh-keygen -R; if not, somebody is in between",
+        "its host key differs from the one that is known. If the machine was reinstalled, compare the \
+         new fingerprint and remove the old key with ssh-keygen -R; if not, somebody may intercept \
+         the connection",
     ),
     (
         "host key is known for",
@@ -21,28 +22,28 @@ const KNOWN: [(&str, &str); 9] = [
     ),
     (
         "Permission denied (",
-        "it does not accept our key, and nobody is asked for a password. Make `ssh` work without \
+        "it does not accept our key, and plimsoll asks for no password. Make `ssh` work without \
          one: ssh-copy-id, ssh-add, or IdentityFile in the ssh configuration",
     ),
     (
         "Could not resolve hostname",
-        "its name is not known here. Give an address, or HostName in the ssh configuration",
+        "its name cannot be resolved. Give an address, or HostName in the ssh configuration",
     ),
     (
         "Connection refused",
-        "nothing listens there. Start sshd on it, or give Port in the ssh configuration",
+        "connection refused. Start sshd on it, or give Port in the ssh configuration",
     ),
     (
         "Connection timed out",
-        "it does not answer. See whether it runs and whether a firewall is in between",
+        "it does not answer. Check that it runs and that no firewall blocks it",
     ),
     (
         "No route to host",
-        "there is no way to it. See whether it runs and which network it is in",
+        "no route to it. Check that it runs and which network it is in",
     ),
     (
         "Network is unreachable",
-        "there is no way to it. See which network it is in",
+        "no route to it. Check which network it is in",
     ),
 ];
 
@@ -51,8 +52,8 @@ pub(super) fn in_words(words: &str) -> String {
     let known = KNOWN.iter().find(|(sign, _)| words.contains(sign));
     match known {
         Some((_, meaning)) => (*meaning).into(),
-        None if words.is_empty() => "the command that reaches it ended without a word".into(),
-        None => format!("the command that reaches it said: {words}"),
+        None if words.is_empty() => "the command that connects to it ended without output".into(),
+        None => format!("the command that connects to it said: {words}"),
     }
 }
 
@@ -71,12 +72,12 @@ mod tests {
             (
                 "Host key for a has changed and you have requested strict checking. | Host key \
                  verification failed.",
-                "not the one that is known",
+                "differs from the one that is known",
             ),
             ("root@a: Permission denied (publickey).", "ssh-copy-id"),
             ("ssh: connect to host a port 22: Connection refused", "sshd"),
             ("Error: No such container: box", "No such container: box"),
-            ("", "without a word"),
+            ("", "without output"),
         ] {
             let text = in_words(said);
             assert!(text.contains(expect), "{said}: {text}");

@@ -229,7 +229,7 @@ fn check(order: &StackPlanInput<'_>) -> Result<(), PreconditionError> {
     let is_namespace = |reach: &NodeTransport| matches!(reach, NodeTransport::Namespace(_));
     // Keys are made in the stack's directory, which other machines do not see.
     if !order.site.servers.iter().all(|n| is_namespace(&n.reach)) {
-        unmet.push("its nodes are namespaces of this machine: --on netns".into());
+        unmet.push("its nodes are namespaces of this machine: use --on netns".into());
     }
     if order.size_bytes < MIN_DISK_BYTES {
         unmet.push(format!(

@@ -305,8 +305,7 @@ fn nodes(choice: &StackConfig) -> Result<u16, PreconditionError> {
     let volume = settings.text("volume");
     if volume != "distribute" && !count.is_multiple_of(SET) {
         return Err(unmet(format!(
-            "a {volume}d volume is made of sets of {SET} servers, and nodes={count} is not a \
-             multiple of it"
+            "invalid value '{count}' for nodes: expected a multiple of {SET} for a {volume}d volume"
         )));
     }
     Ok(u16::try_from(count).unwrap_or(1))
@@ -319,15 +318,15 @@ fn check(
     let mut unmet = Vec::new();
     // A management daemon knows the others by their addresses alone: the port is always the same.
     if cluster.nodes.iter().any(|node| !node.has_network()) {
-        unmet.push("every server needs an address of its own: --on netns gives it one".into());
+        unmet.push("every server needs an address of its own: use --on netns".into());
     }
     for node in &cluster.nodes {
         let dir = &node.dir;
         let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
         if !dir.chars().all(is_safe) {
             unmet.push(format!(
-                "the path {dir} stands in lists of options, so it may have only letters, digits \
-                 and / . _ - + @; choose another base directory"
+                "invalid path {dir}: expected only letters, digits and / . _ - + @; choose another \
+                 base directory"
             ));
         }
         if order.settings().flag("direct") && node.direct_align_bytes == 0 {

@@ -104,7 +104,7 @@ impl LustreOptions {
         let stripe_bytes = bytes.map_err(unmet)?;
         if !stripe_bytes.is_multiple_of(STRIPE_STEP_BYTES) {
             return Err(PreconditionError(vec![
-                "stripe_size is a multiple of 64KiB".into(),
+                "invalid stripe_size: expected a multiple of 64KiB".into(),
             ]));
         }
         Ok(LustreOptions {
@@ -171,7 +171,7 @@ fn check_kind(choice: &StackConfig) -> Result<(), PreconditionError> {
     match foreign.find(|(name, _)| is_given(name)) {
         None => Ok(()),
         Some((name, of)) => Err(PreconditionError(vec![format!(
-            "{name} goes with servers={of}, and servers is {kind}: leave one of them out"
+            "{name} needs servers={of}, and servers is {kind}: leave one of them out"
         )])),
     }
 }
@@ -187,8 +187,8 @@ fn check_nid(nid: &str) -> Result<(), PreconditionError> {
         return Ok(());
     }
     Err(PreconditionError(vec![format!(
-        "nid is '{nid}', and it is an address and a network of Lustre, such as 10.0.0.5@tcp, that \
-         other machines can reach ('lctl list_nids' tells)"
+        "invalid value '{nid}' for nid: expected an address and a network of Lustre, such as \
+         10.0.0.5@tcp, that other machines can reach (see 'lctl list_nids')"
     )]))
 }
 

@@ -266,14 +266,14 @@ fn nid(order: &StackPlanInput<'_>, asked: &LustreOptions) -> Result<String, Prec
     };
     if matches!(first.reach, NodeTransport::Namespace(_)) {
         return unmet(
-            "servers of Lustre are parts of the kernel, which has one network for them all: \
-             --on here, or --on FILE with machines",
+            "servers of Lustre run in the kernel, which has one network for all of them: use --on \
+             here, or --on FILE with machines",
         );
     }
     match &*asked.nid {
         "" if first.reach == NodeTransport::Here => unmet(
-            "it needs the address of this machine in Lustre's network, which may not be that of \
-             the loopback: set nid, such as nid=10.0.0.5@tcp ('lctl list_nids' tells)",
+            "it needs the address of this machine in Lustre's network, not that of the loopback: \
+             set nid, such as nid=10.0.0.5@tcp (see 'lctl list_nids')",
         ),
         "" => {
             let nid = format!("{}@tcp", first.address);

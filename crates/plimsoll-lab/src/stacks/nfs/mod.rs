@@ -103,12 +103,13 @@ impl StackRecipe for NfsStack {
         transfer.map_err(|error| PreconditionError(vec![error.to_string()]))?;
         if settings.text("version") == "4" && settings.text("client") == "own" {
             return Err(PreconditionError(vec![
-                "plimsoll itself speaks version 3 only: set client=kernel, or version=3".into(),
+                "plimsoll's own client speaks version 3 only: set client=kernel, or version=3"
+                    .into(),
             ]));
         }
         if settings.flag("async") && !is_kernel(choice) {
             return Err(PreconditionError(vec![
-                "ganesha never answers early: async is for server=knfsd".into(),
+                "ganesha has no async export: async needs server=knfsd".into(),
             ]));
         }
         Ok(StackFootprint {
@@ -253,8 +254,8 @@ enum Client {
 fn client(order: &StackPlanInput<'_>, server: &PlanNode) -> Result<Client, PreconditionError> {
     if !server.has_network() {
         return Err(PreconditionError(vec![
-            "the server registers its ports with a port mapper, of which a network has one: it \
-             needs a network of its own; put it into a namespace (--on netns)"
+            "the server needs a port mapper, and a network has only one: put it into a namespace \
+             (--on netns)"
                 .into(),
         ]));
     }
@@ -262,7 +263,7 @@ fn client(order: &StackPlanInput<'_>, server: &PlanNode) -> Result<Client, Preco
     match (settings.text("client"), settings.text("version")) {
         ("kernel", _) if !order.kernel_has_nfs => Err(PreconditionError(vec![
             "this kernel has no NFS client (neither in /proc/filesystems nor as a module): leave out \
-             client=kernel, and plimsoll speaks NFS itself"
+             client=kernel to use plimsoll's own"
                 .into(),
         ])),
         ("auto", "4") if !order.kernel_has_nfs => Err(PreconditionError(vec![

@@ -70,7 +70,7 @@ fn what_cannot_be_is_said_before_anything_is_done() {
         ("nfs(version=4,client=own)", None, "version 3 only"),
         ("nfs(transfer=2m)", None, "transfer"),
         ("nfs", Some(StackPlacement::Here), "--on netns"),
-        ("nfs(async)", None, "async is for server=knfsd"),
+        ("nfs(async)", None, "async needs server=knfsd"),
         ("nfs(server=knfsd)", None, "--on FILE"),
     ] {
         let error = planned(text, &[], place).unwrap_err();

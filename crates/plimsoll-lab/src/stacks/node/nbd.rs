@@ -46,8 +46,8 @@ impl NbdExportOptions {
         for percent in errors_percent {
             if !(0.0..=100.0).contains(&percent) {
                 return Err(PreconditionError(vec![format!(
-                    "{percent} % of operations cannot fail: read_errors and write_errors are \
-                     from 0 to 100"
+                    "invalid error rate {percent}: expected read_errors and write_errors from 0 to \
+                     100"
                 )]));
             }
         }
@@ -55,7 +55,7 @@ impl NbdExportOptions {
         for delay in delays {
             if !delay.0.is_multiple_of(MILLISECOND_NS) {
                 return Err(PreconditionError(vec![format!(
-                    "a delay of {delay} cannot be made: read_delay and write_delay are in whole \
+                    "invalid delay {delay}: expected read_delay and write_delay in whole \
                      milliseconds"
                 )]));
             }

@@ -132,22 +132,23 @@ impl OwnStackSpec {
     fn check(&self) -> Result<(), (Range<usize>, String)> {
         let description = self.description.get_ref();
         if description.trim().is_empty() || description.contains('\n') {
-            let reason = "description is one line that says what it is made of";
+            let reason = "description: expected one line that says what the stack is made of";
             return Err((self.description.span(), reason.into()));
         }
         let at = self.mount_dir.get_ref();
         if !at.starts_with('/') && !at.starts_with("{dir}") {
-            let reason = "mount_dir begins with / or with {dir}, the stack's own directory";
+            let reason =
+                "mount_dir: expected a path that begins with / or {dir}, the stack's directory";
             return Err((self.mount_dir.span(), reason.into()));
         }
         check_words(std::slice::from_ref(at)).map_err(|reason| (self.mount_dir.span(), reason))?;
         for number in [&self.nodes, &self.ports].into_iter().flatten() {
             if *number.get_ref() > NODES_MAX {
-                return Err((number.span(), format!("it is at most {NODES_MAX}")));
+                return Err((number.span(), format!("expected at most {NODES_MAX}")));
             }
         }
         if self.step.is_empty() || self.step.len() > STEPS_MAX {
-            let reason = format!("there are from 1 to {STEPS_MAX} steps, each under [[step]]");
+            let reason = format!("expected from 1 to {STEPS_MAX} steps, each under [[step]]");
             return Err((0..0, reason));
         }
         for step in &self.step {
@@ -174,29 +175,31 @@ impl OwnStackStepSpec {
     fn check(&self, nodes: u16) -> Result<(), String> {
         let wrong = |reason: &str| Err(format!("the step to '{}': {reason}", self.why));
         if self.why.trim().is_empty() {
-            return wrong("why completes 'failed to …', and cannot be empty");
+            return wrong("why must not be empty: it completes 'failed to …'");
         }
         match (&self.apply, &self.start) {
             (Some(_), Some(_)) | (None, None) => {
-                return wrong("it has either apply, a command that ends, or start, a daemon");
+                return wrong("expected either apply, a command that ends, or start, a daemon");
             }
             (Some(_), None) if self.ready.is_some() => {
-                return wrong("ready goes with start; what apply made is seen by check");
+                return wrong("ready needs start; with apply use check");
             }
             (Some(_), None) if self.undo.is_none() => {
-                return wrong("it has no undo; write undo = [] where nothing has to be undone");
+                return wrong("undo is missing; write undo = [] if nothing has to be undone");
             }
             (None, Some(_)) if self.ready.is_none() => {
-                return wrong("a daemon has ready, a command that ends with 0 when it can be used");
+                return wrong(
+                    "a daemon needs ready, a command that ends with 0 when it can be used",
+                );
             }
             (None, Some(_)) if self.undo.is_some() || self.limit.is_some() => {
-                return wrong("a daemon is ended by its mark: it has neither undo nor limit");
+                return wrong("a daemon must not have undo or limit: plimsoll ends it");
             }
             _ => {}
         }
         if self.node.is_some_and(|node| node == 0 || node > nodes) {
             return wrong(&format!(
-                "node is from 1 to nodes, which is {nodes}; without node it is the client"
+                "node: expected a number from 1 to nodes ({nodes}), or no node for the client"
             ));
         }
         self.limit_s()
@@ -215,27 +218,28 @@ impl OwnStackStepSpec {
         let Some(text) = &self.limit else {
             return Ok(0);
         };
-        let seconds = units::parse_duration(text)?.0.div_ceil(Nanos::SECOND.0);
-        match u32::try_from(seconds) {
+        let wrong = |reason: &str| format!("invalid value '{text}' for limit: {reason}");
+        let limit = units::parse_duration(text).map_err(|reason| wrong(&reason))?;
+        match u32::try_from(limit.0.div_ceil(Nanos::SECOND.0)) {
             Ok(seconds @ 1..=86_400) => Ok(seconds),
-            _ => Err("limit is from 1s to 24h".into()),
+            _ => Err(wrong("expected a time from 1s to 24h")),
         }
     }
 }
 
 fn check_command(words: &[String]) -> Result<(), String> {
     let Some(program) = words.first() else {
-        return Err("it names no program".into());
+        return Err("no program is named".into());
     };
     if program.contains([' ', '{']) {
         return Err(format!(
-            "'{program}' is no program: each word of a command is a text of its own, and no shell \
-             takes lines apart"
+            "invalid program '{program}': write each word of a command as a text of its own; no \
+             shell splits lines"
         ));
     }
     if program.is_empty() || (program.contains('/') && !program.starts_with('/')) {
         return Err(format!(
-            "'{program}' is no program: it is a name, or a path that begins with /"
+            "invalid program '{program}': expected a name, or a path that begins with /"
         ));
     }
     check_words(words)
@@ -250,7 +254,7 @@ fn check_words(words: &[String]) -> Result<(), String> {
             let looks_so = name.is_some_and(|n| n.chars().all(|c| c.is_ascii_lowercase()));
             if !is_known && looks_so {
                 return Err(format!(
-                    "'{word}' has a word in braces that stands for nothing: there are {{{}}}",
+                    "unknown word in braces in '{word}'; available: {{{}}}",
                     PLACEHOLDERS.join("}, {")
                 ));
             }

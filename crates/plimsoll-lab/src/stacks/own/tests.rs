@@ -66,12 +66,15 @@ fn every_mistake_has_its_line() {
         ),
         (
             "description = 'x'\nmount_dir = 'x'\n".into(),
-            "line 2: mount_dir begins",
+            "line 2: mount_dir: expected a path",
         ),
-        (format!("{begin}nodes = 900\n"), "line 3: it is at most 100"),
+        (
+            format!("{begin}nodes = 900\n"),
+            "line 3: expected at most 100",
+        ),
         (
             format!("{begin}[[step]]\nwhy = 'go'\n"),
-            "line 3: the step to 'go': it has either",
+            "line 3: the step to 'go': expected either",
         ),
         (
             format!("{begin}[[step]]\nwhy = 'go'\napply = ['a']\n"),
@@ -79,11 +82,11 @@ fn every_mistake_has_its_line() {
         ),
         (
             format!("{begin}[[step]]\nwhy = 'go'\nstart = ['a']\n"),
-            "a daemon has ready",
+            "a daemon needs ready",
         ),
         (
             format!("{begin}[[step]]\nwhy = 'go'\nnode = 2\napply = ['a']\nundo = []\n"),
-            "which is 0",
+            "from 1 to nodes (0)",
         ),
         (
             format!("{begin}[[step]]\nwhy = 'go'\napply = ['rm -rf /']\nundo = []\n"),
@@ -95,7 +98,7 @@ fn every_mistake_has_its_line() {
         ),
         (
             format!("{begin}[[step]]\nwhy = 'go'\napply = ['a', '{{nodes}}']\nundo = []\n"),
-            "stands for nothing",
+            "unknown word in braces",
         ),
         (
             format!("{begin}[[step]]\nwhy = 'go'\napply = ['a']\nundo = []\nlimit = '99h'\n"),

@@ -70,7 +70,7 @@ pub(super) fn irreplaceable() -> PreconditionError {
 /// Only the machine that mounts it runs it.
 pub(super) fn unmovable() -> PreconditionError {
     PreconditionError(vec![
-        "the array runs on its client, so there is nothing to switch; see the stack san".into(),
+        "the array runs on its client, so it has nothing to switch; see the stack san".into(),
     ])
 }
 
@@ -148,9 +148,7 @@ fn snapshot(
     };
     let path = (1..=SNAPSHOTS_MAX).map(name).find(|path| !is_taken(path));
     let path = path.ok_or_else(|| {
-        PreconditionError(vec![format!(
-            "it has {SNAPSHOTS_MAX} snapshots, and more are not kept"
-        )])
+        PreconditionError(vec![format!("too many snapshots: at most {SNAPSHOTS_MAX}")])
     })?;
     let keep = ["subvolume", "snapshot", "-r", &at, &path];
     // It goes with the disks it lies on.

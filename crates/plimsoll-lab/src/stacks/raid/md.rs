@@ -119,7 +119,7 @@ impl MdArray<'_> {
         let consistency = settings.text("consistency");
         let mut unmet = Vec::new();
         if !CHUNKS.contains(&chunk) || !chunk.is_power_of_two() {
-            unmet.push("chunk is a power of two from 4KiB to 64MiB".into());
+            unmet.push("invalid chunk: expected a power of two from 4KiB to 64MiB".into());
         }
         if self.level() != "5" && ["ppl", "journal"].contains(&consistency) {
             unmet.push(format!(

@@ -81,7 +81,7 @@ pub(super) fn plan(
             return unmet(taken_away(last));
         }
         (StackChange::Grow | StackChange::Snapshot, _) => {
-            return unmet(format!("an array whose legs are all taken cannot {verb}"));
+            return unmet(format!("an array whose legs are all in use cannot {verb}"));
         }
     }
     Ok(plan)
@@ -100,7 +100,7 @@ fn replaced<'a>(name: &str, nodes: &'a [PlanNode]) -> Result<&'a PlanNode, Preco
         let names: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
         let names = names.join(", ");
         PreconditionError(vec![format!(
-            "{name} is no node with a leg; those are {names}"
+            "node {name} has no leg; nodes with a leg: {names}"
         )])
     })
 }

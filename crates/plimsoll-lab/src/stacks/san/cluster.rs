@@ -52,8 +52,8 @@ impl<'a> SanCluster<'a> {
         for server in servers {
             if server.fence.is_empty() {
                 unmet.push(format!(
-                    "nobody can cut the power of {}, and without that two nodes may write at once: name a \
-                     command for it in the inventory (fence = [...])",
+                    "no fence command for {}, and without fencing two nodes may write at once: name \
+                     one in the inventory (fence = [...])",
                     server.name
                 ));
             }

@@ -44,7 +44,8 @@ pub(super) fn token_ms(settings: &SettingValues) -> Result<u64, PreconditionErro
     match is_possible {
         true => Ok(asked.0 / 1_000_000),
         false => Err(PreconditionError(vec![format!(
-            "token is {asked}, and it is from 1s to 60s"
+            "invalid value '{}' for token: expected a time from 1s to 60s",
+            settings.text("token")
         )])),
     }
 }
@@ -61,15 +62,15 @@ pub(super) fn service(
         return match first.rsplit_once('.') {
             Some((network, _)) if network.starts_with("10.92.") => Ok(format!("{network}.200/24")),
             _ => unmet(
-                "the exported disk needs an address that nobody has and that the nodes' network \
-                 carries; name it: san(service=192.168.1.50/24)"
+                "the exported disk needs a free address in the nodes' network; name it: \
+                 san(service=192.168.1.50/24)"
                     .into(),
             ),
         };
     }
     let Some((address, prefix)) = asked.split_once('/') else {
         return unmet(format!(
-            "service={asked} lacks the length of its prefix: {asked}/24"
+            "invalid value '{asked}' for service: expected a prefix length, as in {asked}/24"
         ));
     };
     let is_address = address.parse::<Ipv4Addr>().is_ok();
@@ -78,7 +79,8 @@ pub(super) fn service(
         .is_ok_and(|length| (8..=30).contains(&length));
     if !is_address || !is_prefix {
         return unmet(format!(
-            "service={asked} is not an IPv4 address with its prefix, as 192.168.1.50/24"
+            "invalid value '{asked}' for service: expected an IPv4 address with its \
+             prefix, as in 192.168.1.50/24"
         ));
     }
     if servers.iter().any(|node| node.address == address) {

@@ -87,7 +87,7 @@ impl VmApplianceSpec {
         if !DATA_BYTES.contains(&self.data_bytes) {
             let size = |bytes: &u64| units::size(*bytes as f64);
             return Err(VmError::State(format!(
-                "the disk for data would have {}; give it {} to {}",
+                "invalid size {} of the disk for data: expected {} to {}",
                 size(&self.data_bytes),
                 size(DATA_BYTES.start()),
                 size(DATA_BYTES.end())
@@ -126,7 +126,7 @@ fn check_keys(text: &str) -> Result<(), String> {
     if any {
         return Ok(());
     }
-    Err("names nobody, and nobody could log in; give it the line of a file .pub".into())
+    Err("holds no key, so nobody could log in; add the line of a .pub file".into())
 }
 
 /// A type and then the key, maybe behind options. Every encoded key begins with the length of its type,

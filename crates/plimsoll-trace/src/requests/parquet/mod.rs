@@ -331,7 +331,7 @@ impl ParquetReader {
             self.left -= rows;
         }
         if self.rows.odd_in_a_row >= ODD_IN_A_ROW_MAX {
-            let what = format!("{ODD_IN_A_ROW_MAX} rows in a row are no requests");
+            let what = format!("{ODD_IN_A_ROW_MAX} rows in a row are not requests");
             return Err(ParquetError::General(what));
         }
         Ok(true)
@@ -387,7 +387,7 @@ impl ParquetReader {
         }
         if let Some(first) = first {
             let odd = self.rows.odd;
-            let text = format!("{odd} rows are no requests and were left out; the first, {first}");
+            let text = format!("{odd} rows are not requests and were left out; the first, {first}");
             self.warnings.push(text);
         }
         if self.early > 0 {

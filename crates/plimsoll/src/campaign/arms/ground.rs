@@ -67,7 +67,7 @@ impl ArmClaims {
                         process(pid)
                     ),
                 )
-                .hint("wait for it to end, or measure all the same with --shared, which the report then says"));
+                .hint("wait for it to end, or use --shared, which the report notes"));
             }
         }
         Ok(())

@@ -67,7 +67,7 @@ impl<'a> BackgroundLoadOptions<'a> {
     pub(super) fn check(&self) -> Result<(), CliError> {
         let refuse = |what: &str, why: &str| {
             Err(CliError::usage(format!(
-                "use {what} beside the sessions of {}: {why}",
+                "run {what} besides the sessions of {}: {why}",
                 self.name
             )))
         };
@@ -178,7 +178,7 @@ impl<'scope> BackgroundLoadRun<'scope> {
             begun.fetch_add(1, Ordering::Relaxed);
             let times = (EVERY, LENGTH);
             let account = ledger::witness(&directory, &ledger, times, seed, &stop, &mut |_| {})
-                .map_err(doing(CliExitCode::Failed, "be a witness"))?;
+                .map_err(doing(CliExitCode::Failed, "write what a witness checks"))?;
             let company = BackgroundLoadResult {
                 name: "stamp".into(),
                 ops: account.writes,
@@ -221,9 +221,9 @@ impl<'scope> BackgroundLoadRun<'scope> {
     pub(super) fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let broken = || {
-            CliError::new(
+            CliError::sentence(
                 CliExitCode::Failed,
-                "a workload ended with a fault of this program",
+                "a background workload panicked: this is a bug of plimsoll",
             )
         };
         for worker in self.workers.drain(..) {

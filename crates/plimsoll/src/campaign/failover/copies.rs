@@ -84,7 +84,7 @@ impl ScpCopier {
     pub(super) fn new(parent: &Path, seed: Seed, stop: &AtomicBool) -> Result<Self, CliError> {
         check(&context::host())
             .map_err(|why| CliError::new(CliExitCode::Usage, format!("copy by scp: {why}")))?;
-        let failed = || doing(CliExitCode::Failed, "make what scp copies with");
+        let failed = || doing(CliExitCode::Failed, "set up scp");
         let parent = std::path::absolute(parent).map_err(failed())?;
         let folder = parent.join("scp");
         check_path(&folder)?;
@@ -109,9 +109,9 @@ impl ScpCopier {
             .map_err(failed())?;
         match is_same {
             true => Ok(copier),
-            false => Err(CliError::new(
+            false => Err(CliError::sentence(
                 CliExitCode::Failed,
-                "copy a file by scp: it is another one",
+                "scp on this machine made a copy that differs from its source",
             )),
         }
     }
@@ -338,7 +338,7 @@ fn check_path(path: &Path) -> Result<(), CliError> {
         return Ok(());
     }
     let text = format!(
-        "copy by scp with keys in {}: its name may have letters, digits and /._-+@ only",
+        "copy by scp with keys in {}: expected a path of letters, digits and /._-+@ only",
         path.display()
     );
     Err(CliError::usage(text).hint("name another directory with --ledgers"))

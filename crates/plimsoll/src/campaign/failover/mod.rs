@@ -214,8 +214,8 @@ fn stopped_after(faults: usize) -> CliError {
     if faults == 0 {
         return stopped();
     }
-    let text = "go on: it was stopped; the faults done before that are told";
-    CliError::new(CliExitCode::Interrupted, text)
+    let text = "interrupted; the faults injected before that are reported";
+    CliError::sentence(CliExitCode::Interrupted, text)
 }
 
 /// What the sessions do, and the most that they could, with all that is beside them at work, where that
@@ -241,10 +241,10 @@ fn load(
         let lost = |company: &BackgroundLoadResult| company.missing > 0;
         match beside.told(stop)?.into_iter().find(lost) {
             None => Ok(most),
-            Some(company) => Err(CliError::new(
+            Some(company) => Err(CliError::sentence(
                 CliExitCode::BadData,
                 format!(
-                    "use {}: {} of what {} was told to be there is missing, before any fault",
+                    "acknowledged writes were lost on {} before any fault: {} of {}",
                     wanted.name, company.missing, company.name
                 ),
             )),
@@ -288,11 +288,11 @@ fn plan(
             false => format!("its servers are {}", names.join(", ")),
         };
         let what = match wanted.victim {
-            Some(ACTIVE) => "the one that serves",
+            Some(ACTIVE) => "the active server",
             named => named.unwrap_or("a server"),
         };
         return Err(CliError::usage(format!(
-            "strike {what} of {}: {known}",
+            "inject a fault into {what} of {}: {known}",
             wanted.name
         )));
     }
@@ -345,7 +345,7 @@ impl FailoverContext {
         let (Some(ask), Some(made)) = (record.header.ask, record.made) else {
             return Err(CliError::new(
                 CliExitCode::Failed,
-                format!("strike {name}: its journal does not say what it is made of"),
+                format!("inject faults into {name}: its journal does not list its parts"),
             ));
         };
         let mut nodes = context::nodes();
@@ -412,7 +412,7 @@ impl FailoverContext {
         }
         Err(CliError::new(
             CliExitCode::Failed,
-            "find out who serves: none of the servers says so",
+            "find the active server: none of the servers says that it serves",
         ))
     }
 }

@@ -73,7 +73,7 @@ fn never_calm(
 ) -> Result<FailoverFaultResult, CliError> {
     users.end();
     let (ended, told) = (users.ended, users.others.told(stop));
-    // Who was stopped says that of everything.
+    // After Ctrl-C, errors are consequences of the stop.
     if stop.load(Ordering::Relaxed) {
         return Ok((None, Ok(())));
     }
@@ -83,8 +83,8 @@ fn never_calm(
 }
 
 fn not_carried(name: &str) -> CliError {
-    let text = format!("use {name}: it does not carry the sessions");
-    CliError::new(CliExitCode::Failed, text).hint("give a lower --rate, or fewer --sessions")
+    let text = format!("{name} cannot sustain the rate of the sessions");
+    CliError::sentence(CliExitCode::Failed, text).hint("give a lower --rate, or fewer --sessions")
 }
 
 /// How many of the processes that were there are not.
@@ -131,7 +131,11 @@ impl FailoverContext {
         let mended = self.mend(planned, (heal, &processes), &mut users, stop);
         let healed_at = FailoverSessions::now();
         let crashed = mended.map_err(|failure| {
-            CliError::new(CliExitCode::NotCleaned, failure.message).hint(format!(
+            let failure = CliError {
+                code: CliExitCode::NotCleaned,
+                ..failure
+            };
+            failure.hint(format!(
                 "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
                 wanted.name
             ))
@@ -299,8 +303,7 @@ impl FailoverContext {
         }
     }
 
-    /// What is waited for may take as long as a disk is copied, so it is waited for in pieces, and no
-    /// longer than until somebody says stop.
+    /// Waits in slices so that a stop is noticed: recovery may take as long as copying a disk.
     fn heal_once(
         &mut self,
         actions: &[(String, PlanAction)],

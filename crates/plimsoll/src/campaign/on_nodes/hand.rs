@@ -163,12 +163,12 @@ impl<'a> NodeSession<'a> {
     pub(super) fn failure(&self) -> Option<CliError> {
         match &self.state {
             NodeSessionState::Told(AgentEvent::Failed(why)) => {
-                let text = format!("work on node {}: {why}", self.name);
-                Some(CliError::new(CliExitCode::Failed, text))
+                let text = format!("node {}: {why}", self.name);
+                Some(CliError::sentence(CliExitCode::Failed, text))
             }
             NodeSessionState::Lost(_, why) => {
-                let text = format!("go on: node {} was lost: {why}", self.name);
-                Some(CliError::new(CliExitCode::LostNode, text))
+                let text = format!("node {} was lost: {why}", self.name);
+                Some(CliError::sentence(CliExitCode::LostNode, text))
             }
             _ => None,
         }
@@ -214,9 +214,9 @@ impl<'a> NodeSession<'a> {
                 };
                 Ok((account, None))
             }
-            other => Err(CliError::new(
+            other => Err(CliError::sentence(
                 CliExitCode::Failed,
-                format!("understand node {node}: it ended with {other:?}"),
+                format!("protocol error: node {node} ended the trial with {other:?}"),
             )),
         }
     }

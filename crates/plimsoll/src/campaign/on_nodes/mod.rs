@@ -100,8 +100,8 @@ impl ClientLoadGenerators {
         })?;
         for hand in &hands {
             if let NodeSessionState::Told(AgentEvent::Proved(Some(bad))) = &hand.state {
-                return Err(CliError::new(CliExitCode::BadData, bad).hint(
-                    "nothing was measured: figures of a system that loses data mean nothing",
+                return Err(CliError::sentence(CliExitCode::BadData, bad).hint(
+                    "nothing was measured: results of a system that loses data are meaningless",
                 ));
             }
         }
@@ -137,21 +137,20 @@ pub(super) fn check_asked(asked: &[WorkloadRequest]) -> Result<(), CliError> {
         let name = one.workload.name();
         if matches!(one.workload, Workload::Commands(_)) {
             return Err(CliError::usage(format!(
-                "run {name} from nodes: programs are run on this machine only; leave out \
-                 --clients"
+                "run {name} from nodes: programs run on this machine only; leave out --clients"
             )));
         }
         if one.scale.is_none() {
             return Err(CliError::usage(format!(
-                "run {name}@auto from nodes: a factor is found for one machine; give the factor of \
+                "run {name}@auto from nodes: auto finds a factor for one machine; give the factor of \
                  one node, such as {name}@10"
             )));
         }
         let message = serde_json::to_vec(&one.workload).map_or(usize::MAX, |text| text.len());
         if message > MESSAGE_MAX - AROUND_WORKLOAD {
             return Err(CliError::usage(format!(
-                "run {name} from nodes: its model has {} as a message, and {} are the most that is \
-                 sent; fit a shorter recording",
+                "run {name} from nodes: its model needs a message of {}, and the limit is {}; fit a \
+                 shorter recording",
                 units::size(message as f64),
                 units::size(MESSAGE_MAX as f64)
             )));
@@ -184,7 +183,7 @@ pub(super) fn run_trial(
         if failure.code == CliExitCode::LostNode {
             listener.event(&RunEvent::Warning(RunWarning {
                 about: format!("{} on {}", trial.workload, trial.arm),
-                text: format!("could not {}; the run ends here", failure.message),
+                text: format!("{}; the run ends here", failure.text()),
             }));
         }
     })?;

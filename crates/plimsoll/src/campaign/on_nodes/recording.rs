@@ -80,9 +80,9 @@ fn ended(hand: NodeSession<'_>) -> NodeCaptureResult {
     }
     match hand.state {
         NodeSessionState::Told(AgentEvent::Ended(tally)) => Ok(*tally),
-        other => Err(CliError::new(
+        other => Err(CliError::sentence(
             CliExitCode::Failed,
-            format!("understand a node: its recording ended with {other:?}"),
+            format!("protocol error: a node ended its recording with {other:?}"),
         )),
     }
 }

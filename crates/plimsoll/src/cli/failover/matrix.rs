@@ -90,7 +90,7 @@ impl FailoverRunner<'_> {
             "on": args.shape.place_name(),
         });
         let opened = FailoverCheckpoint::open(folder, &asked);
-        let opened = opened.map_err(doing(CliExitCode::Usage, "go on with a table of faults"))?;
+        let opened = opened.map_err(doing(CliExitCode::Usage, "resume the fault matrix"))?;
         Ok(Some(opened))
     }
 }
@@ -122,8 +122,8 @@ impl FailoverMatrixProgress<'_> {
                 self.add(name, *fault, outcome);
                 if self.codes.contains(&CliExitCode::NotCleaned) {
                     // The next one would be done to what that fault left behind.
-                    let why = format!("do more to {name}: a fault of it could not be healed");
-                    return Err(CliError::new(CliExitCode::NotCleaned, why));
+                    let why = format!("no more faults on {name}: one could not be recovered");
+                    return Err(CliError::sentence(CliExitCode::NotCleaned, why));
                 }
             }
             Ok(())
@@ -166,7 +166,7 @@ impl FailoverMatrixProgress<'_> {
             let done = done.expect("what did not fail is done");
             if let Some(Err(error)) = self.kept.as_mut().map(|kept| kept.keep(done.clone())) {
                 // What it found is told all the same.
-                let failure = doing(CliExitCode::Failed, "keep a cell of the table")(error);
+                let failure = doing(CliExitCode::Failed, "keep a cell of the fault matrix")(error);
                 terminal::say(&failure.to_string());
                 self.codes.push(failure.code);
             }
@@ -174,7 +174,7 @@ impl FailoverMatrixProgress<'_> {
         };
         let lost = done.filter(|done| !done.kept_its_data());
         let outcome = match (lost, failure.code) {
-            (None, CliExitCode::Usage) => return Ok(FailoverCellResult::Refused(failure.message)),
+            (None, CliExitCode::Usage) => return Ok(FailoverCellResult::Refused(failure.text())),
             (None, CliExitCode::Interrupted) => return Ok(FailoverCellResult::NotTried),
             // What is missing is told, however the rest ended.
             (Some(done), _) => {

@@ -123,7 +123,7 @@ pub(super) struct FailoverArgs {
 }
 
 pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
-    FaultKind::find(text).ok_or_else(|| format!("there are {}", FaultKind::names()))
+    FaultKind::find(text).ok_or_else(|| format!("expected one of {}", FaultKind::names()))
 }
 
 /// Longest time that a workload is played beside the sessions: longer than any fault is looked at.
@@ -139,7 +139,7 @@ fn share(text: &str) -> Result<f64, String> {
     percent
         .filter(|percent| (1.0..=100.0).contains(percent))
         .map(|percent: f64| percent / 100.0)
-        .ok_or_else(|| "it is a share from 1% to 100%".into())
+        .ok_or_else(|| "expected a share from 1% to 100%".into())
 }
 
 pub(super) fn main(args: &FailoverArgs) -> CliResult {
@@ -267,18 +267,21 @@ impl FailoverArgs {
     fn load(&self) -> Result<SessionLoadOptions, CliError> {
         if !(0.1..=RATE_MAX).contains(&self.rate) {
             let text = format!(
-                "use --rate {}: it must lie between 0.1 and {RATE_MAX}",
+                "invalid value '{}' for --rate: expected a number from 0.1 to {RATE_MAX}",
                 self.rate
             );
-            return Err(CliError::usage(text));
+            return Err(CliError::invalid(text));
         }
-        let wrong = |what: &str| CliError::usage(format!("use --block and --file-size: {what}"));
         let block_bytes = u32::try_from(self.block_bytes)
             .ok()
             .filter(|bytes| bytes.is_power_of_two() && (4096..=1 << 20).contains(bytes))
-            .ok_or_else(|| wrong("a block is a power of two from 4 KiB to 1 MiB"))?;
+            .ok_or_else(|| {
+                CliError::invalid("--block: expected a power of two from 4 KiB to 1 MiB")
+            })?;
         if self.file_bytes < 16 * self.block_bytes {
-            return Err(wrong("a file has at least 16 blocks"));
+            return Err(CliError::invalid(
+                "--file-size: expected at least 16 blocks",
+            ));
         }
         Ok(SessionLoadOptions {
             sessions: self.sessions,

@@ -283,7 +283,7 @@ fn written(account: &LedgerAccount, ledger: &Path, json: bool) -> CliResult {
 fn stamp(args: &LedgerStampArgs) -> CliResult {
     check_new(&args.ledger)?;
     if !args.directory.is_dir() {
-        return Err(file_error(&args.directory, &"it is no directory"));
+        return Err(file_error(&args.directory, &"it is not a directory"));
     }
     let stop = context::stop_flag()?;
     let mut live = Live::new();
@@ -338,8 +338,8 @@ impl Live {
 fn check(args: &LedgerCheckArgs) -> CliResult {
     let atomic = saturating_u32(args.atomic);
     if !(512..=1 << 20).contains(&atomic) || !atomic.is_power_of_two() {
-        return Err(CliError::usage(format!(
-            "check with --atomic {}: it is a power of two from 512 to 1M",
+        return Err(CliError::invalid(format!(
+            "invalid value '{}' for --atomic: expected a power of two from 512 to 1M",
             args.atomic
         )));
     }
@@ -399,9 +399,9 @@ fn verdict(data: &DataCheckResult, json: bool) -> CliResult {
         return super::done(CliExitCode::BadData);
     }
     if data.interrupted {
-        return Err(CliError::new(
+        return Err(CliError::sentence(
             CliExitCode::Interrupted,
-            "read everything: it was stopped",
+            "interrupted before everything was read",
         ));
     }
     Ok(ExitCode::SUCCESS)

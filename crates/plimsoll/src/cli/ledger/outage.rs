@@ -44,8 +44,8 @@ pub(super) fn main(args: &LedgerOutageArgs) -> CliResult {
         .map(|text| fault_at_of(text, first_at))
         .transpose()?;
     if fault_at.is_some_and(|at| at >= probes.length) {
-        return Err(CliError::usage(format!(
-            "use --fault-at {}: the probes lasted only {}",
+        return Err(CliError::invalid(format!(
+            "invalid value '{}' for --fault-at: the probes lasted only {}",
             args.fault_at.as_deref().unwrap_or_default(),
             probes.length
         )));
@@ -72,8 +72,9 @@ pub(super) fn main(args: &LedgerOutageArgs) -> CliResult {
 
 /// As a time since the first probe, which was meant to start at `first_at` since 1970.
 fn fault_at_of(text: &str, first_at: Nanos) -> Result<Nanos, CliError> {
-    let wrong =
-        |why: &dyn std::fmt::Display| CliError::usage(format!("use --fault-at '{text}': {why}"));
+    let wrong = |why: &dyn std::fmt::Display| {
+        CliError::invalid(format!("invalid value '{text}' for --fault-at: {why}"))
+    };
     if text
         .parse::<f64>()
         .is_ok_and(|seconds| seconds >= EPOCH_SECONDS_MIN)

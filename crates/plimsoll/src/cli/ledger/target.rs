@@ -51,7 +51,7 @@ impl LedgerTargetSpec {
     fn of(text: &str, consent: Option<&DestroyConsent>) -> Result<Self, CliError> {
         let given = text.to_owned();
         if NfsAddress::is_meant(text) {
-            let what = LedgerTargetLocation::Nfs(text.parse().map_err(CliError::usage)?);
+            let what = LedgerTargetLocation::Nfs(text.parse().map_err(CliError::invalid)?);
             return Ok(LedgerTargetSpec { given, what });
         }
         let path = PathBuf::from(text);
@@ -73,7 +73,7 @@ impl LedgerTargetSpec {
             _ => PathBuf::from("."),
         };
         if !is_directory && consent.is_none() && !path.is_file() {
-            let why = "it is no directory, file, block device or nfs:// address";
+            let why = "it is not a directory, file, block device or nfs:// address";
             return Err(file_error(&path, &why));
         }
         if consent.is_some() {

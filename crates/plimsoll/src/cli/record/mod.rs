@@ -89,8 +89,8 @@ impl RecordArgs {
             return table::check();
         }
         if self.interval < INTERVAL_MIN {
-            return Err(CliError::usage(format!(
-                "sample every {}: the shortest interval is {}",
+            return Err(CliError::invalid(format!(
+                "invalid value '{}' for --interval: expected at least {}",
                 units::duration(self.interval),
                 units::duration(INTERVAL_MIN)
             )));
@@ -291,9 +291,9 @@ fn here(args: &RecordArgs) -> Result<(), CliError> {
     let tally = match ran {
         Ok(tally) if shown.output.has_begun() => tally,
         Ok(_) => {
-            return Err(CliError::new(
+            return Err(CliError::sentence(
                 CliExitCode::Interrupted,
-                "record: it was stopped before it began",
+                "interrupted before the recording began",
             ));
         }
         // What was recorded before a failure is kept, and whole.

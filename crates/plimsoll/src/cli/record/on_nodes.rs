@@ -23,10 +23,10 @@ struct NodeCapture {
 
 pub(super) fn record(args: &RecordArgs) -> Result<(), CliError> {
     let Some(file) = &args.on else {
-        return Err(CliError::usage(
-            "find the nodes of --nodes: give the file that names them with --on FILE",
+        return Err(CliError::invalid(
+            "--nodes needs --on FILE.toml, the inventory that names its nodes",
         )
-        .hint("docs/stacks/inventory.md says what stands in it"));
+        .hint("docs/stacks/inventory.md describes the file"));
     };
     let nodes = inventory::read(file)?.nodes(&args.nodes);
     let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --nodes"))?;
@@ -99,7 +99,7 @@ fn finish(
         }
         match part.place.end(args, part.output, &tally) {
             Ok(mut shown) => {
-                shown["incomplete"] = lost.as_ref().map(|lost| lost.message.clone()).into();
+                shown["incomplete"] = lost.as_ref().map(CliError::text).into();
                 told.push(shown);
             }
             Err(error) => failure = failure.or(Some(error)),

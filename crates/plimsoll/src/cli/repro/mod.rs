@@ -99,12 +99,10 @@ pub(super) fn main(args: &ReproArgs) -> CliResult {
     match EXPERIMENTS.iter().find(|e| e.name == name) {
         Some(known) if known.is_there => pcp_model::main(args),
         Some(_) => Err(
-            CliError::usage(format!("do {name} again: it is not there yet"))
-                .hint("its workloads can be run by hand: docs/repro.md says which"),
+            CliError::usage(format!("reproduce {name}: it is not implemented yet"))
+                .hint("run its workloads by hand: docs/repro.md lists them"),
         ),
-        None => Err(
-            CliError::usage(format!("do {name} again: there is no such experiment"))
-                .hint("`plimsoll repro` lists them"),
-        ),
+        None => Err(CliError::invalid(format!("unknown experiment '{name}'"))
+            .hint("`plimsoll repro` lists them")),
     }
 }

@@ -58,9 +58,9 @@ pub(super) fn main(args: &StackCheckArgs) -> CliResult {
     let failed = |one: &SelfTestResult| matches!(one.outcome, SelfTestStatus::Failed(_));
     match proved.iter().find(|(_, all)| all.iter().any(failed)) {
         None => Ok(ExitCode::SUCCESS),
-        Some((name, _)) => Err(CliError::new(
+        Some((name, _)) => Err(CliError::sentence(
             CliExitCode::BadData,
-            format!("trust {name}: something is not as it must be; see above"),
+            format!("self-test failed on {name}; see above"),
         )),
     }
 }

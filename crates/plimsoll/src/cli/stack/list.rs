@@ -106,8 +106,13 @@ pub(super) fn show(args: &StackShowArgs) -> CliResult {
     let Some(known) = all.find(|known| known.name == args.name) else {
         // The words of the reader, with the nearest name.
         let error = StackConfig::parse(&args.name).err();
-        return Err(CliError::usage(error.map_or_else(
-            || format!("show '{}': name a stack or a layer alone", args.name),
+        return Err(CliError::invalid(error.map_or_else(
+            || {
+                format!(
+                    "'{}' is more than one stack or layer: name one alone",
+                    args.name
+                )
+            },
             |error| error.to_string(),
         )));
     };

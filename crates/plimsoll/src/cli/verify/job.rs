@@ -25,8 +25,8 @@ impl JobSectionMapping {
     /// Reads `SECTION[+SECTION]=DISK[@FROM..TO]`.
     pub(in crate::cli) fn parse(text: &str) -> Result<JobSectionMapping, CliError> {
         let wrong = || {
-            CliError::usage(format!("understand the section '{text}'"))
-                .hint("write SECTION=DISK, SECTION+SECTION=DISK or SECTION=DISK@11:00..12:00")
+            CliError::invalid(format!("invalid section '{text}'"))
+                .hint("expected SECTION=DISK, SECTION+SECTION=DISK or SECTION=DISK@11:00..12:00")
         };
         let (sections, place) = text.split_once('=').ok_or_else(wrong)?;
         let (disk, times) = match place.rsplit_once('@') {
@@ -177,7 +177,7 @@ impl JobFile {
         let mut held = held.into_iter();
         let (what, verification) = held
             .next()
-            .ok_or_else(|| CliError::usage("verify no section: name at least one"))?;
+            .ok_or_else(|| CliError::invalid("no section to verify: name at least one"))?;
         let lines = |v: FidelityReport| v.lines.into_iter().map(|checked| checked.line).collect();
         let others = held.map(|(what, verification)| JobInterpretation {
             what: what.into(),

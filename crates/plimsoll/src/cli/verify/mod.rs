@@ -102,16 +102,15 @@ fn end(passed: bool) -> CliResult {
 
 fn model(args: &VerifyArgs) -> CliResult {
     if !args.sections.is_empty() || args.measured.is_some() {
-        return Err(CliError::usage(
-            "verify a model by its sections: only a job file of fio has some; leave --section and \
-             --measured out",
+        return Err(CliError::invalid(
+            "--section and --measured need a job file of fio: leave them out for a model",
         ));
     }
     let shown = args.load.display().to_string();
     let workload = WorkloadSpec::parse(&shown)?.workload;
     let Workload::Model(mut model) = workload else {
         return Err(CliError::usage(format!(
-            "verify {shown}: only models and job files of fio say how much they ask for"
+            "verify {shown}: only models and job files of fio define a rate"
         )));
     };
     let (verification, warnings) = of_model(&model, &args.against, part(args))?;
@@ -170,8 +169,8 @@ pub(super) fn of_model(
 
 fn job_file(args: &VerifyArgs) -> CliResult {
     if args.keep {
-        return Err(CliError::usage(
-            "keep the result in a job file: only a model's file has room for it; leave --keep out",
+        return Err(CliError::invalid(
+            "--keep needs a model: a job file cannot hold the result",
         ));
     }
     let file = JobFile::read(&args.load)?;
@@ -179,9 +178,8 @@ fn job_file(args: &VerifyArgs) -> CliResult {
         vec![file.all(part(args))]
     } else {
         if args.disk.is_some() || args.from.is_some() || args.to.is_some() {
-            return Err(CliError::usage(
-                "take disk and times from two places: they stand in --section; leave --disk, \
-                 --from and --to out",
+            return Err(CliError::invalid(
+                "--section names disk and times: leave --disk, --from and --to out",
             ));
         }
         let maps = args

@@ -2,7 +2,7 @@
 //! What fio itself does with the sections of a job file, on its null engine.
 
 use crate::context;
-use crate::failure::{CliError, CliExitCode, doing, failed};
+use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_classics::fio;
 use plimsoll_classics::originals::{self, ProgramOutputFormat};
 use plimsoll_core::event::PhaseResult;
@@ -27,7 +27,7 @@ pub(super) fn run(
     sections: &[String],
     length: Nanos,
 ) -> Result<Vec<ConstantRateLoad>, CliError> {
-    let job = fio::on_null(text, sections, length).map_err(failed(CliExitCode::Usage))?;
+    let job = fio::on_null(text, sections, length).map_err(CliError::invalid)?;
     let what = "let fio do the sections on its null engine";
     // In memory, so that nothing is left behind; fio opens it through our process.
     let descriptor =
@@ -50,7 +50,8 @@ pub(super) fn run(
         )
         .map_err(doing(CliExitCode::Failed, what))?;
     let Some(timed) = timed else {
-        return Err(CliError::new(CliExitCode::Interrupted, what).hint("it was stopped"));
+        let text = "interrupted while fio did the sections on its null engine";
+        return Err(CliError::sentence(CliExitCode::Interrupted, text));
     };
     let readings = originals::read(ProgramOutputFormat::Fio, &timed.output)
         .map_err(doing(CliExitCode::Failed, what))?;

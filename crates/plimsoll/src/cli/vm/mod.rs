@@ -208,7 +208,10 @@ pub(super) fn main(args: &VmArgs) -> CliResult {
             let clock = plimsoll_lab::host::SystemClock::new();
             let mut switch = vm::VmPowerSwitch::new(dir, id, &args.names);
             let served = switch.serve(&clock);
-            served.map_err(doing(CliExitCode::Failed, "be the machines' power switch"))?;
+            served.map_err(doing(
+                CliExitCode::Failed,
+                "serve the power switch of the machines",
+            ))?;
             Ok(ExitCode::SUCCESS)
         }
     }
