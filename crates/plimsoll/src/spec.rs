@@ -479,7 +479,7 @@ fn absent(text: &str, path: &Path, error: &std::io::Error) -> CliError {
             "did you mean {}? A new file is written {NEW_FILE}{text}",
             near.join(" or ")
         )),
-        true => failure.hint(format!("a target is a directory, a new file ({NEW_FILE}PATH), a block device, an NFS export (nfs://host/export), a disk of somebody else (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names())),
+        true => failure.hint(format!("a target is a directory, a new file ({NEW_FILE}PATH), a block device, an NFS export (nfs://host/export), an existing iSCSI or NBD target (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names())),
     }
 }
 

@@ -93,11 +93,13 @@ fn play(task: &AgentTrialTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent
 
 /// What holds for the trial, from what the task says of it.
 fn settings(task: &AgentTrialTask) -> Result<CampaignOptions, CliError> {
-    let unknown = |word: &str| CliError::invalid(format!("unknown engine '{word}'"));
+    let unknown = |what: &str, word: &str| CliError::invalid(format!("unknown {what} '{word}'"));
     let engine = words::meant(&words::ENGINES, &task.engine);
     let data_check = match task.verify_data.as_deref() {
         None => DataCheck::Off,
-        Some(word) => words::meant(&words::DATA_CHECKS, word).ok_or_else(|| unknown(word))?,
+        Some(word) => {
+            words::meant(&words::DATA_CHECKS, word).ok_or_else(|| unknown("data check", word))?
+        }
     };
     Ok(CampaignOptions {
         seed: task.seed,
@@ -109,7 +111,7 @@ fn settings(task: &AgentTrialTask) -> Result<CampaignOptions, CliError> {
         verify: false,
         data_check,
         stamp_seed: task.stamp_seed,
-        engine: engine.ok_or_else(|| unknown(&task.engine))?,
+        engine: engine.ok_or_else(|| unknown("engine", &task.engine))?,
         record: false,
     })
 }

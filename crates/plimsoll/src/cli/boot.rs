@@ -54,8 +54,9 @@ pub(super) fn main(args: &BootArgs) -> CliResult {
             made.map_err(doing(CliExitCode::Failed, "make the disks of a machine"))?;
         }
         BootCommand::Run { folder, tmp, boots } => {
-            let (by, why) = vm::acceleration(&state, &image, &mut context::nodes())
-                .map_err(doing(CliExitCode::Failed, "look how a machine can be run"))?;
+            let (by, why) = vm::acceleration(&state, &image, &mut context::nodes()).map_err(
+                doing(CliExitCode::Failed, "find an accelerator for the machine"),
+            )?;
             let disks = VmDiskFiles::in_folder(folder);
             if by == VmAcceleration::Emulation {
                 terminal::print(&boot::note(&format!(

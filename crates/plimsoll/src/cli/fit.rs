@@ -256,11 +256,8 @@ fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult
         terminal::say(&format!("note: {damage}"));
     }
     if args.exact || args.shuffle.is_some() || args.parametric {
-        let text = format!(
-            "fit {} so: it is a recording of counters",
-            counters.about().name
-        );
-        return Err(CliError::usage(text)
+        let text = format!("{} is a recording of counters", counters.about().name);
+        return Err(CliError::invalid(text)
             .hint("--exact, --shuffle and --parametric are for recordings of requests"));
     }
     let disk = match &args.disk {

@@ -236,18 +236,11 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderConten
     if let Err(failure) = &shown {
         terminal::say(&failure.to_string());
     }
-    let list = left.join(
-        "
-  ",
-    );
-    Err(CliError::new(
-        CliExitCode::NotCleaned,
-        format!(
-            "clean up:
-  {list}"
-        ),
+    let list = left.join("\n  ");
+    Err(
+        CliError::new(CliExitCode::NotCleaned, format!("clean up:\n  {list}"))
+            .hint("run `plimsoll raze` to try again"),
     )
-    .hint("run `plimsoll raze` to try again"))
 }
 
 /// Fails when the storage ended a trial: its results are kept, but it is no orderly end.

@@ -244,8 +244,8 @@ fn load(
             Some(company) => Err(CliError::sentence(
                 CliExitCode::BadData,
                 format!(
-                    "acknowledged writes were lost on {} before any fault: {} of {}",
-                    wanted.name, company.missing, company.name
+                    "acknowledged writes of {} were lost on {} before any fault: {}",
+                    company.name, wanted.name, company.missing
                 ),
             )),
         }

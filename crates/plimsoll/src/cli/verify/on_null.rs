@@ -28,7 +28,7 @@ pub(super) fn run(
     length: Nanos,
 ) -> Result<Vec<ConstantRateLoad>, CliError> {
     let job = fio::on_null(text, sections, length).map_err(CliError::invalid)?;
-    let what = "let fio do the sections on its null engine";
+    let what = "run the sections with fio's null engine";
     // In memory, so that nothing is left behind; fio opens it through our process.
     let descriptor =
         memfd_create("job", MemfdFlags::CLOEXEC).map_err(doing(CliExitCode::Failed, what))?;
@@ -50,7 +50,7 @@ pub(super) fn run(
         )
         .map_err(doing(CliExitCode::Failed, what))?;
     let Some(timed) = timed else {
-        let text = "interrupted while fio did the sections on its null engine";
+        let text = "interrupted while fio ran the sections";
         return Err(CliError::sentence(CliExitCode::Interrupted, text));
     };
     let readings = originals::read(ProgramOutputFormat::Fio, &timed.output)

@@ -164,8 +164,10 @@ fn accelerated(
     if wanted == Accel::Tcg {
         return Ok(VmAcceleration::Emulation);
     }
-    let (found, why) = vm::acceleration(state, image, hosts)
-        .map_err(doing(CliExitCode::Failed, "look how machines can be run"))?;
+    let (found, why) = vm::acceleration(state, image, hosts).map_err(doing(
+        CliExitCode::Failed,
+        "find an accelerator for the machines",
+    ))?;
     if (wanted, found) == (Accel::Kvm, VmAcceleration::Emulation) {
         return Err(
             CliError::new(CliExitCode::Failed, format!("use KVM: {why}"))
