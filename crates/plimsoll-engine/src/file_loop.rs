@@ -197,7 +197,7 @@ impl FileLoopSource {
             return Ok(NextRequest::End);
         }
         let name = &self.play.files.name;
-        let text = format!("'{name}': its threads wait for each other without end");
+        let text = format!("'{name}': deadlock: its threads wait for each other");
         Err(EngineError::Workload(text))
     }
 }

@@ -106,7 +106,7 @@ impl NfsAddress {
                 "uid" => uid = Some(value.parse().map_err(|_| "uid is not a number")?),
                 "gid" => gid = Some(value.parse().map_err(|_| "gid is not a number")?),
                 "sync" if value.is_empty() => self.sync = true,
-                _ => return Err("after ? come mountport, uid, gid and sync only"),
+                _ => return Err("expected only mountport, uid, gid and sync after ?"),
             }
         }
         self.ids = match (uid, gid) {

@@ -405,7 +405,7 @@ impl TargetSpec {
             Ok(facts) if facts.is_dir() && is_run_folder(&path) => Err(CliError::usage(format!(
                 "use target '{text}': it is the folder of a run"
             ))
-            .hint(format!("plimsoll report {text} tells what it holds"))),
+            .hint(format!("plimsoll report {text} shows its results"))),
             Ok(facts) if facts.is_dir() => Ok(TargetSpec::Directory(path)),
             Ok(facts) if facts.file_type().is_block_device() => Ok(TargetSpec::Device(path)),
             Ok(_) => Err(refuse_existing(text)),
@@ -476,7 +476,7 @@ fn absent(text: &str, path: &Path, error: &std::io::Error) -> CliError {
     let near = near(path);
     match near.is_empty() {
         false => failure.hint(format!(
-            "did you mean {}? A new file is written {NEW_FILE}{text}",
+            "did you mean {}? To create a file, give {NEW_FILE}{text}",
             near.join(" or ")
         )),
         true => failure.hint(format!("a target is a directory, a new file ({NEW_FILE}PATH), a block device, an NFS export (nfs://host/export), an existing iSCSI or NBD target (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names())),

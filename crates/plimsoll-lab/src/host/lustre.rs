@@ -76,7 +76,7 @@ pub(crate) fn moved(host: &LocalHost, name: &str) -> BTreeMap<String, u64> {
 
 fn check_length(text: &str) -> Result<(), String> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(format!("it says more than {} MiB", TEXT_BYTES_MAX >> 20));
+        return Err(format!("its output exceeds {} MiB", TEXT_BYTES_MAX >> 20));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn targets(text: &str) -> Result<Vec<StorageTarget>, String> {
         let (size_bytes, free_bytes) = match numbers[..] {
             _ if is_away => (0, 0),
             [size, _, free] => (size, free),
-            _ => return Err(format!("'lfs df' says of {name}: '{}'", rest.trim())),
+            _ => return Err(format!("'lfs df' reports for {name}: '{}'", rest.trim())),
         };
         found.push(StorageTarget {
             name: name.into(),
@@ -131,7 +131,7 @@ fn striping(text: &str) -> Result<String, String> {
     };
     let (counts, sizes) = (values("stripe_count:"), values("stripe_size:"));
     let (&[count, ..], &[bytes, ..]) = (&counts[..], &sizes[..]) else {
-        return Err("'lfs getstripe' says no count and size of stripes".into());
+        return Err("'lfs getstripe' reports no stripe count and size".into());
     };
     if counts.len() > 1 {
         return Ok(format!(

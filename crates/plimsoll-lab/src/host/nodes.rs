@@ -270,7 +270,7 @@ impl HostResolver for LocalHost {
             return Ok(self);
         }
         Err(HostError::State(format!(
-            "node {node} was asked for where only this machine is known"
+            "unknown node {node}: only this machine is known here"
         )))
     }
 

@@ -195,7 +195,7 @@ impl VmSerialPort {
                     b'o' => written(output, &bytes)?,
                     b'e' => written(errors, &bytes)?,
                     b'x' => return status_of(&bytes),
-                    _ => return Err(io::Error::other("the machine says what makes no sense")),
+                    _ => return Err(io::Error::other("malformed response of the machine")),
                 }
             }
             if let Some((clock, until)) = until
@@ -296,7 +296,7 @@ fn written(to: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 fn status_of(bytes: &[u8]) -> io::Result<u8> {
     let text = std::str::from_utf8(bytes).ok();
     let status = text.and_then(|text| text.parse().ok());
-    status.ok_or_else(|| io::Error::other("the machine tells no status"))
+    status.ok_or_else(|| io::Error::other("the machine returned no status"))
 }
 
 fn unless_blocked(sent: io::Result<usize>) -> io::Result<usize> {

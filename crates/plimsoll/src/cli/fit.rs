@@ -199,7 +199,7 @@ fn list(names: &[String]) -> String {
     let shown = names[..names.len().min(LISTED_MAX)].join(", ");
     match names.len().checked_sub(LISTED_MAX + 1) {
         Some(more) => format!(
-            "{shown} and {} more (plimsoll profile tells their load)",
+            "{shown} and {} more (plimsoll profile shows their load)",
             more + 1
         ),
         None => shown,

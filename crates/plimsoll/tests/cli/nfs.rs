@@ -83,7 +83,7 @@ fn an_address_that_is_none_is_refused_with_its_form() {
         ("nfs://nas", "the export is missing"),
         (
             "nfs://nas/data?version=4",
-            "mountport, uid, gid and sync only",
+            "only mountport, uid, gid and sync",
         ),
     ] {
         let output = lab.run(&["run", "randread", address]);

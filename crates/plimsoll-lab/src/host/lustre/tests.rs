@@ -132,7 +132,10 @@ fn striping_is_told_in_words() {
         assert_eq!(striping(text).unwrap(), expect);
     }
     for text in ["", "stripe_count: many stripe_size: 1", "stripe_count:"] {
-        assert!(striping(text).unwrap_err().contains("no count"), "{text}");
+        assert!(
+            striping(text).unwrap_err().contains("no stripe count"),
+            "{text}"
+        );
     }
 }
 
