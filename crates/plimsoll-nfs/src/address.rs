@@ -41,7 +41,7 @@ impl fmt::Display for NfsAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "invalid address '{}': {}; expected nfs://HOST[:PORT]/EXPORT\
+            "invalid address '{}': {}; the form is nfs://HOST[:PORT]/EXPORT\
              [?mountport=PORT&uid=NUMBER&gid=NUMBER&sync]",
             self.text, self.reason
         )

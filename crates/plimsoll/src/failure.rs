@@ -199,3 +199,25 @@ impl From<CliExitCode> for ExitCode {
         ExitCode::from(code as u8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_are_completed_and_sentences_are_not() {
+        for (error, expect) in [
+            (CliError::usage("read x"), "error: failed to read x"),
+            (
+                CliError::usage("could not read x"),
+                "error: failed to read x",
+            ),
+            (
+                CliError::invalid("unknown stack 'x'").hint("see the list"),
+                "error: unknown stack 'x'\n  hint: see the list",
+            ),
+        ] {
+            assert_eq!(error.to_string(), expect);
+        }
+    }
+}

@@ -74,7 +74,7 @@ pub enum NbdServerAddress {
 
 /// What is wrong with an address, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid address '{text}': {reason}; expected {form}")]
+#[error("invalid address '{text}': {reason}; the form is {form}")]
 pub struct RemoteDiskAddressError {
     text: String,
     reason: String,
@@ -362,7 +362,7 @@ mod tests {
         ] {
             let told = text.parse::<RemoteDiskAddress>().unwrap_err().to_string();
             assert!(told.contains(reason), "{text}: {told}");
-            assert!(told.contains("; expected "), "{told}");
+            assert!(told.contains("; the form is "), "{told}");
         }
     }
 }

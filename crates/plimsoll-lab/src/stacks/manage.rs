@@ -232,10 +232,10 @@ fn check_machines(choice: &StackConfig, place: &StackPlacement) -> Result<(), Pr
             if choice.stack.needs_machines(choice) =>
         {
             Err(PreconditionError(vec![
-            "its servers are kernels, so it needs machines of its own: name them with --on FILE \
-             (plimsoll vm up makes such machines)"
-                .into(),
-        ]))
+                "its servers are kernels, so it needs machines of its own: name them with --on \
+                 FILE (plimsoll vm up makes such machines)"
+                    .into(),
+            ]))
         }
         _ => Ok(()),
     }

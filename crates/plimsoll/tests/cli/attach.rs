@@ -273,6 +273,6 @@ fn an_address_that_is_none_is_refused_with_its_form() {
         let told = text(&output.stderr);
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains(why), "{told}");
-        assert!(told.contains("; expected "), "{told}");
+        assert!(told.contains("; the form is "), "{told}");
     }
 }
