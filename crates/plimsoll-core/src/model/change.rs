@@ -519,7 +519,7 @@ mod tests {
             ..ModelChange::default()
         };
         let error = plain.changed(&none).unwrap_err();
-        assert!(error.contains("it has scan"), "{error}");
+        assert!(error.contains("available: scan"), "{error}");
         assert!(bursty().changed(&none).is_err());
     }
 

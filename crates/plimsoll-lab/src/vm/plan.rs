@@ -94,7 +94,7 @@ impl VmGroupSpec {
         }
         if self.nodes > EACH_MAX || self.clients > EACH_MAX {
             return refuse(format!(
-                "too many machines: {} --node-count and {} --client-count, at most {EACH_MAX} of each",
+                "too many machines: --node-count {} and --client-count {}, at most {EACH_MAX} of each",
                 self.nodes, self.clients
             ));
         }

@@ -559,7 +559,7 @@ fn times_are_those_of_the_archives_zone() {
         let error = archive.times().window(Some(from), Some(to)).unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains("from 2001-09-09T11:46:40+10:00 to 2001-09-09T12:46:40+10:00"),
+            text.contains("covers 2001-09-09T11:46:40+10:00 to 2001-09-09T12:46:40+10:00"),
             "{text}"
         );
     }

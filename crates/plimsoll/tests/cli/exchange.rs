@@ -274,7 +274,7 @@ fn recorded_requests_become_a_model_that_plays_them() {
     let error = |args: &[&str]| text(&lab.run(args).stderr);
     let play = ["run", "web.toml", "null", "-o", "again"];
     std::fs::write(lab.path("web.requests"), b"others").unwrap();
-    assert!(error(&play).contains("web.requests: its 6 bytes are not those of this model"));
+    assert!(error(&play).contains("web.requests: its 6 bytes belong to another model"));
     std::fs::remove_file(lab.path("web.requests")).unwrap();
     assert!(error(&play).contains("it belongs beside web.toml"));
 }

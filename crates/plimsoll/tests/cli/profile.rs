@@ -319,7 +319,7 @@ fn requests_are_told_by_order_places_and_times() {
     let last = requests["misses"].as_array().unwrap().last().unwrap();
     assert_eq!(last["misses"], 1.0, "nothing is touched twice");
     let shown = text(&lab.run(&["profile", "web.vscsi"]).stdout);
-    for part in ["100 % of the requests go on", "0.00 (Poisson: 1)"] {
+    for part in ["100 % of the requests continue", "0.00 (Poisson: 1)"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(shown.lines().count() < 80, "one screen: {shown}");

@@ -109,7 +109,7 @@ fn a_list_of_targets_that_is_none_is_refused() {
     }
     assert!(targets(&many).unwrap_err().contains("more than 8192"));
     let long = "x".repeat(TEXT_BYTES_MAX + 1);
-    assert!(targets(&long).unwrap_err().contains("more than 16 MiB"));
+    assert!(targets(&long).unwrap_err().contains("exceeds 16 MiB"));
 }
 
 #[test]

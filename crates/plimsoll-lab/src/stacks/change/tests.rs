@@ -26,7 +26,7 @@ fn what_cannot_be_changed_says_why() {
     assert!(text.contains("is not up"), "{text}");
     raised(&state, &mut host);
     let text = change_of(&state, &mut host);
-    assert!(text.contains("local has nothing to scrub"), "{text}");
+    assert!(text.contains("local cannot scrub"), "{text}");
     let held = manage::hold("local", &state, &host.clock).unwrap();
     let text = change_of(&state, &mut host);
     assert!(text.contains("in use"), "{text}");

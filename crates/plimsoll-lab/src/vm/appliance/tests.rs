@@ -62,7 +62,9 @@ fn what_is_wanted_is_checked_before_anything_is_made() {
         ..wanted()
     };
     let error = small.check().unwrap_err().to_string();
-    assert!(error.contains("1.00 MiB; give it 256 MiB to 1.00 TiB"));
+    assert!(
+        error.contains("invalid size 1.00 MiB of the disk for data: expected 256 MiB to 1.00 TiB")
+    );
 }
 
 /// An element: its name, its attributes as written, its text, and what is in it.
