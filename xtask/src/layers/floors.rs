@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::table::Floors;
+use super::table::CrateFloors;
 
-pub(super) fn faults(root: &Path, floors: &Floors) -> Vec<String> {
+pub(super) fn faults(root: &Path, floors: &CrateFloors) -> Vec<String> {
     let mut faults = Vec::new();
     let mut met = BTreeSet::new();
     for dir in crate_dirs(root) {

@@ -7,13 +7,13 @@ use std::path::Path;
 use super::Arrows;
 
 /// The modules of each crate, floor by floor, the lowest first.
-pub(super) type Floors = BTreeMap<String, Vec<Vec<String>>>;
+pub(super) type CrateFloors = BTreeMap<String, Vec<Vec<String>>>;
 
 /// What the page says.
 #[derive(Debug, PartialEq)]
 pub(super) struct LayerTables {
     pub(super) arrows: Arrows,
-    pub(super) floors: Floors,
+    pub(super) floors: CrateFloors,
 }
 
 pub(super) fn read(root: &Path) -> Result<LayerTables, String> {
@@ -34,7 +34,7 @@ fn parse(text: &str) -> Result<LayerTables, String> {
             arrows.insert(name, uses.clone());
         }
     }
-    let mut floors = Floors::new();
+    let mut floors = CrateFloors::new();
     for (name, of_crate) in rows(text, "Floors")? {
         let split = of_crate
             .split('/')
