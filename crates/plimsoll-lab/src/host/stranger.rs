@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::HostError;
@@ -155,13 +155,19 @@ fn disks(dirs: &[String]) -> Vec<PathBuf> {
     let mounted = mounts::mounts().unwrap_or_default();
     let mounted = mounted.into_iter().filter(|mount| is_below(&mount.point));
     let sources = mounted.map(|mount| PathBuf::from(mount.source));
-    let devices = sources.filter(|source| source.starts_with("/dev"));
+    // What FUSE mounts names /dev/fuse as its source, which everyone may open and which holds no data.
+    let devices = sources.filter(|source| holds_data(source));
     let loops = loops::all().unwrap_or_default().into_iter();
     let loops = loops
         .filter(|(_, file)| is_below(file))
         .map(|(device, _)| device);
     let all: BTreeSet<PathBuf> = devices.chain(loops).collect();
     all.into_iter().collect()
+}
+
+/// Whether a path is a block device.
+fn holds_data(source: &Path) -> bool {
+    fs::metadata(source).is_ok_and(|data| data.file_type().is_block_device())
 }
 
 /// Where the processes of these marks listen. One that listens at every address of its network is asked

@@ -34,6 +34,21 @@ fn a_directory_that_others_may_enter_is_found_and_a_closed_one_is_not() {
     assert_eq!(geteuid(), rustix::process::getuid());
 }
 
+/// Device files that hold no data are open to all on any machine: the source of what FUSE mounts is one.
+#[test]
+fn a_character_device_is_not_taken_for_a_disk() {
+    assert!(File::open("/dev/null").is_ok());
+    for path in ["/dev/null", "/dev/fuse", "/proc", "plimsoll"] {
+        assert!(!holds_data(Path::new(path)), "{path}");
+    }
+    let root = rustix::fs::stat("/").unwrap().st_dev;
+    let (major, minor) = (rustix::fs::major(root), rustix::fs::minor(root));
+    let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}"));
+    if let Some(name) = link.ok().as_deref().and_then(Path::file_name) {
+        assert!(holds_data(&Path::new("/dev").join(name)));
+    }
+}
+
 /// Answers one connection with these bytes, whatever it is asked.
 fn answering(bytes: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
