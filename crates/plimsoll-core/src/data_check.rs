@@ -7,6 +7,19 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Whether what a run writes is verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataCheck {
+    /// No.
+    #[default]
+    Off,
+    /// Everything that was written is read back when the run has ended.
+    End,
+    /// Also every read of the run is held against what was written before.
+    Always,
+}
+
 /// What is wrong with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

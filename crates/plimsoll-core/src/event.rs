@@ -446,6 +446,28 @@ pub struct ServerUse {
 }
 
 impl TrialResult {
+    /// That of a trial of which nothing is known yet.
+    #[must_use]
+    pub fn of(trial: TrialId) -> Self {
+        TrialResult {
+            trial,
+            length: Nanos(0),
+            prepare: Nanos(0),
+            stats: OpStats::default(),
+            phases: Vec::new(),
+            workers: Vec::new(),
+            generator: GeneratorStats::default(),
+            fidelity: Vec::new(),
+            interrupted: false,
+            failed: None,
+            data_check: None,
+            servers: Vec::new(),
+            device: None,
+            others: None,
+            nodes: Vec::new(),
+        }
+    }
+
     /// What became of the data, if some of them were bad.
     #[must_use]
     pub fn bad_data(&self) -> Option<&DataCheckResult> {

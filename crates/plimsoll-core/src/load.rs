@@ -1,57 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Load from several machines: what each is told to do, what it tells, and how the accounts of all
-//! become one result.
+//! What a node is asked to do, what it tells, and how the results of all become one. This machine is a
+//! node like any other.
 //!
 //! Every node plays the whole workload, so the load is as many times what one machine makes.
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::ComparisonMetric;
+use crate::data_check::DataCheck;
 use crate::event::{
-    ClientLoadNodeResult, GeneratorStats, OpStats, PhaseResult, TrialId, TrialInterval,
-    TrialResult, WorkloadEntry,
+    ClientLoadNodeResult, PhaseResult, TrialId, TrialInterval, TrialResult, WorkloadEntry,
 };
 use crate::num::ratio;
 use crate::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use crate::rng::Seed;
+use crate::target::NodeTarget;
 use crate::units::Nanos;
 
-/// Where a node works, in its own words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ClientLoadTarget {
-    /// Nowhere: operations end at once.
-    Null,
-    /// Nowhere, by way of the kernel.
-    Nop,
-    /// A simulated device, as the command line names it.
-    Sim(String),
-    /// A directory that was made for it.
-    Directory {
-        /// Where.
-        path: String,
-        /// Alignment direct I/O needs there, in bytes; 0 where it does not work.
-        direct_align_bytes: u32,
-    },
-    /// A directory that was made for it on an export, which plimsoll itself speaks with.
-    Export {
-        /// The export, `nfs://host/path`.
-        address: String,
-        /// The directory, below the export.
-        directory: String,
-    },
+/// How requests on a data file reach the kernel. File loops always use plain system calls, one thread
+/// per loop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineChoice {
+    /// `io_uring` where it works, else plain system calls; these at once for one operation at a
+    /// time through the page cache, as the classic programs do it.
+    #[default]
+    Auto,
+    /// `io_uring`, or an error.
+    Uring,
+    /// Plain system calls: inline at depth 1, else on one thread per slot.
+    Sync,
 }
 
 /// Something a node does with its data plane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentTask {
-    /// See whether a place keeps what is written to it.
+    /// See whether a target keeps what is written to it.
     Prove {
         /// What it is called when it does not.
         name: String,
-        /// The place.
-        place: ClientLoadTarget,
+        /// Where it works.
+        target: NodeTarget,
         /// What is written.
         seed: Seed,
     },
@@ -70,7 +62,11 @@ pub struct AgentTrialTask {
     /// What is played.
     pub entry: WorkloadEntry,
     /// Where.
-    pub place: ClientLoadTarget,
+    pub target: NodeTarget,
+    /// What earlier trials wrote to: it is on the disks, and these are quiet, before this one begins.
+    pub settle: Vec<PathBuf>,
+    /// A directory that is not on the target, for programs.
+    pub scratch: Option<PathBuf>,
     /// Seed of all randomness of this node.
     pub seed: Seed,
     /// Marks what it writes, where that is verified.
@@ -79,10 +75,10 @@ pub struct AgentTrialTask {
     pub warmup: Nanos,
     /// Play whole recordings instead of slices.
     pub whole: bool,
-    /// How operations reach the kernel, as the command line says it.
-    pub engine: String,
-    /// When what is written is verified, as the command line says it.
-    pub verify_data: Option<String>,
+    /// How operations reach the kernel.
+    pub engine: EngineChoice,
+    /// When what is written is verified.
+    pub data_check: DataCheck,
 }
 
 /// What a node tells of its task, in order. The task is over with [`AgentEvent::Played`],
@@ -97,12 +93,14 @@ pub enum AgentEvent {
         /// How long that took.
         took: Nanos,
     },
+    /// What a reader of the result should know.
+    Note(String),
     /// A second of the measured part has passed.
     Second(TrialInterval),
     /// The trial is over.
     Played(Box<AgentTrialResult>),
-    /// What is wrong with the place, if anything is.
-    Proved(Option<String>),
+    /// What is wrong with the target, if anything is.
+    Proved(Option<AgentFailure>),
     /// A recording begins.
     Recording(Box<CaptureHeader>),
     /// What was recorded, and what the recording has come to.
@@ -110,7 +108,45 @@ pub enum AgentEvent {
     /// The recording is over.
     Ended(Box<CaptureStats>),
     /// It could not be done, and why.
-    Failed(String),
+    Failed(AgentFailure),
+}
+
+/// Why a task could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentFailure {
+    /// Of what kind it is.
+    pub kind: AgentFailureKind,
+    /// What happened, as a sentence.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Kinds of failures, which end the program with different codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentFailureKind {
+    /// Of the machine, or of this program.
+    Failed,
+    /// What was asked for cannot be done.
+    Usage,
+    /// Data were lost or changed.
+    BadData,
+    /// Something that was made could not be removed.
+    NotCleaned,
+    /// It was to stop.
+    Interrupted,
+}
+
+impl From<&str> for AgentFailure {
+    fn from(text: &str) -> Self {
+        AgentFailure {
+            kind: AgentFailureKind::Failed,
+            text: text.into(),
+            hint: None,
+        }
+    }
 }
 
 impl AgentEvent {
@@ -163,23 +199,7 @@ pub fn pool(
     trial: &TrialId,
     parts: Vec<(ClientLoadNodeResult, Option<TrialResult>)>,
 ) -> TrialResult {
-    let mut pooled = TrialResult {
-        trial: trial.clone(),
-        length: Nanos(0),
-        prepare: Nanos(0),
-        stats: OpStats::default(),
-        phases: Vec::new(),
-        workers: Vec::new(),
-        generator: GeneratorStats::default(),
-        fidelity: Vec::new(),
-        interrupted: false,
-        failed: None,
-        data_check: None,
-        servers: Vec::new(),
-        device: None,
-        others: None,
-        nodes: Vec::new(),
-    };
+    let mut pooled = TrialResult::of(trial.clone());
     for (node, own) in parts {
         let name = &node.node;
         pooled.length = pooled.length.max(node.length);
@@ -252,7 +272,7 @@ fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
 mod tests {
     use super::*;
     use crate::clock_offset::ClockOffset;
-    use crate::event::ClientLoadNodeLoss;
+    use crate::event::{ClientLoadNodeLoss, GeneratorStats, OpStats};
     use crate::op::OpKind;
 
     fn stats(times: &[u64]) -> OpStats {

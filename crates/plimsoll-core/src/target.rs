@@ -1,7 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Targets: places that take operations, with the facts found about them.
+//! Targets: places that take operations, where in them a workload runs, and the facts found about them.
+
+use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+/// Where a workload runs on one machine: the same for this machine and for every other node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum NodeTarget {
+    /// Nowhere: operations end at once.
+    Null,
+    /// Nowhere, by way of the kernel.
+    Nop,
+    /// A simulated device, as the command line names it.
+    Sim(String),
+    /// A directory that was made for it.
+    Directory {
+        /// Where.
+        path: PathBuf,
+        /// Alignment direct I/O needs there, in bytes; 0 where it does not work.
+        direct_align_bytes: u32,
+    },
+    /// A file that was made for it.
+    File {
+        /// Where.
+        path: PathBuf,
+        /// As for a directory.
+        direct_align_bytes: u32,
+    },
+    /// A block device whose contents may be destroyed.
+    Device {
+        /// Where.
+        path: PathBuf,
+        /// As for a directory.
+        direct_align_bytes: u32,
+        /// Which one it is: what has its name then must be this one.
+        identity: DeviceIdentity,
+        /// Whether it is claimed for this run alone; what is in use cannot be.
+        exclusive: bool,
+    },
+    /// A directory on an NFS export, which plimsoll itself speaks with.
+    Export {
+        /// The export, `nfs://host/path`.
+        address: String,
+        /// The directory, below the export.
+        directory: PathBuf,
+    },
+}
+
+impl NodeTarget {
+    /// Whether time passes there as on a clock.
+    #[must_use]
+    pub fn is_in_real_time(&self) -> bool {
+        !matches!(self, NodeTarget::Sim(_))
+    }
+}
+
+/// Which block device it is: by this it is known again, whatever has its name later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceIdentity {
+    /// `major:minor`.
+    pub number: String,
+    /// The kernel counts the disks that it has seen, also those that had this number one after the other
+    /// (Linux 5.15 and later).
+    pub sequence: Option<u64>,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl fmt::Display for DeviceIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} bytes", self.number, self.bytes)?;
+        match self.sequence {
+            None => Ok(()),
+            Some(sequence) => write!(f, ", disk {sequence} since the machine started"),
+        }
+    }
+}
 
 /// What is known of a target before anything is measured on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,7 +21,6 @@ use crate::blocks::{
     self, BlockIoColdPasses, BlockIoSharedState, BlockIoSource, BlockIoSourceMux,
     BlockIoWorkerContext, CachedPart,
 };
-use crate::choice::EngineChoice;
 use crate::clock::{RunClock, SimClock};
 use crate::controller::{RunController, RunSchedule, ThroughputWindow};
 use crate::drive::{DriverAbortCause, DriverLimits, drive};
@@ -42,6 +41,7 @@ use crate::sys::uring::UringEngine;
 use crate::verify::{DataCheckRegisterSet, DataCheckSource};
 use crate::watch::WorkerStatsSource;
 use crate::worker::{WorkerReport, WorkerReportChannel, WorkerRunResult};
+use plimsoll_core::load::EngineChoice;
 
 /// Reports a worker may have under way: as many seconds may pass while the controller is busy.
 const REPORTS_MAX: usize = 8;

@@ -4,6 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use plimsoll_core::load::EngineChoice;
 use plimsoll_core::rng::Seed;
 
 use crate::engine::{IoEngine, POOL_BYTES_MAX, affordable_slots};
@@ -13,29 +14,13 @@ use crate::sync::SyncEngine;
 use crate::sys::uring::{SLOTS_MAX, UringEngine};
 use crate::target::RequestTarget;
 
-/// Which engine to use on the data file of a model or a random workload. File loops always use
-/// plain system calls, one thread per loop.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// `io_uring` where it works, else plain system calls; these at once for one operation at a
-    /// time through the page cache, as the classic programs do it.
-    #[default]
-    Auto,
-    /// `io_uring`, or an error.
-    Uring,
-    /// Plain system calls: inline at depth 1, else on one thread per slot.
-    Sync,
-}
-
-impl EngineChoice {
-    /// The choice for a file that is opened so and worked on so deep. A ring hands buffered writes
-    /// of many file systems to threads of the kernel: with nothing else in flight that only costs
-    /// (ext4, 4 KiB: half to two thirds of the rate).
-    pub(crate) fn for_file(self, direct: bool, depth: u32) -> Self {
-        match self {
-            EngineChoice::Auto if !direct && depth == 1 => EngineChoice::Sync,
-            other => other,
-        }
+/// The choice for a file that is opened so and worked on so deep. A ring hands buffered writes of many
+/// file systems to threads of the kernel: with nothing else in flight that only costs (ext4, 4 KiB: half
+/// to two thirds of the rate).
+pub(crate) fn choice_for_file(choice: EngineChoice, direct: bool, depth: u32) -> EngineChoice {
+    match choice {
+        EngineChoice::Auto if !direct && depth == 1 => EngineChoice::Sync,
+        other => other,
     }
 }
 
@@ -95,18 +80,6 @@ fn described(engine: Box<dyn IoEngine>, notes: &[String]) -> (Box<dyn IoEngine>,
     (engine, parts.join("; "))
 }
 
-/// Whether what a run writes is verified.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DataCheck {
-    /// No.
-    #[default]
-    Off,
-    /// Everything that was written is read back when the run has ended.
-    End,
-    /// Also every read of the run is held against what was written before.
-    Always,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,7 +94,7 @@ mod tests {
             (uring, false, 1, uring),
             (sync, true, 8, sync),
         ] {
-            assert_eq!(choice.for_file(direct, depth), expect);
+            assert_eq!(choice_for_file(choice, direct, depth), expect);
         }
     }
 

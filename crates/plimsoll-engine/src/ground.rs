@@ -15,16 +15,18 @@ use plimsoll_core::workload::series::PhaseWorkload;
 use plimsoll_core::workload::{FileLoop, Workload};
 use plimsoll_nfs::NfsAddress;
 
-use crate::choice::{EngineChoice, open_engine};
+use crate::choice::{choice_for_file, open_engine};
 use crate::device::{self, DeviceClaim};
 use crate::engine::IoEngine;
 use crate::error::EngineError;
 use crate::file_sets::FileSetLocation;
-use crate::held::{DeviceIdentity, TargetHandle};
+use crate::held::TargetHandle;
 use crate::layout::{self, DATA_FILE, DataFileOpenOptions, data_file_name};
 use crate::nfs::NfsExportDir;
 use crate::sim::SimDeviceSpec;
 use crate::trees::{FileLoopSets, FileSetsByName};
+use plimsoll_core::load::EngineChoice;
+use plimsoll_core::target::{DeviceIdentity, NodeTarget};
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.
 const ALIGN_MIN: u32 = 512;
@@ -62,8 +64,8 @@ pub enum TargetLocation<'a> {
     /// An existing directory of an NFS server that belongs to this program, which speaks with the
     /// server itself: nothing is mounted.
     Nfs {
-        /// The export.
-        address: &'a NfsAddress,
+        /// The export, `nfs://host/path`.
+        address: &'a str,
         /// The directory, below the export.
         directory: &'a Path,
     },
@@ -100,6 +102,51 @@ pub(crate) struct OpenDevice {
     _claim: DeviceClaim,
 }
 
+impl<'a> TargetLocation<'a> {
+    /// Where a node is to work.
+    ///
+    /// # Errors
+    /// When the name of a simulated device means none.
+    pub fn of(target: &'a NodeTarget) -> Result<Self, EngineError> {
+        Ok(match target {
+            NodeTarget::Null => TargetLocation::Null,
+            NodeTarget::Nop => TargetLocation::Nop,
+            NodeTarget::Sim(device) => {
+                let device = device.parse::<SimDeviceSpec>();
+                TargetLocation::Sim(
+                    device.map_err(|error| EngineError::Workload(error.to_string()))?,
+                )
+            }
+            NodeTarget::Directory {
+                path,
+                direct_align_bytes,
+            } => TargetLocation::Directory {
+                path,
+                direct_align: *direct_align_bytes,
+            },
+            NodeTarget::File {
+                path,
+                direct_align_bytes,
+            } => TargetLocation::File {
+                path,
+                direct_align: *direct_align_bytes,
+            },
+            NodeTarget::Device {
+                path,
+                direct_align_bytes,
+                identity,
+                exclusive,
+            } => TargetLocation::Device {
+                path,
+                direct_align: *direct_align_bytes,
+                identity,
+                exclusive: *exclusive,
+            },
+            NodeTarget::Export { address, directory } => TargetLocation::Nfs { address, directory },
+        })
+    }
+}
+
 impl OpenTarget {
     pub(crate) fn of(place: TargetLocation<'_>) -> Result<Self, EngineError> {
         let storage = |directory: Option<&Path>, data, direct_align, (device, held)| {
@@ -130,13 +177,16 @@ impl OpenTarget {
             } => {
                 let held = TargetHandle::device(path, identity);
                 let device = OpenDevice {
-                    bytes: identity.bytes(),
+                    bytes: identity.bytes,
                     _claim: device::claim(&held, path, direct_align > 0, exclusive)?,
                 };
                 storage(None, path.to_path_buf(), direct_align, (Some(device), held))
             }
             TargetLocation::Nfs { address, directory } => {
-                OpenTarget::Nfs(NfsExportDir::mount(address, directory)?)
+                let address: NfsAddress = address
+                    .parse()
+                    .map_err(|error| EngineError::Workload(format!("{error}")))?;
+                OpenTarget::Nfs(NfsExportDir::mount(&address, directory)?)
             }
             TargetLocation::Null => OpenTarget::Null,
             TargetLocation::Nop => OpenTarget::Nop,
@@ -179,7 +229,7 @@ impl OpenTarget {
             durable,
         };
         let file = Arc::new(layout::open_data(held, path, opening)?);
-        let choice = choice.for_file(opening.direct, depth);
+        let choice = choice_for_file(choice, opening.direct, depth);
         let (engine, mut name) = open_engine(choice, &file, depth, len, seed)?;
         if direct && !can {
             name.push_str("; through the page cache (no direct I/O here)");

@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, 
 use rustix::io::Errno;
 
 use crate::error::EngineError;
+use plimsoll_core::target::DeviceIdentity;
 
 /// Mode of files and directories that are made: what a run writes is for its owner alone.
 const FILE_MODE: u32 = 0o600;
@@ -84,7 +85,7 @@ impl TargetHandle {
     /// Opens a file below the directory, or the device.
     pub(crate) fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         match &self.what {
-            TargetHandleInner::Device(identity) => identity.open(&self.path, flags),
+            TargetHandleInner::Device(identity) => open_device(identity, &self.path, flags),
             TargetHandleInner::Directory(_) => {
                 let (open, name) = self.below(path)?;
                 match open_beneath(open, name, flags) {
@@ -214,84 +215,49 @@ pub(crate) fn open_path(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(open.into())
 }
 
-/// By what a device is known again, whatever leads to it: a name may lead to another one later.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceIdentity {
-    /// `major:minor`.
-    number: String,
-    /// The kernel counts the disks that it has seen, also those that had this number one after the other
-    /// (Linux 5.15 and later).
-    sequence: Option<u64>,
-    bytes: u64,
+/// Which block device a path leads to now. Nothing of it is read.
+///
+/// # Errors
+/// When it is no block device, or cannot be opened.
+pub fn device_identity(path: &Path) -> Result<DeviceIdentity, EngineError> {
+    let at = |error| EngineError::at("look at the device", path, error);
+    let open = open_path(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(at)?;
+    identity_of(&open).map_err(at)
 }
 
-impl DeviceIdentity {
-    /// What a path leads to now. Nothing of it is read.
-    ///
-    /// # Errors
-    /// When it is no block device, or cannot be opened.
-    pub fn of(path: &Path) -> Result<DeviceIdentity, EngineError> {
-        let at = |error| EngineError::at("look at the device", path, error);
-        let open = open_path(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(at)?;
-        Self::of_open(&open).map_err(at)
+fn identity_of(device: &File) -> io::Result<DeviceIdentity> {
+    let found = rustix::fs::fstat(device.as_fd())?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
+        return Err(io::Error::other("it is not a block device"));
     }
-
-    fn of_open(device: &File) -> io::Result<DeviceIdentity> {
-        let found = rustix::fs::fstat(device.as_fd())?;
-        if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
-            return Err(io::Error::other("it is not a block device"));
-        }
-        let number = format!("{}:{}", major(found.st_rdev), minor(found.st_rdev));
-        let system = format!("/sys/dev/block/{number}");
-        // A partition is of the disk that has it.
-        let sequence = ["diskseq", "../diskseq"].iter().find_map(|name| {
-            let text = std::fs::read_to_string(format!("{system}/{name}")).ok()?;
-            text.trim().parse().ok()
-        });
-        let mut device = device;
-        let bytes = device.seek(SeekFrom::End(0))?;
-        device.seek(SeekFrom::Start(0))?;
-        Ok(DeviceIdentity {
-            number,
-            sequence,
-            bytes,
-        })
-    }
-
-    /// `major:minor`.
-    #[must_use]
-    pub fn number(&self) -> &str {
-        &self.number
-    }
-
-    /// Its size.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Opens what a path leads to, if it is still this device.
-    pub(crate) fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
-        let open = open_path(path, flags)?;
-        let found = Self::of_open(&open)?;
-        if found == *self {
-            return Ok(open);
-        }
-        Err(io::Error::other(format!(
-            "it is another device now than the one that was looked at ({found} instead of {self}); nothing \
-             was written to it"
-        )))
-    }
+    let number = format!("{}:{}", major(found.st_rdev), minor(found.st_rdev));
+    let system = format!("/sys/dev/block/{number}");
+    // A partition is of the disk that has it.
+    let sequence = ["diskseq", "../diskseq"].iter().find_map(|name| {
+        let text = std::fs::read_to_string(format!("{system}/{name}")).ok()?;
+        text.trim().parse().ok()
+    });
+    let mut device = device;
+    let bytes = device.seek(SeekFrom::End(0))?;
+    device.seek(SeekFrom::Start(0))?;
+    Ok(DeviceIdentity {
+        number,
+        sequence,
+        bytes,
+    })
 }
 
-impl std::fmt::Display for DeviceIdentity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, {} bytes", self.number, self.bytes)?;
-        match self.sequence {
-            None => Ok(()),
-            Some(sequence) => write!(f, ", disk {sequence} since the machine started"),
-        }
+/// Opens what a path leads to, if it is still the device that is meant.
+pub(crate) fn open_device(meant: &DeviceIdentity, path: &Path, flags: OFlags) -> io::Result<File> {
+    let open = open_path(path, flags)?;
+    let found = identity_of(&open)?;
+    if found == *meant {
+        return Ok(open);
     }
+    Err(io::Error::other(format!(
+        "it is another device now than the one that was looked at ({found} instead of {meant}); nothing \
+         was written to it"
+    )))
 }
 
 #[cfg(test)]

@@ -60,13 +60,15 @@ mod verify;
 mod watch;
 mod worker;
 
-pub use choice::{DataCheck, EngineChoice};
 pub use error::{EngineError, FileShortage};
 pub use ground::TargetLocation;
-pub use held::DeviceIdentity;
+pub use held::device_identity;
+// What its functions take.
 pub use issues::{SubmissionTime, trace_issues};
 pub use linked::DependencyReplaySource;
 pub use outcome::{RunOptions, RunResult};
+pub use plimsoll_core::data_check::DataCheck;
+pub use plimsoll_core::load::EngineChoice;
 pub use plimsoll_nfs::{NfsAddress, NfsAddressError};
 pub use prepare::{PreparedWorkload, prepare};
 pub use run::check;

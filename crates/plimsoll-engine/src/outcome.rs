@@ -7,7 +7,7 @@ use plimsoll_core::model::ModelInterval;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use crate::choice::DataCheck;
+use plimsoll_core::data_check::DataCheck;
 
 /// How to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

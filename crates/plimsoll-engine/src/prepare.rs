@@ -11,11 +11,11 @@ use plimsoll_core::workload::blocks::BlockIoWorkload;
 use plimsoll_core::workload::series::PhaseWorkload;
 
 use crate::check::check_workload;
-use crate::choice::EngineChoice;
 use crate::device;
 use crate::error::EngineError;
 use crate::ground::{OpenTarget, TargetLocation};
 use crate::trees::{FileLoopSets, FileSetsByName};
+use plimsoll_core::load::EngineChoice;
 
 /// A workload with its files laid out. May be run more than once.
 #[derive(Debug)]

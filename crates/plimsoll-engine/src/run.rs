@@ -9,13 +9,13 @@ use plimsoll_core::workload::Workload;
 
 use crate::act::{PhaseRun, PhaseRunWorkload};
 use crate::check::{check_delays, check_workload};
-use crate::choice::DataCheck;
 use crate::error::EngineError;
 use crate::file_loop::FileLoopRun;
 use crate::ground::{OpenTarget, TargetLocation};
 use crate::outcome::{RunOptions, RunResult};
 use crate::prepare::PreparedWorkload;
 use crate::verify::can_check_data;
+use plimsoll_core::data_check::DataCheck;
 
 /// Whether everything that is to begin begins in the time there is.
 fn check_length(workload: &Workload, options: &RunOptions) -> Result<(), EngineError> {

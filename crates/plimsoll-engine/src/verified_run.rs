@@ -8,10 +8,10 @@ use plimsoll_core::data_check::{BadBlock, DataCheckResult};
 use plimsoll_core::event::TrialInterval;
 
 use crate::act::{PhaseRun, PhaseRunWorkload};
-use crate::choice::DataCheck;
 use crate::error::EngineError;
 use crate::outcome::RunResult;
 use crate::verify::{DataCheckRegisterSet, VerifyReport, read_back};
+use plimsoll_core::data_check::DataCheck;
 
 /// Blocks read back at the same time.
 const DEPTH: u32 = 32;

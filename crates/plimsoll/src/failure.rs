@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a command says when it could not do its work, and the exit code it leaves.
 
+use plimsoll_core::load::{AgentFailure, AgentFailureKind};
 use plimsoll_lab::stacks::{ChangeError, UpError};
 use plimsoll_lab::vm::VmError;
 use std::fmt;
@@ -108,6 +109,38 @@ impl CliError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+impl From<CliError> for AgentFailure {
+    fn from(error: CliError) -> Self {
+        AgentFailure {
+            kind: match error.code {
+                CliExitCode::Usage => AgentFailureKind::Usage,
+                CliExitCode::BadData => AgentFailureKind::BadData,
+                CliExitCode::NotCleaned => AgentFailureKind::NotCleaned,
+                CliExitCode::Interrupted => AgentFailureKind::Interrupted,
+                _ => AgentFailureKind::Failed,
+            },
+            text: error.text(),
+            hint: error.hint,
+        }
+    }
+}
+
+impl From<AgentFailure> for CliError {
+    fn from(failure: AgentFailure) -> Self {
+        let code = match failure.kind {
+            AgentFailureKind::Failed => CliExitCode::Failed,
+            AgentFailureKind::Usage => CliExitCode::Usage,
+            AgentFailureKind::BadData => CliExitCode::BadData,
+            AgentFailureKind::NotCleaned => CliExitCode::NotCleaned,
+            AgentFailureKind::Interrupted => CliExitCode::Interrupted,
+        };
+        CliError {
+            hint: failure.hint,
+            ..CliError::sentence(code, failure.text)
+        }
     }
 }
 

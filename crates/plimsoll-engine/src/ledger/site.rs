@@ -10,13 +10,13 @@ use plimsoll_core::rng::Seed;
 use rustix::fs::OFlags;
 
 use super::{DEPTH, LedgerWriteOptions};
-use crate::choice::EngineChoice;
 use crate::engine::IoEngine;
 use crate::error::EngineError;
 use crate::ground::{OpenTarget, TargetLocation};
 use crate::layout;
 use crate::ledger::prober::FILL_BYTES;
 use crate::verify::DataCheckRegister;
+use plimsoll_core::load::EngineChoice;
 
 /// A target.
 pub(super) struct LedgerOpenTarget {

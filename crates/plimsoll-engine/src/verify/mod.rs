@@ -26,7 +26,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_nfs::NfsAddress;
 
-use crate::choice::{EngineChoice, open_engine};
+use crate::choice::open_engine;
 use crate::clock::RunClock;
 use crate::drive::{DriverLimits, drive};
 use crate::engine::IoEngine;
@@ -38,6 +38,7 @@ use crate::recorder::SampleRecorder;
 use crate::sys::clock::HostClock;
 use check::VerifySource;
 pub use checked::{DataCheckSource, read_back};
+use plimsoll_core::load::EngineChoice;
 pub use register::DataCheckRegister;
 pub(crate) use register::DataCheckSnapshot;
 pub(crate) use registers::DataCheckRegisterSet;

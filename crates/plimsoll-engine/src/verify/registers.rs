@@ -19,11 +19,11 @@ use plimsoll_core::workload::series::PhaseWorkload;
 
 use super::DataCheckRegister;
 use super::stamp::SECTOR_BYTES;
-use crate::choice::DataCheck;
 use crate::error::EngineError;
 use crate::ground::OpenTarget;
 use crate::memory;
 use crate::outcome::RunOptions;
+use plimsoll_core::data_check::DataCheck;
 
 /// Says whether what `workload` writes can be verified.
 ///

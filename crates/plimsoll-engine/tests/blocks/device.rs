@@ -11,10 +11,11 @@ use std::process::Command;
 
 use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::DeviceIdentity;
 use plimsoll_core::workload::blocks::{BlockIoMixEntry, BlockIoOpKind};
-use plimsoll_engine::DeviceIdentity;
 use plimsoll_engine::RunOptions;
 use plimsoll_engine::TargetLocation;
+use plimsoll_engine::device_identity;
 use plimsoll_engine::{EngineChoice, prepare};
 
 use super::{GO, MIB, blocks, group, ready};
@@ -77,8 +78,8 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
             return;
         }
     };
-    let identity = DeviceIdentity::of(&device.device).unwrap();
-    assert_eq!(identity.bytes(), bytes);
+    let identity = device_identity(&device.device).unwrap();
+    assert_eq!(identity.bytes, bytes);
     let mix = |kind| vec![BlockIoMixEntry::of(kind, 4096)];
     let holds = |range: std::ops::Range<usize>| {
         let image = std::fs::read(device.image()).unwrap();
@@ -137,7 +138,7 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
 #[test]
 fn what_is_no_device_is_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let error = DeviceIdentity::of(file.path()).unwrap_err().to_string();
+    let error = device_identity(file.path()).unwrap_err().to_string();
     assert!(error.contains("is not a block device"), "{error}");
 }
 
@@ -160,7 +161,7 @@ fn what_has_the_name_of_a_device_later_is_not_written_to() {
         std::os::unix::fs::symlink(to, &link).unwrap();
     };
     lead(&meant.device);
-    let identity = DeviceIdentity::of(&link).unwrap();
+    let identity = device_identity(&link).unwrap();
     let reads = blocks(vec![group("data", |g| {
         g.extent.bytes = bytes;
         g.mix = vec![BlockIoMixEntry::of(BlockIoOpKind::Read, 4096)];

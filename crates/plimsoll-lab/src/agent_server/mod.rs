@@ -16,11 +16,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use player::attend;
-pub use player::{AgentTaskContext, AgentTaskRunner};
+pub use player::{AgentTaskContext, AgentTaskRunner, AgentTaskThread};
 
 use crate::host::HostError;
 use crate::host::agent::channel::{AgentChannel, AgentChannelError};
@@ -47,7 +48,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// When what came is not from a plimsoll.
 pub fn serve(
     host: &mut dyn Host,
-    player: &dyn AgentTaskRunner,
+    player: &Arc<dyn AgentTaskRunner>,
     state: &StateDir,
     build: &str,
     (input, output): (impl AsFd, impl AsFd),
@@ -68,7 +69,7 @@ pub fn serve(
 fn answer_all(
     channel: &mut AgentChannel<impl AsFd, impl AsFd>,
     host: &mut dyn Host,
-    player: &dyn AgentTaskRunner,
+    player: &Arc<dyn AgentTaskRunner>,
     state: &StateDir,
     build: &str,
     stop: &AtomicBool,
@@ -93,7 +94,7 @@ fn answer_all(
                 }
             }
             Ok(_) if !greeted => AgentResponse::Failed("protocol error: expected Hello".into()),
-            Ok(AgentRequest::Begin(task)) => match attend(channel, player, &task, stop) {
+            Ok(AgentRequest::Begin(task)) => match attend(channel, player, *task, stop) {
                 Ok(()) => continue,
                 Err(broken) => return broken,
             },

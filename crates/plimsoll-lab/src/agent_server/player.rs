@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The agent while it plays: the task in a thread of its own, the connection attended to beside it.
+//! A task while it is carried out: in a thread of its own, listened to over a channel. Whoever asked
+//! for it holds the other end: this program itself, or the connection of the agent.
 //!
 //! A connection that ends ends the task, so that no node goes on loading a system nobody watches.
 
-use plimsoll_core::load::{AgentEvent, AgentTask};
+use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask};
 use plimsoll_core::units::Nanos;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::ANSWER_LIMIT;
@@ -23,47 +26,59 @@ const LOOK: Duration = Duration::from_millis(20);
 const ALIVE: Duration = Duration::from_secs(5);
 
 /// What carries out tasks on this machine.
-pub trait AgentTaskRunner: Sync {
+pub trait AgentTaskRunner: Send + Sync {
     /// What the clock shows that instants are on.
     fn now(&self) -> Nanos;
 
     /// Carries out a task.
     ///
     /// # Errors
-    /// When it could not be done, in words.
-    fn play(&self, task: &AgentTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent, String>;
+    /// When it could not be done.
+    fn play(&self, task: AgentTask, turn: &AgentTaskContext) -> Result<AgentEvent, AgentFailure>;
+}
+
+/// What both ends of a task share.
+#[derive(Debug, Default)]
+struct TaskFlags {
+    /// Set when the task is to end.
+    halt: AtomicBool,
+    /// What was told and is not yet taken.
+    waiting: AtomicUsize,
 }
 
 /// What a [`AgentTaskRunner`] is given besides its task.
 #[derive(Debug)]
-pub struct AgentTaskContext<'a> {
-    /// Set when the task is to end; what was measured so far is its result.
-    pub stop: &'a AtomicBool,
+pub struct AgentTaskContext {
+    flags: Arc<TaskFlags>,
     told: Sender<AgentEvent>,
-    /// What was told and is not yet sent.
-    waiting: &'a AtomicUsize,
     start: Receiver<Nanos>,
 }
 
-impl AgentTaskContext<'_> {
+impl AgentTaskContext {
+    /// Set when the task is to end; what was measured so far is its result.
+    #[must_use]
+    pub fn stop(&self) -> &AtomicBool {
+        &self.flags.halt
+    }
+
     /// Tells something.
     pub fn tell(&self, told: AgentEvent) {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.flags.waiting.fetch_add(1, Ordering::Relaxed);
         // Nobody hears it when the connection is gone; then the task is being stopped.
         let _ = self.told.send(told);
     }
 
-    /// How much was told that is not yet sent: a connection may be slower than what is told.
+    /// How much was told that is not yet taken: a connection may be slower than what is told.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.flags.waiting.load(Ordering::Relaxed)
     }
 
     /// Waits for the instant at which to start; `None` when it is to stop instead.
     #[must_use]
     pub fn start_at(&self) -> Option<Nanos> {
-        // Ends: whoever attends to the connection sends a start, or sets the flag when it is gone.
-        while !self.stop.load(Ordering::Relaxed) {
+        // Ends: whoever listens sends a start, or sets the flag when it goes.
+        while !self.stop().load(Ordering::Relaxed) {
             match self.start.recv_timeout(LOOK) {
                 Ok(at) => return Some(at),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -74,81 +89,107 @@ impl AgentTaskContext<'_> {
     }
 }
 
+/// A task under way on this machine. One that is dropped is stopped, and waited for.
+#[derive(Debug)]
+pub struct AgentTaskThread {
+    flags: Arc<TaskFlags>,
+    told: Receiver<AgentEvent>,
+    go: Sender<Nanos>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AgentTaskThread {
+    /// Begins a task.
+    #[must_use]
+    pub fn begin(runner: Arc<dyn AgentTaskRunner>, task: AgentTask) -> Self {
+        let flags = Arc::new(TaskFlags::default());
+        let (tell, told) = mpsc::channel();
+        let (go, start) = mpsc::channel();
+        let context = AgentTaskContext {
+            flags: Arc::clone(&flags),
+            told: tell,
+            start,
+        };
+        let thread = std::thread::spawn(move || {
+            let last = runner.play(task, &context);
+            context.tell(last.unwrap_or_else(AgentEvent::Failed));
+        });
+        AgentTaskThread {
+            flags,
+            told,
+            go,
+            thread: Some(thread),
+        }
+    }
+
+    /// What it tells next, within this time.
+    #[must_use]
+    pub fn told(&self, within: Duration) -> Option<AgentEvent> {
+        match self.told.recv_timeout(within) {
+            Ok(told) => {
+                self.flags.waiting.fetch_sub(1, Ordering::Relaxed);
+                Some(told)
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                Some(AgentEvent::Failed("the task panicked".into()))
+            }
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
+
+    /// Lets it start at this instant. A task that has ended needs no start.
+    pub fn start(&self, at: Nanos) {
+        let _ = self.go.send(at);
+    }
+
+    /// Lets it end; what was measured so far is its result.
+    pub fn halt(&self) {
+        self.flags.halt.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AgentTaskThread {
+    fn drop(&mut self) {
+        self.halt();
+        if let Some(thread) = self.thread.take() {
+            // It told how it ended; a panic was told, too.
+            let _ = thread.join();
+        }
+    }
+}
+
 /// Carries out a task to its end, or to that of the connection.
 pub(super) fn attend(
     channel: &mut AgentChannel<impl AsFd, impl AsFd>,
-    player: &dyn AgentTaskRunner,
-    task: &AgentTask,
+    runner: &Arc<dyn AgentTaskRunner>,
+    task: AgentTask,
     stop: &AtomicBool,
 ) -> Result<(), AgentChannelError> {
-    let (halt, waiting) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (tell, told) = mpsc::channel();
-    let (go, start) = mpsc::channel();
-    std::thread::scope(|scope| {
-        // However this side ends, the task must.
-        let _halted = SetOnDrop(&halt);
-        let (halt, waiting) = (&halt, &waiting);
-        scope.spawn(move || {
-            let turn = AgentTaskContext {
-                stop: halt,
-                told: tell,
-                waiting,
-                start,
-            };
-            let last = player.play(task, &turn).unwrap_or_else(AgentEvent::Failed);
-            turn.tell(last);
-        });
-        let desk = AgentTaskSession {
-            player,
-            halt,
-            waiting,
-            go,
-        };
-        desk.attend(channel, &told, stop)
-    })
-}
-
-/// Sets a flag when it goes.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    let session = AgentTaskSession {
+        runner,
+        thread: AgentTaskThread::begin(Arc::clone(runner), task),
+    };
+    session.attend(channel, stop)
 }
 
 /// The side of the connection.
 struct AgentTaskSession<'a> {
-    player: &'a dyn AgentTaskRunner,
-    halt: &'a AtomicBool,
-    waiting: &'a AtomicUsize,
-    go: Sender<Nanos>,
+    runner: &'a Arc<dyn AgentTaskRunner>,
+    thread: AgentTaskThread,
 }
 
 impl AgentTaskSession<'_> {
     fn attend(
         &self,
         channel: &mut AgentChannel<impl AsFd, impl AsFd>,
-        told: &Receiver<AgentEvent>,
         stop: &AtomicBool,
     ) -> Result<(), AgentChannelError> {
         let clock = SystemClock::new();
         let mut said_at = clock.now();
         loop {
-            let told = match told.try_recv() {
-                Ok(told) => {
-                    self.waiting.fetch_sub(1, Ordering::Relaxed);
-                    Some(told)
-                }
-                Err(TryRecvError::Disconnected) => {
-                    Some(AgentEvent::Failed("the task panicked".into()))
-                }
-                Err(TryRecvError::Empty) => {
-                    let is_silent = clock.now().saturating_sub(said_at) >= ALIVE;
-                    is_silent.then_some(AgentEvent::Alive)
-                }
-            };
-            if let Some(told) = told {
+            let is_silent = || clock.now().saturating_sub(said_at) >= ALIVE;
+            let told = self.thread.told(Duration::ZERO);
+            if let Some(told) = told.or_else(|| is_silent().then_some(AgentEvent::Alive)) {
                 let is_last = told.is_last();
                 let answer = AgentResponse::Told(Box::new(told));
                 channel.send(&written(&answer), ANSWER_LIMIT)?;
@@ -174,16 +215,15 @@ impl AgentTaskSession<'_> {
         let foreign = |error: String| AgentChannelError::Io(std::io::Error::other(error));
         match AgentRequest::read(message).map_err(foreign)? {
             AgentRequest::Clock => {
-                let answer = AgentResponse::Clock(self.player.now());
+                let answer = AgentResponse::Clock(self.runner.now());
                 channel.send(&written(&answer), ANSWER_LIMIT)
             }
             AgentRequest::Start(at) => {
-                // A task that has ended needs no start.
-                let _ = self.go.send(at);
+                self.thread.start(at);
                 Ok(())
             }
             AgentRequest::Halt => {
-                self.halt.store(true, Ordering::Relaxed);
+                self.thread.halt();
                 Ok(())
             }
             AgentRequest::Bye => Err(AgentChannelError::Closed),

@@ -5,12 +5,17 @@ use super::*;
 use crate::host::agent::{AgentFrameParser, framed};
 use crate::host::{FakeHost, FakeWhen};
 use crate::journal::JournalContents;
-use plimsoll_core::load::{AgentEvent, AgentTask, ClientLoadTarget};
+use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask};
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
 use std::io::{Read, Write, pipe};
 
 const ID: &str = "nbd-1";
+
+fn pretender() -> Arc<dyn AgentTaskRunner> {
+    Arc::new(Pretender)
+}
 
 /// Plays nothing: says that it is prepared, waits for its start, and tells what it was given.
 struct Pretender;
@@ -20,13 +25,13 @@ impl AgentTaskRunner for Pretender {
         Nanos(7)
     }
 
-    fn play(&self, task: &AgentTask, turn: &AgentTaskContext<'_>) -> Result<AgentEvent, String> {
+    fn play(&self, task: AgentTask, turn: &AgentTaskContext) -> Result<AgentEvent, AgentFailure> {
         let AgentTask::Prove { seed, .. } = task else {
             return Err("it cannot play".into());
         };
         turn.tell(AgentEvent::Prepared { took: Nanos(1) });
         let start = turn.start_at().map(|at| format!("{seed} at {}", at.0));
-        Ok(AgentEvent::Proved(start))
+        Ok(AgentEvent::Proved(start.as_deref().map(Into::into)))
     }
 }
 
@@ -167,7 +172,7 @@ fn conversed(requests: &[AgentRequest], count: usize) -> (Vec<AgentResponse>, Re
         let agent = scope.spawn(|| {
             let (mut host, go) = (FakeHost::new(), AtomicBool::new(false));
             let streams = (input, output);
-            serve(&mut host, &Pretender, &state(&place), "b", streams, &go)
+            serve(&mut host, &pretender(), &state(&place), "b", streams, &go)
         });
         let (_nobody, unused) = pipe().unwrap();
         let mut channel = AgentChannel::new(answers, unused);
@@ -192,7 +197,7 @@ fn served(bytes: &[u8]) -> (Vec<AgentResponse>, Result<(), String>) {
     let go = AtomicBool::new(false);
     let ended = serve(
         &mut FakeHost::new(),
-        &Pretender,
+        &pretender(),
         &state(&place),
         "b",
         (input, output),
@@ -248,7 +253,7 @@ fn nothing_is_done_before_the_greeting_or_after_what_is_not_understood() {
 fn prove() -> AgentRequest {
     AgentRequest::Begin(Box::new(AgentTask::Prove {
         name: "a".into(),
-        place: ClientLoadTarget::Null,
+        target: NodeTarget::Null,
         seed: Seed(5),
     }))
 }
@@ -282,7 +287,9 @@ fn a_task_is_prepared_started_at_its_instant_and_told_to_its_end() {
     let prepared = told(AgentEvent::Prepared { took: Nanos(1) });
     assert!(answers.contains(&prepared), "{answers:?}");
     answers.retain(|answer| *answer != prepared);
-    let proved = told(AgentEvent::Proved(Some(format!("{} at 9", Seed(5)))));
+    let proved = told(AgentEvent::Proved(Some(
+        format!("{} at 9", Seed(5)).as_str().into(),
+    )));
     assert_eq!(
         answers,
         [

@@ -11,7 +11,7 @@ use super::WorkloadRequest;
 use super::attach::{self, AttachedDisk};
 use super::device::{self, DestroyConsent};
 use super::names::{directory_name, free_name, short_name};
-use super::on_nodes::ClientLoadGenerators;
+use super::nodes::ClientLoadGenerators;
 use super::programs::programs_of;
 use super::remote;
 use super::room::{SpaceRequirements, data_bytes, is_of_programs};
@@ -21,12 +21,9 @@ use crate::run_id;
 use crate::spec::TargetSpec;
 use ground::ArmClaims;
 use plimsoll_core::event::ArmEntry;
-use plimsoll_core::load::ClientLoadTarget;
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanNode, PlanStep, StackOutputs};
-use plimsoll_core::target::TargetFacts;
+use plimsoll_core::target::{DeviceIdentity, NodeTarget, TargetFacts};
 use plimsoll_core::units;
-use plimsoll_engine::DeviceIdentity;
-use plimsoll_engine::TargetLocation;
 use plimsoll_lab::host::facts::MountIdentity;
 use plimsoll_lab::host::{
     Host as _, HostPool, HostResolver as _, LocalHost, check_way, file_system_of,
@@ -62,6 +59,8 @@ pub(crate) struct ArmTarget {
     pub(super) directory: Option<PathBuf>,
     /// Where plimsoll itself is the client: the export, and the arm's directory in it.
     remote: Option<(NfsAddress, PathBuf)>,
+    /// The directory of this machine that is exported, if it is served from here.
+    served: Option<PathBuf>,
     facts: Option<TargetFacts>,
     /// What the stack lacked when it was first used, if the target is one.
     degraded: Vec<String>,
@@ -69,44 +68,46 @@ pub(crate) struct ArmTarget {
     mount: Option<MountIdentity>,
     /// What the stack made, if the target is one, and on which nodes.
     made: Option<(StackOutputs, Vec<PlanNode>)>,
-    /// Where each node works, when the load comes from nodes.
-    places: Vec<ClientLoadTarget>,
+    /// Where each node works, when the load comes from others than this machine.
+    on_nodes: Vec<NodeTarget>,
 }
 
 impl ArmTarget {
-    /// Where the engine works.
-    pub(crate) fn place(&self) -> TargetLocation<'_> {
+    /// Where this machine works.
+    pub(crate) fn here(&self) -> NodeTarget {
         if let Some((address, directory)) = &self.remote {
-            return TargetLocation::Nfs { address, directory };
+            return NodeTarget::Export {
+                address: address.to_string(),
+                directory: directory.clone(),
+            };
         }
         if let Some(path) = &self.attached {
             return self.device(path);
         }
+        let direct_align_bytes = self.direct_align_bytes();
         match (&self.spec, &self.directory) {
-            (TargetSpec::Null, _) => TargetLocation::Null,
-            (TargetSpec::Nop, _) => TargetLocation::Nop,
-            (TargetSpec::Sim(device), _) => TargetLocation::Sim(*device),
+            (TargetSpec::Null, _) => NodeTarget::Null,
+            (TargetSpec::Nop, _) => NodeTarget::Nop,
+            (TargetSpec::Sim(_), _) => NodeTarget::Sim(self.given.clone()),
             (TargetSpec::Device(path), _) => self.device(path),
-            (TargetSpec::File(path), _) => TargetLocation::File {
-                path,
-                direct_align: self.direct_align_bytes(),
+            (TargetSpec::File(path), _) => NodeTarget::File {
+                path: path.clone(),
+                direct_align_bytes,
             },
-            (_, Some(path)) => TargetLocation::Directory {
-                path,
-                direct_align: self.direct_align_bytes(),
+            (_, Some(path)) => NodeTarget::Directory {
+                path: path.clone(),
+                direct_align_bytes,
             },
             (_, None) => unreachable!("an arm is raised before it is used"),
         }
     }
 
-    fn device<'a>(&'a self, path: &'a Path) -> TargetLocation<'a> {
-        TargetLocation::Device {
-            path,
-            direct_align: self.direct_align_bytes(),
-            identity: self
-                .identity
-                .as_ref()
-                .expect("a device is looked at before it is used"),
+    fn device(&self, path: &Path) -> NodeTarget {
+        let identity = self.identity.clone();
+        NodeTarget::Device {
+            path: path.into(),
+            direct_align_bytes: self.direct_align_bytes(),
+            identity: identity.expect("a device is looked at before it is used"),
             exclusive: self.exclusive,
         }
     }
@@ -161,8 +162,8 @@ pub(crate) struct ArmSet {
     targets: Vec<ArmTarget>,
     options: stacks::StackUpOptions,
     nodes: HostPool,
-    /// Where the load comes from, when it is not this machine.
-    load: Option<ClientLoadGenerators>,
+    /// Where the load comes from.
+    load: ClientLoadGenerators,
     raised: Vec<String>,
     attached: Vec<AttachedDisk>,
     directories: Option<AppliedPlan>,
@@ -199,7 +200,7 @@ impl ArmSet {
             targets,
             options,
             nodes,
-            load: None,
+            load: ClientLoadGenerators::here(),
             raised: Vec::new(),
             attached: Vec::new(),
             directories: None,
@@ -228,18 +229,9 @@ impl ArmSet {
         found.expect("trials are planned for these arms")
     }
 
-    /// The directory an arm works in.
-    pub(crate) fn directory(&self, name: &str) -> Result<&Path, CliError> {
-        let found = self.target(name).directory.as_deref();
-        found.ok_or_else(|| {
-            CliError::usage(format!("run a program on '{name}': it needs a directory"))
-        })
-    }
-
-    /// A directory that is not on the targets, for programs.
-    pub(crate) fn scratch(&self) -> &Path {
-        let made = self.scratch.as_deref();
-        made.expect("it is made when there are programs to run")
+    /// A directory that is not on the targets, where there are programs to run.
+    pub(crate) fn scratch(&self) -> Option<&Path> {
+        self.scratch.as_deref()
     }
 
     /// What carries out changes of this machine.
@@ -247,14 +239,16 @@ impl ArmSet {
         self.nodes.local()
     }
 
-    /// Disks below the arms (major:minor) that can be watched for traffic.
+    /// Disks below the arms (major:minor).
     pub(crate) fn devices(&self) -> &[String] {
         &self.devices
     }
 
     /// The kernel's name of the block device below an arm, if this machine counts what it does.
     pub(crate) fn device(&self, name: &str) -> Option<String> {
-        let facts = self.target(name).facts.as_ref()?;
+        let facts = self.target(name).facts.as_ref();
+        // What other machines move this one does not count.
+        let facts = facts.filter(|_| self.load.is_here())?;
         let number = facts::device_of(Path::new(&facts.path))?;
         plimsoll_lab::host::disks::name_of_number(&number)
     }
@@ -267,7 +261,7 @@ impl ArmSet {
             (&*made.servers, nodes.as_slice())
         });
         // What other machines move this one does not count.
-        let facts = target.facts.as_ref().filter(|_| self.load.is_none());
+        let facts = target.facts.as_ref().filter(|_| self.load.is_here());
         let lustre = facts.and_then(lustre::name);
         if servers.is_empty() && lustre.is_none() {
             return None;
@@ -312,7 +306,7 @@ impl ArmSet {
                     continue;
                 }
                 // They were looked at on the nodes.
-                _ if self.load.is_some() => continue,
+                _ if !self.load.is_here() => continue,
                 TargetSpec::Device(path) => {
                     let (found, identity) = device::check(path, consent, self.nodes.local())?;
                     target.identity = Some(identity);
@@ -412,12 +406,12 @@ impl ArmSet {
                 return Err(stopped());
             }
             let root = match self.targets[place].spec.clone() {
-                spec if self.load.is_some() && !matches!(spec, TargetSpec::Stack(_)) => {
+                spec if !self.load.is_here() && !matches!(spec, TargetSpec::Stack(_)) => {
                     self.place_on_nodes(place, id, &mut plan)?;
                     continue;
                 }
                 TargetSpec::Stack(choice) => match self.stack_root(place, &choice, state)? {
-                    Root::Nodes if self.load.is_some() => continue,
+                    Root::Nodes if !self.load.is_here() => continue,
                     Root::Nodes => return Err(for_nodes(&self.targets[place].given)),
                     Root::Directory(root) => root,
                     Root::Export { address, served } => {
@@ -595,6 +589,7 @@ impl ArmSet {
         let step = match served {
             Some(served) => {
                 self.devices.extend(facts::device_of(served));
+                self.targets[place].served = Some(served.into());
                 directory_step(&served.join(&name), "create a directory")?
             }
             None => remote::making(&address, &name),
@@ -853,7 +848,8 @@ fn new_target(
         degraded: Vec::new(),
         mount: None,
         made: None,
-        places: Vec::new(),
+        on_nodes: Vec::new(),
+        served: None,
     }
 }
 

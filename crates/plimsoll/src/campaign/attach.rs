@@ -6,8 +6,8 @@ use super::arms::shown;
 use super::device::{self, DestroyConsent};
 use crate::failure::{CliError, CliExitCode, doing};
 use crate::run_id::run_header;
+use plimsoll_core::target::DeviceIdentity;
 use plimsoll_core::target::TargetFacts;
-use plimsoll_engine::DeviceIdentity;
 use plimsoll_lab::attach::{
     self, RemoteDiskAddress, RemoteDiskAttachment, RemoteDiskEndpoint, RemoteDiskTransport,
 };

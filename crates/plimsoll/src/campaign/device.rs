@@ -2,9 +2,9 @@
 //! Block devices as targets: writing to one destroys what it holds, so it takes consent.
 
 use crate::failure::{CliError, CliExitCode, doing};
-use plimsoll_core::target::TargetFacts;
+use plimsoll_core::target::{DeviceIdentity, TargetFacts};
 use plimsoll_core::units;
-use plimsoll_engine::DeviceIdentity;
+use plimsoll_engine::device_identity;
 use plimsoll_lab::device::{self, DeviceFacts};
 use plimsoll_lab::host::LocalHost;
 use plimsoll_lab::host::medium;
@@ -78,10 +78,10 @@ pub(crate) fn facts(
 ) -> Result<(DeviceFacts, DeviceIdentity), CliError> {
     let what = || format!("look at target '{}'", path.display());
     let found = device::device(path, host).map_err(doing(CliExitCode::Failed, what()))?;
-    let of = |path: &Path| DeviceIdentity::of(path).map_err(doing(CliExitCode::Failed, what()));
+    let of = |path: &Path| device_identity(path).map_err(doing(CliExitCode::Failed, what()));
     let identity = of(&found.path)?;
     // The facts are of the device itself; that the name still leads to it is seen once more.
-    if identity.number() != found.number || of(path)? != identity {
+    if identity.number != found.number || of(path)? != identity {
         let what = format!("{}: it became another device meanwhile", what());
         return Err(CliError::new(CliExitCode::Failed, what));
     }

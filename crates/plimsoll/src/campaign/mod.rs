@@ -11,15 +11,14 @@ mod course;
 mod device;
 mod failover;
 mod names;
-mod on_nodes;
-mod player;
+mod nodes;
 mod programs;
 mod proof;
 mod remote;
 mod room;
 mod scale;
+mod task;
 mod trial;
-pub(crate) mod words;
 
 pub(crate) use arms::{ArmSet, check_place, directory_step};
 pub(crate) use corners::{SensitivityBoundMode, with_corners};
@@ -48,10 +47,10 @@ pub(crate) use device::{DestroyConsent, check as check_device, facts as device_f
 pub(crate) use failover::{
     ACTIVE, FailoverOptions, FailoverWitnessKind, SessionLoadOptions, failover,
 };
-pub(crate) use on_nodes::ClientLoadGenerators;
-pub(crate) use player::EnginePlayer;
+pub(crate) use nodes::ClientLoadGenerators;
 pub(crate) use proof::{prove, refuse_failed, unseen};
 pub(crate) use scale::{WorkloadRequest, entries, label_of};
+pub(crate) use task::EnginePlayer;
 
 /// What holds for all trials.
 #[derive(Debug, Clone)]
@@ -95,7 +94,7 @@ pub(crate) fn check_shapes(
         };
         // What nodes cannot play they say when they prepare it.
         for (_, target) in arms.probed().filter(|(_, t)| !t.is_only_on_nodes()) {
-            plimsoll_engine::check(target.place(), &one.workload, &options)
+            plimsoll_engine::check(task::located(&target.here())?, &one.workload, &options)
                 .map_err(failed(CliExitCode::Usage))?;
         }
     }
@@ -150,9 +149,7 @@ pub(crate) fn manifest(
         entries,
         blocks: settings.blocks,
         ladder: Vec::new(),
-        load_nodes: arms
-            .load()
-            .map_or_else(Vec::new, ClientLoadGenerators::facts),
+        load_nodes: arms.load().facts(),
     }
 }
 

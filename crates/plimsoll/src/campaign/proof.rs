@@ -34,13 +34,10 @@ pub(crate) fn prove(
     let mut all = Vec::new();
     for (name, target) in arms.probed() {
         let seed = settings.seed.derive(&format!("verify {id} {name}"), 0);
-        if let Some(load) = arms.load() {
-            load.prove(name, target.places(), seed, stop)?;
-        }
+        arms.load().prove(name, &target.targets(), seed, stop)?;
         if target.is_only_on_nodes() {
             continue;
         }
-        write_verify(name, target.place(), seed, stop)?;
         let Some((made, nodes)) = target.made() else {
             continue;
         };
@@ -71,7 +68,8 @@ pub(super) fn write_verify(
             plimsoll_engine::verify(path, direct_align, &options, stop)
         }
         TargetLocation::Nfs { address, directory } => {
-            plimsoll_engine::verify_export(address, directory, &options, stop)
+            let address = address.parse().map_err(CliError::invalid)?;
+            plimsoll_engine::verify_export(&address, directory, &options, stop)
         }
         _ => return Ok(()),
     };

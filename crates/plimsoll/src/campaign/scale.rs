@@ -3,16 +3,18 @@
 //! systems carry where a factor has to be found.
 
 use super::arms::stopped;
+use super::trial::trial_task;
 use super::{ArmSet, CampaignOptions};
-use crate::failure::{CliError, CliExitCode};
-use plimsoll_core::event::{RunWarning, WorkloadEntry};
+use crate::failure::CliError;
+use plimsoll_core::data_check::DataCheck;
+use plimsoll_core::event::{RunWarning, TrialId, WorkloadEntry};
+use plimsoll_core::load::AgentTrialTask;
 use plimsoll_core::model::{IoDirection, WorkloadModel};
 use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::BlockIoWorkload;
-use plimsoll_engine::RunOptions;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Length of the measured part when nobody says: long enough for some thousand operations.
 pub(super) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
@@ -155,42 +157,8 @@ fn find(
     notes: &mut Vec<RunWarning>,
 ) -> Result<f64, CliError> {
     let mut slowest = (f64::INFINITY, String::new());
-    for (name, target) in arms.probed() {
-        let probe = Workload::Blocks(probe(model));
-        let failure = |error: plimsoll_engine::EngineError| match stop.load(Ordering::Relaxed) {
-            true => stopped(),
-            false => CliError::new(CliExitCode::Failed, error),
-        };
-        let mut prepared = plimsoll_engine::prepare(
-            target.place(),
-            &probe,
-            None,
-            settings.seed,
-            settings.engine,
-            stop,
-        )
-        .map_err(&failure)?;
-        let options = RunOptions {
-            length: PROBE,
-            warmup: Nanos::SECOND,
-            depth_max: PROBE_DEPTH,
-            seed: settings.seed.derive("probe", 0),
-            ..RunOptions::default()
-        };
-        let outcome = prepared
-            .run(&options, stop, &mut |_| ())
-            .map_err(&failure)?;
-        if outcome.interrupted {
-            return Err(stopped());
-        }
-        let rate = ratio(
-            outcome
-                .stats
-                .ops()
-                .saturating_sub(outcome.stats.errors() + outcome.generator.unfinished)
-                as f64,
-            outcome.length.as_secs_f64(),
-        );
+    for (name, _) in arms.probed() {
+        let rate = sustained(model, name, arms, settings, stop)?;
         if rate < slowest.0 {
             slowest = (rate, name.to_owned());
         }
@@ -210,6 +178,46 @@ fn find(
         text,
     });
     Ok(factor)
+}
+
+/// What each node gets out of a system of the model's mix, in operations per second.
+fn sustained(
+    model: &WorkloadModel,
+    arm: &str,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+) -> Result<f64, CliError> {
+    let probe = WorkloadEntry {
+        label: "probe".into(),
+        scale: 1.0,
+        length: PROBE,
+        workload: Workload::Blocks(probe(model)),
+        corner_of: None,
+    };
+    let trial = TrialId {
+        block: 0,
+        place: 0,
+        arm: arm.into(),
+        workload: probe.label.clone(),
+    };
+    let task = |n: usize| AgentTrialTask {
+        warmup: Nanos::SECOND,
+        data_check: DataCheck::Off,
+        seed: settings.seed.derive("probe", 0),
+        ..trial_task(&trial, arms, (&probe, settings), n)
+    };
+    let load = arms.load();
+    let mut hosts = load.hosts();
+    let mut sessions = load.prepare(&mut hosts, task, stop)?;
+    let start_at = sessions.play(stop, &mut |_| ());
+    let (result, _) = sessions.result(&trial, start_at)?;
+    if result.interrupted {
+        return Err(stopped());
+    }
+    let lost = result.stats.errors() + result.generator.unfinished;
+    let done = result.stats.ops().saturating_sub(lost) as f64;
+    Ok(ratio(done, result.length.as_secs_f64()) / load.nodes().len().max(1) as f64)
 }
 
 /// The same mix as fast as the storage lets it: mean size, share of reads, working set.

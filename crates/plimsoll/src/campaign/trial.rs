@@ -1,48 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One trial: lay out the files, play the workload, hold the load against the model.
+//! One trial, seen from this machine: its nodes lay out the files and play, and what they tell becomes one
+//! result. What each of them does is in `task`.
 
-use super::programs::ProgramTrialResult;
 use super::{ArmSet, CampaignOptions};
-use crate::failure::{CliError, CliExitCode, failed};
+use crate::failure::{CliError, CliExitCode};
 use crate::recorder::DeviceWatch;
 use plimsoll_core::event::{
-    GeneratorStats, OpStats, RunEvent, RunListener, RunWarning, ServerUse, TrialId, TrialInterval,
-    TrialResult, WorkloadEntry,
+    RunEvent, RunListener, RunWarning, ServerUse, TrialId, TrialInterval, TrialResult,
+    WorkloadEntry,
 };
-use plimsoll_core::load::start_spread;
+use plimsoll_core::load::{AgentTrialTask, start_spread};
 use plimsoll_core::model::{
     DirectionLoad, FidelityCheck, IoDirection, ModelExcerpt, ModelInterval, ModelSliceSelection,
     WorkloadModel,
 };
 use plimsoll_core::num::{ratio, saturating_u32};
-use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_core::workload::{CommandWorkload, Workload};
-use plimsoll_engine::PreparedWorkload;
-use plimsoll_engine::TargetLocation;
-use plimsoll_engine::clock::RunClock;
-use plimsoll_engine::sys::clock::HostClock;
-use plimsoll_engine::{RunOptions, RunResult};
-use plimsoll_lab::busy::{self, BusyWatch, DiskLook};
-use plimsoll_lab::host::facts;
-use plimsoll_lab::host::{HostPool, HostTimeSource as _, SystemClock};
+use plimsoll_core::workload::Workload;
+use plimsoll_lab::host::{HostPool, SystemClock};
 use plimsoll_lab::watch::{self, ServerWatchScope};
-use std::fs::File;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// Requests in flight at most under a model: what one disk queue of today holds.
-const DEPTH_MAX: u32 = 256;
 /// The generator is to blame when its own delays reach this share of all response time.
 const LAG_SHARE_MAX: f64 = 0.1;
-/// Disks count as quiet after this many looks without a transfer.
-const QUIET_POLLS: u32 = 3;
-/// Time between two looks.
-const QUIET_POLL: Duration = Duration::from_millis(50);
-/// Other programs may use the disk for ever; after this the trial begins all the same.
-const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// Nodes whose starts are further apart are said not to have started together.
 const SPREAD_MAX: Nanos = Nanos(100_000_000);
 
@@ -84,7 +66,7 @@ impl TrialLoad {
         TrialLoad::Slices(ModelExcerpt::cells(selection.cells.clone()), selection)
     }
 
-    fn excerpt(&self) -> Option<&ModelExcerpt> {
+    pub(super) fn excerpt(&self) -> Option<&ModelExcerpt> {
         match self {
             TrialLoad::Closed => None,
             TrialLoad::Whole(excerpt)
@@ -94,7 +76,7 @@ impl TrialLoad {
     }
 
     /// The load that was handed over, held against the recording.
-    fn fidelity(
+    pub(super) fn fidelity(
         &self,
         model: &WorkloadModel,
         scale: f64,
@@ -143,11 +125,12 @@ fn requests_fidelity(asked: &[ModelInterval], submitted: &[ModelInterval]) -> Ve
 }
 
 /// Arms of one block share slices, offsets and file sizes, so that only the storage differs.
-fn block_seed(seed: Seed, block: u32) -> Seed {
+pub(super) fn block_seed(seed: Seed, block: u32) -> Seed {
     seed.derive("block", u64::from(block))
 }
 
-/// Runs one trial and tells the listener everything.
+/// Runs one trial on all nodes that its load comes from, and tells the listener everything. This machine
+/// is such a node.
 pub(crate) fn run_trial(
     trial: &TrialId,
     arms: &ArmSet,
@@ -158,39 +141,22 @@ pub(crate) fn run_trial(
 ) -> Result<TrialResult, CliError> {
     listener.event(&RunEvent::TrialBegan(trial.clone()));
     arms.check_mount(&trial.arm)?;
-    let result = play_trial(trial, arms, entry, settings, stop, listener)?;
-    // What was measured meanwhile was something else.
-    arms.check_mount(&trial.arm)?;
-    Ok(result)
-}
-
-fn play_trial(
-    trial: &TrialId,
-    arms: &ArmSet,
-    entry: &WorkloadEntry,
-    settings: &CampaignOptions,
-    stop: &AtomicBool,
-    listener: &mut dyn RunListener,
-) -> Result<TrialResult, CliError> {
-    if let Workload::Commands(commands) = &entry.workload {
-        return run_programs(trial, arms, commands, stop, listener);
-    }
-    if arms.load().is_some() {
-        return super::on_nodes::run_trial(trial, arms, entry, settings, stop, listener);
-    }
-    let grounds = arms.grounds();
-    let part = NodeTrial {
-        trial,
-        entry,
-        place: arms.target(&trial.arm).place(),
-        grounds: &grounds,
-        devices: arms.devices(),
-        settings,
-    };
-    let mut ready = part.prepare(stop)?;
+    let load = arms.load();
+    let mut hosts = load.hosts();
+    let task = |n: usize| trial_task(trial, arms, (entry, settings), n);
+    let mut sessions = load
+        .prepare(&mut hosts, task, stop)
+        .inspect_err(|failure| {
+            if failure.code == CliExitCode::LostNode {
+                listener.event(&RunEvent::Warning(RunWarning {
+                    about: about(trial),
+                    text: format!("{}; the run ends here", failure.text()),
+                }));
+            }
+        })?;
     listener.event(&RunEvent::Prepared {
         trial: trial.clone(),
-        took: ready.took,
+        took: sessions.prepared(),
     });
     let mut device = arms
         .device(&trial.arm)
@@ -204,201 +170,58 @@ fn play_trial(
             interval,
         });
     };
-    let (outcome, servers) = watched(arms.subjects(&trial.arm), || {
-        part.measure(&mut ready, Nanos(0), stop, &mut on_interval)
+    let (played, servers) = watched(arms.subjects(&trial.arm), || {
+        sessions.play(stop, &mut on_interval)
     });
+    let (result, notes) = sessions.result(trial, played)?;
+    for text in notes {
+        let about = about(trial);
+        listener.event(&RunEvent::Warning(RunWarning { about, text }));
+    }
     let result = TrialResult {
         servers,
         device: device.and_then(DeviceWatch::end),
-        ..part.result(ready, outcome?)?
+        ..result
     };
     tell(&result, is_lag_ours(&entry.workload), listener);
+    // What was measured meanwhile was something else.
+    arms.check_mount(&trial.arm)?;
     Ok(result)
 }
 
-/// What one machine does of a trial.
-pub(super) struct NodeTrial<'a> {
-    pub(super) trial: &'a TrialId,
-    pub(super) entry: &'a WorkloadEntry,
-    pub(super) place: TargetLocation<'a>,
-    /// Directories and devices whose file systems, or which themselves, earlier trials wrote to.
-    pub(super) grounds: &'a [PathBuf],
-    /// Disks below the place (major:minor) that can be watched for traffic.
-    pub(super) devices: &'a [String],
-    pub(super) settings: &'a CampaignOptions,
+/// What the node of this number is asked to do of a trial.
+pub(super) fn trial_task(
+    trial: &TrialId,
+    arms: &ArmSet,
+    (entry, settings): (&WorkloadEntry, &CampaignOptions),
+    n: usize,
+) -> AgentTrialTask {
+    AgentTrialTask {
+        trial: trial.clone(),
+        entry: entry.clone(),
+        target: arms.target(&trial.arm).targets().swap_remove(n),
+        settle: arms.grounds(n),
+        scratch: arms.scratch().map(Path::to_path_buf),
+        seed: settings.seed,
+        stamp_seed: settings.stamp_seed,
+        warmup: warmup(&entry.workload, settings),
+        whole: settings.whole,
+        engine: settings.engine,
+        data_check: settings.data_check,
+    }
 }
 
-/// A part whose files are laid out.
-pub(super) struct PreparedTrial {
-    prepared: PreparedWorkload,
-    play: TrialLoad,
-    /// What a disk did just before, while nothing was asked of it.
-    disk: Option<NeighbourDiskUse>,
-    /// What others did while it was measured.
-    others: Option<NeighbourUse>,
-    /// How long that took.
-    pub(super) took: Nanos,
-}
-
-impl NodeTrial<'_> {
-    fn seed(&self) -> Seed {
-        block_seed(self.settings.seed, self.trial.block)
-    }
-
-    /// Lays out the files, and waits until the disks are quiet.
-    pub(super) fn prepare(&self, stop: &AtomicBool) -> Result<PreparedTrial, CliError> {
-        let settings = self.settings;
-        let play = TrialLoad::of(self.entry, settings.whole, settings.seed, self.trial.block);
-        let clock = HostClock::start();
-        let prepared = plimsoll_engine::prepare(
-            self.place,
-            &self.entry.workload,
-            play.excerpt(),
-            self.seed(),
-            settings.engine,
-            stop,
-        )
-        .map_err(failed(CliExitCode::Failed))?;
-        let disk = settle(self.grounds, self.devices, stop);
-        Ok(PreparedTrial {
-            prepared,
-            play,
-            disk,
-            others: None,
-            took: clock.now(),
-        })
-    }
-
-    /// Plays it, from this instant of the machine's clock on.
-    pub(super) fn measure(
-        &self,
-        ready: &mut PreparedTrial,
-        start_at: Nanos,
-        stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(TrialInterval),
-    ) -> Result<RunResult, CliError> {
-        let (entry, settings) = (self.entry, self.settings);
-        let options = RunOptions {
-            length: entry.length,
-            warmup: warmup(&entry.workload, settings),
-            depth_max: depth_max(&entry.workload),
-            seed: self.seed(),
-            data_check: settings.data_check,
-            // The place is another for every trial, also of two arms on one system.
-            stamp_seed: settings.stamp_seed.derive("trial", self.trial.place.into()),
-            start_at,
-        };
-        let watch = BusyWatch::begin();
-        let ran = ready.prepared.run(&options, stop, on_interval);
-        // In virtual time nobody is in the way.
-        let is_real = !matches!(self.place, TargetLocation::Sim(_));
-        ready.others = is_real.then(|| others_during(&watch, ready.disk.take()));
-        ran.map_err(failed(CliExitCode::Failed))
-    }
-
-    /// What it gave, held against the model; cleans up what the next trial builds anew.
-    pub(super) fn result(
-        &self,
-        mut ready: PreparedTrial,
-        outcome: RunResult,
-    ) -> Result<TrialResult, CliError> {
-        let entry = self.entry;
-        let others = ready.others.take();
-        // What phases and loops leave is built anew for every trial, as their originals do; a data
-        // file serves all trials of its arm and goes with the arm's directory.
-        if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
-            ready
-                .prepared
-                .remove()
-                .map_err(failed(CliExitCode::Failed))?;
-        }
-        let fidelity = match &entry.workload {
-            Workload::Model(model) if !outcome.interrupted => {
-                let submitted = &outcome.submitted;
-                ready.play.fidelity(model, entry.scale, submitted)
-            }
-            _ => Vec::new(),
-        };
-        Ok(TrialResult {
-            trial: self.trial.clone(),
-            length: outcome.length,
-            prepare: ready.took,
-            stats: outcome.stats,
-            phases: outcome.phases,
-            workers: outcome.workers,
-            generator: outcome.generator,
-            fidelity,
-            interrupted: outcome.interrupted,
-            failed: outcome.failed,
-            data_check: outcome.data_check,
-            servers: Vec::new(),
-            device: None,
-            others,
-            nodes: Vec::new(),
-        })
-    }
+fn about(trial: &TrialId) -> String {
+    format!("{} on {}", trial.workload, trial.arm)
 }
 
 /// Tells the listener of a result and of what a reader of it should know.
-pub(super) fn tell(result: &TrialResult, lag_is_ours: bool, listener: &mut dyn RunListener) {
+fn tell(result: &TrialResult, lag_is_ours: bool, listener: &mut dyn RunListener) {
     listener.event(&RunEvent::TrialEnded(Box::new(result.clone())));
     for text in remarks(result, lag_is_ours) {
-        let about = format!("{} on {}", result.trial.workload, result.trial.arm);
+        let about = about(&result.trial);
         listener.event(&RunEvent::Warning(RunWarning { about, text }));
     }
-}
-
-/// A trial of programs: nothing is laid out by us, and each program is a phase.
-fn run_programs(
-    trial: &TrialId,
-    arms: &ArmSet,
-    commands: &CommandWorkload,
-    stop: &AtomicBool,
-    listener: &mut dyn RunListener,
-) -> Result<TrialResult, CliError> {
-    let disk = settle(&arms.grounds(), arms.devices(), stop);
-    let directory = arms.directory(&trial.arm)?;
-    let clock = HostClock::start();
-    let watch = BusyWatch::begin();
-    let (played, servers) = watched(arms.subjects(&trial.arm), || {
-        super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)
-    });
-    let ProgramTrialResult {
-        phases,
-        wall,
-        notes,
-    } = played?;
-    let others = Some(others_during(&watch, disk));
-    for text in notes {
-        let about = format!("{} on {}", trial.workload, trial.arm);
-        listener.event(&RunEvent::Warning(RunWarning { about, text }));
-    }
-    let mut stats = OpStats::default();
-    phases.iter().for_each(|phase| stats.merge(&phase.stats));
-    let result = TrialResult {
-        trial: trial.clone(),
-        length: wall,
-        prepare: clock.now().since(wall),
-        stats,
-        generator: GeneratorStats {
-            engine: "the original program".into(),
-            user_cpu_ns: phases.iter().map(|phase| phase.user_cpu_ns).sum(),
-            system_cpu_ns: phases.iter().map(|phase| phase.system_cpu_ns).sum(),
-            ..GeneratorStats::default()
-        },
-        phases,
-        workers: Vec::new(),
-        fidelity: Vec::new(),
-        interrupted: stop.load(Ordering::Relaxed),
-        failed: None,
-        data_check: None,
-        servers,
-        device: None,
-        others,
-        nodes: Vec::new(),
-    };
-    tell(&result, false, listener);
-    Ok(result)
 }
 
 /// Does something while these are watched.
@@ -418,72 +241,6 @@ pub(super) fn watched<T>(
         // A watcher that fell over watches no more; the trial counts all the same.
         (done, watcher.join().unwrap_or_default())
     })
-}
-
-/// Waits until earlier trials burden this one no more: what they left in the page cache is written
-/// out, and the disks below have had nothing to do for a moment (a file system may discard freed
-/// blocks in the background long after its files were removed).
-///
-/// Only the file systems that take part are synced: sync(2) waits for every one of the machine, also
-/// for that of somebody else whose server hangs.
-///
-/// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.
-fn settle(grounds: &[PathBuf], devices: &[String], stop: &AtomicBool) -> Option<NeighbourDiskUse> {
-    for ground in grounds {
-        // What cannot be opened or synced shows in the trial itself.
-        if let Ok(file) = File::open(ground) {
-            let is_device = facts::is_block_device(ground);
-            let _ = match is_device {
-                true => file.sync_all(),
-                false => rustix::fs::syncfs(&file).map_err(Into::into),
-            };
-        }
-    }
-    let bytes = || -> Vec<_> {
-        devices
-            .iter()
-            .filter_map(|device| facts::device_bytes(device).ok())
-            .collect()
-    };
-    let clock = SystemClock::new();
-    let began = clock.now();
-    let (mut last, mut quiet) = (bytes(), 0);
-    // What earlier trials left is done by then; the second half tells of others.
-    let mut half: Option<(Duration, Vec<DiskLook>)> = None;
-    while quiet < QUIET_POLLS
-        && clock.now().saturating_sub(began) < SETTLE_MAX
-        && !stop.load(Ordering::Relaxed)
-    {
-        clock.pause(QUIET_POLL);
-        let now = bytes();
-        quiet = if now == last { quiet + 1 } else { 0 };
-        last = now;
-        if half.is_none() && clock.now().saturating_sub(began) >= SETTLE_MAX / 2 {
-            half = Some((clock.now(), busy::look_at_disks(devices)));
-        }
-    }
-    let (since, looks) = half.filter(|_| quiet < QUIET_POLLS)?;
-    let length = clock.now().saturating_sub(since);
-    busy::busiest(&looks, &busy::look_at_disks(devices), length)
-}
-
-/// What others did while they were watched, and on a disk before it.
-fn others_during(watch: &BusyWatch, disk: Option<NeighbourDiskUse>) -> NeighbourUse {
-    NeighbourUse {
-        disk,
-        ..watch.others()
-    }
-}
-
-/// Requests in flight at most: those of the threads that a model declares, if it does.
-fn depth_max(workload: &Workload) -> u32 {
-    match workload {
-        Workload::Model(model) => {
-            let threads = model.facts.threads.map(|threads| threads.value);
-            threads.map_or(DEPTH_MAX, |threads| threads.min(DEPTH_MAX))
-        }
-        _ => DEPTH_MAX,
-    }
 }
 
 /// Whether what starts late was held back by us: instants set the pace, and no thread of the load

@@ -4,12 +4,13 @@
 use crate::campaign::EnginePlayer;
 use crate::context;
 use crate::failure::{CliError, CliExitCode, CliResult, failed};
-use plimsoll_lab::agent_server::serve;
+use plimsoll_lab::agent_server::{AgentTaskRunner, serve};
 use plimsoll_lab::host::agent::AgentProgram;
 use plimsoll_lab::journal::StateDir;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Serve plimsoll on another machine, which starts this itself.
 ///
@@ -35,9 +36,9 @@ pub(super) fn main(args: &AgentArgs) -> CliResult {
     // A step under way is finished; a connection that ends also ends the wait for the next one.
     let stop = context::stop_flag()?;
     let state = StateDir::new(&args.dir);
-    let player = EnginePlayer {
-        state: state.clone(),
-    };
+    let player: Arc<dyn AgentTaskRunner> = Arc::new(EnginePlayer {
+        state: Some(state.clone()),
+    });
     serve(
         &mut context::host().of_state(&args.dir),
         &player,

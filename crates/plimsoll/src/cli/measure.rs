@@ -5,24 +5,53 @@ use super::progress::RunProgress;
 use super::stack::StackOptionArgs;
 use crate::campaign::{
     self, ArmSet, CampaignOptions, ClientLoadGenerators, DestroyConsent, SensitivityBoundMode,
-    WorkloadRequest, words,
+    WorkloadRequest,
 };
 use crate::context;
 use crate::failure::{CliError, CliExitCode, doing, failed};
 use crate::run_id;
 use crate::spec::{RateScale, TargetSpec, WorkloadSpec};
 use crate::terminal;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{RunFolderContents, RunManifest, WorkloadEntry};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::DataCheck;
-use plimsoll_engine::{EngineChoice, SimDeviceSpec};
+use plimsoll_engine::{DataCheck, EngineChoice, SimDeviceSpec};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+/// How operations reach the kernel.
+const ENGINES: [(&str, EngineChoice); 3] = [
+    ("auto", EngineChoice::Auto),
+    ("uring", EngineChoice::Uring),
+    ("sync", EngineChoice::Sync),
+];
+
+/// When what is written is verified, where it is.
+const DATA_CHECKS: [(&str, DataCheck); 2] =
+    [("end", DataCheck::End), ("always", DataCheck::Always)];
+
+/// Which sensitivity bounds of a model are played.
+const BOUNDS: [(&str, SensitivityBoundMode); 3] = [
+    ("ends", SensitivityBoundMode::Ends),
+    ("all", SensitivityBoundMode::All),
+    ("off", SensitivityBoundMode::Off),
+];
+
+/// Reads one of these words as what it means.
+fn choices<T: Copy + Send + Sync>(
+    words: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let known = PossibleValuesParser::new(words.iter().map(|(word, _)| *word));
+    known.try_map(|given| {
+        let found = words.iter().find(|(word, _)| *word == given);
+        found.map(|(_, meaning)| *meaning).ok_or("unknown word")
+    })
+}
 
 /// Shorter runs say nothing.
 const LENGTH_MIN: Nanos = Nanos(100_000_000);
@@ -48,8 +77,8 @@ pub(super) struct TrialTimingArgs {
     seed: Option<u64>,
     /// Submit operations by io_uring (uring), by plain system calls (sync), or by what suits the
     /// workload (auto).
-    #[arg(long, default_value = "auto", value_parser = ["auto", "uring", "sync"])]
-    engine: String,
+    #[arg(long, default_value = "auto", value_parser = choices(&ENGINES))]
+    engine: EngineChoice,
     /// Skip the write-verify test that precedes every measurement.
     #[arg(long)]
     no_verify: bool,
@@ -66,8 +95,8 @@ pub(super) struct TrialTimingArgs {
     /// costs CPU time for every byte written (with `always` also for every byte read), 32 bytes of
     /// memory per block, and the time to read everything back. Use it to test data integrity; do
     /// not compare its results with those of runs without it.
-    #[arg(long, value_name = "WHEN", value_parser = ["end", "always"])]
-    verify_data: Option<String>,
+    #[arg(long, value_name = "WHEN", value_parser = choices(&DATA_CHECKS))]
+    verify_data: Option<DataCheck>,
     /// Play a model that missed a gate when it was fitted or verified.
     ///
     /// The report says so at its top.
@@ -82,9 +111,7 @@ pub(super) struct TrialTimingArgs {
 
 impl TrialTimingArgs {
     fn data_check(&self) -> DataCheck {
-        let word = self.verify_data.as_deref();
-        let meant = word.and_then(|word| words::meant(&words::DATA_CHECKS, word));
-        meant.unwrap_or(DataCheck::Off)
+        self.verify_data.unwrap_or_default()
     }
 
     /// The seed that was given, or a new one.
@@ -109,14 +136,13 @@ pub(super) struct SensitivityBoundArgs {
     /// or where they go. `ends` plays the kindest and the harshest assumption, `all` up to four,
     /// each in at most three blocks. Each bound costs as much time as the model in these blocks.
     /// Facts that were declared when the model was fitted have no bounds.
-    #[arg(long, value_name = "WHICH", default_value = "off", value_parser = ["ends", "all", "off"])]
-    bounds: String,
+    #[arg(long, value_name = "WHICH", default_value = "off", value_parser = choices(&BOUNDS))]
+    bounds: SensitivityBoundMode,
 }
 
 impl SensitivityBoundArgs {
     pub(super) fn corners(&self) -> SensitivityBoundMode {
-        let meant = words::meant(&words::CORNERS, &self.bounds);
-        meant.unwrap_or(SensitivityBoundMode::Off)
+        self.bounds
     }
 }
 
@@ -139,9 +165,9 @@ impl ClientLoadArgs {
     };
 
     /// Reaches the nodes, if there are any.
-    fn loaders(&self, options: &StackUpOptions) -> Result<Option<ClientLoadGenerators>, CliError> {
+    fn loaders(&self, options: &StackUpOptions) -> Result<ClientLoadGenerators, CliError> {
         if self.clients.is_empty() {
-            return Ok(None);
+            return Ok(ClientLoadGenerators::here());
         }
         let Some(StackPlacement::Inventory(inventory)) = &options.place else {
             return Err(CliError::invalid(
@@ -151,7 +177,7 @@ impl ClientLoadArgs {
         };
         let nodes = inventory.nodes(&self.clients);
         let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --clients"))?;
-        ClientLoadGenerators::reach(nodes).map(Some)
+        ClientLoadGenerators::reach(nodes)
     }
 }
 
@@ -394,7 +420,7 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
         warmup: timing.warmup,
         whole: job.whole,
         verify: !timing.no_verify,
-        engine: words::meant(&words::ENGINES, &timing.engine).unwrap_or_default(),
+        engine: timing.engine,
         record: !timing.no_record,
     })
 }

@@ -22,18 +22,18 @@ const ROWS_MAX: usize = 1 << 16;
 /// Records for the machine that asked, until its time is over or it is halted.
 pub(crate) fn record_for(
     task: &CaptureTask,
-    state: &StateDir,
-    turn: &AgentTaskContext<'_>,
+    state: impl FnOnce() -> Result<StateDir, CliError>,
+    turn: &AgentTaskContext,
     start_max: Nanos,
 ) -> Result<AgentEvent, CliError> {
     let mut teller = Teller { turn, start_max };
     let clock = SystemClock::new();
-    let tally = record(task, || Ok(state.clone()), (&clock, turn.stop), &mut teller)?;
+    let tally = record(task, state, (&clock, turn.stop()), &mut teller)?;
     Ok(AgentEvent::Ended(Box::new(tally)))
 }
 
 struct Teller<'a> {
-    turn: &'a AgentTaskContext<'a>,
+    turn: &'a AgentTaskContext,
     /// The furthest start that is waited for.
     start_max: Nanos,
 }

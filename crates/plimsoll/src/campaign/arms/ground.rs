@@ -7,6 +7,7 @@ use crate::campaign::{WorkloadRequest, remote};
 use crate::failure::{CliError, CliExitCode};
 use crate::spec::TargetSpec;
 use plimsoll_core::event::RunWarning;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_lab::claim::{self, ClaimOutcome};
 use plimsoll_lab::host::medium;
 use std::collections::BTreeSet;
@@ -124,18 +125,25 @@ impl ArmSet {
         self
     }
 
-    /// Where trials write: what must be on the disks before the next one begins.
-    pub(crate) fn grounds(&self) -> Vec<PathBuf> {
-        let mut grounds: Vec<PathBuf> = Vec::new();
-        for target in self.targets.iter().filter(|_| self.load.is_none()) {
-            grounds.extend(target.directory.clone());
-            grounds.extend(target.attached.clone());
-            match &target.spec {
-                TargetSpec::File(_) => grounds.push(target.root()),
-                TargetSpec::Device(path) => grounds.push(path.clone()),
-                // Its servers keep what they were given in files.
-                TargetSpec::Stack(_) => grounds.push(self.options.base_dir.clone()),
-                _ => {}
+    /// Where trials write on the node of this number: what must be on the disks before the next one
+    /// begins.
+    pub(crate) fn grounds(&self, n: usize) -> Vec<PathBuf> {
+        let path = |target: NodeTarget| match target {
+            NodeTarget::Directory { path, .. } | NodeTarget::Device { path, .. } => Some(path),
+            NodeTarget::File { path, .. } => path.parent().map(Path::to_path_buf),
+            _ => None,
+        };
+        let targets = self.targets.iter();
+        let own = targets.filter_map(|target| path(target.targets().swap_remove(n)));
+        let mut grounds: Vec<PathBuf> = own.collect();
+        if !self.load.is_here() {
+            return grounds;
+        }
+        for target in &self.targets {
+            grounds.extend(target.served.clone());
+            // Its servers keep what they were given in files.
+            if matches!(target.spec, TargetSpec::Stack(_)) {
+                grounds.push(self.options.base_dir.clone());
             }
         }
         let mut seen = BTreeSet::new();
@@ -156,7 +164,7 @@ impl ArmSet {
             .filter_map(|target| target.facts.as_ref());
         let mut disks: BTreeSet<String> = facts.flat_map(|facts| facts.disks.clone()).collect();
         let is_stack = |target: &ArmTarget| matches!(target.spec, TargetSpec::Stack(_));
-        if self.load.is_none() && self.targets.iter().any(is_stack) {
+        if self.load.is_here() && self.targets.iter().any(is_stack) {
             disks.extend(medium::below(&self.options.base_dir).disks);
         }
         disks.iter().for_each(|disk| self.ground.claim_disk(disk));

@@ -3,12 +3,12 @@
 
 use super::{ArmSet, ArmTarget, TargetSpec, look_at};
 use crate::campaign::names::directory_name;
-use crate::campaign::on_nodes::{ClientLoadGenerators, check_asked};
+use crate::campaign::nodes::{ClientLoadGenerators, check_asked};
 use crate::campaign::room::{SpaceRequirements, data_bytes};
 use crate::campaign::{WorkloadRequest, remote};
 use crate::failure::{CliError, CliExitCode, doing};
-use plimsoll_core::load::ClientLoadTarget;
 use plimsoll_core::plan::{Plan, PlanAction, PlanNode};
+use plimsoll_core::target::NodeTarget;
 use plimsoll_lab::host::HostResolver as _;
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackConfig};
@@ -17,34 +17,34 @@ impl ArmTarget {
     /// Whether nothing of it is on this machine.
     pub(crate) fn is_only_on_nodes(&self) -> bool {
         let made = self.made.as_ref().map_or("", |(made, _)| made.place());
-        !self.places.is_empty() && self.is_real() && made.is_empty()
+        !self.on_nodes.is_empty() && self.is_real() && made.is_empty()
     }
 
     /// Where each node works, in their order.
-    pub(crate) fn places(&self) -> &[ClientLoadTarget] {
-        &self.places
+    pub(crate) fn targets(&self) -> Vec<NodeTarget> {
+        match self.on_nodes.is_empty() {
+            true => vec![self.here()],
+            false => self.on_nodes.clone(),
+        }
     }
 }
 
 impl ArmSet {
-    /// The same with the load from these machines, where there are any.
-    pub(crate) fn loaded_by(mut self, load: Option<ClientLoadGenerators>) -> Self {
-        if let Some(load) = &load {
-            self.nodes.meet(load.nodes());
-        }
+    /// The same with the load from these machines.
+    pub(crate) fn loaded_by(mut self, load: ClientLoadGenerators) -> Self {
+        self.nodes.meet(load.nodes());
         self.load = load;
         self
     }
 
-    /// The machines that load comes from, if it is not this one.
-    pub(crate) fn load(&self) -> Option<&ClientLoadGenerators> {
-        self.load.as_ref()
+    /// The machines that load comes from.
+    pub(crate) fn load(&self) -> &ClientLoadGenerators {
+        &self.load
     }
 
+    /// Those that are not this one.
     pub(super) fn load_nodes(&self) -> Vec<PlanNode> {
-        self.load
-            .as_ref()
-            .map_or_else(Vec::new, |load| load.nodes().to_vec())
+        self.load.nodes().to_vec()
     }
 
     /// What can be known to be wrong with load from nodes.
@@ -135,8 +135,8 @@ impl ArmSet {
                     }
                     let path = super::shown(&root.join(own))?;
                     add_directory(plan, node, &path);
-                    ClientLoadTarget::Directory {
-                        path,
+                    NodeTarget::Directory {
+                        path: path.into(),
                         direct_align_bytes,
                     }
                 }
@@ -150,11 +150,11 @@ impl ArmSet {
                     }
                     add_export(plan, node, &address.to_string(), own)
                 }
-                TargetSpec::Nop => ClientLoadTarget::Nop,
-                TargetSpec::Sim(_) => ClientLoadTarget::Sim(target.given.clone()),
-                _ => ClientLoadTarget::Null,
+                TargetSpec::Nop => NodeTarget::Nop,
+                TargetSpec::Sim(_) => NodeTarget::Sim(target.given.clone()),
+                _ => NodeTarget::Null,
             };
-            target.places.push(made);
+            target.on_nodes.push(made);
         }
         Ok(())
     }
@@ -203,22 +203,21 @@ impl ArmSet {
                     let path = format!("{}/{own}", made.mount_dir);
                     add_directory(plan, &node, &path);
                     // It is tried there: the mount is not there yet.
-                    ClientLoadTarget::Directory {
-                        path,
+                    NodeTarget::Directory {
+                        path: path.into(),
                         direct_align_bytes: 0,
                     }
                 }
             };
-            self.targets[place].places.push(made);
+            self.targets[place].on_nodes.push(made);
         }
         Ok(())
     }
 
     /// Their names, `n1, n2`; `None` when the load comes from this machine.
     fn node_names(&self) -> Option<String> {
-        let load = self.load.as_ref()?;
-        let names = load.nodes().iter().map(|node| &*node.name);
-        Some(names.collect::<Vec<_>>().join(", "))
+        let names = self.load.nodes().iter().map(|node| &*node.name);
+        (!self.load.is_here()).then(|| names.collect::<Vec<_>>().join(", "))
     }
 
     /// What a reader should know of where the load comes from.
@@ -250,12 +249,7 @@ fn add_directory(plan: &mut Plan, node: &PlanNode, path: &str) {
     );
 }
 
-fn add_export(
-    plan: &mut Plan,
-    node: &PlanNode,
-    address: &str,
-    directory: String,
-) -> ClientLoadTarget {
+fn add_export(plan: &mut Plan, node: &PlanNode, address: &str, directory: String) -> NodeTarget {
     let (address, name) = (address.to_owned(), directory.clone());
     let undo = PlanAction::RemoveRemoteDir {
         address: address.clone(),
@@ -271,5 +265,8 @@ fn add_export(
         make,
         Some(undo),
     );
-    ClientLoadTarget::Export { address, directory }
+    NodeTarget::Export {
+        address,
+        directory: directory.into(),
+    }
 }

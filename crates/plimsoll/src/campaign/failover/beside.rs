@@ -2,17 +2,20 @@
 //! What uses a stack beside the sessions while faults are done to it: workloads of any kind, and
 //! witnesses: a line a second, and a file that is copied.
 
-use super::super::CampaignOptions;
-use super::super::trial::NodeTrial;
+use super::super::nodes::ClientLoadGenerators;
+use super::super::trial::trial_task;
+use super::super::{ArmSet, CampaignOptions};
 use super::copies::{ScpCopier, ScpCopyResult};
 use super::sessions::AFTERWARDS;
 use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::event::{TrialId, TrialInterval, WorkloadEntry};
 use plimsoll_core::failover::BackgroundLoadResult;
+use plimsoll_core::load::AgentTrialTask;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::TargetLocation;
@@ -39,7 +42,8 @@ pub(super) struct BackgroundLoadOptions<'a> {
     pub(super) scp: Option<&'a ScpCopier>,
     /// The stack.
     pub(super) name: &'a str,
-    pub(super) place: TargetLocation<'a>,
+    pub(super) arms: &'a ArmSet,
+    pub(super) target: &'a NodeTarget,
 }
 
 /// Them at work.
@@ -78,8 +82,8 @@ impl<'a> BackgroundLoadOptions<'a> {
                 return refuse(&entry.label, why);
             }
         }
-        match self.place {
-            TargetLocation::Directory { .. } => Ok(()),
+        match self.target {
+            NodeTarget::Directory { .. } => Ok(()),
             _ if self.stamp || self.scp.is_some() => {
                 refuse("a witness", "it needs a mounted directory")
             }
@@ -106,10 +110,11 @@ impl<'a> BackgroundLoadOptions<'a> {
         };
         for entry in self.entries {
             let (stop, begun) = (Arc::clone(&all.stop), Arc::clone(&all.begun));
-            let work = move || Ok((self.work(entry, number, &stop, &begun)?, None));
+            let task = self.task(entry, number);
+            let work = move || Ok((play(&task, &stop, &begun)?, None));
             all.workers.push(scope.spawn(work));
         }
-        let TargetLocation::Directory { path, .. } = self.place else {
+        let NodeTarget::Directory { path, .. } = self.target else {
             return Ok(all);
         };
         if self.stamp {
@@ -122,48 +127,40 @@ impl<'a> BackgroundLoadOptions<'a> {
         Ok(all)
     }
 
-    /// One workload, from the layout of its files until it is told to end.
-    fn work(
-        self,
-        entry: &WorkloadEntry,
-        number: u64,
-        stop: &AtomicBool,
-        begun: &AtomicUsize,
-    ) -> Result<BackgroundLoadResult, CliError> {
+    /// What is asked of this machine for one workload.
+    fn task(&self, entry: &WorkloadEntry, number: u64) -> AgentTrialTask {
         let trial = TrialId {
             block: 0,
             place: saturating_u32(number),
             arm: self.name.into(),
             workload: entry.label.clone(),
         };
-        let grounds: Vec<PathBuf> = match self.place {
-            TargetLocation::Directory { path, .. } => vec![path.to_owned()],
-            _ => Vec::new(),
-        };
-        let part = NodeTrial {
-            trial: &trial,
-            entry,
-            place: self.place,
-            grounds: &grounds,
-            devices: &[],
-            settings: self.settings,
-        };
-        let mut ready = part.prepare(stop)?;
-        begun.fetch_add(1, Ordering::Relaxed);
-        let mut still = Still::default();
-        let mut on_interval = |interval: TrialInterval| still.take(&interval);
-        let outcome = part.measure(&mut ready, Nanos(0), stop, &mut on_interval)?;
-        let result = part.result(ready, outcome)?;
-        let by_itself = (!result.interrupted).then(|| "it completed before the end".to_owned());
-        Ok(BackgroundLoadResult {
-            name: entry.label.clone(),
-            ops: result.done(),
-            errors: result.stats.errors(),
-            still: Some(still.longest),
-            missing: 0,
-            ended: result.failed.or(by_itself),
-        })
+        trial_task(&trial, self.arms, (entry, self.settings), 0)
     }
+}
+
+/// One workload, from the layout of its files until it is told to end.
+fn play(
+    task: &AgentTrialTask,
+    stop: &AtomicBool,
+    begun: &AtomicUsize,
+) -> Result<BackgroundLoadResult, CliError> {
+    let here = ClientLoadGenerators::here();
+    let mut hosts = here.hosts();
+    let mut sessions = here.prepare(&mut hosts, |_| task.clone(), stop)?;
+    begun.fetch_add(1, Ordering::Relaxed);
+    let mut still = Still::default();
+    let start_at = sessions.play(stop, &mut |interval| still.take(&interval));
+    let (result, _) = sessions.result(&task.trial, start_at)?;
+    let by_itself = (!result.interrupted).then(|| "it completed before the end".to_owned());
+    Ok(BackgroundLoadResult {
+        name: task.entry.label.clone(),
+        ops: result.done(),
+        errors: result.stats.errors(),
+        still: Some(still.longest),
+        missing: 0,
+        ended: result.failed.or(by_itself),
+    })
 }
 
 impl<'scope> BackgroundLoadRun<'scope> {

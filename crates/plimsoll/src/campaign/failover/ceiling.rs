@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The most that the sessions get out of a stack: what a share of it is taken of.
 
+use super::super::task::located;
 use super::sessions::SessionLoadOptions;
 use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::ledger::{LedgerAccount, LedgerDurability};
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::ledger::{self, LedgerWriteOptions};
 use plimsoll_engine::sys::clock::wall_clock;
 use std::path::Path;
@@ -21,7 +22,7 @@ const SETTLING: Nanos = Nanos::SECOND;
 
 /// Reads, and as many writes, of each session per second, when none waits for its time.
 pub(super) fn per_session(
-    (place, name): (TargetLocation<'_>, &str),
+    (target, name): (&NodeTarget, &str),
     load: &SessionLoadOptions,
     ledger: &Path,
     seed: Seed,
@@ -45,8 +46,8 @@ pub(super) fn per_session(
             enough.store(true, Ordering::Relaxed);
         }
     };
-    let places = [(place, name.to_owned())];
     let what = || format!("find what {name} carries");
+    let places = [(located(target)?, name.to_owned())];
     ledger::write(&places, ledger, &options, &enough, &mut tell)
         .map_err(doing(CliExitCode::Failed, what()))?;
     let per_s = seen.per_s().filter(|rate| *rate > 0.0);

@@ -122,16 +122,18 @@ pub(crate) fn failover(
     let (_, target) = arms.probed().next().expect("one stack was asked for");
     let mut notes = Vec::new();
     let entries = entries(wanted.beside, arms, wanted.settings, stop, &mut notes)?;
-    for note in notes {
-        tell(&format!("{}: {}", note.about, note.text));
-    }
+    notes
+        .iter()
+        .for_each(|note| tell(&format!("{}: {}", note.about, note.text)));
+    let here = target.here();
     let others = BackgroundLoadOptions {
         entries: &entries,
         settings: wanted.settings,
         stamp: wanted.witnesses.contains(&FailoverWitnessKind::Stamp),
         scp: copier.as_ref(),
         name: wanted.name,
-        place: target.place(),
+        arms,
+        target: &here,
     };
     others.check()?;
     let (load, most) = load(wanted, &ground, others, stop, tell)?;
@@ -162,8 +164,8 @@ pub(crate) fn failover(
         let struck = std::thread::scope(|scope| {
             let others = others.begin(scope, (&ledger, seed), number)?;
             ground.wait_until(FULL_WITHIN, stop, || others.are_ready());
-            let place = (target.place(), wanted.name);
-            let sessions = FailoverSessions::begin(scope, place, &load, &ledger, seed);
+            let on = (&here, wanted.name);
+            let sessions = FailoverSessions::begin(scope, on, &load, &ledger, seed);
             ground.strike(
                 next,
                 FailoverClients::new(sessions, others),
@@ -232,7 +234,7 @@ fn load(
     };
     let ledger = wanted.ledgers.join("most.ledger");
     let seed = ground.campaigns.derive("most", 0);
-    let place = (others.place, wanted.name);
+    let place = (others.target, wanted.name);
     let most = std::thread::scope(|scope| {
         // Faults are counted from 1.
         let beside = others.begin(scope, (&ledger, seed), 0)?;

@@ -2,13 +2,14 @@
 //! The sessions that use a stack while faults are done to it: the writer of a ledger in a thread of
 //! its own, and what its ledger says in the end.
 
-use crate::failure::{CliError, CliExitCode, doing};
+use super::super::task::located;
+use crate::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_core::data_check::BadBlocks;
 use plimsoll_core::ledger::{LedgerAccount, LedgerCheck, LedgerDurability};
 use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::TargetLocation;
 use plimsoll_engine::ledger::{self, LedgerCheckOptions, LedgerWriteOptions};
 use plimsoll_engine::sys::clock::wall_clock;
 use std::path::{Path, PathBuf};
@@ -52,12 +53,12 @@ struct SessionProgress {
 
 /// Sessions at work.
 pub(super) struct FailoverSessions<'scope> {
-    worker: Option<ScopedJoinHandle<'scope, Result<LedgerAccount, String>>>,
+    worker: Option<ScopedJoinHandle<'scope, Result<LedgerAccount, CliError>>>,
     stop: Arc<AtomicBool>,
     seen: Arc<Mutex<SessionProgress>>,
     /// What was read while they worked and should not have been.
     bad: BadBlocks,
-    place: TargetLocation<'scope>,
+    target: &'scope NodeTarget,
     name: String,
     ledger: PathBuf,
 }
@@ -66,7 +67,7 @@ impl<'scope> FailoverSessions<'scope> {
     /// Begins to use a place; the ledger must not exist.
     pub(super) fn begin(
         scope: &'scope Scope<'scope, '_>,
-        (place, name): (TargetLocation<'scope>, &str),
+        (target, name): (&'scope NodeTarget, &str),
         load: &SessionLoadOptions,
         ledger: &Path,
         seed: Seed,
@@ -85,21 +86,22 @@ impl<'scope> FailoverSessions<'scope> {
         let seen: Arc<Mutex<SessionProgress>> = Arc::default();
         let expected = GOING * 2.0 * load.rate;
         let (told, ended, path) = (Arc::clone(&seen), Arc::clone(&stop), ledger.to_path_buf());
-        let places = [(place, name.to_owned())];
+        let called = name.to_owned();
         let worker = scope.spawn(move || {
             let mut tell = |_: LedgerAccount, done: &[u64]| {
                 let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.take(wall_clock(), done, expected);
             };
+            let places = [(located(target)?, called)];
             ledger::write(&places, &path, &options, &ended, &mut tell)
-                .map_err(|error| error.to_string())
+                .map_err(failed(CliExitCode::Failed))
         });
         FailoverSessions {
             worker: Some(worker),
             stop,
             seen,
             bad: BadBlocks::default(),
-            place,
+            target,
             name: name.into(),
             ledger: ledger.into(),
         }
@@ -130,10 +132,10 @@ impl<'scope> FailoverSessions<'scope> {
         let Some(worker) = self.worker.take() else {
             return Ok(());
         };
-        let ended = worker
-            .join()
-            .unwrap_or_else(|_| Err("the sessions ended with a fault of this program".into()));
-        let account = ended.map_err(doing(CliExitCode::Failed, format!("use {}", self.name)))?;
+        let what = format!("use {}", self.name);
+        let panicked = || CliError::sentence(CliExitCode::Failed, "the sessions panicked");
+        let ended = worker.join().unwrap_or_else(|_| Err(panicked()));
+        let account = ended.map_err(|failure| doing(failure.code, what)(failure.text()))?;
         self.bad = account.bad;
         Ok(())
     }
@@ -146,17 +148,17 @@ impl<'scope> FailoverSessions<'scope> {
         stop: &AtomicBool,
     ) -> Result<(OutageResult, LedgerCheck), CliError> {
         self.end()?;
-        let failed = || {
+        let unchecked = || {
             doing(
                 CliExitCode::Failed,
                 format!("check what {} keeps", self.name),
             )
         };
-        let places = [(self.place, self.name.clone())];
+        let places = [(located(self.target)?, self.name.clone())];
         let mut check =
-            ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(failed())?;
+            ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(unchecked())?;
         check.data.bad.merge(&self.bad);
-        let (campaign, probes) = ledger::probes(&self.ledger).map_err(failed())?;
+        let (campaign, probes) = ledger::probes(&self.ledger).map_err(unchecked())?;
         let first_at = campaign.began_at + probes.first_at;
         let window = OutageProbeWindow {
             from: Nanos(0),

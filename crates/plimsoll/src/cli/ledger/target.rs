@@ -4,10 +4,9 @@
 use super::file_error;
 use crate::campaign::{DestroyConsent, check_device, check_place, device_facts};
 use crate::context;
-use crate::failure::CliError;
-use plimsoll_engine::DeviceIdentity;
-use plimsoll_engine::NfsAddress;
-use plimsoll_engine::TargetLocation;
+use crate::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::target::NodeTarget;
+use plimsoll_engine::{NfsAddress, TargetLocation};
 use plimsoll_lab::host::facts;
 use plimsoll_lab::stacks::StackConfig;
 use std::path::{Path, PathBuf};
@@ -16,25 +15,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct LedgerTargetSpec {
     /// As the user called it.
     pub(super) given: String,
-    what: LedgerTargetLocation,
-}
-
-enum LedgerTargetLocation {
-    Directory {
-        path: PathBuf,
-        align: u32,
-    },
-    File {
-        path: PathBuf,
-        align: u32,
-    },
-    Device {
-        path: PathBuf,
-        align: u32,
-        identity: DeviceIdentity,
-        exclusive: bool,
-    },
-    Nfs(NfsAddress),
+    what: NodeTarget,
 }
 
 impl LedgerTargetSpec {
@@ -51,7 +32,11 @@ impl LedgerTargetSpec {
     fn of(text: &str, consent: Option<&DestroyConsent>) -> Result<Self, CliError> {
         let given = text.to_owned();
         if NfsAddress::is_meant(text) {
-            let what = LedgerTargetLocation::Nfs(text.parse().map_err(CliError::invalid)?);
+            let _: NfsAddress = text.parse().map_err(CliError::invalid)?;
+            let what = NodeTarget::Export {
+                address: given.clone(),
+                directory: PathBuf::new(),
+            };
             return Ok(LedgerTargetSpec { given, what });
         }
         let path = PathBuf::from(text);
@@ -80,44 +65,21 @@ impl LedgerTargetSpec {
             check_place(text, &directory)?;
         }
         let found = facts::target(&directory).map_err(|error| file_error(&path, &error))?;
-        let align = match found.direct_align_bytes {
+        let direct_align_bytes = match found.direct_align_bytes {
             0 if is_directory && consent.is_some() => facts::direct_align_in(&directory),
             align => align,
         };
         let what = match is_directory {
-            true => LedgerTargetLocation::Directory { path, align },
-            false => LedgerTargetLocation::File { path, align },
+            true => NodeTarget::Directory {
+                path,
+                direct_align_bytes,
+            },
+            false => NodeTarget::File {
+                path,
+                direct_align_bytes,
+            },
         };
         Ok(LedgerTargetSpec { given, what })
-    }
-
-    /// Where the engine works.
-    fn place(&self) -> TargetLocation<'_> {
-        match &self.what {
-            LedgerTargetLocation::Directory { path, align } => TargetLocation::Directory {
-                path,
-                direct_align: *align,
-            },
-            LedgerTargetLocation::File { path, align } => TargetLocation::File {
-                path,
-                direct_align: *align,
-            },
-            LedgerTargetLocation::Device {
-                path,
-                align,
-                identity,
-                exclusive,
-            } => TargetLocation::Device {
-                path,
-                direct_align: *align,
-                identity,
-                exclusive: *exclusive,
-            },
-            LedgerTargetLocation::Nfs(address) => TargetLocation::Nfs {
-                address,
-                directory: Path::new(""),
-            },
-        }
     }
 
     /// Whether a new file at `path` would lie on this target.
@@ -127,17 +89,17 @@ impl LedgerTargetSpec {
             _ => Path::new("."),
         };
         let own = match &self.what {
-            LedgerTargetLocation::Directory { path, .. } => path.clone(),
-            LedgerTargetLocation::File { path, .. } => path
+            NodeTarget::Directory { path, .. } => path.clone(),
+            NodeTarget::File { path, .. } => path
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty())
                 .unwrap_or(Path::new("."))
                 .to_path_buf(),
-            LedgerTargetLocation::Device { path, .. } => {
+            NodeTarget::Device { path, .. } => {
                 let device = facts::device_of(path);
                 return device.is_some() && device == facts::device_of(directory);
             }
-            LedgerTargetLocation::Nfs(_) => return false,
+            _ => return false,
         };
         let of = |path: &Path| facts::target(path).ok().map(|found| found.device);
         let device = of(&own);
@@ -145,27 +107,28 @@ impl LedgerTargetSpec {
     }
 }
 
-fn of_device(
-    path: PathBuf,
-    consent: Option<&DestroyConsent>,
-) -> Result<LedgerTargetLocation, CliError> {
+fn of_device(path: PathBuf, consent: Option<&DestroyConsent>) -> Result<NodeTarget, CliError> {
     let host = context::host();
     let (found, identity) = match consent {
         Some(consent) => check_device(&path, consent, &host)?,
         None => device_facts(&path, &host)?,
     };
-    Ok(LedgerTargetLocation::Device {
+    Ok(NodeTarget::Device {
         path,
-        align: found.block_bytes,
+        direct_align_bytes: found.block_bytes,
         identity,
         exclusive: consent.is_some(),
     })
 }
 
 /// Where the engine works, each with its name.
-pub(super) fn places(targets: &[LedgerTargetSpec]) -> Vec<(TargetLocation<'_>, String)> {
-    targets
-        .iter()
-        .map(|target| (target.place(), target.given.clone()))
-        .collect()
+pub(super) fn places(
+    targets: &[LedgerTargetSpec],
+) -> Result<Vec<(TargetLocation<'_>, String)>, CliError> {
+    let mut places = Vec::new();
+    for target in targets {
+        let place = TargetLocation::of(&target.what).map_err(failed(CliExitCode::Usage))?;
+        places.push((place, target.given.clone()));
+    }
+    Ok(places)
 }

@@ -2,7 +2,7 @@
 //! Recordings on nodes: begun at one instant, told while they go on. What is told is kept by the
 //! caller; a node that is lost does not end what the others record.
 
-use super::hand::{NodeSession, NodeSessionState};
+use super::session::{NodeSession, NodeSessionState};
 use super::{ClientLoadGenerators, LEAD, attend, measure_clocks};
 use crate::failure::{CliError, CliExitCode};
 use plimsoll_core::load::{AgentEvent, AgentTask};
@@ -25,8 +25,8 @@ impl ClientLoadGenerators {
         stop: &AtomicBool,
         hear: &mut dyn FnMut(usize, AgentEvent) -> Result<(), CliError>,
     ) -> Result<Vec<NodeCaptureResult>, CliError> {
-        let mut hosts = self.hosts.borrow_mut();
-        let mut hands = self.begin(&mut hosts, |_, _| AgentTask::Record(task.clone()))?;
+        let mut hosts = self.hosts();
+        let mut hands = self.begin(&mut hosts, |_| AgentTask::Record(task.clone()))?;
         let prepared = attend(&mut hands, stop, |state| {
             matches!(state, NodeSessionState::Working)
         });

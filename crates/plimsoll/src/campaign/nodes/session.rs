@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One node in one task: how far it is, and what it has told.
 
-use super::Account;
+use super::NodeAccount;
 use crate::failure::{CliError, CliExitCode};
 use plimsoll_core::clock_offset::{ClockOffset, difference};
 use plimsoll_core::event::{ClientLoadNodeLoss, ClientLoadNodeResult};
@@ -9,6 +9,7 @@ use plimsoll_core::event::{GeneratorStats, OpStats};
 use plimsoll_core::load::{AgentEvent, AgentTask, AgentTrialResult};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
+use plimsoll_lab::agent_server::AgentTaskThread;
 use plimsoll_lab::host::HostError;
 use plimsoll_lab::host::agent::AgentHost;
 use std::time::Duration;
@@ -37,11 +38,57 @@ pub(super) enum NodeSessionState {
     Lost(Nanos, String),
 }
 
+/// How a task and what it tells get from one to the other.
+#[derive(Debug)]
+pub(super) enum NodeLink<'a> {
+    /// Within this program.
+    Here(AgentTaskThread),
+    /// To an agent on another machine.
+    Agent(&'a AgentHost),
+}
+
+impl NodeLink<'_> {
+    fn clock_offset(&self) -> Result<ClockOffset, HostError> {
+        match self {
+            // There is but one clock.
+            NodeLink::Here(_) => Ok(ClockOffset::default()),
+            NodeLink::Agent(agent) => agent.clock_offset(monotonic),
+        }
+    }
+
+    fn start(&self, at: Nanos) -> Result<(), HostError> {
+        match self {
+            NodeLink::Here(thread) => {
+                thread.start(at);
+                Ok(())
+            }
+            NodeLink::Agent(agent) => agent.start(at),
+        }
+    }
+
+    fn halt(&self) -> Result<(), HostError> {
+        match self {
+            NodeLink::Here(thread) => {
+                thread.halt();
+                Ok(())
+            }
+            NodeLink::Agent(agent) => agent.halt(),
+        }
+    }
+
+    fn told(&self) -> Result<Option<AgentEvent>, HostError> {
+        match self {
+            NodeLink::Here(thread) => Ok(thread.told(LISTEN)),
+            NodeLink::Agent(agent) => agent.told(LISTEN),
+        }
+    }
+}
+
 /// One node in one task.
 #[derive(Debug)]
 pub(super) struct NodeSession<'a> {
     name: &'a str,
-    agent: &'a AgentHost,
+    link: NodeLink<'a>,
     pub(super) state: NodeSessionState,
     clock: ClockOffset,
     /// How long it took to lay everything out.
@@ -51,29 +98,34 @@ pub(super) struct NodeSession<'a> {
     /// What its seconds add up to: all that is known of a node that is lost.
     stats: OpStats,
     covered: Nanos,
+    /// What a reader of its result should know.
+    pub(super) notes: Vec<String>,
 }
 
 impl<'a> NodeSession<'a> {
-    pub(super) fn new(name: &'a str, agent: &'a AgentHost) -> Self {
+    /// A task that was begun on a node, over this link.
+    pub(super) fn new(name: &'a str, link: NodeLink<'a>) -> Self {
         NodeSession {
             name,
-            agent,
+            link,
             state: NodeSessionState::Working,
             clock: ClockOffset::default(),
             prepared: Nanos(0),
             heard_at: monotonic(),
             stats: OpStats::default(),
             covered: Nanos(0),
+            notes: Vec::new(),
         }
     }
 
-    pub(super) fn begin(&mut self, task: AgentTask) {
-        let began = self.agent.begin(task);
+    /// Lets an agent begin its task.
+    pub(super) fn begin(&mut self, agent: &AgentHost, task: AgentTask) {
+        let began = agent.begin(task);
         self.keep(began);
     }
 
     pub(super) fn measure_clock(&mut self) {
-        let offset = self.agent.clock_offset(monotonic);
+        let offset = self.link.clock_offset();
         if let Some(offset) = self.keep(offset) {
             self.clock = offset;
         }
@@ -81,7 +133,7 @@ impl<'a> NodeSession<'a> {
 
     /// Lets it start at this instant of our clock.
     pub(super) fn start(&mut self, at: Nanos) {
-        let told = self.agent.start(self.clock.theirs(at));
+        let told = self.link.start(self.clock.theirs(at));
         if self.keep(told).is_some() {
             self.state = NodeSessionState::Playing;
         }
@@ -92,20 +144,22 @@ impl<'a> NodeSession<'a> {
             self.state,
             NodeSessionState::Told(_) | NodeSessionState::Lost(..)
         ) {
-            let told = self.agent.halt();
+            let told = self.link.halt();
             self.keep(told);
         }
     }
 
     /// Hears what it tells within a moment; gives what happens between the start and the end.
     pub(super) fn listen(&mut self) -> Option<AgentEvent> {
-        let told = self.agent.told(LISTEN);
+        let told = self.link.told();
         let told = self.keep(told)?;
         let now = monotonic();
         let Some(told) = told else {
-            if now.since(self.heard_at) > SILENT_MAX {
+            if let NodeLink::Agent(agent) = &self.link
+                && now.since(self.heard_at) > SILENT_MAX
+            {
                 let why = format!("nothing was heard of it for {SILENT_MAX}");
-                self.agent.give_up(&why);
+                agent.give_up(&why);
                 self.state = NodeSessionState::Lost(now, why);
             }
             return None;
@@ -113,6 +167,10 @@ impl<'a> NodeSession<'a> {
         self.heard_at = now;
         match told {
             AgentEvent::Alive => None,
+            AgentEvent::Note(text) => {
+                self.notes.push(text);
+                None
+            }
             AgentEvent::Prepared { took } => {
                 self.prepared = took;
                 self.state = NodeSessionState::Prepared;
@@ -136,11 +194,14 @@ impl<'a> NodeSession<'a> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                let why = self.agent.lost().unwrap_or_else(|| {
-                    // It said what makes no sense: what it does must end all the same.
-                    self.agent.give_up(&error.to_string());
-                    error.to_string()
-                });
+                let why = match &self.link {
+                    NodeLink::Here(_) => error.to_string(),
+                    NodeLink::Agent(agent) => agent.lost().unwrap_or_else(|| {
+                        // It said what makes no sense: what it does must end all the same.
+                        agent.give_up(&error.to_string());
+                        error.to_string()
+                    }),
+                };
                 self.state = NodeSessionState::Lost(monotonic(), why);
                 None
             }
@@ -162,9 +223,15 @@ impl<'a> NodeSession<'a> {
     /// Why nothing can come of it, if that is so.
     pub(super) fn failure(&self) -> Option<CliError> {
         match &self.state {
-            NodeSessionState::Told(AgentEvent::Failed(why)) => {
-                let text = format!("node {}: {why}", self.name);
-                Some(CliError::sentence(CliExitCode::Failed, text))
+            NodeSessionState::Told(AgentEvent::Failed(failure)) => {
+                let failure = CliError::from(failure.clone());
+                Some(match &self.link {
+                    NodeLink::Here(_) => failure,
+                    NodeLink::Agent(_) => CliError {
+                        message: format!("node {}: {}", self.name, failure.message),
+                        ..failure
+                    },
+                })
             }
             NodeSessionState::Lost(_, why) => {
                 let text = format!("node {} was lost: {why}", self.name);
@@ -175,7 +242,7 @@ impl<'a> NodeSession<'a> {
     }
 
     /// Its account of a trial that started at this instant of our clock.
-    pub(super) fn account(self, start_at: Nanos) -> Result<Account, CliError> {
+    pub(super) fn account(self, start_at: Nanos) -> Result<NodeAccount, CliError> {
         if self.has_failed()
             && let Some(failure) = self.failure()
         {
@@ -223,17 +290,20 @@ impl<'a> NodeSession<'a> {
 }
 
 /// Stops all that are still at work, so that they can be given another task.
-pub(super) fn dismiss(hands: &mut [NodeSession<'_>]) {
-    hands.iter_mut().for_each(NodeSession::halt);
+pub(super) fn dismiss(sessions: &mut [NodeSession<'_>]) {
+    sessions.iter_mut().for_each(NodeSession::halt);
     let until = monotonic() + STOP_MAX;
-    for hand in hands {
+    for session in sessions {
         while !matches!(
-            hand.state,
+            session.state,
             NodeSessionState::Told(_) | NodeSessionState::Lost(..)
         ) {
-            let _ = hand.listen();
-            if monotonic() > until {
-                hand.agent.give_up("it did not stop");
+            let _ = session.listen();
+            // What hangs in a system call of this machine is waited for: its files are in use.
+            if let NodeLink::Agent(agent) = &session.link
+                && monotonic() > until
+            {
+                agent.give_up("it did not stop");
                 break;
             }
         }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Quiet before a trial: what earlier ones wrote is on the disks, and these are idle.
+
+use plimsoll_core::others::NeighbourDiskUse;
+use plimsoll_lab::busy::{self, DiskLook};
+use plimsoll_lab::host::{HostTimeSource as _, SystemClock, facts};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Disks count as quiet after this many looks without a transfer.
+const QUIET_POLLS: u32 = 3;
+/// Time between two looks.
+const QUIET_POLL: Duration = Duration::from_millis(50);
+/// Other programs may use the disk for ever; after this the trial begins all the same.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
+
+/// Waits until earlier trials burden this one no more: what they left in the page cache is written
+/// out, and the disks below have had nothing to do for a moment (a file system may discard freed
+/// blocks in the background long after its files were removed).
+///
+/// Only the file systems that take part are synced: sync(2) waits for every one of the machine, also
+/// for that of somebody else whose server hangs.
+///
+/// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.
+pub(super) fn settle(places: &[PathBuf], stop: &AtomicBool) -> Option<NeighbourDiskUse> {
+    for place in places {
+        // What cannot be opened or synced shows in the trial itself.
+        if let Ok(file) = File::open(place) {
+            let is_device = facts::is_block_device(place);
+            let _ = match is_device {
+                true => file.sync_all(),
+                false => rustix::fs::syncfs(&file).map_err(Into::into),
+            };
+        }
+    }
+    let devices = &devices_below(places);
+    let bytes = || -> Vec<_> {
+        devices
+            .iter()
+            .filter_map(|device| facts::device_bytes(device).ok())
+            .collect()
+    };
+    let clock = SystemClock::new();
+    let began = clock.now();
+    let (mut last, mut quiet) = (bytes(), 0);
+    // What earlier trials left is done by then; the second half tells of others.
+    let mut half: Option<(Duration, Vec<DiskLook>)> = None;
+    while quiet < QUIET_POLLS
+        && clock.now().saturating_sub(began) < SETTLE_MAX
+        && !stop.load(Ordering::Relaxed)
+    {
+        clock.pause(QUIET_POLL);
+        let now = bytes();
+        quiet = if now == last { quiet + 1 } else { 0 };
+        last = now;
+        if half.is_none() && clock.now().saturating_sub(began) >= SETTLE_MAX / 2 {
+            half = Some((clock.now(), busy::look_at_disks(devices)));
+        }
+    }
+    let (since, looks) = half.filter(|_| quiet < QUIET_POLLS)?;
+    let length = clock.now().saturating_sub(since);
+    busy::busiest(&looks, &busy::look_at_disks(devices), length)
+}
+
+/// The disks below the places (major:minor) that can be watched for traffic.
+fn devices_below(places: &[PathBuf]) -> Vec<String> {
+    let number = |place: &Path| match facts::is_block_device(place) {
+        true => fs::metadata(place).ok().map(|data| {
+            let number = data.rdev();
+            format!(
+                "{}:{}",
+                rustix::fs::major(number),
+                rustix::fs::minor(number)
+            )
+        }),
+        false => facts::device_of(place),
+    };
+    let mut devices: Vec<String> = places.iter().filter_map(|place| number(place)).collect();
+    devices.sort();
+    devices.dedup();
+    devices
+}
