@@ -2,12 +2,12 @@
 //! Writing a run folder while the run goes on.
 
 use crate::error::{ArchiveError, io_error};
-use crate::layout::{DISKS, EVENTS, MANIFEST, REPORT};
+use crate::layout::{DISKS, EVENTS, LEDGERS, MANIFEST, REPORT};
 use crate::result_file::write_result;
 use crate::sealed::seal;
 use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -60,10 +60,48 @@ impl RunFolderWriter {
         &self.folder
     }
 
-    /// Base name of the PCP archive of what the disks of this machine count meanwhile.
+    /// Goes on with the folder of a run that was cut off: what is there stands, a torn last line goes.
+    ///
+    /// # Errors
+    /// When it is no such folder, or cannot be written.
+    pub fn resume(folder: &Path) -> Result<RunFolderWriter, ArchiveError> {
+        let path = folder.join(EVENTS);
+        let open = || -> std::io::Result<(File, u64)> {
+            let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
+            let whole = whole_lines(&mut file)?;
+            file.set_len(whole)?;
+            Ok((file, whole))
+        };
+        let (events, whole) = open().map_err(io_error("go on with", &path))?;
+        Ok(RunFolderWriter {
+            folder: folder.into(),
+            events,
+            whole,
+            failure: None,
+        })
+    }
+
+    /// Base name of the PCP archive of what the disks of this machine count meanwhile; a new one each
+    /// time that the run goes on.
     #[must_use]
     pub fn disks(&self) -> PathBuf {
-        self.folder.join(DISKS)
+        let taken = |base: &Path| base.with_added_extension("meta").exists();
+        let named = |n: u32| match n {
+            1 => self.folder.join(DISKS),
+            n => self.folder.join(format!("{DISKS}-{n}")),
+        };
+        let mut all = (1..=u32::MAX).map(named);
+        all.find(|base| !taken(base)).unwrap_or_else(|| named(1))
+    }
+
+    /// Where the ledgers of sessions are kept that feel faults; it is made.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn ledgers(&self) -> Result<PathBuf, ArchiveError> {
+        let path = self.folder.join(LEDGERS);
+        fs::create_dir_all(&path).map_err(io_error("make", &path))?;
+        Ok(path)
     }
 
     /// Puts the rendered report beside the data and returns its path.
@@ -106,6 +144,23 @@ impl RunFolderWriter {
             source,
         });
     }
+}
+
+/// The length of all lines that have an end.
+fn whole_lines(file: &mut File) -> std::io::Result<u64> {
+    const PIECE: u64 = 64 << 10;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    while end > 0 {
+        let from = end.saturating_sub(PIECE);
+        let mut bytes = vec![0; usize::try_from(end - from).unwrap_or(0)];
+        file.seek(SeekFrom::Start(from))?;
+        file.read_exact(&mut bytes)?;
+        if let Some(at) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(from + at as u64 + 1);
+        }
+        end = from;
+    }
+    Ok(0)
 }
 
 /// Checks that a run may be recorded in `folder`: it does not exist, or is an empty directory.

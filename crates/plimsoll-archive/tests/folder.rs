@@ -4,8 +4,7 @@
 use plimsoll_archive::{ArchiveError, RunFolderWriter, open};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
-    GeneratorStats, OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId,
-    TrialInterval, TrialResult,
+    OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId, TrialInterval, TrialResult,
 };
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::op::{OpKind, OpRequest, OpSample};
@@ -78,21 +77,10 @@ fn events() -> Vec<RunEvent> {
         stats: stats(),
     };
     let result = TrialResult {
-        trial: trial(),
         length: Nanos::SECOND,
         prepare: Nanos(5),
         stats: stats(),
-        phases: Vec::new(),
-        workers: Vec::new(),
-        failed: None,
-        data_check: None,
-        servers: Vec::new(),
-        device: None,
-        others: None,
-        nodes: Vec::new(),
-        generator: GeneratorStats::default(),
-        fidelity: Vec::new(),
-        interrupted: false,
+        ..TrialResult::of(trial())
     };
     vec![
         RunEvent::TrialBegan(trial()),
@@ -145,6 +133,26 @@ fn a_run_cut_at_any_byte_is_read_up_to_its_last_whole_line() {
         );
         assert!(!results.complete);
     }
+}
+
+#[test]
+fn a_run_that_was_cut_off_goes_on_behind_its_last_whole_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let [began, second, ended, mind, finished] = events().try_into().unwrap();
+    written(folder.path(), &[began.clone(), second.clone()]);
+    // A torn line, longer than what is looked at in one piece.
+    let path = folder.path().join("events.jsonl");
+    let torn = [fs::read(&path).unwrap(), vec![b'{'; 200_000]].concat();
+    fs::write(&path, torn).unwrap();
+    let mut writer = RunFolderWriter::resume(folder.path()).expect("a run folder");
+    for event in [began, second, ended, mind, finished] {
+        writer.event(&event);
+    }
+    assert!(writer.take_failure().is_none());
+    let results = open(folder.path()).unwrap();
+    assert_eq!((results.trials.len(), results.warnings.len()), (1, 1));
+    assert!(results.complete);
+    assert!(RunFolderWriter::resume(tempfile::tempdir().unwrap().path()).is_err());
 }
 
 /// The events file of a folder, changed.

@@ -15,6 +15,10 @@ pub enum ComparisonMetric {
     BytesPerSecond,
     /// Time from the start to the end of the work; less is better.
     WallTime,
+    /// Longest time without an acknowledged write, of any session, after a fault; less is better.
+    WriteOutage,
+    /// Time from a fault until the sessions work as before; less is better.
+    BrownOut,
 }
 
 impl ComparisonMetric {
@@ -26,6 +30,8 @@ impl ComparisonMetric {
             ComparisonMetric::OpsPerSecond => "operations per second",
             ComparisonMetric::BytesPerSecond => "throughput",
             ComparisonMetric::WallTime => "wall time",
+            ComparisonMetric::WriteOutage => "write outage",
+            ComparisonMetric::BrownOut => "degraded time",
         }
     }
 
@@ -42,7 +48,10 @@ impl ComparisonMetric {
     #[must_use]
     pub fn show(self, value: f64) -> String {
         match self {
-            ComparisonMetric::MeanResponse | ComparisonMetric::WallTime => {
+            ComparisonMetric::MeanResponse
+            | ComparisonMetric::WallTime
+            | ComparisonMetric::WriteOutage
+            | ComparisonMetric::BrownOut => {
                 crate::units::duration(crate::units::Nanos(crate::num::round_u64(value)))
             }
             ComparisonMetric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),

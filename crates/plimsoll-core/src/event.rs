@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::clock_offset::ClockOffset;
 use crate::comparison::{ArmComparison, ComparisonMetric, VerdictPolicy};
 use crate::data_check::DataCheckResult;
+use crate::failover::{FaultInjection, FaultResult};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
 
@@ -360,6 +361,9 @@ pub struct TrialResult {
     /// of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<ClientLoadNodeResult>,
+    /// What came of the fault that was injected meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<FaultResult>,
 }
 
 /// What a block device did while operations were counted, and what these asked for in that time.
@@ -465,6 +469,7 @@ impl TrialResult {
             device: None,
             others: None,
             nodes: Vec::new(),
+            fault: None,
         }
     }
 
@@ -518,6 +523,11 @@ impl TrialResult {
                 ratio(self.stats.bytes() as f64, self.length.as_secs_f64())
             }
             ComparisonMetric::WallTime => self.length.0 as f64,
+            ComparisonMetric::WriteOutage | ComparisonMetric::BrownOut => {
+                let fault = self.fault.as_ref();
+                let felt = fault.and_then(|fault| fault.felt(metric));
+                felt.map_or(f64::NAN, |felt| felt.0 as f64)
+            }
         }
     }
 }
@@ -554,6 +564,9 @@ pub struct WorkloadEntry {
     /// extreme. `None` for a workload that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corner_of: Option<String>,
+    /// The fault that is injected in every trial of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inject: Option<FaultInjection>,
 }
 
 impl WorkloadEntry {

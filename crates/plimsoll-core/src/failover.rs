@@ -3,10 +3,35 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::comparison::ComparisonMetric;
 use crate::fault::FaultKind;
 use crate::ledger::LedgerCheck;
-use crate::outage::OutageResult;
+use crate::op::OpKind;
+use crate::outage::{BIN, BrownOut, OutageResult};
 use crate::units::Nanos;
+
+/// A fault that is injected into a storage system in every trial of an entry, while sessions probe it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultInjection {
+    /// What is done.
+    pub fault: FaultKind,
+    /// To which server; absent: to another one in each block, in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victim: Option<String>,
+    /// How long it lasts at least.
+    pub length: Nanos,
+    /// How long after that the sessions are waited for.
+    pub recovery_timeout: Nanos,
+    /// How many sessions probe the system.
+    pub sessions: u32,
+    /// Reads of each, and as many synced writes, per second.
+    pub rate: f64,
+    /// Bytes of each.
+    pub block_bytes: u32,
+    /// Bytes of the file of each.
+    pub file_bytes: u64,
+}
 
 /// One fault, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +92,36 @@ impl FaultResult {
         let mut events = self.events.iter().rev();
         let serving = events.find(|event| event.what == "serving");
         serving.map(|event| &*event.server)
+    }
+
+    /// How long the sessions felt it: the longest outage of writes, or how long they were slower than
+    /// before. Less than can be told counts as the least that can.
+    #[must_use]
+    pub fn felt(&self, metric: ComparisonMetric) -> Option<Nanos> {
+        match metric {
+            ComparisonMetric::WriteOutage => {
+                let worst = self.outage.worst(OpKind::Write)?;
+                Some(worst.length.max(self.outage.resolution))
+            }
+            ComparisonMetric::BrownOut => match self.outage.brown_out {
+                BrownOut::Lasted(time) | BrownOut::NotOver(time) => Some(time.max(BIN)),
+                BrownOut::Unknown => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether that is only the least that it was: it had not ended when it was last looked at.
+    #[must_use]
+    pub fn is_open(&self, metric: ComparisonMetric) -> bool {
+        match metric {
+            ComparisonMetric::WriteOutage => {
+                let worst = self.outage.worst(OpKind::Write);
+                worst.is_some_and(|stall| stall.is_open)
+            }
+            ComparisonMetric::BrownOut => matches!(self.outage.brown_out, BrownOut::NotOver(_)),
+            _ => false,
+        }
     }
 
     /// Whether everything that was acknowledged is there.

@@ -63,6 +63,9 @@ pub struct AgentTrialTask {
     pub entry: WorkloadEntry,
     /// Where.
     pub target: NodeTarget,
+    /// Whether the directory that it names is made for this trial, in one that is there: removing files
+    /// while a server is down may leave some of them, so no other trial could work there.
+    pub fresh: bool,
     /// What earlier trials wrote to: it is on the disks, and these are quiet, before this one begins.
     pub settle: Vec<PathBuf>,
     /// A directory that is not on the target, for programs.
@@ -260,7 +263,10 @@ fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
             ratio(both, wall.as_secs_f64())
         }
         ComparisonMetric::WallTime => wall.0 as f64,
-        ComparisonMetric::MeanResponse => sum.stats.response().mean_ns(),
+        // No phase is measured by what a fault did.
+        ComparisonMetric::MeanResponse
+        | ComparisonMetric::WriteOutage
+        | ComparisonMetric::BrownOut => sum.stats.response().mean_ns(),
     };
     sum.wall = wall;
     sum.user_cpu_ns += phase.user_cpu_ns;

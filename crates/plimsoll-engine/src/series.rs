@@ -165,7 +165,10 @@ fn phase_result(phase: &PhaseSpec, outcome: &RunResult) -> PhaseResult {
             ComparisonMetric::BytesPerSecond => ratio(bytes as f64, seconds),
             ComparisonMetric::OpsPerSecond => ratio(ops as f64 / per_turn(&phase.body), seconds),
             ComparisonMetric::WallTime => wall.0 as f64,
-            ComparisonMetric::MeanResponse => outcome.stats.response().mean_ns(),
+            // No phase is measured by what a fault did.
+            ComparisonMetric::MeanResponse
+            | ComparisonMetric::WriteOutage
+            | ComparisonMetric::BrownOut => outcome.stats.response().mean_ns(),
         },
         wall,
         stats: outcome.stats.clone(),

@@ -2,18 +2,21 @@
 //! Faults done to the servers of a stack that is up, and healed again.
 //!
 //! Invariants: what a fault does is planned before anything is done, and what a provider of servers
-//! cannot do is refused then. A fault stands in no journal: whatever it leaves behind goes with the
-//! stack, so taking the stack down undoes it, whoever was killed when.
+//! cannot do is refused then. What a fault does to a machine stands in the journal of its stack before
+//! it is done, with what ends it; all else that it leaves behind goes with the stack. So taking the stack
+//! down undoes it, whoever was killed when.
 
 use plimsoll_core::fault::{DELAY_MS, FaultCommand, FaultKind, LOSS_PERCENT};
 use plimsoll_core::plan::{
-    FaultAction, HERE, NodeTransport, PlanAction, PlanNode, ServerQuery, StackNodes, StackOutputs,
-    StackSelfTest, StackServer,
+    FaultAction, HERE, NodeTransport, PlanAction, PlanNode, PlanStep, ServerQuery, StackNodes,
+    StackOutputs, StackSelfTest, StackServer,
 };
+use std::fs::File;
 use std::time::Duration;
 
 use crate::host::{HostError, HostResolver};
-use crate::stacks::{PreconditionError, link_of};
+use crate::journal::{Journal, JournalError, StateDir};
+use crate::stacks::{PreconditionError, link_of, manage};
 
 /// The two times of a fault that comes and goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +170,54 @@ pub fn carry_out(
 ) -> Result<(), HostError> {
     let mut actions = actions.iter();
     actions.try_for_each(|(node, action)| hosts.on(node)?.carry_out(id, action))
+}
+
+/// A fault that is noted in the journal of its stack, until it is healed.
+#[derive(Debug)]
+pub struct FaultJournal {
+    journal: Journal,
+    /// The first of its steps.
+    from: usize,
+}
+
+impl FaultJournal {
+    /// Notes a fault before it is injected: of what ends it, all that taking the stack down would leave,
+    /// since it is of a machine and not of the stack.
+    ///
+    /// # Errors
+    /// When it could not be noted: then nothing must be injected.
+    pub fn note(
+        plan: &FaultPlan,
+        why: &str,
+        (held, name, state): (&File, &str, &StateDir),
+    ) -> Result<FaultJournal, JournalError> {
+        let mut journal = manage::journal_of(held, name, state)?;
+        let from = journal.record().entries.len();
+        // Undone from the last to the first.
+        let ends = plan.heal.iter().chain(&plan.after).rev();
+        let of_machines = ends.filter(|(_, action)| matches!(action, PlanAction::Hurt(_)));
+        for (node, action) in of_machines {
+            journal.intend(&PlanStep {
+                why: why.into(),
+                node: node.clone(),
+                apply: action.clone(),
+                undo: Some(action.clone()),
+                back: None,
+            })?;
+        }
+        Ok(FaultJournal { journal, from })
+    }
+
+    /// Notes that it is healed.
+    ///
+    /// # Errors
+    /// When it could not be noted: then it is healed once more when the stack is taken down.
+    pub fn healed(mut self) -> Result<(), JournalError> {
+        match self.journal.record().entries.len() > self.from {
+            true => self.journal.forget(self.from),
+            false => Ok(()),
+        }
+    }
 }
 
 /// What brings a server back whose fault has ended, but which others gave up meanwhile: of the

@@ -23,6 +23,25 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 /// What is said of the faults of one storage system.
 #[must_use]
 pub fn failover(done: &FailoverResult) -> ReportDocument {
+    ReportDocument {
+        title: format!("Faults of {}", done.name),
+        subtitle: format!(
+            "{} · {} with {} reads and as many writes of {} per second each{} · seed {}",
+            done.description,
+            count(done.sessions as usize, "session"),
+            units::rate(done.rate),
+            units::size(f64::from(done.block_bytes)),
+            share(done),
+            done.seed
+        ),
+        headline: findings(done),
+        sections: vec![every_fault(done), method()],
+        data: serde_json::to_string(done).unwrap_or_default(),
+    }
+}
+
+/// The answers that the faults of a system give, whatever it is held against.
+fn findings(done: &FailoverResult) -> Vec<ReportFinding> {
     let kinds = kinds(done);
     let mut headline: Vec<ReportFinding> = kinds
         .iter()
@@ -39,6 +58,12 @@ pub fn failover(done: &FailoverResult) -> ReportDocument {
             .filter_map(|fault| failed(*fault, &of(done, *fault))),
     );
     headline.push(data(done));
+    headline
+}
+
+/// Every fault of a system, as its sessions felt it.
+pub(crate) fn every_fault(done: &FailoverResult) -> ReportSection {
+    let kinds = kinds(done);
     let mut all = ReportSection::new("Every fault", "as seen by the sessions");
     all.is_answer = true;
     all.items = vec![ReportItem::Chart(dots(done, &kinds))];
@@ -46,21 +71,7 @@ pub fn failover(done: &FailoverResult) -> ReportDocument {
         .extend(parts::parts(done, &kinds).map(ReportItem::Table));
     all.items.push(ReportItem::Table(table(done)));
     all.items.extend(beside(done).map(ReportItem::Table));
-    ReportDocument {
-        title: format!("Faults of {}", done.name),
-        subtitle: format!(
-            "{} · {} with {} reads and as many writes of {} per second each{} · seed {}",
-            done.description,
-            count(done.sessions as usize, "session"),
-            units::rate(done.rate),
-            units::size(f64::from(done.block_bytes)),
-            share(done),
-            done.seed
-        ),
-        headline,
-        sections: vec![all, method()],
-        data: serde_json::to_string(done).unwrap_or_default(),
-    }
+    all
 }
 
 fn share(done: &FailoverResult) -> String {
@@ -147,7 +158,7 @@ fn has_open(strike: &FaultResult) -> bool {
     stalls.into_iter().flatten().any(|stall| stall.is_open)
 }
 
-fn sessions(fault: FaultKind, strikes: &[&FaultResult]) -> ReportFinding {
+pub(crate) fn sessions(fault: FaultKind, strikes: &[&FaultResult]) -> ReportFinding {
     let all = strikes.iter().flat_map(|strike| &strike.outage.sessions);
     let (total, alive) = all.fold((0_usize, 0_usize), |(total, alive), session| {
         (total + 1, alive + usize::from(session.survived))
@@ -189,7 +200,7 @@ fn failed(fault: FaultKind, strikes: &[&FaultResult]) -> Option<ReportFinding> {
     })
 }
 
-fn data(done: &FailoverResult) -> ReportFinding {
+pub(crate) fn data(done: &FailoverResult) -> ReportFinding {
     let faults = done.strikes.len();
     let bad = done.strikes.iter().filter(|s| !s.kept_its_data()).count();
     if bad > 0 {

@@ -21,7 +21,7 @@
 use plimsoll_core::comparison::{
     ArmComparison, ComparisonMetric, ComparisonVerdict, OverloadStats, VerdictPolicy,
 };
-use plimsoll_core::event::{RunManifest, TrialResult};
+use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::num::saturating_u32;
 
 use crate::overload::carried;
@@ -63,6 +63,7 @@ type Compare = fn(&str, ComparisonMetric, &[ArmValues], &VerdictPolicy) -> Vec<A
 fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec<ArmComparison> {
     let mut all = Vec::new();
     for entry in &manifest.entries {
+        all.extend(under_fault(manifest, trials, entry, compare));
         let usable: Vec<&TrialResult> = trials
             .iter()
             .rev()
@@ -88,6 +89,47 @@ fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec
             judge_load(&mut rows, trials, &entry.label, Some(&phase.name));
             all.extend(rows);
         }
+    }
+    all
+}
+
+/// What the sessions felt of the faults of an entry: the first answer of such an entry. Trials whose load
+/// cannot be compared count, since faults may end it.
+fn under_fault(
+    manifest: &RunManifest,
+    trials: &[TrialResult],
+    entry: &WorkloadEntry,
+    compare: Compare,
+) -> Vec<ArmComparison> {
+    let mut all = Vec::new();
+    if entry.inject.is_none() {
+        return all;
+    }
+    let felt: Vec<&TrialResult> = trials
+        .iter()
+        .rev()
+        .filter(|t| t.fault.is_some() && t.trial.workload == entry.label)
+        .collect();
+    for metric in [ComparisonMetric::WriteOutage, ComparisonMetric::BrownOut] {
+        let value = |trial: &TrialResult| Some(trial.value(metric));
+        let arms = arm_values(manifest, &felt, value);
+        let label = phase_label(&entry.label, metric.name());
+        let mut rows = compare(&label, metric, &arms, &manifest.policy);
+        for row in &mut rows {
+            let of_row = |t: &&&TrialResult| [&row.arm, &row.base].contains(&&t.trial.arm);
+            let is_open = |t: &&&TrialResult| t.fault.as_ref().is_some_and(|f| f.is_open(metric));
+            match felt.iter().filter(of_row).filter(is_open).count() {
+                0 => {}
+                open => {
+                    let text = format!(
+                        "{open} of them had not ended when they were last looked at: they count as \
+                         long as they were seen"
+                    );
+                    row.reason = joined(&row.reason, &text);
+                }
+            }
+        }
+        all.extend(rows);
     }
     all
 }

@@ -192,6 +192,13 @@ impl Journal {
         Journal::at_end(file, path, record, whole)
     }
 
+    /// Goes on with a journal that this process holds, alone.
+    pub(crate) fn held_alone(held: &File, path: &Path) -> Result<Journal, JournalError> {
+        let mut file = held.try_clone().map_err(JournalError::io("open", path))?;
+        let (record, whole) = read_locked(&mut file, path)?;
+        Journal::at_end(file, path, record, whole)
+    }
+
     /// A locked journal, its file ready for another line.
     fn at_end(
         mut file: File,

@@ -475,6 +475,18 @@ pub fn hold_alone(held: &File, name: &str, state: &StateDir) -> Result<(), Journ
     journal::hold_alone(held, &journal_file(name, state))
 }
 
+/// The journal of a stack that this process [holds alone](hold_alone), to note what it does to it.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn journal_of(
+    held: &File,
+    name: &str,
+    state: &StateDir,
+) -> Result<Journal, JournalError> {
+    Journal::held_alone(held, &journal_file(name, state))
+}
+
 /// Takes a stack down, also one that was left unfinished.
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 
 mod corners;
 mod doubts;
+mod faults;
 mod forest;
 mod ladder;
 mod method;
@@ -37,6 +38,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     for entry in view.entries() {
         sections.push(workload::section(&view, entry));
     }
+    sections.extend(faults::sections(&view));
     sections.extend(doubts::fidelity(&view));
     sections.push(doubts::cache(&view));
     sections.extend(doubts::generator(&view));
@@ -52,6 +54,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     } else {
         ladder::headline(&view)
     });
+    headline.extend(faults::headline(&view));
     headline.extend(surroundings::noise(&view));
     headline.extend(corners::doubts(&view));
     headline.extend(nodes::alarms(&view));

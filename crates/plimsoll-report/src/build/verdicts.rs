@@ -338,6 +338,10 @@ fn value_for(trial: &TrialResult, row: &ArmComparison) -> Option<f64> {
     if trial.trial.workload == row.workload {
         return Some(trial.value(row.metric));
     }
+    if [ComparisonMetric::WriteOutage, ComparisonMetric::BrownOut].contains(&row.metric) {
+        let label = plimsoll_stats::phase_label(&trial.trial.workload, row.metric.name());
+        return (label == row.workload).then(|| trial.value(row.metric));
+    }
     let is_it = |phase: &&PhaseResult| {
         plimsoll_stats::phase_label(&trial.trial.workload, &phase.name) == row.workload
     };
@@ -346,7 +350,10 @@ fn value_for(trial: &TrialResult, row: &ArmComparison) -> Option<f64> {
 
 pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
     match metric {
-        ComparisonMetric::MeanResponse | ComparisonMetric::WallTime => ChartQuantity::Duration,
+        ComparisonMetric::MeanResponse
+        | ComparisonMetric::WallTime
+        | ComparisonMetric::WriteOutage
+        | ComparisonMetric::BrownOut => ChartQuantity::Duration,
         ComparisonMetric::OpsPerSecond => ChartQuantity::Rate,
         ComparisonMetric::BytesPerSecond => ChartQuantity::Throughput,
     }

@@ -140,6 +140,7 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         length: Nanos(size.seconds * 1_000_000_000),
         workload,
         corner_of: None,
+        inject: None,
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),
@@ -295,22 +296,8 @@ fn trial(
         Vec::new()
     };
     TrialResult {
-        trial: TrialId {
-            block,
-            place,
-            arm: arm.name.clone(),
-            workload: entry.label.clone(),
-        },
         length: entry.length,
         prepare: Nanos(1_250_000_000),
-        phases: Vec::new(),
-        workers: Vec::new(),
-        failed: None,
-        data_check: None,
-        servers: Vec::new(),
-        device: None,
-        others: None,
-        nodes: Vec::new(),
         generator: GeneratorStats {
             engine: "io_uring".into(),
             user_cpu_ns: stats.ops() * 3_100,
@@ -319,7 +306,12 @@ fn trial(
         },
         stats,
         fidelity,
-        interrupted: false,
+        ..TrialResult::of(TrialId {
+            block,
+            place,
+            arm: arm.name.clone(),
+            workload: entry.label.clone(),
+        })
     }
 }
 

@@ -167,7 +167,8 @@ pub(crate) struct ArmSet {
     raised: Vec<String>,
     attached: Vec<AttachedDisk>,
     directories: Option<AppliedPlan>,
-    pub(super) held: Vec<File>,
+    /// Stacks that are kept from being taken down, by their names.
+    held: BTreeMap<String, File>,
     devices: Vec<String>,
     ground: ArmClaims,
     /// Made when there are programs to run.
@@ -204,7 +205,7 @@ impl ArmSet {
             raised: Vec::new(),
             attached: Vec::new(),
             directories: None,
-            held: Vec::new(),
+            held: BTreeMap::new(),
             devices: Vec::new(),
             ground: ArmClaims::default(),
             scratch: None,
@@ -702,10 +703,22 @@ impl ArmSet {
 
     /// Keeps others from taking the stack down while it is measured.
     fn hold(&mut self, name: &str, state: &StateDir) -> Result<(), CliError> {
-        let held = stacks::hold(name, state, self.host().clock())
-            .map_err(doing(CliExitCode::Failed, format!("hold the stack {name}")))?;
-        self.held.push(held);
+        if !self.held.contains_key(name) {
+            let held = stacks::hold(name, state, self.host().clock())
+                .map_err(doing(CliExitCode::Failed, format!("hold the stack {name}")))?;
+            self.held.insert(name.into(), held);
+        }
         Ok(())
+    }
+
+    /// The stack that an arm is, and by what it is held.
+    pub(super) fn held(&self, arm: &str) -> Option<(String, &File)> {
+        let TargetSpec::Stack(choice) = &self.target(arm).spec else {
+            return None;
+        };
+        let name = choice.parts.to_string();
+        let held = self.held.get(&name)?;
+        Some((name, held))
     }
 
     /// Undoes everything that was raised here, in reverse; returns what is left. A stack that

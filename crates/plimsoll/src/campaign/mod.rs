@@ -30,8 +30,10 @@ use course::InterimAnalysis;
 use plimsoll_archive::{ArchiveError, RunFolderWriter};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
-    RunEvent, RunFolderContents, RunListener, RunManifest, RunWarning, TrialId, WorkloadEntry,
+    RunEvent, RunFolderContents, RunListener, RunManifest, RunWarning, TrialId, TrialResult,
+    WorkloadEntry,
 };
+use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
@@ -45,11 +47,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub(crate) use failover::{
-    ACTIVE, FailoverOptions, FailoverWitnessKind, SessionLoadOptions, failover,
+    ACTIVE, FailoverOptions, FailoverWitnessKind, SessionLoadOptions, check_asked_under_faults,
+    failover,
 };
 pub(crate) use nodes::ClientLoadGenerators;
 pub(crate) use proof::{prove, refuse_failed, unseen};
-pub(crate) use scale::{WorkloadRequest, entries, label_of};
+pub(crate) use scale::{WorkloadRequest, entries, label_of, labels_of};
 pub(crate) use task::EnginePlayer;
 
 /// What holds for all trials.
@@ -72,6 +75,23 @@ pub(crate) struct CampaignOptions {
     pub(crate) engine: EngineChoice,
     /// Record what the disks below the arms count meanwhile.
     pub(crate) record: bool,
+    /// Faults that are injected, each in trials of its own.
+    pub(crate) inject: Vec<FaultInjection>,
+    /// Where the ledgers of the sessions are kept that feel them.
+    pub(crate) ledgers: PathBuf,
+}
+
+impl CampaignOptions {
+    /// The ledger of a trial under a fault.
+    fn ledger_of(&self, trial: &TrialId) -> PathBuf {
+        // Of one that was cut off there is one already.
+        let named = |attempt: u32| match attempt {
+            1 => format!("{:03}.ledger", trial.place + 1),
+            attempt => format!("{:03}-{attempt}.ledger", trial.place + 1),
+        };
+        let mut all = (1..=u32::MAX).map(|attempt| self.ledgers.join(named(attempt)));
+        all.find(|path| !path.exists()).unwrap_or_default()
+    }
 }
 
 /// Asks the engine whether it takes every workload on every system: better before a run folder is
@@ -153,10 +173,10 @@ pub(crate) fn manifest(
     }
 }
 
-/// Runs all trials of `manifest` in their order, recording into `folder`, and reads the results
-/// back. A stop ends the current trial; what was measured stands.
+/// Runs all trials of `manifest` in their order but those that are done, recording into `folder`, and reads
+/// the results back. A stop ends the current trial; what was measured stands.
 pub(crate) fn carry_out(
-    manifest: &RunManifest,
+    (manifest, before): (&RunManifest, Option<&[TrialResult]>),
     arms: &ArmSet,
     settings: &CampaignOptions,
     notes: &[RunWarning],
@@ -164,10 +184,22 @@ pub(crate) fn carry_out(
     stop: &AtomicBool,
     screen: &mut dyn RunListener,
 ) -> Result<RunFolderContents, CliError> {
-    let mut writer = RunFolderWriter::create(folder, manifest).map_err(|error| match &error {
+    failover::check_faults(arms, settings)?;
+    let writer = match before {
+        None => RunFolderWriter::create(folder, manifest),
+        Some(_) => RunFolderWriter::resume(folder),
+    };
+    let mut writer = writer.map_err(|error| match &error {
         ArchiveError::Occupied(_) => CliError::usage(&error),
         _ => CliError::new(CliExitCode::Failed, &error),
     })?;
+    let settings = &match settings.inject.is_empty() {
+        true => settings.clone(),
+        false => CampaignOptions {
+            ledgers: writer.ledgers().map_err(failed(CliExitCode::Failed))?,
+            ..settings.clone()
+        },
+    };
     let disks = settings.record.then(|| writer.disks());
     let mut recording = RunFolderListener {
         writer: &mut writer,
@@ -178,7 +210,13 @@ pub(crate) fn carry_out(
         everyone.event(&RunEvent::Warning(note.clone()));
     }
     let ended = recorded(disks, arms, &mut everyone, |everyone| {
-        run_all(manifest, arms, settings, stop, everyone)
+        run_all(
+            (manifest, before.unwrap_or_default()),
+            arms,
+            settings,
+            stop,
+            everyone,
+        )
     });
     let interrupted = !matches!(ended, Ok(CampaignEndKind::Whole)) || stop.load(Ordering::Relaxed);
     // However long it took, nothing of the results was held until now.
@@ -254,7 +292,7 @@ fn recorded<T>(
 }
 
 fn run_all(
-    manifest: &RunManifest,
+    (manifest, done): (&RunManifest, &[TrialResult]),
     arms: &ArmSet,
     settings: &CampaignOptions,
     stop: &AtomicBool,
@@ -270,6 +308,10 @@ fn run_all(
             block = trial.block;
             let warnings = course.after(block).into_iter();
             warnings.for_each(|warning| listener.event(&RunEvent::Warning(warning)));
+        }
+        if let Some(result) = done.iter().find(|result| result.trial == trial) {
+            course.take(result);
+            continue;
         }
         let entry = manifest
             .entries

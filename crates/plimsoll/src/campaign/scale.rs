@@ -8,13 +8,14 @@ use super::{ArmSet, CampaignOptions};
 use crate::failure::CliError;
 use plimsoll_core::data_check::DataCheck;
 use plimsoll_core::event::{RunWarning, TrialId, WorkloadEntry};
+use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::load::AgentTrialTask;
 use plimsoll_core::model::{IoDirection, WorkloadModel};
 use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::BlockIoWorkload;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Length of the measured part when nobody says: long enough for some thousand operations.
 pub(super) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
@@ -99,7 +100,7 @@ pub(crate) fn entries(
             text: text.clone(),
         }));
         centre = Some((entry.label.clone(), scale));
-        entries.push(entry);
+        entries.extend(under_faults(entry, settings));
     }
     Ok(entries)
 }
@@ -111,6 +112,33 @@ fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> Wor
         length: length(asked, settings),
         workload: asked.workload.clone(),
         corner_of: None,
+        inject: None,
+    }
+}
+
+/// A workload under every fault that is injected; as it is where there is none.
+fn under_faults(entry: WorkloadEntry, settings: &CampaignOptions) -> Vec<WorkloadEntry> {
+    let under = |injection: &FaultInjection| WorkloadEntry {
+        label: label_under(&entry.label, injection),
+        inject: Some(injection.clone()),
+        ..entry.clone()
+    };
+    match &*settings.inject {
+        [] => vec![entry],
+        all => all.iter().map(under).collect(),
+    }
+}
+
+fn label_under(label: &str, injection: &FaultInjection) -> String {
+    format!("{label} under {}", injection.fault)
+}
+
+/// What the entries of a workload will be called.
+pub(crate) fn labels_of(asked: &WorkloadRequest, settings: &CampaignOptions) -> Vec<String> {
+    let label = label_of(asked);
+    match &*settings.inject {
+        [] => vec![label],
+        all => all.iter().map(|one| label_under(&label, one)).collect(),
     }
 }
 
@@ -125,7 +153,8 @@ pub(crate) fn label_of(asked: &WorkloadRequest) -> String {
 /// How long a trial of it lasts, at most.
 pub(super) fn length(asked: &WorkloadRequest, settings: &CampaignOptions) -> Nanos {
     let told = settings.length.or(asked.length);
-    let wanted = told.unwrap_or(LENGTH);
+    let faults = settings.inject.iter().map(super::failover::length_under);
+    let wanted = told.unwrap_or_else(|| faults.max().unwrap_or(LENGTH));
     match &asked.workload {
         Workload::Model(model) if settings.whole => model.length(),
         // Slices are whole seconds.
@@ -194,6 +223,7 @@ fn sustained(
         length: PROBE,
         workload: Workload::Blocks(probe(model)),
         corner_of: None,
+        inject: None,
     };
     let trial = TrialId {
         block: 0,
@@ -210,7 +240,7 @@ fn sustained(
     let load = arms.load();
     let mut hosts = load.hosts();
     let mut sessions = load.prepare(&mut hosts, task, stop)?;
-    let start_at = sessions.play(stop, &mut |_| ());
+    let start_at = sessions.play(&|| stop.load(Ordering::Relaxed), &mut |_| ());
     let (result, _) = sessions.result(&trial, start_at)?;
     if result.interrupted {
         return Err(stopped());

@@ -8,7 +8,7 @@ use super::programs::{self, ProgramTrialResult};
 use super::proof::write_verify;
 use super::trial::TrialLoad;
 use crate::context;
-use crate::failure::{CliError, CliExitCode, failed};
+use crate::failure::{CliError, CliExitCode, doing, failed};
 use crate::recorder::record_for;
 use plimsoll_core::event::{GeneratorStats, OpStats, TrialInterval, TrialResult};
 use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask, AgentTrialResult, AgentTrialTask};
@@ -95,6 +95,10 @@ pub(super) fn located(target: &NodeTarget) -> Result<TargetLocation<'_>, CliErro
 fn play(task: &AgentTrialTask, turn: &AgentTaskContext) -> Result<AgentEvent, CliError> {
     if let Workload::Commands(commands) = &task.entry.workload {
         return run_programs(task, commands, turn);
+    }
+    if let (NodeTarget::Directory { path, .. }, true) = (&task.target, task.fresh) {
+        let what = format!("make {}", path.display());
+        std::fs::create_dir(path).map_err(doing(CliExitCode::Failed, what))?;
     }
     let mut ready = PreparedTrial::of(task, located(&task.target)?, turn.stop())?;
     let start_at = wait_for_start(ready.took, turn)?;
@@ -191,10 +195,14 @@ impl<'a> PreparedTrial<'a> {
         let entry = &self.task.entry;
         // What phases and loops leave is built anew for every trial, as their originals do; a data
         // file serves all trials of its arm and goes with the arm's directory.
-        if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
-            self.prepared
-                .remove()
-                .map_err(failed(CliExitCode::Failed))?;
+        let is_built_anew = matches!(entry.workload, Workload::Files(_) | Workload::Series(_));
+        let removed = match is_built_anew || self.task.fresh {
+            true => self.prepared.remove(),
+            false => Ok(()),
+        };
+        // What cannot be removed while a server is down goes with the directory above.
+        if !self.task.fresh {
+            removed.map_err(failed(CliExitCode::Failed))?;
         }
         let fidelity = match &entry.workload {
             Workload::Model(model) if !outcome.interrupted => {

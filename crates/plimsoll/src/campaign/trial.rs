@@ -2,6 +2,7 @@
 //! One trial, seen from this machine: its nodes lay out the files and play, and what they tell becomes one
 //! result. What each of them does is in `task`.
 
+use super::failover::under_fault;
 use super::{ArmSet, CampaignOptions};
 use crate::failure::{CliError, CliExitCode};
 use crate::recorder::DeviceWatch;
@@ -16,6 +17,7 @@ use plimsoll_core::model::{
 };
 use plimsoll_core::num::{ratio, saturating_u32};
 use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_lab::host::{HostPool, SystemClock};
@@ -140,7 +142,9 @@ pub(crate) fn run_trial(
     listener: &mut dyn RunListener,
 ) -> Result<TrialResult, CliError> {
     listener.event(&RunEvent::TrialBegan(trial.clone()));
-    arms.check_mount(&trial.arm)?;
+    if entry.inject.is_none() {
+        arms.check_mount(&trial.arm)?;
+    }
     let load = arms.load();
     let mut hosts = load.hosts();
     let task = |n: usize| trial_task(trial, arms, (entry, settings), n);
@@ -170,10 +174,17 @@ pub(crate) fn run_trial(
             interval,
         });
     };
-    let (played, servers) = watched(arms.subjects(&trial.arm), || {
-        sessions.play(stop, &mut on_interval)
+    let is_over = || stop.load(Ordering::Relaxed);
+    let (played, servers) = watched(arms.subjects(&trial.arm), || match &entry.inject {
+        None => Ok((sessions.play(&is_over, &mut on_interval), None)),
+        Some(injection) => {
+            let kept = (settings.seed, &*settings.ledger_of(trial));
+            let play = |is_over: &dyn Fn() -> bool| sessions.play(is_over, &mut on_interval);
+            under_fault((trial, injection), arms, kept, stop, play)
+        }
     });
-    let (result, notes) = sessions.result(trial, played)?;
+    let (started_at, fault) = played?;
+    let (result, notes) = sessions.result(trial, started_at)?;
     for text in notes {
         let about = about(trial);
         listener.event(&RunEvent::Warning(RunWarning { about, text }));
@@ -181,11 +192,14 @@ pub(crate) fn run_trial(
     let result = TrialResult {
         servers,
         device: device.and_then(DeviceWatch::end),
+        fault,
         ..result
     };
     tell(&result, is_lag_ours(&entry.workload), listener);
-    // What was measured meanwhile was something else.
-    arms.check_mount(&trial.arm)?;
+    // What was measured meanwhile was something else; healing a fault may take a mount away.
+    if entry.inject.is_none() {
+        arms.check_mount(&trial.arm)?;
+    }
     Ok(result)
 }
 
@@ -196,10 +210,27 @@ pub(super) fn trial_task(
     (entry, settings): (&WorkloadEntry, &CampaignOptions),
     n: usize,
 ) -> AgentTrialTask {
+    let is_under_fault = entry.inject.is_some();
     AgentTrialTask {
         trial: trial.clone(),
         entry: entry.clone(),
-        target: arms.target(&trial.arm).targets().swap_remove(n),
+        target: match (
+            arms.target(&trial.arm).targets().swap_remove(n),
+            is_under_fault,
+        ) {
+            (
+                NodeTarget::Directory {
+                    path,
+                    direct_align_bytes,
+                },
+                true,
+            ) => NodeTarget::Directory {
+                path: path.join(format!("trial-{}", trial.place + 1)),
+                direct_align_bytes,
+            },
+            (target, _) => target,
+        },
+        fresh: is_under_fault,
         settle: arms.grounds(n),
         scratch: arms.scratch().map(Path::to_path_buf),
         seed: settings.seed,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
+use super::inject::FaultInjectionArgs;
 use super::measure::{
     ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure, policy,
 };
@@ -21,7 +22,8 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   plimsoll compare /mnt/a /mnt/b -w varmail
   plimsoll compare /mnt/a /mnt/b -w varmail --clients n1,n2 --on lab.toml
-  plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
+  plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail
+  plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5")]
 pub(super) struct CompareArgs {
     /// Targets to compare; the first is the base of all ratios.
     ///
@@ -39,6 +41,8 @@ pub(super) struct CompareArgs {
     /// Number of blocks: how often every system runs every workload.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     blocks: u32,
+    #[command(flatten)]
+    inject: FaultInjectionArgs,
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
@@ -67,6 +71,8 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
     fail_on: Option<String>,
     /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
+    ///
+    /// If DIR holds an interrupted run of the same command, that run is resumed.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Print the results as JSON.
@@ -87,7 +93,8 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         targets: &args.targets,
         workloads: &args.workloads,
         control: !args.no_control,
-        blocks: args.blocks,
+        blocks: args.inject.repeat().unwrap_or(args.blocks),
+        inject: args.inject.injections()?,
         whole: false,
         corners: args.at_corners.corners(),
         timing: &args.timing,
@@ -104,6 +111,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         return Ok(ExitCode::SUCCESS);
     };
     super::measure::check_data(&results)?;
+    super::measure::check_faults(&results)?;
     super::measure::check_nodes(&results)?;
     if !results.complete {
         return super::done(CliExitCode::Interrupted);

@@ -18,7 +18,6 @@ use plimsoll_core::format::FormatVersion;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::MachineFacts;
-use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::{CommandOutputFormat, CommandWorkload, WorkloadCommand};
 use std::collections::BTreeMap;
@@ -245,6 +244,7 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
             data_bytes: 0,
         }),
         corner_of: None,
+        inject: None,
     }
 }
 
@@ -303,31 +303,21 @@ fn trial(
         reading.phases.iter().map(pick).fold(0, u64::saturating_add)
     };
     TrialResult {
-        trial: TrialId {
-            block,
-            place,
-            arm: source.arm.clone(),
-            workload: source.format.program().into(),
-        },
         length: reading.length(),
-        prepare: Nanos(0),
         stats,
         phases: reading.phases.clone(),
-        workers: Vec::new(),
         generator: GeneratorStats {
             engine: format!("imported from {}", source.path.display()),
             user_cpu_ns: cpu(|phase| phase.user_cpu_ns),
             system_cpu_ns: cpu(|phase| phase.system_cpu_ns),
             ..GeneratorStats::default()
         },
-        fidelity: Vec::new(),
-        interrupted: false,
-        failed: None,
-        data_check: None,
-        servers: Vec::new(),
-        device: None,
-        others: None,
-        nodes: Vec::new(),
+        ..TrialResult::of(TrialId {
+            block,
+            place,
+            arm: source.arm.clone(),
+            workload: source.format.program().into(),
+        })
     }
 }
 

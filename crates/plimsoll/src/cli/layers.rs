@@ -82,6 +82,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         workloads: &args.workloads,
         control: true,
         blocks: args.blocks,
+        inject: Vec::new(),
         whole: false,
         // What a layer costs is told under one load.
         corners: SensitivityBoundMode::Off,

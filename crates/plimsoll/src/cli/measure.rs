@@ -14,7 +14,8 @@ use crate::spec::{RateScale, TargetSpec, WorkloadSpec};
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_core::event::{RunFolderContents, RunManifest, WorkloadEntry};
+use plimsoll_core::event::{RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
+use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -188,6 +189,8 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) workloads: &'a [String],
     pub(super) control: bool,
     pub(super) blocks: u32,
+    /// Faults that are injected, each in trials of its own.
+    pub(super) inject: Vec<FaultInjection>,
     pub(super) whole: bool,
     /// Which corners of models are played, too.
     pub(super) corners: SensitivityBoundMode,
@@ -227,7 +230,8 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderConten
         check_verifiable(&targets, &asked)?;
     }
     let id = run_id::run_id();
-    let settings = settings(job, &id)?;
+    let mut settings = settings(job, &id)?;
+    campaign::check_asked_under_faults(&asked, &targets, &settings)?;
     let state = context::state_dir()?;
     let options = job.shape.options(&state)?;
     let load = job.source.loaders(&options)?;
@@ -249,11 +253,18 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderConten
         || PathBuf::from("plimsoll-results").join(&id),
         Path::to_path_buf,
     );
-    plimsoll_archive::check_free(&folder).map_err(failed(CliExitCode::Usage))?;
+    let before = interrupted(&folder)?;
+    if let Some(before) = &before {
+        settings.seed = before.manifest.seed;
+        terminal::say(&resuming(before, &folder));
+    }
     let stop = context::stop_flag()?;
     let outcome = arms
         .raise(&id, &state, &asked, &job.consent, &stop)
-        .and_then(|()| play(job, &arms, &asked, &settings, &id, &folder, &stop));
+        .and_then(|()| {
+            let (kept, order) = ((&*folder, before.as_ref()), (&*asked, &settings));
+            play(job, &arms, order, &id, kept, &stop)
+        });
     let left = arms.lower(&state);
     let shown = outcome.and_then(|results| show(job, &results, &folder).map(|()| results));
     if left.is_empty() {
@@ -326,6 +337,25 @@ pub(super) fn check_data(results: &RunFolderContents) -> Result<(), CliError> {
             ),
         )
         .hint("the results are in the run folder, and trials with bad blocks are not compared")),
+    }
+}
+
+/// Fails when writes that were acknowledged before or during a fault are missing.
+pub(super) fn check_faults(results: &RunFolderContents) -> Result<(), CliError> {
+    let lost = results.trials.iter().find_map(|result| {
+        let fault = result.fault.as_ref()?;
+        (!fault.kept_its_data()).then_some((&result.trial, fault))
+    });
+    match lost {
+        None => Ok(()),
+        Some((trial, fault)) => Err(CliError::sentence(
+            CliExitCode::BadData,
+            format!(
+                "acknowledged writes were lost on {} after {} of {}: {}",
+                trial.arm, fault.fault, fault.victim, fault.check.data
+            ),
+        )
+        .hint("the report names every fault; the ledgers are in the run folder")),
     }
 }
 
@@ -410,6 +440,8 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
     }
     let seed = timing.seed();
     Ok(CampaignOptions {
+        inject: job.inject.clone(),
+        ledgers: PathBuf::new(),
         seed,
         data_check: timing.data_check(),
         // What an earlier run with the same seed left must not pass for what this one wrote.
@@ -443,6 +475,8 @@ pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
 pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {
+        inject: Vec::new(),
+        ledgers: PathBuf::new(),
         seed,
         stamp_seed: seed,
         policy: VerdictPolicy::default(),
@@ -460,10 +494,9 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
 fn play(
     job: &MeasureOptions<'_>,
     arms: &ArmSet,
-    asked: &[WorkloadRequest],
-    settings: &CampaignOptions,
+    (asked, settings): (&[WorkloadRequest], &CampaignOptions),
     id: &str,
-    folder: &Path,
+    (folder, before): (&Path, Option<&RunFolderContents>),
     stop: &std::sync::atomic::AtomicBool,
 ) -> Result<RunFolderContents, CliError> {
     campaign::check_shapes(arms, asked, settings)?;
@@ -474,15 +507,62 @@ fn play(
         campaign::refuse_failed(&proved)?;
         notes.extend(campaign::unseen(&proved));
     }
-    let entries = campaign::entries(asked, arms, settings, stop, &mut notes)?;
-    let mut manifest = campaign::manifest(id, arms, entries, settings);
-    manifest.ladder = job.ladder.to_vec();
+    let manifest = match before {
+        // A factor that was found stays what it was.
+        Some(before) => before.manifest.clone(),
+        None => {
+            let entries = campaign::entries(asked, arms, settings, stop, &mut notes)?;
+            let mut manifest = campaign::manifest(id, arms, entries, settings);
+            manifest.ladder = job.ladder.to_vec();
+            manifest
+        }
+    };
     if !job.json {
         arms.lines().iter().for_each(|line| terminal::say(line));
         terminal::say(&announcement(&manifest, folder));
     }
     let mut screen = RunProgress::new(manifest.planned_trials(), job.json);
-    campaign::carry_out(&manifest, arms, settings, &notes, folder, stop, &mut screen)
+    let whole = before.map(whole_trials);
+    let plan = (&manifest, whole.as_deref());
+    campaign::carry_out(plan, arms, settings, &notes, folder, stop, &mut screen)
+}
+
+/// An interrupted run of this command, where the folder holds one.
+///
+/// # Errors
+/// When it holds anything else.
+fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
+    let Err(occupied) = plimsoll_archive::check_free(folder) else {
+        return Ok(None);
+    };
+    let occupied = failed(CliExitCode::Usage)(occupied);
+    let Ok(found) = plimsoll_archive::open(folder) else {
+        return Err(occupied);
+    };
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let is_this = found.manifest.command.get(1..) == Some(&*command);
+    match (found.complete, is_this) {
+        (false, true) => Ok(Some(found)),
+        (false, false) => Err(occupied.hint(
+            "it holds an interrupted run of another command; the same command would resume it",
+        )),
+        (true, _) => Err(occupied),
+    }
+}
+
+/// The trials that need not be run again.
+fn whole_trials(before: &RunFolderContents) -> Vec<TrialResult> {
+    let trials = before.trials.iter();
+    trials.filter(|trial| !trial.interrupted).cloned().collect()
+}
+
+fn resuming(before: &RunFolderContents, folder: &Path) -> String {
+    format!(
+        "resuming the run in {}: {} of {} trials are done",
+        folder.display(),
+        whole_trials(before).len(),
+        before.manifest.planned_trials()
+    )
 }
 
 /// What is about to happen, in one paragraph.
@@ -542,10 +622,12 @@ fn show_plan(
     id: &str,
 ) {
     let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
-    let entries: Vec<(String, u32)> = asked
-        .iter()
-        .map(|asked| (campaign::label_of(asked), asked.blocks(settings)))
-        .collect();
+    let of_each = |asked: &WorkloadRequest| {
+        let blocks = asked.blocks(settings);
+        let labels = campaign::labels_of(asked, settings).into_iter();
+        labels.map(move |label| (label, blocks))
+    };
+    let entries: Vec<(String, u32)> = asked.iter().flat_map(of_each).collect();
     let order = plimsoll_lab::experiment::order(&names, &entries, settings.seed);
     let intentions = arms.intentions(id, asked);
     if job.json {

@@ -11,6 +11,7 @@ mod failover;
 mod fit;
 mod gates;
 mod import;
+mod inject;
 mod inventory;
 mod layers;
 mod ledger;

@@ -157,6 +157,7 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
                 "interrupted": trial.interrupted,
                 "data_check": trial.data_check,
                 "device": trial.device,
+                "fault": trial.fault,
             })
         })
         .collect();

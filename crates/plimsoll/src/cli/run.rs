@@ -109,6 +109,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         workloads: std::slice::from_ref(&args.workload),
         control: false,
         blocks: 1,
+        inject: Vec::new(),
         whole: args.full_replay,
         corners: args.at_corners.corners(),
         timing: &args.timing,

@@ -135,6 +135,116 @@ fn what_cannot_be_done_is_refused_before_anything_is_done() {
     refused(&["local"], "it has no servers of its own");
 }
 
+#[test]
+fn faults_of_a_comparison_that_make_no_sense_are_refused_before_anything_is_made() {
+    let lab = Lab::new();
+    let place = lab.directory("place");
+    let refused = |args: &[&str], why: &str| {
+        let output = lab.run(&[&["compare"], args].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+    };
+    let under = |target: &'static str, workload: &'static str| {
+        [target, "-w", workload, "--fault", "kill", "--dry-run"]
+    };
+    refused(
+        &[&place, "-w", "varmail", "--fault", "kill"],
+        "--fault needs stacks as targets",
+    );
+    refused(&under("raid1", "bonnie++"), "it ends by itself");
+    refused(
+        &[&under("raid1", "varmail")[..], &["--for", "12s"]].concat(),
+        "needs at least 17 s",
+    );
+    refused(
+        &[&under("raid1", "varmail")[..], &["--rate", "0"]].concat(),
+        "from 0.1 to 50000",
+    );
+    refused(&["raid1", "-w", "varmail", "--repeat", "3"], "--fault");
+    let planned = lab.run(
+        &[
+            &["compare"],
+            &under("raid1", "varmail")[..],
+            &["--repeat", "2"],
+        ]
+        .concat(),
+    );
+    let said = text(&planned.stdout);
+    assert!(said.contains("run 4 trials"), "{planned:?}");
+    assert!(said.contains("varmail under kill on raid1"), "{said}");
+}
+
+/// Both at once, since a stack has to be stood up for each: a comparison under a fault, and one that is
+/// killed, razed and resumed.
+#[test]
+fn a_comparison_under_faults_says_who_stood_still_and_resumes_after_a_kill() {
+    let lab = Lab::new();
+    let missing = missing(&lab, "raid1");
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("a comparison under a fault", &why);
+    }
+    let folder = lab.path("run");
+    let command = [
+        "compare",
+        "raid1",
+        "-w",
+        "varmail",
+        "--fault",
+        "pause",
+        "--fault-duration",
+        "3s",
+        "--repeat",
+        "1",
+        "--for",
+        "10s",
+        "--size",
+        "512M",
+        "--json",
+        "-o",
+        folder.to_str().unwrap(),
+    ];
+    let mut killed = lab.start(&command);
+    for event in ["\"prepared\"", "\"trial_ended\""] {
+        lab.wait_for_text("run", event);
+    }
+    lab.wait_for_text("run", "\"place\":1");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let razed = lab.run(&["raze"]);
+    assert!(razed.status.success(), "{}", text(&razed.stderr));
+    let told = lab.json(&["report", folder.to_str().unwrap(), "--json"]);
+    assert_eq!(
+        (
+            told["complete"].as_bool(),
+            told["trials"].as_array().unwrap().len()
+        ),
+        (Some(false), 1)
+    );
+    let told = lab.json(&command);
+    assert_eq!(told["complete"], true);
+    let trials = told["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        let fault = &trial["fault"];
+        assert_eq!(fault["fault"], "pause", "{fault}");
+        let bad = fault["check"]["data"]["bad"].as_object().unwrap();
+        assert!(bad.values().all(|count| *count == 0), "{fault}");
+        assert!(trial["ops"].as_u64().unwrap() > 0, "{trial}");
+    }
+    let rows = told["comparisons"].as_array().unwrap();
+    let of = |label: &str| rows.iter().any(|row| row["workload"] == label);
+    assert!(of("varmail under pause: write outage"), "{rows:?}");
+    assert!(of("varmail under pause"), "{rows:?}");
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("no acknowledged write was lost in 2 faults"));
+    let again = lab.run(&command);
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again.stderr));
+    let status = lab.json(&["stack", "status", "--json"]);
+    assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
+}
+
 /// What keeps scp from being a witness here.
 fn no_scp() -> Option<&'static str> {
     let is_root = rustix::process::geteuid().is_root();

@@ -45,6 +45,7 @@ fn manifest() -> RunManifest {
             length: Nanos::SECOND,
             workload: plimsoll_classics::parse_on("randread,size=1m", None).unwrap(),
             corner_of: None,
+            inject: None,
         }],
         blocks: 5,
         ladder: Vec::new(),
@@ -77,6 +78,7 @@ fn result(arm: &str, block: u32, ops: u64) -> TrialResult {
         device: None,
         others: None,
         nodes: Vec::new(),
+        fault: None,
     }
 }
 

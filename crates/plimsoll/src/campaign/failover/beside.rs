@@ -7,6 +7,7 @@ use super::super::trial::trial_task;
 use super::super::{ArmSet, CampaignOptions};
 use super::copies::{ScpCopier, ScpCopyResult};
 use super::sessions::AFTERWARDS;
+use super::under::TrialLoadSwitch;
 use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::event::{TrialId, TrialInterval, WorkloadEntry};
 use plimsoll_core::failover::BackgroundLoadResult;
@@ -53,6 +54,8 @@ pub(super) struct BackgroundLoadRun<'scope> {
     workers: Vec<ScopedJoinHandle<'scope, Result<Worked<'scope>, CliError>>>,
     ended: Vec<Result<Worked<'scope>, CliError>>,
     name: &'scope str,
+    /// The load of a trial, which is played and told elsewhere.
+    trial: Option<&'scope TrialLoadSwitch>,
 }
 
 /// What one of them did, and what must be there of it.
@@ -107,6 +110,7 @@ impl<'a> BackgroundLoadOptions<'a> {
             workers: Vec::new(),
             ended: Vec::new(),
             name: self.name,
+            trial: None,
         };
         for entry in self.entries {
             let (stop, begun) = (Arc::clone(&all.stop), Arc::clone(&all.begun));
@@ -150,7 +154,8 @@ fn play(
     let mut sessions = here.prepare(&mut hosts, |_| task.clone(), stop)?;
     begun.fetch_add(1, Ordering::Relaxed);
     let mut still = Still::default();
-    let start_at = sessions.play(stop, &mut |interval| still.take(&interval));
+    let is_over = || stop.load(Ordering::Relaxed);
+    let start_at = sessions.play(&is_over, &mut |interval| still.take(&interval));
     let (result, _) = sessions.result(&task.trial, start_at)?;
     let by_itself = (!result.interrupted).then(|| "it completed before the end".to_owned());
     Ok(BackgroundLoadResult {
@@ -164,6 +169,18 @@ fn play(
 }
 
 impl<'scope> BackgroundLoadRun<'scope> {
+    /// The load of a trial alone.
+    pub(super) fn of_trial(trial: &'scope TrialLoadSwitch, name: &'scope str) -> Self {
+        BackgroundLoadRun {
+            stop: Arc::default(),
+            begun: Arc::default(),
+            workers: Vec::new(),
+            ended: Vec::new(),
+            name,
+            trial: Some(trial),
+        }
+    }
+
     fn begin_lines(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -217,6 +234,9 @@ impl<'scope> BackgroundLoadRun<'scope> {
     /// Ends them.
     pub(super) fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        if let Some(trial) = self.trial {
+            trial.end();
+        }
         let broken = || {
             CliError::sentence(
                 CliExitCode::Failed,
@@ -231,6 +251,8 @@ impl<'scope> BackgroundLoadRun<'scope> {
 
     /// Ends them, and says what each did and what became of what the witnesses were promised.
     pub(super) fn told(mut self, stop: &AtomicBool) -> Result<Vec<BackgroundLoadResult>, CliError> {
+        // That of a trial has a length of its own.
+        self.trial = None;
         self.end();
         let ended = std::mem::take(&mut self.ended);
         let all = ended.into_iter().collect::<Result<Vec<_>, _>>()?;

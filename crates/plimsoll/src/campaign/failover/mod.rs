@@ -9,6 +9,7 @@ mod ceiling;
 mod copies;
 mod sessions;
 mod strike;
+mod under;
 
 use super::arms::stopped;
 use super::{ArmSet, CampaignOptions, WorkloadRequest, entries};
@@ -36,6 +37,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use strike::FailoverClients;
+pub(crate) use under::check_asked_under_faults;
+pub(super) use under::{check as check_faults, length_under, under_fault};
 
 /// How long filling the files of the sessions may take.
 const FULL_WITHIN: Duration = Duration::from_secs(600);
@@ -92,8 +95,23 @@ struct FailoverFault {
     blow: FaultPlan,
 }
 
+/// How long faults last, and are waited for.
+#[derive(Debug, Clone, Copy)]
+struct FaultTiming {
+    /// How long a fault lasts at least.
+    lasting: Duration,
+    /// How long after that the sessions are waited for.
+    patience: Duration,
+}
+
 /// What all faults are done to.
 struct FailoverContext {
+    /// The stack.
+    name: String,
+    /// By this nobody else uses it.
+    held: File,
+    state: StateDir,
+    timing: FaultTiming,
     /// The journal of the stack.
     id: String,
     made: StackOutputs,
@@ -117,9 +135,13 @@ pub(crate) fn failover(
 ) -> Result<(FailoverResult, Result<(), CliError>), CliError> {
     let campaigns = Seed(FailoverSessions::now().0).derive("campaign", std::process::id().into());
     let copier = copier(wanted, arms, campaigns, stop)?;
-    let mut ground = FailoverContext::of((wanted.name, campaigns), &arms.held, state)?;
+    let timing = FaultTiming {
+        lasting: wanted.lasting,
+        patience: wanted.patience,
+    };
+    let (arm, target) = arms.probed().next().expect("one stack was asked for");
+    let mut ground = FailoverContext::of(arm, arms, timing, campaigns, state)?;
     let planned = plan(wanted, &mut ground)?;
-    let (_, target) = arms.probed().next().expect("one stack was asked for");
     let mut notes = Vec::new();
     let entries = entries(wanted.beside, arms, wanted.settings, stop, &mut notes)?;
     notes
@@ -166,13 +188,7 @@ pub(crate) fn failover(
             ground.wait_until(FULL_WITHIN, stop, || others.are_ready());
             let on = (&here, wanted.name);
             let sessions = FailoverSessions::begin(scope, on, &load, &ledger, seed);
-            ground.strike(
-                next,
-                FailoverClients::new(sessions, others),
-                calm,
-                wanted,
-                stop,
-            )
+            ground.strike(next, FailoverClients::new(sessions, others), calm, stop)
         });
         let (strike, ended) = struck.unwrap_or_else(|failure| (None, Err(failure)));
         let told = strike.filter(|strike| is_told(&strike.check));
@@ -277,70 +293,90 @@ fn plan(
     wanted: &FailoverOptions<'_>,
     ground: &mut FailoverContext,
 ) -> Result<Vec<Vec<FailoverFault>>, CliError> {
-    let servers = &ground.made.servers;
-    let chosen: Vec<_> = match wanted.victim {
-        None => servers.iter().collect(),
-        Some(ACTIVE) => servers.iter().filter(|s| s.asked.is_some()).collect(),
-        Some(name) => servers.iter().filter(|s| s.name == name).collect(),
-    };
-    if chosen.is_empty() {
-        let names: Vec<&str> = servers.iter().map(|s| &*s.name).collect();
-        let known = match names.is_empty() {
-            true => "it has no servers of its own".to_owned(),
-            false => format!("its servers are {}", names.join(", ")),
-        };
-        let what = match wanted.victim {
-            Some(ACTIVE) => "the active server",
-            named => named.unwrap_or("a server"),
-        };
-        return Err(CliError::usage(format!(
-            "inject a fault into {what} of {}: {known}",
-            wanted.name
-        )));
-    }
     let mut all = Vec::new();
     for fault in wanted.faults {
-        let what = || format!("do {fault} to {}", wanted.name);
-        let mut of_each = Vec::new();
-        for victim in &chosen {
-            let blow = faults::plan(*fault, victim, &ground.made, &ground.site)
-                .map_err(doing(CliExitCode::Usage, what()))?;
-            faults::carry_out(&blow.trial, &ground.id, &mut ground.nodes)
-                .map_err(doing(CliExitCode::Usage, what()))?;
-            of_each.push(FailoverFault {
-                fault: *fault,
-                victim: (*victim).clone(),
-                blow,
-            });
-        }
+        let of_each = ground.plan_all(*fault, wanted.victim)?;
         let repeat = wanted.repeat as usize;
         match wanted.victim {
             Some(ACTIVE) => all.extend(std::iter::repeat_n(of_each, repeat)),
-            _ => all.extend(
-                of_each
-                    .into_iter()
-                    .cycle()
-                    .take(repeat)
-                    .map(|one| vec![one]),
-            ),
+            _ => {
+                let in_turn = of_each.into_iter().cycle().take(repeat);
+                all.extend(in_turn.map(|one| vec![one]));
+            }
         }
     }
     Ok(all)
 }
 
 impl FailoverContext {
-    /// A stack that is held with these files. From now on nobody else uses it: who measures it would
-    /// measure the faults, and two who strike it would heal each other's.
+    /// The servers that a fault may be injected into.
+    fn victims(&self, victim: Option<&str>) -> Result<Vec<StackServer>, CliError> {
+        let servers = self.made.servers.iter();
+        let is_meant = |server: &&StackServer| match victim {
+            None => true,
+            Some(ACTIVE) => server.asked.is_some(),
+            Some(name) => server.name == name,
+        };
+        let chosen: Vec<StackServer> = servers.clone().filter(is_meant).cloned().collect();
+        if !chosen.is_empty() {
+            return Ok(chosen);
+        }
+        let names: Vec<&str> = servers.map(|server| &*server.name).collect();
+        let known = match names.is_empty() {
+            true => "it has no servers of its own".to_owned(),
+            false => format!("its servers are {}", names.join(", ")),
+        };
+        let what = match victim {
+            Some(ACTIVE) => "the active server",
+            named => named.unwrap_or("a server"),
+        };
+        Err(CliError::usage(format!(
+            "inject a fault into {what} of {}: {known}",
+            self.name
+        )))
+    }
+
+    /// A fault of each server that it may be injected into, each of which can be done.
+    fn plan_all(
+        &mut self,
+        fault: FaultKind,
+        victim: Option<&str>,
+    ) -> Result<Vec<FailoverFault>, CliError> {
+        let what = || format!("do {fault} to {}", self.name);
+        let unable = doing(CliExitCode::Usage, what());
+        let refused = doing(CliExitCode::Usage, what());
+        let mut of_each = Vec::new();
+        for victim in self.victims(victim)? {
+            let blow = faults::plan(fault, &victim, &self.made, &self.site).map_err(&unable)?;
+            faults::carry_out(&blow.trial, &self.id, &mut self.nodes).map_err(&refused)?;
+            of_each.push(FailoverFault {
+                fault,
+                victim,
+                blow,
+            });
+        }
+        Ok(of_each)
+    }
+}
+
+impl FailoverContext {
+    /// The stack that an arm is. From now on nobody else uses it: who measures it would measure the
+    /// faults, and two who strike it would heal each other's.
     fn of(
-        (name, campaigns): (&str, Seed),
-        held: &[File],
+        arm: &str,
+        arms: &ArmSet,
+        timing: FaultTiming,
+        campaigns: Seed,
         state: &StateDir,
     ) -> Result<FailoverContext, CliError> {
-        for held in held {
-            let what = format!("strike {name}");
-            stacks::hold_alone(held, name, state).map_err(doing(CliExitCode::Failed, what))?;
-        }
-        let record = stacks::manage::record(name, state).map_err(doing(
+        let Some((name, held)) = arms.held(arm) else {
+            return Err(CliError::usage(format!(
+                "inject faults into {arm}: it is not a stack, and only the servers of a stack are known"
+            )));
+        };
+        stacks::hold_alone(held, &name, state)
+            .map_err(doing(CliExitCode::Failed, format!("strike {name}")))?;
+        let record = stacks::manage::record(&name, state).map_err(doing(
             CliExitCode::Failed,
             format!("read the journal of {name}"),
         ))?;
@@ -350,9 +386,16 @@ impl FailoverContext {
                 format!("inject faults into {name}: its journal does not list its parts"),
             ));
         };
+        let held = held
+            .try_clone()
+            .map_err(doing(CliExitCode::Failed, format!("hold the stack {name}")))?;
         let mut nodes = context::nodes();
         nodes.meet(&ask.site.servers);
         Ok(FailoverContext {
+            name,
+            held,
+            state: state.clone(),
+            timing,
             id: record.header.id,
             made,
             campaigns,

@@ -5,12 +5,12 @@
 use super::super::arms::stopped;
 use super::beside::BackgroundLoadRun;
 use super::sessions::FailoverSessions;
-use super::{FULL_WITHIN, FailoverContext, FailoverFault, FailoverOptions};
+use super::{FULL_WITHIN, FailoverContext, FailoverFault};
 use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::failover::FaultResult;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::plan::{FaultAction, HERE, PlanAction};
-use plimsoll_lab::faults;
+use plimsoll_lab::faults::{self, FaultJournal};
 use plimsoll_lab::host::{HostResolver as _, HostTimeSource};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -100,17 +100,17 @@ impl FailoverContext {
         planned: &FailoverFault,
         mut users: FailoverClients<'_>,
         calm: Duration,
-        wanted: &FailoverOptions<'_>,
         stop: &AtomicBool,
     ) -> Result<FailoverFaultResult, CliError> {
         let is_calm = self.calm(&users.sessions, calm, stop);
         let processes = self.processes(planned).unwrap_or_default();
         if !is_calm || stop.load(Ordering::Relaxed) {
-            return never_calm(users, wanted.name, stop);
+            return never_calm(users, &self.name, stop);
         }
+        let noted = self.note(planned)?;
         let blow = &planned.blow;
         let first_at = FailoverSessions::now();
-        let first = self.begin(planned, wanted.lasting, stop);
+        let first = self.begin(planned, self.timing.lasting, stop);
         let ordered_at = FailoverSessions::now();
         let struck = first.and_then(|()| match stop.load(Ordering::Relaxed) {
             // What came first is healed, and no more is done.
@@ -122,7 +122,7 @@ impl FailoverContext {
             true => &blow.heal,
             false => &blow.halfway,
         };
-        let lasted = struck.and_then(|()| self.let_last(planned, &users.sessions, wanted, stop));
+        let lasted = struck.and_then(|()| self.let_last(planned, &users.sessions, stop));
         if blow.ends_sessions(&self.made) {
             users.end();
         }
@@ -137,13 +137,16 @@ impl FailoverContext {
             };
             failure.hint(format!(
                 "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
-                wanted.name
+                &self.name
             ))
         })?;
+        noted
+            .healed()
+            .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;
         let under_load = users.are_at_work;
         lasted.and(users.ended)?;
         if under_load {
-            self.wait_for(&users.sessions, wanted.patience, stop);
+            self.wait_for(&users.sessions, self.timing.patience, stop);
         }
         let felt_at = blow.felt_from(first_at, ordered_at, struck_at);
         let (outage, check) = users.sessions.told(felt_at, stop)?;
@@ -166,6 +169,14 @@ impl FailoverContext {
             check,
         };
         Ok((Some(strike), ended))
+    }
+
+    /// Notes a fault before it is injected, with what ends it.
+    fn note(&self, planned: &FailoverFault) -> Result<FaultJournal, CliError> {
+        let why = format!("inject {} into {}", planned.fault, planned.victim.name);
+        let held = (&self.held, &*self.name, &self.state);
+        FaultJournal::note(&planned.blow, &why, held)
+            .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))
     }
 
     /// Ends a fault and brings back what it took, also what others gave up meanwhile and what failed by
@@ -356,15 +367,14 @@ impl FailoverContext {
         &mut self,
         planned: &FailoverFault,
         sessions: &FailoverSessions<'_>,
-        wanted: &FailoverOptions<'_>,
         stop: &AtomicBool,
     ) -> Result<(), CliError> {
         let Some(beat) = planned.blow.beat else {
-            self.pause(wanted.lasting, stop);
+            self.pause(self.timing.lasting, stop);
             // Nobody promises that a stack goes on without two.
             let is_one = planned.fault != FaultKind::Double;
             if is_one && faults::is_survivable(&planned.victim.name, &self.made) {
-                self.wait_for(sessions, wanted.patience, stop);
+                self.wait_for(sessions, self.timing.patience, stop);
             }
             return Ok(());
         };
@@ -373,7 +383,7 @@ impl FailoverContext {
         // It is there now.
         loop {
             self.clock.pause(beat.on);
-            if self.clock.now().saturating_sub(began) >= wanted.lasting
+            if self.clock.now().saturating_sub(began) >= self.timing.lasting
                 || stop.load(Ordering::Relaxed)
             {
                 return Ok(());

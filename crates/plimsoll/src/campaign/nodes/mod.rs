@@ -226,7 +226,7 @@ impl TrialSessions<'_> {
     /// The measured part: gives the instant of its start on this machine's clock.
     pub(super) fn play(
         &mut self,
-        stop: &AtomicBool,
+        is_over: &dyn Fn() -> bool,
         on_interval: &mut dyn FnMut(TrialInterval),
     ) -> Nanos {
         let lead = if self.is_here { Nanos(0) } else { LEAD };
@@ -238,7 +238,7 @@ impl TrialSessions<'_> {
         let mut seconds = NodeIntervalMerger::new(nodes.len(), on_interval);
         let mut is_stopped = false;
         while nodes.iter().any(NodeSession::is_playing) {
-            let is_over = stop.load(Ordering::Relaxed) || nodes.iter().any(NodeSession::has_failed);
+            let is_over = is_over() || nodes.iter().any(NodeSession::has_failed);
             if is_over && !is_stopped {
                 is_stopped = true;
                 nodes.iter_mut().for_each(NodeSession::halt);

@@ -126,6 +126,16 @@ pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
     FaultKind::find(text).ok_or_else(|| format!("expected one of {}", FaultKind::names()))
 }
 
+/// Refuses rates of sessions that cannot be.
+pub(super) fn check_rate(rate: f64) -> Result<(), CliError> {
+    match (0.1..=RATE_MAX).contains(&rate) {
+        true => Ok(()),
+        false => Err(CliError::invalid(format!(
+            "invalid value '{rate}' for --rate: expected a number from 0.1 to {RATE_MAX}"
+        ))),
+    }
+}
+
 /// Longest time that a workload is played beside the sessions: longer than any fault is looked at.
 const BESIDE: Nanos = Nanos(3600 * Nanos::SECOND.0);
 
@@ -265,13 +275,7 @@ impl FailoverRunner<'_> {
 
 impl FailoverArgs {
     fn load(&self) -> Result<SessionLoadOptions, CliError> {
-        if !(0.1..=RATE_MAX).contains(&self.rate) {
-            let text = format!(
-                "invalid value '{}' for --rate: expected a number from 0.1 to {RATE_MAX}",
-                self.rate
-            );
-            return Err(CliError::invalid(text));
-        }
+        check_rate(self.rate)?;
         let block_bytes = u32::try_from(self.block_bytes)
             .ok()
             .filter(|bytes| bytes.is_power_of_two() && (4096..=1 << 20).contains(bytes))

@@ -279,6 +279,7 @@ fn compared(
         workloads: &workloads,
         control: true,
         blocks: args.blocks,
+        inject: Vec::new(),
         whole: false,
         timing: &args.timing,
         shape: &args.shape,
