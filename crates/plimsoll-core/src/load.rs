@@ -98,6 +98,8 @@ pub enum AgentEvent {
     },
     /// What a reader of the result should know.
     Note(String),
+    /// A phase of a series is laid out; it waits for the instant at which all start it.
+    PhaseReady,
     /// A second of the measured part has passed.
     Second(TrialInterval),
     /// The trial is over.

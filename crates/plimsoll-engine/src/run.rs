@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::event::TrialInterval;
+use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 
 use crate::act::{PhaseRun, PhaseRunWorkload};
@@ -78,11 +79,26 @@ impl PreparedWorkload {
         stop: &AtomicBool,
         on_interval: &mut dyn FnMut(TrialInterval),
     ) -> Result<RunResult, EngineError> {
+        self.run_in_step(options, stop, on_interval, &mut |_| Some(Nanos(0)))
+    }
+
+    /// The same, in step with others that run the same series: each phase is laid out, then `next` is
+    /// given its number, from 0, and says when it starts on the machine's clock; `None` ends the run.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_in_step(
+        &mut self,
+        options: &RunOptions,
+        stop: &AtomicBool,
+        on_interval: &mut dyn FnMut(TrialInterval),
+        next: &mut dyn FnMut(u32) -> Option<Nanos>,
+    ) -> Result<RunResult, EngineError> {
         check_options(&self.ground, &self.workload, options)?;
         check_length(&self.workload, options)?;
         let play;
         let body = match (&self.workload, &self.trees) {
-            (Workload::Series(_), _) => return self.run_series(options, stop, on_interval),
+            (Workload::Series(_), _) => return self.run_series(options, stop, on_interval, next),
             (Workload::Model(model), _) => {
                 PhaseRunWorkload::Model(model, &self.excerpt, &self.space)
             }

@@ -20,12 +20,19 @@ use crate::file_loop::FileLoopRun;
 use crate::outcome::{RunOptions, RunResult};
 use crate::prepare::PreparedWorkload;
 
+/// Who hears of the seconds of a phase, and who says when it starts.
+type PhaseHooks<'a> = (
+    &'a mut dyn FnMut(TrialInterval),
+    &'a mut dyn FnMut() -> Option<Nanos>,
+);
+
 impl PreparedWorkload {
     pub(crate) fn run_series(
         &mut self,
         options: &RunOptions,
         stop: &AtomicBool,
         on_interval: &mut dyn FnMut(TrialInterval),
+        next: &mut dyn FnMut(u32) -> Option<Nanos>,
     ) -> Result<RunResult, EngineError> {
         let Workload::Series(series) = self.workload.clone() else {
             return Err(EngineError::Workload("only a series has phases".into()));
@@ -34,11 +41,12 @@ impl PreparedWorkload {
         // Where the phase begins on the clock of the intervals.
         let mut origin = Nanos(0);
         for (number, phase) in (0..).zip(&series.phases) {
+            let mut start = || next(number);
             let options = RunOptions {
                 length: limit(phase, options.length),
                 warmup: Nanos(0),
-                seed: options.seed.derive("phase", number),
-                stamp_seed: options.stamp_seed.derive("phase", number),
+                seed: options.seed.derive("phase", number.into()),
+                stamp_seed: options.stamp_seed.derive("phase", number.into()),
                 ..*options
             };
             let mut covered = Nanos(0);
@@ -49,7 +57,7 @@ impl PreparedWorkload {
                     ..interval
                 });
             };
-            let outcome = match self.play_phase(phase, &options, stop, &mut shifted) {
+            let outcome = match self.play_phase(phase, &options, stop, (&mut shifted, &mut start)) {
                 // Between two phases, or while the next was laid out: what was measured is kept.
                 Err(EngineError::Stopped(_)) if !whole.phases.is_empty() => {
                     whole.interrupted = true;
@@ -77,13 +85,11 @@ impl PreparedWorkload {
         phase: &PhaseSpec,
         options: &RunOptions,
         stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(TrialInterval),
+        (on_interval, start): PhaseHooks<'_>,
     ) -> Result<RunResult, EngineError> {
+        let stopped = || EngineError::Stopped(format!("play the phase '{}'", phase.name));
         if stop.load(Ordering::Relaxed) {
-            return Err(EngineError::Stopped(format!(
-                "play the phase '{}'",
-                phase.name
-            )));
+            return Err(stopped());
         }
         let seed = options.seed;
         let play = match &phase.body {
@@ -100,6 +106,10 @@ impl PreparedWorkload {
         if phase.cold {
             self.ground.go_cold(&phase.body)?;
         }
+        let options = &RunOptions {
+            start_at: start().ok_or_else(stopped)?,
+            ..*options
+        };
         let body = match (&phase.body, &play) {
             (PhaseWorkload::Files(files), Some(play)) => PhaseRunWorkload::Files(files, play),
             (PhaseWorkload::Blocks(blocks), _) => PhaseRunWorkload::Blocks(blocks),

@@ -295,3 +295,41 @@ fn a_stop_keeps_the_phases_that_were_measured() {
             .ends_with("stopped by the user")
     );
 }
+
+#[test]
+fn phases_start_when_all_are_ready_and_the_wait_is_in_no_phase() {
+    let work = |g: &mut BlockIoGroup| g.extent.bytes = 1 << 20;
+    let phases = || {
+        vec![
+            phase("one", vec![group("a", work)]),
+            phase("two", vec![group("a", work)]),
+        ]
+    };
+    let mut prepared = ready(TargetLocation::Null, &series(phases()));
+    let options = RunOptions {
+        length: Nanos(20_000_000),
+        ..RunOptions::default()
+    };
+    let mut starts = Vec::new();
+    let mut next = |number| {
+        let at = plimsoll_engine::sys::clock::monotonic() + Nanos(150_000_000);
+        starts.push((number, at));
+        Some(at)
+    };
+    let outcome = prepared.run_in_step(&options, &GO, &mut |_| {}, &mut next);
+    let outcome = outcome.unwrap();
+    let [(0, first), (1, second)] = starts[..] else {
+        panic!("{starts:?}");
+    };
+    assert!(outcome.began_at.unwrap() >= first && second > first);
+    assert_eq!(outcome.phases.len(), 2);
+    for phase in &outcome.phases {
+        assert!(phase.wall < Nanos(150_000_000), "{:?}", phase.wall);
+    }
+    // Who is told that it will not start keeps what it measured.
+    let mut prepared = ready(TargetLocation::Null, &series(phases()));
+    let mut next = |number| (number == 0).then_some(Nanos(0));
+    let outcome = prepared.run_in_step(&options, &GO, &mut |_| {}, &mut next);
+    let outcome = outcome.unwrap();
+    assert!(outcome.interrupted && outcome.phases.len() == 1);
+}

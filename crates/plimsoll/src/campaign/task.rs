@@ -10,7 +10,7 @@ use super::trial::TrialLoad;
 use crate::context;
 use crate::failure::{CliError, CliExitCode, doing, failed};
 use crate::recorder::record_for;
-use plimsoll_core::event::{GeneratorStats, OpStats, TrialInterval, TrialResult};
+use plimsoll_core::event::{GeneratorStats, OpStats, TrialResult};
 use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask, AgentTrialResult, AgentTrialTask};
 use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::rng::Seed;
@@ -102,8 +102,7 @@ fn play(task: &AgentTrialTask, turn: &AgentTaskContext) -> Result<AgentEvent, Cl
     }
     let mut ready = PreparedTrial::of(task, located(&task.target)?, turn.stop())?;
     let start_at = wait_for_start(ready.took, turn)?;
-    let mut on_interval = |interval| turn.tell(AgentEvent::Second(interval));
-    let outcome = ready.measure(start_at, turn.stop(), &mut on_interval)?;
+    let outcome = ready.measure(start_at, turn)?;
     let began_at = outcome.began_at;
     played(ready.result(outcome)?, began_at)
 }
@@ -165,12 +164,7 @@ impl<'a> PreparedTrial<'a> {
     }
 
     /// Plays it, from this instant of the machine's clock on.
-    fn measure(
-        &mut self,
-        start_at: Nanos,
-        stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(TrialInterval),
-    ) -> Result<RunResult, CliError> {
+    fn measure(&mut self, start_at: Nanos, turn: &AgentTaskContext) -> Result<RunResult, CliError> {
         let task = self.task;
         let options = RunOptions {
             length: task.entry.length,
@@ -183,7 +177,13 @@ impl<'a> PreparedTrial<'a> {
             start_at,
         };
         let watch = BusyWatch::begin();
-        let ran = self.prepared.run(&options, stop, on_interval);
+        let mut on_interval = |interval| turn.tell(AgentEvent::Second(interval));
+        let mut next_phase = |_| {
+            turn.tell(AgentEvent::PhaseReady);
+            turn.start_at().map(|at| at.min(monotonic() + START_MAX))
+        };
+        let run = &mut self.prepared;
+        let ran = run.run_in_step(&options, turn.stop(), &mut on_interval, &mut next_phase);
         // In virtual time nobody is in the way.
         let is_real = task.target.is_in_real_time();
         self.others = is_real.then(|| others_during(&watch, self.disk.take()));

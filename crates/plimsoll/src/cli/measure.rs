@@ -59,13 +59,17 @@ const LENGTH_MIN: Nanos = Nanos(100_000_000);
 /// Seconds a trial costs besides its measured part, for the estimate before the first one.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
+/// What a fault costs besides the time that it lasts, for the same estimate.
+const RECOVERY: Nanos = Nanos(20_000_000_000);
+
 /// Bad blocks that a failure names; the report names more.
 const FINDINGS_SHOWN: usize = 3;
 
 /// How long, from which seed, with which engine.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrialTimingArgs {
-    /// Measure each trial for TIME (default: 10s, or what the workload file says).
+    /// Measure each trial for TIME (default: 10s, or what the workload file says; under a fault,
+    /// 22s longer than that lasts).
     ///
     /// Workloads that end by themselves need no length.
     #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
@@ -501,7 +505,11 @@ fn play(
 ) -> Result<RunFolderContents, CliError> {
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
-    notes.extend(campaign::busy_now());
+    // In virtual time nobody is in the way.
+    let mut targets = arms.probed().flat_map(|(_, target)| target.targets());
+    if targets.any(|target| target.is_in_real_time()) {
+        notes.extend(campaign::busy_now());
+    }
     if settings.verify {
         let proved = campaign::prove(arms, id, settings, SelfTestDepth::Quick, stop)?;
         campaign::refuse_failed(&proved)?;
@@ -521,8 +529,9 @@ fn play(
         arms.lines().iter().for_each(|line| terminal::say(line));
         terminal::say(&announcement(&manifest, folder));
     }
-    let mut screen = RunProgress::new(manifest.planned_trials(), job.json);
     let whole = before.map(whole_trials);
+    let done = whole.as_ref().map_or(0, |whole| whole.len() as u64);
+    let mut screen = RunProgress::new(manifest.planned_trials().saturating_sub(done), job.json);
     let plan = (&manifest, whole.as_deref());
     campaign::carry_out(plan, arms, settings, &notes, folder, stop, &mut screen)
 }
@@ -600,7 +609,17 @@ fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> Stri
         arms.partition(|arm| SimDeviceSpec::is_meant(&arm.target));
     let total = |arms: usize, beside: Nanos| {
         let entries = manifest.entries.iter();
-        let each = entries.map(|entry| (entry.length.0 + beside.0).saturating_mul(blocks(entry)));
+        let beside = |entry: &WorkloadEntry| {
+            let fault = entry
+                .inject
+                .as_ref()
+                .map_or(Nanos(0), |one| one.length + RECOVERY);
+            beside + fault
+        };
+        let each = entries.map(|entry| {
+            let length = entry.length + beside(entry);
+            length.0.saturating_mul(blocks(entry))
+        });
         let once = each.fold(0u64, u64::saturating_add);
         units::clock_duration(Nanos(once.saturating_mul(arms as u64)))
     };

@@ -187,6 +187,34 @@ fn nodes_whose_clocks_differ_start_together_and_are_added_up() {
 }
 
 #[test]
+fn nodes_play_the_phases_of_a_series_together() {
+    if !is_possible("a series from two nodes") {
+        return;
+    }
+    let pair = Pair::new();
+    let data = pair.path("data").display().to_string();
+    let from = [
+        "--clients",
+        "n1,n2",
+        "--on",
+        "lab.toml",
+        "--no-verify",
+        "-o",
+        "out",
+    ];
+    let files = "mdtest-easy,n=200,threads=2";
+    let output = pair.run(&[&["run", files, &data][..], &from].concat());
+    assert!(output.status.success(), "{}", text(&output));
+    let trial = &pair.results().trials[0];
+    check_sums(trial);
+    assert!(trial.phases.len() > 1, "{trial:?}");
+    // Each of them did the whole work.
+    let ops: Vec<u64> = trial.nodes.iter().map(|node| node.stats.ops()).collect();
+    assert_eq!(ops[0], ops[1]);
+    pair.check_nothing_left();
+}
+
+#[test]
 fn a_dry_run_says_what_would_be_made_on_the_nodes() {
     if !is_possible("dry run from nodes") {
         return;

@@ -119,7 +119,13 @@ pub(in crate::campaign) fn check(
     settings: &CampaignOptions,
 ) -> Result<(), CliError> {
     for injection in &settings.inject {
-        for (arm, _) in arms.probed() {
+        for (arm, target) in arms.probed() {
+            if target.is_only_on_nodes() {
+                return Err(CliError::usage(format!(
+                    "inject faults into {arm} from this machine: its sessions probe from here, and it is \
+                     mounted on the nodes alone"
+                )));
+            }
             let mut context = context_of(injection, arm, arms, Seed(0))?;
             context.plan_all(injection.fault, injection.victim.as_deref())?;
         }

@@ -251,6 +251,13 @@ impl TrialSessions<'_> {
                     None => seconds.end(n),
                 }
             }
+            let is_at_work =
+                |node: &NodeSession<'_>| node.is_playing() && !node.is_between_phases();
+            if !nodes.iter().any(is_at_work) {
+                let at = monotonic() + lead;
+                let waiting = nodes.iter_mut().filter(|node| node.is_between_phases());
+                waiting.for_each(|node| node.start(at));
+            }
         }
         seconds.finish();
         start_at

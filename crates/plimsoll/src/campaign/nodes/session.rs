@@ -32,6 +32,8 @@ pub(super) enum NodeSessionState {
     Prepared,
     /// In the measured part.
     Playing,
+    /// In it, waiting for others to come to the next phase.
+    BetweenPhases,
     /// At its end, with the last it told.
     Told(AgentEvent),
     /// Lost at this instant of our clock, for this reason.
@@ -167,6 +169,10 @@ impl<'a> NodeSession<'a> {
         self.heard_at = now;
         match told {
             AgentEvent::Alive => None,
+            AgentEvent::PhaseReady => {
+                self.state = NodeSessionState::BetweenPhases;
+                None
+            }
             AgentEvent::Note(text) => {
                 self.notes.push(text);
                 None
@@ -213,7 +219,15 @@ impl<'a> NodeSession<'a> {
     }
 
     pub(super) fn is_playing(&self) -> bool {
-        matches!(self.state, NodeSessionState::Playing)
+        let state = &self.state;
+        matches!(
+            state,
+            NodeSessionState::Playing | NodeSessionState::BetweenPhases
+        )
+    }
+
+    pub(super) fn is_between_phases(&self) -> bool {
+        matches!(self.state, NodeSessionState::BetweenPhases)
     }
 
     pub(super) fn has_failed(&self) -> bool {
