@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 STACKS=(local nbd iscsi nfs raid1 raid5 raid10
   'gluster(distribute)' 'gluster(replicate)' 'gluster(disperse)'
   'gluster(distribute)+tenant(tls)' iscsi+crypt 'gluster(distribute)+tenant(tls)+crypt'
-  ./docs/stacks/own.toml)
+  ./examples/stacks/own.toml)
 SIZE=${SIZE:-512M}
 SECONDS_EACH=${SECONDS_EACH:-5}
 PLIMSOLL=${PLIMSOLL:-$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/plimsoll}

@@ -13,7 +13,7 @@ fn the_example_comes_up_and_leaves_nothing() {
     if !is_possible("own stack") {
         return;
     }
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/stacks/own.toml");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stacks/own.toml");
     let choice = StackConfig::parse(example.to_str().unwrap()).unwrap();
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());

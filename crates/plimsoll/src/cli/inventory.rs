@@ -244,6 +244,18 @@ fn ssh(host: &str, config: Option<&Path>) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_examples_are_inventories() {
+        let labs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/labs");
+        let mut count = 0;
+        for entry in std::fs::read_dir(labs).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(read(&path).is_ok(), "{}", path.display());
+            count += 1;
+        }
+        assert!(count > 0);
+    }
+
     /// What ssh makes of our options where the user's configuration forwards all it can.
     #[test]
     fn nothing_is_forwarded_whatever_the_configuration_of_ssh_says() {

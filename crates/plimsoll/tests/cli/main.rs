@@ -7,6 +7,7 @@ mod campaign;
 mod classics;
 mod corners;
 mod devices;
+mod examples;
 mod exchange;
 mod failover;
 mod foreign_text;

@@ -6,7 +6,7 @@ use crate::host::{FakeHost, Host as _, HostResolver as _, LocalHost, SearchPath}
 use crate::stacks::{StackUpOptions, manage};
 use std::fs;
 
-const EXAMPLE: &str = include_str!("../../../../../docs/stacks/own.toml");
+const EXAMPLE: &str = include_str!("../../../../../examples/stacks/own.toml");
 
 fn planned(text: &str) -> manage::StackPlan {
     let place = tempfile::tempdir().unwrap();
