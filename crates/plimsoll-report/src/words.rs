@@ -11,6 +11,16 @@ pub(crate) fn control(of: &str) -> String {
     format!("{of} (A/A control)")
 }
 
+/// The workload of a comparison, without what its label says of the metric.
+pub(crate) fn workload(row: &ArmComparison) -> &str {
+    let metric = row.metric.name();
+    let label = &row.workload;
+    let shorter = label
+        .strip_suffix(metric)
+        .and_then(|rest| rest.strip_suffix(": "));
+    shorter.unwrap_or(label)
+}
+
 /// The arm of a comparison as it is named in a report.
 pub(crate) fn arm(row: &ArmComparison) -> String {
     match row.is_control {

@@ -11,10 +11,14 @@ use crate::words;
 pub(super) fn chart(view: &ResultsView<'_>) -> ForestChart {
     let mut groups: Vec<ForestGroup> = Vec::new();
     for row in &view.comparisons {
-        if groups.last().is_none_or(|g| g.title != row.workload) {
+        let (title, metric) = (words::workload(row), row.metric.name());
+        if groups
+            .last()
+            .is_none_or(|g| g.title != title || g.metric != metric)
+        {
             groups.push(ForestGroup {
-                title: row.workload.clone(),
-                metric: row.metric.name().into(),
+                title: title.into(),
+                metric: metric.into(),
                 more_is_better: row.metric.more_is_better(),
                 rows: Vec::new(),
             });

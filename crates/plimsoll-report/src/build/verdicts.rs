@@ -120,10 +120,10 @@ fn bands(view: &ResultsView<'_>, row: &ArmComparison) -> String {
 }
 
 fn statement(row: &ArmComparison) -> String {
-    let ArmComparison { base, workload, .. } = row;
+    let (base, workload) = (&row.base, words::workload(row));
     let (arm, metric) = (words::arm(row), row.metric.name());
     let Some(ratio) = &row.ratio else {
-        return format!("Not enough data: {arm} against {base} on {workload}");
+        return format!("Not enough data: {metric} of {arm} against {base} on {workload}");
     };
     let times = words::estimate(ratio);
     match row.verdict {
@@ -307,7 +307,7 @@ fn table_row(view: &ResultsView<'_>, row: &ArmComparison, first: bool) -> Vec<Re
         (ComparisonVerdict::Inconclusive, Some(n)) => format!("needs {n}"),
         _ => String::new(),
     };
-    let workload = if first { row.workload.as_str() } else { "" };
+    let workload = if first { words::workload(row) } else { "" };
     vec![
         ReportTableCell::new(workload).detail(if first { row.metric.name() } else { "" }),
         name,
