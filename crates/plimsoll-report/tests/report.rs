@@ -439,3 +439,73 @@ fn a_large_run_is_a_small_page() {
     let bytes = page(&results(size)).len();
     assert!(bytes < 1_500_000, "{bytes}");
 }
+
+/// The same results with a fault in every trial of the first workload: `raid1` stood still for longer, and
+/// lost a block once.
+fn under_faults() -> RunFolderContents {
+    let mut results = results(SMALL);
+    let entry = &mut results.manifest.entries[0];
+    let (old, new) = (entry.label.clone(), format!("{} under kill", entry.label));
+    entry.label.clone_from(&new);
+    let injection = r#"{"fault":"kill","length":10000000000,"recovery_timeout":120000000000,
+        "sessions":1,"rate":20.0,"block_bytes":4096,"file_bytes":1048576}"#;
+    entry.inject = Some(serde_json::from_str(injection).unwrap());
+    let mut lost = 1;
+    for trial in results
+        .trials
+        .iter_mut()
+        .filter(|t| t.trial.workload == old)
+    {
+        trial.trial.workload.clone_from(&new);
+        let is_slow = trial.trial.arm == "raid1";
+        let length = if is_slow {
+            30_000_000_000_u64
+        } else {
+            200_000_000
+        };
+        let missing = u64::from(is_slow && std::mem::take(&mut lost) == 1);
+        let stall = format!(r#"{{"from":0,"length":{length},"is_open":false}}"#);
+        let fault = format!(
+            r#"{{"fault":"kill","victim":"n1","done_within":1,"lasted":1,"healed_in":1,
+            "healed_under_load":true,"outage":{{"fault_at":0,"fault_is_known":true,"sessions":[{{
+            "session":"s","write_stall":{stall},"read_stall":null,"errors":0,"unended":0,
+            "first_error_after":null,"reopened":0,"survived":true}}],"unavailable":null,
+            "brown_out":{{"lasted":{length}}},"backlog_p99":null,"resolution":50000000}},
+            "check":{check}}}"#,
+            check = {
+                let mut check = plimsoll_core::ledger::LedgerCheck::default();
+                check.data.written = 100;
+                check.data.checked = 100;
+                for _ in 0..missing {
+                    check
+                        .data
+                        .bad
+                        .count(plimsoll_core::data_check::DataFlaw::Lost);
+                }
+                serde_json::to_string(&check).unwrap()
+            }
+        );
+        trial.fault = Some(serde_json::from_str(&fault).unwrap());
+    }
+    results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
+    results
+}
+
+#[test]
+fn faults_are_among_the_verdicts_and_each_is_told_with_what_was_lost() {
+    let results = under_faults();
+    let said = text(&results);
+    for expect in [
+        "× the write outage of local on",
+        "× the degraded time of local on",
+        "local: 6 of 6 survived",
+        "raid1: acknowledged writes were lost after 1 of 3 faults",
+        "raid1: every kill",
+        "How faults were measured",
+    ] {
+        let found = said.contains(expect) || page(&results).contains(expect);
+        assert!(found, "{expect}: {said}");
+    }
+    assert!(!said.contains("write outage: write outage"), "{said}");
+    assert!(!text(&self::results(SMALL)).contains("every kill"));
+}

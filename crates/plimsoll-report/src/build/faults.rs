@@ -51,7 +51,7 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         let kind = done.strikes[0].fault;
         for finding in [sessions(kind, &strikes), data(&done)] {
             all.push(ReportFinding {
-                mark: format!("{}: {}", done.name, finding.mark),
+                text: format!("{}: {}", done.name, finding.text),
                 ..finding
             });
         }

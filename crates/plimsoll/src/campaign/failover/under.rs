@@ -49,6 +49,15 @@ impl TrialLoadSwitch {
     }
 }
 
+/// Says that the load has ended, however it did: the injector may wait for it.
+struct EndOnDrop<'a>(&'a TrialLoadSwitch);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Relaxed);
+    }
+}
+
 /// When a fault is injected at the latest, while the sessions are as they should be.
 fn injected_until() -> Nanos {
     Nanos::from_secs_f64((CALM + DRAWN).as_secs_f64())
@@ -187,9 +196,10 @@ pub(in crate::campaign) fn under_fault<T>(
                 struck
             })
         });
-        let played =
-            play(&|| stop.load(Ordering::Relaxed) || switch.halted.load(Ordering::Relaxed));
-        switch.ended.store(true, Ordering::Relaxed);
+        let ended = EndOnDrop(&switch);
+        let is_over = || stop.load(Ordering::Relaxed) || switch.halted.load(Ordering::Relaxed);
+        let played = play(&is_over);
+        drop(ended);
         let panicked = || CliError::sentence(CliExitCode::Failed, "injecting the fault panicked");
         let struck = injector.join().unwrap_or_else(|_| Err(panicked()));
         let (result, ended) = struck?;
