@@ -26,8 +26,8 @@ impl ClientLoadGenerators {
         hear: &mut dyn FnMut(usize, AgentEvent) -> Result<(), CliError>,
     ) -> Result<Vec<NodeCaptureResult>, CliError> {
         let mut hosts = self.hosts();
-        let mut hands = self.begin(&mut hosts, |_| AgentTask::Record(task.clone()))?;
-        let prepared = attend(&mut hands, stop, |state| {
+        let mut sessions = self.begin(&mut hosts, |_| AgentTask::Record(task.clone()))?;
+        let prepared = attend(&mut sessions, stop, |state| {
             matches!(state, NodeSessionState::Working)
         });
         // Until then, only what was asked for can be wrong.
@@ -38,33 +38,33 @@ impl ClientLoadGenerators {
             },
             ..failure
         })?;
-        measure_clocks(&mut hands)?;
+        measure_clocks(&mut sessions)?;
         let start_at = monotonic() + LEAD;
-        for hand in &mut hands {
-            hand.start(start_at);
+        for session in &mut sessions {
+            session.start(start_at);
         }
-        let heard = hear_all(&mut hands, stop, hear);
+        let heard = hear_all(&mut sessions, stop, hear);
         heard?;
-        Ok(hands.into_iter().map(ended).collect())
+        Ok(sessions.into_iter().map(ended).collect())
     }
 }
 
 /// Hears all of them to their ends.
 fn hear_all(
-    hands: &mut [NodeSession<'_>],
+    sessions: &mut [NodeSession<'_>],
     stop: &AtomicBool,
     hear: &mut dyn FnMut(usize, AgentEvent) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let mut result = Ok(());
     let mut is_stopped = false;
-    while hands.iter().any(NodeSession::is_playing) {
+    while sessions.iter().any(NodeSession::is_playing) {
         if (stop.load(Ordering::Relaxed) || result.is_err()) && !is_stopped {
             is_stopped = true;
-            hands.iter_mut().for_each(NodeSession::halt);
+            sessions.iter_mut().for_each(NodeSession::halt);
         }
-        for (n, hand) in hands.iter_mut().enumerate() {
+        for (n, session) in sessions.iter_mut().enumerate() {
             for _ in 0..HEARD_MAX {
-                let Some(told) = hand.is_playing().then(|| hand.listen()).flatten() else {
+                let Some(told) = session.is_playing().then(|| session.listen()).flatten() else {
                     break;
                 };
                 result = result.and_then(|()| hear(n, told));
@@ -74,11 +74,11 @@ fn hear_all(
     result
 }
 
-fn ended(hand: NodeSession<'_>) -> NodeCaptureResult {
-    if let Some(failure) = hand.failure() {
+fn ended(session: NodeSession<'_>) -> NodeCaptureResult {
+    if let Some(failure) = session.failure() {
         return Err(failure);
     }
-    match hand.state {
+    match session.state {
         NodeSessionState::Told(AgentEvent::Ended(tally)) => Ok(*tally),
         other => Err(CliError::sentence(
             CliExitCode::Failed,
