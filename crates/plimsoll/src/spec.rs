@@ -541,15 +541,21 @@ impl TargetSpec {
         }))
     }
 
-    /// Reads a target that is used from other machines: a path is a directory of theirs.
+    /// Reads a target that is used from other machines: a path is a directory of theirs, or a new
+    /// file.
     pub(crate) fn parse_on_nodes(text: &str) -> Result<Self, CliError> {
-        match TargetSpec::by_word(text)? {
-            Some(spec) => Ok(spec),
-            None if text.starts_with('/') => Ok(TargetSpec::Directory(text.into())),
-            None => Err(CliError::usage(format!(
+        if let Some(spec) = TargetSpec::by_word(text)? {
+            return Ok(spec);
+        }
+        let file = text.strip_prefix(NEW_FILE);
+        match file.unwrap_or(text) {
+            path if !path.starts_with('/') => Err(CliError::usage(format!(
                 "use target '{text}' from nodes: give a directory that is on all of them by its \
-                 absolute path, an NFS export (nfs://host/export), or a stack"
+                 absolute path, a new file in one (file:/PATH), an NFS export (nfs://host/export), or a \
+                 stack"
             ))),
+            path if file.is_some() => Ok(TargetSpec::File(path.into())),
+            path => Ok(TargetSpec::Directory(path.into())),
         }
     }
 }

@@ -373,8 +373,9 @@ impl ArmSet {
                 }
                 TargetSpec::File(path) => {
                     lines.push(format!(
-                        "make {} with up to {needed}, and remove it at the end",
-                        path.display()
+                        "make {}{} with up to {needed}, and remove it at the end",
+                        path.display(),
+                        self.on_each_node()
                     ));
                     continue;
                 }

@@ -215,6 +215,31 @@ fn nodes_play_the_phases_of_a_series_together() {
 }
 
 #[test]
+fn each_node_has_a_file_of_its_own() {
+    if !is_possible("files on nodes") {
+        return;
+    }
+    let pair = Pair::new();
+    let file = format!("file:{}", pair.path("data/one").display());
+    let from = [
+        "--clients",
+        "n1,n2",
+        "--on",
+        "lab.toml",
+        "--no-verify",
+        "-o",
+        "out",
+    ];
+    let length = ["--for", "500ms", "--warmup", "0s"];
+    let output = pair.run(&[&["run", "randwrite,size=4M", &file][..], &from, &length].concat());
+    assert!(output.status.success(), "{}", text(&output));
+    let trial = &pair.results().trials[0];
+    check_sums(trial);
+    assert!(trial.nodes.iter().all(|node| node.stats.ops() > 0));
+    pair.check_nothing_left();
+}
+
+#[test]
 fn a_dry_run_says_what_would_be_made_on_the_nodes() {
     if !is_possible("dry run from nodes") {
         return;
@@ -332,6 +357,17 @@ fn what_nodes_cannot_do_is_refused_before_anything_is_made() {
                 "lab.toml",
             ],
             "there is no /nowhere",
+        ),
+        (
+            vec![
+                "randread",
+                "file:one",
+                "--clients",
+                "n1",
+                "--on",
+                "lab.toml",
+            ],
+            "absolute path",
         ),
         (
             vec!["randread", "raid1", "--clients", "n1", "--on", "lab.toml"],

@@ -12,6 +12,7 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_lab::host::HostResolver as _;
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackConfig};
+use std::path::Path;
 
 impl ArmTarget {
     /// Whether nothing of it is on this machine.
@@ -59,13 +60,14 @@ impl ArmSet {
                 TargetSpec::Stack(choice) => {
                     stacks::client::check(choice, nodes.len()).map_err(CliError::usage)?;
                 }
-                TargetSpec::Device(_) | TargetSpec::File(_) | TargetSpec::Attach(_) => {
+                TargetSpec::Device(_) | TargetSpec::Attach(_) => {
                     return Err(CliError::usage(format!(
-                        "use target '{}' from nodes: one file or device is not each node's own; \
-                         give a directory that is on all of them",
+                        "use target '{}' from nodes: one device is not each node's own; give a \
+                         directory or a new file that is on all of them",
                         target.given
                     )));
                 }
+                TargetSpec::File(_) => super::check_one_file(target, asked)?,
                 TargetSpec::Nfs(_) => remote::check(&target.given, asked)?,
                 _ => {}
             }
@@ -85,15 +87,16 @@ impl ArmSet {
                 let about = look_at_on(target, node);
                 let host = self.nodes.on(&node.name);
                 let host = host.map_err(doing(CliExitCode::Usage, &*about))?;
+                let root = target.root();
                 match &target.spec {
-                    TargetSpec::Directory(root) if host.exists(root) => {
+                    TargetSpec::Directory(_) | TargetSpec::File(_) if host.exists(&root) => {
                         let found = host
-                            .target(root)
+                            .target(&root)
                             .map_err(doing(CliExitCode::Usage, about))?;
                         let place = format!("{} on node {}", found.path, node.name);
                         room.need(&place, needed, found.free_bytes);
                     }
-                    TargetSpec::Directory(root) => {
+                    TargetSpec::Directory(_) | TargetSpec::File(_) => {
                         let text = format!("there is no {}", root.display());
                         return Err(CliError::usage(format!("{about}: {text}")));
                     }
@@ -123,9 +126,9 @@ impl ArmSet {
         for node in &nodes {
             let own = format!("{name}-{}", node.name);
             let made = match &target.spec {
-                TargetSpec::Directory(root) => {
+                TargetSpec::Directory(_) | TargetSpec::File(_) => {
                     let host = self.nodes.on(&node.name);
-                    let found = host.and_then(|host| host.target(root));
+                    let found = host.and_then(|host| host.target(&target.root()));
                     let found = found.map_err(doing(CliExitCode::Failed, look_at(target)))?;
                     let direct_align_bytes = found.direct_align_bytes;
                     if target.facts.is_none() {
@@ -133,11 +136,18 @@ impl ArmSet {
                             format!("{} on {}", found.file_system, found.mount_source);
                         target.facts = Some(found);
                     }
-                    let path = super::shown(&root.join(own))?;
-                    add_directory(plan, node, &path);
-                    NodeTarget::Directory {
-                        path: path.into(),
-                        direct_align_bytes,
+                    if let TargetSpec::File(path) = &target.spec {
+                        NodeTarget::File {
+                            path: add_file(plan, node, path)?.into(),
+                            direct_align_bytes,
+                        }
+                    } else {
+                        let path = super::shown(&target.root().join(own))?;
+                        add_directory(plan, node, &path);
+                        NodeTarget::Directory {
+                            path: path.into(),
+                            direct_align_bytes,
+                        }
                     }
                 }
                 TargetSpec::Nfs(address) => {
@@ -238,6 +248,18 @@ impl ArmSet {
 
 fn look_at_on(target: &ArmTarget, node: &PlanNode) -> String {
     format!("look at target '{}' on node {}", target.given, node.name)
+}
+
+/// Adds the step that makes a file on a node; gives its path. Nodes may share the file system.
+fn add_file(plan: &mut Plan, node: &PlanNode, path: &Path) -> Result<String, CliError> {
+    let path = format!("{}-{}", super::shown(path)?, node.name);
+    let make = PlanAction::MakeFile {
+        path: path.clone(),
+        bytes: 0,
+    };
+    let undo = PlanAction::RemoveFile(path.clone());
+    plan.step_on(&node.name, "create the file", make, Some(undo));
+    Ok(path)
 }
 
 fn add_directory(plan: &mut Plan, node: &PlanNode, path: &str) {
