@@ -14,7 +14,9 @@ use crate::spec::{RateScale, TargetSpec, WorkloadSpec};
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_core::event::{RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
+use plimsoll_core::event::{
+    RunFolderContents, RunManifest, RunWarning, TrialResult, WorkloadEntry,
+};
 use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
@@ -530,6 +532,15 @@ fn play(
         terminal::say(&announcement(&manifest, folder));
     }
     let whole = before.map(whole_trials);
+    notes.extend(whole.as_ref().map(|whole| RunWarning {
+        about: String::new(),
+        text: format!(
+            "the run was interrupted and resumed after {} of {} trials; what the machine did between is \
+             not known",
+            whole.len(),
+            manifest.planned_trials()
+        ),
+    }));
     let done = whole.as_ref().map_or(0, |whole| whole.len() as u64);
     let mut screen = RunProgress::new(manifest.planned_trials().saturating_sub(done), job.json);
     let plan = (&manifest, whole.as_deref());

@@ -226,6 +226,8 @@ fn a_comparison_under_faults_says_who_stood_still_and_resumes_after_a_kill() {
     assert_eq!(told["complete"], true);
     let trials = told["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 2);
+    let said = told["warnings"].to_string();
+    assert!(said.contains("resumed after 1 of 2 trials"), "{said}");
     for trial in trials {
         let fault = &trial["fault"];
         assert_eq!(fault["fault"], "pause", "{fault}");
