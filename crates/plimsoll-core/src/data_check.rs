@@ -16,7 +16,7 @@ pub enum DataCheck {
     Off,
     /// Everything that was written is read back when the run has ended.
     End,
-    /// Also every read of the run is held against what was written before.
+    /// Also every read of the run is compared with what was written before.
     Always,
 }
 

@@ -80,7 +80,8 @@ pub(crate) fn entries(
             _ => 1.0,
         };
         let entry = entry(one, scale, settings);
-        let taken = entries.iter().any(|other| other.label == entry.label);
+        let labels = labels_under(&entry.label, settings);
+        let taken = entries.iter().any(|other| labels.contains(&other.label));
         if taken && one.scale.is_none() {
             let text = "the factor found is already in the run, so it was not added again";
             notes.push(RunWarning {
@@ -135,10 +136,13 @@ fn label_under(label: &str, injection: &FaultInjection) -> String {
 
 /// What the entries of a workload will be called.
 pub(crate) fn labels_of(asked: &WorkloadRequest, settings: &CampaignOptions) -> Vec<String> {
-    let label = label_of(asked);
+    labels_under(&label_of(asked), settings)
+}
+
+fn labels_under(label: &str, settings: &CampaignOptions) -> Vec<String> {
     match &*settings.inject {
-        [] => vec![label],
-        all => all.iter().map(|one| label_under(&label, one)).collect(),
+        [] => vec![label.into()],
+        all => all.iter().map(|one| label_under(label, one)).collect(),
     }
 }
 

@@ -128,13 +128,12 @@ impl ArmSet {
     /// Where trials write on the node of this number: what must be on the disks before the next one
     /// begins.
     pub(crate) fn grounds(&self, n: usize) -> Vec<PathBuf> {
-        let path = |target: NodeTarget| match target {
+        let path = |target: &ArmTarget| match target.targets().swap_remove(n) {
             NodeTarget::Directory { path, .. } | NodeTarget::Device { path, .. } => Some(path),
-            NodeTarget::File { path, .. } => path.parent().map(Path::to_path_buf),
+            NodeTarget::File { .. } => Some(target.root()),
             _ => None,
         };
-        let targets = self.targets.iter();
-        let own = targets.filter_map(|target| path(target.targets().swap_remove(n)));
+        let own = self.targets.iter().filter_map(path);
         let mut grounds: Vec<PathBuf> = own.collect();
         if !self.load.is_here() {
             return grounds;

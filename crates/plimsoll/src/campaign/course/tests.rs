@@ -3,7 +3,7 @@
 
 use super::*;
 use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_core::event::{ArmEntry, GeneratorStats, KindStats, OpStats, TrialId, WorkloadEntry};
+use plimsoll_core::event::{ArmEntry, KindStats, OpStats, TrialId, WorkloadEntry};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::rng::Seed;
@@ -58,27 +58,14 @@ fn result(arm: &str, block: u32, ops: u64) -> TrialResult {
     kind.service.record_many(Nanos(1000), ops);
     kind.response.record_many(Nanos(1000), ops);
     TrialResult {
-        trial: TrialId {
+        length: Nanos::SECOND,
+        stats: OpStats([(OpKind::Read, kind)].into()),
+        ..TrialResult::of(TrialId {
             block,
             place: 0,
             arm: arm.into(),
             workload: "randread".into(),
-        },
-        length: Nanos::SECOND,
-        prepare: Nanos(0),
-        stats: OpStats([(OpKind::Read, kind)].into()),
-        phases: Vec::new(),
-        workers: Vec::new(),
-        generator: GeneratorStats::default(),
-        fidelity: Vec::new(),
-        interrupted: false,
-        failed: None,
-        data_check: None,
-        servers: Vec::new(),
-        device: None,
-        others: None,
-        nodes: Vec::new(),
-        fault: None,
+        })
     }
 }
 
