@@ -4,12 +4,14 @@
 SHELL := /bin/bash
 .PHONY: demo test test-stacks test-vm build
 
-# Static: it is copied to other machines as it is (docs/stacks/inventory.md). The flags are for the
-# program alone: macros of the compiler cannot be static. Names of functions stay for back-traces, and a
+# The program, and the agent that it copies to other machines (docs/stacks/inventory.md), which is static
+# for that. The flags are for these two alone: macros of the compiler cannot be static. Names of functions stay for back-traces, and a
 # panic says its line without them; the rest of what debuggers read would be copied with it.
 build:
-	cargo rustc --release --locked --package plimsoll --bin plimsoll -- \
-	  -C target-feature=+crt-static -C link-arg=-Wl,--build-id -C strip=debuginfo
+	for program in plimsoll-agent plimsoll; do \
+	  cargo rustc --release --locked --package $$program --bin $$program -- \
+	    -C target-feature=+crt-static -C link-arg=-Wl,--build-id -C strip=debuginfo || exit 1; \
+	done
 
 demo:
 	scripts/setup.sh demo

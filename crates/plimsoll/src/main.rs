@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `plimsoll` command: finds the load a storage system safely carries.
 //!
-//! `cli/` has one file per subcommand, `campaign/` carries out runs and comparisons, `recorder/`
-//! watches disks; below them lie what users write for targets and workloads (`spec`), this machine
-//! and its nodes (`context`), and the exit codes (`failure`). Only `terminal` prints; what is computed
-//! comes from the other crates.
+//! `cli/` has one file per subcommand. Only `terminal` prints; runs are carried out by `plimsoll-run`,
+//! and what is computed comes from the crates below it.
 #![forbid(unsafe_code)]
 
-mod campaign;
 mod cli;
-mod context;
-mod failure;
-mod recorder;
-mod run_id;
-mod spec;
 mod terminal;
 
 use std::process::ExitCode;

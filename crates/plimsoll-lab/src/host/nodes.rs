@@ -141,7 +141,7 @@ impl HostPool {
             NodeTransport::Agent(_) => {
                 let program = match self.program.take() {
                     Some(program) => program,
-                    None => AgentProgram::this()?,
+                    None => AgentProgram::beside()?,
                 };
                 let connected = AgentHost::connect(node, &self.here.search, &program);
                 self.program = Some(program);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the workload `boot` calls: a machine with its disks in a folder is made, and booted.
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_classics::boot;
 use plimsoll_lab::host::{HostError, HostTimeSource, HostTimedJob, MARK_VARIABLE, SystemClock};
 use plimsoll_lab::vm::boot::{FAILED, READY, VmDiskFiles, command};

@@ -6,9 +6,9 @@ use super::measure::{
     ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure, policy,
 };
 use super::stack::StackOptionArgs;
-use crate::campaign::DestroyConsent;
-use crate::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_run::campaign::DestroyConsent;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll doctor`: what this machine can do, what is missing, and what installs it.
 
-use crate::context;
-use crate::failure::CliResult;
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::CliResult;
 use std::fmt::Write;
 use std::process::ExitCode;
 

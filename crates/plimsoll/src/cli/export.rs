@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll export`: a workload in the language of another program.
 
-use crate::failure::{CliError, CliExitCode, CliResult};
-use crate::spec::{RateScale, WorkloadSpec};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_classics::fio;
 use plimsoll_core::model::{
     ModelChange, ModelExcerpt, ModelInterval, ReplayAddressSpace, WorkloadModel,
@@ -13,6 +12,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{ArrivalProcess, BlockIoPacing};
+use plimsoll_run::spec::{RateScale, WorkloadSpec};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

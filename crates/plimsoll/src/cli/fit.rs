@@ -2,8 +2,8 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use super::gates;
-use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::model::{
     FidelityCheck, ModelFacts, PackedGapPrecision, PackedRequests, ParametricModel,
 };

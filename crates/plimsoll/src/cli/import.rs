@@ -4,9 +4,9 @@
 //! Everything is read before anything is written: a folder with half of the results would look
 //! like a whole one.
 
-use crate::failure::{CliError, CliExitCode, CliResult, failed};
-use crate::run_id;
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
+use plimsoll_agent::run_id;
 use plimsoll_archive::RunFolderWriter;
 use plimsoll_classics::originals::{self, ProgramOutputFormat, ProgramOutputResult};
 use plimsoll_core::comparison::VerdictPolicy;

@@ -2,7 +2,7 @@
 //! Options of faults that are injected while a workload runs.
 
 use super::failover::fault;
-use crate::failure::CliError;
+use plimsoll_agent::failure::CliError;
 use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units::{self, Nanos};

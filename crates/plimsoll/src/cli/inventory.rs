@@ -3,7 +3,7 @@
 //!
 //! Manual: `docs/stacks/inventory.md`, whose example is a test here.
 
-use crate::failure::CliError;
+use plimsoll_agent::failure::CliError;
 use plimsoll_core::plan::HERE;
 use plimsoll_lab::stacks::{NodeInventory, NodeSpec};
 use serde::Deserialize;
@@ -270,7 +270,7 @@ mod tests {
         }
         words.push("host.invalid");
         let minute = std::time::Duration::from_secs(60);
-        let Ok(said) = crate::context::host().output("ssh", &words, minute) else {
+        let Ok(said) = plimsoll_agent::context::host().output("ssh", &words, minute) else {
             println!("SKIPPED: ssh is missing");
             return;
         };

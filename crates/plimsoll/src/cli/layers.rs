@@ -3,10 +3,10 @@
 
 use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
 use super::stack::StackOptionArgs;
-use crate::campaign::{DestroyConsent, SensitivityBoundMode};
-use crate::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::plan::StackSpec;
 use plimsoll_lab::stacks::{StackConfig, StackLadderRung};
+use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -3,16 +3,11 @@
 
 use super::progress::RunProgress;
 use super::stack::StackOptionArgs;
-use crate::campaign::{
-    self, ArmSet, CampaignOptions, ClientLoadGenerators, DestroyConsent, SensitivityBoundMode,
-    WorkloadRequest,
-};
-use crate::context;
-use crate::failure::{CliError, CliExitCode, doing, failed};
-use crate::run_id;
-use crate::spec::{RateScale, TargetSpec, WorkloadSpec};
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
+use plimsoll_agent::run_id;
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
     RunFolderContents, RunManifest, RunWarning, TrialResult, WorkloadEntry,
@@ -24,6 +19,11 @@ use plimsoll_core::workload::Workload;
 use plimsoll_engine::{DataCheck, EngineChoice, SimDeviceSpec};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
+use plimsoll_run::campaign::{
+    self, ArmSet, CampaignOptions, ClientLoadGenerators, DestroyConsent, SensitivityBoundMode,
+    WorkloadRequest,
+};
+use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

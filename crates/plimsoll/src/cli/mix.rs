@@ -2,13 +2,13 @@
 //! `plimsoll mix`: several models as one load.
 
 use super::model_file;
-use crate::failure::{CliError, CliResult};
-use crate::spec::{RateScale, WorkloadSpec};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::model::{ModelMixMember, ModelMixReplay, WorkloadModel};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
+use plimsoll_run::spec::{RateScale, WorkloadSpec};
 use std::fmt::Write;
 use std::path::PathBuf;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line: one file per subcommand, each with its arguments, its work and its output.
 
-mod agent;
 mod boot;
 mod compare;
 mod doctor;
@@ -27,15 +26,15 @@ mod repro;
 mod run;
 mod stack;
 mod trace_ops;
-mod trees;
 mod verify;
 mod vm;
 mod watchdog;
 mod workloads;
 
-use crate::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
 use crate::terminal;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -69,21 +68,37 @@ enum CliCommand {
     Export(export::ExportArgs),
     Mix(mix::MixArgs),
     Raze(raze::RazeArgs),
-    Agent(agent::AgentArgs),
     Doctor(doctor::DoctorArgs),
     Workloads(workloads::WorkloadsArgs),
     #[command(hide = true)]
     Watchdog(watchdog::WatchdogArgs),
-    #[command(name = "__make-tree", hide = true)]
-    MakeTree(trees::TreeMakeArgs),
-    #[command(name = "__forget", hide = true)]
-    Forget(trees::TreeForgetArgs),
     #[command(name = "__boot", hide = true)]
     Boot(boot::BootArgs),
 }
 
+/// What workloads that are programs start this program for, if it was.
+fn helper() -> Option<ExitCode> {
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = plimsoll_agent::trees::helper(&words)?;
+    Some(done.map_or_else(
+        |failure| {
+            terminal::say(&failure.to_string());
+            failure.code.into()
+        },
+        |()| ExitCode::SUCCESS,
+    ))
+}
+
 /// Reads the command line, does the work, and turns a failure into words and an exit code.
 pub(crate) fn main() -> ExitCode {
+    context::print_notices_with(terminal::say);
+    if let Some(done) = helper() {
+        return done;
+    }
     let read = with_negatives(Cli::command()).try_get_matches();
     let cli = match read.and_then(|given| Cli::from_arg_matches(&given)) {
         Ok(cli) => cli,
@@ -121,12 +136,9 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Export(args) => export::main(&args),
         CliCommand::Mix(args) => mix::main(&args),
         CliCommand::Raze(args) => raze::main(&args),
-        CliCommand::Agent(args) => agent::main(&args),
         CliCommand::Doctor(args) => doctor::main(&args),
         CliCommand::Workloads(args) => workloads::main(&args),
         CliCommand::Watchdog(args) => watchdog::main(&args),
-        CliCommand::MakeTree(args) => trees::make(&args),
-        CliCommand::Forget(args) => trees::forget(&args),
         CliCommand::Boot(args) => boot::main(&args),
     };
     outcome.unwrap_or_else(|failure| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of models: written by every command that makes or changes one.
 
-use crate::failure::{CliError, CliExitCode, CliResult};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_archive::write_result;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::WorkloadModel;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll profile`: what is in a recording.
 
-use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_archive::{ResultFile, write_result};
 use plimsoll_core::profile::RecordingProfile;
 #[cfg(feature = "parquet")]

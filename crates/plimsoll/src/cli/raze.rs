@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll raze`: remove everything plimsoll made on this machine and has not removed itself.
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_agent::raze::{nothing_left, raze, raze_files, unreadable};
 use plimsoll_core::plan::{HERE, PlanAction};
-use plimsoll_lab::agent_server::{copied, forget_copy};
 use plimsoll_lab::journal::{JournalContents, JournalEntry, StateDir};
-use plimsoll_lab::{cleanup, orphans, raise};
+use plimsoll_lab::{orphans, raise};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -39,60 +39,22 @@ pub(super) fn main(args: &RazeArgs) -> CliResult {
     let state = context::state_dir()?;
     check_gone(&state, &args.forget_nodes)?;
     if args.dry_run {
-        let files = files(&state)?;
+        let files = raze_files(&state)?;
         print_steps(&state, args.json, (files, lost(&state)?), |_| true)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let others = files(&state)?.len();
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = context::stop_flag()?;
-    let all = cleanup::raze_all(&state, &mut context::nodes().without(&args.forget_nodes))
-        .map_err(unreadable(&state))?;
-    // The copy of a controller on another machine, if this is a node of one.
-    forget_copy(&state);
-    // Directories that held only what is gone now go too; those with anything in them stay.
-    for empty in [state.stacks(), state.journals()] {
-        let _ = std::fs::remove_dir(empty);
-    }
-    let mut left = Vec::new();
-    let mut undone = 0;
-    for journal in &all {
-        match &journal.result {
-            Ok(razed) => {
-                undone += razed.undone;
-                left.extend(razed.problems());
-            }
-            Err(error) => left.push(error.to_string()),
-        }
-    }
+    let done = raze(&state, &mut context::nodes().without(&args.forget_nodes))?;
     if args.json {
         terminal::print_json(
-            &serde_json::json!({ "journals": all.len(), "steps_undone": undone, "files_removed": others, "left": left }),
+            &serde_json::json!({ "journals": done.journals, "steps_undone": done.undone,
+            "files_removed": done.files, "left": done.left }),
         );
-    } else if all.is_empty() && others > 0 {
-        terminal::print(&format!(
-            "Removed: {others} files that plimsoll left behind; nothing is left."
-        ));
-    } else if all.is_empty() {
-        terminal::print("There is nothing of plimsoll's to remove.");
-    } else if left.is_empty() {
-        terminal::print(&format!(
-            "Removed: {undone} steps of {} journals undone; nothing is left.",
-            all.len()
-        ));
+    } else if let Some(text) = done.text() {
+        terminal::print(&text);
     }
-    verdict(&left)
-}
-
-/// What goes besides what journals name: what killed programs were preparing, and the copy of the program
-/// that another machine left here. Only a machine that has no journal left does without that one.
-fn files(state: &StateDir) -> Result<Vec<String>, CliError> {
-    let mut files = state.abandoned().map_err(unreadable(state))?;
-    files.extend(copied(state));
-    Ok(files
-        .iter()
-        .map(|path| format!("rm {}", path.display()))
-        .collect())
+    verdict(&done.left)
 }
 
 /// What carries our mark and stands in no journal, with what takes it away.
@@ -183,25 +145,5 @@ pub(super) fn print_steps(
 
 /// The exit code of undoing, with what is left in words.
 pub(super) fn verdict(left: &[String]) -> CliResult {
-    if left.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    Err(CliError::new(
-        CliExitCode::NotCleaned,
-        format!("remove everything; left:\n  {}", left.join("\n  ")),
-    )
-    .hint(
-        "each line says what blocks it: fix that, then run `plimsoll raze` again; for what no longer \
-         exists or you removed yourself: plimsoll raze --forget-node PATH",
-    ))
-}
-
-fn unreadable(state: &StateDir) -> impl Fn(std::io::Error) -> CliError {
-    let path = state.path().display().to_string();
-    move |error| {
-        CliError::new(
-            CliExitCode::Failed,
-            format!("read the journals in {path}: {error}"),
-        )
-    }
+    nothing_left(left).map(|()| ExitCode::SUCCESS)
 }

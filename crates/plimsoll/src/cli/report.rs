@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll report`: tell a run again from its folder.
 
-use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::event::RunFolderContents;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -5,9 +5,9 @@ use super::measure::{
     ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
 };
 use super::stack::StackOptionArgs;
-use crate::campaign::DestroyConsent;
-use crate::failure::{CliExitCode, CliResult};
+use plimsoll_agent::failure::{CliExitCode, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_run::campaign::DestroyConsent;
 use std::path::PathBuf;
 
 /// Run one workload on one target and report the results.

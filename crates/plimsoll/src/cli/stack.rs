@@ -5,10 +5,10 @@ mod check;
 mod list;
 mod load;
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use crate::terminal;
 use load::{StackLoad, StackLoadResult};
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
 use plimsoll_lab::host::HostResolver;

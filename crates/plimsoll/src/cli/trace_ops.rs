@@ -2,12 +2,12 @@
 //! `plimsoll run --trace-ops`: the operations of a workload in order, without doing them, so that
 //! its definition can be held against the original; and when operations were really issued.
 
-use crate::failure::{CliExitCode, CliResult, failed};
-use crate::spec::WorkloadSpec;
 use crate::terminal;
+use plimsoll_agent::failure::{CliExitCode, CliResult, failed};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{TracedOp, WorkerId};
+use plimsoll_run::spec::WorkloadSpec;
 use std::fmt::Write;
 use std::process::ExitCode;
 

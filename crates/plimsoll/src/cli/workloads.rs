@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll workloads`: what can be run by name, and what can be set.
 
-use crate::failure::{CliError, CliResult};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_classics::{SettingDefinition, SettingUnit, WorkloadDefinition};
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -330,7 +330,7 @@ fn a_node_that_cannot_be_trusted_or_does_not_let_us_in_is_refused() {
     }
     let lab = Lab::new();
     // All is well, and the copy goes again when nothing was made.
-    says(&lab, program(), "node n1: copied this program (");
+    says(&lab, program(), "node n1: copied the agent (");
     says(&lab, program(), "on n1: ");
     lab.know("other_key.pub");
     says(
@@ -347,10 +347,28 @@ fn a_node_that_cannot_be_trusted_or_does_not_let_us_in_is_refused() {
     lab.know("host_key.pub");
     fs::write(lab.path("authorized"), "").unwrap();
     says(&lab, program(), "it does not accept our key");
-    let dynamic = Path::new(env!("CARGO_BIN_EXE_plimsoll"));
+    // Neither does an agent that needs libraries of this machine, nor a program that lies alone.
+    let dynamic = lab.path("dynamic");
+    fs::create_dir(&dynamic).unwrap();
+    let copied = |name: &str| {
+        let to = dynamic.join(name);
+        let copied = command("cp")
+            .arg(env!("CARGO_BIN_EXE_plimsoll"))
+            .arg(&to)
+            .status();
+        assert!(copied.unwrap().success());
+        to
+    };
+    let alone = copied("plimsoll");
     says(
         &lab,
-        dynamic,
+        &alone,
+        "plimsoll-agent is missing: it is what is copied to nodes",
+    );
+    copied("plimsoll-agent");
+    says(
+        &lab,
+        &alone,
         "use the static program that `make build` makes",
     );
 }

@@ -67,7 +67,7 @@ fn three_nodes_carry_every_kind_of_stack_and_a_fourth_makes_them_larger() {
     let up = ["stack", "up", "--on", "lab.toml", "--size", "256M"];
     let said = must(&lab, &[&up[..], &STACKS].concat());
     for node in ["n1", "n2", "n3"] {
-        let copied = format!("node {node}: copied this program (");
+        let copied = format!("node {node}: copied the agent (");
         assert!(said.contains(&copied), "{said}");
     }
     must(&lab, &["stack", "status"]);

@@ -91,19 +91,23 @@ pub(crate) fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        let words = "rustc --quiet --locked --package plimsoll --bin plimsoll --profile static";
-        let output = Command::new(env!("CARGO"))
-            .args(words.split(' '))
-            .arg("--target-dir")
-            .arg(target)
-            .args(["--", "-C", "target-feature=+crt-static"])
-            .args(["-C", "link-arg=-Wl,--build-id"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", text(&output));
+        build(target, "plimsoll-agent");
+        build(target, "plimsoll");
         target.join("static/plimsoll")
     })
+}
+
+fn build(target: &Path, name: &str) {
+    let output = Command::new(env!("CARGO"))
+        .args(["rustc", "--quiet", "--locked", "--profile", "static"])
+        .args(["--package", name, "--bin", name, "--target-dir"])
+        .arg(target)
+        .args(["--", "-C", "target-feature=+crt-static"])
+        .args(["-C", "link-arg=-Wl,--build-id"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
 }
 
 /// Labs that use sshd's directory, and whether it was made for them: the last one removes it.
@@ -421,5 +425,6 @@ pub(crate) fn node(place: &Path, address: &str) -> PlanNode {
 
 /// Hosts that copy the static program.
 pub(crate) fn nodes() -> HostPool {
-    HostPool::new(local_host()).copying(AgentProgram::of(program()).unwrap())
+    HostPool::new(local_host())
+        .copying(AgentProgram::of(&program().with_file_name("plimsoll-agent")).unwrap())
 }

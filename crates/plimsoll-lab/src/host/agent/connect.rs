@@ -304,7 +304,7 @@ fn take_line(bytes: usize) -> String {
 
 /// The last line: become the agent, with the user's own mask for new files, if the copy runs at all.
 const BECOME_LINE: &str =
-    r#"if "$F" --version >/dev/null; then umask "$U"; exec "$F" agent "$D"; else gone; fi"#;
+    r#"if "$F" --version >/dev/null; then umask "$U"; exec "$F" serve "$D"; else gone; fi"#;
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program itself, as what is copied to other machines: for which processor it is, whether it
-//! needs anything there, and which build it is.
+//! The agent as a file, which is copied to other machines: for which processor it is, whether it needs
+//! anything there, and which build it is.
 //!
-//! What is copied is the file this process runs from, so both sides are the same by construction;
-//! the identifier that the linker gives a build is compared all the same, since a copy that is
-//! there already is used again.
+//! It lies beside the program, whose build made both. The identifier that the linker gives a build is
+//! compared, since a copy that is there already is used again.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -14,6 +13,9 @@ use crate::host::error::HostError;
 
 /// The file this process runs from, also when its name is gone.
 const OURSELVES: &str = "/proc/self/exe";
+
+/// Name of the agent.
+const AGENT_FILE: &str = "plimsoll-agent";
 
 /// Longest program header table and note segment we read: real ones have some hundred bytes.
 const PART_MAX: u64 = 1 << 16;
@@ -44,6 +46,24 @@ impl AgentProgram {
     /// When it cannot be read or is of a kind we do not know.
     pub fn this() -> Result<AgentProgram, HostError> {
         AgentProgram::of(Path::new(OURSELVES))
+    }
+
+    /// The agent that lies beside the program this process runs.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn beside() -> Result<AgentProgram, HostError> {
+        let ours = std::env::current_exe().map_err(HostError::io("find", Path::new(OURSELVES)))?;
+        let path = ours.with_file_name(AGENT_FILE);
+        if !path.exists() {
+            return Err(HostError::State(format!(
+                "{} is missing: it is what is copied to nodes, and has to lie beside {}; `make build` \
+                 makes both",
+                path.display(),
+                ours.display()
+            )));
+        }
+        AgentProgram::of(&path)
     }
 
     /// The program in a file.

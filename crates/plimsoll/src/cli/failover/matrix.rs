@@ -3,9 +3,8 @@
 //! interruption costs one cell.
 
 use super::FailoverRunner;
-use crate::campaign::ArmSet;
-use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_archive::FailoverCheckpoint;
 use plimsoll_core::failover::{
     FailoverCellResult, FailoverMatrix, FailoverMatrixCell, FailoverResult,
@@ -13,6 +12,7 @@ use plimsoll_core::failover::{
 use plimsoll_core::fault::FaultKind;
 use plimsoll_lab::host::{HostTimeSource as _, MadeDir, SystemClock};
 use plimsoll_lab::stacks::StackConfig;
+use plimsoll_run::campaign::ArmSet;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

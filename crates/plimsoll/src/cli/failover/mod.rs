@@ -6,15 +6,10 @@
 mod matrix;
 
 use super::stack::{StackOptionArgs, choices};
-use crate::campaign::{
-    self, ArmSet, CampaignOptions, DestroyConsent, FailoverOptions, FailoverWitnessKind,
-    SessionLoadOptions, WorkloadRequest,
-};
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult, doing};
-use crate::run_id;
-use crate::spec::TargetSpec;
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
+use plimsoll_agent::run_id;
 use plimsoll_core::failover::FailoverResult;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::plan::Plan;
@@ -25,6 +20,11 @@ use plimsoll_lab::journal::{Journal, StateDir};
 use plimsoll_lab::raise::{self, AppliedPlan};
 use plimsoll_lab::stacks::StackConfig;
 use plimsoll_report::ReportDocument;
+use plimsoll_run::campaign::{
+    self, ArmSet, CampaignOptions, DestroyConsent, FailoverOptions, FailoverWitnessKind,
+    SessionLoadOptions, WorkloadRequest,
+};
+use plimsoll_run::spec::TargetSpec;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -75,7 +75,7 @@ pub(super) struct FailoverArgs {
     /// Observers to run beside the sessions.
     ///
     /// `stamp` writes a line every second; `scp` copies a file again and again.
-    #[arg(long = "observer", value_name = "stamp|scp,...", value_delimiter = ',')]
+    #[arg(long = "observer", value_name = "stamp|scp,...", value_delimiter = ',', value_parser = observer)]
     observers: Vec<FailoverWitnessKind>,
     /// Load the stack with this share of its maximum instead of --rate, for example 50%.
     ///
@@ -124,6 +124,14 @@ pub(super) struct FailoverArgs {
 
 pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
     FaultKind::find(text).ok_or_else(|| format!("expected one of {}", FaultKind::names()))
+}
+
+fn observer(text: &str) -> Result<FailoverWitnessKind, String> {
+    match text {
+        "stamp" => Ok(FailoverWitnessKind::Stamp),
+        "scp" => Ok(FailoverWitnessKind::Scp),
+        _ => Err("expected stamp or scp".into()),
+    }
 }
 
 /// Refuses rates of sessions that cannot be.

@@ -2,13 +2,13 @@
 //! The targets of a ledger: what is there is looked at, and nothing is made.
 
 use super::file_error;
-use crate::campaign::{DestroyConsent, check_device, check_place, device_facts};
-use crate::context;
-use crate::failure::{CliError, CliExitCode, failed};
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::{NfsAddress, TargetLocation};
 use plimsoll_lab::host::facts;
 use plimsoll_lab::stacks::StackConfig;
+use plimsoll_run::campaign::{DestroyConsent, check_device, check_place, device_facts};
 use std::path::{Path, PathBuf};
 
 /// A target.

@@ -5,13 +5,14 @@ mod on_nodes;
 mod screen;
 mod table;
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult};
-use crate::recorder::{self, CaptureOutput, CaptureSink, INTERVAL_MIN};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_agent::recorder::{self, CaptureSink, INTERVAL_MIN};
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::host::SystemClock;
+use plimsoll_run::recorder::{CaptureOutput, check_free};
 use screen::CaptureScreen;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -142,7 +143,7 @@ impl CaptureDestination {
     fn check(&self, args: &RecordArgs) -> Result<(), CliError> {
         super::check_directory_of(&self.file)?;
         if !args.requests {
-            return recorder::check_free(&self.file);
+            return check_free(&self.file);
         }
         check_absent(&self.file)?;
         check_absent(&with_part(&self.file))

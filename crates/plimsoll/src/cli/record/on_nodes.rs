@@ -3,14 +3,15 @@
 
 use super::screen::CaptureScreen;
 use super::{CaptureDestination, RecordArgs};
-use crate::campaign::ClientLoadGenerators;
 use crate::cli::inventory;
-use crate::context;
-use crate::failure::{CliError, CliExitCode, doing};
-use crate::recorder::{CaptureOutput, CaptureSink as _};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_agent::recorder::CaptureSink as _;
 use plimsoll_core::load::AgentEvent;
 use plimsoll_core::recording::CaptureStats;
+use plimsoll_run::campaign::ClientLoadGenerators;
+use plimsoll_run::recorder::CaptureOutput;
 use std::path::{Path, PathBuf};
 
 /// What came of one node.

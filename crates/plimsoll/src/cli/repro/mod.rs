@@ -6,8 +6,8 @@ mod tables;
 
 use super::measure::TrialTimingArgs;
 use super::stack::StackOptionArgs;
-use crate::failure::{CliError, CliResult};
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliResult};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

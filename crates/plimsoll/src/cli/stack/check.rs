@@ -2,14 +2,14 @@
 //! `plimsoll stack check`: everything that must be seen of a stack before it is trusted.
 
 use super::StackOptionArgs;
-use crate::campaign::{self, ArmSet, DestroyConsent};
 use crate::cli::measure::proof_settings;
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult};
-use crate::run_id;
-use crate::spec::TargetSpec;
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_agent::run_id;
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus};
+use plimsoll_run::campaign::{self, ArmSet, DestroyConsent};
+use plimsoll_run::spec::TargetSpec;
 use std::fmt::Write;
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll stack list|show`: which stacks and layers there are, and what can be set.
 
-use crate::context;
-use crate::failure::{CliError, CliResult};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::settings::SettingDefinition;
 use plimsoll_lab::stacks::{self, StackConfig, StackPlacement};
 use std::fmt::Write;

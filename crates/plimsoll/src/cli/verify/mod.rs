@@ -6,12 +6,12 @@ mod on_null;
 mod text;
 
 use super::model_file;
-use crate::failure::{CliError, CliExitCode, CliResult, failed};
-use crate::spec::WorkloadSpec;
 use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::model::{FidelityReport, WorkloadModel};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
+use plimsoll_run::spec::WorkloadSpec;
 use plimsoll_trace::{FidelityLoad, FidelityReference, OpenRecording, RecordingSelection};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What fio itself does with the sections of a job file, on its null engine.
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_classics::fio;
 use plimsoll_classics::originals::{self, ProgramOutputFormat};
 use plimsoll_core::event::PhaseResult;

@@ -2,9 +2,9 @@
 //! `plimsoll vm appliance`: a node to take away.
 
 use super::up;
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult, doing};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_core::plan::PlanStep;
 use plimsoll_core::units;
 use plimsoll_lab::host::{HostResolver, HostTimeSource, SystemClock};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The inventory file of virtual machines.
 
-use crate::failure::CliError;
+use plimsoll_agent::failure::CliError;
 use plimsoll_core::plan::{NodeTransport, PlanNode};
 use std::fmt::Write;
 use std::path::Path;

@@ -9,9 +9,9 @@ mod shell;
 mod up;
 
 use super::raze::verdict;
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use plimsoll_core::fault::{FaultCommand, FaultKind};
 use plimsoll_core::units;
 use plimsoll_lab::host::Host;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll vm shell`: commands in a machine. It is also how plimsoll itself reaches one.
 
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult, trying};
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, trying};
 use plimsoll_lab::journal::StateDir;
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use std::os::fd::AsFd;

@@ -2,9 +2,9 @@
 //! `plimsoll vm up`: image, acceleration, machines, inventory.
 
 use super::inventory;
-use crate::context;
-use crate::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use crate::terminal;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing, trying};
 use plimsoll_core::plan::PlanStep;
 use plimsoll_core::units;
 use plimsoll_lab::host::{Host, HostResolver, HostTimeSource, SystemClock};

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the program works: this machine and its nodes, where journals are kept, and the wish to stop.
+
+use crate::failure::{CliError, CliExitCode};
+use plimsoll_core::units;
+use plimsoll_lab::host::{HostPool, LocalHost, SearchPath};
+use plimsoll_lab::journal::StateDir;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+/// Prints what the user should know at once; only the program itself prints.
+static NOTICES: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Has notices printed by `say`. Without it they are dropped.
+pub fn print_notices_with(say: fn(&str)) {
+    // The first one stays: there is one terminal.
+    let _ = NOTICES.set(say);
+}
+
+/// Where journals and stacks are kept.
+pub fn state_dir() -> Result<StateDir, CliError> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let path = if let Some(set) = std::env::var_os("PLIMSOLL_STATE") {
+        PathBuf::from(set)
+    } else if rustix::process::geteuid().is_root() {
+        PathBuf::from("/var/lib/plimsoll")
+    } else if let Some(set) = std::env::var_os("XDG_STATE_HOME") {
+        PathBuf::from(set).join("plimsoll")
+    } else if let Some(home) = home {
+        home.join(".local/state/plimsoll")
+    } else {
+        return Err(CliError::usage(
+            "find a place for the journal: neither HOME nor PLIMSOLL_STATE is set",
+        )
+        .hint("set PLIMSOLL_STATE to a directory on a disk that is not under test"));
+    };
+    Ok(StateDir::new(path))
+}
+
+/// This machine, with the user's search path.
+pub fn host() -> LocalHost {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let host = LocalHost::new(SearchPath::new(&path));
+    match state_dir() {
+        Ok(state) => host.of_state(state.path()),
+        Err(_) => host,
+    }
+}
+
+/// This machine and the nodes that are reached from it.
+pub fn nodes() -> HostPool {
+    HostPool::new(host()).telling(|node, copy| {
+        let size = units::size(copy.bytes as f64);
+        let seconds = copy.took.as_secs_f64();
+        if let Some(say) = NOTICES.get() {
+            say(&format!(
+                "node {node}: copied the agent ({size}) in {seconds:.1} s"
+            ));
+        }
+    })
+}
+
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set; everything that waits looks at it.
+pub fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(|error| {
+            CliError::new(CliExitCode::Failed, format!("watch for Ctrl-C: {error}"))
+        })?;
+    }
+    Ok(flag)
+}

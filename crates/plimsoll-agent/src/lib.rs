@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a node does of a run, whether this machine or another one: it plays its part of a trial, proves
+//! that a target keeps data, and records disks.
+//!
+//! The program `plimsoll-agent` serves this to a plimsoll on another machine, which copies it there. So it
+//! has no command line, no readers of foreign recordings and no report.
+#![forbid(unsafe_code)]
+
+pub mod context;
+pub mod failure;
+mod programs;
+pub mod raze;
+pub mod recorder;
+pub mod run_id;
+mod task;
+pub mod trees;
+mod trial_load;
+mod watch_target;
+mod write_verify;
+
+pub use task::{EnginePlayer, located};
+pub use trial_load::block_seed;
+pub use watch_target::watchdog;
+pub use write_verify::VERIFY_BYTES;

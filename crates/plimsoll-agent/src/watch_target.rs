@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The watchdog that the plan of a stack starts.
+
+use crate::context;
+use crate::failure::{CliError, CliExitCode, doing};
+use plimsoll_lab::host::Host as _;
+use plimsoll_lab::host::watchdog::HostWatchdog;
+
+/// Watches the target of a stack's disk and ends its client when the target is gone; gives what is to be
+/// said then.
+///
+/// # Errors
+/// When nobody asked for it by its environment, or the client cannot be ended.
+pub fn watchdog() -> Result<String, CliError> {
+    HostWatchdog::from_environment()
+        .ok_or_else(|| CliError::invalid("this subcommand is internal: stacks start it"))?
+        .map_err(CliError::usage)?
+        .watch(context::host().clock())
+        .map_err(doing(
+            CliExitCode::Failed,
+            "end the client of a target that is gone",
+        ))
+}

@@ -1,0 +1,883 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The arms of an experiment: named, checked, raised, and in the end lowered again.
+//!
+//! Every arm works in a directory of its own below its target, made and marked through the lab's
+//! journal, so that a run that is killed can be razed.
+
+mod ground;
+mod on_nodes;
+
+use super::WorkloadRequest;
+use super::attach::{self, AttachedDisk};
+use super::device::{self, DestroyConsent};
+use super::names::{directory_name, free_name, short_name};
+use super::nodes::ClientLoadGenerators;
+use super::programs::programs_of;
+use super::remote;
+use super::room::{SpaceRequirements, data_bytes, is_of_programs};
+use crate::spec::TargetSpec;
+use ground::ArmClaims;
+use plimsoll_agent::context;
+use plimsoll_agent::failure::{CliError, CliExitCode, doing, stopped, trying};
+use plimsoll_agent::run_id;
+use plimsoll_core::event::ArmEntry;
+use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanNode, PlanStep, StackOutputs};
+use plimsoll_core::target::{DeviceIdentity, NodeTarget, TargetFacts};
+use plimsoll_core::units;
+use plimsoll_lab::host::facts::MountIdentity;
+use plimsoll_lab::host::{
+    Host as _, HostPool, HostResolver as _, LocalHost, check_way, file_system_of,
+};
+use plimsoll_lab::host::{facts, lustre};
+use plimsoll_lab::journal::{Journal, JournalError, JournalHeader, StateDir};
+use plimsoll_lab::raise::{AppliedPlan, raise, raze};
+use plimsoll_lab::stacks;
+use plimsoll_lab::stacks::{DownError, StackConfig};
+use plimsoll_lab::watch::ServerWatchScope;
+use plimsoll_nfs::NfsAddress;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One arm.
+#[derive(Debug)]
+pub struct ArmTarget {
+    name: String,
+    given: String,
+    spec: TargetSpec,
+    control_of: Option<String>,
+    description: String,
+    /// Whether a device is opened for us alone: not if others already use it.
+    exclusive: bool,
+    /// The block device of a disk that was attached.
+    attached: Option<PathBuf>,
+    /// Which device it is that may be destroyed.
+    identity: Option<DeviceIdentity>,
+    /// Directory the arm works in, once raised.
+    pub(super) directory: Option<PathBuf>,
+    /// Where plimsoll itself is the client: the export, and the arm's directory in it.
+    remote: Option<(NfsAddress, PathBuf)>,
+    /// The directory of this machine that is exported, if it is served from here.
+    served: Option<PathBuf>,
+    facts: Option<TargetFacts>,
+    /// What the stack lacked when it was first used, if the target is one.
+    degraded: Vec<String>,
+    /// The mount that its directory lies on.
+    mount: Option<MountIdentity>,
+    /// What the stack made, if the target is one, and on which nodes.
+    made: Option<(StackOutputs, Vec<PlanNode>)>,
+    /// Where each node works, when the load comes from others than this machine.
+    on_nodes: Vec<NodeTarget>,
+}
+
+impl ArmTarget {
+    /// Where this machine works.
+    pub fn here(&self) -> NodeTarget {
+        if let Some((address, directory)) = &self.remote {
+            return NodeTarget::Export {
+                address: address.to_string(),
+                directory: directory.clone(),
+            };
+        }
+        if let Some(path) = &self.attached {
+            return self.device(path);
+        }
+        let direct_align_bytes = self.direct_align_bytes();
+        match (&self.spec, &self.directory) {
+            (TargetSpec::Null, _) => NodeTarget::Null,
+            (TargetSpec::Nop, _) => NodeTarget::Nop,
+            (TargetSpec::Sim(_), _) => NodeTarget::Sim(self.given.clone()),
+            (TargetSpec::Device(path), _) => self.device(path),
+            (TargetSpec::File(path), _) => NodeTarget::File {
+                path: path.clone(),
+                direct_align_bytes,
+            },
+            (_, Some(path)) => NodeTarget::Directory {
+                path: path.clone(),
+                direct_align_bytes,
+            },
+            (_, None) => unreachable!("an arm is raised before it is used"),
+        }
+    }
+
+    fn device(&self, path: &Path) -> NodeTarget {
+        let identity = self.identity.clone();
+        NodeTarget::Device {
+            path: path.into(),
+            direct_align_bytes: self.direct_align_bytes(),
+            identity: identity.expect("a device is looked at before it is used"),
+            exclusive: self.exclusive,
+        }
+    }
+
+    /// What the stack made, if the target is one, and its nodes.
+    pub(super) fn made(&self) -> Option<&(StackOutputs, Vec<PlanNode>)> {
+        self.made.as_ref()
+    }
+
+    pub(super) fn direct_align_bytes(&self) -> u32 {
+        self.facts
+            .as_ref()
+            .map_or(0, |facts| facts.direct_align_bytes)
+    }
+
+    fn is_real(&self) -> bool {
+        !matches!(
+            self.spec,
+            TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_)
+        )
+    }
+
+    /// The directory the target's file system is found by.
+    fn root(&self) -> PathBuf {
+        match &self.spec {
+            TargetSpec::Directory(path) => path.clone(),
+            TargetSpec::Device(path) => path.clone(),
+            TargetSpec::File(path) => match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
+                _ => PathBuf::from("."),
+            },
+            _ => PathBuf::from("/"),
+        }
+    }
+}
+
+/// Where a stack is measured.
+enum Root {
+    Directory(PathBuf),
+    /// By its address; `served` is the directory that is exported, if it is this machine's.
+    Export {
+        address: NfsAddress,
+        served: Option<PathBuf>,
+    },
+    /// On other machines alone.
+    Nodes,
+}
+
+/// All arms, and what has to be undone for them.
+#[derive(Debug)]
+pub struct ArmSet {
+    targets: Vec<ArmTarget>,
+    options: stacks::StackUpOptions,
+    nodes: HostPool,
+    /// Where the load comes from.
+    load: ClientLoadGenerators,
+    raised: Vec<String>,
+    attached: Vec<AttachedDisk>,
+    directories: Option<AppliedPlan>,
+    /// Stacks that are kept from being taken down, by their names.
+    held: BTreeMap<String, File>,
+    devices: Vec<String>,
+    ground: ArmClaims,
+    /// Made when there are programs to run.
+    scratch: Option<PathBuf>,
+}
+
+impl ArmSet {
+    /// The arms of these targets: labels are short where they can be, and the base is entered a
+    /// second time when a control is wanted.
+    pub fn named(
+        given: &[String],
+        specs: &[TargetSpec],
+        control: bool,
+        options: stacks::StackUpOptions,
+        nodes: HostPool,
+    ) -> Self {
+        let mut targets: Vec<ArmTarget> = Vec::new();
+        for (text, spec) in given.iter().zip(specs) {
+            let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+            let name = free_name(&short_name(text, given), &taken);
+            targets.push(new_target(name, text, spec, None));
+        }
+        if control && let (Some(text), Some(spec)) = (given.first(), specs.first()) {
+            let base = targets[0].name.clone();
+            let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+            let name = free_name(&format!("{base} (A/A control)"), &taken);
+            targets.push(new_target(name, text, spec, Some(base)));
+        }
+        ArmSet {
+            targets,
+            options,
+            nodes,
+            load: ClientLoadGenerators::here(),
+            raised: Vec::new(),
+            attached: Vec::new(),
+            directories: None,
+            held: BTreeMap::new(),
+            devices: Vec::new(),
+            ground: ArmClaims::default(),
+            scratch: None,
+        }
+    }
+
+    /// What the manifest says of them.
+    pub fn described(&self) -> Vec<ArmEntry> {
+        let described = |target: &ArmTarget| ArmEntry {
+            name: target.name.clone(),
+            target: target.given.clone(),
+            description: target.description.clone(),
+            control_of: target.control_of.clone(),
+            facts: target.facts.clone(),
+        };
+        self.targets.iter().map(described).collect()
+    }
+
+    /// The arm of this name.
+    pub fn target(&self, name: &str) -> &ArmTarget {
+        let found = self.targets.iter().find(|target| target.name == name);
+        found.expect("trials are planned for these arms")
+    }
+
+    /// A directory that is not on the targets, where there are programs to run.
+    pub fn scratch(&self) -> Option<&Path> {
+        self.scratch.as_deref()
+    }
+
+    /// What carries out changes of this machine.
+    pub fn host(&self) -> &LocalHost {
+        self.nodes.local()
+    }
+
+    /// Disks below the arms (major:minor).
+    pub fn devices(&self) -> &[String] {
+        &self.devices
+    }
+
+    /// The kernel's name of the block device below an arm, if this machine counts what it does.
+    pub fn device(&self, name: &str) -> Option<String> {
+        let facts = self.target(name).facts.as_ref();
+        // What other machines move this one does not count.
+        let facts = facts.filter(|_| self.load.is_here())?;
+        let number = facts::device_of(Path::new(&facts.path))?;
+        plimsoll_lab::host::disks::name_of_number(&number)
+    }
+
+    /// What of an arm can be watched, and the way to its nodes.
+    pub fn subjects(&self, name: &str) -> Option<(ServerWatchScope<'_>, HostPool)> {
+        let target = self.target(name);
+        let made = target.made.as_ref();
+        let (servers, nodes) = made.map_or((&[][..], &[][..]), |(made, nodes)| {
+            (&*made.servers, nodes.as_slice())
+        });
+        // What other machines move this one does not count.
+        let facts = target.facts.as_ref().filter(|_| self.load.is_here());
+        let lustre = facts.and_then(lustre::name);
+        if servers.is_empty() && lustre.is_none() {
+            return None;
+        }
+        let mut reached = context::nodes();
+        reached.meet(nodes);
+        Some((ServerWatchScope { servers, lustre }, reached))
+    }
+
+    /// Each system once, for measuring what it carries.
+    pub fn probed(&self) -> impl Iterator<Item = (&str, &ArmTarget)> {
+        let once = self
+            .targets
+            .iter()
+            .filter(|target| target.control_of.is_none());
+        once.map(|target| (target.name.as_str(), target))
+    }
+
+    /// Versions of the programs the arms may be made of.
+    pub fn versions(&self) -> BTreeMap<String, String> {
+        facts::versions(self.nodes.local())
+    }
+
+    /// Everything that can be known to be wrong before anything is changed.
+    pub fn check(
+        &mut self,
+        asked: &[WorkloadRequest],
+        consent: &DestroyConsent,
+    ) -> Result<(), CliError> {
+        self.check_on_nodes(asked)?;
+        let needed = data_bytes(asked);
+        let mut places = SpaceRequirements::default();
+        for target in self.targets.iter_mut().filter(|target| target.is_real()) {
+            match &target.spec {
+                // A stack without servers is as large as what it lies on; its room is looked at once
+                // it is up.
+                TargetSpec::Stack(choice) => {
+                    let shape = choice.stack.shape(choice).map_err(CliError::invalid)?;
+                    if shape.servers > 0 {
+                        places.need(&target.given, needed, self.options.size_bytes);
+                    }
+                    continue;
+                }
+                // They were looked at on the nodes.
+                _ if !self.load.is_here() => continue,
+                TargetSpec::Device(path) => {
+                    let (found, identity) = device::check(path, consent, self.nodes.local())?;
+                    target.identity = Some(identity);
+                    check_one_file(target, asked)?;
+                    places.need(&target.given, needed, found.bytes);
+                    continue;
+                }
+                TargetSpec::Attach(address) => {
+                    attach::check(address, consent, self.nodes.local())?;
+                    check_one_file(target, asked)?;
+                    continue;
+                }
+                TargetSpec::File(_) => check_one_file(target, asked)?,
+                TargetSpec::Nfs(address) => {
+                    remote::check(target.given.as_str(), asked)?;
+                    let found = remote::facts(address)?;
+                    places.need(&target.given, needed, found.free_bytes);
+                    continue;
+                }
+                _ => {}
+            }
+            let root = target.root();
+            check_place(&target.given, &root)?;
+            facts::check_writable(&root).map_err(|error| {
+                CliError::usage(format!(
+                    "use target '{}': it is not writable: {error}",
+                    target.given
+                ))
+            })?;
+            ground::check(target, &root)?;
+            let found =
+                facts::target(&root).map_err(doing(CliExitCode::Failed, look_at(target)))?;
+            places.need(&found.path, needed, found.free_bytes);
+        }
+        places.check()
+    }
+
+    /// What raising would do, one line per step.
+    pub fn intentions(&self, id: &str, asked: &[WorkloadRequest]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut needed = units::size(data_bytes(asked) as f64);
+        if asked.iter().any(is_of_programs) {
+            needed += " and what the programs write";
+        }
+        for (place, target) in self.targets.iter().enumerate() {
+            match &target.spec {
+                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_) => continue,
+                TargetSpec::Device(_) => {
+                    lines.push(format!("overwrite the first {needed} of {}", target.given));
+                    continue;
+                }
+                TargetSpec::Attach(_) => {
+                    let given = &target.given;
+                    if target.control_of.is_none() {
+                        lines.push(format!("attach {given}, and detach it at the end"));
+                    }
+                    lines.push(format!("overwrite the first {needed} of {given}"));
+                    continue;
+                }
+                TargetSpec::Stack(choice) if target.control_of.is_none() => {
+                    let name = &choice.parts;
+                    lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up '{name}' --dry-run)"));
+                }
+                TargetSpec::File(path) => {
+                    lines.push(format!(
+                        "make {}{} with up to {needed}, and remove it at the end",
+                        path.display(),
+                        self.on_each_node()
+                    ));
+                    continue;
+                }
+                _ => {}
+            }
+            lines.push(format!(
+                "make {}/{}{} with up to {needed}, and remove it at the end",
+                target.given.trim_end_matches('/'),
+                directory_name(id, place, &target.name),
+                self.on_each_node()
+            ));
+        }
+        lines.extend(asked.iter().flat_map(programs_of));
+        lines
+    }
+
+    /// Raises stacks that are not up, makes the arms' directories, finds facts.
+    pub fn raise(
+        &mut self,
+        id: &str,
+        state: &StateDir,
+        asked: &[WorkloadRequest],
+        consent: &DestroyConsent,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), CliError> {
+        self.nodes.heed(stop);
+        let mut plan = Plan::default();
+        for place in 0..self.targets.len() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(stopped());
+            }
+            let root = match self.targets[place].spec.clone() {
+                spec if !self.load.is_here() && !matches!(spec, TargetSpec::Stack(_)) => {
+                    self.place_on_nodes(place, id, &mut plan)?;
+                    continue;
+                }
+                TargetSpec::Stack(choice) => match self.stack_root(place, &choice, state)? {
+                    Root::Nodes if !self.load.is_here() => continue,
+                    Root::Nodes => return Err(for_nodes(&self.targets[place].given)),
+                    Root::Directory(root) => root,
+                    Root::Export { address, served } => {
+                        let name = directory_name(id, place, &self.targets[place].name);
+                        plan.steps
+                            .push(self.export(place, address, served.as_deref(), name)?);
+                        remote::check(&self.targets[place].given, asked)?;
+                        continue;
+                    }
+                },
+                TargetSpec::Nfs(address) => {
+                    let name = directory_name(id, place, &self.targets[place].name);
+                    plan.steps.push(self.export(place, address, None, name)?);
+                    self.targets[place].description = remote::DESCRIPTION.into();
+                    continue;
+                }
+                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_) => continue,
+                TargetSpec::Device(path) => {
+                    self.find_device(place, &path)?;
+                    continue;
+                }
+                TargetSpec::Attach(address) => {
+                    self.attach(place, &address, id, state, consent)?;
+                    continue;
+                }
+                _ => self.targets[place].root(),
+            };
+            let step = self.claim_place(place, &root, id)?;
+            // A file that is the base is the control's file too.
+            if !plan.steps.contains(&step) {
+                plan.steps.push(step);
+            }
+        }
+        self.devices.sort();
+        self.devices.dedup();
+        if asked.iter().any(is_of_programs) {
+            let scratch =
+                std::env::temp_dir().join(directory_name(id, self.targets.len(), "scratch"));
+            plan.steps.push(directory_step(
+                &scratch,
+                "create a directory for the files that programs copy",
+            )?);
+            self.scratch = Some(scratch);
+        }
+        self.check_room(asked)?;
+        self.claim_disks();
+        self.make(plan, id, state)?;
+        self.try_direct();
+        Ok(())
+    }
+
+    /// Finds and claims what a target lies on; gives the step that makes the directory or file there.
+    fn claim_place(&mut self, place: usize, root: &Path, id: &str) -> Result<PlanStep, CliError> {
+        let target = &mut self.targets[place];
+        let mut found = facts::target(root).map_err(doing(CliExitCode::Failed, look_at(target)))?;
+        lustre::add_facts(self.nodes.local(), &mut found);
+        if target.description.is_empty() {
+            target.description = format!("{} on {}", found.file_system, found.mount_source);
+        }
+        target.facts = Some(found);
+        self.ground.claim_root(target, root)?;
+        self.devices.extend(facts::device_of(root));
+        making(target, root, &directory_name(id, place, &target.name))
+    }
+
+    fn note_mounts(&mut self) {
+        for target in &mut self.targets {
+            let directory = target.directory.as_deref();
+            target.mount = directory.and_then(facts::mount_identity);
+        }
+    }
+
+    /// Fails where an arm's directory lies on another mount than when it was made: something was mounted
+    /// over it, or it was taken away.
+    pub fn check_mount(&self, name: &str) -> Result<(), CliError> {
+        let target = self.target(name);
+        let (Some(directory), Some(mount)) = (&target.directory, target.mount) else {
+            return Ok(());
+        };
+        if facts::mount_identity(directory) == Some(mount) {
+            return Ok(());
+        }
+        Err(CliError::new(
+            CliExitCode::Failed,
+            format!(
+                "measure on {name}: {} lies on another file system than at the start of the run, or is \
+                 gone: something was mounted over it or unmounted",
+                directory.display()
+            ),
+        ))
+    }
+
+    /// What stacks lacked when they were first used, system by system.
+    pub fn degraded(&self) -> impl Iterator<Item = (&str, String)> {
+        let lacking = self
+            .probed()
+            .filter(|(_, target)| !target.degraded.is_empty());
+        lacking.map(|(name, target)| {
+            let text = format!(
+                "it was degraded before the start: {}",
+                target.degraded.join("; ")
+            );
+            (name, text)
+        })
+    }
+
+    /// Notes the facts of a device: nothing has to be made for it.
+    fn find_device(&mut self, place: usize, path: &Path) -> Result<(), CliError> {
+        let (found, identity) = device::facts(path, self.nodes.local())?;
+        let target = &mut self.targets[place];
+        // What may be destroyed is the device that was looked at then, not what has its name now.
+        if target
+            .identity
+            .as_ref()
+            .is_some_and(|checked| *checked != identity)
+        {
+            let (path, checked) = (path.display(), target.identity.as_ref());
+            let checked = checked.map(ToString::to_string).unwrap_or_default();
+            let what = format!(
+                "use target '{path}': it is another device now ({identity}) than the one that may be destroyed \
+                 ({checked})"
+            );
+            return Err(CliError::new(CliExitCode::Failed, what));
+        }
+        target.identity = Some(identity);
+        target.description = device::description(&found);
+        target.exclusive = !found.in_use;
+        target.facts = Some(device::target_facts(&found));
+        self.devices.push(found.number);
+        Ok(())
+    }
+
+    /// Attaches the disk of an arm, unless another arm has it already, and notes its facts.
+    fn attach(
+        &mut self,
+        place: usize,
+        address: &plimsoll_lab::attach::RemoteDiskAddress,
+        id: &str,
+        state: &StateDir,
+        consent: &DestroyConsent,
+    ) -> Result<(), CliError> {
+        let is_it = |attached: &AttachedDisk| attached.address == *address;
+        let number = match self.attached.iter().position(is_it) {
+            Some(number) => number,
+            None => {
+                let number = self.attached.len();
+                let id = format!("{id}-disk{}", number + 1);
+                let attached = attach::attach(address, &id, state, &mut self.nodes)?;
+                self.attached.push(attached);
+                number
+            }
+        };
+        let attached = &self.attached[number];
+        let (found, identity) = attached.look(consent, self.nodes.local())?;
+        let target = &mut self.targets[place];
+        target.identity = Some(identity);
+        target.description = attached.description(&found);
+        target.exclusive = !found.in_use;
+        target.facts = Some(attached.target_facts(&found));
+        self.devices.push(found.number);
+        target.attached = Some(found.path);
+        Ok(())
+    }
+
+    /// An export whose client plimsoll itself is. Where it is served from this machine, the arm's
+    /// directory is made there, so that it can be removed when the server is gone.
+    fn export(
+        &mut self,
+        place: usize,
+        address: NfsAddress,
+        served: Option<&Path>,
+        name: String,
+    ) -> Result<PlanStep, CliError> {
+        let found = remote::facts(&address)?;
+        let step = match served {
+            Some(served) => {
+                self.devices.extend(facts::device_of(served));
+                self.targets[place].served = Some(served.into());
+                directory_step(&served.join(&name), "create a directory")?
+            }
+            None => remote::making(&address, &name),
+        };
+        let target = &mut self.targets[place];
+        target.facts = Some(found);
+        target.remote = Some((address, name.into()));
+        Ok(step)
+    }
+
+    /// Room is checked again once all stacks are up: their images have taken theirs by then.
+    fn check_room(&self, asked: &[WorkloadRequest]) -> Result<(), CliError> {
+        self.check_room_for(data_bytes(asked))
+    }
+
+    /// Whether so many bytes fit on every arm.
+    pub(super) fn check_room_for(&self, bytes: u64) -> Result<(), CliError> {
+        let mut places = SpaceRequirements::default();
+        for found in self
+            .targets
+            .iter()
+            .filter_map(|target| target.facts.as_ref())
+        {
+            places.need(&found.device, bytes, found.free_bytes);
+        }
+        places.check()
+    }
+
+    /// Some file systems (NFS) have direct I/O, but none of the nameless files it is tried on
+    /// elsewhere: with a directory of our own it can be tried on a named one.
+    fn try_direct(&mut self) {
+        for target in &mut self.targets {
+            if let (Some(facts), Some(directory)) = (&mut target.facts, &target.directory)
+                && facts.direct_align_bytes == 0
+            {
+                facts.direct_align_bytes = facts::direct_align_in(directory);
+            }
+        }
+    }
+
+    fn make(&mut self, mut plan: Plan, id: &str, state: &StateDir) -> Result<(), CliError> {
+        self.clients_on_nodes(id, state, &mut plan)?;
+        if plan.steps.is_empty() {
+            return Ok(());
+        }
+        let header = JournalHeader {
+            nodes: self.load_nodes(),
+            ..run_id::run_header(id)
+        };
+        let journal = Journal::create(state, header)
+            .map_err(doing(CliExitCode::Failed, "begin the journal of the run"))?;
+        let standing = raise(&plan, None, &mut self.nodes, journal).map_err(doing(
+            CliExitCode::Failed,
+            "make the directories of the run",
+        ))?;
+        self.directories = Some(standing);
+        self.note_mounts();
+        Ok(())
+    }
+
+    /// The directory of a stack that is up and healthy; raises it when it is not up.
+    fn stack_root(
+        &mut self,
+        place: usize,
+        choice: &StackConfig,
+        state: &StateDir,
+    ) -> Result<Root, CliError> {
+        let name = choice.parts.to_string();
+        let all = stacks::status(state, &mut self.nodes).map_err(doing(
+            CliExitCode::Failed,
+            "read the journals of the stacks",
+        ))?;
+        let (made, nodes) = match all.into_iter().find(|status| status.name == name) {
+            Some(status) if !status.problems.is_empty() => {
+                let list = status.problems.join("; ");
+                return Err(CliError::new(
+                    CliExitCode::Failed,
+                    format!("use stack '{name}': {list}"),
+                )
+                .hint(format!("take it down with: plimsoll stack down '{name}'")));
+            }
+            Some(status) => {
+                self.targets[place].degraded = status.degraded;
+                (status.made.unwrap_or_default(), status.nodes)
+            }
+            None => {
+                let up = stacks::up(choice, &self.options, state, &mut self.nodes)
+                    .map_err(trying(format!("bring up the stack {name}")))?;
+                self.raised.push(name.clone());
+                (up.made, up.nodes)
+            }
+        };
+        self.hold(&name, state)?;
+        self.targets[place]
+            .description
+            .clone_from(&made.description);
+        let root = match &made.address {
+            None if made.mount_dir.is_empty() => Root::Nodes,
+            None => Root::Directory(PathBuf::from(&made.mount_dir)),
+            Some(address) => Root::Export {
+                address: address
+                    .parse()
+                    .map_err(doing(CliExitCode::Failed, format!("use stack '{name}'")))?,
+                served: made.served_dir.clone().map(PathBuf::from),
+            },
+        };
+        self.targets[place].made = Some((made, nodes));
+        Ok(root)
+    }
+
+    /// Keeps others from taking the stack down while it is measured.
+    fn hold(&mut self, name: &str, state: &StateDir) -> Result<(), CliError> {
+        if !self.held.contains_key(name) {
+            let held = stacks::hold(name, state, self.host().clock())
+                .map_err(doing(CliExitCode::Failed, format!("hold the stack {name}")))?;
+            self.held.insert(name.into(), held);
+        }
+        Ok(())
+    }
+
+    /// The stack that an arm is, and by what it is held.
+    pub(super) fn held(&self, arm: &str) -> Option<(String, &File)> {
+        let TargetSpec::Stack(choice) = &self.target(arm).spec else {
+            return None;
+        };
+        let name = choice.parts.to_string();
+        let held = self.held.get(&name)?;
+        Some((name, held))
+    }
+
+    /// Undoes everything that was raised here, in reverse; returns what is left. A stack that
+    /// another run has begun to use stays for it.
+    pub fn lower(&mut self, state: &StateDir) -> Vec<String> {
+        let mut left = Vec::new();
+        if let Some(standing) = self.directories.take() {
+            left.extend(raze(standing.journal, &mut self.nodes).problems());
+        }
+        while let Some(attached) = self.attached.pop() {
+            left.extend(raze(attached.standing.journal, &mut self.nodes).problems());
+        }
+        self.held.clear();
+        self.ground = ArmClaims::default();
+        while let Some(name) = self.raised.pop() {
+            match stacks::down(&name, state, &mut self.nodes) {
+                Ok(razed) => left.extend(razed.problems()),
+                Err(DownError::Journal(JournalError::InUse { .. })) => {}
+                Err(error) => left.push(format!("stack {name}: {error}")),
+            }
+        }
+        left
+    }
+}
+
+/// Root works in no directory that another user could lead elsewhere: any file of this machine could be
+/// written over then.
+pub fn check_place(given: &str, root: &Path) -> Result<(), CliError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    check_way(root).map_err(|error| {
+        CliError::usage(format!("use target '{given}' as root: {error}")).hint(
+            "measure it as its owner: setpriv --reuid=USER --init-groups plimsoll …; or use a directory \
+             of root on the same file system, with no directory above it that others may write to",
+        )
+    })
+}
+
+fn look_at(target: &ArmTarget) -> String {
+    format!("look at target '{}'", target.given)
+}
+
+fn check_one_file(target: &ArmTarget, asked: &[WorkloadRequest]) -> Result<(), CliError> {
+    match asked.iter().find(|one| one.workload.needs_directory()) {
+        None => Ok(()),
+        Some(one) => Err(CliError::usage(format!(
+            "run {} on {}: it needs a directory{}",
+            one.workload.name(),
+            target.given,
+            match target.spec {
+                TargetSpec::File(_) => ", and nothing is there",
+                _ => "",
+            }
+        ))),
+    }
+}
+
+/// What is wrong with using such a stack from here.
+fn for_nodes(stack: &str) -> CliError {
+    CliError::usage(format!(
+        "use {stack} from this machine: the kernel of another one attaches its disk"
+    ))
+    .hint("name the machine that the load comes from: --clients c1 --on FILE")
+}
+
+/// The step that makes what the arm works in: its file, or a directory of its own.
+fn making(target: &mut ArmTarget, root: &Path, directory: &str) -> Result<PlanStep, CliError> {
+    if let TargetSpec::File(path) = &target.spec {
+        let path = shown(&absolute(path)?)?;
+        return Ok(PlanStep {
+            why: "create the file".into(),
+            node: HERE.into(),
+            apply: PlanAction::MakeFile {
+                path: path.clone(),
+                bytes: 0,
+            },
+            undo: Some(PlanAction::RemoveFile(path)),
+            back: None,
+        });
+    }
+    let directory = absolute(root)?.join(directory);
+    let mut step = directory_step(&directory, "create a directory")?;
+    // A disk of the user's may be pulled while it is measured; what a stack has goes with the stack.
+    if let (TargetSpec::Directory(_), Some(file_system)) = (&target.spec, file_system_of(root)) {
+        let path = shown(&directory)?;
+        step.undo = Some(PlanAction::RemoveDirOf { path, file_system });
+    }
+    target.directory = Some(directory);
+    Ok(step)
+}
+
+/// The step that makes a directory of ours.
+///
+/// # Errors
+/// When its path is not valid UTF-8.
+pub fn directory_step(directory: &Path, why: &str) -> Result<PlanStep, CliError> {
+    let path = shown(directory)?;
+    Ok(PlanStep {
+        why: why.into(),
+        node: HERE.into(),
+        apply: PlanAction::MakeDir(path.clone()),
+        undo: Some(PlanAction::RemoveDir(path)),
+        back: None,
+    })
+}
+
+fn new_target(
+    name: String,
+    given: &str,
+    spec: &TargetSpec,
+    control_of: Option<String>,
+) -> ArmTarget {
+    let device;
+    let description = match spec {
+        TargetSpec::Null => "nothing: operations end at once",
+        TargetSpec::Nop => "nothing: requests end at once in the kernel",
+        TargetSpec::Sim(sim) => {
+            device = sim.to_string();
+            &device
+        }
+        _ => "",
+    };
+    ArmTarget {
+        name,
+        given: given.to_owned(),
+        spec: spec.clone(),
+        control_of,
+        description: description.into(),
+        exclusive: true,
+        attached: None,
+        identity: None,
+        directory: None,
+        remote: None,
+        facts: None,
+        degraded: Vec::new(),
+        mount: None,
+        made: None,
+        on_nodes: Vec::new(),
+        served: None,
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|error| {
+        CliError::new(
+            CliExitCode::Failed,
+            format!("find {}: {error}", path.display()),
+        )
+    })
+}
+
+/// A path as the journal keeps it.
+pub(super) fn shown(path: &Path) -> Result<String, CliError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        CliError::usage(format!(
+            "use {}: its name is not valid UTF-8, and the journal could not name it",
+            path.display()
+        ))
+    })
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the device below an arm did in a trial, held against what was asked in the same seconds.
+
+use plimsoll_agent::recorder::counted;
+use plimsoll_core::event::{DeviceUse, TransferTotals, TrialInterval};
+use plimsoll_core::recording::DiskCounters;
+use plimsoll_core::units::Nanos;
+
+/// Sectors of the kernel's counters, whatever the device has.
+const SECTOR_BYTES: u64 = 512;
+
+/// A device while a trial goes on. It looks when the generator tells of a second, so that both
+/// accounts are of the same time; with a warm-up, from the first of them on.
+#[derive(Debug)]
+pub(super) struct DeviceWatch {
+    device: String,
+    /// What it had counted when the account begins, and at the last look.
+    looks: Option<(DiskCounters, DiskCounters)>,
+    length: Nanos,
+    asked: TransferTotals,
+}
+
+impl DeviceWatch {
+    /// Begins, before the trial's first operation.
+    pub(super) fn begin(device: String, warmup: Nanos) -> DeviceWatch {
+        let mut watch = DeviceWatch {
+            device,
+            looks: None,
+            length: Nanos(0),
+            asked: TransferTotals::default(),
+        };
+        // What a warm-up moves is in no account of the generator.
+        if warmup == Nanos(0) {
+            watch.looks = watch.look().map(|now| (now, now));
+        }
+        watch
+    }
+
+    /// Notes an interval of the generator's, about when it ended.
+    pub(super) fn interval(&mut self, interval: &TrialInterval) {
+        let Some(now) = self.look() else {
+            return;
+        };
+        match &mut self.looks {
+            None => self.looks = Some((now, now)),
+            Some((_, last)) => {
+                *last = now;
+                self.length = self.length + interval.length;
+                self.asked.add(&interval.stats);
+            }
+        }
+    }
+
+    /// What came of it; nothing where the trial was too short.
+    pub(super) fn end(self) -> Option<DeviceUse> {
+        let (first, last) = self.looks?;
+        (self.length > Nanos(0)).then(|| DeviceUse {
+            device: self.device,
+            length: self.length,
+            served: TransferTotals {
+                reads: last.reads.saturating_sub(first.reads),
+                read_bytes: bytes(last.read_sectors, first.read_sectors),
+                writes: last.writes.saturating_sub(first.writes),
+                written_bytes: bytes(last.write_sectors, first.write_sectors),
+            },
+            merged: [
+                last.read_merges.saturating_sub(first.read_merges),
+                last.write_merges.saturating_sub(first.write_merges),
+            ],
+            asked: self.asked,
+            busy: Some(Nanos(busy_ns(&first, &last))),
+        })
+    }
+
+    fn look(&self) -> Option<DiskCounters> {
+        // A device that cannot be looked at has no account; the trial goes on.
+        let found = counted().ok()?.into_iter();
+        let mut found = found.filter(|(name, _)| *name == self.device);
+        found.next().map(|(_, counted)| counted)
+    }
+}
+
+/// Time with something in flight between two looks.
+fn busy_ns(first: &DiskCounters, last: &DiskCounters) -> u64 {
+    let ms = last.active_ms.saturating_sub(first.active_ms);
+    ms.saturating_mul(1_000_000)
+}
+
+fn bytes(last: u64, first: u64) -> u64 {
+    last.saturating_sub(first).saturating_mul(SECTOR_BYTES)
+}

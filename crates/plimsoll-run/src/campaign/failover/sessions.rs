@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sessions that use a stack while faults are done to it: the writer of a ledger in a thread of
+//! its own, and what its ledger says in the end.
+
+use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
+use plimsoll_agent::located;
+use plimsoll_core::data_check::BadBlocks;
+use plimsoll_core::ledger::{LedgerAccount, LedgerCheck, LedgerDurability};
+use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::target::NodeTarget;
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::ledger::{self, LedgerCheckOptions, LedgerWriteOptions};
+use plimsoll_engine::sys::clock::wall_clock;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Longer than any fault is looked at: the sessions are ended by the flag.
+const LENGTH: Nanos = Nanos(24 * 3600 * Nanos::SECOND.0);
+
+/// The sessions go on when they did so much of what they should in the last time looked at.
+const GOING: f64 = 0.5;
+
+/// That time.
+const LOOKED_AT: Nanos = Nanos::SECOND;
+
+/// How all is read back. The stack is up and its directory mounted then.
+pub(super) const AFTERWARDS: LedgerCheckOptions = LedgerCheckOptions {
+    atomic_bytes: 512,
+    gone_is_lost: true,
+};
+
+/// What the sessions do.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionLoadOptions {
+    /// How many there are.
+    pub sessions: u32,
+    /// Reads of each, and as many writes, per second.
+    pub rate: f64,
+    /// Size of each read and write.
+    pub block_bytes: u32,
+    /// Size of the file of each.
+    pub file_bytes: u64,
+}
+
+/// What they did so far, now and then.
+#[derive(Debug, Default)]
+struct SessionProgress {
+    /// At most a second apart: when, and writes and reads of each until then.
+    last: Option<(Nanos, Vec<u64>)>,
+    /// Whether each did enough between the last two.
+    go_on: bool,
+}
+
+/// Sessions at work.
+pub(super) struct FailoverSessions<'scope> {
+    worker: Option<ScopedJoinHandle<'scope, Result<LedgerAccount, CliError>>>,
+    stop: Arc<AtomicBool>,
+    seen: Arc<Mutex<SessionProgress>>,
+    /// What was read while they worked and should not have been.
+    bad: BadBlocks,
+    target: &'scope NodeTarget,
+    name: String,
+    ledger: PathBuf,
+}
+
+impl<'scope> FailoverSessions<'scope> {
+    /// Begins to use a place; the ledger must not exist.
+    pub(super) fn begin(
+        scope: &'scope Scope<'scope, '_>,
+        (target, name): (&'scope NodeTarget, &str),
+        load: &SessionLoadOptions,
+        ledger: &Path,
+        seed: Seed,
+    ) -> Self {
+        let options = LedgerWriteOptions {
+            sessions: load.sessions,
+            ops_per_s: 2.0 * load.rate,
+            bytes: load.file_bytes,
+            block_bytes: load.block_bytes,
+            length: LENGTH,
+            durability: LedgerDurability::EachWrite,
+            destroy: true,
+            seed,
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen: Arc<Mutex<SessionProgress>> = Arc::default();
+        let expected = GOING * 2.0 * load.rate;
+        let (told, ended, path) = (Arc::clone(&seen), Arc::clone(&stop), ledger.to_path_buf());
+        let called = name.to_owned();
+        let worker = scope.spawn(move || {
+            let mut tell = |_: LedgerAccount, done: &[u64]| {
+                let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.take(wall_clock(), done, expected);
+            };
+            let places = [(located(target)?, called)];
+            ledger::write(&places, &path, &options, &ended, &mut tell)
+                .map_err(failed(CliExitCode::Failed))
+        });
+        FailoverSessions {
+            worker: Some(worker),
+            stop,
+            seen,
+            bad: BadBlocks::default(),
+            target,
+            name: name.into(),
+            ledger: ledger.into(),
+        }
+    }
+
+    /// Time of day, as the ledger keeps it.
+    pub(super) fn now() -> Nanos {
+        wall_clock()
+    }
+
+    /// Whether each session worked in the last second, most of what it should.
+    pub(super) fn go_on(&self) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_fresh = |(at, _): &(Nanos, _)| wall_clock().since(*at).0 < 3 * LOOKED_AT.0;
+        seen.go_on && seen.last.as_ref().is_some_and(is_fresh)
+    }
+
+    /// Whether they ended by themselves, which only a mistake makes them do.
+    pub(super) fn is_over(&self) -> bool {
+        self.worker
+            .as_ref()
+            .is_none_or(ScopedJoinHandle::is_finished)
+    }
+
+    /// Ends them.
+    pub(super) fn end(&mut self) -> Result<(), CliError> {
+        self.stop.store(true, Ordering::Relaxed);
+        let Some(worker) = self.worker.take() else {
+            return Ok(());
+        };
+        let what = format!("use {}", self.name);
+        let panicked = || CliError::sentence(CliExitCode::Failed, "the sessions panicked");
+        let ended = worker.join().unwrap_or_else(|_| Err(panicked()));
+        let account = ended.map_err(|failure| doing(failure.code, what)(failure.text()))?;
+        self.bad = account.bad;
+        Ok(())
+    }
+
+    /// Ends them and says what they felt of a fault done at this time of day, what they read that should
+    /// not have been there, and what became of what they wrote.
+    pub(super) fn told(
+        mut self,
+        fault_at: Nanos,
+        stop: &AtomicBool,
+    ) -> Result<(OutageResult, LedgerCheck), CliError> {
+        self.end()?;
+        let unchecked = || {
+            doing(
+                CliExitCode::Failed,
+                format!("check what {} keeps", self.name),
+            )
+        };
+        let places = [(located(self.target)?, self.name.clone())];
+        let mut check =
+            ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(unchecked())?;
+        check.data.bad.merge(&self.bad);
+        let (campaign, probes) = ledger::probes(&self.ledger).map_err(unchecked())?;
+        let first_at = campaign.began_at + probes.first_at;
+        let window = OutageProbeWindow {
+            from: Nanos(0),
+            until: probes.length,
+            fault_at: Some(fault_at.since(first_at).min(probes.length)),
+        };
+        Ok((
+            OutageResult::of(&probes.sessions, &probes.probes, window),
+            check,
+        ))
+    }
+}
+
+impl Drop for FailoverSessions<'_> {
+    /// An error of the fault must not leave them at work: the scope would wait for them.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl SessionProgress {
+    fn take(&mut self, now: Nanos, done: &[u64], expected: f64) {
+        let Some((at, before)) = &self.last else {
+            self.last = Some((now, done.to_vec()));
+            return;
+        };
+        let time = now.since(*at);
+        if time.0 >= LOOKED_AT.0 {
+            let per_s = |(done, before): (&u64, &u64)| {
+                done.saturating_sub(*before) as f64 / time.as_secs_f64()
+            };
+            self.go_on = done
+                .iter()
+                .zip(before)
+                .map(per_s)
+                .all(|one| one >= expected);
+            self.last = Some((now, done.to_vec()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_go_on_when_each_of_them_does() {
+        let mut seen = SessionProgress::default();
+        let mut at = |second: u64, done: [u64; 2]| {
+            seen.take(Nanos(second * Nanos::SECOND.0), &done, 100.0);
+            seen.go_on
+        };
+        assert!(!at(0, [0, 0]));
+        assert!(at(1, [100, 150]));
+        // One does the work of three.
+        assert!(!at(2, [150, 450]));
+        assert!(at(3, [250, 550]));
+    }
+}

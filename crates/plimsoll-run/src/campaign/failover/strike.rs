@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One fault: the sessions come to what they should do, it is done, lasts, is healed, and what it did is
+//! told.
+
+use super::beside::BackgroundLoadRun;
+use super::sessions::FailoverSessions;
+use super::{FULL_WITHIN, FailoverContext, FailoverFault};
+use plimsoll_agent::failure::stopped;
+use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_core::failover::FaultResult;
+use plimsoll_core::fault::FaultKind;
+use plimsoll_core::plan::{FaultAction, HERE, PlanAction};
+use plimsoll_lab::faults::{self, FaultJournal};
+use plimsoll_lab::host::{HostResolver as _, HostTimeSource};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long they must have gone on before a fault counts as passed: what a brown-out is judged by,
+/// and a little more.
+const GOING_ON: Duration = Duration::from_secs(12);
+
+/// Time between two looks at them.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Longest wait in one piece: so long a wish to stop may go unseen.
+const WAIT_PIECE_S: u32 = 30;
+
+/// How long a machine may take to start that has power again.
+const STARTS_WITHIN: Duration = Duration::from_secs(300);
+
+/// How often the sessions are given time to come to what they should do, on a system that now and then
+/// does not carry them.
+const CALMS: u32 = 10;
+
+/// Those who use a stack while it is struck.
+pub(super) struct FailoverClients<'scope> {
+    sessions: FailoverSessions<'scope>,
+    others: BackgroundLoadRun<'scope>,
+    are_at_work: bool,
+    /// How the sessions ended, if they did.
+    ended: Result<(), CliError>,
+}
+
+impl<'scope> FailoverClients<'scope> {
+    pub(super) fn new(
+        sessions: FailoverSessions<'scope>,
+        others: BackgroundLoadRun<'scope>,
+    ) -> Self {
+        FailoverClients {
+            sessions,
+            others,
+            are_at_work: true,
+            ended: Ok(()),
+        }
+    }
+
+    /// Ends them before the fault is healed.
+    fn end(&mut self) {
+        self.are_at_work = false;
+        self.others.end();
+        self.ended = self.sessions.end();
+    }
+}
+
+/// What came of a fault that was done, and what went wrong beside it.
+pub(super) type FailoverFaultResult = (Option<FaultResult>, Result<(), CliError>);
+
+/// What is said of sessions that did not come to do what they should.
+fn never_calm(
+    mut users: FailoverClients<'_>,
+    name: &str,
+    stop: &AtomicBool,
+) -> Result<FailoverFaultResult, CliError> {
+    users.end();
+    let (ended, told) = (users.ended, users.others.told(stop));
+    // After Ctrl-C, errors are consequences of the stop.
+    if stop.load(Ordering::Relaxed) {
+        return Ok((None, Ok(())));
+    }
+    ended?;
+    told?;
+    Err(not_carried(name))
+}
+
+fn not_carried(name: &str) -> CliError {
+    let text = format!("{name} cannot sustain the rate of the sessions");
+    CliError::sentence(CliExitCode::Failed, text).hint("give a lower --rate, or fewer --sessions")
+}
+
+/// How many of the processes that were there are not.
+fn crashed(before: &[u32], after: &[u32]) -> u32 {
+    let gone = before.iter().filter(|pid| !after.contains(pid));
+    gone.count().try_into().unwrap_or(u32::MAX)
+}
+
+impl FailoverContext {
+    /// One fault from the first operation of its sessions to the check of all they wrote.
+    pub(super) fn strike(
+        &mut self,
+        planned: &FailoverFault,
+        mut users: FailoverClients<'_>,
+        calm: Duration,
+        stop: &AtomicBool,
+    ) -> Result<FailoverFaultResult, CliError> {
+        let is_calm = self.calm(&users.sessions, calm, stop);
+        let processes = self.processes(planned).unwrap_or_default();
+        if !is_calm || stop.load(Ordering::Relaxed) {
+            return never_calm(users, &self.name, stop);
+        }
+        let noted = self.note(planned)?;
+        let blow = &planned.blow;
+        let first_at = FailoverSessions::now();
+        let first = self.begin(planned, self.timing.lasting, stop);
+        let ordered_at = FailoverSessions::now();
+        let struck = first.and_then(|()| match stop.load(Ordering::Relaxed) {
+            // What came first is healed, and no more is done.
+            true if !blow.first.is_empty() => Err(stopped()),
+            _ => self.carry_out(&blow.strike, planned),
+        });
+        let struck_at = FailoverSessions::now();
+        let heal = match struck.is_ok() || blow.halfway.is_empty() {
+            true => &blow.heal,
+            false => &blow.halfway,
+        };
+        let lasted = struck.and_then(|()| self.let_last(planned, &users.sessions, stop));
+        if blow.ends_sessions(&self.made) {
+            users.end();
+        }
+        let healing_at = FailoverSessions::now();
+        // Whatever went wrong until now.
+        let mended = self.mend(planned, (heal, &processes), &mut users, stop);
+        let healed_at = FailoverSessions::now();
+        let crashed = mended.map_err(|failure| {
+            let failure = CliError {
+                code: CliExitCode::NotCleaned,
+                ..failure
+            };
+            failure.hint(format!(
+                "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
+                &self.name
+            ))
+        })?;
+        noted
+            .healed()
+            .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;
+        let under_load = users.are_at_work;
+        lasted.and(users.ended)?;
+        if under_load {
+            self.wait_for(&users.sessions, self.timing.patience, stop);
+        }
+        let felt_at = blow.felt_from(first_at, ordered_at, struck_at);
+        let (outage, check) = users.sessions.told(felt_at, stop)?;
+        let (beside, ended) = match users.others.told(stop) {
+            Ok(beside) => (beside, Ok(())),
+            Err(failure) => (Vec::new(), Err(failure)),
+        };
+        let strike = FaultResult {
+            fault: planned.fault,
+            victim: planned.victim.name.clone(),
+            done_within: struck_at.since(ordered_at),
+            lasted: healing_at.since(struck_at),
+            healed_in: healed_at.since(healing_at),
+            healed_under_load: under_load,
+            crashed,
+            beside,
+            // As it begins, not when the command that does it has ended.
+            events: self.events((first_at, healing_at), felt_at),
+            outage,
+            check,
+        };
+        Ok((Some(strike), ended))
+    }
+
+    /// Notes a fault before it is injected, with what ends it.
+    fn note(&self, planned: &FailoverFault) -> Result<FaultJournal, CliError> {
+        let why = format!("inject {} into {}", planned.fault, planned.victim.name);
+        let held = (&self.held, &*self.name, &self.state);
+        FaultJournal::note(&planned.blow, &why, held)
+            .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))
+    }
+
+    /// Ends a fault and brings back what it took, also what others gave up meanwhile and what failed by
+    /// it. How many processes that were, of those that ran before.
+    fn mend(
+        &mut self,
+        planned: &FailoverFault,
+        (heal, before): (&[(String, PlanAction)], &[u32]),
+        users: &mut FailoverClients<'_>,
+        stop: &AtomicBool,
+    ) -> Result<u32, CliError> {
+        let blow = &planned.blow;
+        match self.heal(heal, planned, stop) {
+            // All of it is in what comes after.
+            Err(_) if self.made.fences && !blow.after.is_empty() => {}
+            healed => healed?,
+        }
+        self.heal(&blow.after, planned, stop)?;
+        if blow.takes_processes {
+            return Ok(0);
+        }
+        let crashed = crashed(before, &self.processes(planned)?);
+        let given_up = self.given_up(planned)?;
+        if users.are_at_work && faults::unmount(&given_up, &self.made) {
+            users.end();
+        }
+        self.heal(&given_up, planned, stop)?;
+        if crashed > 0 {
+            self.start_again(planned)?;
+        }
+        Ok(crashed)
+    }
+
+    /// What brings the server back where others gave it up although nobody took its processes: the
+    /// end of the fault alone would leave the stack without it, and the next fault would be a second
+    /// one.
+    fn given_up(&mut self, planned: &FailoverFault) -> Result<Vec<(String, PlanAction)>, CliError> {
+        let what = format!("see whether {} was given up", planned.victim.name);
+        faults::given_up(&planned.victim, &self.made, &mut self.nodes)
+            .map_err(doing(CliExitCode::Failed, what))
+    }
+
+    /// What comes before a fault, and is given time.
+    fn begin(
+        &mut self,
+        planned: &FailoverFault,
+        time: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(), CliError> {
+        if !planned.blow.first.is_empty() {
+            self.carry_out(&planned.blow.first, planned)?;
+            self.pause(time, stop);
+        }
+        Ok(())
+    }
+
+    /// Numbers of the processes of the server that is struck.
+    fn processes(&mut self, planned: &FailoverFault) -> Result<Vec<u32>, CliError> {
+        let victim = &planned.victim;
+        let host = self.nodes.on(&victim.node);
+        let what = || format!("see whether {} still runs", victim.name);
+        let host = host.map_err(doing(CliExitCode::Failed, what()))?;
+        let marks = victim.marks.iter();
+        Ok(marks.flat_map(|mark| host.marked(mark)).collect())
+    }
+
+    /// Starts what ended of the server that was struck, as it was started when the stack was made.
+    fn start_again(&mut self, planned: &FailoverFault) -> Result<(), CliError> {
+        let servers = self.made.servers.iter();
+        let marks = servers
+            .filter(|server| server.name == planned.victim.name)
+            .flat_map(|server| &server.marks);
+        let marks: Vec<&String> = marks.collect();
+        let what = || {
+            format!(
+                "start {} again, which {} ended",
+                planned.victim.name, planned.fault
+            )
+        };
+        for step in &self.steps {
+            let PlanAction::Start { mark, .. } = &step.apply else {
+                continue;
+            };
+            let host = self.nodes.on(&step.node);
+            let host = host.map_err(doing(CliExitCode::Failed, what()))?;
+            if marks.contains(&mark) && host.marked(mark).is_empty() {
+                let started = host.carry_out(&self.id, &step.apply);
+                started.map_err(doing(CliExitCode::Failed, what()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the sessions work for a while in which they do what they should, and says whether they
+    /// came to that.
+    fn calm(&self, sessions: &FailoverSessions<'_>, calm: Duration, stop: &AtomicBool) -> bool {
+        let began = self.clock.now();
+        for _ in 0..CALMS {
+            let ready = || sessions.go_on() || sessions.is_over();
+            let waited = self.clock.now().saturating_sub(began);
+            self.wait_until(FULL_WITHIN.saturating_sub(waited), stop, ready);
+            self.wait_until(calm, stop, || sessions.is_over());
+            if sessions.is_over() || stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            if sessions.go_on() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn carry_out(
+        &mut self,
+        actions: &[(String, PlanAction)],
+        planned: &FailoverFault,
+    ) -> Result<(), CliError> {
+        let what = format!("{} {}", planned.fault, planned.victim.name);
+        faults::carry_out(actions, &self.id, &mut self.nodes)
+            .map_err(doing(CliExitCode::Failed, what))
+    }
+
+    /// Heals. Servers that cut each other's power may do so to one that is just being brought back,
+    /// when a fault was cut short: then it is begun anew, once.
+    fn heal(
+        &mut self,
+        actions: &[(String, PlanAction)],
+        planned: &FailoverFault,
+        stop: &AtomicBool,
+    ) -> Result<(), CliError> {
+        let healed = self.heal_once(actions, planned, stop);
+        match healed {
+            Err(_) if self.made.fences => self.heal_once(actions, planned, stop),
+            _ => healed,
+        }
+    }
+
+    /// Waits in slices so that a stop is noticed: recovery may take as long as copying a disk.
+    fn heal_once(
+        &mut self,
+        actions: &[(String, PlanAction)],
+        planned: &FailoverFault,
+        stop: &AtomicBool,
+    ) -> Result<(), CliError> {
+        let is_power = |(_, action): &(String, PlanAction)| {
+            matches!(
+                action,
+                PlanAction::Hurt(FaultAction::Power { on: true, .. })
+            )
+        };
+        let starts = actions.iter().any(is_power);
+        for (node, action) in actions {
+            if starts && node != HERE {
+                self.wait_until_reached(node, stop);
+            }
+            let PlanAction::Await(cmd) = action else {
+                self.carry_out(&[(node.clone(), action.clone())], planned)?;
+                continue;
+            };
+            let mut left_s = cmd.limit_s;
+            while !stop.load(Ordering::Relaxed) {
+                let piece_s = left_s.min(WAIT_PIECE_S);
+                let piece = PlanAction::Await(cmd.clone().within_s(piece_s));
+                left_s -= piece_s;
+                match self.carry_out(&[(node.clone(), piece)], planned) {
+                    Err(failure) if left_s == 0 => return Err(failure),
+                    Err(_) => {}
+                    Ok(()) => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A machine that was given power answers when it has started. Who is tried next says why it does not.
+    fn wait_until_reached(&mut self, node: &str, stop: &AtomicBool) {
+        let until = self.clock.now() + STARTS_WITHIN;
+        while self.nodes.on(node).is_err()
+            && self.clock.now() < until
+            && !stop.load(Ordering::Relaxed)
+        {
+            self.clock.pause(Duration::from_secs(1));
+        }
+    }
+
+    /// Lets a fault last: so long as was asked, and then until the sessions go on or are given up.
+    fn let_last(
+        &mut self,
+        planned: &FailoverFault,
+        sessions: &FailoverSessions<'_>,
+        stop: &AtomicBool,
+    ) -> Result<(), CliError> {
+        let Some(beat) = planned.blow.beat else {
+            self.pause(self.timing.lasting, stop);
+            // Nobody promises that a stack goes on without two.
+            let is_one = planned.fault != FaultKind::Double;
+            if is_one && faults::is_survivable(&planned.victim.name, &self.made) {
+                self.wait_for(sessions, self.timing.patience, stop);
+            }
+            return Ok(());
+        };
+        let began = self.clock.now();
+        let mut blow = planned.blow.clone();
+        // It is there now.
+        loop {
+            self.clock.pause(beat.on);
+            if self.clock.now().saturating_sub(began) >= self.timing.lasting
+                || stop.load(Ordering::Relaxed)
+            {
+                return Ok(());
+            }
+            let healed = self.carry_out(&blow.heal, planned);
+            self.clock.pause(beat.off);
+            blow.vary();
+            match healed.and_then(|()| self.carry_out(&blow.strike, planned)) {
+                // The others cut its power meanwhile.
+                Err(_) if self.made.fences => return Ok(()),
+                done => done?,
+            }
+        }
+    }
+
+    fn pause(&self, time: Duration, stop: &AtomicBool) {
+        self.wait_until(time, stop, || false);
+    }
+
+    pub(super) fn wait_until(&self, limit: Duration, stop: &AtomicBool, is_so: impl Fn() -> bool) {
+        let until = self.clock.now() + limit;
+        while self.clock.now() < until && !stop.load(Ordering::Relaxed) && !is_so() {
+            self.clock
+                .pause(LOOK.min(until.saturating_sub(self.clock.now())));
+        }
+    }
+
+    /// Waits until every session has gone on for a while, for as long as patience lasts.
+    fn wait_for(&self, sessions: &FailoverSessions<'_>, patience: Duration, stop: &AtomicBool) {
+        let began = self.clock.now();
+        let mut going_on_since = None;
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            if !sessions.go_on() {
+                going_on_since = None;
+            } else if now.saturating_sub(*going_on_since.get_or_insert(now)) >= GOING_ON {
+                return;
+            }
+            if going_on_since.is_none() && now.saturating_sub(began) >= patience {
+                return;
+            }
+            self.clock.pause(LOOK);
+        }
+    }
+}

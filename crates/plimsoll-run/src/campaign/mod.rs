@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Carries out a run or a comparison: arms made ready, trials in their planned order, everything
+//! recorded, everything undone.
+//!
+//! Nothing here decides what is said of the results: that happens when the run folder is read back.
+
+mod arms;
+mod attach;
+mod corners;
+mod course;
+mod device;
+mod device_watch;
+mod failover;
+mod names;
+mod nodes;
+mod programs;
+mod proof;
+mod remote;
+mod room;
+mod scale;
+mod trial;
+
+pub use arms::{ArmSet, check_place, directory_step};
+pub use corners::{SensitivityBoundMode, with_corners};
+pub use course::busy_now;
+
+use crate::recorder::sample;
+use course::InterimAnalysis;
+use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_archive::{ArchiveError, RunFolderWriter};
+use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::event::{
+    RunEvent, RunFolderContents, RunListener, RunManifest, RunWarning, TrialId, TrialResult,
+    WorkloadEntry,
+};
+use plimsoll_core::failover::FaultInjection;
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_engine::DataCheck;
+use plimsoll_engine::EngineChoice;
+use plimsoll_engine::RunOptions;
+use plimsoll_lab::host::SystemClock;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use device::{DestroyConsent, check as check_device, facts as device_facts};
+pub use failover::{
+    ACTIVE, FailoverOptions, FailoverWitnessKind, SessionLoadOptions, check_asked_under_faults,
+    failover,
+};
+pub use nodes::ClientLoadGenerators;
+pub use proof::{prove, refuse_failed, unseen};
+pub use scale::{WorkloadRequest, entries, label_of, labels_of};
+
+/// What holds for all trials.
+#[derive(Debug, Clone)]
+pub struct CampaignOptions {
+    /// Seed of everything that is drawn.
+    pub seed: Seed,
+    /// What verdicts are held against.
+    pub policy: VerdictPolicy,
+    /// Blocks: trials of each arm and workload.
+    pub blocks: u32,
+    /// Length of the measured part of each trial, where the user says.
+    pub length: Option<Nanos>,
+    /// Time before the measured part.
+    pub warmup: Nanos,
+    /// Play whole recordings instead of slices.
+    pub whole: bool,
+    /// Prove every system before measuring on it.
+    pub verify: bool,
+    /// Whether the data of the trials themselves are verified.
+    pub data_check: DataCheck,
+    /// Marks what the trials of this run write, where that is verified.
+    pub stamp_seed: Seed,
+    /// How operations are submitted.
+    pub engine: EngineChoice,
+    /// Record what the disks below the arms count meanwhile.
+    pub record: bool,
+    /// Faults that are injected, each in trials of its own.
+    pub inject: Vec<FaultInjection>,
+    /// Where the ledgers of the sessions are kept that feel them.
+    pub ledgers: PathBuf,
+}
+
+impl CampaignOptions {
+    /// The ledger of a trial under a fault.
+    fn ledger_of(&self, trial: &TrialId) -> PathBuf {
+        // Of one that was cut off there is one already.
+        let named = |attempt: u32| match attempt {
+            1 => format!("{:03}.ledger", trial.place + 1),
+            attempt => format!("{:03}-{attempt}.ledger", trial.place + 1),
+        };
+        let mut all = (1..=u32::MAX).map(|attempt| self.ledgers.join(named(attempt)));
+        all.find(|path| !path.exists()).unwrap_or_default()
+    }
+}
+
+/// Asks the engine whether it takes every workload on every system: better before a run folder is
+/// made than in the middle of the trials.
+pub fn check_shapes(
+    arms: &ArmSet,
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
+) -> Result<(), CliError> {
+    for one in asked {
+        // Programs are not the engine's.
+        if matches!(one.workload, Workload::Commands(_)) {
+            continue;
+        }
+        let options = RunOptions {
+            length: scale::length(one, settings),
+            warmup: trial::warmup(&one.workload, settings),
+            data_check: settings.data_check,
+            ..RunOptions::default()
+        };
+        // What nodes cannot play they say when they prepare it.
+        for (_, target) in arms.probed().filter(|(_, t)| !t.is_only_on_nodes()) {
+            plimsoll_engine::check(
+                plimsoll_agent::located(&target.here())?,
+                &one.workload,
+                &options,
+            )
+            .map_err(failed(CliExitCode::Usage))?;
+        }
+    }
+    Ok(())
+}
+
+/// Listeners in a row.
+struct Everyone<'a>(Vec<&'a mut dyn RunListener>);
+
+impl RunListener for Everyone<'_> {
+    fn event(&mut self, event: &RunEvent) {
+        self.0.iter_mut().for_each(|listener| listener.event(event));
+    }
+}
+
+/// A run folder that ends the run when it can take no more: what is measured after that would be lost.
+struct RunFolderListener<'a> {
+    writer: &'a mut RunFolderWriter,
+    stop: &'a AtomicBool,
+}
+
+impl RunListener for RunFolderListener<'_> {
+    fn event(&mut self, event: &RunEvent) {
+        self.writer.event(event);
+        if self.writer.has_failed() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The manifest of what is about to be done.
+pub fn manifest(
+    id: &str,
+    arms: &ArmSet,
+    entries: Vec<WorkloadEntry>,
+    settings: &CampaignOptions,
+) -> RunManifest {
+    RunManifest {
+        format: FormatVersion::RUN,
+        program: env!("CARGO_PKG_VERSION").into(),
+        id: id.into(),
+        began_at: jiff::Zoned::now()
+            .strftime("%Y-%m-%dT%H:%M:%S%:z")
+            .to_string(),
+        command: std::env::args().collect(),
+        seed: settings.seed,
+        generator: plimsoll_core::rng::GENERATOR.into(),
+        policy: settings.policy,
+        machine: plimsoll_lab::host::facts::machine(),
+        versions: arms.versions(),
+        arms: arms.described(),
+        entries,
+        blocks: settings.blocks,
+        ladder: Vec::new(),
+        load_nodes: arms.load().facts(),
+    }
+}
+
+/// Runs all trials of `manifest` in their order but those that are done, recording into `folder`, and reads
+/// the results back. A stop ends the current trial; what was measured stands.
+pub fn carry_out(
+    (manifest, before): (&RunManifest, Option<&[TrialResult]>),
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    notes: &[RunWarning],
+    folder: &Path,
+    stop: &AtomicBool,
+    screen: &mut dyn RunListener,
+) -> Result<RunFolderContents, CliError> {
+    failover::check_faults(arms, settings)?;
+    let writer = match before {
+        None => RunFolderWriter::create(folder, manifest),
+        Some(_) => RunFolderWriter::resume(folder),
+    };
+    let mut writer = writer.map_err(|error| match &error {
+        ArchiveError::Occupied(_) => CliError::usage(&error),
+        _ => CliError::new(CliExitCode::Failed, &error),
+    })?;
+    let settings = &match settings.inject.is_empty() {
+        true => settings.clone(),
+        false => CampaignOptions {
+            ledgers: writer.ledgers().map_err(failed(CliExitCode::Failed))?,
+            ..settings.clone()
+        },
+    };
+    let disks = settings.record.then(|| writer.disks());
+    let mut recording = RunFolderListener {
+        writer: &mut writer,
+        stop,
+    };
+    let mut everyone = Everyone(vec![&mut recording, screen]);
+    for note in notes {
+        everyone.event(&RunEvent::Warning(note.clone()));
+    }
+    let ended = recorded(disks, arms, &mut everyone, |everyone| {
+        run_all(
+            (manifest, before.unwrap_or_default()),
+            arms,
+            settings,
+            stop,
+            everyone,
+        )
+    });
+    let interrupted = !matches!(ended, Ok(CampaignEndKind::Whole)) || stop.load(Ordering::Relaxed);
+    // However long it took, nothing of the results was held until now.
+    let read = plimsoll_archive::open(folder);
+    let trials = read.as_ref().map_or(&[][..], |results| &results.trials);
+    let comparisons = plimsoll_stats::compare_all(manifest, trials);
+    everyone.event(&RunEvent::Finished {
+        interrupted,
+        comparisons: comparisons.clone(),
+    });
+    if let Some(failure) = writer.take_failure() {
+        let trials = read.map_or(0, |results| results.trials.len());
+        return Err(CliError::new(CliExitCode::Failed, failure).hint(unrecorded(folder, trials)));
+    }
+    ended?;
+    Ok(RunFolderContents {
+        comparisons,
+        complete: !interrupted,
+        ..read.map_err(failed(CliExitCode::Failed))?
+    })
+}
+
+/// What there is of a run whose folder could take no more.
+fn unrecorded(folder: &Path, trials: usize) -> String {
+    let folder = folder.display();
+    match trials {
+        0 => format!(
+            "the run was ended, and no trial was whole; give another folder than {folder} with -o"
+        ),
+        1 => format!("the run was ended; the whole trial is kept: plimsoll report {folder}"),
+        _ => format!("the run was ended; {trials} whole trials are kept: plimsoll report {folder}"),
+    }
+}
+
+/// How the trials of a plan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CampaignEndKind {
+    /// With the last one, or when the user stopped them.
+    Whole,
+    /// With one that lost a node.
+    LostNode,
+}
+
+/// Does something while what the disks below the arms count is recorded into an archive of this
+/// base name. A recorder that fails is told of; what it was to watch goes on.
+fn recorded<T>(
+    base: Option<PathBuf>,
+    arms: &ArmSet,
+    listener: &mut dyn RunListener,
+    work: impl FnOnce(&mut dyn RunListener) -> T,
+) -> T {
+    let numbers = arms.devices().iter();
+    let disks: Vec<String> = numbers
+        .filter_map(|number| plimsoll_lab::host::disks::name_of_number(number))
+        .collect();
+    let Some(base) = base.filter(|_| !disks.is_empty()) else {
+        return work(listener);
+    };
+    let ended = AtomicBool::new(false);
+    let (done, sampled) = std::thread::scope(|scope| {
+        let sampler = scope.spawn(|| sample(base, disks, &SystemClock::new(), &ended));
+        let done = work(listener);
+        ended.store(true, Ordering::Relaxed);
+        (done, sampler.join())
+    });
+    if let Ok(Err(failure)) = sampled {
+        listener.event(&RunEvent::Warning(RunWarning {
+            about: "disk recording".into(),
+            text: format!("{}; the trials went on", failure.text()),
+        }));
+    }
+    done
+}
+
+fn run_all(
+    (manifest, done): (&RunManifest, &[TrialResult]),
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+    listener: &mut dyn RunListener,
+) -> Result<CampaignEndKind, CliError> {
+    let mut course = InterimAnalysis::new(manifest);
+    let mut block = 0;
+    for trial in order(manifest) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if trial.block > block {
+            block = trial.block;
+            let warnings = course.after(block).into_iter();
+            warnings.for_each(|warning| listener.event(&RunEvent::Warning(warning)));
+        }
+        if let Some(result) = done.iter().find(|result| result.trial == trial) {
+            course.take(result);
+            continue;
+        }
+        let entry = manifest
+            .entries
+            .iter()
+            .find(|entry| entry.label == trial.workload);
+        let entry = entry.expect("the order was made from these entries");
+        match trial::run_trial(&trial, arms, entry, settings, stop, listener) {
+            // Another number of nodes is another load.
+            Ok(result) if result.lost_node().is_some() => return Ok(CampaignEndKind::LostNode),
+            Ok(result) => course.take(&result),
+            // A stop while files are laid out is no failure of the trial.
+            Err(_) if stop.load(Ordering::Relaxed) => break,
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(CampaignEndKind::Whole)
+}
+
+/// The order of the trials: randomised complete blocks from the recorded seed.
+pub fn order(manifest: &RunManifest) -> Vec<TrialId> {
+    let arms: Vec<String> = manifest.arms.iter().map(|arm| arm.name.clone()).collect();
+    let entries: Vec<(String, u32)> = manifest
+        .entries
+        .iter()
+        .map(|entry| (entry.label.clone(), entry.blocks(manifest.blocks)))
+        .collect();
+    plimsoll_lab::experiment::order(&arms, &entries, manifest.seed)
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recordings on nodes: begun at one instant, told while they go on. What is told is kept by the
+//! caller; a node that is lost does not end what the others record.
+
+use super::session::{NodeSession, NodeSessionState};
+use super::{ClientLoadGenerators, LEAD, attend, measure_clocks};
+use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_core::load::{AgentEvent, AgentTask};
+use plimsoll_core::recording::{CaptureStats, CaptureTask};
+use plimsoll_engine::sys::clock::monotonic;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Most that is taken of one node before the next one is listened to.
+const HEARD_MAX: usize = 64;
+
+/// What a node's recording came to, or why it did not end well.
+pub(super) type NodeCaptureResult = Result<CaptureStats, CliError>;
+
+impl ClientLoadGenerators {
+    /// Lets all of them record until their time is over, or `stop` is set. `hear` is told which
+    /// node told what; its failure ends all recordings.
+    pub fn record(
+        &self,
+        task: &CaptureTask,
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(usize, AgentEvent) -> Result<(), CliError>,
+    ) -> Result<Vec<NodeCaptureResult>, CliError> {
+        let mut hosts = self.hosts();
+        let mut sessions = self.begin(&mut hosts, |_| AgentTask::Record(task.clone()))?;
+        let prepared = attend(&mut sessions, stop, |state| {
+            matches!(state, NodeSessionState::Working)
+        });
+        // Until then, only what was asked for can be wrong.
+        prepared.map_err(|failure| CliError {
+            code: match failure.code {
+                CliExitCode::Failed => CliExitCode::Usage,
+                other => other,
+            },
+            ..failure
+        })?;
+        measure_clocks(&mut sessions)?;
+        let start_at = monotonic() + LEAD;
+        for session in &mut sessions {
+            session.start(start_at);
+        }
+        let heard = hear_all(&mut sessions, stop, hear);
+        heard?;
+        Ok(sessions.into_iter().map(ended).collect())
+    }
+}
+
+/// Hears all of them to their ends.
+fn hear_all(
+    sessions: &mut [NodeSession<'_>],
+    stop: &AtomicBool,
+    hear: &mut dyn FnMut(usize, AgentEvent) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let mut result = Ok(());
+    let mut is_stopped = false;
+    while sessions.iter().any(NodeSession::is_playing) {
+        if (stop.load(Ordering::Relaxed) || result.is_err()) && !is_stopped {
+            is_stopped = true;
+            sessions.iter_mut().for_each(NodeSession::halt);
+        }
+        for (n, session) in sessions.iter_mut().enumerate() {
+            for _ in 0..HEARD_MAX {
+                let Some(told) = session.is_playing().then(|| session.listen()).flatten() else {
+                    break;
+                };
+                result = result.and_then(|()| hear(n, told));
+            }
+        }
+    }
+    result
+}
+
+fn ended(session: NodeSession<'_>) -> NodeCaptureResult {
+    if let Some(failure) = session.failure() {
+        return Err(failure);
+    }
+    match session.state {
+        NodeSessionState::Told(AgentEvent::Ended(tally)) => Ok(*tally),
+        other => Err(CliError::sentence(
+            CliExitCode::Failed,
+            format!("protocol error: a node ended its recording with {other:?}"),
+        )),
+    }
+}

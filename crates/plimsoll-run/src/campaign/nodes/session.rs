@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One node in one task: how far it is, and what it has told.
+
+use super::NodeAccount;
+use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_core::clock_offset::{ClockOffset, difference};
+use plimsoll_core::event::{ClientLoadNodeLoss, ClientLoadNodeResult};
+use plimsoll_core::event::{GeneratorStats, OpStats};
+use plimsoll_core::load::{AgentEvent, AgentTask, AgentTrialResult};
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::sys::clock::monotonic;
+use plimsoll_lab::agent_server::AgentTaskThread;
+use plimsoll_lab::host::HostError;
+use plimsoll_lab::host::agent::AgentHost;
+use std::time::Duration;
+
+/// How long one node is listened to before the next one.
+const LISTEN: Duration = Duration::from_millis(5);
+
+/// The same of this machine, which has no others beside it: who looks up often takes processor time from
+/// the load.
+const LISTEN_HERE: Duration = Duration::from_millis(100);
+
+/// A node that is at work says so every five seconds; one that has not for so long is lost.
+const SILENT_MAX: Nanos = Nanos(30 * Nanos::SECOND.0);
+
+/// How long a node may take to stop what it does: a system call that hangs is waited for.
+const STOP_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
+
+/// How far a node is.
+#[derive(Debug)]
+pub(super) enum NodeSessionState {
+    /// At work on what precedes the measured part, or on a proof.
+    Working,
+    /// Waiting for its start.
+    Prepared,
+    /// In the measured part.
+    Playing,
+    /// In it, waiting for others to come to the next phase.
+    BetweenPhases,
+    /// At its end, with the last it told.
+    Told(AgentEvent),
+    /// Lost at this instant of our clock, for this reason.
+    Lost(Nanos, String),
+}
+
+/// How a task and what it tells get from one to the other.
+#[derive(Debug)]
+pub(super) enum NodeLink<'a> {
+    /// Within this program.
+    Here(AgentTaskThread),
+    /// To an agent on another machine.
+    Agent(&'a AgentHost),
+}
+
+impl NodeLink<'_> {
+    fn clock_offset(&self) -> Result<ClockOffset, HostError> {
+        match self {
+            // There is but one clock.
+            NodeLink::Here(_) => Ok(ClockOffset::default()),
+            NodeLink::Agent(agent) => agent.clock_offset(monotonic),
+        }
+    }
+
+    fn start(&self, at: Nanos) -> Result<(), HostError> {
+        match self {
+            NodeLink::Here(thread) => {
+                thread.start(at);
+                Ok(())
+            }
+            NodeLink::Agent(agent) => agent.start(at),
+        }
+    }
+
+    fn halt(&self) -> Result<(), HostError> {
+        match self {
+            NodeLink::Here(thread) => {
+                thread.halt();
+                Ok(())
+            }
+            NodeLink::Agent(agent) => agent.halt(),
+        }
+    }
+
+    fn told(&self) -> Result<Option<AgentEvent>, HostError> {
+        match self {
+            NodeLink::Here(thread) => Ok(thread.told(LISTEN_HERE)),
+            NodeLink::Agent(agent) => agent.told(LISTEN),
+        }
+    }
+}
+
+/// One node in one task.
+#[derive(Debug)]
+pub(super) struct NodeSession<'a> {
+    name: &'a str,
+    link: NodeLink<'a>,
+    pub(super) state: NodeSessionState,
+    clock: ClockOffset,
+    /// How long it took to lay everything out.
+    prepared: Nanos,
+    /// When it was heard of last.
+    heard_at: Nanos,
+    /// What its seconds add up to: all that is known of a node that is lost.
+    stats: OpStats,
+    covered: Nanos,
+    /// What a reader of its result should know.
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a> NodeSession<'a> {
+    /// A task that was begun on a node, over this link.
+    pub(super) fn new(name: &'a str, link: NodeLink<'a>) -> Self {
+        NodeSession {
+            name,
+            link,
+            state: NodeSessionState::Working,
+            clock: ClockOffset::default(),
+            prepared: Nanos(0),
+            heard_at: monotonic(),
+            stats: OpStats::default(),
+            covered: Nanos(0),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Lets an agent begin its task.
+    pub(super) fn begin(&mut self, agent: &AgentHost, task: AgentTask) {
+        let began = agent.begin(task);
+        self.keep(began);
+    }
+
+    pub(super) fn measure_clock(&mut self) {
+        let offset = self.link.clock_offset();
+        if let Some(offset) = self.keep(offset) {
+            self.clock = offset;
+        }
+    }
+
+    /// Lets it start at this instant of our clock.
+    pub(super) fn start(&mut self, at: Nanos) {
+        let told = self.link.start(self.clock.theirs(at));
+        if self.keep(told).is_some() {
+            self.state = NodeSessionState::Playing;
+        }
+    }
+
+    pub(super) fn halt(&mut self) {
+        if !matches!(
+            self.state,
+            NodeSessionState::Told(_) | NodeSessionState::Lost(..)
+        ) {
+            let told = self.link.halt();
+            self.keep(told);
+        }
+    }
+
+    /// Hears what it tells within a moment; gives what happens between the start and the end.
+    pub(super) fn listen(&mut self) -> Option<AgentEvent> {
+        let told = self.link.told();
+        let told = self.keep(told)?;
+        let now = monotonic();
+        let Some(told) = told else {
+            if let NodeLink::Agent(agent) = &self.link
+                && now.since(self.heard_at) > SILENT_MAX
+            {
+                let why = format!("nothing was heard of it for {SILENT_MAX}");
+                agent.give_up(&why);
+                self.state = NodeSessionState::Lost(now, why);
+            }
+            return None;
+        };
+        self.heard_at = now;
+        match told {
+            AgentEvent::Alive => None,
+            AgentEvent::PhaseReady => {
+                self.state = NodeSessionState::BetweenPhases;
+                None
+            }
+            AgentEvent::Note(text) => {
+                self.notes.push(text);
+                None
+            }
+            AgentEvent::Prepared { took } => {
+                self.prepared = took;
+                self.state = NodeSessionState::Prepared;
+                None
+            }
+            AgentEvent::Second(interval) => {
+                self.stats.merge(&interval.stats);
+                self.covered = self.covered.max(interval.start + interval.length);
+                Some(AgentEvent::Second(interval))
+            }
+            told if told.is_last() => {
+                self.state = NodeSessionState::Told(told);
+                None
+            }
+            told => Some(told),
+        }
+    }
+
+    /// What was asked of it, unless it is lost.
+    fn keep<T>(&mut self, result: Result<T, HostError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let why = match &self.link {
+                    NodeLink::Here(_) => error.to_string(),
+                    NodeLink::Agent(agent) => agent.lost().unwrap_or_else(|| {
+                        // It said what makes no sense: what it does must end all the same.
+                        agent.give_up(&error.to_string());
+                        error.to_string()
+                    }),
+                };
+                self.state = NodeSessionState::Lost(monotonic(), why);
+                None
+            }
+        }
+    }
+
+    pub(super) fn prepared(&self) -> Nanos {
+        self.prepared
+    }
+
+    pub(super) fn is_playing(&self) -> bool {
+        let state = &self.state;
+        matches!(
+            state,
+            NodeSessionState::Playing | NodeSessionState::BetweenPhases
+        )
+    }
+
+    pub(super) fn is_between_phases(&self) -> bool {
+        matches!(self.state, NodeSessionState::BetweenPhases)
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.state, NodeSessionState::Told(AgentEvent::Failed(_)))
+    }
+
+    /// Why nothing can come of it, if that is so.
+    pub(super) fn failure(&self) -> Option<CliError> {
+        match &self.state {
+            NodeSessionState::Told(AgentEvent::Failed(failure)) => {
+                let failure = CliError::from(failure.clone());
+                Some(match &self.link {
+                    NodeLink::Here(_) => failure,
+                    NodeLink::Agent(_) => CliError {
+                        message: format!("node {}: {}", self.name, failure.message),
+                        ..failure
+                    },
+                })
+            }
+            NodeSessionState::Lost(_, why) => {
+                let text = format!("node {} was lost: {why}", self.name);
+                Some(CliError::sentence(CliExitCode::LostNode, text))
+            }
+            _ => None,
+        }
+    }
+
+    /// Its account of a trial that started at this instant of our clock.
+    pub(super) fn account(self, start_at: Nanos) -> Result<NodeAccount, CliError> {
+        if self.has_failed()
+            && let Some(failure) = self.failure()
+        {
+            return Err(failure);
+        }
+        let node = self.name.to_owned();
+        let clock = self.clock;
+        match self.state {
+            NodeSessionState::Told(AgentEvent::Played(played)) => {
+                let AgentTrialResult { result, began_at } = *played;
+                let agreed = clock.theirs(start_at);
+                let account = ClientLoadNodeResult {
+                    node,
+                    clock,
+                    began_ns: began_at.map(|at| difference(at, agreed)),
+                    length: result.length,
+                    stats: result.stats.clone(),
+                    generator: result.generator.clone(),
+                    lost: None,
+                };
+                Ok((account, Some(result)))
+            }
+            NodeSessionState::Lost(at, why) => {
+                let lost = ClientLoadNodeLoss {
+                    after: at.since(start_at),
+                    why,
+                };
+                let account = ClientLoadNodeResult {
+                    node,
+                    clock,
+                    began_ns: None,
+                    length: self.covered,
+                    stats: self.stats,
+                    generator: GeneratorStats::default(),
+                    lost: Some(lost),
+                };
+                Ok((account, None))
+            }
+            other => Err(CliError::sentence(
+                CliExitCode::Failed,
+                format!("protocol error: node {node} ended the trial with {other:?}"),
+            )),
+        }
+    }
+}
+
+/// Stops all that are still at work, so that they can be given another task.
+pub(super) fn dismiss(sessions: &mut [NodeSession<'_>]) {
+    sessions.iter_mut().for_each(NodeSession::halt);
+    let until = monotonic() + STOP_MAX;
+    for session in sessions {
+        while !matches!(
+            session.state,
+            NodeSessionState::Told(_) | NodeSessionState::Lost(..)
+        ) {
+            let _ = session.listen();
+            // What hangs in a system call of this machine is waited for: its files are in use.
+            if let NodeLink::Agent(agent) = &session.link
+                && monotonic() > until
+            {
+                agent.give_up("it did not stop");
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether the data of a run fit where they shall go, known before anything is written.
+
+use super::WorkloadRequest;
+use plimsoll_agent::VERIFY_BYTES;
+use plimsoll_agent::failure::CliError;
+use plimsoll_core::num::round_u64;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{
+    ArrivalProcess, BlockIoGroup, BlockIoOpKind, BlockIoPacing, BlockIoWorkload,
+};
+use std::collections::BTreeMap;
+
+/// Room a target must have besides the data, as a factor: file systems need some for themselves.
+const ROOM: f64 = 1.1;
+
+/// Time besides the measured part in which files grow: the warm-up, and what is under way at the end.
+const AROUND: Nanos = Nanos(60 * Nanos::SECOND.0);
+
+/// Bytes the workloads keep on one arm at the same time: one data file serves all that need one.
+pub(super) fn data_bytes(asked: &[WorkloadRequest]) -> u64 {
+    let (mut file, mut trees) = (VERIFY_BYTES, 0);
+    for one in asked {
+        match &one.workload {
+            Workload::Files(files) => trees += files.data_set_bytes() * 2,
+            Workload::Series(_) | Workload::Commands(_) => {
+                trees += one.workload.data_set_bytes();
+            }
+            Workload::Blocks(blocks) => file = file.max(blocks_bytes(blocks, one.length)),
+            Workload::Model(_) => file = file.max(one.workload.data_set_bytes()),
+        }
+    }
+    file + trees
+}
+
+/// Whether a workload is of programs, which copy what they need and write what they like.
+pub(super) fn is_of_programs(asked: &WorkloadRequest) -> bool {
+    matches!(asked.workload, Workload::Commands(_))
+}
+
+/// Bytes of the files of `blocks` when it has run for `length`. Files that begin empty and grow at
+/// a given rate are as large as what is appended, whatever their extent allows.
+fn blocks_bytes(blocks: &BlockIoWorkload, length: Option<Nanos>) -> u64 {
+    let seconds = (length.unwrap_or(super::scale::LENGTH) + AROUND).as_secs_f64();
+    let mut grown = blocks.clone();
+    for group in &mut grown.groups {
+        if let Some(per_s) = append_rate(group) {
+            let largest = group.mix.iter().map(|turn| u64::from(turn.bytes)).max();
+            let bytes = round_u64((per_s * seconds).ceil()).saturating_mul(largest.unwrap_or(0));
+            group.extent.bytes = group.extent.bytes.min(bytes);
+        }
+    }
+    grown.data_set_bytes()
+}
+
+/// Turns per second of a group that only appends, at a rate.
+fn append_rate(group: &BlockIoGroup) -> Option<f64> {
+    let appends = group
+        .mix
+        .iter()
+        .all(|turn| turn.kind == BlockIoOpKind::Append);
+    match group.pace {
+        BlockIoPacing::Open(
+            ArrivalProcess::Paced { per_s } | ArrivalProcess::Poisson { per_s },
+        ) if appends => Some(per_s),
+        _ => None,
+    }
+}
+
+/// What several arms need of the same places.
+#[derive(Debug, Default)]
+pub(super) struct SpaceRequirements(BTreeMap<String, (u64, u64)>);
+
+impl SpaceRequirements {
+    /// Adds a need of `bytes` in `place`, which has `free` bytes.
+    pub(super) fn need(&mut self, place: &str, bytes: u64, free: u64) {
+        let entry = self.0.entry(place.to_owned()).or_insert((0, free));
+        *entry = (entry.0.saturating_add(bytes), entry.1.min(free));
+    }
+
+    /// Whether all fits.
+    ///
+    /// # Errors
+    /// Names the first place that is too small, with both figures.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        let full = |(needed, free): &(u64, u64)| *needed as f64 * ROOM > *free as f64;
+        match self.0.iter().find(|(_, figures)| full(figures)) {
+            None => Ok(()),
+            Some((place, (needed, free))) => Err(CliError::usage(format!(
+                "use target '{place}': the data need {} and {} are free",
+                units::size(*needed as f64 * ROOM),
+                units::size(*free as f64)
+            ))
+            .hint("make room, choose another target or a larger --size, or fit the model with a smaller --working-set")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_needed_for_one_data_file_and_every_tree() {
+        let asked = |name: &str| WorkloadRequest {
+            workload: plimsoll_classics::workload(name, &[]).unwrap(),
+            scale: None,
+            notes: Vec::new(),
+            length: None,
+            is_corner: false,
+        };
+        let file = data_bytes(&[asked("randread"), asked("randwrite")]);
+        assert_eq!(file, 1 << 30);
+        assert!(data_bytes(&[asked("randread"), asked("varmail")]) > file);
+    }
+
+    #[test]
+    fn a_file_that_grows_needs_what_is_appended_in_the_time_of_the_run() {
+        let stamp = |bytes: &str, seconds: u64| {
+            let given = [("bytes".to_owned(), bytes.to_owned())];
+            let Ok(Workload::Blocks(blocks)) = plimsoll_classics::workload("stamp", &given) else {
+                panic!("stamp is block I/O");
+            };
+            blocks_bytes(&blocks, Some(Nanos(seconds * Nanos::SECOND.0)))
+        };
+        // One line a second, and a minute around the run.
+        assert_eq!(stamp("64", 40), 100 * 64);
+        assert_eq!(stamp("1m", 540), 600 << 20);
+    }
+
+    #[test]
+    fn arms_that_share_a_place_need_room_together() {
+        let mut room = SpaceRequirements::default();
+        room.need("a", 100, 200);
+        room.need("b", 100, 120);
+        assert!(room.check().is_ok());
+        room.need("a", 100, 200);
+        assert!(room.check().unwrap_err().message.contains("'a'"));
+    }
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what was asked (`nas.toml@auto`) to the entries of a manifest, measuring how much the
+//! systems carry where a factor has to be found.
+
+use super::trial::trial_task;
+use super::{ArmSet, CampaignOptions};
+use plimsoll_agent::failure::CliError;
+use plimsoll_agent::failure::stopped;
+use plimsoll_core::data_check::DataCheck;
+use plimsoll_core::event::{RunWarning, TrialId, WorkloadEntry};
+use plimsoll_core::failover::FaultInjection;
+use plimsoll_core::load::AgentTrialTask;
+use plimsoll_core::model::{IoDirection, WorkloadModel};
+use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::BlockIoWorkload;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Length of the measured part when nobody says: long enough for some thousand operations.
+pub(super) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Longest time for work that ends by itself.
+const LENGTH_MAX: Nanos = Nanos(7 * 86_400 * Nanos::SECOND.0);
+/// Length of the capacity probe of each system: long enough for a steady rate on a cold queue.
+const PROBE: Nanos = Nanos(2_000_000_000);
+/// Operations in flight during the probe: a busy disk queue.
+const PROBE_DEPTH: u32 = 16;
+/// The busy seconds of the multiple ask for this share of what the slowest system carried.
+const SHARE: f64 = 0.6;
+/// Steps a factor is rounded down to, per decade.
+const STEPS: [f64; 10] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
+
+/// A workload as it was asked for.
+#[derive(Debug)]
+pub struct WorkloadRequest {
+    /// What is played.
+    pub workload: Workload,
+    /// `None`: to be found.
+    pub scale: Option<f64>,
+    /// Where it differs from what its text says, one sentence each.
+    pub notes: Vec<String>,
+    /// How long it is to be run: what the user says, else what it asks for itself.
+    pub length: Option<Nanos>,
+    /// Whether it is a corner of the one before it that is none.
+    pub is_corner: bool,
+}
+
+impl WorkloadRequest {
+    /// In how many blocks it is played.
+    pub fn blocks(&self, settings: &CampaignOptions) -> u32 {
+        match self.is_corner {
+            true => settings.blocks.min(WorkloadEntry::CORNER_BLOCKS_MAX),
+            false => settings.blocks,
+        }
+    }
+}
+
+/// Resolves what was asked; notes say how a factor was found.
+pub fn entries(
+    asked: &[WorkloadRequest],
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+    notes: &mut Vec<RunWarning>,
+) -> Result<Vec<WorkloadEntry>, CliError> {
+    let mut entries: Vec<WorkloadEntry> = Vec::new();
+    // The last that is no corner, and its factor; `None` when it was left out.
+    let mut centre: Option<(String, f64)> = None;
+    for one in asked {
+        if one.is_corner {
+            entries.extend(centre.as_ref().map(|(label, scale)| WorkloadEntry {
+                corner_of: Some(label.clone()),
+                ..entry(one, *scale, settings)
+            }));
+            continue;
+        }
+        centre = None;
+        let scale = match (&one.workload, one.scale) {
+            (_, Some(scale)) => scale,
+            (Workload::Model(model), None) => find(model, arms, settings, stop, notes)?,
+            _ => 1.0,
+        };
+        let entry = entry(one, scale, settings);
+        let labels = labels_under(&entry.label, settings);
+        let taken = entries.iter().any(|other| labels.contains(&other.label));
+        if taken && one.scale.is_none() {
+            let text = "the factor found is already in the run, so it was not added again";
+            notes.push(RunWarning {
+                about: entry.label,
+                text: text.into(),
+            });
+            continue;
+        }
+        if taken {
+            return Err(CliError::invalid(format!(
+                "workload '{}' is given twice: give each workload once",
+                entry.label
+            )));
+        }
+        notes.extend(one.notes.iter().map(|text| RunWarning {
+            about: entry.label.clone(),
+            text: text.clone(),
+        }));
+        centre = Some((entry.label.clone(), scale));
+        entries.extend(under_faults(entry, settings));
+    }
+    Ok(entries)
+}
+
+fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> WorkloadEntry {
+    WorkloadEntry {
+        label: label(asked.workload.name(), scale),
+        scale,
+        length: length(asked, settings),
+        workload: asked.workload.clone(),
+        corner_of: None,
+        inject: None,
+    }
+}
+
+/// A workload under every fault that is injected; as it is where there is none.
+fn under_faults(entry: WorkloadEntry, settings: &CampaignOptions) -> Vec<WorkloadEntry> {
+    let under = |injection: &FaultInjection| WorkloadEntry {
+        label: label_under(&entry.label, injection),
+        inject: Some(injection.clone()),
+        ..entry.clone()
+    };
+    match &*settings.inject {
+        [] => vec![entry],
+        all => all.iter().map(under).collect(),
+    }
+}
+
+fn label_under(label: &str, injection: &FaultInjection) -> String {
+    format!("{label} under {}", injection.fault)
+}
+
+/// What the entries of a workload will be called.
+pub fn labels_of(asked: &WorkloadRequest, settings: &CampaignOptions) -> Vec<String> {
+    labels_under(&label_of(asked), settings)
+}
+
+fn labels_under(label: &str, settings: &CampaignOptions) -> Vec<String> {
+    match &*settings.inject {
+        [] => vec![label.into()],
+        all => all.iter().map(|one| label_under(label, one)).collect(),
+    }
+}
+
+/// What a workload will be called, as far as that is known before anything is measured.
+pub fn label_of(asked: &WorkloadRequest) -> String {
+    match asked.scale {
+        Some(scale) => label(asked.workload.name(), scale),
+        None => format!("{} ×auto", asked.workload.name()),
+    }
+}
+
+/// How long a trial of it lasts, at most.
+pub(super) fn length(asked: &WorkloadRequest, settings: &CampaignOptions) -> Nanos {
+    let told = settings.length.or(asked.length);
+    let faults = settings.inject.iter().map(super::failover::length_under);
+    let wanted = told.unwrap_or_else(|| faults.max().unwrap_or(LENGTH));
+    match &asked.workload {
+        Workload::Model(model) if settings.whole => model.length(),
+        // Slices are whole seconds.
+        Workload::Model(_) => Nanos((wanted.0 / Nanos::SECOND.0).max(1) * Nanos::SECOND.0),
+        workload if workload.ends_by_itself() => told.unwrap_or(LENGTH_MAX),
+        _ => wanted,
+    }
+}
+
+/// `nas`, `nas ×12`, `nas ×0.5`.
+fn label(name: &str, scale: f64) -> String {
+    if (scale - 1.0).abs() < 1e-9 {
+        return name.into();
+    }
+    let text = format!("{scale:.3}");
+    format!(
+        "{name} ×{}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
+/// The factor at which the recording's busy seconds ask for [`SHARE`] of what the slowest system
+/// carries at a fixed depth.
+fn find(
+    model: &WorkloadModel,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+    notes: &mut Vec<RunWarning>,
+) -> Result<f64, CliError> {
+    let mut slowest = (f64::INFINITY, String::new());
+    for (name, _) in arms.probed() {
+        let rate = sustained(model, name, arms, settings, stop)?;
+        if rate < slowest.0 {
+            slowest = (rate, name.to_owned());
+        }
+    }
+    let busy = busy_rate(model);
+    let factor = round_down(SHARE * slowest.0 / busy);
+    let text = format!(
+        "scale ×{factor}: {} sustains {} IOPS at queue depth {PROBE_DEPTH}; busy seconds of the \
+         recording need {}; ×{factor} keeps them at {:.0} % of that at most",
+        slowest.1,
+        units::rate(slowest.0),
+        units::rate(busy),
+        SHARE * 100.0
+    );
+    notes.push(RunWarning {
+        about: label(&model.name, factor),
+        text,
+    });
+    Ok(factor)
+}
+
+/// What each node gets out of a system of the model's mix, in operations per second.
+fn sustained(
+    model: &WorkloadModel,
+    arm: &str,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+) -> Result<f64, CliError> {
+    let probe = WorkloadEntry {
+        label: "probe".into(),
+        scale: 1.0,
+        length: PROBE,
+        workload: Workload::Blocks(probe(model)),
+        corner_of: None,
+        inject: None,
+    };
+    let trial = TrialId {
+        block: 0,
+        place: 0,
+        arm: arm.into(),
+        workload: probe.label.clone(),
+    };
+    let task = |n: usize| AgentTrialTask {
+        warmup: Nanos::SECOND,
+        data_check: DataCheck::Off,
+        seed: settings.seed.derive("probe", 0),
+        ..trial_task(&trial, arms, (&probe, settings), n)
+    };
+    let load = arms.load();
+    let mut hosts = load.hosts();
+    let mut sessions = load.prepare(&mut hosts, task, stop)?;
+    let start_at = sessions.play(&|| stop.load(Ordering::Relaxed), &mut |_| ());
+    let (result, _) = sessions.result(&trial, start_at)?;
+    if result.interrupted {
+        return Err(stopped());
+    }
+    let lost = result.stats.errors() + result.generator.unfinished;
+    let done = result.stats.ops().saturating_sub(lost) as f64;
+    Ok(ratio(done, result.length.as_secs_f64()) / load.nodes().len().max(1) as f64)
+}
+
+/// The same mix as fast as the storage lets it: mean size, share of reads, working set.
+fn probe(model: &WorkloadModel) -> BlockIoWorkload {
+    let [(reads, read_bytes), (writes, write_bytes)] =
+        IoDirection::BOTH.map(|direction| model.mean_per_s(direction));
+    let mean = ratio(read_bytes + write_bytes, reads + writes);
+    let bytes = saturating_u32(round_u64(mean).next_power_of_two().clamp(4_096, 1 << 20));
+    let mut probe = BlockIoWorkload::random("probe", ratio(reads, reads + writes));
+    for group in &mut probe.groups {
+        group.depth = PROBE_DEPTH;
+        group.extent.bytes = model.facts.working_set_bytes.value;
+        group.syncs = model.facts.syncs();
+        group.mix.iter_mut().for_each(|turn| turn.bytes = bytes);
+    }
+    probe
+}
+
+/// Operations per second that 95 % of the recorded time stays below.
+fn busy_rate(model: &WorkloadModel) -> f64 {
+    let rate = |cell| {
+        IoDirection::BOTH
+            .iter()
+            .map(|d| plimsoll_core::model::ModelInterval::ops_per_s(cell, *d))
+            .sum::<f64>()
+    };
+    let mut rates: Vec<(f64, u64)> = model
+        .envelope
+        .cells()
+        .iter()
+        .map(|cell| (rate(cell), cell.length.0))
+        .collect();
+    rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let limit = floor_u64(model.length().0 as f64 * 0.95);
+    let mut passed = 0;
+    for (rate, length) in &rates {
+        passed += length;
+        if passed >= limit {
+            return rate.max(f64::MIN_POSITIVE);
+        }
+    }
+    1.0
+}
+
+fn round_down(factor: f64) -> f64 {
+    if !factor.is_finite() || factor <= 0.0 {
+        return 1.0;
+    }
+    let decade = 10f64.powf(factor.log10().floor());
+    let step = STEPS
+        .iter()
+        .rev()
+        .find(|step| *step * decade <= factor * (1.0 + 1e-9));
+    // Two decimals are enough, and keep 3 × 0.1 from showing as 0.30000000000000004.
+    (step.unwrap_or(&1.0) * decade * 100.0 + 1e-6)
+        .floor()
+        .max(1.0)
+        / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_are_round_and_never_above_what_is_carried() {
+        for (factor, expect) in [
+            (0.97, 0.8),
+            (1.0, 1.0),
+            (7.9, 6.0),
+            (12.4, 12.0),
+            (140.0, 120.0),
+            (0.33, 0.3),
+        ] {
+            let found = round_down(factor);
+            assert!((found - expect).abs() < 1e-9, "{factor}: {found}");
+        }
+        assert!((round_down(f64::NAN) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn labels_say_the_factor_where_there_is_one() {
+        for (scale, expect) in [
+            (1.0, "nas"),
+            (12.0, "nas ×12"),
+            (0.5, "nas ×0.5"),
+            (1.25, "nas ×1.25"),
+        ] {
+            assert_eq!(label("nas", scale), expect);
+        }
+    }
+}

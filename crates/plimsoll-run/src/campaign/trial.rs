@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One trial, seen from this machine: its nodes lay out the files and play, and what they tell becomes one
+//! result. What each of them does is in `task`.
+
+use super::device_watch::DeviceWatch;
+use super::failover::under_fault;
+use super::{ArmSet, CampaignOptions};
+use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_core::event::{
+    RunEvent, RunListener, RunWarning, ServerUse, TrialId, TrialInterval, TrialResult,
+    WorkloadEntry,
+};
+use plimsoll_core::load::{AgentTrialTask, start_spread};
+use plimsoll_core::num::ratio;
+use plimsoll_core::target::NodeTarget;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::Workload;
+use plimsoll_lab::host::{HostPool, SystemClock};
+use plimsoll_lab::watch::{self, ServerWatchScope};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The generator is to blame when its own delays reach this share of all response time.
+const LAG_SHARE_MAX: f64 = 0.1;
+/// Nodes whose starts are further apart are said not to have started together.
+const SPREAD_MAX: Nanos = Nanos(100_000_000);
+
+/// Bad blocks that a remark names; all are in the run folder, up to a limit.
+const FINDINGS_SHOWN: usize = 5;
+
+/// Runs one trial on all nodes that its load comes from, and tells the listener everything. This machine
+/// is such a node.
+pub(super) fn run_trial(
+    trial: &TrialId,
+    arms: &ArmSet,
+    entry: &WorkloadEntry,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+    listener: &mut dyn RunListener,
+) -> Result<TrialResult, CliError> {
+    listener.event(&RunEvent::TrialBegan(trial.clone()));
+    if entry.inject.is_none() {
+        arms.check_mount(&trial.arm)?;
+    }
+    let load = arms.load();
+    let mut hosts = load.hosts();
+    let task = |n: usize| trial_task(trial, arms, (entry, settings), n);
+    let mut sessions = load
+        .prepare(&mut hosts, task, stop)
+        .inspect_err(|failure| {
+            if failure.code == CliExitCode::LostNode {
+                listener.event(&RunEvent::Warning(RunWarning {
+                    about: about(trial),
+                    text: format!("{}; the run ends here", failure.text()),
+                }));
+            }
+        })?;
+    listener.event(&RunEvent::Prepared {
+        trial: trial.clone(),
+        took: sessions.prepared(),
+    });
+    let mut device = arms
+        .device(&trial.arm)
+        .map(|name| DeviceWatch::begin(name, warmup(&entry.workload, settings)));
+    let mut on_interval = |interval: TrialInterval| {
+        if let Some(device) = &mut device {
+            device.interval(&interval);
+        }
+        listener.event(&RunEvent::Interval {
+            place: trial.place,
+            interval,
+        });
+    };
+    let is_over = || stop.load(Ordering::Relaxed);
+    let (played, servers) = watched(arms.subjects(&trial.arm), || match &entry.inject {
+        None => Ok((sessions.play(&is_over, &mut on_interval), None)),
+        Some(injection) => {
+            let kept = (settings.seed, &*settings.ledger_of(trial));
+            let play = |is_over: &dyn Fn() -> bool| sessions.play(is_over, &mut on_interval);
+            under_fault((trial, injection), arms, kept, stop, play)
+        }
+    });
+    let (started_at, fault) = played?;
+    let (result, notes) = sessions.result(trial, started_at)?;
+    for text in notes {
+        let about = about(trial);
+        listener.event(&RunEvent::Warning(RunWarning { about, text }));
+    }
+    let result = TrialResult {
+        servers,
+        device: device.and_then(DeviceWatch::end),
+        fault,
+        ..result
+    };
+    tell(&result, is_lag_ours(&entry.workload), listener);
+    // What was measured meanwhile was something else; healing a fault may take a mount away.
+    if entry.inject.is_none() {
+        arms.check_mount(&trial.arm)?;
+    }
+    Ok(result)
+}
+
+/// What the node of this number is asked to do of a trial.
+pub(super) fn trial_task(
+    trial: &TrialId,
+    arms: &ArmSet,
+    (entry, settings): (&WorkloadEntry, &CampaignOptions),
+    n: usize,
+) -> AgentTrialTask {
+    let is_under_fault = entry.inject.is_some();
+    AgentTrialTask {
+        trial: trial.clone(),
+        entry: entry.clone(),
+        target: match (
+            arms.target(&trial.arm).targets().swap_remove(n),
+            is_under_fault,
+        ) {
+            (
+                NodeTarget::Directory {
+                    path,
+                    direct_align_bytes,
+                },
+                true,
+            ) => NodeTarget::Directory {
+                path: path.join(format!("trial-{}", trial.place + 1)),
+                direct_align_bytes,
+            },
+            (target, _) => target,
+        },
+        fresh: is_under_fault,
+        settle: arms.grounds(n),
+        scratch: arms.scratch().map(Path::to_path_buf),
+        seed: settings.seed,
+        stamp_seed: settings.stamp_seed,
+        warmup: warmup(&entry.workload, settings),
+        whole: settings.whole,
+        engine: settings.engine,
+        data_check: settings.data_check,
+    }
+}
+
+fn about(trial: &TrialId) -> String {
+    format!("{} on {}", trial.workload, trial.arm)
+}
+
+/// Tells the listener of a result and of what a reader of it should know.
+fn tell(result: &TrialResult, lag_is_ours: bool, listener: &mut dyn RunListener) {
+    listener.event(&RunEvent::TrialEnded(Box::new(result.clone())));
+    for text in remarks(result, lag_is_ours) {
+        let about = about(&result.trial);
+        listener.event(&RunEvent::Warning(RunWarning { about, text }));
+    }
+}
+
+/// Does something while these are watched.
+pub(super) fn watched<T>(
+    subjects: Option<(ServerWatchScope<'_>, HostPool)>,
+    work: impl FnOnce() -> T,
+) -> (T, Vec<ServerUse>) {
+    let Some((subjects, mut nodes)) = subjects else {
+        return (work(), Vec::new());
+    };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher =
+            scope.spawn(|| watch::watch(&subjects, &mut nodes, &SystemClock::new(), &stop));
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        // A watcher that fell over watches no more; the trial counts all the same.
+        (done, watcher.join().unwrap_or_default())
+    })
+}
+
+/// Whether what starts late was held back by us: instants set the pace, and no thread of the load
+/// was to be waited for.
+pub(super) fn is_lag_ours(workload: &Workload) -> bool {
+    workload.is_open_loop() && !workload.waits_for_threads()
+}
+
+/// A model has no warm-up: every second of it is part of the recording. Neither has work that is
+/// done once.
+pub(super) fn warmup(workload: &Workload, settings: &CampaignOptions) -> Nanos {
+    if matches!(workload, Workload::Model(_)) || workload.ends_by_itself() {
+        return Nanos(0);
+    }
+    settings.warmup
+}
+
+/// What a reader of this result should know.
+fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(reason) = &result.failed {
+        remarks.push(format!("the trial was aborted: {reason}"));
+    }
+    let errors = result.stats.errors();
+    if errors > 0 {
+        let ops = result.stats.ops();
+        remarks.push(format!("{errors} of {ops} operations failed"));
+    }
+    remarks.extend(remark_on_data(result));
+    if let Some(spread) = start_spread(&result.nodes).filter(|spread| *spread > SPREAD_MAX) {
+        remarks.push(format!(
+            "the nodes did not start together: the last one started {} after the first; the \
+             seconds of the trial count from the start of each node",
+            units::duration(spread)
+        ));
+    }
+    remarks.extend(remarks_on_load(result, lag_is_ours));
+    // What an overloaded system left unserved is missing from every figure of the load.
+    let is_overloaded = (result.generator.open.iter())
+        .filter_map(plimsoll_stats::overload::backlog)
+        .any(|left| left.grew);
+    let missed = result.fidelity.iter().filter(|line| !line.passed());
+    for line in missed.filter(|_| !is_overloaded) {
+        remarks.push(format!(
+            "the load missed a gate: {} is off by {} (gate {})",
+            line.metric,
+            units::signed_percent(line.error),
+            units::signed_percent(line.gate).trim_start_matches('+')
+        ));
+    }
+    remarks
+}
+
+/// What a reader should know of how the load was served, and of how it was made.
+fn remarks_on_load(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let generator = &result.generator;
+    for open in &generator.open {
+        let left = plimsoll_stats::overload::backlog(open);
+        if let Some(left) = left.filter(|left| left.grew) {
+            remarks.push(format!(
+                "overloaded: {} of {} requests completed in time, and the backlog grew to the end; \
+                 response time is unbounded at this load",
+                left.served, left.offered
+            ));
+        }
+    }
+    if generator.unfinished > 0 {
+        remarks.push(format!(
+            "{} requests were still in flight when the trial was cut off; they do not count as \
+             errors",
+            generator.unfinished
+        ));
+    }
+    if generator.held_up > Nanos(0) {
+        remarks.push(format!(
+            "plimsoll itself was suspended for {} (stopped, frozen or without CPU time){}",
+            units::duration(generator.held_up),
+            if result.was_held_up() {
+                "; the trial is not compared"
+            } else {
+                ""
+            }
+        ));
+    }
+    let own = result
+        .stats
+        .lag()
+        .sum_ns()
+        .saturating_sub(generator.queue_lag_ns());
+    let share = ratio(own as f64, result.stats.response().sum_ns() as f64);
+    if lag_is_ours && share > LAG_SHARE_MAX {
+        remarks.push(format!(
+            "the load generator was late: {:.0} % of the response time passed before the requests \
+             were submitted, although the queue was not full",
+            share * 100.0
+        ));
+    }
+    remarks
+}
+
+/// What a reader should know of the verification of its data.
+fn remark_on_data(result: &TrialResult) -> Option<String> {
+    let check = result.data_check.as_ref()?;
+    if check.bad.total() > 0 {
+        let first = check.first_words(FINDINGS_SHOWN);
+        return Some(format!(
+            "data verification failed: {check}; first: {first}; the trial is not compared"
+        ));
+    }
+    let unread = check.errors > result.stats.errors();
+    (unread || check.interrupted).then(|| {
+        format!(
+            "data verification is incomplete: {check}, {} errors",
+            check.errors
+        )
+    })
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs and comparisons: targets made ready, trials asked of nodes in their planned order, everything
+//! recorded, everything undone.
+//!
+//! `campaign` carries them out; `spec` reads targets and workloads as users write them. What happens is
+//! told to a listener as events; nothing here prints.
+#![forbid(unsafe_code)]
+
+pub mod campaign;
+pub mod recorder;
+pub mod spec;

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What people write for a workload and a target, and what is meant by it.
+
+use plimsoll_agent::failure::CliError;
+use plimsoll_classics::{filebench, fio, originals};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::model::{PackedRequests, ParametricModel};
+use plimsoll_core::nearest::nearest;
+use plimsoll_core::text::is_unprintable;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::commands::WorkloadCommand;
+use plimsoll_core::workload::{Workload, WorkloadFile};
+use plimsoll_engine::SimDeviceSpec;
+use plimsoll_lab::attach;
+use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, remedy_of};
+use plimsoll_lab::stacks::{self, StackConfig};
+use plimsoll_nfs::NfsAddress;
+use std::io::Read as _;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// Largest workload file read: a model of ten million intervals.
+const WORKLOAD_MAX_BYTES: u64 = 1 << 30;
+
+/// Most bytes of packed requests: some 400 million of them.
+const PACKED_MAX_BYTES: u64 = 1 << 30;
+
+/// A workload and the factor on its rates.
+#[derive(Debug, Clone)]
+pub struct WorkloadSpec {
+    /// What is played.
+    pub workload: Workload,
+    /// How much faster than recorded.
+    pub scale: RateScale,
+    /// Where it differs from what its text says, one sentence each.
+    pub notes: Vec<String>,
+    /// How long it asks to be run.
+    pub length: Option<Nanos>,
+}
+
+/// A workload made from words or a file.
+struct ParsedWorkload {
+    workload: Workload,
+    notes: Vec<String>,
+    length: Option<Nanos>,
+}
+
+impl From<Workload> for ParsedWorkload {
+    fn from(workload: Workload) -> Self {
+        ParsedWorkload {
+            workload,
+            notes: Vec::new(),
+            length: None,
+        }
+    }
+}
+
+/// The factor on the rates of a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RateScale {
+    /// This factor.
+    Fixed(f64),
+    /// The largest round factor that the slowest system should still carry.
+    Auto,
+}
+
+impl WorkloadSpec {
+    /// Reads the name of a workload with its settings (`varmail,nfiles=9000`), a file
+    /// (`nas.toml`, `nas.toml@12`, `nas.toml@auto`, `mail.f`, `db.fio`), or an original program
+    /// (`fio:db.fio`).
+    pub fn parse(text: &str) -> Result<Self, CliError> {
+        let (name, scale) = match text.rsplit_once('@') {
+            Some((name, factor))
+                if Path::new(name).is_file() || !text.contains([',', ' ', ':']) =>
+            {
+                (name, Some(parse_scale(text, factor)?))
+            }
+            _ => (text, None),
+        };
+        let ParsedWorkload {
+            workload,
+            notes,
+            length,
+        } = read_or_make(name)?;
+        if scale.is_some() && !matches!(workload, Workload::Model(_)) {
+            return Err(CliError::usage(format!(
+                "use '{text}': only a fitted model has rates to multiply; '{name}' runs as fast as the storage lets it"
+            )));
+        }
+        Ok(WorkloadSpec {
+            workload,
+            scale: scale.unwrap_or(RateScale::Fixed(1.0)),
+            notes,
+            length,
+        })
+    }
+}
+
+/// A file is read, a program before a colon is run itself, anything else is known by name.
+fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
+    let path = Path::new(name);
+    if path.is_file() {
+        return read_file(path);
+    }
+    if let Some((prefix, rest)) = name.split_once(':')
+        && originals::PREFIXES
+            .iter()
+            .any(|(known, _)| *known == prefix)
+    {
+        let workload = originals::workload(prefix, rest).map_err(CliError::invalid)?;
+        check_original(prefix, &workload)?;
+        return Ok(workload.into());
+    }
+    let memory = plimsoll_lab::host::facts::machine().ram_bytes;
+    let looks_like_a_file = path.extension().is_some() || name.contains('/');
+    let made = plimsoll_classics::parse_on(name, Some(memory)).map_err(|error| {
+        if looks_like_a_file && !name.contains([',', ' ']) {
+            return CliError::usage(format!("read workload {name}: there is no such file"));
+        }
+        CliError::invalid(error)
+            .hint("`plimsoll workloads` lists all, and with a name its settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
+    })?;
+    if let Workload::Commands(commands) = &made {
+        check_files(commands.prepare.iter())?;
+    }
+    Ok(ParsedWorkload {
+        notes: plimsoll_classics::notes(&made),
+        ..made.into()
+    })
+}
+
+/// Reads a file by the language that its ending tells, or else its content.
+fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
+    let text = read_text(path)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let about = |error: plimsoll_classics::ClassicsError| about(path, &within(&error));
+    let ending = match path.extension().and_then(|ending| ending.to_str()) {
+        Some(known @ ("fio" | "f" | "iolog" | "toml")) => Some(known),
+        _ if fio::is_log(&text) => Some("iolog"),
+        _ if fio::is_job(&text) => Some("fio"),
+        other => other,
+    };
+    match ending {
+        Some("fio") => {
+            let job = fio::job(&stem, &text).map_err(about)?;
+            Ok(ParsedWorkload {
+                notes: job.notes,
+                ..job.workload.into()
+            })
+        }
+        Some("f") => {
+            let mut script = filebench::parse(&text).map_err(about)?;
+            script.workload.rename(stem.into_owned());
+            Ok(ParsedWorkload {
+                length: script.length,
+                notes: script.notes,
+                ..script.workload.into()
+            })
+        }
+        Some("iolog") => Ok(fio::read_log(&stem, &text).map_err(about)?.into()),
+        _ => Ok(read_toml(path, &text)?.into()),
+    }
+}
+
+/// What is wrong inside a file whose name is told by the words before it.
+fn within(error: &plimsoll_classics::ClassicsError) -> String {
+    match error {
+        plimsoll_classics::ClassicsError::Line { line, reason } => format!("line {line}: {reason}"),
+        plimsoll_classics::ClassicsError::Shape { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Refuses files of the user, as arguments of commands, that cannot be read.
+fn check_files<'a>(commands: impl Iterator<Item = &'a WorkloadCommand>) -> Result<(), CliError> {
+    for word in commands.flat_map(|command| command.argv.iter().skip(1)) {
+        let file = word.strip_prefix("{here}/").unwrap_or(word);
+        if file.len() < word.len() || file.starts_with('/') {
+            std::fs::File::open(file).map_err(|error| about(Path::new(file), &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a workload file that would have the original program start others: such files are
+/// passed on, and who runs one asked for a load.
+fn refuse_commands(prefix: &str, command: &WorkloadCommand) -> Result<(), CliError> {
+    for word in command.argv.iter().skip(1) {
+        let file = Path::new(word.strip_prefix("{here}/").unwrap_or(word));
+        if !file.is_file() {
+            continue;
+        }
+        let text = read_text(file)?;
+        if let Some((number, line)) = originals::line_with_a_command(prefix, &text) {
+            let text = format!("line {number}: '{line}' would start another program");
+            return Err(about(file, &text).hint(format!(
+                "take the line out, or start it yourself: -w 'cmd:{prefix} …'"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an original program that is not installed or whose file does not exist, before
+/// anything is made for it.
+fn check_original(prefix: &str, workload: &Workload) -> Result<(), CliError> {
+    let Workload::Commands(commands) = workload else {
+        return Ok(());
+    };
+    if prefix == "fio" || prefix == "filebench" {
+        let all = || commands.prepare.iter().chain(&commands.phases);
+        check_files(all())?;
+        all().try_for_each(|command| refuse_commands(prefix, command))?;
+    }
+    let host = LocalHost::new(SearchPath::new(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
+    for program in commands.phases.iter().flat_map(programs_of) {
+        if host.find_program(program).is_none() {
+            return Err(CliError::usage(format!(
+                "run {}: {program} is missing: {}",
+                commands.name,
+                remedy_of(program)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What a command starts: its program, and the one that this starts in turn.
+fn programs_of(command: &WorkloadCommand) -> impl Iterator<Item = &String> {
+    let mut words = command.argv.iter();
+    let first = words.next();
+    let wraps = first.is_some_and(|word| word == "setarch");
+    let wrapped = words.find(|word| wraps && !word.starts_with('-'));
+    first.into_iter().chain(wrapped)
+}
+
+fn parse_scale(text: &str, factor: &str) -> Result<RateScale, CliError> {
+    if factor == "auto" {
+        return Ok(RateScale::Auto);
+    }
+    match factor.parse::<f64>() {
+        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(RateScale::Fixed(value)),
+        _ => Err(CliError::invalid(format!(
+            "invalid factor in '{text}': expected a number from 0.000001 to 1000000 after @, \
+             or auto"
+        ))),
+    }
+}
+
+fn about(path: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::usage(format!("read workload {}: {error}", path.display()))
+}
+
+fn read_text(path: &Path) -> Result<String, CliError> {
+    let bytes = std::fs::metadata(path)
+        .map_err(|error| about(path, &error))?
+        .len();
+    if bytes > WORKLOAD_MAX_BYTES {
+        let text = format!("it has {bytes} bytes, more than any workload");
+        return Err(about(path, &text));
+    }
+    std::fs::read_to_string(path).map_err(|error| about(path, &error))
+}
+
+fn read_toml(path: &Path, text: &str) -> Result<Workload, CliError> {
+    let file: WorkloadFile = toml::from_str(text).map_err(|error| about(path, &error))?;
+    check_characters(path, text)?;
+    if !FormatVersion::WORKLOAD.reads(file.format) {
+        let text = format!(
+            "its format is {} and this program reads up to {}",
+            file.format,
+            FormatVersion::WORKLOAD
+        );
+        return Err(about(path, &text));
+    }
+    let mut workload = file.workload;
+    if let Workload::Commands(_) = workload {
+        let text = "it names programs to start, which a workload file may not";
+        return Err(about(path, &text).hint("give the command line yourself: -w 'cmd:COMMAND'"));
+    }
+    if let Workload::Model(model) = &mut workload
+        && let Some(packed) = &mut model.requests
+    {
+        match &model.parametric {
+            Some(parametric) => draw(path, parametric, packed)?,
+            None => attach(path, packed)?,
+        }
+    }
+    Ok(workload)
+}
+
+/// Refuses a file whose names would act on a terminal or on a file that another program reads.
+pub fn check_characters(path: &Path, text: &str) -> Result<(), CliError> {
+    // Such a character stands there as it is, is written with a backslash, or is the end of a line in a
+    // text of several.
+    let is_plain = |c| c != '\\' && (!is_unprintable(c) || matches!(c, '\n' | '\r' | '\t'));
+    let has_lines = text.contains("\"\"\"") || text.contains("'''");
+    if !has_lines && text.chars().all(is_plain) {
+        return Ok(());
+    }
+    let table: toml::Table = toml::from_str(text).map_err(|error| about(path, &error))?;
+    match unprintable_in(&toml::Value::Table(table)) {
+        None => Ok(()),
+        Some(found) => Err(about(
+            path,
+            &format!("'{}' has a control character", found.escape_debug()),
+        )),
+    }
+}
+
+/// A key or a text with a character in it that is not shown but does something.
+fn unprintable_in(value: &toml::Value) -> Option<String> {
+    let bad = |text: &str| text.contains(is_unprintable).then(|| text.to_owned());
+    match value {
+        toml::Value::String(text) => bad(text),
+        toml::Value::Array(values) => values.iter().find_map(unprintable_in),
+        toml::Value::Table(table) => table
+            .iter()
+            .find_map(|(key, value)| bad(key).or_else(|| unprintable_in(value))),
+        _ => None,
+    }
+}
+
+/// Draws the requests of a model of distributions.
+fn draw(
+    model: &Path,
+    parametric: &ParametricModel,
+    packed: &mut PackedRequests,
+) -> Result<(), CliError> {
+    let drawn = parametric.pack().map_err(|error| about(model, &error))?;
+    let bytes = drawn.bytes().unwrap_or_default().to_vec();
+    packed.attach(bytes).map_err(|_| {
+        let text = "what is drawn from its distributions is not what they gave when it was made";
+        about(model, &text).hint(
+            "distributions are not changed by hand: make another model with plimsoll export --to \
+             plimsoll (--scale, --stretch, --draw)",
+        )
+    })
+}
+
+/// Reads the packed requests of a model from the file beside it.
+fn attach(model: &Path, packed: &mut PackedRequests) -> Result<(), CliError> {
+    let name = Path::new(&packed.file);
+    // A name, never a way to somewhere else.
+    let is_name = name
+        .file_name()
+        .is_some_and(|file| file == name.as_os_str());
+    if !is_name {
+        let text = format!(
+            "its requests are in '{}', which is not a file name",
+            packed.file
+        );
+        return Err(about(model, &text));
+    }
+    let file = model.with_file_name(name);
+    let hint = format!("it belongs beside {}", model.display());
+    let missing = |error| about(&file, &error).hint(hint.clone());
+    // A model says how long its file is; what is longer is another one, and is not read.
+    let facts = std::fs::metadata(&file).map_err(missing)?;
+    let most = packed.packed_bytes().min(PACKED_MAX_BYTES);
+    if !facts.is_file() || facts.len() > most {
+        let text = format!("it is not the file of {most} bytes that belongs to the model");
+        return Err(about(&file, &text));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(&file)
+        .and_then(|opened| opened.take(most).read_to_end(&mut bytes))
+        .map_err(missing)?;
+    packed.attach(bytes).map_err(|error| about(&file, &error))
+}
+
+/// Where a workload runs.
+#[derive(Debug, Clone)]
+pub enum TargetSpec {
+    /// A directory.
+    Directory(PathBuf),
+    /// A new file; it is made for the run and removed after it.
+    File(PathBuf),
+    /// A block device. Whether it may be destroyed is asked later.
+    Device(PathBuf),
+    /// A disk that somebody else serves. Whether it may be destroyed is asked later.
+    Attach(Box<attach::RemoteDiskAddress>),
+    /// An export of an NFS server that plimsoll speaks with itself.
+    Nfs(NfsAddress),
+    /// A stack.
+    Stack(Box<StackConfig>),
+    /// Nothing: measures plimsoll itself.
+    Null,
+    /// Nothing, by way of the kernel's rings: measures plimsoll with its system calls.
+    Nop,
+    /// A simulated device in virtual time.
+    Sim(SimDeviceSpec),
+}
+
+impl TargetSpec {
+    /// Reads a directory, a new file (`file:PATH`), a block device, the address of an NFS export or of
+    /// a disk that somebody else serves, the name of a stack, `null` or a simulated device.
+    pub fn parse(text: &str) -> Result<Self, CliError> {
+        if let Some(file) = text.strip_prefix(NEW_FILE) {
+            return new_file(text, Path::new(file));
+        }
+        if let Some(spec) = TargetSpec::by_word(text)? {
+            return Ok(spec);
+        }
+        let path = PathBuf::from(text);
+        match std::fs::metadata(&path) {
+            Ok(facts) if facts.is_dir() && is_run_folder(&path) => Err(CliError::usage(format!(
+                "use target '{text}': it is the folder of a run"
+            ))
+            .hint(format!("plimsoll report {text} shows its results"))),
+            Ok(facts) if facts.is_dir() => Ok(TargetSpec::Directory(path)),
+            Ok(facts) if facts.file_type().is_block_device() => Ok(TargetSpec::Device(path)),
+            Ok(_) => Err(refuse_existing(text)),
+            Err(error) => Err(absent(text, &path, &error)),
+        }
+    }
+}
+
+/// What stands before the path of a file that is to be made.
+const NEW_FILE: &str = "file:";
+
+/// Names that are suggested for one that is not there, at most.
+const NEAR_MAX: usize = 3;
+
+/// Whether a directory is what an earlier run left.
+fn is_run_folder(path: &Path) -> bool {
+    path.join("manifest.json").is_file() && path.join("events.jsonl").is_file()
+}
+
+/// A file to be made, in a directory that is there.
+fn new_file(text: &str, path: &Path) -> Result<TargetSpec, CliError> {
+    if path.is_symlink() && !path.exists() {
+        return Err(leads_nowhere(text));
+    }
+    if path.exists() {
+        return Err(refuse_existing(text));
+    }
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    if path.file_name().is_none() || !parent.is_dir() {
+        return Err(CliError::usage(format!(
+            "use target '{text}': there is no directory {} to make it in",
+            parent.display()
+        )));
+    }
+    if parent.starts_with("/dev") && !parent.starts_with("/dev/shm") {
+        return Err(CliError::usage(format!(
+            "use target '{text}': there is no such device"
+        )));
+    }
+    Ok(TargetSpec::File(path.into()))
+}
+
+fn leads_nowhere(text: &str) -> CliError {
+    CliError::usage(format!(
+        "use target '{text}': it is a symbolic link that leads nowhere"
+    ))
+}
+
+/// A path that is not there: a slip, unless a new file was meant.
+fn absent(text: &str, path: &Path, error: &std::io::Error) -> CliError {
+    // A link that leads nowhere is something of the user's, too.
+    if path.is_symlink() {
+        return leads_nowhere(text);
+    }
+    if path.starts_with("/dev") {
+        return CliError::usage(format!("use target '{text}': there is no such device"))
+            .hint("lsblk lists the devices of this machine");
+    }
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return CliError::usage(format!("use target '{text}': {error}"));
+    }
+    let failure = CliError::usage(format!(
+        "use target '{text}': there is no such file or directory"
+    ));
+    let near = near(path);
+    match near.is_empty() {
+        false => failure.hint(format!(
+            "did you mean {}? To create a file, give {NEW_FILE}{text}",
+            near.join(" or ")
+        )),
+        true => failure.hint(format!("a target is a directory, a new file ({NEW_FILE}PATH), a block device, an NFS export (nfs://host/export), an existing iSCSI or NBD target (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names())),
+    }
+}
+
+/// What is there under a name like it, nearest first: in the first directory of the path that lacks
+/// the next one.
+fn near(path: &Path) -> Vec<String> {
+    let missing = path.ancestors().find(|part| {
+        let parent = part
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new(".")).is_dir()
+    });
+    let Some(missing) = missing.filter(|missing| !missing.exists()) else {
+        return Vec::new();
+    };
+    let parent = missing
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter();
+    let names = entries.flatten().flatten();
+    let mut names: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    let word = missing.file_name().unwrap_or_default().to_string_lossy();
+    let mut found: Vec<String> = Vec::new();
+    while found.len() < NEAR_MAX
+        && let Some(name) = nearest(&word, names.iter().map(String::as_str))
+    {
+        let name = name.to_owned();
+        names.retain(|other| *other != name);
+        found.push(missing.with_file_name(&name).display().to_string());
+    }
+    found
+}
+
+impl TargetSpec {
+    /// Reads what is no path of this machine.
+    fn by_word(text: &str) -> Result<Option<Self>, CliError> {
+        Ok(Some(match text {
+            "null" => TargetSpec::Null,
+            // Not in the help: only a measurement of the program itself wants it.
+            "nop" => TargetSpec::Nop,
+            sim if SimDeviceSpec::is_meant(sim) => {
+                TargetSpec::Sim(sim.parse().map_err(CliError::invalid)?)
+            }
+            address if NfsAddress::is_meant(address) => {
+                TargetSpec::Nfs(address.parse().map_err(CliError::invalid)?)
+            }
+            address if attach::RemoteDiskAddress::is_meant(address) => {
+                let address = address.parse().map_err(CliError::invalid)?;
+                TargetSpec::Attach(Box::new(address))
+            }
+            name if is_stack(name) => {
+                let choice = StackConfig::parse(name).map_err(CliError::invalid)?;
+                TargetSpec::Stack(Box::new(choice))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Reads a target that is used from other machines: a path is a directory of theirs, or a new
+    /// file.
+    pub fn parse_on_nodes(text: &str) -> Result<Self, CliError> {
+        if let Some(spec) = TargetSpec::by_word(text)? {
+            return Ok(spec);
+        }
+        let file = text.strip_prefix(NEW_FILE);
+        match file.unwrap_or(text) {
+            path if !path.starts_with('/') => Err(CliError::usage(format!(
+                "use target '{text}' from nodes: give a directory that is on all of them by its \
+                 absolute path, a new file in one (file:/PATH), an NFS export (nfs://host/export), or a \
+                 stack"
+            ))),
+            path if file.is_some() => Ok(TargetSpec::File(path.into())),
+            path => Ok(TargetSpec::Directory(path.into())),
+        }
+    }
+}
+
+fn refuse_existing(text: &str) -> CliError {
+    CliError::usage(format!(
+        "use target '{text}': it exists, and plimsoll only writes to files it made"
+    ))
+    .hint("give a directory, or the path of a file that does not exist yet: file:PATH")
+}
+
+/// Whether a text is meant as a stack: by the word it begins with, or by what only stacks have
+/// where no file has that name.
+fn is_stack(text: &str) -> bool {
+    let end = text.find(['(', '+']);
+    let word = &text[..end.unwrap_or(text.len())];
+    if text.ends_with(".toml") && Path::new(text).is_file() {
+        return true;
+    }
+    let looks_so = end.is_some() && !text.contains('/') && !Path::new(text).exists();
+    stacks::find(word.trim()).is_some() || looks_so
+}
