@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_lab::host::agent::{AgentResponse, AgentFrameParser, AgentRequest, framed};
+use plimsoll_machine::host::agent::{AgentResponse, AgentFrameParser, AgentRequest, framed};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&piece, stream)) = input.split_first() else {

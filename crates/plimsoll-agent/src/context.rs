@@ -3,8 +3,8 @@
 
 use crate::failure::{CliError, CliExitCode};
 use plimsoll_core::units;
-use plimsoll_lab::host::{HostPool, LocalHost, SearchPath};
-use plimsoll_lab::journal::StateDir;
+use plimsoll_machine::host::{HostPool, LocalHost, SearchPath};
+use plimsoll_machine::journal::StateDir;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

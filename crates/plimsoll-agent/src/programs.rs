@@ -12,7 +12,7 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::CommandWorkload;
 use plimsoll_core::workload::commands::{CommandOutputFormat, CommandTransfer, WorkloadCommand};
-use plimsoll_lab::host::{
+use plimsoll_machine::host::{
     HostTimedJob, HostTimedResult, LocalHost, MadeDir, command_mark, journal_of,
 };
 use std::path::{Path, PathBuf};
@@ -284,7 +284,7 @@ fn phases(
 mod tests {
     use super::*;
     use plimsoll_core::workload::Workload;
-    use plimsoll_lab::host::SearchPath;
+    use plimsoll_machine::host::SearchPath;
     use std::io::Write;
 
     fn play(commands: &CommandWorkload) -> Result<ProgramTrialResult, CliError> {

@@ -2,10 +2,10 @@
 //! Removes everything that plimsoll made on this machine and has not removed itself.
 
 use crate::failure::{CliError, CliExitCode};
-use plimsoll_lab::agent_server::{copied, forget_copy};
-use plimsoll_lab::cleanup;
-use plimsoll_lab::host::HostPool;
-use plimsoll_lab::journal::StateDir;
+use plimsoll_machine::agent_server::{copied, forget_copy};
+use plimsoll_machine::cleanup;
+use plimsoll_machine::host::HostPool;
+use plimsoll_machine::journal::StateDir;
 
 /// What came of it.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 //! What runs are called, here and in their journals.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_lab::host::HostProcessId;
-use plimsoll_lab::journal::{JournalHeader, JournalScope};
+use plimsoll_machine::host::HostProcessId;
+use plimsoll_machine::journal::{JournalHeader, JournalScope};
 
 /// The header of a journal of a run, or of a part of it.
 pub fn run_header(id: &str) -> JournalHeader {

@@ -19,10 +19,10 @@ use plimsoll_core::workload::{CommandWorkload, Workload};
 use plimsoll_engine::clock::RunClock as _;
 use plimsoll_engine::sys::clock::{HostClock, monotonic};
 use plimsoll_engine::{PreparedWorkload, RunOptions, RunResult, TargetLocation};
-use plimsoll_lab::agent_server::{AgentTaskContext, AgentTaskRunner};
-use plimsoll_lab::busy::BusyWatch;
-use plimsoll_lab::host::facts;
-use plimsoll_lab::journal::StateDir;
+use plimsoll_machine::agent_server::{AgentTaskContext, AgentTaskRunner};
+use plimsoll_machine::busy::BusyWatch;
+use plimsoll_machine::host::facts;
+use plimsoll_machine::journal::StateDir;
 use settle::settle;
 use std::sync::atomic::{AtomicBool, Ordering};
 

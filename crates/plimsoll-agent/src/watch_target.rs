@@ -3,8 +3,8 @@
 
 use crate::context;
 use crate::failure::{CliError, CliExitCode, doing};
-use plimsoll_lab::host::Host as _;
-use plimsoll_lab::host::watchdog::HostWatchdog;
+use plimsoll_machine::host::Host as _;
+use plimsoll_machine::host::watchdog::HostWatchdog;
 
 /// Watches the target of a stack's disk and ends its client when the target is gone; gives what is to be
 /// said then.

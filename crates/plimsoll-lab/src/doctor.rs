@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::busy;
-use crate::host::facts;
-use crate::host::{Host, remedy_of};
 use crate::stacks::{self, StackConfig, StackRequirements};
 use plimsoll_core::settings::SettingValues;
+use plimsoll_machine::busy;
+use plimsoll_machine::host::facts;
+use plimsoll_machine::host::{Host, remedy_of};
 
 /// Memory below which page cache and load compete on a machine with all stacks up.
 const ENOUGH_RAM_BYTES: u64 = 2 << 30;
@@ -218,7 +218,7 @@ fn installed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::FakeHost;
+    use plimsoll_machine::host::FakeHost;
 
     #[test]
     fn what_is_absent_is_named_with_its_package() {

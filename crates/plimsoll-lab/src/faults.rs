@@ -14,9 +14,9 @@ use plimsoll_core::plan::{
 use std::fs::File;
 use std::time::Duration;
 
-use crate::host::{HostError, HostResolver};
-use crate::journal::{Journal, JournalError, StateDir};
 use crate::stacks::{PreconditionError, link_of, manage};
+use plimsoll_machine::host::{HostError, HostResolver};
+use plimsoll_machine::journal::{Journal, JournalError, StateDir};
 
 /// The two times of a fault that comes and goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::host::{HostError, HostResolver, HostTimeSource, SystemClock};
+use plimsoll_machine::host::{HostError, HostResolver, HostTimeSource, SystemClock};
 
 /// Synced writes of which each must reach the disk below.
 const FLUSHES: u32 = 24;

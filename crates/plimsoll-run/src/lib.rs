@@ -7,5 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+mod lab_failure;
 pub mod recorder;
 pub mod spec;
+
+pub use lab_failure::trying;

@@ -5,7 +5,7 @@ use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_agent::recorder::{CaptureSink, CounterCaptureOptions};
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats};
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::host::HostTimeSource;
+use plimsoll_machine::host::HostTimeSource;
 use plimsoll_trace::pcp::{PcpWriter, PcpWriterOptions};
 use plimsoll_trace::requests::TraceSpool;
 use std::path::{Path, PathBuf};

@@ -12,8 +12,8 @@ use plimsoll_core::workload::commands::WorkloadCommand;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_engine::SimDeviceSpec;
 use plimsoll_lab::attach;
-use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, remedy_of};
 use plimsoll_lab::stacks::{self, StackConfig};
+use plimsoll_machine::host::{Host as _, LocalHost, SearchPath, remedy_of};
 use plimsoll_nfs::NfsAddress;
 use std::io::Read as _;
 use std::os::unix::fs::FileTypeExt;
@@ -111,7 +111,7 @@ fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
         check_original(prefix, &workload)?;
         return Ok(workload.into());
     }
-    let memory = plimsoll_lab::host::facts::machine().ram_bytes;
+    let memory = plimsoll_machine::host::facts::machine().ram_bytes;
     let looks_like_a_file = path.extension().is_some() || name.contains('/');
     let made = plimsoll_classics::parse_on(name, Some(memory)).map_err(|error| {
         if looks_like_a_file && !name.contains([',', ' ']) {

@@ -18,9 +18,9 @@ pub use on_node::record_for;
 use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_engine::sys::clock::wall_clock;
-use plimsoll_lab::host::HostTimeSource;
-use plimsoll_lab::host::disks;
-use plimsoll_lab::journal::StateDir;
+use plimsoll_machine::host::HostTimeSource;
+use plimsoll_machine::host::disks;
+use plimsoll_machine::journal::StateDir;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn named(disks: &[String]) -> Result<Vec<String>, CliError> {
 fn head(disks: &[String]) -> CaptureHeader {
     let now = jiff::Zoned::now();
     CaptureHeader {
-        host: plimsoll_lab::host::facts::machine().host,
+        host: plimsoll_machine::host::facts::machine().host,
         zone: posix_zone(&now),
         zone_name: now.time_zone().iana_name().unwrap_or_default().into(),
         disks: disks.to_vec(),

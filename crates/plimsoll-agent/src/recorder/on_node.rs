@@ -7,9 +7,9 @@ use plimsoll_core::load::AgentEvent;
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
-use plimsoll_lab::agent_server::AgentTaskContext;
-use plimsoll_lab::host::{HostTimeSource, SystemClock};
-use plimsoll_lab::journal::StateDir;
+use plimsoll_machine::agent_server::AgentTaskContext;
+use plimsoll_machine::host::{HostTimeSource, SystemClock};
+use plimsoll_machine::journal::StateDir;
 use std::time::Duration;
 
 /// Messages that may wait to be sent. One of requests is at most what the kernel's buffers held, or

@@ -2,8 +2,8 @@
 //! Quiet before a trial: what earlier ones wrote is on the disks, and these are idle.
 
 use plimsoll_core::others::NeighbourDiskUse;
-use plimsoll_lab::busy::{self, DiskLook};
-use plimsoll_lab::host::{HostTimeSource as _, SystemClock, facts};
+use plimsoll_machine::busy::{self, DiskLook};
+use plimsoll_machine::host::{HostTimeSource as _, SystemClock, facts};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -18,9 +18,9 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-use crate::host::{Host, HostError, loops};
 use crate::stacks::node::chain::{self, ClientDiskChain};
 use crate::stacks::{PreconditionError, StackRequirements};
+use plimsoll_machine::host::{Host, HostError, loops};
 
 /// How long operations wait for a server that is gone, in seconds, before they fail.
 const FAIL_AFTER_S: u32 = 30;

@@ -2,8 +2,8 @@
 //! Every proof, on a stack that is as it must be and on one that is not.
 
 use super::*;
-use crate::host::{FakeHost, LocalHost, SearchPath};
 use plimsoll_core::plan::{HERE, PlanCommand};
+use plimsoll_machine::host::{FakeHost, LocalHost, SearchPath};
 
 struct Place {
     base: tempfile::TempDir,
@@ -272,7 +272,7 @@ struct Unmounter {
 }
 
 impl HostResolver for Unmounter {
-    fn on(&mut self, _node: &str) -> Result<&mut dyn crate::host::Host, HostError> {
+    fn on(&mut self, _node: &str) -> Result<&mut dyn plimsoll_machine::host::Host, HostError> {
         let mine = fs::read_dir("/proc/self/fd").unwrap().flatten();
         let open = mine.filter_map(|entry| fs::read_link(entry.path()).ok());
         self.held
@@ -284,7 +284,7 @@ impl HostResolver for Unmounter {
 
     fn trust(&mut self, _: &str, _: &[String]) {}
 
-    fn here(&self) -> &dyn crate::host::Host {
+    fn here(&self) -> &dyn plimsoll_machine::host::Host {
         &self.host
     }
 }

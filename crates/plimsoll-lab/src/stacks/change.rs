@@ -14,9 +14,9 @@ use super::{
     NodeInventory, PreconditionError, ScrubCount, SiteError, SpecError, StackChange, StackConfig,
     StackPlanInput,
 };
-use crate::host::{HostError, HostResolver};
-use crate::journal::{Journal, JournalContents, JournalError, StateDir};
-use crate::raise::{RaiseError, extend};
+use plimsoll_machine::host::{HostError, HostResolver};
+use plimsoll_machine::journal::{Journal, JournalContents, JournalError, StateDir};
+use plimsoll_machine::raise::{RaiseError, extend};
 
 /// What happens in a change, told while it happens: who measures a load through it learns here
 /// which part of the load was before, during and after.

@@ -7,8 +7,8 @@ use plimsoll_core::plan::{Plan, PlanNode, StackOutputs};
 
 use super::manage::{kernel_has_nfs, record};
 use super::{PreconditionError, StackConfig, StackPlanInput};
-use crate::host::Host;
-use crate::journal::StateDir;
+use plimsoll_machine::host::Host;
+use plimsoll_machine::journal::StateDir;
 
 /// Where a client is made.
 #[derive(Debug, Clone, Copy)]

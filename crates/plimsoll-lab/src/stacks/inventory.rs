@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::manage::find_all;
 use super::{PreconditionError, SiteError, StackConfig, StackFootprint, StackUpOptions};
-use crate::host::{HostError, HostResolver, network};
+use plimsoll_machine::host::{HostError, HostResolver, network};
 
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,11 +19,13 @@ use super::site::{add_nodes, site};
 use super::{
     PreconditionError, SiteError, StackConfig, StackPlacement, StackPlanInput, StackUpOptions,
 };
-use crate::host::{Host, HostError, HostProcessId, HostResolver, HostTimeSource, rfc3339};
-use crate::journal::{
+use plimsoll_machine::host::{
+    Host, HostError, HostProcessId, HostResolver, HostTimeSource, rfc3339,
+};
+use plimsoll_machine::journal::{
     self, Journal, JournalContents, JournalError, JournalHeader, JournalScope, StateDir,
 };
-use crate::raise::{RaiseError, RazeReport, introduce, list, raise, raze};
+use plimsoll_machine::raise::{RaiseError, RazeReport, introduce, list, raise, raze};
 
 /// A stack that is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -510,7 +512,7 @@ pub fn down(
 ///
 /// # Errors
 /// When the state directory cannot be read. A journal that cannot be read is not listed here but
-/// in [`crate::raise::list`].
+/// in [`plimsoll_machine::raise::list`].
 pub fn status(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<StackStatus>> {
     let mut all = Vec::new();
     for found in list(state)? {

@@ -3,7 +3,7 @@
 //!
 //! Invariants: a recipe is a pure function from options and facts to a plan; everything it makes
 //! lies in one marked directory of the base directory, carries the identifier of its journal in
-//! its marks and names, and has an undo. How plans are carried out is in [`crate::raise`]; how a
+//! its marks and names, and has an undo. How plans are carried out is in [`plimsoll_machine::raise`]; how a
 //! stack is brought up and down, with all checks before it, is in [`manage`].
 
 pub mod ceph;
@@ -48,8 +48,8 @@ use plimsoll_core::settings::{SettingDefinition, SettingValues};
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::host::HostResolver;
-use crate::journal::JournalContents;
+use plimsoll_machine::host::HostResolver;
+use plimsoll_machine::journal::JournalContents;
 
 /// All stacks, in the order in which they are listed.
 pub const ALL: &[&dyn StackRecipe] = &[

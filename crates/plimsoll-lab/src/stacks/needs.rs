@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::PreconditionError;
-use crate::host::{Host, remedy_of};
+use plimsoll_machine::host::{Host, remedy_of};
 
 /// What a stack needs of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,8 +97,8 @@ impl StackRequirements {
 
 #[cfg(test)]
 mod tests {
-    use crate::host::FakeHost;
     use crate::stacks::StackConfig;
+    use plimsoll_machine::host::FakeHost;
 
     #[test]
     fn a_missing_program_or_module_is_named_with_its_package() {

@@ -7,7 +7,7 @@ use plimsoll_core::plan::{HERE, NodeTransport, Plan, PlanAction, PlanNode, Stack
 use std::path::Path;
 
 use super::{NodeInventory, PreconditionError, StackConfig, StackFootprint, StackUpOptions};
-use crate::host::{Host, HostError, HostResolver, network};
+use plimsoll_machine::host::{Host, HostError, HostResolver, network};
 
 /// What gives the nodes of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]

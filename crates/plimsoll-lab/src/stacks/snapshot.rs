@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::manage::{StackPlan, plan};
 use super::{NodeInventory, NodeSpec, StackConfig, StackPlacement, StackUpOptions};
-use crate::host::FakeHost;
+use plimsoll_machine::host::FakeHost;
 
 /// The plan of a stack with default options on a pretended machine.
 pub(crate) fn planned(text: &str) -> StackPlan {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::power::{BREAKER, VmDiskLimits, VmQmpCommand};
 use super::{VmError, VmGroup, VmState};
-use crate::host::Host;
+use plimsoll_machine::host::Host;
 
 /// How long a command in a machine may take: filling a disk is a few calls, also under emulation.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::VmError;
-use crate::host::network::fingerprint;
-use crate::host::{
+use crate::stacks::{StackRequirements, manage::new_id};
+use plimsoll_machine::host::network::fingerprint;
+use plimsoll_machine::host::{
     Host, HostError, HostProcessId, HostResolver, HostTimeSource, SystemClock, command_mark,
     processes, removal, rfc3339,
 };
-use crate::journal::{Journal, JournalHeader, JournalScope, StateDir};
-use crate::raise::{raise_telling, raze};
-use crate::stacks::{StackRequirements, manage::new_id};
+use plimsoll_machine::journal::{Journal, JournalHeader, JournalScope, StateDir};
+use plimsoll_machine::raise::{raise_telling, raze};
 
 /// What is installed.
 const PACKAGES: &str = include_str!("guest/packages.txt");
@@ -234,7 +234,7 @@ pub(super) fn run_header(id: &str, name: &str, host: &dyn Host) -> JournalHeader
 }
 
 /// Fails when something could not be undone.
-pub(super) fn razed_whole(razed: &crate::raise::RazeReport) -> Result<(), VmError> {
+pub(super) fn razed_whole(razed: &plimsoll_machine::raise::RazeReport) -> Result<(), VmError> {
     if razed.is_clean() {
         return Ok(());
     }

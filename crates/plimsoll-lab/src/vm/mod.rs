@@ -27,16 +27,16 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::host::{
-    Host, HostError, HostProcessId, HostResolver, HostTimeSource, processes, rfc3339,
-};
-use crate::journal::{
-    self, Journal, JournalContents, JournalError, JournalHeader, JournalScope, StateDir,
-};
-use crate::raise::{RaiseError, RazeReport, list, raise, raise_telling, raze};
 use crate::stacks::{PreconditionError, StackRequirements, manage::new_id};
 use image::{VmImage, text_of};
 use plan::VmNetworkKind;
+use plimsoll_machine::host::{
+    Host, HostError, HostProcessId, HostResolver, HostTimeSource, processes, rfc3339,
+};
+use plimsoll_machine::journal::{
+    self, Journal, JournalContents, JournalError, JournalHeader, JournalScope, StateDir,
+};
+use plimsoll_machine::raise::{RaiseError, RazeReport, list, raise, raise_telling, raze};
 use port::VmSerialPort;
 use power::VmQmpCommand;
 
@@ -164,7 +164,7 @@ pub fn acceleration(
 
 /// Why an attempt failed, without the command, which nobody gave.
 fn brief(error: &RaiseError) -> String {
-    let crate::raise::StepError::Host(source) = &error.source else {
+    let plimsoll_machine::raise::StepError::Host(source) = &error.source else {
         return error.source.to_string();
     };
     match source {

@@ -7,9 +7,9 @@ use plimsoll_core::plan::{
 
 use super::machine::{VmAcceleration, VmCommonConfig, VmConfig, file_in};
 use super::{VmCommandTemplate, VmError, switch};
-use crate::host::SWITCH;
-use crate::host::{Host, network, watchdog};
 use crate::stacks::site::bridge_name;
+use plimsoll_machine::host::SWITCH;
+use plimsoll_machine::host::{Host, network, watchdog};
 
 /// Last number of this machine's address in the machines' network.
 const HERE_NUMBER: u8 = 254;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::PORTS;
 use super::machine::file_in;
-use crate::host::{HostError, HostTimeSource};
+use plimsoll_machine::host::{HostError, HostTimeSource};
 
 /// Bytes in a record at most; the other side takes what two bytes can tell.
 const PIECE: usize = 1 << 14;
@@ -309,7 +309,7 @@ fn unless_blocked(sent: io::Result<usize>) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::SystemClock;
+    use plimsoll_machine::host::SystemClock;
     use std::os::unix::net::UnixListener;
 
     /// A machine that answers greetings with `answer`, its `{word}` replaced, and then reads.

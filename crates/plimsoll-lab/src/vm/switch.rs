@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::machine::file_in;
 use super::plan::mark;
-use crate::host::{HostError, HostTimeSource, processes};
+use plimsoll_machine::host::{HostError, HostTimeSource, processes};
 
 /// Time between two looks: what a machine that asks waits for at most.
 const LOOK: Duration = Duration::from_millis(50);
@@ -176,7 +176,7 @@ fn keep_short(console: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{MARK_VARIABLE, SystemClock};
+    use plimsoll_machine::host::{MARK_VARIABLE, SystemClock};
     use std::os::unix::net::UnixListener;
     use std::process::Stdio;
 

@@ -6,12 +6,12 @@
 
 use super::RazedAtTheEnd;
 use super::support::{check_nothing_left, host, missing, now, pause, seconds};
-use plimsoll_lab::cleanup::raze_all;
-use plimsoll_lab::host::{HostPool, HostResolver};
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus, prove};
-use plimsoll_lab::raise::list;
 use plimsoll_lab::stacks::{self, StackChange, StackConfig, StackUpOptions, change};
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::{HostPool, HostResolver};
+use plimsoll_machine::journal::StateDir;
+use plimsoll_machine::raise::list;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -3,8 +3,8 @@
 //! left.
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, missing};
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions};
+use plimsoll_machine::journal::StateDir;
 use std::fs;
 use std::path::Path;
 

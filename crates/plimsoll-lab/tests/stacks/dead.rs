@@ -4,10 +4,10 @@
 use super::support::{RazedAtTheEnd, check_nothing_left, host, is_possible};
 use super::{choice, options};
 use plimsoll_core::plan::PlanAction;
-use plimsoll_lab::cleanup::raze_all;
-use plimsoll_lab::host::Host as _;
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks;
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::Host as _;
+use plimsoll_machine::journal::StateDir;
 use std::fs::File;
 use std::process::Command;
 

@@ -4,9 +4,9 @@
 
 use super::support::{check_nothing_left, host, missing, now, pause, seconds};
 use plimsoll_core::plan::PlanAction;
-use plimsoll_lab::host::Host as _;
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackChange, StackConfig, StackInstance, StackUpOptions};
+use plimsoll_machine::host::Host as _;
+use plimsoll_machine::journal::StateDir;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -3,10 +3,10 @@
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, missing, now, pause, seconds};
 use plimsoll_core::plan::{PlanAction, StackSelfTest};
-use plimsoll_lab::host::{HostError, HostPool, HostResolver};
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestResult, SelfTestStatus, prove};
 use plimsoll_lab::stacks::{self, StackChange, StackConfig, StackInstance, StackUpOptions};
+use plimsoll_machine::host::{HostError, HostPool, HostResolver};
+use plimsoll_machine::journal::StateDir;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn raise(stack: &str) -> Option<Raised> {
     )
     .unwrap();
     eprintln!("{stack}: up in {:.1} s", seconds(began));
-    let record = plimsoll_lab::raise::list(&state).unwrap().remove(0);
+    let record = plimsoll_machine::raise::list(&state).unwrap().remove(0);
     hosts.meet(record.record.unwrap().header.nodes());
     Some(Raised {
         place,

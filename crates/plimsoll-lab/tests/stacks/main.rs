@@ -22,12 +22,12 @@ mod support;
 
 use plimsoll_core::plan::PlanAction;
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_lab::cleanup::raze_all;
-use plimsoll_lab::host::facts;
-use plimsoll_lab::host::{Host, command_mark};
-use plimsoll_lab::journal::{JournalContents, StateDir};
-use plimsoll_lab::raise::list;
 use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions, UpError};
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::facts;
+use plimsoll_machine::host::{Host, command_mark};
+use plimsoll_machine::journal::{JournalContents, StateDir};
+use plimsoll_machine::raise::list;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -205,7 +205,7 @@ fn a_port_in_use_is_passed_over() {
 /// plimsoll itself.
 #[test]
 fn watchdog() {
-    if let Some(watchdog) = plimsoll_lab::host::watchdog::HostWatchdog::from_environment() {
+    if let Some(watchdog) = plimsoll_machine::host::watchdog::HostWatchdog::from_environment() {
         let said = watchdog.unwrap().watch(host().clock()).unwrap();
         eprintln!("{said}");
     }

@@ -2,9 +2,9 @@
 //! The stack `nfs` for real, and directories of ours on its export.
 
 use plimsoll_core::plan::{HERE, PlanAction};
-use plimsoll_lab::host::{Host, HostPool, HostResolver};
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions};
+use plimsoll_machine::host::{Host, HostPool, HostResolver};
+use plimsoll_machine::journal::StateDir;
 use plimsoll_nfs::{NfsAddress, NfsMount};
 use std::fs;
 use std::path::Path;

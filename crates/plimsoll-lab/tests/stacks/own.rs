@@ -2,9 +2,9 @@
 //! A user's own stack: the example of the manual, up, used, killed, down.
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, is_possible, traces};
-use plimsoll_lab::host::Host as _;
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions};
+use plimsoll_machine::host::Host as _;
+use plimsoll_machine::journal::StateDir;
 use std::fs;
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn the_example_comes_up_and_leaves_nothing() {
     check_nothing_left(place.path());
     let mut host = host();
     let programs = &record.header.ask.as_ref().unwrap().programs;
-    plimsoll_lab::host::HostResolver::trust(&mut host, &record.header.id, programs);
+    plimsoll_machine::host::HostResolver::trust(&mut host, &record.header.id, programs);
     for (_, _, action) in record.to_undo() {
         host.carry_out(&record.header.id, &action).unwrap();
     }

@@ -3,10 +3,10 @@
 //! must what he would try himself, with programs that everybody has.
 
 use plimsoll_core::plan::{StackOutputs, StackSelfTest};
-use plimsoll_lab::host::HostPool;
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestStatus, prove};
 use plimsoll_lab::stacks::{self, StackConfig, StackInstance, StackUpOptions};
+use plimsoll_machine::host::HostPool;
+use plimsoll_machine::journal::StateDir;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

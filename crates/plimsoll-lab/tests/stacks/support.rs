@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What tests of stacks share: the machine, what is on it, the time.
 
-use plimsoll_lab::cleanup::raze_all;
-use plimsoll_lab::host::{HostPool, LocalHost, MARK_VARIABLE, SearchPath};
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackConfig};
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::{HostPool, LocalHost, MARK_VARIABLE, SearchPath};
+use plimsoll_machine::journal::StateDir;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;

@@ -15,25 +15,26 @@ use super::nodes::ClientLoadGenerators;
 use super::programs::programs_of;
 use super::remote;
 use super::room::{SpaceRequirements, data_bytes, is_of_programs};
+use crate::lab_failure::trying;
 use crate::spec::TargetSpec;
 use ground::ArmClaims;
 use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing, stopped, trying};
+use plimsoll_agent::failure::{CliError, CliExitCode, doing, stopped};
 use plimsoll_agent::run_id;
 use plimsoll_core::event::ArmEntry;
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanNode, PlanStep, StackOutputs};
 use plimsoll_core::target::{DeviceIdentity, NodeTarget, TargetFacts};
 use plimsoll_core::units;
-use plimsoll_lab::host::facts::MountIdentity;
-use plimsoll_lab::host::{
-    Host as _, HostPool, HostResolver as _, LocalHost, check_way, file_system_of,
-};
-use plimsoll_lab::host::{facts, lustre};
-use plimsoll_lab::journal::{Journal, JournalError, JournalHeader, StateDir};
-use plimsoll_lab::raise::{AppliedPlan, raise, raze};
 use plimsoll_lab::stacks;
 use plimsoll_lab::stacks::{DownError, StackConfig};
-use plimsoll_lab::watch::ServerWatchScope;
+use plimsoll_machine::host::facts::MountIdentity;
+use plimsoll_machine::host::{
+    Host as _, HostPool, HostResolver as _, LocalHost, check_way, file_system_of,
+};
+use plimsoll_machine::host::{facts, lustre};
+use plimsoll_machine::journal::{Journal, JournalError, JournalHeader, StateDir};
+use plimsoll_machine::raise::{AppliedPlan, raise, raze};
+use plimsoll_machine::watch::ServerWatchScope;
 use plimsoll_nfs::NfsAddress;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -251,7 +252,7 @@ impl ArmSet {
         // What other machines move this one does not count.
         let facts = facts.filter(|_| self.load.is_here())?;
         let number = facts::device_of(Path::new(&facts.path))?;
-        plimsoll_lab::host::disks::name_of_number(&number)
+        plimsoll_machine::host::disks::name_of_number(&number)
     }
 
     /// What of an arm can be watched, and the way to its nodes.

@@ -11,10 +11,10 @@ use plimsoll_core::target::TargetFacts;
 use plimsoll_lab::attach::{
     self, RemoteDiskAddress, RemoteDiskAttachment, RemoteDiskEndpoint, RemoteDiskTransport,
 };
-use plimsoll_lab::device::DeviceFacts;
-use plimsoll_lab::host::{HostPool, LocalHost};
-use plimsoll_lab::journal::{Journal, StateDir};
-use plimsoll_lab::raise::{AppliedPlan, raise};
+use plimsoll_machine::device::DeviceFacts;
+use plimsoll_machine::host::{HostPool, LocalHost};
+use plimsoll_machine::journal::{Journal, StateDir};
+use plimsoll_machine::raise::{AppliedPlan, raise};
 use std::fmt::Display;
 
 /// A disk while it is attached.

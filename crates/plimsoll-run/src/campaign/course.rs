@@ -5,8 +5,8 @@
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::event::{RunManifest, RunWarning, TrialResult};
 use plimsoll_core::num::to_usize;
-use plimsoll_lab::busy;
-use plimsoll_lab::host::SystemClock;
+use plimsoll_machine::busy;
+use plimsoll_machine::host::SystemClock;
 use plimsoll_stats::{ArmValues, compare};
 use std::collections::BTreeMap;
 use std::time::Duration;

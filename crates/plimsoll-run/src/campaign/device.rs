@@ -5,9 +5,9 @@ use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::target::{DeviceIdentity, TargetFacts};
 use plimsoll_core::units;
 use plimsoll_engine::device_identity;
-use plimsoll_lab::device::{self, DeviceFacts};
-use plimsoll_lab::host::LocalHost;
-use plimsoll_lab::host::medium;
+use plimsoll_machine::device::{self, DeviceFacts};
+use plimsoll_machine::host::LocalHost;
+use plimsoll_machine::host::medium;
 use std::path::{Path, PathBuf};
 
 /// What the user allows to be destroyed.

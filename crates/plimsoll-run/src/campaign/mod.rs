@@ -41,7 +41,7 @@ use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
 use plimsoll_engine::EngineChoice;
 use plimsoll_engine::RunOptions;
-use plimsoll_lab::host::SystemClock;
+use plimsoll_machine::host::SystemClock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -171,7 +171,7 @@ pub fn manifest(
         seed: settings.seed,
         generator: plimsoll_core::rng::GENERATOR.into(),
         policy: settings.policy,
-        machine: plimsoll_lab::host::facts::machine(),
+        machine: plimsoll_machine::host::facts::machine(),
         versions: arms.versions(),
         arms: arms.described(),
         entries,
@@ -278,7 +278,7 @@ fn recorded<T>(
 ) -> T {
     let numbers = arms.devices().iter();
     let disks: Vec<String> = numbers
-        .filter_map(|number| plimsoll_lab::host::disks::name_of_number(number))
+        .filter_map(|number| plimsoll_machine::host::disks::name_of_number(number))
         .collect();
     let Some(base) = base.filter(|_| !disks.is_empty()) else {
         return work(listener);

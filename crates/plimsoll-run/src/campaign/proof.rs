@@ -5,8 +5,8 @@ use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::event::RunWarning;
-use plimsoll_lab::host::HostResolver as _;
 use plimsoll_lab::proofs::{self, SelfTestDepth, SelfTestResult, SelfTestStatus};
+use plimsoll_machine::host::HostResolver as _;
 use std::sync::atomic::AtomicBool;
 
 /// Proves each system once: that it keeps data, then what its recipe says must be seen of it. With

@@ -29,7 +29,7 @@ pub(super) fn check(given: &str, asked: &[WorkloadRequest]) -> Result<(), CliErr
 
 /// What is known of an export. It is mounted for it, and nothing is changed.
 pub(super) fn facts(address: &NfsAddress) -> Result<TargetFacts, CliError> {
-    plimsoll_lab::host::facts::export(&address.to_string()).map_err(failed(CliExitCode::Failed))
+    plimsoll_machine::host::facts::export(&address.to_string()).map_err(failed(CliExitCode::Failed))
 }
 
 /// The step that makes the arm's directory.

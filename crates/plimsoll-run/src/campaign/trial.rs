@@ -15,8 +15,8 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_lab::host::{HostPool, SystemClock};
-use plimsoll_lab::watch::{self, ServerWatchScope};
+use plimsoll_machine::host::{HostPool, SystemClock};
+use plimsoll_machine::watch::{self, ServerWatchScope};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -6,8 +6,8 @@ use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_agent::raze::{nothing_left, raze, raze_files, unreadable};
 use plimsoll_core::plan::{HERE, PlanAction};
-use plimsoll_lab::journal::{JournalContents, JournalEntry, StateDir};
-use plimsoll_lab::{orphans, raise};
+use plimsoll_machine::journal::{JournalContents, JournalEntry, StateDir};
+use plimsoll_machine::{orphans, raise};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 

@@ -8,7 +8,7 @@ use plimsoll_core::event::{RunFolderContents, TrialResult};
 use plimsoll_core::load::start_spread;
 use plimsoll_core::plan::NodeTransport;
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::host::Host as _;
+use plimsoll_machine::host::Host as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -19,15 +19,15 @@ use plimsoll_core::plan::{
     HERE, NodeTransport, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackNodes,
     StackOutputs, StackPart, StackRequest, StackSpec,
 };
-use plimsoll_lab::host::{HostPool, HostProcessId, HostResolver};
-use plimsoll_lab::journal::{Journal, JournalContents, JournalHeader, JournalScope, StateDir};
-use plimsoll_lab::raise::{AppliedPlan, RaiseError, list, raise};
 use plimsoll_lab::stacks;
+use plimsoll_machine::host::{HostPool, HostProcessId, HostResolver};
+use plimsoll_machine::journal::{Journal, JournalContents, JournalHeader, JournalScope, StateDir};
+use plimsoll_machine::raise::{AppliedPlan, RaiseError, list, raise};
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Lab, is_possible, node, nodes, program, text, until};
+use support::{Lab, command, is_possible, node, nodes, program, text, until};
 
 /// Tells a copy of this test program to raise in this place, with a node at this address.
 const VICTIM_PLACE: &str = "PLIMSOLL_TEST_NODE_PLACE";

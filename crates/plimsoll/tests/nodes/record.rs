@@ -4,7 +4,7 @@
 
 use crate::load::{Pair, signal};
 use crate::support::{Lab, command, is_possible, local_host, text, until};
-use plimsoll_lab::host::Host as _;
+use plimsoll_machine::host::Host as _;
 use plimsoll_trace::pcp::PcpArchive;
 use std::fs;
 use std::io::Write as _;

@@ -2,8 +2,8 @@
 //! A node for tests: a real sshd in a network of its own, with keys that live as long as the test.
 
 use plimsoll_core::plan::{NodeTransport, PlanNode};
-use plimsoll_lab::host::agent::AgentProgram;
-use plimsoll_lab::host::{HostPool, LocalHost, SearchPath};
+use plimsoll_machine::host::agent::AgentProgram;
+use plimsoll_machine::host::{HostPool, LocalHost, SearchPath};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -67,7 +67,7 @@ pub(crate) fn local_host() -> LocalHost {
 
 /// Whether a test can be run here; says why not.
 pub(crate) fn is_possible(test: &str) -> bool {
-    use plimsoll_lab::host::Host;
+    use plimsoll_machine::host::Host;
     let host = local_host();
     let mut missing: Vec<&str> = PROGRAMS.to_vec();
     missing.retain(|name| host.find_program(name).is_none());

@@ -6,7 +6,7 @@ use plimsoll_core::plan::Plan;
 
 use super::super::{PreconditionError, StackChange, StackPlanInput};
 use super::cluster::CephCluster;
-use crate::journal::JournalContents;
+use plimsoll_machine::journal::JournalContents;
 
 /// The steps of a change.
 pub(super) fn plan(

@@ -11,8 +11,8 @@ use super::{
     PreconditionError, SPARE_BYTES, StackChange, StackConfig, StackFootprint, StackPlacement,
     StackPlanInput, StackRecipe, StackRequirements, not_given,
 };
-use crate::journal::JournalContents;
 use cluster::CephCluster;
+use plimsoll_machine::journal::JournalContents;
 
 mod change;
 mod client;

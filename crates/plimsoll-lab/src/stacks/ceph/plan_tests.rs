@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `ceph` as text, its changes on a pretended machine, and what cannot be asked of it.
 
-use crate::cleanup::raze_all;
-use crate::host::FakeHost;
-use crate::journal::StateDir;
 use crate::stacks::{
     StackChange, StackConfig, StackPlacement, StackUpOptions, change, manage, snapshot, up,
 };
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::FakeHost;
+use plimsoll_machine::journal::StateDir;
 
 #[test]
 fn the_plans_are_the_committed_ones() {

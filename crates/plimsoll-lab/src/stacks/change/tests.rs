@@ -3,9 +3,9 @@
 
 use super::super::{StackUpOptions, manage, up};
 use super::*;
-use crate::cleanup::raze_all;
-use crate::host::{FakeHost, FakeWhen};
 use plimsoll_core::plan::PlanAction;
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::{FakeHost, FakeWhen};
 
 fn raised(state: &StateDir, host: &mut FakeHost) {
     let choice = StackConfig::parse("local").unwrap();

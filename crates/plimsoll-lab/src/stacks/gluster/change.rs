@@ -6,7 +6,7 @@ use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanNode};
 
 use super::super::{PreconditionError, StackChange, StackPlanInput};
 use super::cluster::GlusterCluster;
-use crate::journal::JournalContents;
+use plimsoll_machine::journal::JournalContents;
 
 /// Longest time to move files: an end is better than none.
 const MOVE_LIMIT_S: u32 = 24 * 3600;

@@ -5,7 +5,7 @@ use plimsoll_core::plan::PlanNode;
 
 use super::super::StackPlanInput;
 use super::cluster::GlusterCluster;
-use crate::host::HostResolver;
+use plimsoll_machine::host::HostResolver;
 
 /// What a cluster lacks: bricks that are not served, as the first of its daemons that lives sees them.
 pub(super) fn lacks(

@@ -11,10 +11,10 @@ use super::{
     ClientPlace, PreconditionError, StackChange, StackConfig, StackFootprint, StackLadderRung,
     StackPlacement, StackPlanInput, StackRecipe, StackRequirements, node,
 };
-use crate::host::HostResolver;
-use crate::journal::JournalContents;
 use client::GlusterMount;
 use cluster::GlusterCluster;
+use plimsoll_machine::host::HostResolver;
+use plimsoll_machine::journal::JournalContents;
 use tenants::GlusterTenancy;
 
 mod change;

@@ -12,7 +12,7 @@ use super::{
     ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
     StackRecipe, StackRequirements, node,
 };
-use crate::host::lustre::FILE_SYSTEM;
+use plimsoll_machine::host::lustre::FILE_SYSTEM;
 use servers::LustreServers;
 
 mod servers;

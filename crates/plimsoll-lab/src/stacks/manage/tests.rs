@@ -2,7 +2,7 @@
 //! Base directories however they are named, and how errors read.
 
 use super::*;
-use crate::host::{FakeHost, FakeWhen, LocalHost, SearchPath};
+use plimsoll_machine::host::{FakeHost, FakeWhen, LocalHost, SearchPath};
 use std::fs;
 use std::os::unix::fs::symlink;
 

@@ -7,8 +7,8 @@
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanReadinessCheck};
 
-use crate::host::ports::MOUNT_PORT;
 use crate::stacks::{StackPlanInput, StackRequirements};
+use plimsoll_machine::host::ports::MOUNT_PORT;
 
 /// What speaks with the kernel.
 pub(in crate::stacks) const SCRIPT: &str = include_str!("kernel.sh");

@@ -21,7 +21,7 @@ use super::{
     ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
     StackRecipe, StackRequirements, node,
 };
-use crate::host::ports::MOUNT_PORT;
+use plimsoll_machine::host::ports::MOUNT_PORT;
 
 /// The port of NFS.
 const NFS_PORT: u16 = 2049;

@@ -6,8 +6,8 @@ use plimsoll_core::plan::{
     HERE, Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck,
 };
 
-use crate::host::watchdog;
 use crate::stacks::StackRequirements;
+use plimsoll_machine::host::watchdog;
 
 /// Sectors of a loop device when nobody says.
 pub(crate) const SECTOR_BYTES: u32 = 512;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of disks that kernels serve as text, and what is refused.
 
-use crate::host::FakeHost;
 use crate::stacks::manage::plan;
 use crate::stacks::{ClientPlace, StackConfig, StackPlanInput, StackUpOptions, snapshot};
 use plimsoll_core::plan::{NodeTransport, PlanNode};
+use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plans_of_server_and_client_are_the_committed_ones() {

@@ -6,7 +6,7 @@ use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
 
 use super::super::ScrubCount;
 use super::{StackPlanInput, mount_dir};
-use crate::host::{HostError, HostResolver};
+use plimsoll_machine::host::{HostError, HostResolver};
 
 /// What btrfs lacks: it keeps on serving from the other copy, and counts.
 pub(super) fn btrfs(order: &StackPlanInput<'_>, hosts: &mut dyn HostResolver) -> Vec<String> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of md as text, and their changes on a machine that is said to have it.
 
-use crate::cleanup::raze_all;
-use crate::host::FakeHost;
-use crate::journal::{JournalContents, StateDir};
 use crate::stacks::{StackChange, StackConfig, StackUpOptions, change, manage, snapshot, up};
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::FakeHost;
+use plimsoll_machine::journal::{JournalContents, StateDir};
 use std::fmt::Write as _;
 
 fn with_md() -> FakeHost {

@@ -18,8 +18,8 @@ use super::{
     PreconditionError, ScrubCount, StackChange, StackConfig, StackFootprint, StackLadderRung,
     StackPlacement, StackPlanInput, StackRecipe, StackRequirements, node, not_given,
 };
-use crate::host::HostResolver;
-use crate::journal::JournalContents;
+use plimsoll_machine::host::HostResolver;
+use plimsoll_machine::journal::JournalContents;
 
 /// A stack of several disks.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use plimsoll_core::plan::{Plan, PlanAction, PlanNode};
 
 use super::super::{PreconditionError, StackChange};
 use super::cluster::{MOVE_LIMIT_S, REBUILD_LIMIT_S, SanCluster};
-use crate::journal::JournalContents;
+use plimsoll_machine::journal::JournalContents;
 
 /// The steps of a change.
 pub(super) fn plan(

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use super::super::PreconditionError;
-use crate::host::network::fingerprint;
+use plimsoll_machine::host::network::fingerprint;
 
 /// How long the side that does not run the array waits before it cuts the power of the one that does,
 /// where two nodes have no third to ask: the other side may be quicker.

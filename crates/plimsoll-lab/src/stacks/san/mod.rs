@@ -14,8 +14,8 @@ use super::{
     ClientPlace, PreconditionError, StackChange, StackConfig, StackFootprint, StackPlacement,
     StackPlanInput, StackRecipe, StackRequirements, not_given,
 };
-use crate::journal::JournalContents;
 use cluster::SanCluster;
+use plimsoll_machine::journal::JournalContents;
 
 mod change;
 mod cluster;

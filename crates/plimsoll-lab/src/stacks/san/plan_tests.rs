@@ -6,13 +6,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::host::FakeHost;
-use crate::journal::StateDir;
 use crate::stacks::manage::{StackPlan, plan};
 use crate::stacks::{
     NodeInventory, NodeSpec, StackChange, StackConfig, StackPlacement, StackUpOptions, change,
     snapshot, up,
 };
+use plimsoll_machine::host::FakeHost;
+use plimsoll_machine::journal::StateDir;
 
 fn machines(count: u8, fence: &[&str]) -> StackPlacement {
     let machine = |number: u8| NodeSpec {

@@ -14,10 +14,10 @@ use std::sync::atomic::AtomicBool;
 
 use super::VmError;
 use super::image::{self, VmImage, text_of};
-use crate::host::{HostError, HostResolver};
-use crate::journal::{Journal, StateDir};
-use crate::raise::{raise_telling, raze};
 use crate::stacks::{StackRequirements, manage::new_id};
+use plimsoll_machine::host::{HostError, HostResolver};
+use plimsoll_machine::journal::{Journal, StateDir};
+use plimsoll_machine::raise::{raise_telling, raze};
 
 /// What its files are called.
 const NAME: &str = "plimsoll-node";

@@ -8,8 +8,8 @@ use crate::spec::TargetSpec;
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::event::RunWarning;
 use plimsoll_core::target::NodeTarget;
-use plimsoll_lab::claim::{self, ClaimOutcome};
-use plimsoll_lab::host::medium;
+use plimsoll_machine::claim::{self, ClaimOutcome};
+use plimsoll_machine::host::medium;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -148,7 +148,7 @@ impl ArmSet {
         let mut seen = BTreeSet::new();
         grounds.retain(|path| {
             fs::metadata(path).is_ok_and(|data| {
-                let is_device = plimsoll_lab::host::facts::is_block_device(path);
+                let is_device = plimsoll_machine::host::facts::is_block_device(path);
                 seen.insert(if is_device { data.rdev() } else { data.dev() })
             })
         });

@@ -9,9 +9,9 @@ use crate::campaign::{WorkloadRequest, remote};
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::plan::{Plan, PlanAction, PlanNode};
 use plimsoll_core::target::NodeTarget;
-use plimsoll_lab::host::HostResolver as _;
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, StackConfig};
+use plimsoll_machine::host::HostResolver as _;
+use plimsoll_machine::journal::StateDir;
 use std::path::Path;
 
 impl ArmTarget {

@@ -12,7 +12,7 @@ use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::host::{
+use plimsoll_machine::host::{
     Host, HostError, HostTimeSource, HostTimedJob, LocalHost, MadeDir, SystemClock, remedy_of,
 };
 use std::fs::{self, File};

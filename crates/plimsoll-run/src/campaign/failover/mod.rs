@@ -26,9 +26,9 @@ use plimsoll_core::plan::{
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_lab::faults::{self, FaultPlan};
-use plimsoll_lab::host::{HostPool, HostResolver as _, SystemClock};
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks;
+use plimsoll_machine::host::{HostPool, HostResolver as _, SystemClock};
+use plimsoll_machine::journal::StateDir;
 use sessions::FailoverSessions;
 pub use sessions::SessionLoadOptions;
 use std::fs::File;

@@ -11,7 +11,7 @@ use plimsoll_core::failover::FaultResult;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::plan::{FaultAction, HERE, PlanAction};
 use plimsoll_lab::faults::{self, FaultJournal};
-use plimsoll_lab::host::{HostResolver as _, HostTimeSource};
+use plimsoll_machine::host::{HostResolver as _, HostTimeSource};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_lab::host::{HostTimeSource as _, SystemClock};
+use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

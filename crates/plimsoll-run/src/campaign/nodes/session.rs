@@ -9,9 +9,9 @@ use plimsoll_core::event::{GeneratorStats, OpStats};
 use plimsoll_core::load::{AgentEvent, AgentTask, AgentTrialResult};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
-use plimsoll_lab::agent_server::AgentTaskThread;
-use plimsoll_lab::host::HostError;
-use plimsoll_lab::host::agent::AgentHost;
+use plimsoll_machine::agent_server::AgentTaskThread;
+use plimsoll_machine::host::HostError;
+use plimsoll_machine::host::agent::AgentHost;
 use std::time::Duration;
 
 /// How long one node is listened to before the next one.

@@ -10,8 +10,8 @@ use plimsoll_core::failover::{
     FailoverCellResult, FailoverMatrix, FailoverMatrixCell, FailoverResult,
 };
 use plimsoll_core::fault::FaultKind;
-use plimsoll_lab::host::{HostTimeSource as _, MadeDir, SystemClock};
 use plimsoll_lab::stacks::StackConfig;
+use plimsoll_machine::host::{HostTimeSource as _, MadeDir, SystemClock};
 use plimsoll_run::campaign::ArmSet;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;

@@ -15,10 +15,10 @@ use plimsoll_core::fault::FaultKind;
 use plimsoll_core::plan::Plan;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_lab::host::MadeDir;
-use plimsoll_lab::journal::{Journal, StateDir};
-use plimsoll_lab::raise::{self, AppliedPlan};
 use plimsoll_lab::stacks::StackConfig;
+use plimsoll_machine::host::MadeDir;
+use plimsoll_machine::journal::{Journal, StateDir};
+use plimsoll_machine::raise::{self, AppliedPlan};
 use plimsoll_report::ReportDocument;
 use plimsoll_run::campaign::{
     self, ArmSet, CampaignOptions, DestroyConsent, FailoverOptions, FailoverWitnessKind,

@@ -6,8 +6,8 @@ use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::target::NodeTarget;
 use plimsoll_engine::{NfsAddress, TargetLocation};
-use plimsoll_lab::host::facts;
 use plimsoll_lab::stacks::StackConfig;
+use plimsoll_machine::host::facts;
 use plimsoll_run::campaign::{DestroyConsent, check_device, check_place, device_facts};
 use std::path::{Path, PathBuf};
 

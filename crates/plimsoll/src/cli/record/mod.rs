@@ -11,7 +11,7 @@ use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_agent::recorder::{self, CaptureSink, INTERVAL_MIN};
 use plimsoll_core::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_lab::host::SystemClock;
+use plimsoll_machine::host::SystemClock;
 use plimsoll_run::recorder::{CaptureOutput, check_free};
 use screen::CaptureScreen;
 use std::path::{Path, PathBuf};

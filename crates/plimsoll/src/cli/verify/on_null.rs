@@ -9,7 +9,7 @@ use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::host::{HostTimedJob, command_mark};
+use plimsoll_machine::host::{HostTimedJob, command_mark};
 use plimsoll_trace::{ConstantRate, ConstantRateLoad};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;

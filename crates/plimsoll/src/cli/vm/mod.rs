@@ -11,12 +11,13 @@ mod up;
 use super::raze::verdict;
 use crate::terminal;
 use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing, trying};
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_core::fault::{FaultCommand, FaultKind};
 use plimsoll_core::units;
-use plimsoll_lab::host::Host;
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::vm::{self, VmError, VmGroup, VmState, image};
+use plimsoll_machine::host::Host;
+use plimsoll_machine::journal::StateDir;
+use plimsoll_run::trying;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -205,7 +206,7 @@ pub(super) fn main(args: &VmArgs) -> CliResult {
         VmCommand::Fault(args) => fault(args, &state),
         VmCommand::PowerSwitch(args) => {
             let (dir, id) = (args.dir.clone(), args.id.clone());
-            let clock = plimsoll_lab::host::SystemClock::new();
+            let clock = plimsoll_machine::host::SystemClock::new();
             let mut switch = vm::VmPowerSwitch::new(dir, id, &args.names);
             let served = switch.serve(&clock);
             served.map_err(doing(
@@ -221,7 +222,8 @@ fn power(state: &StateDir, name: &str, word: PowerWord) -> CliResult {
     let hosts = &mut context::nodes();
     match word {
         PowerWord::Off => {
-            let off = |lab: &VmGroup| lab.off(name, plimsoll_lab::host::HostResolver::here(hosts));
+            let off =
+                |lab: &VmGroup| lab.off(name, plimsoll_machine::host::HostResolver::here(hosts));
             on_lab(state, "cut the power of the machine", off)
         }
         PowerWord::On => {
@@ -307,7 +309,7 @@ fn show(args: &VmStatusArgs, state: &StateDir) -> CliResult {
 fn lower(args: &VmDownArgs, state: &StateDir) -> CliResult {
     if args.dry_run {
         super::raze::print_steps(state, false, Default::default(), |record| {
-            record.header.kind == plimsoll_lab::journal::JournalScope::Machines
+            record.header.kind == plimsoll_machine::journal::JournalScope::Machines
         })?;
         return Ok(ExitCode::SUCCESS);
     }

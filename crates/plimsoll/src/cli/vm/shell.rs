@@ -2,8 +2,9 @@
 //! `plimsoll vm shell`: commands in a machine. It is also how plimsoll itself reaches one.
 
 use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, trying};
-use plimsoll_lab::journal::StateDir;
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_machine::journal::StateDir;
+use plimsoll_run::trying;
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use std::os::fd::AsFd;
 use std::path::PathBuf;

@@ -4,13 +4,14 @@
 use super::inventory;
 use crate::terminal;
 use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing, trying};
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_core::plan::PlanStep;
 use plimsoll_core::units;
-use plimsoll_lab::host::{Host, HostResolver, HostTimeSource, SystemClock};
-use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::vm::image::VmImage;
 use plimsoll_lab::vm::{self, VmAcceleration, VmCommandTemplate, VmGroupSpec};
+use plimsoll_machine::host::{Host, HostResolver, HostTimeSource, SystemClock};
+use plimsoll_machine::journal::StateDir;
+use plimsoll_run::trying;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;

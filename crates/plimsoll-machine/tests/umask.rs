@@ -2,8 +2,8 @@
 //! A program of its own, because the umask belongs to the whole process.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_lab::host::HostProcessId;
-use plimsoll_lab::journal::{Journal, JournalContents, JournalHeader, JournalScope, StateDir};
+use plimsoll_machine::host::HostProcessId;
+use plimsoll_machine::journal::{Journal, JournalContents, JournalHeader, JournalScope, StateDir};
 use rustix::fs::Mode;
 use std::os::unix::fs::PermissionsExt;
 

@@ -17,7 +17,7 @@ use crate::host::{HostError, HostResolver, command_mark};
 use crate::journal::{Journal, JournalContents, JournalError, StateDir};
 
 /// Longest wait for something in one piece: so long a wish to stop may go unseen.
-const WAIT_PIECE_S: u32 = 5;
+pub const WAIT_PIECE_S: u32 = 5;
 
 /// How often undoing is tried. Twice: when a server below a file system is dead, unmounting hangs
 /// until the rest of the chain is gone, which the first pass sees to.
@@ -224,7 +224,7 @@ pub fn extend(
 }
 
 /// Tells the hosts what they must know of a journal before they act for it.
-pub(crate) fn introduce(hosts: &mut dyn HostResolver, record: &JournalContents) {
+pub fn introduce(hosts: &mut dyn HostResolver, record: &JournalContents) {
     let header = &record.header;
     hosts.meet(header.nodes());
     if let Some(ask) = &header.ask {
@@ -442,6 +442,3 @@ pub fn list(state: &StateDir) -> io::Result<Vec<JournalFile>> {
         })
         .collect())
 }
-
-#[cfg(test)]
-mod tests;

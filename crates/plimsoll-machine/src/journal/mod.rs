@@ -52,7 +52,7 @@ pub enum JournalScope {
 
 impl JournalScope {
     /// Name of the journal's file; a second undertaking of the same kind and name is impossible.
-    pub(crate) fn file_name(&self) -> String {
+    pub fn file_name(&self) -> String {
         match self {
             JournalScope::Stack(name) => format!("stack-{}.jsonl", file_name_of(name)),
             JournalScope::Run(name) => format!("run-{name}.jsonl"),
@@ -193,7 +193,7 @@ impl Journal {
     }
 
     /// Goes on with a journal that this process holds, alone.
-    pub(crate) fn held_alone(held: &File, path: &Path) -> Result<Journal, JournalError> {
+    pub fn held_alone(held: &File, path: &Path) -> Result<Journal, JournalError> {
         let mut file = held.try_clone().map_err(JournalError::io("open", path))?;
         let (record, whole) = read_locked(&mut file, path)?;
         Journal::at_end(file, path, record, whole)
@@ -283,7 +283,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it could not be written: then the change must not be begun.
-    pub(crate) fn changing(&mut self, verb: &str) -> Result<(), JournalError> {
+    pub fn changing(&mut self, verb: &str) -> Result<(), JournalError> {
         self.append(JournalLine::Changing(Box::new(JournalChange {
             verb: verb.into(),
             owner: HostProcessId::this(),
@@ -294,7 +294,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it could not be written, or nothing was asked for.
-    pub(crate) fn site(&mut self, site: &StackNodes) -> Result<(), JournalError> {
+    pub fn site(&mut self, site: &StackNodes) -> Result<(), JournalError> {
         self.append(JournalLine::Site(Box::new(site.clone())))
     }
 
@@ -302,7 +302,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it could not be written.
-    pub(crate) fn forget(&mut self, from: usize) -> Result<(), JournalError> {
+    pub fn forget(&mut self, from: usize) -> Result<(), JournalError> {
         self.append(JournalLine::Forget(from))
     }
 
@@ -310,7 +310,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it could not be written.
-    pub(crate) fn changed(&mut self) -> Result<(), JournalError> {
+    pub fn changed(&mut self) -> Result<(), JournalError> {
         self.append(JournalLine::Changed)
     }
 
@@ -333,7 +333,7 @@ impl Journal {
 
 /// Keeps what a finished journal made from being undone, until the file that is given back is
 /// dropped or this process ends. Any number of processes may do so at the same time.
-pub(crate) fn hold(path: &Path, clock: &dyn HostTimeSource) -> Result<File, JournalError> {
+pub fn hold(path: &Path, clock: &dyn HostTimeSource) -> Result<File, JournalError> {
     let (mut file, early) = open_file(path)?;
     if !lock::shared(&file, clock, patience(&early)) {
         return Err(in_use(&early, path, lock::holder(path)));
@@ -354,7 +354,7 @@ pub(crate) fn hold(path: &Path, clock: &dyn HostTimeSource) -> Result<File, Jour
 
 /// Keeps others out, too, of what is held already: they hold it now, or will want to, to use it as it
 /// is. Where that is refused it is not held any more.
-pub(crate) fn hold_alone(held: &File, path: &Path) -> Result<(), JournalError> {
+pub fn hold_alone(held: &File, path: &Path) -> Result<(), JournalError> {
     if lock::alone(held) {
         return Ok(());
     }

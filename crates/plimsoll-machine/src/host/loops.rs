@@ -11,7 +11,7 @@ use super::mounts::{HostMountInfo, mounts};
 const BLOCK: &str = "/sys/block";
 
 /// Loop devices (such as `/dev/loop3`) backed by this file.
-pub(crate) fn loops_of(file: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn loops_of(file: &Path) -> io::Result<Vec<PathBuf>> {
     let is_there = file.symlink_metadata().is_ok();
     let all = all()?.into_iter();
     let all = all.filter(|(_, backing)| is_backed(backing, file, is_there));

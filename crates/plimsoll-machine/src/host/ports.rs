@@ -9,7 +9,7 @@ use super::error::HostError;
 use super::{command, processes};
 
 /// The port of the mount protocol of NFS that clients of our exports know without asking for it.
-pub(crate) const MOUNT_PORT: u16 = 20_048;
+pub const MOUNT_PORT: u16 = 20_048;
 
 /// State of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Raising and undoing against a pretended machine: nothing is left, wherever it breaks.
 
-use super::*;
-use crate::cleanup::raze_all;
-use crate::host::{FakeHost, FakeWhen, Host as _, HostProcessId, HostTimeSource as _};
-use crate::journal::{JournalHeader, JournalScope};
 use crate::stacks::{self, StackConfig, StackUpOptions, snapshot};
 use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand};
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _, HostProcessId, HostTimeSource as _};
+use plimsoll_machine::host::{HostError, HostResolver};
+use plimsoll_machine::journal::{Journal, JournalError, StateDir};
+use plimsoll_machine::journal::{JournalHeader, JournalScope};
+use plimsoll_machine::raise::{WAIT_PIECE_S, list, raise, raze};
+use std::time::Duration;
 
 fn plans() -> Vec<Plan> {
     let plan = |stack: &&dyn stacks::StackRecipe| {
@@ -169,7 +173,7 @@ fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
 struct Impatient(FakeHost, std::cell::Cell<usize>);
 
 impl HostResolver for Impatient {
-    fn on(&mut self, _: &str) -> Result<&mut dyn crate::host::Host, HostError> {
+    fn on(&mut self, _: &str) -> Result<&mut dyn plimsoll_machine::host::Host, HostError> {
         Ok(&mut self.0)
     }
 
@@ -183,7 +187,7 @@ impl HostResolver for Impatient {
         left == 0
     }
 
-    fn here(&self) -> &dyn crate::host::Host {
+    fn here(&self) -> &dyn plimsoll_machine::host::Host {
         &self.0
     }
 }

@@ -36,7 +36,7 @@ const READY: &str = "PLIMSOLL_WATCH_READY";
 /// The command that ends the processes of this mark when nobody answers at `portal`
 /// (`address:port`) for so long. The file `ready` appears when the target was heard once.
 #[must_use]
-pub(crate) fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) -> PlanCommand {
+pub fn command(portal: &str, fail_after_s: u32, mark: &str, ready: &str) -> PlanCommand {
     PlanCommand::new(PROGRAM, [SUBCOMMAND])
         .env(PORTAL, portal)
         .env(FAIL_AFTER_S, fail_after_s.to_string())

@@ -87,7 +87,7 @@ fn output_note(output: &str) -> String {
 
 impl HostError {
     /// Wraps an error of the system: `verb` and `path` say what was tried.
-    pub(crate) fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> HostError {
+    pub fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> HostError {
         let what = format!("{verb} {}", path.display());
         move |source| HostError::Io { what, source }
     }

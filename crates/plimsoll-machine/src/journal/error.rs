@@ -75,7 +75,7 @@ impl JournalError {
     }
 
     /// Whether there is no such journal (any more).
-    pub(crate) fn is_absent(&self) -> bool {
+    pub fn is_absent(&self) -> bool {
         matches!(self, JournalError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }

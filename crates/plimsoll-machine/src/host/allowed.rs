@@ -6,7 +6,7 @@ use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
 use super::watchdog;
 
 /// Subcommand of this program that is the power switch of virtual machines.
-pub(crate) const SWITCH: [&str; 2] = ["vm", "power-switch"];
+pub const SWITCH: [&str; 2] = ["vm", "power-switch"];
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
 pub(super) const ALLOWED: &[&str] = &[

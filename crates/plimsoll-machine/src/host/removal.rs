@@ -142,7 +142,7 @@ pub(super) fn check_no_mounts(dir: &Path) -> Result<(), HostError> {
 }
 
 /// Removes a directory that lies in one that is ours alone, with all that is in it.
-pub(crate) fn below_ours(path: &Path) -> io::Result<()> {
+pub fn below_ours(path: &Path) -> io::Result<()> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let Some(parent) = places::hold(above)? else {
         return Ok(());

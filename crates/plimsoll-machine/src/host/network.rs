@@ -224,7 +224,7 @@ fn mark(id: &str, name: &str) -> String {
 }
 
 /// FNV-1a of 64 bits: the same for the same text, for ever.
-pub(crate) fn fingerprint(text: &str) -> u64 {
+pub fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -237,7 +237,7 @@ fn ip(host: &LocalHost, id: &str, args: &[&str]) -> Result<(), HostError> {
 /// The address by which a machine of this address is reached from here, found without sending
 /// anything; `None` when there is no way to it, or its name is not known.
 #[must_use]
-pub(crate) fn address_towards(address: &str) -> Option<String> {
+pub fn address_towards(address: &str) -> Option<String> {
     // Connecting a datagram socket chooses a route and sends nothing; any port does.
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect((address, 9)).ok()?;
@@ -246,7 +246,7 @@ pub(crate) fn address_towards(address: &str) -> Option<String> {
 
 /// Third numbers of the networks `10.92.N.0/24` that some interface or route of this machine has.
 #[must_use]
-pub(crate) fn networks_in_use() -> Vec<u8> {
+pub fn networks_in_use() -> Vec<u8> {
     // The table gives networks as hexadecimal numbers in the order of bytes of the machine.
     let table = fs::read_to_string("/proc/net/route").unwrap_or_default();
     let destination = |line: &str| {

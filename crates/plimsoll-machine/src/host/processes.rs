@@ -97,7 +97,7 @@ pub(crate) fn all() -> Vec<u32> {
 
 /// Living processes, other than this one, whose environment has exactly this mark. One that was
 /// started an instant ago has none yet: the kernel writes it after `exec` has let its parent go on.
-pub(crate) fn marked(mark: &str) -> Vec<u32> {
+pub fn marked(mark: &str) -> Vec<u32> {
     let ourselves = std::process::id();
     let mut found = all();
     found.retain(|&pid| {
@@ -176,7 +176,7 @@ fn stop_within(grace: Duration, mark: &str, clock: &dyn HostTimeSource) -> Resul
 
 /// Kills every process with this mark at once, without a word, and waits until they are gone.
 /// Whether there was one.
-pub(crate) fn kill(mark: &str, clock: &dyn HostTimeSource) -> Result<bool, HostError> {
+pub fn kill(mark: &str, clock: &dyn HostTimeSource) -> Result<bool, HostError> {
     let began = clock.now();
     let mut any = false;
     // Again and again: one that was just being started is seen at the next look.

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What changes and looks at machines: hosts, agents on other machines, the journal, undoing.
+//!
+//! Invariants: every change of the machine is a [`plimsoll_core::plan::Plan`] carried out by a
+//! [`host::Host`] and journalled before it is done; whatever is in the journal can be undone, by
+//! another process, after a `kill -9` at any point. Only [`host`] starts processes or pauses.
+//! Nothing here prints, reads the environment of the program, or knows recipes of stacks or how load is
+//! generated.
+#![forbid(unsafe_code)]
+
+pub mod agent_server;
+pub mod busy;
+pub mod claim;
+pub mod cleanup;
+pub mod device;
+pub mod host;
+pub mod journal;
+pub mod orphans;
+pub mod raise;
+pub mod tracer;
+pub mod watch;
