@@ -67,7 +67,7 @@ impl TrialLoad {
             // How much is handed over is what the storage makes of it.
             TrialLoad::Requests(_) if model.waits() => Vec::new(),
             TrialLoad::Whole(excerpt) => {
-                plimsoll_trace::fidelity(&excerpt.cells, submitted, &model.bursts)
+                plimsoll_fit::fidelity(&excerpt.cells, submitted, &model.bursts)
             }
             TrialLoad::Requests(excerpt) => requests_fidelity(&excerpt.cells, submitted),
             TrialLoad::Slices(_, selection) => {

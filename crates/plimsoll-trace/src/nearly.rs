@@ -6,7 +6,7 @@
 const MOVES_MAX: usize = 16;
 
 /// Sorts `all`, of which the first `sorted` are in order, by a key; equals stay in their order.
-pub(crate) fn sort_nearly<T: Copy>(all: &mut [T], sorted: usize, key: impl Fn(&T) -> u64) {
+pub fn sort_nearly<T: Copy>(all: &mut [T], sorted: usize, key: impl Fn(&T) -> u64) {
     let mut moves = MOVES_MAX * (all.len() - sorted);
     for next in sorted..all.len() {
         let item = all[next];

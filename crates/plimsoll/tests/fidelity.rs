@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use play::{FidelityTrace, ResponseTimes};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_engine::SimDeviceSpec;
-use plimsoll_trace::TraceFitOptions;
+use plimsoll_fit::TraceFitOptions;
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 

@@ -15,7 +15,7 @@ use plimsoll_core::workload::Workload;
 use plimsoll_engine::RunOptions;
 use plimsoll_engine::TargetLocation;
 use plimsoll_engine::{EngineChoice, SimDeviceSpec};
-use plimsoll_trace::TraceFitOptions;
+use plimsoll_fit::TraceFitOptions;
 use plimsoll_trace::requests::{self, TraceSorter};
 
 const HOUR_NS: u64 = 3_600 * 1_000_000_000;
@@ -39,14 +39,14 @@ fn hour() -> (String, Vec<u64>) {
 }
 
 fn model(path: &Path, gaps: Option<PackedGapPrecision>) -> WorkloadModel {
-    let survey = plimsoll_trace::survey(&mut *requests::open(path).unwrap()).unwrap();
+    let survey = plimsoll_fit::survey(&mut *requests::open(path).unwrap()).unwrap();
     let disk = survey.devices[0].name.clone();
     let mut reader = TraceSorter::new(requests::open(path).unwrap());
     let keep = TraceFitOptions {
         gaps,
         ..TraceFitOptions::default()
     };
-    let fitted = plimsoll_trace::fit_requests(&mut reader, &survey, &disk, "hour", keep);
+    let fitted = plimsoll_fit::fit_requests(&mut reader, &survey, &disk, "hour", keep);
     fitted.unwrap().model
 }
 

@@ -18,7 +18,7 @@ use plimsoll_engine::RunOptions;
 use plimsoll_engine::TargetLocation;
 use plimsoll_engine::sim::SimDeviceModel as _;
 use plimsoll_engine::{EngineChoice, SimDeviceSpec};
-use plimsoll_trace::TraceFitOptions;
+use plimsoll_fit::TraceFitOptions;
 use plimsoll_trace::requests::{self, TraceSorter};
 
 const SLOW: &str = "sim(queue,service=2ms,servers=4,law=exponential)";
@@ -98,11 +98,11 @@ fn fitted(source: Source, seed: Seed) -> WorkloadModel {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("waiting.csv");
     std::fs::write(&path, text).unwrap();
-    let survey = plimsoll_trace::survey(&mut *requests::open(&path).unwrap()).unwrap();
+    let survey = plimsoll_fit::survey(&mut *requests::open(&path).unwrap()).unwrap();
     let mut reader = TraceSorter::new(requests::open(&path).unwrap());
     let disk = survey.devices[0].name.clone();
     let fitted =
-        plimsoll_trace::fit_requests(&mut reader, &survey, &disk, "m", TraceFitOptions::default())
+        plimsoll_fit::fit_requests(&mut reader, &survey, &disk, "m", TraceFitOptions::default())
             .unwrap();
     fitted.model
 }

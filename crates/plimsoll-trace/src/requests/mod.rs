@@ -15,7 +15,6 @@ mod fio_lat;
 mod fiu;
 #[cfg(test)]
 mod fixtures;
-mod kept;
 mod mqsim;
 mod msr;
 mod pairs;
@@ -43,7 +42,6 @@ use crate::recording::{
 use crate::text;
 pub use capture::{FtraceParser, recorded_events};
 pub use clipped::{TraceRange, TraceRangeReader};
-pub(crate) use kept::TraceCache;
 use rows::TraceRow;
 pub use sorted::TraceSorter;
 pub use spool::TraceSpool;

@@ -12,8 +12,9 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::SimDeviceSpec;
 use plimsoll_engine::sim::SimDeviceModel as _;
+use plimsoll_fit::{TraceFitOptions, TraceSurvey};
+use plimsoll_trace::TraceError;
 use plimsoll_trace::requests::{self, TraceSorter};
-use plimsoll_trace::{TraceError, TraceFitOptions, TraceSurvey};
 
 /// Alignment of what is played: a sector.
 const ALIGN: u32 = 512;
@@ -31,7 +32,7 @@ pub(crate) struct FidelityTrace {
 
 impl FidelityTrace {
     pub(crate) fn open(path: &Path) -> Result<FidelityTrace, TraceError> {
-        let survey = plimsoll_trace::survey(&mut *requests::open(path)?)?;
+        let survey = plimsoll_fit::survey(&mut *requests::open(path)?)?;
         let busiest = survey.devices.iter().max_by_key(|device| device.requests);
         let stem = path.file_name().unwrap_or_default().to_string_lossy();
         Ok(FidelityTrace {
@@ -48,7 +49,7 @@ impl FidelityTrace {
     pub(crate) fn requests(&self, keep: TraceFitOptions) -> Result<WorkloadModel, TraceError> {
         let mut reader = TraceSorter::new(requests::open(&self.path)?);
         let (survey, disk) = (&self.survey, &self.disk);
-        let fitted = plimsoll_trace::fit_requests(&mut reader, survey, disk, &self.name, keep);
+        let fitted = plimsoll_fit::fit_requests(&mut reader, survey, disk, &self.name, keep);
         Ok(fitted?.model)
     }
 
@@ -65,10 +66,10 @@ impl FidelityTrace {
     pub(crate) fn counters(&self, interval: Nanos) -> Result<WorkloadModel, TraceError> {
         let mut reader = TraceSorter::new(requests::open(&self.path)?);
         let (survey, disk) = (&self.survey, &self.disk);
-        let counters = plimsoll_trace::count_requests(&mut reader, survey, disk, interval)?;
-        let fitted = plimsoll_trace::fit(
+        let counters = plimsoll_fit::count_requests(&mut reader, survey, disk, interval)?;
+        let fitted = plimsoll_fit::fit(
             &*counters,
-            &plimsoll_trace::FitOptions {
+            &plimsoll_fit::FitOptions {
                 disk: disk.clone(),
                 window: counters.times().span(),
                 name: self.name.clone(),

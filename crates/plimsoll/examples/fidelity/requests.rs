@@ -4,7 +4,8 @@
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::SimDeviceSpec;
-use plimsoll_trace::{TraceError, TraceFitOptions, TraceShuffle};
+use plimsoll_fit::{TraceFitOptions, TraceShuffle};
+use plimsoll_trace::TraceError;
 
 use super::FidelityRow;
 use super::play::{FidelityTrace, ResponseTimes};

@@ -154,9 +154,9 @@ fn changed(
     }
     let expected = model.changed_requests(change).map_err(wrong)?;
     let counted = match (&after.requests, expected) {
-        (Some(packed), Some((_, _, expected))) => plimsoll_trace::check_packed(expected, packed),
+        (Some(packed), Some((_, _, expected))) => plimsoll_fit::check_packed(expected, packed),
         _ => {
-            let (lines, warnings) = plimsoll_trace::check_play(&after);
+            let (lines, warnings) = plimsoll_fit::check_play(&after);
             for warning in &warnings {
                 terminal::say(&format!("note: {warning}"));
             }

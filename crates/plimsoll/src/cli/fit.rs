@@ -9,10 +9,9 @@ use plimsoll_core::model::{
 };
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_trace::{
-    CounterSource, DeviceChoices, FitOptions, FitResult, OpenRecording, TraceDevice, TraceError,
-    TraceFitOptions, TraceShuffle, TraceSource,
-};
+use plimsoll_fit::{FitOptions, FitResult, TraceDevice, TraceFitOptions, TraceShuffle};
+use plimsoll_trace::DeviceChoices;
+use plimsoll_trace::{CounterSource, OpenRecording, TraceError, TraceSource};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -157,7 +156,7 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
         );
     }
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    let (survey, mut requests) = plimsoll_trace::survey_part(&args.recording, first, from, to)
+    let (survey, mut requests) = plimsoll_fit::survey_part(&args.recording, first, from, to)
         .map_err(failed(CliExitCode::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
         (Some(disk), _) => disk,
@@ -180,11 +179,11 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
         // What waits for what is no distribution.
         open_loop: args.open_loop || args.parametric,
     };
-    let fitted = plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep);
+    let fitted = plimsoll_fit::fit_requests(&mut requests, &survey, disk, &name(args), keep);
     let mut fitted = fitted.map_err(failed(CliExitCode::Usage))?;
     fitted.model.facts.sync_writes = declared.sync_writes;
     if args.parametric {
-        plimsoll_trace::parametric(&mut fitted, args.length).map_err(failed(CliExitCode::Usage))?;
+        plimsoll_fit::parametric(&mut fitted, args.length).map_err(failed(CliExitCode::Usage))?;
     }
     Ok(fitted)
 }
@@ -277,7 +276,7 @@ fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult
         name: name(args),
         facts: facts(args)?,
     };
-    plimsoll_trace::fit(counters, &options).map_err(failed(CliExitCode::Usage))
+    plimsoll_fit::fit(counters, &options).map_err(failed(CliExitCode::Usage))
 }
 
 /// What is declared and assumed before the recording is read.

@@ -61,7 +61,7 @@ pub(super) fn main(args: &MixArgs) -> CliResult {
     if let Some(packed) = &mix.requests {
         let expected = ModelMixReplay::new(&members, seed);
         mix.fidelity
-            .extend(plimsoll_trace::check_packed(expected, packed));
+            .extend(plimsoll_fit::check_packed(expected, packed));
     }
     model_file::write(&args.output, &mut mix)?;
     terminal::print(&text(&mix, &args.output.display().to_string()));

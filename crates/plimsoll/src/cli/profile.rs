@@ -5,11 +5,10 @@ use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_archive::{ResultFile, write_result};
 use plimsoll_core::profile::RecordingProfile;
+use plimsoll_fit::intervals;
 #[cfg(feature = "parquet")]
 use plimsoll_trace::TraceError;
-use plimsoll_trace::{
-    CounterSource, DiskSeries, OpenRecording, RecordingWindow, TraceSource, intervals,
-};
+use plimsoll_trace::{CounterSource, DiskSeries, OpenRecording, RecordingWindow, TraceSource};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -141,7 +140,7 @@ fn of_counters(
         .times()
         .window(args.from.as_deref(), args.to.as_deref())
         .map_err(failed(CliExitCode::Usage))?;
-    let description = plimsoll_trace::describe(&*counters, args.disk.as_deref(), &window)
+    let description = plimsoll_fit::describe(&*counters, args.disk.as_deref(), &window)
         .map_err(failed(CliExitCode::Usage))?;
     Ok(Described {
         description,
@@ -151,10 +150,10 @@ fn of_counters(
 
 fn of_requests(args: &ProfileArgs, first: Box<dyn TraceSource>) -> Result<Described, CliError> {
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    let (survey, mut requests) = plimsoll_trace::survey_part(&args.recording, first, from, to)
+    let (survey, mut requests) = plimsoll_fit::survey_part(&args.recording, first, from, to)
         .map_err(failed(CliExitCode::Usage))?;
     let (description, series) =
-        plimsoll_trace::describe_requests(&mut requests, &survey, args.disk.as_deref())
+        plimsoll_fit::describe_requests(&mut requests, &survey, args.disk.as_deref())
             .map_err(failed(CliExitCode::Usage))?;
     Ok(Described {
         description,
@@ -199,7 +198,7 @@ fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), Trac
         source,
     };
     let result = ResultFile::create(path).map_err(unwritten)?;
-    let mut table = plimsoll_trace::IntervalTable::create(result.early())?;
+    let mut table = plimsoll_fit::IntervalTable::create(result.early())?;
     match &described.source {
         ProfileIntervalSource::Requests(series) => {
             table.push(&series.disk, intervals(series))?;

@@ -178,7 +178,10 @@ fn write_group(
 }
 
 /// Writes the next column of a group; `levels` tell which of its values are there.
-pub(crate) fn column<T: DataType, W: Write + Send>(
+///
+/// # Errors
+/// When it cannot be written.
+pub fn column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: impl Iterator<Item = T::T>,
     levels: Option<&[i16]>,
@@ -194,7 +197,8 @@ pub(crate) fn column<T: DataType, W: Write + Send>(
 }
 
 /// Times and places beyond 2^63 are not of this world.
-pub(crate) fn long(value: u64) -> i64 {
+#[must_use]
+pub fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

@@ -14,10 +14,11 @@ use plimsoll_agent::run_id;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::model::{FidelityReport, ModelFacts};
 use plimsoll_core::profile::DiskProfile;
+use plimsoll_fit::{FitOptions, RecordingSelection};
 use plimsoll_report::ReportDocument;
 use plimsoll_report::model::{ReportFinding, ReportItem, ReportSection, ReportSeverity};
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
-use plimsoll_trace::{FitOptions, OpenRecording, RecordingSelection};
+use plimsoll_trace::OpenRecording;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -221,8 +222,7 @@ fn component_done(
         name: component.model.into(),
         facts: ModelFacts::assumed(WORKING_SET_BYTES),
     };
-    let mut fitted =
-        plimsoll_trace::fit(&*counters, &options).map_err(failed(CliExitCode::Usage))?;
+    let mut fitted = plimsoll_fit::fit(&*counters, &options).map_err(failed(CliExitCode::Usage))?;
     let file = folder.join(component.model).with_extension("toml");
     model_file::write(&file, &mut fitted.model)?;
     let part = RecordingSelection {

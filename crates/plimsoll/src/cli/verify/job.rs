@@ -5,7 +5,7 @@ use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_classics::fio::{self, FioDirectionRate, FioRateSpec};
 use plimsoll_core::model::{FidelityCheck, FidelityReport};
 use plimsoll_core::units::Nanos;
-use plimsoll_trace::{
+use plimsoll_fit::{
     ConstantRate, ConstantRateLoad, FidelityLoad, FidelityReference, RecordingSelection,
 };
 use std::path::Path;

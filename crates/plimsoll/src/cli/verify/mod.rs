@@ -11,8 +11,9 @@ use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::model::{FidelityReport, WorkloadModel};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
+use plimsoll_fit::{FidelityLoad, FidelityReference, RecordingSelection};
 use plimsoll_run::spec::WorkloadSpec;
-use plimsoll_trace::{FidelityLoad, FidelityReference, OpenRecording, RecordingSelection};
+use plimsoll_trace::OpenRecording;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -154,7 +155,7 @@ pub(super) fn of_model(
     let load = FidelityLoad::Model(model);
     let recording = plimsoll_trace::open(against).map_err(failed(CliExitCode::Usage))?;
     if model.requests.is_some() && matches!(recording, OpenRecording::Requests(_)) {
-        let verification = plimsoll_trace::verify_requests(against, &part, &load);
+        let verification = plimsoll_fit::verify_requests(against, &part, &load);
         return Ok((
             verification.map_err(failed(CliExitCode::Usage))?,
             Vec::new(),

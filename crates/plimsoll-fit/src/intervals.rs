@@ -10,7 +10,7 @@ pub use table::IntervalTable;
 use plimsoll_core::profile::IntervalRow;
 
 use crate::cells::{IntervalCursor, is_plausible};
-use crate::series::{CounterInterval, DiskMetric, DiskSeries, PointSample};
+use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, PointSample};
 
 /// The intervals of a disk in order of time, those that do not count included: they are empty.
 #[must_use]
@@ -113,7 +113,7 @@ impl DiskIntervalRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::{IntervalVerdict, MetricSeries};
+    use plimsoll_trace::{IntervalVerdict, MetricSeries};
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -43,10 +43,11 @@ pub(crate) use self::measures::{TraceStats, distance};
 use self::reliance::DependencyReplayMode;
 pub use self::shuffle::TraceShuffle;
 use self::shuffle::TraceShuffler;
-use crate::error::TraceError;
 use crate::fit::{FitOptions, FitResult, fit_within};
-use crate::recording::{CounterSource, RecordingDetail, RecordingInfo, TraceSource};
-use crate::requests::{self, TraceCache, TraceRange, TraceRangeReader, TraceRequest, TraceSorter};
+use crate::kept::TraceCache;
+use plimsoll_trace::TraceError;
+use plimsoll_trace::requests::{self, TraceRange, TraceRangeReader, TraceRequest, TraceSorter};
+use plimsoll_trace::{CounterSource, RecordingDetail, RecordingInfo, TraceSource};
 
 /// Intervals that describe a model of requests.
 const INTERVALS: u64 = 200;

@@ -12,8 +12,9 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use plimsoll_core::op::OpKind;
+use plimsoll_fit::TraceFitOptions;
+use plimsoll_trace::TraceSource;
 use plimsoll_trace::requests::{self, TraceRequest, TraceSorter};
-use plimsoll_trace::{TraceFitOptions, TraceSource};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
@@ -73,16 +74,16 @@ fn the_msr_sample_has_the_rows_that_are_known_of_it() {
 
 /// The model of a trace's busiest device, its gates passed or not, and that device's share of the
 /// requests.
-fn fitted(file: &str) -> Option<(plimsoll_trace::FitResult, f64)> {
+fn fitted(file: &str) -> Option<(plimsoll_fit::FitResult, f64)> {
     drop(whole(file)?);
     let path = path(file);
-    let survey = plimsoll_trace::survey(&mut *requests::open(&path).unwrap()).unwrap();
+    let survey = plimsoll_fit::survey(&mut *requests::open(&path).unwrap()).unwrap();
     let devices = survey.devices.iter();
     let all = devices.clone().map(|device| device.requests).sum::<u64>();
     let device = devices.max_by_key(|device| device.requests).unwrap();
     let part = device.requests as f64 / all as f64;
     let mut reader = TraceSorter::new(requests::open(&path).unwrap());
-    let fitted = plimsoll_trace::fit_requests(
+    let fitted = plimsoll_fit::fit_requests(
         &mut reader,
         &survey,
         &device.name,

@@ -20,9 +20,9 @@ use super::reuse::BLOCK_BYTES;
 use super::streams::SequentialStreamFinder;
 use super::touched::WorkingSetTracker;
 use super::{INTERVAL_MIN, TraceDevice, TraceSurvey, TraceTimeBase, each};
-use crate::error::TraceError;
-use crate::recording::{CounterSource, RecordingCapabilities, RecordingDetail, TraceSource};
-use crate::series::DiskSeries;
+use plimsoll_trace::DiskSeries;
+use plimsoll_trace::TraceError;
+use plimsoll_trace::{CounterSource, RecordingCapabilities, RecordingDetail, TraceSource};
 
 /// Sizes that are told one by one.
 const SIZES_MAX: usize = 16;

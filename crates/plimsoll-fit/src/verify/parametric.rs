@@ -13,9 +13,9 @@ use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
 use super::{TraceStreamStats, in_flight};
-use crate::error::TraceError;
 use crate::fit::FitResult;
 use crate::recorded::{TraceDevice, TraceTimeBase};
+use plimsoll_trace::TraceError;
 
 /// Most seeds that are tried: the first draw that passes every gate of what must be kept is taken, else
 /// the one that is nearest to the recording.

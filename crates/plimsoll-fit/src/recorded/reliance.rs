@@ -13,7 +13,7 @@ use plimsoll_core::num::{ratio, round_u64, saturating_u32};
 use plimsoll_core::units::Nanos;
 
 use super::TraceFitOptions;
-use crate::nearly::sort_nearly;
+use plimsoll_trace::nearly::sort_nearly;
 
 /// Fewest requests that tell something.
 const REQUESTS_MIN: usize = 200;

@@ -16,8 +16,8 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use plimsoll_core::profile::IntervalRow;
 
-use crate::error::TraceError;
-use crate::requests::parquet::{column, long};
+use plimsoll_trace::TraceError;
+use plimsoll_trace::requests::parquet::{column, long};
 
 const SCHEMA: &str = "message intervals {
   required binary device (utf8);

@@ -22,8 +22,9 @@ use plimsoll_core::num::{round_u64, to_usize};
 use plimsoll_core::recording::{DeviceCounterSample, DiskCounters};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
+use plimsoll_fit::{FitOptions, fit};
+use plimsoll_trace::CounterSource;
 use plimsoll_trace::pcp::{PcpArchive, PcpWriter, PcpWriterOptions};
-use plimsoll_trace::{CounterSource, FitOptions, fit};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const SECTOR_BYTES: u64 = 512;

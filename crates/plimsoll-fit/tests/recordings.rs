@@ -15,10 +15,9 @@ use std::path::PathBuf;
 
 use plimsoll_core::model::{FidelityCheck, IoDirection, ModelFacts};
 use plimsoll_core::profile::QueueSource;
+use plimsoll_fit::{FitOptions, describe, fit};
 use plimsoll_trace::pcp::PcpArchive;
-use plimsoll_trace::{
-    CounterSource, DiskMetric, DiskSeries, FitOptions, MetricSeries, TraceError, describe, fit,
-};
+use plimsoll_trace::{CounterSource, DiskMetric, DiskSeries, MetricSeries, TraceError};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 

@@ -11,7 +11,7 @@ use plimsoll_core::num::round_u64;
 use plimsoll_core::units::Nanos;
 
 use crate::bursts::median_length_s;
-use crate::series::{CounterInterval, DiskMetric, DiskSeries, MetricSeries};
+use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, MetricSeries};
 
 /// The four counters without which there are no cells.
 pub(crate) const NEEDED: [DiskMetric; 4] = [
@@ -156,7 +156,7 @@ impl<'a> IntervalCursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::IntervalVerdict;
+    use plimsoll_trace::IntervalVerdict;
 
     fn column(metric: DiskMetric, edges_s: &[f64], rises: &[f64]) -> MetricSeries {
         let interval = |(edge, rise): (&[f64], &f64)| CounterInterval {

@@ -12,7 +12,7 @@ use crate::binned::{idc, quantile, sorted};
 use crate::bursts::median_length_s;
 use crate::cells::IntervalGrid;
 use crate::intervals::intervals;
-use crate::series::{DiskAverages, DiskMetric, DiskSeries, MetricAverages};
+use plimsoll_trace::{DiskAverages, DiskMetric, DiskSeries, MetricAverages};
 
 /// Describes a series. `from` and `to` are its ends as people read them.
 pub(crate) fn profile(

@@ -7,10 +7,10 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
-use crate::error::{RecordingDamage, TraceError};
-use crate::recording::{CounterSource, RecordingDetail, RecordingInfo, TraceSource};
-use crate::series::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict, MetricSeries};
-use crate::window::{RecordingTimes, RecordingWindow};
+use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict, MetricSeries};
+use plimsoll_trace::{CounterSource, RecordingDetail, RecordingInfo, TraceSource};
+use plimsoll_trace::{RecordingDamage, TraceError};
+use plimsoll_trace::{RecordingTimes, RecordingWindow};
 
 /// Most intervals of one recording: more than any that is read here asks for.
 const INTERVALS_MAX: u64 = 1 << 20;
@@ -278,7 +278,7 @@ impl CounterSource for TraceCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
+    use plimsoll_trace::{RecordingCapabilities, RecordingScope, TraceOrder};
 
     #[test]
     fn what_lasts_over_several_intervals_counts_in_each() {

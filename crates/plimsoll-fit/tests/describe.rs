@@ -13,8 +13,9 @@ use std::path::PathBuf;
 
 use plimsoll_core::model::IoDirection;
 use plimsoll_core::profile::{DeviceRankingKey, RecordingProfile, RequestsProfile};
+use plimsoll_fit::{describe, describe_requests, intervals, survey};
 use plimsoll_trace::requests::TraceSorter;
-use plimsoll_trace::{OpenRecording, describe, describe_requests, intervals, open, survey};
+use plimsoll_trace::{OpenRecording, open};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 

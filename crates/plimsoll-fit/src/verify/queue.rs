@@ -11,7 +11,7 @@ use plimsoll_core::num::ratio;
 use crate::binned::sorted;
 use crate::cells::{IntervalCursor, IntervalGrid};
 use crate::recorded::distance;
-use crate::series::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict};
+use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict};
 
 /// As widely as dispersion: counters of time are the coarsest there are.
 const GATE: f64 = 0.1;

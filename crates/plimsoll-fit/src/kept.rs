@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::TraceRequest;
-use crate::error::{RecordingDamage, TraceError};
-use crate::recording::{RecordingInfo, TraceSource};
+use plimsoll_trace::requests::TraceRequest;
+use plimsoll_trace::{RecordingDamage, TraceError};
+use plimsoll_trace::{RecordingInfo, TraceSource};
 
 /// Most requests that are held: 128 MiB of them.
 const HELD_MAX: usize = 1 << 22;
@@ -143,9 +143,9 @@ impl TraceSource for TraceCache {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read;
     use super::*;
-    use crate::input::RecordingInput;
+    use plimsoll_trace::RecordingInput;
+    use plimsoll_trace::requests::read;
 
     /// A recording of 10,000 requests with ends.
     fn recording() -> Box<dyn TraceSource> {

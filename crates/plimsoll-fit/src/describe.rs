@@ -3,44 +3,13 @@
 //!
 //! Nothing is assumed here, and what a source does not tell is left out.
 
-use plimsoll_core::profile::{
-    DeviceClassification, DeviceKind, DeviceRanking, DiskProfile, RecordingProfile,
-};
+use plimsoll_core::profile::{DeviceRanking, DiskProfile, RecordingProfile};
 
 use crate::cells::{NEEDED, known_cells};
-use crate::error::TraceError;
 use crate::fit::{ends, warnings};
 use crate::phases::PhaseDetection;
 use crate::profile::{load, profile};
-use crate::recording::CounterSource;
-use crate::series::DiskSeries;
-use crate::window::RecordingWindow;
-
-/// The devices of a recording to choose from, and those whose load is that of these, seen again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceChoices {
-    /// Disks, or what there is instead of them.
-    pub disks: Vec<String>,
-    /// Partitions, volumes, arrays, single ways to a disk: set aside, or bytes would count twice.
-    pub set_aside: Vec<(String, DeviceKind)>,
-}
-
-impl DeviceChoices {
-    /// Of a recording of counters.
-    #[must_use]
-    pub fn of(counters: &dyn CounterSource) -> DeviceChoices {
-        let names = counters.disks();
-        let sides = DeviceClassification::of(&names, &|name| counters.made(name));
-        let (again, first): (Vec<_>, Vec<_>) = names
-            .into_iter()
-            .zip(sides)
-            .partition(|(_, side)| side.counted_again);
-        DeviceChoices {
-            disks: first.into_iter().map(|(name, _)| name).collect(),
-            set_aside: (again.into_iter().map(|(name, side)| (name, side.layer))).collect(),
-        }
-    }
-}
+use plimsoll_trace::{CounterSource, DiskSeries, RecordingWindow, TraceError};
 
 /// Describes a recording of counters inside `window`: all its devices, and `disk` in full, or the
 /// busiest one.

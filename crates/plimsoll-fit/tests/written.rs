@@ -14,8 +14,10 @@ use std::process::Command;
 
 use plimsoll_core::profile::{DeviceComposition, DeviceKind};
 use plimsoll_core::recording::{DeviceCounterSample, DiscardCounters, DiskCounters, FlushCounters};
+use plimsoll_fit::describe;
+use plimsoll_trace::DeviceChoices;
 use plimsoll_trace::pcp::{PcpArchive, PcpWriter, PcpWriterOptions};
-use plimsoll_trace::{CounterSource, DeviceChoices, DiskMetric, IntervalVerdict, describe};
+use plimsoll_trace::{CounterSource, DiskMetric, IntervalVerdict};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const STEP_NS: u64 = 10_000_000_000;

@@ -14,13 +14,13 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{Nanos, size, three_digits, throughput};
 
 use crate::cells::{IntervalGrid, cells};
-use crate::error::TraceError;
 use crate::fidelity::fidelity;
 use crate::phases::PhaseDetection;
 use crate::profile::profile;
-use crate::recording::CounterSource;
-use crate::series::{DiskMetric, DiskSeries, IntervalVerdict};
-use crate::window::RecordingWindow;
+use plimsoll_trace::CounterSource;
+use plimsoll_trace::RecordingWindow;
+use plimsoll_trace::TraceError;
+use plimsoll_trace::{DiskMetric, DiskSeries, IntervalVerdict};
 
 /// Fewest intervals that make a model.
 const INTERVALS_MIN: u64 = 2;
@@ -36,7 +36,7 @@ const CHECK_OPS_MAX: u64 = 50_000_000;
 pub struct FitOptions {
     /// The disk, as [`CounterSource::disks`] names it.
     pub disk: String,
-    /// The part of the recording, from [`crate::RecordingTimes`].
+    /// The part of the recording, from [`plimsoll_trace::RecordingTimes`].
     pub window: RecordingWindow,
     /// What reports call the model.
     pub name: String,
@@ -363,3 +363,6 @@ fn limited(mut warnings: Vec<String>) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;
