@@ -111,7 +111,7 @@ impl EngineError {
     }
 
     /// Whether a file, or the directory it was in, is not there any more.
-    pub(crate) fn is_of_what_is_gone(&self) -> bool {
+    pub fn is_of_what_is_gone(&self) -> bool {
         matches!(self, EngineError::Io { source, .. } if matches!(
             source.kind(),
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle
@@ -119,7 +119,7 @@ impl EngineError {
     }
 
     /// An [`EngineError::Io`] about `path`.
-    pub(crate) fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> EngineError {
+    pub fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> EngineError {
         EngineError::Io {
             doing: format!("{verb} '{}'", path.display()),
             source: source.into(),

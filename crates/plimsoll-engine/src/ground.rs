@@ -77,28 +77,37 @@ pub enum TargetLocation<'a> {
     Sim(SimDeviceSpec),
 }
 
+/// A target, opened.
 #[derive(Debug, Clone)]
-pub(crate) enum OpenTarget {
+pub enum OpenTarget {
+    /// Files or a device of this machine.
     Storage {
         /// Where files live; `None` when only the data file may be touched.
         directory: Option<PathBuf>,
         /// The one file of models, or the device.
         data: PathBuf,
+        /// Alignment of direct I/O in bytes; 0 without it.
         direct_align: u32,
         /// Whether the data file is a device.
         device: Option<OpenDevice>,
         /// Through what all that is reached.
         held: TargetHandle,
     },
+    /// A directory of an NFS export, without a mount.
     Nfs(NfsExportDir),
+    /// Nothing at all: what the generator itself can do.
     Null,
+    /// The kernel, which does nothing.
     Nop,
+    /// A simulated device.
     Sim(SimDeviceSpec),
 }
 
+/// A block device that is held for this run alone.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenDevice {
-    pub(crate) bytes: u64,
+pub struct OpenDevice {
+    /// Its size.
+    pub bytes: u64,
     _claim: DeviceClaim,
 }
 
@@ -148,7 +157,11 @@ impl<'a> TargetLocation<'a> {
 }
 
 impl OpenTarget {
-    pub(crate) fn of(place: TargetLocation<'_>) -> Result<Self, EngineError> {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or somebody else uses the device.
+    pub fn of(place: TargetLocation<'_>) -> Result<Self, EngineError> {
         let storage = |directory: Option<&Path>, data, direct_align, (device, held)| {
             let directory = directory.map(Path::to_path_buf);
             OpenTarget::Storage {
@@ -200,7 +213,7 @@ impl OpenTarget {
     }
 
     /// Alignment of offsets and sizes, in bytes.
-    pub(crate) fn align(&self) -> u32 {
+    pub fn align(&self) -> u32 {
         match self {
             OpenTarget::Storage { direct_align, .. } => (*direct_align).max(ALIGN_MIN),
             OpenTarget::Nfs(_) | OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => {
@@ -211,7 +224,7 @@ impl OpenTarget {
 
     /// Opens an engine on a file, around the page cache if that is wanted and possible, with its
     /// description.
-    pub(crate) fn open_file(
+    pub fn open_file(
         &self,
         path: &Path,
         (direct, durable, choice): (bool, bool, EngineChoice),
@@ -238,7 +251,7 @@ impl OpenTarget {
     }
 
     /// Through what files are reached, where there are any on this machine.
-    pub(crate) fn held(&self) -> Result<&TargetHandle, EngineError> {
+    pub fn held(&self) -> Result<&TargetHandle, EngineError> {
         match self {
             OpenTarget::Storage { held, .. } => Ok(held),
             _ => Err(nothing_held()),
@@ -246,7 +259,7 @@ impl OpenTarget {
     }
 
     /// The device that everything is on.
-    pub(crate) fn device(&self) -> Option<&OpenDevice> {
+    pub fn device(&self) -> Option<&OpenDevice> {
         match self {
             OpenTarget::Storage { device, .. } => device.as_ref(),
             OpenTarget::Nfs(_) | OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => None,
@@ -335,7 +348,7 @@ fn nothing_held() -> EngineError {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DataFile {
     /// Whole pages.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     made: BlockIoFileCreation,
     is_read: bool,
 }

@@ -15,7 +15,7 @@ pub(crate) const HELD_UP_MIN: Nanos = Nanos(300_000_000);
 
 /// Times in which this program was not let run.
 #[derive(Debug)]
-pub(crate) struct FreezeDetector {
+pub struct FreezeDetector {
     held_up: Nanos,
     /// What the machine had slept when this began.
     slept: Nanos,
@@ -23,7 +23,7 @@ pub(crate) struct FreezeDetector {
 
 impl FreezeDetector {
     /// Begins to watch.
-    pub(crate) fn begin() -> FreezeDetector {
+    pub fn begin() -> FreezeDetector {
         FreezeDetector {
             held_up: Nanos(0),
             slept: asleep(),
@@ -31,7 +31,7 @@ impl FreezeDetector {
     }
 
     /// Does what takes `length` at most: waiting.
-    pub(crate) fn wait<T>(&mut self, length: Nanos, wait: impl FnOnce() -> T) -> T {
+    pub fn wait<T>(&mut self, length: Nanos, wait: impl FnOnce() -> T) -> T {
         let began = monotonic();
         let waited = wait();
         self.took(monotonic().since(began), length);
@@ -46,7 +46,7 @@ impl FreezeDetector {
     }
 
     /// For how long it was not let run, in all.
-    pub(crate) fn held_up(&self) -> Nanos {
+    pub fn held_up(&self) -> Nanos {
         let slept = asleep().since(self.slept);
         let slept = if slept >= HELD_UP_MIN {
             slept

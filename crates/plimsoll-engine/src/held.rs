@@ -26,7 +26,7 @@ const DIRECTORY_MODE: u32 = 0o700;
 
 /// A directory or a device.
 #[derive(Debug, Clone)]
-pub(crate) struct TargetHandle {
+pub struct TargetHandle {
     /// By what name it was found; files are called by paths below it.
     path: PathBuf,
     what: TargetHandleInner,
@@ -40,7 +40,7 @@ enum TargetHandleInner {
 
 impl TargetHandle {
     /// Holds a directory.
-    pub(crate) fn directory(path: &Path) -> Result<TargetHandle, EngineError> {
+    pub fn directory(path: &Path) -> Result<TargetHandle, EngineError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = rustix::fs::open(path, flags, Mode::empty());
         let open = open.map_err(|e| EngineError::at("open the directory", path, e))?;
@@ -51,7 +51,7 @@ impl TargetHandle {
     }
 
     /// Holds the directory that a file is in.
-    pub(crate) fn directory_of(file: &Path) -> Result<TargetHandle, EngineError> {
+    pub fn directory_of(file: &Path) -> Result<TargetHandle, EngineError> {
         match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => Self::directory(parent),
             _ => Ok(TargetHandle {
@@ -83,7 +83,7 @@ impl TargetHandle {
     }
 
     /// Opens a file below the directory, or the device.
-    pub(crate) fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+    pub fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         match &self.what {
             TargetHandleInner::Device(identity) => open_device(identity, &self.path, flags),
             TargetHandleInner::Directory(_) => {
@@ -107,7 +107,7 @@ impl TargetHandle {
     }
 
     /// What lies there, not where it leads to.
-    pub(crate) fn look(&self, path: &Path) -> io::Result<Stat> {
+    pub fn look(&self, path: &Path) -> io::Result<Stat> {
         let (open, name) = self.below(path)?;
         Ok(rustix::fs::statat(open, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
@@ -172,7 +172,7 @@ impl TargetHandle {
     }
 
     /// Makes the names in the directory durable.
-    pub(crate) fn sync_names(&self) -> Result<(), EngineError> {
+    pub fn sync_names(&self) -> Result<(), EngineError> {
         self.again()
             .and_then(|open| Ok(rustix::fs::fsync(&open)?))
             .map_err(|e| EngineError::at("make durable", &self.path, e))

@@ -150,7 +150,7 @@ pub(crate) fn missing(path: &Path) -> EngineError {
 
 /// Makes a file durable and drops its clean pages from the page cache, where the system takes that
 /// advice.
-pub(crate) fn go_cold(held: &TargetHandle, path: &Path) -> Result<(), EngineError> {
+pub fn go_cold(held: &TargetHandle, path: &Path) -> Result<(), EngineError> {
     let file = held.open(path, OFlags::RDONLY);
     sync(&file.map_err(|e| EngineError::at("open", path, e))?, path)
 }

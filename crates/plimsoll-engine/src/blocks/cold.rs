@@ -11,7 +11,7 @@ use rustix::fs::Advice;
 pub(crate) struct CachedPart {
     pub(crate) file: OwnedFd,
     pub(crate) start: u64,
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Dirty pages of a device are written first: dropping them is what its users wait for.
     pub(crate) is_device: bool,
 }

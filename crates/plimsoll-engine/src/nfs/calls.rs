@@ -31,7 +31,7 @@ pub(super) struct NfsDataClient {
 /// What came of a read or a write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NfsTransfer {
-    pub(super) bytes: usize,
+    pub bytes: usize,
     /// Whether a read has reached the end of the file.
     pub(super) end: bool,
     /// Of a write that is not durable yet.

@@ -42,7 +42,7 @@ const LAYOUTS_MAX: u32 = 3;
 
 /// A directory of ours on an export.
 #[derive(Debug, Clone)]
-pub(crate) struct NfsExportDir {
+pub struct NfsExportDir {
     share: Arc<NfsMount>,
     /// Below the export's root.
     directory: PathBuf,
@@ -62,7 +62,7 @@ impl NfsExportDir {
     }
 
     /// Where our files lie, below the export's root.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
@@ -179,7 +179,7 @@ impl NfsExportDir {
     }
 
     /// As [`crate::layout::empty_file`], of `bytes` zeros.
-    pub(crate) fn empty_file(&self, path: &Path, bytes: u64) -> Result<(), EngineError> {
+    pub fn empty_file(&self, path: &Path, bytes: u64) -> Result<(), EngineError> {
         let mut names = self.names()?;
         let made = names.new_file(file_name(path)?, false, path)?;
         for size in [0, bytes] {
@@ -190,7 +190,7 @@ impl NfsExportDir {
     }
 
     /// As [`crate::layout::expect_file`].
-    pub(crate) fn expect_file(&self, path: &Path) -> Result<(), EngineError> {
+    pub fn expect_file(&self, path: &Path) -> Result<(), EngineError> {
         let mut names = self.names()?;
         let found = names.session.find(&names.root, file_name(path)?);
         if found.is_ok_and(|(_, attributes)| attributes.is_file) {

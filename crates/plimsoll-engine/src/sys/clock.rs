@@ -213,7 +213,7 @@ fn gap((before, _, after): (u64, Instant, u64)) -> u64 {
 }
 
 /// Sleeps, or less when a signal arrives.
-pub(crate) fn nap(time: Nanos) {
+pub fn nap(time: Nanos) {
     let (seconds, rest) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
     let request = rustix::thread::Timespec {
         tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX),

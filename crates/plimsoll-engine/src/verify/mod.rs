@@ -40,10 +40,10 @@ use check::VerifySource;
 pub use checked::{DataCheckSource, read_back};
 use plimsoll_core::load::EngineChoice;
 pub use register::DataCheckRegister;
-pub(crate) use register::DataCheckSnapshot;
+pub use register::DataCheckSnapshot;
 pub(crate) use registers::DataCheckRegisterSet;
 pub use registers::can_check_data;
-pub(crate) use stamp::{
+pub use stamp::{
     DataCheckSectorState, DataCheckStamp, DataCheckStampOrigin, MAGIC, SECTOR_BYTES, read_sector,
 };
 

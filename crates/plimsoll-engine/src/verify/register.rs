@@ -76,7 +76,7 @@ struct Flawed {
 
 /// What was known of a block when a read of it began.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DataCheckSnapshot(DataCheckBlock);
+pub struct DataCheckSnapshot(DataCheckBlock);
 
 /// What may be found in a block.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,7 @@ impl DataCheckRegister {
     }
 
     /// The same of a file of a target, in a run whose number is known.
-    pub(crate) fn of(
+    pub fn of(
         run: u64,
         (target, file): (u32, u32),
         bytes: u64,
@@ -162,7 +162,7 @@ impl DataCheckRegister {
     }
 
     /// The blocks of a request, when it is made of whole ones that are watched.
-    pub(crate) fn blocks_of(&self, offset: u64, len: u32) -> Option<Range<usize>> {
+    pub fn blocks_of(&self, offset: u64, len: u32) -> Option<Range<usize>> {
         let size = u64::from(self.block_bytes);
         let whole = offset.is_multiple_of(size) && u64::from(len).is_multiple_of(size);
         let (from, count) = (to_usize(offset / size), to_usize(u64::from(len) / size));
@@ -177,7 +177,7 @@ impl DataCheckRegister {
     }
 
     /// A write of these blocks is about to begin, and will have this version.
-    pub(crate) fn begin(&self, blocks: Range<usize>) -> u64 {
+    pub fn begin(&self, blocks: Range<usize>) -> u64 {
         self.mark(blocks);
         // Behind the mark: of two writes without overlap the one that began later has the later
         // version.
@@ -185,13 +185,7 @@ impl DataCheckRegister {
     }
 
     /// Stamps what is written at `offset`.
-    pub(crate) fn stamp(
-        &self,
-        offset: u64,
-        version: u64,
-        origin: DataCheckStampOrigin,
-        bytes: &mut [u8],
-    ) {
+    pub fn stamp(&self, offset: u64, version: u64, origin: DataCheckStampOrigin, bytes: &mut [u8]) {
         let first = DataCheckStamp {
             run: self.run,
             target: self.target,
@@ -224,7 +218,7 @@ impl DataCheckRegister {
     }
 
     /// What began with this version has ended.
-    pub(crate) fn end_write(&self, blocks: Range<usize>, version: u64, ok: bool) {
+    pub fn end_write(&self, blocks: Range<usize>, version: u64, ok: bool) {
         let is_known = ok && version != UNKNOWN;
         let count = blocks.len() as u64;
         for block in &self.blocks[blocks] {
@@ -267,7 +261,7 @@ impl DataCheckRegister {
     }
 
     /// What is known of the blocks when a read of them begins.
-    pub(crate) fn before(&self, blocks: Range<usize>, known: &mut Vec<DataCheckSnapshot>) {
+    pub fn before(&self, blocks: Range<usize>, known: &mut Vec<DataCheckSnapshot>) {
         known.clear();
         let blocks = self.blocks[blocks].iter();
         known.extend(blocks.map(|block| DataCheckSnapshot(*locked(block))));
@@ -275,7 +269,7 @@ impl DataCheckRegister {
 
     /// Holds what was read against what may be there, and gives the first flaw. `known` is from the
     /// beginning of the read.
-    pub(crate) fn check(
+    pub fn check(
         &self,
         first: usize,
         known: &[DataCheckSnapshot],

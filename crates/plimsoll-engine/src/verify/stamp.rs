@@ -17,10 +17,10 @@ use plimsoll_core::units::Nanos;
 use crate::engine::fill_random;
 
 /// Bytes of a sector: the smallest unit that any storage writes at once.
-pub(crate) const SECTOR_BYTES: usize = 512;
+pub const SECTOR_BYTES: usize = 512;
 
 /// First bytes of every stamped sector: `PLIMSECT`.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSECT");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSECT");
 
 /// Where the filler begins.
 const FILLER_AT: usize = 72;
@@ -34,37 +34,37 @@ fn sum_of(body: &[u8]) -> [u8; 4] {
 
 /// What a sector says of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct DataCheckStamp {
+pub struct DataCheckStamp {
     /// The run that wrote it.
-    pub(crate) run: u64,
+    pub run: u64,
     /// The storage system it was written to, by its number in that run.
-    pub(crate) target: u32,
+    pub target: u32,
     /// The file or device there.
-    pub(crate) file: u32,
+    pub file: u32,
     /// Where it belongs, in bytes.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The write that wrote it; 0 is never used.
-    pub(crate) version: u64,
+    pub version: u64,
     /// Who wrote it, and when.
-    pub(crate) origin: DataCheckStampOrigin,
+    pub origin: DataCheckStampOrigin,
 }
 
 /// Who wrote a sector, and when; all 0 where nobody keeps a ledger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct DataCheckStampOrigin {
+pub struct DataCheckStampOrigin {
     /// The session that wrote it.
-    pub(crate) writer: u32,
+    pub writer: u32,
     /// How often that had opened its file or device before.
-    pub(crate) epoch: u32,
+    pub epoch: u32,
     /// Number of the operation in the session.
-    pub(crate) op: u64,
+    pub op: u64,
     /// Time of day at which it was meant to start, since 1970.
-    pub(crate) intended_at: Nanos,
+    pub intended_at: Nanos,
 }
 
 /// What was found in a sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DataCheckSectorState {
+pub enum DataCheckSectorState {
     /// Zeros: never written.
     Empty,
     /// A whole stamp.
@@ -105,7 +105,7 @@ fn stamp_sector(sector: &mut [u8], stamp: DataCheckStamp) {
 }
 
 /// Reads a sector.
-pub(crate) fn read_sector(sector: &[u8]) -> DataCheckSectorState {
+pub fn read_sector(sector: &[u8]) -> DataCheckSectorState {
     if sector.iter().all(|byte| *byte == 0) {
         return DataCheckSectorState::Empty;
     }

@@ -20,7 +20,7 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::TargetLocation;
-use plimsoll_engine::ledger;
+use plimsoll_ledger as ledger;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -8,8 +8,8 @@ use plimsoll_core::ledger::{LedgerAccount, LedgerDurability};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::ledger::{self, LedgerWriteOptions};
 use plimsoll_engine::sys::clock::wall_clock;
+use plimsoll_ledger::{self as ledger, LedgerWriteOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 

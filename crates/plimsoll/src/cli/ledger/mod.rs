@@ -15,8 +15,8 @@ use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::EngineError;
-use plimsoll_engine::ledger::{LedgerCheckOptions, LedgerWriteOptions};
 use plimsoll_engine::sys::clock;
+use plimsoll_ledger::{LedgerCheckOptions, LedgerWriteOptions};
 use plimsoll_run::campaign::DestroyConsent;
 use std::io::{ErrorKind, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -225,7 +225,7 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
     };
     let stop = context::stop_flag()?;
     let mut live = Live::new();
-    let account = plimsoll_engine::ledger::write(
+    let account = plimsoll_ledger::write(
         &places(&targets)?,
         &args.ledger,
         &options,
@@ -290,7 +290,7 @@ fn stamp(args: &LedgerStampArgs) -> CliResult {
     let times = (args.every, args.length);
     let tell = &mut |account: LedgerAccount| live.tell(&account);
     let account =
-        plimsoll_engine::ledger::witness(&args.directory, &args.ledger, times, seed(), &stop, tell);
+        plimsoll_ledger::witness(&args.directory, &args.ledger, times, seed(), &stop, tell);
     live.end();
     written(&account.map_err(failure)?, &args.ledger, args.json)
 }
@@ -356,7 +356,7 @@ fn check(args: &LedgerCheckArgs) -> CliResult {
         atomic_bytes: atomic,
         ..LedgerCheckOptions::default()
     };
-    let account = plimsoll_engine::ledger::check(
+    let account = plimsoll_ledger::check(
         &places(&first)?,
         &places(&second)?,
         &args.ledger,
@@ -415,7 +415,7 @@ fn seek(args: &LedgerSeekArgs) -> CliResult {
     let stop = context::stop_flag()?;
     let mut whole = DataCheckResult::default();
     for raw in &args.raw {
-        let found = plimsoll_engine::ledger::seek(raw, &args.ledger, &stop);
+        let found = plimsoll_ledger::seek(raw, &args.ledger, &stop);
         let found = found.map_err(|error| match error {
             EngineError::LedgerDamaged(_) => failure(error),
             _ => CliError::new(CliExitCode::Failed, error),

@@ -37,7 +37,7 @@ pub(super) struct LedgerOutageArgs {
 
 pub(super) fn main(args: &LedgerOutageArgs) -> CliResult {
     super::check_there(&args.ledger)?;
-    let (campaign, probes) = plimsoll_engine::ledger::probes(&args.ledger).map_err(failure)?;
+    let (campaign, probes) = plimsoll_ledger::probes(&args.ledger).map_err(failure)?;
     let first_at = campaign.began_at + probes.first_at;
     let fault_at = args.fault_at.as_deref();
     let fault_at = fault_at

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_core::units::Nanos;
 
 use super::prober::LedgerProber;
-use crate::clock::RunClock;
-use crate::drive::{DriverLimits, drive};
-use crate::engine::IoEngine;
-use crate::error::EngineError;
-use crate::recorder::SampleRecorder;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::clock::RunClock;
+use plimsoll_engine::drive::{DriverLimits, drive};
+use plimsoll_engine::engine::IoEngine;
+use plimsoll_engine::recorder::SampleRecorder;
 
 /// How long a session waits before it opens its file or device again.
 const REOPEN_AFTER: Nanos = Nanos(100_000_000);

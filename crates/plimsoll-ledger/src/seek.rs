@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_core::data_check::{BadBlock, DataCheckResult, DataFlaw};
 
 use super::book;
-use crate::error::EngineError;
-use crate::verify::{MAGIC, SECTOR_BYTES};
+use plimsoll_engine::EngineError;
+use plimsoll_engine::verify::{MAGIC, SECTOR_BYTES};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;

@@ -9,14 +9,14 @@ use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use rustix::fs::OFlags;
 
-use super::{DEPTH, LedgerWriteOptions};
-use crate::engine::IoEngine;
-use crate::error::EngineError;
-use crate::ground::{OpenTarget, TargetLocation};
-use crate::layout;
-use crate::ledger::prober::FILL_BYTES;
-use crate::verify::DataCheckRegister;
+use super::options::{DEPTH, LedgerWriteOptions};
+use crate::prober::FILL_BYTES;
 use plimsoll_core::load::EngineChoice;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::engine::IoEngine;
+use plimsoll_engine::ground::{OpenTarget, TargetLocation};
+use plimsoll_engine::layout;
+use plimsoll_engine::verify::DataCheckRegister;
 
 /// A target.
 pub(super) struct LedgerOpenTarget {

@@ -16,9 +16,9 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use super::BLOCK_BYTES_MAX;
-use crate::error::EngineError;
-use crate::verify::{DataCheckSectorState, DataCheckStamp, SECTOR_BYTES, read_sector};
+use super::options::BLOCK_BYTES_MAX;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::verify::{DataCheckSectorState, DataCheckStamp, SECTOR_BYTES, read_sector};
 
 /// Most blocks of all sessions: about 100 bytes of memory each.
 const BLOCKS_MAX: u64 = 1 << 24;

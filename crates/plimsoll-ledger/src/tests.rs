@@ -13,14 +13,16 @@ use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use super::book::LedgerSink;
 use super::check::LedgerBlockReader;
 use super::history::LedgerHistory;
+use super::options::DEPTH;
 use super::*;
-use crate::clock::SimClock;
-use crate::engine::IoEngine;
-use crate::faulty::disk::{FaultyDisk, FaultyDiskOptions, FaultyPowerCut};
-use crate::faulty::{
+use plimsoll_core::rng::Seed;
+use plimsoll_engine::clock::SimClock;
+use plimsoll_engine::engine::IoEngine;
+use plimsoll_engine::faulty::disk::{FaultyDisk, FaultyDiskOptions, FaultyPowerCut};
+use plimsoll_engine::faulty::{
     FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger,
 };
-use crate::verify::DataCheckRegister;
+use plimsoll_engine::verify::DataCheckRegister;
 
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 64;

@@ -7,10 +7,12 @@
 //! otherwise has a name in [`plimsoll_core::data_check::DataFlaw`].
 //!
 //! Speed is not measured: the entries take time.
+#![forbid(unsafe_code)]
 
 mod book;
 mod check;
 mod history;
+mod options;
 mod prober;
 mod seek;
 mod session;
@@ -28,114 +30,29 @@ use plimsoll_core::format::FormatVersion;
 use plimsoll_core::ledger::{
     LedgerAccount, LedgerDurability, LedgerEntry, LedgerHeader, LedgerProbes,
 };
-use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use crate::clock::RunClock;
-use crate::drive::DriverLimits;
-use crate::error::EngineError;
-use crate::ground::TargetLocation;
-use crate::heartbeat::FreezeDetector;
-use crate::sys::clock::nap;
-use crate::sys::clock::{HostClock, wall_clock};
 use book::LedgerWriter;
-pub use check::{LedgerCheckOptions, check};
+pub use check::check;
+pub use options::{LedgerCheckOptions, LedgerWriteOptions};
+use plimsoll_engine::EngineError;
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::clock::RunClock;
+use plimsoll_engine::drive::DriverLimits;
+use plimsoll_engine::heartbeat::FreezeDetector;
+use plimsoll_engine::sys::clock::nap;
+use plimsoll_engine::sys::clock::{HostClock, wall_clock};
 use prober::{LedgerProber, LedgerSessionCounters};
 pub use seek::seek;
 use session::{LedgerSessionContext, carry_out};
 use site::{LedgerOpenTarget, LedgerSessionTarget};
 pub use witness::witness;
 
-/// Operations of a session in flight, at most.
-const DEPTH: u32 = 4;
-
-/// Fewest blocks of a session: some are always free.
-const BLOCKS_MIN: u64 = 4 * DEPTH as u64;
-
-/// Largest block.
-const BLOCK_BYTES_MAX: u32 = 1 << 20;
-
 /// What is not full by then is not filled.
 const FILL_MAX: Nanos = Nanos(600_000_000_000);
 
 /// How often is told what has been done so far.
 const TELL: Nanos = Nanos(100_000_000);
-
-/// How a ledger is written.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LedgerWriteOptions {
-    /// Clients on each target, with one file or part of the device each.
-    pub sessions: u32,
-    /// Probes per second of each; every other one is a write.
-    pub ops_per_s: f64,
-    /// Bytes that each of them works on.
-    pub bytes: u64,
-    /// Bytes of a probe.
-    pub block_bytes: u32,
-    /// How long is probed.
-    pub length: Nanos,
-    /// When a write counts as durable.
-    pub durability: LedgerDurability,
-    /// Whether what is in the files or on the devices already may be destroyed. Without it, files
-    /// must be new, and devices are refused.
-    pub destroy: bool,
-    /// What makes this campaign another than all others.
-    pub seed: Seed,
-}
-
-impl Default for LedgerWriteOptions {
-    /// Two sessions of 200 probes of 4 KiB a second on 64 MiB, for a minute, with `O_DSYNC`.
-    fn default() -> Self {
-        LedgerWriteOptions {
-            sessions: 2,
-            ops_per_s: 200.0,
-            bytes: 64 << 20,
-            block_bytes: 4096,
-            length: Nanos(60_000_000_000),
-            durability: LedgerDurability::EachWrite,
-            destroy: false,
-            seed: Seed(0),
-        }
-    }
-}
-
-impl LedgerWriteOptions {
-    /// Time between two writes of a session, and between two reads.
-    fn period(&self) -> Nanos {
-        Nanos::from_secs_f64(2.0 / self.ops_per_s)
-    }
-
-    fn check(&self) -> Result<(), EngineError> {
-        let refuse = |why: String| Err(EngineError::Ledger(why));
-        if !(0.1..=100_000.0).contains(&self.ops_per_s) {
-            let rate = self.ops_per_s;
-            return refuse(format!(
-                "a ledger takes 0.1 to 100000 probes a second, not {rate}"
-            ));
-        }
-        if self.sessions == 0 || self.sessions > 1024 {
-            let count = self.sessions;
-            return refuse(format!(
-                "a ledger has 1 to 1024 sessions on a target, not {count}"
-            ));
-        }
-        let block = self.block_bytes;
-        if !block.is_multiple_of(512) || block == 0 || block > BLOCK_BYTES_MAX {
-            return refuse(format!(
-                "blocks of a ledger are whole sectors of 512 bytes, up to 1 MiB, not of {block}"
-            ));
-        }
-        let bytes = self.bytes;
-        let blocks = bytes / u64::from(block);
-        if !bytes.is_multiple_of(u64::from(block)) || blocks < BLOCKS_MIN {
-            return refuse(format!(
-                "a session works on at least {BLOCKS_MIN} whole blocks of {block} bytes, not on \
-                 {bytes} bytes"
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// Writes a new ledger at `path` while sessions probe the storage at `places`, each with the name
 /// that reports give it. What is read is held against the ledger meanwhile. `tell` is given what

@@ -18,41 +18,21 @@ use super::history::{
     LedgerBlockCheck, LedgerBlockHistory, LedgerBlockLocation, LedgerBlockVerdict, LedgerHistory,
     LedgerSessionHistory,
 };
+use super::options::LedgerCheckOptions;
 use super::site::LedgerOpenTarget;
 use super::witness;
-use crate::clock::RunClock;
-use crate::drive::{DriverLimits, drive};
-use crate::engine::IoEngine;
-use crate::error::EngineError;
-use crate::ground::TargetLocation;
-use crate::recorder::SampleRecorder;
-use crate::source::{NextRequest, RequestSource};
-use crate::sys::clock::HostClock;
-use crate::verify::SECTOR_BYTES;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::TargetLocation;
+use plimsoll_engine::clock::RunClock;
+use plimsoll_engine::drive::{DriverLimits, drive};
+use plimsoll_engine::engine::IoEngine;
+use plimsoll_engine::recorder::SampleRecorder;
+use plimsoll_engine::source::{NextRequest, RequestSource};
+use plimsoll_engine::sys::clock::HostClock;
+use plimsoll_engine::verify::SECTOR_BYTES;
 
 /// When nothing could be read for so long, what is left cannot be read.
 const PATIENCE: Nanos = Nanos(120_000_000_000);
-
-/// How what was read is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LedgerCheckOptions {
-    /// Bytes that the storage promises to write at once: a power of two, at least 512. A write that
-    /// was not acknowledged may be there in pieces of this size.
-    pub atomic_bytes: u32,
-    /// Whether files that are not there any more were lost with all that is in them. Else that is an
-    /// error: they may be elsewhere.
-    pub gone_is_lost: bool,
-}
-
-impl Default for LedgerCheckOptions {
-    /// A sector: nothing more is promised.
-    fn default() -> Self {
-        LedgerCheckOptions {
-            atomic_bytes: 512,
-            gone_is_lost: false,
-        }
-    }
-}
 
 /// Reads back what the ledger at `path` promises, from `places` in the order of its targets. With
 /// `second`, the same is read there, another way to the same storage: a second client, mount, path

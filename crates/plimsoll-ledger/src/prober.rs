@@ -25,9 +25,9 @@ use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
 use super::book::LedgerWriter;
-use crate::error::EngineError;
-use crate::source::{NextRequest, RequestSource};
-use crate::verify::{
+use plimsoll_engine::EngineError;
+use plimsoll_engine::source::{NextRequest, RequestSource};
+use plimsoll_engine::verify::{
     DataCheckRegister, DataCheckSectorState, DataCheckSnapshot, DataCheckStampOrigin, SECTOR_BYTES,
     read_sector,
 };

@@ -12,10 +12,10 @@ use plimsoll_core::ledger::{
 };
 use plimsoll_core::units::Nanos;
 
-use crate::clock::RunClock;
-use crate::error::EngineError;
-use crate::held::TargetHandle;
-use crate::sys::clock::HostClock;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::clock::RunClock;
+use plimsoll_engine::held::TargetHandle;
+use plimsoll_engine::sys::clock::HostClock;
 
 /// Where entries become durable.
 pub(super) trait LedgerSink: Send {

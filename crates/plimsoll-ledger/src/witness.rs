@@ -24,13 +24,13 @@ use plimsoll_core::units::Nanos;
 use rustix::fs::OFlags;
 
 use super::book::{self, LedgerWriter};
-use super::check::LedgerCheckOptions;
-use crate::clock::RunClock;
-use crate::error::EngineError;
-use crate::held::TargetHandle;
-use crate::layout;
-use crate::sys::clock::nap;
-use crate::sys::clock::{HostClock, wall_clock};
+use super::options::LedgerCheckOptions;
+use plimsoll_engine::EngineError;
+use plimsoll_engine::clock::RunClock;
+use plimsoll_engine::held::TargetHandle;
+use plimsoll_engine::layout;
+use plimsoll_engine::sys::clock::nap;
+use plimsoll_engine::sys::clock::{HostClock, wall_clock};
 
 /// Bytes of a line, its end included. No block is so small: a ledger of such is of lines.
 pub(super) const LINE_BYTES: u32 = 64;
