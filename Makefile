@@ -5,13 +5,13 @@ SHELL := /bin/bash
 .PHONY: demo test test-stacks test-vm build
 
 # The program, and the agent that it copies to other machines (docs/stacks/inventory.md), which is static
-# for that. The flags are for these two alone: macros of the compiler cannot be static. Names of functions stay for back-traces, and a
-# panic says its line without them; the rest of what debuggers read would be copied with it.
+# for that and lies beside it. The flags are for these two alone: macros of the compiler cannot be static.
+# Of the program the names of functions stay for back-traces, and a panic says its line without them.
+STATIC := -C target-feature=+crt-static -C link-arg=-Wl,--build-id
 build:
-	for program in plimsoll-agent plimsoll; do \
-	  cargo rustc --release --locked --package $$program --bin $$program -- \
-	    -C target-feature=+crt-static -C link-arg=-Wl,--build-id -C strip=debuginfo || exit 1; \
-	done
+	cargo rustc --locked --profile agent --package plimsoll-agent --bin plimsoll-agent -- $(STATIC)
+	cargo rustc --locked --release --package plimsoll --bin plimsoll -- $(STATIC) -C strip=debuginfo
+	cp "$${CARGO_TARGET_DIR:-target}"/agent/plimsoll-agent "$${CARGO_TARGET_DIR:-target}"/release/
 
 demo:
 	scripts/setup.sh demo

@@ -188,8 +188,9 @@ impl NbdExportOptions {
         }
         args.push("file".into());
         args.push(format!("file={}", node.image()).into());
-        // What was read or written leaves the page cache at once: else that is measured.
-        args.push("cache=none".into());
+        // What was read or written leaves the page cache at once: else that is measured. Without read-ahead,
+        // since pages that the kernel reads ahead, and large ones of which a request covers a part, stay.
+        args.extend(["cache=none", "fadvise=random"].map(PlanCommandArg::from));
         self.add_values(node, &mut args);
         if let Some(socket) = Self::socket(node) {
             // What a server before was killed with would be in the way.
