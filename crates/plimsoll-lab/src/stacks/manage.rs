@@ -232,8 +232,8 @@ fn check_machines(choice: &StackConfig, place: &StackPlacement) -> Result<(), Pr
             if choice.stack.needs_machines(choice) =>
         {
             Err(PreconditionError(vec![
-                "its servers are kernels, so it needs machines of its own: name them with --on \
-                 FILE (plimsoll vm up makes such machines)"
+                "its servers run in the kernel, so it needs machines of its own: list them in a file \
+                 and give --on FILE (plimsoll vm up creates virtual ones)"
                     .into(),
             ]))
         }

@@ -285,8 +285,8 @@ pub struct ScrubCount {
 }
 
 /// What servers let in that know nobody.
-pub(crate) const ANYBODY: &str = "whoever reaches its servers' ports reads and writes everything: they \
-     ask nobody for a secret, so their network must be the lab's own";
+pub(crate) const ANYBODY: &str = "anyone who reaches its servers' ports can read and write everything, \
+     because they authenticate nobody: use a network that only the lab is in";
 
 /// A recipe.
 pub trait StackRecipe: fmt::Debug + Sync {
@@ -348,7 +348,7 @@ pub trait StackRecipe: fmt::Debug + Sync {
         _place: ClientPlace<'_>,
     ) -> Result<(Plan, StackOutputs), PreconditionError> {
         Err(PreconditionError(vec![format!(
-            "{} has one client only",
+            "{} supports one client only",
             self.name()
         )]))
     }

@@ -59,7 +59,7 @@ pub(super) const FAIL_AFTER: SettingDefinition = SettingDefinition {
     name: "fail_after",
     unit: SettingUnit::Time,
     default: "30s",
-    help: "time without its server after which the disk fails instead of waiting, from 1s to 1h",
+    help: "time without its server after which I/O fails instead of waiting, 1s to 1h",
 };
 
 /// Reads that setting, in whole seconds.

@@ -34,7 +34,7 @@ const SETTINGS: &[SettingDefinition] = &[SettingDefinition {
     name: FILE,
     unit: SettingUnit::Text,
     default: "",
-    help: "the file that describes it: its absolute path",
+    help: "absolute path of the file that describes it",
 }];
 
 fn definition(choice: &StackConfig) -> Result<&OwnStackSpec, PreconditionError> {
