@@ -442,16 +442,16 @@ impl<'a> FaultPlanner<'a> {
             | FaultKind::DiskHung
             | FaultKind::DiskErrors
             | FaultKind::DiskFull => {
-                "stand the stack up on virtual machines (plimsoll vm up -o lab.toml, then --on \
+                "bring the stack up on virtual machines (plimsoll vm up -o lab.toml, then --on \
                  lab.toml), or name a command for it in the inventory (faults = [...])"
             }
             _ => {
-                "stand the stack up over namespaces with --on netns, or on virtual machines (plimsoll \
+                "bring the stack up in namespaces with --on netns, or on virtual machines (plimsoll \
                  vm up -o lab.toml, then --on lab.toml)"
             }
         };
         PreconditionError(vec![format!(
-            "{fault} needs {needed}, which {name} lacks; {remedy}"
+            "{fault} needs {needed}, which {name} does not have; {remedy}"
         )])
     }
 
@@ -498,7 +498,7 @@ impl<'a> FaultPlanner<'a> {
         let pairs: Vec<_> = self.others().flat_map(both).collect();
         if pairs.is_empty() {
             return Err(PreconditionError(vec![format!(
-                "{} has no other server to be cut off from",
+                "{} has no second server, so there is nothing to isolate it from",
                 self.server.name
             )]));
         }
@@ -576,7 +576,7 @@ fn double(
     let next = after.next().filter(|next| next.name != server.name);
     let next = next.ok_or_else(|| {
         PreconditionError(vec![format!(
-            "{} is the only server: no second one to lose",
+            "{} is the only server, so no second one can fail",
             server.name
         )])
     })?;
@@ -640,7 +640,7 @@ fn power_cut(
 fn fail_back(server: &StackServer, made: &StackOutputs) -> Result<FaultPlan, PreconditionError> {
     let Some(switch) = server.question(ServerQuery::Switch) else {
         return Err(PreconditionError(vec![format!(
-            "{} cannot be switched, so it has nothing to fail back",
+            "{} cannot fail over, so it has nothing to fail back",
             server.name
         )]));
     };

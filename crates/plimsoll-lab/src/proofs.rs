@@ -205,7 +205,7 @@ impl SelfTestContext<'_> {
         let mut count = || match hosts.on(node)?.flushes(Path::new(dir)) {
             Some(count) => Ok(count),
             None => Err(Trouble::Look(format!(
-                "the kernel does not count the flushes of what {dir} lies on"
+                "the kernel counts no flushes for the device under {dir}"
             ))),
         };
         let file = self.file("flush");
@@ -246,7 +246,7 @@ impl SelfTestContext<'_> {
     fn second_client(&self, mount: &Path, second: &Path, synced: bool) -> Result<String, Trouble> {
         let file = self.file("seen");
         let below = file.0.strip_prefix(mount).map_err(|_| {
-            Trouble::Look(format!("{} does not lie in the mount", file.0.display()))
+            Trouble::Look(format!("{} is not below the mount point", file.0.display()))
         })?;
         let other = second.join(below);
         for n in 0..SIGHTINGS {
@@ -390,7 +390,7 @@ fn within(
     std::thread::spawn(move || tell.send(work(&owned)));
     told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         Err(Trouble::Stack(format!(
-            "could not {verb} files within {} s",
+            "could not {verb} the files within {} s",
             PATIENCE.as_secs()
         )))
     })
@@ -423,7 +423,7 @@ fn check_files(dir: &Path, from: u32) -> Result<(), Trouble> {
         file.read_to_end(&mut bytes)
             .map_err(Trouble::stack(&read))?;
         if bytes != content(number) {
-            let text = format!("{} does not hold what was written", path.display());
+            let text = format!("{} does not contain what was written", path.display());
             return Err(Trouble::Stack(text));
         }
     }

@@ -357,7 +357,7 @@ fn one_pass(
         let (unreached, done) = if hosts.is_gone(&node) || hosts.is_given_up(&action) {
             (None, Ok(()))
         } else if holds_needed(&action, &node, &needed) {
-            let why = "what is in it could not be carried out, and will be needed for that";
+            let why = "its actions could not be undone, and it is needed for that";
             (None, Err(HostError::State(why.into())))
         } else {
             match hosts.on(&node) {

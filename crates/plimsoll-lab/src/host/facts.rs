@@ -69,8 +69,8 @@ pub fn target(path: &Path) -> Result<TargetFacts, HostError> {
     };
     let mount = mounts::containing(dir)
         .map_err(HostError::io("find the mount of", dir))?
-        .ok_or_else(|| HostError::State(format!("{} lies on no known mount", dir.display())))?;
-    let room = rustix::fs::statvfs(dir).map_err(HostError::sys("find the free room in", dir))?;
+        .ok_or_else(|| HostError::State(format!("{} is on no known mount", dir.display())))?;
+    let room = rustix::fs::statvfs(dir).map_err(HostError::sys("find the free space in", dir))?;
     let (major, minor) = device_numbers(data.dev());
     let below = medium::below(dir);
     Ok(TargetFacts {

@@ -20,7 +20,7 @@ pub(crate) fn check_free(port: u16) -> Result<(), HostError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             let user = holder(port).map_or_else(
-                || "a process that cannot be named without root".to_string(),
+                || "a process that only root can identify".to_string(),
                 |pid| format!("process {pid} ({})", command::name_of(pid)),
             );
             Err(HostError::State(format!(

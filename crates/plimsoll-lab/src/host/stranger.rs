@@ -90,7 +90,7 @@ pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
         Ok(tried) => tried?,
         Err(_) => {
             return Err(HostError::State(
-                "the look of another user broke off".into(),
+                "the check as another user was aborted".into(),
             ));
         }
     };

@@ -26,7 +26,8 @@ const MODE_ACCOUNT: u32 = 7;
 pub(super) fn tell_account(socket: &Path, user: &str, secret: &Path) -> Result<(), HostError> {
     let line = fs::read_to_string(secret).map_err(HostError::io("read", secret))?;
     let request = request(user, line.trim_end());
-    let answer = exchange(socket, &request).map_err(HostError::io("tell an account to", socket))?;
+    let answer =
+        exchange(socket, &request).map_err(HostError::io("send a CHAP account to", socket))?;
     if answer == 0 {
         return Ok(());
     }

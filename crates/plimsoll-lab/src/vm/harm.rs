@@ -154,7 +154,7 @@ impl VmGroup {
         let addresses: Vec<&str> = others.iter().map(|node| &*node.address).collect();
         if this.is_empty() || others.is_empty() {
             return Err(VmError::State(format!(
-                "{name} has no other server to be cut off from"
+                "{name} has no second server, so there is nothing to isolate it from"
             )));
         }
         let from = [&*this[0].address];

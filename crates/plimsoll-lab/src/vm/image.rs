@@ -195,7 +195,7 @@ pub fn make(
     });
     razed_whole(&raze(raised?.journal, hosts))?;
     let found = find_in(state).map_err(HostError::io("look at", &images(state)))?;
-    found.ok_or_else(|| VmError::State(format!("no image appeared at {}", image.display())))
+    found.ok_or_else(|| VmError::State(format!("no image was created at {}", image.display())))
 }
 
 /// Does work whose commands, those of the journal `id`, are ended as soon as `stop` is set: they take

@@ -150,7 +150,7 @@ pub fn acceleration(
         Ok(standing) => standing,
         Err(error) => {
             image::razed_whole(&error.razed)?;
-            return emulation(format!("KVM boots nothing here: {}", brief(&error)));
+            return emulation(format!("KVM cannot boot a machine here: {}", brief(&error)));
         }
     };
     let said = fs::read_to_string(&console).unwrap_or_default();
@@ -158,7 +158,7 @@ pub fn acceleration(
     if said.contains("plimsoll-probed") {
         Ok((VmAcceleration::Kvm, "a machine has booted on it".into()))
     } else {
-        emulation("a machine on KVM ended without having booted".into())
+        emulation("a machine on KVM ended before it had booted".into())
     }
 }
 
@@ -168,7 +168,7 @@ fn brief(error: &RaiseError) -> String {
         return error.source.to_string();
     };
     match source {
-        HostError::TimedOut { seconds, .. } => format!("it did not come up within {seconds} s"),
+        HostError::TimedOut { seconds, .. } => format!("it did not start within {seconds} s"),
         HostError::Failed { status, output, .. } => format!("it ended with {status} ({output})"),
         other => other.to_string(),
     }

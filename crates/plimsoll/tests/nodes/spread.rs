@@ -17,7 +17,7 @@ fn prove(lab: &Lab, stack: &str) {
     });
     let is_known = |line: &str| {
         let is_open = line.starts_with("  NO ") && line.contains("no other user of node");
-        is_open && line.contains("speak with a server of GlusterFS")
+        is_open && line.contains("connect to a GlusterFS server")
     };
     assert!(others.all(is_known) && told.contains("  yes "), "{told}");
 }

@@ -153,7 +153,7 @@ impl AgentHost {
     pub(super) fn unfitting(&self, answer: &AgentResponse) -> HostError {
         HostError::OnNode {
             node: self.node.clone(),
-            what: format!("the agent answered something else than asked: {answer:?}"),
+            what: format!("protocol error: unexpected response: {answer:?}"),
         }
     }
 

@@ -172,7 +172,8 @@ impl AgentConnection {
         }
         if let Some(at) = has.strip_prefix("foreign") {
             return Err(self.error(&format!(
-                "its directory {dir} is not safe to work in:{at} belongs to another user, or other users may                  write there; give a directory of your own, as dir in the inventory"
+                "its directory {dir} is not safe to work in:{at} belongs to another user, or other users may \
+                 write there; give a directory of your own, as dir in the inventory"
             )));
         }
         let uploaded = if has == "have" {

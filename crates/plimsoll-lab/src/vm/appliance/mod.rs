@@ -109,7 +109,9 @@ fn ova() -> String {
 /// "the file of keys ...".
 fn check_keys(text: &str) -> Result<(), String> {
     if text.contains("PRIVATE KEY-----") {
-        return Err("holds a private key; give the public one, whose name ends with .pub".into());
+        return Err(
+            "contains a private key; give the public one, whose name ends with .pub".into(),
+        );
     }
     let lines = text.lines().map(str::trim).enumerate();
     let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -126,7 +128,7 @@ fn check_keys(text: &str) -> Result<(), String> {
     if any {
         return Ok(());
     }
-    Err("holds no key, so nobody could log in; add the line of a .pub file".into())
+    Err("contains no key, so nobody could log in; add the line of a .pub file".into())
 }
 
 /// A type and then the key, maybe behind options. Every encoded key begins with the length of its type,
