@@ -128,9 +128,9 @@ fn statement(row: &ArmComparison) -> String {
     let times = words::estimate(ratio);
     match row.verdict {
         ComparisonVerdict::CannotCarry => format!("The load of {workload} cannot be carried"),
-        ComparisonVerdict::Inconclusive => format!(
-            "Inconclusive: {arm} against {base} on {workload} (observed {times}× the {metric})"
-        ),
+        ComparisonVerdict::Inconclusive => {
+            format!("{arm} against {base} on {workload}: observed {times}× the {metric}")
+        }
         ComparisonVerdict::Equivalent => {
             format!("{arm} is equivalent to {base} on {workload}: {times}× the {metric}")
         }
