@@ -191,7 +191,7 @@ fn refuse_commands(prefix: &str, command: &WorkloadCommand) -> Result<(), CliErr
         if let Some((number, line)) = originals::line_with_a_command(prefix, &text) {
             let text = format!("line {number}: '{line}' would start another program");
             return Err(about(file, &text).hint(format!(
-                "take the line out, or start it yourself: -w 'cmd:{prefix} …'"
+                "remove the line, or start it yourself: -w 'cmd:{prefix} …'"
             )));
         }
     }
@@ -453,7 +453,7 @@ fn new_file(text: &str, path: &Path) -> Result<TargetSpec, CliError> {
 
 fn leads_nowhere(text: &str) -> CliError {
     CliError::usage(format!(
-        "use target '{text}': it is a symbolic link that leads nowhere"
+        "use target '{text}': it is a dangling symbolic link"
     ))
 }
 

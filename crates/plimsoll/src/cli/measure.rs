@@ -418,7 +418,7 @@ fn check_labels(asked: &[WorkloadRequest]) -> Result<(), CliError> {
         Some((_, label)) => Err(CliError::invalid(format!(
             "workload '{label}' is given twice: give each workload once"
         ))
-        .hint("two files of one name? fit one of them with another --name")),
+        .hint("if two files have one name, fit one of them with another --name")),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn main(args: &ReportArgs) -> CliResult {
         let texts = classic_texts(&results);
         if texts.is_empty() {
             return Err(CliError::usage(format!(
-                "tell {} in the form of an original: no finished trial of it has one",
+                "print {} in the format of the original program: no finished trial has such output",
                 args.folder.display()
             )));
         }

@@ -432,11 +432,9 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
 /// What reading everything found.
 fn found_words(found: stacks::ScrubCount) -> String {
     match (found.corrected, found.left) {
-        (0, 0) => "everything was read, and nothing was wrong".into(),
-        (corrected, 0) => format!("{corrected} errors were found, and all were put right"),
-        (corrected, left) => format!(
-            "{left} errors were found that cannot be put right, and {corrected} that were put right"
-        ),
+        (0, 0) => "all data were read without an error".into(),
+        (corrected, 0) => format!("{corrected} errors were found and repaired"),
+        (corrected, left) => format!("{left} errors cannot be repaired; {corrected} were repaired"),
     }
 }
 

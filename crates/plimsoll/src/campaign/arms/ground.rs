@@ -114,7 +114,7 @@ pub(super) fn check(target: &ArmTarget, root: &Path) -> Result<(), CliError> {
         target.given
     ))
     .hint(format!(
-        "mount it (mount {point}); to measure what lies around it, give a directory below it"
+        "mount it (mount {point}); to measure the file system below it, give a directory in it"
     )))
 }
 

@@ -164,7 +164,7 @@ impl<'a> NodeSession<'a> {
             if let NodeLink::Agent(agent) = &self.link
                 && now.since(self.heard_at) > SILENT_MAX
             {
-                let why = format!("nothing was heard of it for {SILENT_MAX}");
+                let why = format!("no message from it for {SILENT_MAX}");
                 agent.give_up(&why);
                 self.state = NodeSessionState::Lost(now, why);
             }

@@ -206,8 +206,8 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
     for target in &targets {
         if target.holds(&args.ledger) {
             terminal::say(&format!(
-                "warning: the ledger {} lies on the storage under test ({}): what takes that away \
-                 takes the ledger, too",
+                "warning: the ledger {} is on the storage under test ({}): a failure of that \
+                 affects the ledger, too",
                 args.ledger.display(),
                 target.given
             ));
