@@ -306,7 +306,7 @@ impl fmt::Display for LedgerCheck {
         for (count, what) in [
             (
                 self.effects_after_error,
-                "written although an error was said",
+                "written although an error was returned",
             ),
             (self.indeterminate_present, "written and never answered"),
             (self.indeterminate_absent, "never answered and not written"),

@@ -54,7 +54,7 @@ pub(crate) fn check(called: RpcProcedure, record: &[u8]) -> Result<(), RpcReplyE
             }
             of_nfs(&mut fields, procedure)
         }
-        _ => Err(RpcReplyError("it answers a call that we did not make")),
+        _ => Err(RpcReplyError("it answered a call that was not made")),
     }
 }
 
@@ -97,7 +97,7 @@ fn of_nfs(fields: &mut RpcReplyReader<'_>, procedure: u32) -> Result<(), RpcRepl
             }
             Ok(())
         }
-        _ => Err(RpcReplyError("it answers a call that we did not make")),
+        _ => Err(RpcReplyError("it answered a call that was not made")),
     }
 }
 

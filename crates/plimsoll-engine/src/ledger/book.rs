@@ -146,7 +146,7 @@ impl LedgerWriter {
 fn claim(file: &File, path: &Path) -> Result<(), EngineError> {
     use rustix::fs::FlockOperation;
     let claimed = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    let verb = "have to myself (is it still being written?) the ledger";
+    let verb = "lock (is it still being written?) the ledger";
     claimed.map_err(|e| EngineError::at(verb, path, e))
 }
 

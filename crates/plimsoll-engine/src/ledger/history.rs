@@ -182,7 +182,7 @@ impl LedgerHistory {
             _ => return,
         }
         let Some(issued) = past.open.remove(&ended.op) else {
-            self.fault = Some("a write ended that was never handed over".into());
+            self.fault = Some("a write ended that was never submitted".into());
             return;
         };
         let Some(blocks) = self.range(issued.session, issued.offset, issued.len.into(), size)

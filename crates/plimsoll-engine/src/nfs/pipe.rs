@@ -377,7 +377,7 @@ impl NfsEngine {
             let slot = number as usize % self.jobs.len();
             let job = &mut self.jobs[slot];
             if job.state != NfsOpState::Flying || job.number != number {
-                return Err(wire::RpcReplyError("it answers what was not asked").into());
+                return Err(wire::RpcReplyError("it answered a request that was not sent").into());
             }
             let answer = wire::answer(record, job.ask, job.asked)?;
             let outcome = match answer {

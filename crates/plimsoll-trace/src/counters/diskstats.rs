@@ -195,7 +195,7 @@ fn scan(
                         }));
                         None
                     }
-                    None => Some("no time stands before it; print date +%s.%N each time"),
+                    None => Some("no time comes before it; print date +%s.%N before each copy"),
                 }
             }
             None if line.trim_ascii().is_empty() => continue,

@@ -28,7 +28,7 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
 };
 
 const ROUNDED: &str =
-    "its figures are rounded to one decimal (iostat -h), and so are those told here";
+    "its figures are rounded to one decimal (iostat -h), and so are those shown here";
 
 /// The columns of a header.
 #[derive(Debug, Clone, PartialEq)]

@@ -345,10 +345,10 @@ impl CounterFile {
     }
 }
 
-const TWO_ORDERS: &str = "in some of its dates the day stands first, in others the month: it is of \
+const TWO_ORDERS: &str = "some of its dates begin with the day, others with the month, so it holds \
                           several recordings; separate them";
-const OPEN_ORDER: &str = "its dates do not tell whether the day or the month stands first; with \
-                          strokes (11/12/26) the month is taken to, else the day";
+const OPEN_ORDER: &str = "its dates are ambiguous: with slashes (11/12/26) the month is taken to come \
+                          first, else the day";
 
 impl CounterSurvey {
     /// The first pass.

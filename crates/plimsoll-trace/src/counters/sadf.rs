@@ -27,8 +27,8 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
 
 const HEADER: &[u8] = b"# hostname;interval;timestamp";
 const NO_DISKS: &str = "it has no figures of disks; make it with sadf -d -- -d";
-const SEVERAL: &str = "it has figures of several kinds on one line (sadf -h), which cannot be told \
-                       apart; make it with sadf -d -- -d";
+const SEVERAL: &str = "it has figures of several kinds on one line (sadf -h), which cannot be \
+                       separated; make it with sadf -d -- -d";
 /// Behind the last of the columns that come again for each device.
 const AGAIN: &[u8] = b"[...]";
 const RESTART: &[u8] = b"LINUX-RESTART";

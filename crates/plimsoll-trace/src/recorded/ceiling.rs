@@ -36,9 +36,9 @@ impl InFlightLimit {
     /// What the reader should know of it.
     pub(super) fn sentence(self, open_loop: bool) -> String {
         let played = match open_loop {
-            true => "they are played open loop, as was asked: a slower device gets more in flight",
+            true => "they are played open loop, as requested: a slower device gets more in flight",
             false => {
-                "the model never has more in flight, and what finds all of them busy waits, which \
+                "the model never has more in flight; requests beyond that wait, and the wait \
                  counts"
             }
         };

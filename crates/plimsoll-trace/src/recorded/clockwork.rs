@@ -52,8 +52,8 @@ impl TraceTimeBase {
     pub(crate) fn sentence(&self) -> Option<String> {
         self.is_coarse().then(|| {
             format!(
-                "it tells starts to {} only: how requests come within that is not recorded, so no \
-                 figure of shorter times is shown",
+                "its clock has a resolution of {}: arrivals within that are not recorded, so no \
+                 shorter times are shown",
                 plimsoll_core::units::duration(self.resolution)
             )
         })
@@ -190,12 +190,12 @@ impl TraceTickSpreader {
         let tick = plimsoll_core::units::duration(clockwork.resolution);
         if self.is_full {
             return Err(format!(
-                "starts are told to {tick} only, and more than {HELD_MAX} requests have the same"
+                "the clock has a resolution of {tick}, and more than {HELD_MAX} requests have one start"
             ));
         }
         if self.ticks == 1 && device.requests > 1 {
             return Err(format!(
-                "all {} requests of '{}' have one start, which is told to {tick} only: there is no \
+                "all {} requests of '{}' have one start, at a resolution of {tick}: there is no \
                  load over time in it",
                 device.requests, device.name
             ));
@@ -207,9 +207,9 @@ impl TraceTickSpreader {
     pub(super) fn sentence(&self) -> Option<String> {
         (self.shared > 0).then(|| {
             format!(
-                "starts are told to {} only: {} requests share theirs with others and are spread \
-                 evenly over it; how they came within it is not recorded, so nothing shorter was \
-                 checked, and bursts within it are not played",
+                "the clock has a resolution of {}: {} requests share their start with others and are \
+                 spread evenly over it; shorter times were not checked, and bursts within it are not \
+                 played",
                 plimsoll_core::units::duration(self.clockwork.resolution),
                 self.shared
             )

@@ -130,12 +130,12 @@ impl TraceDependencies {
             ),
         };
         let played = match played {
-            DependencyReplayMode::Open => "they are played open loop, as was asked",
+            DependencyReplayMode::Open => "they are played open loop, as requested",
             DependencyReplayMode::Shuffled => {
                 "they are played open loop, as shuffled requests wait for none"
             }
             DependencyReplayMode::Waiting => {
-                "each is played so long after the end of the one it waited for"
+                "each is played that pause after the end of the one it waited for"
             }
         };
         format!("{found}: {played}")
@@ -190,8 +190,8 @@ impl DependencyFinder {
     pub(super) fn left_out(&self) -> Option<String> {
         self.is_over.then(|| {
             format!(
-                "whether requests waited for the ends of others was not looked at, since there are \
-                 more than {}: they are played open loop; a part of them (--from, --to) is looked at",
+                "dependencies between requests were not analysed, since there are more than {}: they \
+                 are played open loop; select a part with --from and --to",
                 self.most
             )
         })
@@ -631,7 +631,7 @@ mod tests {
         assert_eq!(watched(times.len()), (None, true));
         let (said, found) = watched(times.len() - 1);
         let said = said.unwrap_or_default();
-        assert!(said.contains("was not looked at") && !found, "{said}");
+        assert!(said.contains("were not analysed") && !found, "{said}");
     }
 
     #[test]

@@ -543,7 +543,7 @@ mod tests {
         let input = RecordingInput::new("f".into(), Box::new(std::io::Cursor::new(ends))).unwrap();
         let error = open(input).unwrap().read(&mut Vec::new()).unwrap_err();
         assert!(
-            error.to_string().contains("only when requests ended"),
+            error.to_string().contains("only the ends of requests"),
             "{error}"
         );
     }

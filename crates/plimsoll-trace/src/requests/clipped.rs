@@ -56,9 +56,7 @@ impl TraceRange {
             _ => {
                 let reason = match origin {
                     Some(_) => "give both times as instants, or both as offsets",
-                    None => {
-                        "the recording does not tell when it was made; give the time from its start, such as 10m"
-                    }
+                    None => "the recording has no date; give the time from its start, such as 10m",
                 };
                 return Err(TraceError::Time {
                     text: typed.collect::<Vec<_>>().join(" to "),
@@ -211,7 +209,7 @@ mod tests {
     #[test]
     fn times_that_mean_nothing_are_told() {
         for (tells_when, from, to, expect) in [
-            (false, Some("11:00"), None, "does not tell when"),
+            (false, Some("11:00"), None, "has no date"),
             (false, Some("5s"), Some("5s"), "use the window"),
             (false, Some("1h"), None, "use the window"),
             (false, Some("soon"), None, "soon"),

@@ -54,7 +54,7 @@ fn reading(
     let told = !times.is_empty();
     let note = || {
         format!(
-            "mean times as filebench tells them, in ms/op: {}",
+            "mean times as filebench prints them, in ms/op: {}",
             times.join(", ")
         )
     };

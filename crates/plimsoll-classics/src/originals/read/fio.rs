@@ -166,7 +166,7 @@ fn one(
             ));
         }
         if is_plain(told) {
-            reading.note(format!("job '{name}' was told without buckets (json, not json+): its distributions are steps between the printed percentiles; counts, means and extremes are exact"));
+            reading.note(format!("job '{name}' has no buckets (json, not json+): its distributions are steps between the printed percentiles; counts, means and extremes are exact"));
         }
         let ops = figure(told, "total_ios");
         if figure(told, "io_bytes") > BYTES_MAX {
