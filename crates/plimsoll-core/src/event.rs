@@ -33,7 +33,7 @@ pub struct KindStats {
     pub service: Histogram,
     /// Intended start → seen to have ended.
     pub response: Histogram,
-    /// Intended start → handed over.
+    /// Intended start → submitted.
     pub lag: Histogram,
 }
 
@@ -66,7 +66,7 @@ impl KindStats {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &KindStats) {
-        // They can come from a file of somebody else's.
+        // They can come from a foreign file.
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.errors = self.errors.saturating_add(other.errors);
         self.service.merge(&other.service);
@@ -208,7 +208,7 @@ pub struct GeneratorStats {
     pub user_cpu_ns: u64,
     /// CPU time of the measured part in the kernel, all workers.
     pub system_cpu_ns: u64,
-    /// Requests whose intended start fell into the run but that were never handed over.
+    /// Requests whose intended start fell into the run but that were never submitted.
     pub not_submitted: u64,
     /// Time of the measured part from the return of one call into the engine to the next call, all
     /// workers: what choosing, stamping and recording operations took, by the clock. Time for which
@@ -307,7 +307,7 @@ pub struct PhaseResult {
     pub value: f64,
     /// From the start of the workers to the end of the last one.
     pub wall: Nanos,
-    /// The counted operations; empty for programs that tell less.
+    /// The counted operations; empty for programs that report less.
     pub stats: OpStats,
     /// CPU time in user space.
     pub user_cpu_ns: u64,
@@ -743,7 +743,7 @@ pub struct ClientLoadNodeResult {
     pub stats: OpStats,
     /// Its generator's own account.
     pub generator: GeneratorStats,
-    /// When and how it was lost, if it was: then this is what it had told until then.
+    /// When and how it was lost, if it was: then this is what it had reported until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<ClientLoadNodeLoss>,
 }

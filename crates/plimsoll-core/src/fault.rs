@@ -59,7 +59,7 @@ pub const DELAY_MS: u32 = 50;
 /// How many of 100 packets are lost under [`FaultKind::Loss`].
 pub const LOSS_PERCENT: u32 = 5;
 
-/// What a machine is told to do with a fault.
+/// What a machine is asked to do with a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultCommand {

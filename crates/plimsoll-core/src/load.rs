@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node is asked to do, what it tells, and how the results of all become one. This machine is a
+//! What a node is asked to do, what it reports, and how the results of all become one. This machine is a
 //! node like any other.
 //!
 //! Every node plays the whole workload, so the load is as many times what one machine makes.
@@ -84,12 +84,12 @@ pub struct AgentTrialTask {
     pub data_check: DataCheck,
 }
 
-/// What a node tells of its task, in order. The task is over with [`AgentEvent::Played`],
+/// What a node reports of its task, in order. The task is over with [`AgentEvent::Played`],
 /// [`AgentEvent::Proved`], [`AgentEvent::Ended`] or [`AgentEvent::Failed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentEvent {
-    /// It is at work, and has nothing else to tell.
+    /// It is at work, and has nothing else to report.
     Alive,
     /// Everything is laid out; it waits for the instant at which all start.
     Prepared {

@@ -137,7 +137,7 @@ pub struct OutageResult {
     /// Of each session, in their order.
     pub sessions: Vec<SessionOutage>,
     /// Sum of the [bins](BIN) in which nothing succeeded, of all sessions together, from the fault on
-    /// where it is known; `None`: too few probes to tell.
+    /// where it is known; `None`: too few probes to say.
     pub unavailable: Option<Nanos>,
     /// How long the rate of all sessions was lower than before.
     pub brown_out: BrownOut,

@@ -103,7 +103,7 @@ pub struct TargetFacts {
     pub free_bytes: u64,
     /// Alignment direct I/O needs; 0 where direct I/O does not work.
     pub direct_align_bytes: u32,
-    /// What the file system is spread over, where it tells: the targets of Lustre.
+    /// What the file system is spread over, where that is known: the targets of Lustre.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<StorageTarget>,
     /// How files that are made there are spread over them, in words, or why that is not known.

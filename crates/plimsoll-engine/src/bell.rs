@@ -13,7 +13,7 @@ use rustix::thread::{Timespec, futex};
 /// A place to sleep, and the bell that wakes whoever is there.
 #[derive(Debug, Default)]
 pub(crate) struct WakeNotifier {
-    /// How often it was rung while somebody listened; wraps.
+    /// How often it was rung while a thread listened; wraps.
     rings: AtomicU32,
     listeners: AtomicU32,
 }

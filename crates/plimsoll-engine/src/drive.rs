@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one loop that all workloads and engines share: ask, hand over, reap, stamp, record.
+//! The one loop that all workloads and engines share: ask, submit, reap, stamp, record.
 //!
 //! Rules that decide what the numbers mean:
 //! * one stamp per hand-over and one per reap: an operation has ended when the program can see it,
@@ -72,7 +72,7 @@ const EDQUOT: i32 = rustix::io::Errno::DQUOT.raw_os_error();
 /// Bounds of a drive.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverLimits {
-    /// Nothing is handed over, and nothing in flight is waited for, after this time.
+    /// Nothing is submitted, and nothing in flight is waited for, after this time.
     pub deadline: Nanos,
     /// Whether the last part of a wait for a due request is spent spinning, because sleeps end
     /// late. Not in virtual time.
@@ -171,7 +171,7 @@ pub struct DriverResult {
     pub interrupted: bool,
     /// Why it was given up, if it was.
     pub gave_up: Option<DriverAbort>,
-    /// Requests due before the end that were never handed over.
+    /// Requests due before the end that were never submitted.
     pub not_submitted: u64,
     /// Operations that have ended, those of the warm-up included.
     pub done: u64,
@@ -384,7 +384,7 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
                 Err(error) => return Err(error),
             }
         }
-        // A full batch that took the last slot is handed over and waited for in one call.
+        // A full batch that took the last slot is submitted and waited for in one call.
         if self.free.is_empty() && self.pending.is_none() {
             return Ok(Gathered::Blocked);
         }

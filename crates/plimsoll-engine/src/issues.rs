@@ -25,7 +25,7 @@ use crate::sys::clock::HostClock;
 pub struct SubmissionTime {
     /// When it was meant to start, after the start of the run.
     pub intended_at: Nanos,
-    /// When it was handed over, on the same clock.
+    /// When it was submitted, on the same clock.
     pub issued_at: Nanos,
 }
 

@@ -51,7 +51,7 @@ const SWITCH_LIMIT_S: u32 = 300;
 /// A fault, planned: what is done on which node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// What tells whether it can be done, and changes nothing that lasts: one that fails says why not.
+    /// Probes that it is possible, without a lasting change: one that fails says why not.
     pub trial: Vec<(String, PlanAction)>,
     /// What is done some time before it, and is part of it.
     pub first: Vec<(String, PlanAction)>,
@@ -73,7 +73,7 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// The blow as it is done the next time while it lasts: malformed messages are others each time.
+    /// The fault as it is injected the next time while it lasts: malformed messages are others each time.
     pub fn vary(&mut self) {
         for (_, action) in &mut self.strike {
             if let PlanAction::Hurt(FaultAction::Malform { seed, .. }) = action {
@@ -354,7 +354,7 @@ fn with_all_returning(
             halfway: Vec::new(),
             ..blow
         },
-        // It is healed between the beats, and after the last one whoever lost its power has it again.
+        // It is recovered between the cycles, and after the last one the power is on again.
         Some(_) => FaultPlan {
             after: [powers, blow.heal.clone(), restores].concat(),
             ..blow

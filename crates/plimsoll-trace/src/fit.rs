@@ -40,7 +40,7 @@ pub struct FitOptions {
     pub window: RecordingWindow,
     /// What reports call the model.
     pub name: String,
-    /// What the counters cannot tell: declared or assumed.
+    /// What counters do not contain: declared or assumed.
     pub facts: ModelFacts,
 }
 

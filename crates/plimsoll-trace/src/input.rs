@@ -209,7 +209,7 @@ impl RecordingInput {
                 Ok(n) => self.to += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // Of a compressed file it is cut or damaged; where is told by what came before.
+                    // Of a compressed file it is cut or damaged; what came before says where.
                     let place = self.offset + (self.to - self.from) as u64;
                     let text = format!("{error}, after {place} bytes of its content");
                     return Err(TraceError::Read {

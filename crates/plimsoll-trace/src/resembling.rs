@@ -110,7 +110,7 @@ fn has_columns(head: &[u8], wanted: &[&str]) -> bool {
     })
 }
 
-/// Whether most of the first lines hold an action of the block layer followed by the letters that tell
+/// Whether most of the first lines hold an action of the block layer followed by the letters that name
 /// what it does, such as `Q` and `WS`, or it ends in blkparse's summary.
 fn is_formatted_blkparse(head: &[u8]) -> bool {
     const LOOKED_AT: usize = 16;

@@ -330,7 +330,7 @@ impl WorkloadModel {
         Ok(ModelChangeSelection { cells, pieces })
     }
 
-    /// Leaves out what tells whose load it was.
+    /// Leaves out what identifies the source of the load.
     fn forget_source(&mut self) {
         "anonymous".clone_into(&mut self.name);
         let (start, end) = ("its start".to_owned(), format!("{} later", self.length()));

@@ -90,7 +90,7 @@ pub struct ModelMixReplay {
 }
 
 impl ModelMixReplay {
-    /// The requests of these members, for as long as all of them last. What counters do not tell is
+    /// The requests of these members, for as long as all of them last. What counters do not contain is
     /// drawn from the seed.
     #[must_use]
     pub fn new(members: &[ModelMixMember<'_>], seed: Seed) -> ModelMixReplay {

@@ -16,10 +16,10 @@ pub enum FaultAction {
         /// Whether it is thrown away from now on.
         on: bool,
     },
-    /// In a network namespace of ours: let packets that are sent be late or lost, as the program `tc`
-    /// is told of it (`delay 50ms`); with no words, no more.
+    /// In a network namespace of ours: delay or drop packets that are sent, by these arguments of `tc
+    /// qdisc … netem` (`delay 50ms`); without arguments, end that.
     Netem(Vec<String>),
-    /// Tell a machine of a fault by the command that its user named for that.
+    /// Start or end a fault of a machine by the command that its user named for that.
     Fault {
         /// The command; the name of the fault and the word are added.
         command: Vec<String>,

@@ -172,7 +172,7 @@ pub enum PlanAction {
         /// The mark.
         mark: String,
     },
-    /// Stop every process that carries this mark where it is; it goes on when it is told to.
+    /// Stop every process that carries this mark where it is; it continues when it is resumed.
     Pause {
         /// The mark.
         mark: String,
@@ -191,7 +191,7 @@ pub enum PlanAction {
     RemoveDirOf {
         /// The directory.
         path: String,
-        /// What the file system was that it was made on, as the machine tells it.
+        /// What the file system was that it was made on, as the machine reports it.
         file_system: String,
     },
     /// Create a directory that must not exist yet on the export of this address

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What somebody asked for and where: the parts of a stack, the nodes it is spread over, and what
+//! What the user asked for and where: the parts of a stack, the nodes it is spread over, and what
 //! came of it. Kept in the journal, so that another process can act on a stack that is up.
 
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ pub enum NodeTransport {
     Here,
     /// They are started on this machine, in this network namespace.
     Namespace(String),
-    /// They are told to our agent, which this command starts there, its words appended: `ssh` with
+    /// They are passed to our agent, which this command starts there, its words appended: `ssh` with
     /// options and a host, `docker exec -i box`, `kubectl exec -i pod --`.
     Agent(Vec<String>),
 }
@@ -173,7 +173,7 @@ pub struct StackNodes {
     pub servers: Vec<PlanNode>,
 }
 
-/// What somebody asked for.
+/// What the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackRequest {

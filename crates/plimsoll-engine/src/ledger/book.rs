@@ -107,7 +107,7 @@ impl LedgerWriter {
     /// Returns when everything appended before is durable.
     ///
     /// # Errors
-    /// When the ledger cannot be written: nothing may be handed over then.
+    /// When the ledger cannot be written: nothing may be submitted then.
     pub(super) fn sync(&self) -> Result<(), EngineError> {
         let wanted = locked(&self.waiting).appended;
         let mut durable = locked(&self.durable);

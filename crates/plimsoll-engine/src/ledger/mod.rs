@@ -58,7 +58,7 @@ const BLOCK_BYTES_MAX: u32 = 1 << 20;
 /// What is not full by then is not filled.
 const FILL_MAX: Nanos = Nanos(600_000_000_000);
 
-/// How often is told what has been done so far.
+/// How often progress is reported.
 const TELL: Nanos = Nanos(100_000_000);
 
 /// How a ledger is written.
@@ -138,7 +138,7 @@ impl LedgerWriteOptions {
 }
 
 /// Writes a new ledger at `path` while sessions probe the storage at `places`, each with the name
-/// that reports give it. What is read is held against the ledger meanwhile. `tell` is given what
+/// that reports give it. What is read is compared with the ledger meanwhile. `tell` gets what
 /// has been done so far, and how many operations of each session ended well, ten times a second.
 /// Failures of the storage do not end it.
 ///
@@ -340,7 +340,7 @@ impl LedgerSharedState<'_> {
     }
 }
 
-/// The probes that a ledger tells of, for [`plimsoll_core::outage::OutageResult::of`], and the campaign.
+/// The probes in a ledger, for [`plimsoll_core::outage::OutageResult::of`], and the campaign.
 ///
 /// # Errors
 /// When the file cannot be read, or is no ledger.

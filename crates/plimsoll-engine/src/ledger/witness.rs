@@ -51,7 +51,7 @@ fn line(campaign: &LedgerHeader, issued: &LedgerWriteIntent) -> String {
 }
 
 /// Writes a line every `every` into `plimsoll.stamps` in `directory`, for `length`, and what became of
-/// each into a new ledger at `path`. `tell` is given what has been done so far, after each.
+/// each into a new ledger at `path`. `tell` gets the progress, after each.
 ///
 /// # Errors
 /// When the file or the ledger exists or cannot be made.

@@ -83,7 +83,7 @@ impl NfsUncommittedWrites {
     }
 
     /// A commit is sent: it is for the older half, and when that is empty for everything that is
-    /// kept now. Returns whether its end is to be told by [`NfsUncommittedWrites::committed`]; a
+    /// kept now. Returns whether its end is reported by [`NfsUncommittedWrites::committed`]; a
     /// commit before it must have ended first.
     pub(super) fn seal(&mut self) -> bool {
         if self.sealed {

@@ -262,7 +262,7 @@ impl IoEngine for UringEngine {
         let taskrun = self.ring.submission().taskrun();
         if let Some(time) = wait {
             if !self.ring.completion().is_empty() {
-                // Something has ended already: hand over and do not sleep.
+                // Something has ended already: submit and do not sleep.
                 return self.enter(None);
             }
             let seconds = time.0 / 1_000_000_000;

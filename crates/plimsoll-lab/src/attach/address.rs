@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Addresses of disks that somebody else serves, as people write them.
+//! Addresses of remote disks (iSCSI, NBD), as people write them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ const NBD_PORT: u16 = 10_809;
 /// Longest name of an initiator or a target (RFC 7143, 4.2.7.1).
 const ISCSI_NAME_MAX: usize = 223;
 
-/// Whom a target is told we are when the address does not say.
+/// Initiator name where the address does not say.
 const INITIATOR: &str = "iqn.2026-01.lab.plimsoll:client";
 
-/// A disk that somebody else serves.
+/// A remote disk, exported by a server that is not ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteDiskAddress {
     /// As it was written.
@@ -57,7 +57,7 @@ pub struct IscsiLunAddress {
     pub target: String,
     /// Number of the logical unit.
     pub lun: u8,
-    /// Whom the target is told we are.
+    /// Our initiator name.
     pub initiator: String,
     /// The account, and the file whose only line is its secret.
     pub chap: Option<(String, PathBuf)>,

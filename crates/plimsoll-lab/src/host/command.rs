@@ -274,7 +274,7 @@ pub(super) fn is_loud<const N: usize>(written: [&File; N]) -> std::io::Result<bo
 pub(super) fn forget_loud(written: &File) {
     if written.metadata().is_ok_and(|data| data.len() > WORDS_MAX) {
         let _ = written.set_len(0);
-        // Who writes goes on where it was unless it is told.
+        // A writer continues at its old offset unless it seeks.
         let mut written = written;
         let _ = written.seek(SeekFrom::Start(0));
     }

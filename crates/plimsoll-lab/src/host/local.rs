@@ -79,7 +79,7 @@ impl LocalHost {
         }
     }
 
-    /// The same machine, telling what it starts in which state directory the journals are: by that
+    /// The same machine, passing the state directory of the journals to what it starts: by that
     /// it is found again when the journal is lost.
     #[must_use]
     pub fn of_state(mut self, state: &Path) -> Self {

@@ -77,7 +77,7 @@ pub(super) fn make_bridge(
     ip(host, id, &["link", "set", name, "up"])
 }
 
-/// What locally made packets of root are told in the network of a bridge, and what all others are.
+/// Routing rules of a bridge's network: packets of local root processes are routed, all others refused.
 const FOR_ROOT: [&str; 8] = [
     "iif", "lo", "uidrange", "0-0", "priority", "10918", "table", "main",
 ];

@@ -452,7 +452,7 @@ fn check_not_up(name: &str, state: &StateDir, hosts: &mut dyn HostResolver) -> R
 /// Whoever holds it must drop it before [`down`].
 ///
 /// # Errors
-/// [`JournalError::NotStanding`] when it is not up; [`JournalError::InUse`] when somebody brings it
+/// [`JournalError::NotStanding`] when it is not up; [`JournalError::InUse`] when another process brings it
 /// up or takes it down at this moment; else when its journal cannot be read.
 pub fn hold(
     name: &str,
@@ -466,11 +466,11 @@ pub fn hold(
     }
 }
 
-/// Keeps others from using a stack, too, that is held by who does harm to it: their figures would tell
-/// of faults they know nothing of. It is let go where that is refused.
+/// Locks a stack exclusively for fault injection: the figures of others would include faults they know
+/// nothing of. The lock is released where that is refused.
 ///
 /// # Errors
-/// [`JournalError::InUse`] when somebody else holds it.
+/// [`JournalError::InUse`] when another process holds it.
 pub fn hold_alone(held: &File, name: &str, state: &StateDir) -> Result<(), JournalError> {
     journal::hold_alone(held, &journal_file(name, state))
 }

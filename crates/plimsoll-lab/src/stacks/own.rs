@@ -67,7 +67,7 @@ impl StackRecipe for OwnStack {
     }
 
     fn needs(&self, _: &StackConfig) -> StackRequirements {
-        // Its programs are looked for by name; whether it takes root is told by them.
+        // Its programs are looked for by name; they decide whether it needs root.
         StackRequirements::default()
     }
 

@@ -74,7 +74,7 @@ fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
     }
 }
 
-/// The quantile that is told beside the mean: for information, the verdict rests on the mean alone.
+/// The quantile that is reported beside the mean: for information, the verdict rests on the mean alone.
 const TAIL: f64 = 0.99;
 
 /// The ratio of the 99th percentiles, where response times are compared.

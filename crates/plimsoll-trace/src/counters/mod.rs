@@ -46,7 +46,7 @@ use row_clock::RowClock;
 struct CounterFormat {
     /// As it is listed to people.
     name: &'static str,
-    /// The finest difference of two times it can tell.
+    /// The resolution of its times.
     resolution: Nanos,
     scope: RecordingScope,
     /// Whether a file that begins so is one.

@@ -20,7 +20,7 @@ pub(crate) struct TraceTimeBase {
 }
 
 /// From here on requests of one instant are not there together but of one tick of a clock. A
-/// microsecond is what most tracers tell, and what is handed over together has one instant there.
+/// microsecond is what most tracers tell, and what is submitted together has one instant there.
 const TICK_MIN: Nanos = Nanos(10_000);
 
 impl TraceTimeBase {

@@ -120,7 +120,7 @@ pub fn describe_requests(
     Ok((description, series))
 }
 
-/// What a device did as a whole, as far as its recording tells it.
+/// What a device did as a whole, as far as its recording says.
 fn load(device: &TraceDevice, length: Nanos, carries: &RecordingCapabilities) -> DeviceLoad {
     let per_s = |sum: f64| ratio(sum, length.as_secs_f64());
     let requests = device.requests as f64;

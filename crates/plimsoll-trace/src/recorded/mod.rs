@@ -463,7 +463,7 @@ impl Waits {
     }
 }
 
-/// The ends of a recording that tells no date.
+/// The ends of a recording without a date.
 pub(crate) fn ends_without_date(requests: &dyn TraceSource, length: Nanos) -> (String, String) {
     let from = match requests.taken_up_after() {
         Nanos(0) => "its start".into(),

@@ -243,7 +243,7 @@ impl Slots {
     };
 }
 
-/// The reading side. Of nonsense it reads zeros; [`PackedSymbolReader::is_sound`] tells.
+/// The reading side. From damaged input it reads zeros; [`PackedSymbolReader::is_sound`] says so.
 #[derive(Debug, Clone)]
 pub(super) struct PackedSymbolReader {
     tables: Vec<Slots>,

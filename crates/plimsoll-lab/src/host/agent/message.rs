@@ -54,7 +54,7 @@ pub enum AgentRequest {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         programs: Vec<String>,
     },
-    /// Undo with this action, and strike what is undone by it.
+    /// Undo with this action, and mark what it undoes as undone.
     Undo {
         /// Identifier of the journal.
         id: String,
@@ -121,7 +121,7 @@ pub enum AgentRequest {
     Begin(Box<AgentTask>),
     /// Start what is prepared at this instant. No answer.
     Start(Nanos),
-    /// Stop what was begun; what was measured is told. No answer.
+    /// Stop what was begun; what was measured is reported. No answer.
     Halt,
     /// The end.
     Bye,
@@ -173,7 +173,7 @@ pub enum AgentResponse {
     Machine(Box<MachineFacts>),
     /// What the clock shows.
     Clock(Nanos),
-    /// What there is to tell of a task.
+    /// Reports of a task.
     Told(Box<AgentEvent>),
     /// It could not be done, and why.
     Failed(String),

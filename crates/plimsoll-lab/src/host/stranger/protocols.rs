@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asking servers of storage to be let in, as somebody who has no secret. Each answers with what is
+//! Tries to log in to storage servers without a secret. Each answers with what is
 //! gained, or with nothing where it refuses; an error of the connection is a refusal, too.
 
 use std::io::{self, Read, Write};
@@ -57,7 +57,7 @@ pub(super) fn nbd(at: SocketAddr) -> Gained {
         return Ok(None);
     }
     if &greeting[8..] != b"IHAVEOPT" {
-        // The old greeting is that of somebody who asks for nothing.
+        // The old greeting asks for nothing.
         return let_in();
     }
     let mut flags = [0; 2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the servers tell of their bricks: which of them nobody serves.
+//! What the servers report of their bricks: which are not served.
 
 use plimsoll_core::plan::PlanNode;
 

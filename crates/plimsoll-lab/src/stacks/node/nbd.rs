@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NBD to a node: nbdkit serves, slower or worse than the disk when it is told so.
+//! NBD to a node: nbdkit serves, with delays or errors where they are set.
 //!
 //! Where both ends are processes of this machine in one network they meet at a Unix socket in the
 //! stack's directory, which nobody else may enter. Over TCP, where every user of the machine could

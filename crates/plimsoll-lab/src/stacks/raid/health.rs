@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an array tells of itself: errors of its disks that were met, disks that it lacks, and what reading
+//! What an array reports of itself: errors of its disks that were met, disks that it lacks, and what reading
 //! everything found.
 
 use plimsoll_core::plan::{PlanCommand, PlanCommandArg};

@@ -25,7 +25,7 @@ const NAME: &str = "plimsoll-node";
 /// The disk in the OVA file.
 const DISK_FILE: &str = "plimsoll-node-disk1.vmdk";
 
-/// What the kernel is told: both consoles, and that this is no machine of a lab.
+/// The kernel's command line: both consoles, and that this is no machine of a lab.
 const KERNEL_WORDS: &str = "console=ttyS0 console=tty0 quiet panic=30 ipv6.disable=1 plimsoll.node";
 
 /// What puts the parts together.
@@ -58,7 +58,7 @@ const PACK_LIMIT_S: u32 = 1800;
 const MIB: u64 = 1 << 20;
 
 /// Sizes of the disk for what a node keeps. The largest leaves room below the 2 TiB that a partition
-/// table of a BIOS can tell of.
+/// table of a BIOS can describe.
 const DATA_BYTES: std::ops::RangeInclusive<u64> = 256 * MIB..=1 << 40;
 
 /// What is wanted.
@@ -105,7 +105,7 @@ fn ova() -> String {
     format!("{NAME}.ova")
 }
 
-/// Whether somebody could log in with one of these keys, and all lines are ones; the error completes
+/// Whether one of these keys allows a login, and all lines are ones; the error completes
 /// "the file of keys ...".
 fn check_keys(text: &str) -> Result<(), String> {
     if text.contains("PRIVATE KEY-----") {
@@ -198,7 +198,7 @@ pub fn needs() -> StackRequirements {
     }
 }
 
-/// Makes the files; `watch` is told of each step before it is begun. When `stop` is set the step under
+/// Makes the files; `watch` gets each step before it is begun. When `stop` is set the step under
 /// way is ended. Files of an earlier one are replaced, each at once.
 ///
 /// # Errors
