@@ -430,8 +430,8 @@ fn check_files(dir: &Path, from: u32) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The page cache of this machine must not answer for a node that is gone. Where it cannot be told
-/// to forget, the reading proves less; it never proves what is not so.
+/// The page cache of this machine must not answer for a node that is gone. Where it cannot be
+/// dropped, the reading proves less; it never proves what is not so.
 fn forget_cached(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }

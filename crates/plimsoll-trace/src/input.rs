@@ -143,7 +143,7 @@ impl RecordingInput {
         Ok(&self.piece[from..from + taken])
     }
 
-    /// Takes the next line without its end and tells its offset; `None` at the end of the file. A
+    /// Takes the next line without its end and returns its offset; `None` at the end of the file. A
     /// line longer than 256 KiB comes in pieces of that length.
     pub(crate) fn line(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
         self.line_of(PIECE_BYTES)

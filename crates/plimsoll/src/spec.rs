@@ -126,7 +126,7 @@ fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
     })
 }
 
-/// Reads a file by the language that its ending tells, or else its content.
+/// Reads a file by the language of its ending, or else its content.
 fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
     let text = read_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -159,7 +159,7 @@ fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
     }
 }
 
-/// What is wrong inside a file whose name is told by the words before it.
+/// What is wrong inside a file whose name is in the words before it.
 fn within(error: &plimsoll_classics::ClassicsError) -> String {
     match error {
         plimsoll_classics::ClassicsError::Line { line, reason } => format!("line {line}: {reason}"),
@@ -376,7 +376,7 @@ pub(crate) enum TargetSpec {
     File(PathBuf),
     /// A block device. Whether it may be destroyed is asked later.
     Device(PathBuf),
-    /// A disk that somebody else serves. Whether it may be destroyed is asked later.
+    /// A remote disk (iSCSI, NBD). Whether it may be destroyed is asked later.
     Attach(Box<attach::RemoteDiskAddress>),
     /// An export of an NFS server that plimsoll speaks with itself.
     Nfs(NfsAddress),
@@ -392,7 +392,7 @@ pub(crate) enum TargetSpec {
 
 impl TargetSpec {
     /// Reads a directory, a new file (`file:PATH`), a block device, the address of an NFS export or of
-    /// a disk that somebody else serves, the name of a stack, `null` or a simulated device.
+    /// a remote disk (iSCSI, NBD), the name of a stack, `null` or a simulated device.
     pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
         if let Some(file) = text.strip_prefix(NEW_FILE) {
             return new_file(text, Path::new(file));

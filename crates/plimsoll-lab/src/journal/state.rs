@@ -85,7 +85,7 @@ impl StateDir {
     }
 
     /// What processes that are gone were preparing when they ended. Files that only look like it are
-    /// somebody else's.
+    /// not ours.
     ///
     /// # Errors
     /// As [`StateDir::journal_files`].

@@ -136,7 +136,7 @@ fn row(line: &[u8]) -> Option<DiskstatsRow<'_>> {
 #[derive(Debug, Default)]
 struct LoopTime {
     now: Option<u64>,
-    /// Midnights that passed while only times of day were told.
+    /// Midnights that passed while there were only times of day.
     days: u64,
 }
 

@@ -42,7 +42,7 @@ use clock::{DateEvidence, DateOrder};
 use filling::DiskSeriesBuilder;
 use row_clock::RowClock;
 
-/// A format that can be told from its first bytes.
+/// A format that is recognized by its first bytes.
 struct CounterFormat {
     /// As it is listed to people.
     name: &'static str,
@@ -105,7 +105,7 @@ struct CounterScanSummary {
     /// Times stood in it without a date, or none at all.
     lacks_date: bool,
     dates: DateEvidence,
-    /// What devices are made of, where more than their names tells it.
+    /// What devices are made of, where more than their names says it.
     layers: BTreeMap<String, DeviceKind>,
     damage: Option<RecordingDamage>,
     warnings: Vec<String>,
@@ -294,7 +294,7 @@ impl CounterFile {
         let understood = told.wrong.finish(&name, survey.span.is_none());
         let mut warnings = told.warnings;
         let (Some(span), Ok(left_out)) = (survey.span, &understood) else {
-            // What the format says is missing tells more than that nothing was found.
+            // What the format says is missing is more helpful than that nothing was found.
             return Err(match (told.damage, warnings.pop(), understood) {
                 (Some(RecordingDamage { file, offset, what }), ..) => {
                     TraceError::Format { file, offset, what }

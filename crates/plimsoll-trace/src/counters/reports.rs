@@ -45,7 +45,7 @@ struct ReportedDisk {
 }
 
 impl IostatReports {
-    /// A report begins, made at this time if it tells.
+    /// A report begins, made at this time if it says so.
     pub(super) fn begin(
         &mut self,
         at: Option<u64>,

@@ -3,7 +3,7 @@
 //!
 //! Source: its manual page and output. A line that begins with `# hostname;interval;timestamp` names
 //! the columns of those that follow; without a column `DEV` they are of something else than disks. A
-//! line with `LINUX-RESTART` says that the machine was started again. Reads and writes are not told
+//! line with `LINUX-RESTART` says that the machine was started again. Reads and writes are not kept
 //! apart in `tps`. With `-h` all disks of a report stand on one line, and the header of their columns
 //! ends in `[...]`.
 

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How finely a recording tells when requests started, and what follows from that.
+//! The resolution of the starts in a recording, and what follows from that.
 //!
 //! A format promises a resolution; a recording may be coarser than its format, which its own starts
-//! tell: all of them are multiples of one unit. What lies below the resolution is not recorded: no
-//! figure is told of it, and where such requests are played they are spread over their tick, said so.
+//! say: all of them are multiples of one unit. What lies below the resolution is not recorded: no
+//! figure of it is shown, and where such requests are played they are spread over their tick, said so.
 
 use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
 use super::TraceDevice;
 
-/// How long requests were recorded, and how finely it is told when they started.
+/// How long requests were recorded, and the resolution of their starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TraceTimeBase {
-    /// From the first start to the end of the last tick, and to the last end where ends are told.
+    /// From the first start to the end of the last tick, and to the last end where ends are recorded.
     pub(crate) length: Nanos,
     /// The finest difference of two starts.
     pub(crate) resolution: Nanos,
 }
 
 /// From here on requests of one instant are not there together but of one tick of a clock. A
-/// microsecond is what most tracers tell, and what is submitted together has one instant there.
+/// microsecond is what most tracers record, and what is submitted together has one instant there.
 const TICK_MIN: Nanos = Nanos(10_000);
 
 impl TraceTimeBase {
-    /// Of starts that are told as finely as anybody could want.
+    /// Of starts with the finest resolution.
     pub(crate) fn fine(length: Nanos) -> TraceTimeBase {
         let resolution = Nanos(1);
         TraceTimeBase { length, resolution }
@@ -48,7 +48,7 @@ impl TraceTimeBase {
         }
     }
 
-    /// What the reader should know where starts are told coarsely.
+    /// What the reader should know where starts have a coarse resolution.
     pub(crate) fn sentence(&self) -> Option<String> {
         self.is_coarse().then(|| {
             format!(
@@ -116,7 +116,7 @@ impl TraceTickFinder {
 /// Most requests of one tick that are held to be spread over it.
 const HELD_MAX: usize = 1 << 22;
 
-/// Spreads the requests of one device over the ticks that their starts tell.
+/// Spreads the requests of one device over the ticks of their starts.
 pub(crate) struct TraceTickSpreader {
     clockwork: TraceTimeBase,
     held: Vec<(TraceAccess, Option<Nanos>)>,
@@ -236,7 +236,7 @@ mod tests {
             assert_eq!(resolution(times), unit);
         }
         assert_eq!(resolution((0..500).map(|n| n * 1_234_500)), 100);
-        // One instant, and few of them, tell nothing.
+        // One instant, and few of them, prove nothing.
         assert_eq!(resolution((0..500).map(|_| 9)), 100);
         assert_eq!(resolution((0..50).map(|n| n * 1_000_000_000)), 100);
         assert_eq!(resolution((0..500).map(|n| n / 250 * 60_000_000_000)), 100);

@@ -19,7 +19,7 @@ pub struct TraceRange {
 
 impl TraceRange {
     /// The part between two times as people type them. A time is either from the start of the
-    /// recording (`90s`, `10m`) or, where it tells when it was made, an instant in UTC as
+    /// recording (`90s`, `10m`) or, where it has a date, an instant in UTC as
     /// [`RecordingTimes::window`] takes it. Without one it is the recording's end on that side.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ mod tests {
     use crate::requests::read;
     use std::io::Cursor;
 
-    /// Ten requests, a second apart; of MSR they tell when, of MQSim they do not.
+    /// Ten requests, a second apart; of MSR they have a date, of MQSim they do not.
     fn recording(tells_when: bool) -> Box<dyn TraceSource> {
         let row = |i: u64| match tells_when {
             // 2007-02-22 00:00:00 UTC and on, in 100 ns since 1601.

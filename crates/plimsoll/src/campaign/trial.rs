@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One trial, seen from this machine: its nodes lay out the files and play, and what they tell becomes one
+//! One trial, seen from this machine: its nodes lay out the files and play, and their reports become one
 //! result. What each of them does is in `task`.
 
 use super::failover::under_fault;
@@ -77,7 +77,7 @@ impl TrialLoad {
         }
     }
 
-    /// The load that was handed over, held against the recording.
+    /// The submitted load, compared with the recording.
     pub(super) fn fidelity(
         &self,
         model: &WorkloadModel,
@@ -86,7 +86,7 @@ impl TrialLoad {
     ) -> Vec<FidelityCheck> {
         match self {
             TrialLoad::Closed => Vec::new(),
-            // How much is handed over is what the storage makes of it.
+            // How much is submitted depends on the storage.
             TrialLoad::Requests(_) if model.waits() => Vec::new(),
             TrialLoad::Whole(excerpt) => {
                 plimsoll_trace::fidelity(&excerpt.cells, submitted, &model.bursts)
@@ -102,7 +102,7 @@ impl TrialLoad {
 /// The largest error of the totals of recorded requests.
 const REQUESTS_GATE: f64 = 0.02;
 
-/// What was handed over, held against what was recorded in that part. When, is told by the lag.
+/// The submitted load, compared with what was recorded in that part. The lag says when it was submitted.
 fn requests_fidelity(asked: &[ModelInterval], submitted: &[ModelInterval]) -> Vec<FidelityCheck> {
     let lines = IoDirection::BOTH.map(|direction| {
         let total = |cells: &[ModelInterval]| {
@@ -131,7 +131,7 @@ pub(super) fn block_seed(seed: Seed, block: u32) -> Seed {
     seed.derive("block", u64::from(block))
 }
 
-/// Runs one trial on all nodes that its load comes from, and tells the listener everything. This machine
+/// Runs one trial on all nodes that its load comes from, and reports everything to the listener. This machine
 /// is such a node.
 pub(crate) fn run_trial(
     trial: &TrialId,

@@ -172,7 +172,7 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
     };
     let keep = TraceFitOptions {
         gaps: (args.exact || args.parametric).then_some(PackedGapPrecision::Exact),
-        // The seed is told nobody: with it the order could be found again.
+        // The seed is not stored: with it the order could be found again.
         shuffle: args.shuffle.map(|window| TraceShuffle {
             window,
             seed: Seed(super::measure::drawn_seed()),

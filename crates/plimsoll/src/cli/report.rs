@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll report`: tell a run again from its folder.
+//! `plimsoll report`: show a run again from its folder.
 
 use crate::failure::{CliError, CliExitCode, CliResult, failed};
 use crate::terminal;
@@ -77,7 +77,7 @@ fn html(results: &RunFolderContents) -> String {
     plimsoll_report::html(&plimsoll_report::build(results))
 }
 
-/// Every trial that does the work of a classic program, as that program would tell it.
+/// Every trial that does the work of a classic program, as that program would print it.
 pub(super) fn classic_texts(results: &RunFolderContents) -> String {
     let mut texts = String::new();
     for trial in &results.trials {

@@ -51,9 +51,9 @@ enum StackCommand {
     Down(StackDownArgs),
     /// Add a node to a stack, and spread the data over all nodes.
     Grow(StackGrowArgs),
-    /// Take the last node of a stack away.
+    /// Stop the last node of a stack, so that it runs degraded.
     Degrade(StackChangeArgs),
-    /// Return the node that was taken away, and bring its data up to date.
+    /// Start the stopped node again, and bring its data up to date.
     Rebuild(StackChangeArgs),
     /// Read all data of a stack, and compare them with their copies or checksums.
     Scrub(StackChangeArgs),

@@ -34,7 +34,7 @@ pub(super) struct CounterCaptureOptions {
 }
 
 impl CounterCaptureOptions {
-    /// Samples until its time is over or it is told to stop.
+    /// Samples until its time is over or it is stopped.
     pub(super) fn run(
         &self,
         (clock, stop): (&dyn HostTimeSource, &AtomicBool),
@@ -80,7 +80,7 @@ impl CounterCaptureOptions {
     }
 }
 
-/// Samples these disks every second into a new archive until it is told to stop.
+/// Samples these disks every second into a new archive until it is stopped.
 pub(crate) fn sample(
     base: PathBuf,
     disks: Vec<String>,

@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
 }
 
 /// A run: its summary, and its operations. Their own rates are whole numbers; all took as long as
-/// the run did, which the summary tells to a thousandth of an operation a second.
+/// the run did, which the summary gives to a thousandth of an operation a second.
 fn reading(
     summary: FilebenchSummaryLine,
     operations: Vec<FilebenchSummaryLine>,

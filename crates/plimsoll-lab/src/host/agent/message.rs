@@ -116,7 +116,7 @@ pub enum AgentRequest {
     /// What does the clock show that instants are on?
     Clock,
     /// Do this with the data plane. [`AgentResponse::Told`] follows, as often as there is something to
-    /// tell, and until the last one only [`AgentRequest::Clock`], [`AgentRequest::Start`] and
+    /// report, and until the last one only [`AgentRequest::Clock`], [`AgentRequest::Start`] and
     /// [`AgentRequest::Halt`] are understood.
     Begin(Box<AgentTask>),
     /// Start what is prepared at this instant. No answer.

@@ -177,7 +177,7 @@ fn write_group(
     group.close().map(drop)
 }
 
-/// Writes the next column of a group; `levels` tell which of its values are there.
+/// Writes the next column of a group; `levels` say which of its values are there.
 pub(crate) fn column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: impl Iterator<Item = T::T>,

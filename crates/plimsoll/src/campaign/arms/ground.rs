@@ -51,7 +51,7 @@ impl ArmClaims {
         match claim::directory(root) {
             ClaimOutcome::Ours(file) => self.claims.push(file),
             ClaimOutcome::Unknown => {}
-            // Several may use a stack; it is told, as where it was allowed.
+            // Several may use a stack; that is noted, as where it was allowed.
             ClaimOutcome::Others(pid) if is_stack || self.shared => self.others.push(RunWarning {
                 about: target.name.clone(),
                 text: format!(

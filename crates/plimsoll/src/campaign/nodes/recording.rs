@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recordings on nodes: begun at one instant, told while they go on. What is told is kept by the
+//! Recordings on nodes: begun at one instant, reported while they go on. The reports are kept by the
 //! caller; a node that is lost does not end what the others record.
 
 use super::session::{NodeSession, NodeSessionState};
@@ -17,8 +17,8 @@ const HEARD_MAX: usize = 64;
 pub(crate) type NodeCaptureResult = Result<CaptureStats, CliError>;
 
 impl ClientLoadGenerators {
-    /// Lets all of them record until their time is over, or `stop` is set. `hear` is told which
-    /// node told what; its failure ends all recordings.
+    /// Lets all of them record until their time is over, or `stop` is set. `hear` gets which
+    /// node reported what; its failure ends all recordings.
     pub(crate) fn record(
         &self,
         task: &CaptureTask,
