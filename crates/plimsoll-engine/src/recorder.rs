@@ -35,7 +35,7 @@ impl IntervalStats {
 
     #[cold]
     fn add(&mut self, kind: OpKind) -> u8 {
-        let place = u8::try_from(self.kinds.len()).expect("there are ten kinds");
+        let place = u8::try_from(self.kinds.len()).expect("there are fewer than 256 kinds");
         self.place[kind.index()] = Some(place);
         self.kinds.push((kind, KindStats::default()));
         place

@@ -55,7 +55,7 @@ pub struct UringEngine {
     /// Pushed to the ring and not yet taken by the kernel.
     queued: u32,
     in_flight: u32,
-    /// A close, which a worker does when nothing else is in flight: carried out at the hand-over,
+    /// A close, which a worker does when nothing else is in flight: carried out at the submission,
     /// because the ring can only close descriptors that it would then have to be given.
     closing: Option<u32>,
     closed: Option<IoCompletion>,
