@@ -458,7 +458,8 @@ fn is_by_clock(times: &[(u64, u64)], pairs: &[(usize, usize)]) -> bool {
     let pause = |(one, starts): (usize, usize)| times[starts].0 as f64 - times[one].1 as f64;
     let (mean_took, spread) = moments(&pairs.iter().map(|pair| took(pair.0)).collect::<Vec<_>>());
     if spread.sqrt() < mean_took * 1e-3 {
-        // Where all take the same time there is no conclusion, and a clock is the safer guess for regular starts.
+        // Where all take the same time there is no conclusion, and a clock is the safer guess for regular
+        // starts.
         return is_regular(times);
     }
     let (mean_pause, _) = moments(&pairs.iter().map(|pair| pause(*pair)).collect::<Vec<_>>());
