@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What must be seen of a stack before it is trusted, looked at.
 //!
-//! Invariants: everything is done in a directory that the caller made for it; what a proof takes
-//! away it brings back; a proof that could not be carried out is never taken for one that passed.
+//! Invariants: everything is done in a directory that the caller made for it; what a self-test stops,
+//! it starts again; a self-test that could not be carried out never counts as passed.
 
 use plimsoll_core::plan::{HERE, PlanAction, StackOutputs, StackSelfTest, StackServer};
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ const FILE_BYTES: usize = 128 << 10;
 /// parts of our stacks are set to.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What became of a proof.
+/// The result of a self-test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelfTestStatus {
     /// It is as it must be; with what was seen.
@@ -43,7 +43,7 @@ pub enum SelfTestStatus {
     Unseen(String),
 }
 
-/// A proof and what became of it.
+/// A self-test and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTestResult {
     /// What was to be shown, in words.
@@ -54,16 +54,16 @@ pub struct SelfTestResult {
     pub is_about_data: bool,
 }
 
-/// Which proofs are wanted.
+/// Which self-tests are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelfTestDepth {
     /// Those that disturb nobody and take a moment.
     Quick,
-    /// Also those that take nodes away for a while.
+    /// Also those that stop nodes for a while.
     Whole,
 }
 
-/// Looks at every proof of what was made. `directory` lies below its mount; where there is none, only
+/// Looks at every self-test of what was made. `directory` lies below its mount; where there is none, only
 /// what needs none is looked at. `id` is the journal's.
 pub fn prove(
     made: &StackOutputs,
@@ -98,7 +98,7 @@ pub fn prove(
         .collect()
 }
 
-/// What a proof shows.
+/// What a self-test shows.
 #[must_use]
 pub fn words(proof: &StackSelfTest) -> String {
     match proof {
@@ -121,7 +121,7 @@ pub fn words(proof: &StackSelfTest) -> String {
     }
 }
 
-/// Where and for whom proofs are carried out.
+/// Where and for whom self-tests are carried out.
 struct SelfTestContext<'a> {
     directory: &'a Path,
     id: &'a str,
@@ -181,7 +181,7 @@ impl SelfTestContext<'_> {
         }
     }
 
-    /// A file of its own for a proof, removed when it is dropped.
+    /// A file of its own for a self-test, removed when it is dropped.
     fn file(&self, name: &str) -> Scratch {
         Scratch(self.directory.join(format!("proof-{name}")))
     }
@@ -436,7 +436,7 @@ fn forget_cached(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 
-/// A file of a proof, removed at its end.
+/// A file of a self-test, removed at its end.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -446,7 +446,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A directory of a proof and its files, likewise. None of it is held open: what brings a node back may
+/// A directory of a self-test and its files, likewise. None of it is held open: what brings a node back may
 /// have to unmount what it lies on.
 struct ScratchDir(PathBuf);
 

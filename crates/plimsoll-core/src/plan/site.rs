@@ -204,7 +204,7 @@ pub struct StackServer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<PlanCommand>,
     /// What lets it serve again after its machine was off, in order; empty where that is not known, or
-    /// where a proof says it.
+    /// where a self-test says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restore: Vec<(String, PlanAction)>,
 }

@@ -130,7 +130,7 @@ pub trait Host {
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
 
     /// What another user of the machine gains of what [`StackSelfTest::Closed`] says that he does
-    /// not; nothing of another proof.
+    /// not; nothing of another self-test.
     ///
     /// # Errors
     /// When it cannot be tried.

@@ -52,7 +52,7 @@ enum DoorAnswer {
     Unknown(String),
 }
 
-/// Tries what [`StackSelfTest::Closed`] says that nobody can; other proofs are none of this.
+/// Tries what [`StackSelfTest::Closed`] says that nobody can; other self-tests are not in it.
 pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
     let StackSelfTest::Closed {
         dirs,

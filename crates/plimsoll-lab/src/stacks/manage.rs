@@ -533,7 +533,7 @@ pub fn status(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<
     Ok(all)
 }
 
-/// What a stack made, with the proofs that follow from how.
+/// What a stack made, with the self-tests that follow from how.
 fn made(record: &JournalContents) -> Option<StackOutputs> {
     let mut made = record.made.clone()?;
     let standing = record.entries.iter().filter(|entry| !entry.undone);

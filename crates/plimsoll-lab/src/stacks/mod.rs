@@ -278,9 +278,9 @@ impl fmt::Display for StackChange<'_> {
 /// What reading everything in a stack found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScrubCount {
-    /// What was wrong and was put right.
+    /// Errors that were repaired.
     pub corrected: u64,
-    /// What was wrong and is still.
+    /// Errors that are left.
     pub left: u64,
 }
 

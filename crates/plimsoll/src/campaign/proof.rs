@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The proof that precedes every measurement: concurrent writes come back as they were written.
+//! The write-verify that precedes every measurement: concurrent writes come back as they were written.
 
 use super::arms::stopped;
 use super::{ArmSet, CampaignOptions};
@@ -21,7 +21,7 @@ const OPERATIONS: u64 = 1_500;
 const DEPTH: u32 = 16;
 
 /// Proves each system once: that it keeps data, then what its recipe says must be seen of it. With
-/// [`SelfTestDepth::Whole`] also what takes nodes away for a while. Gives what was seen, arm by
+/// [`SelfTestDepth::Whole`] also what stops nodes for a while. Gives what was seen, arm by
 /// arm. The seed differs by run and system: blocks that an earlier run or another system left must
 /// not pass for those of this one.
 pub(crate) fn prove(
@@ -80,7 +80,7 @@ pub(super) fn write_verify(
     judge(name, &report)
 }
 
-/// The first proof that failed is the reason to trust no figure of that system.
+/// The first self-test that failed is the reason to trust no figure of that system.
 pub(crate) fn refuse_failed(all: &[(String, Vec<SelfTestResult>)]) -> Result<(), CliError> {
     let failed = |proved: &&SelfTestResult| {
         proved.is_about_data && matches!(proved.outcome, SelfTestStatus::Failed(_))

@@ -477,7 +477,7 @@ pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
     })
 }
 
-/// Settings for proofs alone, of which only the seed matters.
+/// Settings for self-tests alone, of which only the seed matters.
 pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {

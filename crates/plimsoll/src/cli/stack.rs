@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll stack`: storage systems stood up on this machine, and taken down again.
+//! `plimsoll stack`: storage systems, brought up on this machine and taken down again.
 
 mod check;
 mod list;

@@ -102,7 +102,7 @@ pub enum AgentRequest {
         /// The texts.
         texts: Vec<String>,
     },
-    /// What does another user gain of what this proof says that he does not?
+    /// What does another user gain of what this self-test says that he does not?
     Strange(Box<StackSelfTest>),
     /// So many free ports in a row.
     FreePorts {

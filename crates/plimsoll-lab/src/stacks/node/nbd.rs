@@ -12,7 +12,7 @@ use plimsoll_core::units::Nanos;
 use super::ExportedDisk;
 use crate::stacks::PreconditionError;
 
-/// Delays are whole numbers of these: nbdkit knows no finer ones, and takes 0.5ms for nothing.
+/// Delays are whole numbers of these: nbdkit supports no shorter ones, and reads 0.5ms as 0.
 const MILLISECOND_NS: u64 = 1_000_000;
 
 /// Operations nbdkit works on at the same time; more than the loop device sends.

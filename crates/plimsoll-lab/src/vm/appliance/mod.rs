@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A node to take away: a disk that boots by itself, made of the image of the virtual machines, for
+//! A node as an appliance: a disk that boots by itself, made of the image of the virtual machines, for
 //! whatever runs machines (a qcow2 file) or imports them (an OVA file).
 //!
 //! Nothing is mounted, so all of it can be made without root once the image is there.

@@ -38,7 +38,7 @@ impl ArmClaims {
         if !is_stack && !matches!(target.spec, TargetSpec::Directory(_)) {
             return Ok(());
         }
-        // What holds a directory open keeps a stack from unmounting it, as faults and proofs may have to:
+        // What holds a directory open keeps a stack from unmounting it, as faults and self-tests may have to:
         // the one that it is mounted in stands for it.
         let root = match root.parent() {
             Some(above) if is_stack => above,

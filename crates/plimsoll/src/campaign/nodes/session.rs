@@ -30,7 +30,7 @@ const STOP_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// How far a node is.
 #[derive(Debug)]
 pub(super) enum NodeSessionState {
-    /// At work on what precedes the measured part, or on a proof.
+    /// At work on what precedes the measured part, or on a self-test.
     Working,
     /// Waiting for its start.
     Prepared,

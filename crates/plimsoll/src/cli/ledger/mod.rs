@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll ledger`: what storage acknowledged while it was hurt, and whether it is still there.
+//! `plimsoll ledger`: what storage acknowledged during faults, and whether it is still there.
 
 mod outage;
 mod target;
