@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults: what is done to a server of a storage system to see what it carries then.
+//! Faults that are injected into the servers of a storage system.
 //!
 //! The kinds follow what fails in the field; their names are those of the command line and of
 //! reports. What each does to which provider of servers is in the lab.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What others did on a machine while something was measured there.
+//! Use of a machine by other programs during a measurement.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long storage did not answer, as those felt it who asked at a steady rate.
+//! Outages: how long storage did not answer probes at a steady rate.
 //!
 //! What goes in are probes: small reads and writes, each with the time it was meant to start. A
 //! probe that had to wait since storage stood still keeps that time, so a stall cannot hide behind

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a thread sleeps until another one has done what it waits for: a futex, and no lock.
+//! Wake-ups between threads: a futex, and no lock.
 //!
 //! Whoever changes something rings after the change; whoever waits says so first, looks once more,
 //! and sleeps only then. One of the two sees the other, so no change is missed. Ringing where

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An engine that does wrong by plan: what the tool makes of failing storage is tested on it.
+//! An engine with planned faults, for tests of how the program handles failing storage.
 //!
 //! It wraps another engine and lets everything through but what the plan names: stalls, errors,
 //! short transfers, calls that are interrupted, a full disk, and storage that lies: it says that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker remembers of its operations, and when it passes that on.
+//! Statistics of a worker's operations, passed on once a second.
 //!
 //! Operations whose intended start lies in the warm-up are dropped here and nowhere else. The
 //! measured part is cut into seconds, counted from the end of the warm-up; an operation belongs

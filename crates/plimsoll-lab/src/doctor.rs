@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What this machine has of what this program can use, with what to do about the rest.
+//! Checks of this machine: what works, what is missing, and how to install it.
 //!
 //! Values only: how they are shown is the caller's. Whether `io_uring` works is the engine's
 //! knowledge; here stands what the kernel says about it.

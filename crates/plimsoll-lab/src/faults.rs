@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults done to the servers of a stack that is up, and healed again.
+//! Faults: injection into the servers of a stack that is up, and recovery.
 //!
 //! Invariants: what a fault does is planned before anything is done, and what a provider of servers
 //! cannot do is refused then. What a fault does to a machine stands in the journal of its stack before

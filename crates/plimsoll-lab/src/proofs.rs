@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What must be seen of a stack before it is trusted, looked at.
+//! Self-tests of a stack, which must pass before it is trusted.
 //!
 //! Invariants: everything is done in a directory that the caller made for it; what a self-test stops,
 //! it starts again; a self-test that could not be carried out never counts as passed.

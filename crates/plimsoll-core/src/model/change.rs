@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a model may become: faster, longer, one of its phases, or nobody's.
+//! Changes of a model: scaled, stretched, cut to a phase, or made anonymous.
 
 use super::{
     BurstPattern, DirectionRates, ModelEnvelope, ModelFactValue, ModelInterval, ModelPhase,

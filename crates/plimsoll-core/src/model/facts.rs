@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a model says beyond its intervals, and how each of it is known.
+//! Facts of a model besides its intervals, with the origin of each.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several models as one load on one target: what is asked of an array that serves them all.
+//! Several models as one load on one target, as a shared array sees them.
 //!
 //! A mix is a model of requests: those of its members, recorded or drawn once, in order of time, each
 //! member in a region of its own. So whatever is played of it is the same time of all of them.

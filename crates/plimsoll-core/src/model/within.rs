@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How arrivals lie inside an interval of which only their number is known.
+//! Arrivals inside an interval of which only the count is known.
 
 use std::fmt;
 

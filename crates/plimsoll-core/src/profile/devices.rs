@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The devices of a recording side by side: who carries how much, and whose load is counted twice.
+//! The devices of a recording: the load of each, and whose load is counted twice.
 //!
 //! Layer by name only: what a recording calls a device is all there is to go by. [`NAMES`] is the one
 //! table of what names imply.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ledger of acknowledged writes: written while storage is used and hurt, checked afterwards.
+//! The ledger of acknowledged writes: written under load and faults, checked afterwards.
 //!
 //! `write` probes storage at a steady rate and enters in the ledger, before each write and before
 //! each acknowledgement counts, what it was promised; `check` reads everything back and says of

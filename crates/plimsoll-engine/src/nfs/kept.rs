@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was written and is not durable yet: kept until a commit, because the server may forget it.
+//! Uncommitted writes: kept until a COMMIT, because the server may lose them.
 //!
 //! A kernel keeps such data in its page cache. Here they have a fixed room, in two halves: what was
 //! answered before the last commit was sent, and what was answered since. When the younger half is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Telling tgtd an account. Its program tgtadm takes the password as an argument only, where every
+//! Sends a CHAP account to tgtd. Its program tgtadm takes the password as an argument only, where every
 //! user of the machine can read it; the control socket takes it from us.
 
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Journals: what was going to be done to a machine, on disk before it was done.
+//! Journals: write-ahead logs of the changes to a machine.
 //!
 //! Invariants: one file per undertaking, lines of JSON, only appended to; a step stands in the
 //! file (synced) before anything of it happens; a file appears whole with its header or not at

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An entropy coder for columns of small symbols: what happens often in a table costs little.
+//! An entropy coder for columns of small symbols: frequent symbols take few bits.
 //!
 //! Symbols are collected in blocks. Of each block the frequencies in every table are written, then
 //! all symbols with a range variant of asymmetric numeral systems. Source of the method: J. Duda,

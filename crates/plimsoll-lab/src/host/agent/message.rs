@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said over the wire, and nothing of how.
+//! Messages between a controller and its agents, without their transport.
 //!
 //! Both sides are the same build, which the greeting checks, so there is one version and no
 //! compatibility: a message that is not understood is a fault.

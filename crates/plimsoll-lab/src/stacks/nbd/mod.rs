@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One disk reached over NBD: as it is, or slower and worse by a known measure.
+//! One disk over NBD: as it is, or with known delays, limits and errors.
 //!
 //! Manual: `nbd.md`.
 
