@@ -329,7 +329,7 @@ impl fmt::Display for PlanAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanAction::Run(cmd) => write!(f, "{cmd}"),
-            PlanAction::RunIf { when, run } => write!(f, "{run}, if this ends with 0: {when}"),
+            PlanAction::RunIf { when, run } => write!(f, "{run}, if this succeeds: {when}"),
             PlanAction::Await(cmd) => write!(f, "wait for '{cmd}'"),
             PlanAction::Start { cmd, .. } => write!(f, "{cmd} &"),
             PlanAction::Stop { mark } => write!(f, "end the processes marked {mark}"),
@@ -345,14 +345,16 @@ impl fmt::Display for PlanAction {
             PlanAction::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
             PlanAction::WriteFile { path, .. } => write!(f, "write {path}"),
             PlanAction::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
-            PlanAction::CopySecret { from, to } => write!(f, "copy {from} of here to {to}"),
+            PlanAction::CopySecret { from, to } => {
+                write!(f, "copy {from} from this machine to {to}")
+            }
             PlanAction::TellAccount {
                 socket,
                 user,
                 secret,
             } => write!(
                 f,
-                "tell {socket} the account {user} with the secret in {secret}"
+                "create account {user} at {socket} with the secret in {secret}"
             ),
             PlanAction::RemoveFile(path) => write!(f, "rm {path}"),
             PlanAction::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
@@ -367,7 +369,7 @@ impl fmt::Display for PlanAction {
                 write!(
                     f,
                     "ip link add {name} type bridge; ip address add {address} dev {name}; \
-                     ip rule add to its network: root of this machine alone"
+                     ip rule add to its network: only root of this machine"
                 )
             }
             PlanAction::JoinBridge {

@@ -40,7 +40,7 @@ fn the_example_becomes_steps_that_undo_each_other() {
     let undo = mount.undo.as_ref().unwrap().to_string();
     assert_eq!(
         undo,
-        format!("umount {dir}/mnt, if this ends with 0: mountpoint -q {dir}/mnt")
+        format!("umount {dir}/mnt, if this succeeds: mountpoint -q {dir}/mnt")
     );
     assert!(
         planned.plan.steps[1]
