@@ -235,7 +235,7 @@ pub struct LedgerAccount {
     /// Longest time that it took to make entries of the ledger durable: outages cannot be measured more
     /// exactly.
     pub ledger_sync_max: Nanos,
-    /// Time for which this program was not let run: outages in it are its own.
+    /// Time for which this program was suspended: outages in it are its own.
     #[serde(default)]
     pub held_up: Nanos,
     /// Whether the user stopped it before its time.

@@ -452,7 +452,7 @@ impl fmt::Display for BrownOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BrownOut::Lasted(time) => write!(f, "{time}"),
-            BrownOut::NotOver(time) => write!(f, "not seen to be over within {time}"),
+            BrownOut::NotOver(time) => write!(f, "not over within {time}"),
             BrownOut::Unknown => f.write_str("not known"),
         }
     }
@@ -477,7 +477,7 @@ impl fmt::Display for SessionOutage {
         match (self.survived, self.reopened) {
             (true, _) => f.write_str("; survived"),
             (false, 0) => f.write_str("; did not survive"),
-            (false, times) => write!(f, "; did not survive, opened again {times} times"),
+            (false, times) => write!(f, "; did not survive, reopened {times} times"),
         }
     }
 }
@@ -491,17 +491,20 @@ impl fmt::Display for OutageResult {
         match (self.fault_at, self.fault_is_known) {
             (Some(at), true) => writeln!(f, "fault: at {at}")?,
             (Some(at), false) => {
-                writeln!(f, "fault: taken as {at}, where the longest stall began")?;
+                writeln!(
+                    f,
+                    "fault: at {at}, inferred from the beginning of the longest stall"
+                )?;
             }
-            (None, _) => writeln!(f, "fault: none given, and no stall stands for one")?,
+            (None, _) => writeln!(f, "fault: time not given, and no stall to infer it from")?,
         }
         match self.unavailable {
-            Some(time) => writeln!(f, "unavailable: {time} (pieces of {BIN} without a success)")?,
-            None => writeln!(f, "unavailable: not known, too few probes")?,
+            Some(time) => writeln!(f, "unavailable: {time} (bins of {BIN} without a success)")?,
+            None => writeln!(f, "unavailable: unknown, too few probes")?,
         }
         writeln!(f, "brown-out: {}", self.brown_out)?;
         if let Some(time) = self.backlog_p99 {
-            writeln!(f, "back-log: p99 {time} in the minute after")?;
+            writeln!(f, "backlog: p99 {time} in the minute after")?;
         }
         write!(f, "resolution: ±{}", self.resolution)
     }

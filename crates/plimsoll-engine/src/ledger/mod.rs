@@ -221,7 +221,7 @@ struct LedgerSharedState<'a> {
     stop: &'a AtomicBool,
     /// Of each session.
     counters: Vec<Arc<LedgerSessionCounters>>,
-    /// Time for which this program was not let run.
+    /// Time for which this program was suspended.
     held_up_ns: AtomicU64,
 }
 

@@ -153,7 +153,7 @@ fn unfinished(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
     })
 }
 
-/// Time for which this program was not let run.
+/// Time for which this program was suspended.
 fn held_up(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let times: Vec<Nanos> = pool.trials.iter().map(|t| t.generator.held_up).collect();
     let longest = times
