@@ -29,9 +29,9 @@ const WORK: &str = "programs";
 pub(crate) struct ProgramTrialResult {
     pub(crate) phases: Vec<PhaseResult>,
     /// Time of all commands that were measured. The sum over phases would be more where a program
-    /// tells of several that ran side by side, such as both directions of a fio job.
+    /// reports of several that ran side by side, such as both directions of a fio job.
     pub(crate) wall: Nanos,
-    /// What the readers of their outputs remarked, such as phases that were too short to be told.
+    /// What the readers of their outputs remarked, such as phases that were too short to be printed.
     pub(crate) notes: Vec<String>,
 }
 
@@ -225,7 +225,7 @@ fn unreadable(why: impl std::fmt::Display) -> CliError {
     CliError::sentence(CliExitCode::Failed, why)
 }
 
-/// What a command gave: what its output tells, with the remarks of its reader, or else its time.
+/// What a command gave: what its output contains, with the remarks of its reader, or else its time.
 fn phases(
     command: &WorkloadCommand,
     timed: &HostTimedResult,
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn what_the_reader_of_an_output_remarks_is_kept() {
-        // The line of a bonnie++ whose rewrite and reads were too short to be told.
+        // The line of a bonnie++ whose rewrite and reads were too short to be printed.
         let line = "1.98,2.00a,m,1,7,64M,,8192,5,,,1000,9,+++++,+++,,,+++++,+++,+++++,+++,\
                     ,,,,,,,,,,,,,,,,,,,,,,,,,,";
         let mut command = shell("b", &format!("echo '{line}'"), None);
@@ -415,7 +415,7 @@ mod tests {
                 Ok(played) => {
                     let named = |phase: &PhaseResult| phase.name == expect;
                     assert!(played.phases.iter().any(named), "{played:?}");
-                    // No phase takes longer than the command that tells of it.
+                    // No phase takes longer than the command that reports it.
                     let longest = played.phases.iter().map(|phase| phase.wall).max();
                     assert!(longest <= Some(played.wall), "{played:?}");
                 }

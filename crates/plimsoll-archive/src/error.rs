@@ -24,7 +24,7 @@ pub enum ArchiveError {
     #[error("create the run folder {}: it exists and is not empty; choose another with -o", .0.display())]
     Occupied(PathBuf),
     /// The folder is not a run folder.
-    #[error("read {}: it holds no {MANIFEST}, so it is not a run folder", .0.display())]
+    #[error("read {}: it contains no {MANIFEST}, so it is not a run folder", .0.display())]
     NotARun(PathBuf),
     /// A newer program wrote it.
     #[error("read {}: its format is {found} and this program reads up to {}; use a newer plimsoll", path.display(), FormatVersion::RUN)]

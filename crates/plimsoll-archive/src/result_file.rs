@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one way a result is written to a file: under a new name, made durable, then renamed. So it is there
-//! whole or not at all, and whatever had the name before is replaced: a link that somebody put there is never
-//! followed.
+//! whole or not at all, and whatever had the name before is replaced: a link that another user put there is
+//! never followed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -111,7 +111,7 @@ impl Drop for ResultFile {
     }
 }
 
-/// What the user's mask takes away, as the kernel tells it; the usual where it does not.
+/// What the user's mask takes away, as the kernel reports it; else the usual one.
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();

@@ -3,7 +3,7 @@
 //! for, the text that its users know, and a reader of that text.
 //!
 //! Nothing here touches files, clocks or processes: settings and texts in, workloads, results and
-//! texts out. What is done is carried out by the engine, and told by the report.
+//! texts out. What is done is carried out by the engine, and shown by the report.
 #![forbid(unsafe_code)]
 
 mod basic;
@@ -60,7 +60,7 @@ pub fn parse(text: &str) -> Result<Workload, ClassicsError> {
     parse_on(text, None)
 }
 
-/// The same on a machine with so much memory, at which some programs look when nobody tells them.
+/// The same on a machine with so much memory, which some programs use by default.
 ///
 /// # Errors
 /// As for [`parse`].

@@ -64,7 +64,7 @@ fn shape(known: &WorkloadDefinition, reason: String) -> ClassicsError {
 }
 
 /// The value of a setting that is named without one: of flags, of options that have such a value,
-/// and of settings that nobody knows, which are told as such later.
+/// and of settings that nobody knows, which are reported as such later.
 fn alone<'a>(known: &WorkloadDefinition, name: &str) -> Option<&'a str> {
     let found = known.settings.iter().find(|setting| setting.name == name);
     match found.map(|setting| setting.unit) {

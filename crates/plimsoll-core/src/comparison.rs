@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the runs of several arms allow us to say, and how sure we are.
+//! Comparisons of arms: verdicts, and their confidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl Default for VerdictPolicy {
     }
 }
 
-/// What can be said of two arms.
+/// The verdict on two arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
@@ -87,7 +87,7 @@ pub enum ComparisonVerdict {
     Different,
     /// The ratio is inside the margin, with confidence.
     Equivalent,
-    /// Neither can be said.
+    /// Neither of these.
     Inconclusive,
     /// One of them, or both, cannot carry the load: its backlog grew to the end, so there is no
     /// response time to compare.
@@ -119,7 +119,7 @@ pub struct RatioEstimate {
     pub high: f64,
 }
 
-/// What a system served of a load whose instants it cannot delay, over the trials of one arm.
+/// What a system served of an open load, over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverloadStats {
@@ -133,7 +133,7 @@ pub struct OverloadStats {
     pub backlog_growth_per_s: f64,
     /// Blocks in which it grew to the end.
     pub blocks_overloaded: u32,
-    /// Blocks that were looked at.
+    /// Blocks that were examined.
     pub blocks: u32,
     /// Operations in flight when trials were cut off, in all.
     pub unfinished: u64,
@@ -153,13 +153,13 @@ impl OverloadStats {
     }
 }
 
-/// One arm held against the base arm under one workload.
+/// One arm compared with the base arm under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmComparison {
     /// Workload label.
     pub workload: String,
-    /// The arm held against the base.
+    /// The arm that is compared with the base.
     pub arm: String,
     /// The base arm.
     pub base: String,
@@ -175,10 +175,9 @@ pub struct ArmComparison {
     pub blocks: u32,
     /// Arm ÷ base, with the policy's confidence; `None` below two blocks.
     pub ratio: Option<RatioEstimate>,
-    /// What can be said.
+    /// The verdict.
     pub verdict: ComparisonVerdict,
-    /// Why the verdict is not a plainer one, or what would settle it; empty when nothing is to be
-    /// added.
+    /// The reason of the verdict, or what would settle it; empty when there is nothing to add.
     pub reason: String,
     /// Smallest true effect (as a fraction) these blocks would have found with 80 % power.
     pub detectable: Option<f64>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What became of the data of a run: how much was written, read back, and found bad.
 //!
-//! Found by the engine, kept in run folders, told by the terminal and the report.
+//! Found by the engine, kept in run folders, shown by the terminal and the report.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens during a run, said once: terminal, run folder and report all listen to this.
+//! The events of a run: terminal, run folder and report all listen to this one stream.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,11 +29,11 @@ pub struct KindStats {
     pub bytes: u64,
     /// Operations that failed; they are in the histograms too.
     pub errors: u64,
-    /// Handed over → seen to have ended.
+    /// Service time: submission → completion seen by the program.
     pub service: Histogram,
-    /// Intended start → seen to have ended.
+    /// Response time: intended start → completion seen by the program.
     pub response: Histogram,
-    /// Intended start → handed over.
+    /// Submission delay: intended start → submission.
     pub lag: Histogram,
 }
 
@@ -66,7 +66,7 @@ impl KindStats {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &KindStats) {
-        // They can come from a file of somebody else's.
+        // They can come from a foreign file.
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.errors = self.errors.saturating_add(other.errors);
         self.service.merge(&other.service);
@@ -130,7 +130,7 @@ impl OpStats {
         self.pooled(|s| &s.service)
     }
 
-    /// Generator lag of all kinds together.
+    /// Submission delay of all kinds together.
     #[must_use]
     pub fn lag(&self) -> Histogram {
         self.pooled(|s| &s.lag)
@@ -198,7 +198,7 @@ impl From<&TrialInterval> for TrialTimeBin {
     }
 }
 
-/// What the generator itself cost and whether it kept up.
+/// The cost of the generator, and whether it kept up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GeneratorStats {
@@ -208,7 +208,7 @@ pub struct GeneratorStats {
     pub user_cpu_ns: u64,
     /// CPU time of the measured part in the kernel, all workers.
     pub system_cpu_ns: u64,
-    /// Requests whose intended start fell into the run but that were never handed over.
+    /// Requests whose intended start fell into the run but that were never submitted.
     pub not_submitted: u64,
     /// Time of the measured part from the return of one call into the engine to the next call, all
     /// workers: what choosing, stamping and recording operations took, by the clock. Time for which
@@ -229,7 +229,7 @@ pub struct GeneratorStats {
     /// Operations that failed, by the system's error number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errnos: BTreeMap<i32, u64>,
-    /// Time for which this program was not let run: stopped, frozen, or kept from the processors.
+    /// Time for which this program was suspended: stopped, frozen, or without a CPU.
     #[serde(default)]
     pub held_up: Nanos,
     /// When the requests of open loops were due and ended: one, or one for each phase.
@@ -238,7 +238,7 @@ pub struct GeneratorStats {
 }
 
 impl GeneratorStats {
-    /// Adds what others did of the same open loop in the same time.
+    /// Adds the part of other workers of the same open loop in the same time.
     pub fn add_open(&mut self, other: &OpenLoad) {
         match self.open.iter_mut().find(|mine| mine.phase == other.phase) {
             Some(mine) => mine.merge(other),
@@ -246,14 +246,14 @@ impl GeneratorStats {
         }
     }
 
-    /// The lag of requests that waited while as many were in flight as may be: the target's part.
+    /// Delay of requests that waited while the queue was full: the target's part.
     #[must_use]
     pub fn queue_lag_ns(&self) -> u64 {
         let all = self.open.iter().map(|open| open.queue_lag_ns);
         all.fold(0, u64::saturating_add)
     }
 
-    /// Adds another's account.
+    /// Adds the figures of another generator.
     pub fn add(&mut self, other: &GeneratorStats) {
         self.user_cpu_ns += other.user_cpu_ns;
         self.system_cpu_ns += other.system_cpu_ns;
@@ -277,7 +277,7 @@ impl GeneratorStats {
     }
 }
 
-/// What one worker did: for the fairness between workers, and for reports that count each worker's
+/// The result of one worker: for the fairness between workers, and for reports that use each worker's
 /// own time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -292,22 +292,22 @@ pub struct WorkerResult {
     pub bytes: u64,
 }
 
-/// Most phases of one trial that are read from anywhere: no program has as many.
+/// Limit on the phases of one trial when results are read: no program has as many.
 pub const PHASES_MAX: usize = 4096;
 
-/// What one phase of a trial gave.
+/// The result of one phase of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseResult {
     /// Name of the phase.
     pub name: String,
-    /// What it is compared on.
+    /// The metric it is compared on.
     pub metric: ComparisonMetric,
     /// The value of that metric.
     pub value: f64,
     /// From the start of the workers to the end of the last one.
     pub wall: Nanos,
-    /// The counted operations; empty for programs that tell less.
+    /// The counted operations; empty for programs that report less.
     pub stats: OpStats,
     /// CPU time in user space.
     pub user_cpu_ns: u64,
@@ -332,47 +332,46 @@ pub struct TrialResult {
     /// The phases, for workloads that have them.
     #[serde(default)]
     pub phases: Vec<PhaseResult>,
-    /// What each worker did, for workloads without phases.
+    /// The result of each worker, for workloads without phases.
     #[serde(default)]
     pub workers: Vec<WorkerResult>,
-    /// The generator's own account.
+    /// Figures of the generator.
     pub generator: GeneratorStats,
-    /// Load submitted, held against the model (empty for closed loops).
+    /// The submitted load compared with the model (empty for closed loops).
     pub fidelity: Vec<FidelityCheck>,
     /// Whether the trial was cut short by the user: then it is kept but not compared.
     pub interrupted: bool,
-    /// When and on what the storage ended it: then it is kept but not compared.
+    /// When and why the storage ended it: then it is kept but not compared.
     #[serde(default)]
     pub failed: Option<String>,
-    /// What became of the data, where that was to be verified. With bad blocks the trial is kept
-    /// but not compared.
+    /// Result of data verification, where that was requested. With bad blocks the trial is kept but not
+    /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_check: Option<DataCheckResult>,
-    /// What the servers of the system used, where they could be watched.
+    /// Resources used by the servers of the system, where they could be monitored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerUse>,
-    /// What the block device of the arm did, where there is one that this machine counts.
+    /// Activity of the block device of the arm, where this machine counts one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceUse>,
-    /// What others did on the machine of the load meanwhile; of several machines, all of them.
+    /// Activity of other programs on the load generator meanwhile; of several machines, the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<NeighbourUse>,
-    /// The account of each machine, where the load came from others than this one; all the rest is
-    /// of them together.
+    /// Results by node, where the load came from other machines; everything else is their sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<ClientLoadNodeResult>,
-    /// What came of the fault that was injected meanwhile.
+    /// Result of the fault that was injected meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultResult>,
 }
 
-/// What a block device did while operations were counted, and what these asked for in that time.
+/// Activity of a block device while operations were counted, and what these requested in that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceUse {
     /// The kernel's name of it.
     pub device: String,
-    /// Length of the intervals that are held against each other.
+    /// Length of the intervals that are compared.
     pub length: Nanos,
     /// Reads and writes that ended on the device.
     pub served: TransferTotals,
@@ -380,7 +379,7 @@ pub struct DeviceUse {
     pub merged: [u64; 2],
     /// Reads and writes of the workload.
     pub asked: TransferTotals,
-    /// Time with something in flight on the device; none in runs of before it was kept.
+    /// Time with something in flight on the device; none in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<Nanos>,
 }
@@ -400,7 +399,7 @@ pub struct TransferTotals {
 }
 
 impl TransferTotals {
-    /// Adds what these operations asked for.
+    /// Adds the requests of these operations.
     pub fn add(&mut self, stats: &OpStats) {
         if let Some(read) = stats.0.get(&OpKind::Read) {
             self.reads += read.ops();
@@ -424,14 +423,14 @@ impl TransferTotals {
     }
 }
 
-/// What one server used during a trial, looked at once a second. An object storage target of Lustre
-/// is known by its client alone: no processor time, no memory.
+/// Resources used by one server during a trial, sampled once a second. An object storage target of
+/// Lustre is seen only by its client: no CPU time, no memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerUse {
-    /// What reports call it.
+    /// Its name in reports.
     pub server: String,
-    /// How long it was watched.
+    /// How long it was monitored.
     pub length: Nanos,
     /// Processor time of all its threads.
     pub cpu_ns: u64,
@@ -439,18 +438,18 @@ pub struct ServerUse {
     pub thread_share_max: f64,
     /// Memory at the end.
     pub resident_bytes: u64,
-    /// What its memory grew by.
+    /// Growth of its memory.
     pub grown_bytes: i64,
     /// Bytes it read and wrote, from its clients and from its storage.
     pub moved_bytes: u64,
-    /// Time in which it moved nothing while another server of the system did.
+    /// Time in which it transferred nothing while another server of the system did.
     pub still: Nanos,
-    /// Processes of it that ended meanwhile.
+    /// Its processes that exited meanwhile.
     pub processes_lost: u32,
 }
 
 impl TrialResult {
-    /// That of a trial of which nothing is known yet.
+    /// An empty result of a trial.
     #[must_use]
     pub fn of(trial: TrialId) -> Self {
         TrialResult {
@@ -473,39 +472,39 @@ impl TrialResult {
         }
     }
 
-    /// What became of the data, if some of them were bad.
+    /// Result of data verification, if some data were bad.
     #[must_use]
     pub fn bad_data(&self) -> Option<&DataCheckResult> {
         let check = self.data_check.as_ref();
         check.filter(|check| check.bad.total() > 0)
     }
 
-    /// The first machine that was lost, with when and how.
+    /// The first node that was lost, and how.
     #[must_use]
     pub fn lost_node(&self) -> Option<(&str, &ClientLoadNodeLoss)> {
         let mut nodes = self.nodes.iter();
         nodes.find_map(|node| Some((&*node.node, node.lost.as_ref()?)))
     }
 
-    /// A trial whose generator was not let run for a larger share of it says nothing of the system.
+    /// A trial whose generator was suspended for a larger share of it is not compared.
     const HELD_UP_MAX: f64 = 0.05;
 
-    /// Whether this program was not let run for so long that the trial speaks of that.
+    /// Whether this program was suspended so long that the trial is not compared.
     #[must_use]
     pub fn was_held_up(&self) -> bool {
         self.generator.held_up.0 as f64 > Self::HELD_UP_MAX * self.length.0 as f64
     }
 
-    /// Whether it says something of the system: it came to its end, nothing failed (failing is
-    /// fast), no data were bad, and the generator was let run. What was unfinished at its end counts
-    /// with the time it took until then: a system that cannot carry its load is not left out.
+    /// Whether it can be compared: it was completed, nothing failed (failing is fast), no data were bad,
+    /// and the generator was not suspended. Requests in flight at its end count with their time until
+    /// then: a system that cannot carry its load is compared, too.
     #[must_use]
     pub fn is_comparable(&self) -> bool {
         let whole = !self.interrupted && self.failed.is_none() && !self.was_held_up();
         whole && self.stats.errors() == 0 && self.bad_data().is_none()
     }
 
-    /// Operations that ended well.
+    /// Operations that succeeded.
     #[must_use]
     pub fn done(&self) -> u64 {
         let without = self.stats.errors() + self.generator.unfinished;
@@ -540,7 +539,7 @@ pub struct ArmEntry {
     pub name: String,
     /// What was given on the command line.
     pub target: String,
-    /// How the system is made up, in one line.
+    /// Description of the system, in one line.
     pub description: String,
     /// Label of the arm whose second entry this is (the A/A control).
     pub control_of: Option<String>,
@@ -560,8 +559,8 @@ pub struct WorkloadEntry {
     pub length: Nanos,
     /// The workload with every parameter resolved.
     pub workload: Workload,
-    /// Label of the workload whose corner this is: the same with what is assumed of it at an
-    /// extreme. `None` for a workload that was asked for.
+    /// Label of the workload of which this is a sensitivity bound: the same with its assumptions at an
+    /// extreme. `None` for a requested workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corner_of: Option<String>,
     /// The fault that is injected in every trial of it.
@@ -574,7 +573,7 @@ impl WorkloadEntry {
     /// cost less than what was asked for.
     pub const CORNER_BLOCKS_MAX: u32 = 3;
 
-    /// In how many of the run's blocks it is played.
+    /// Number of blocks in which it is played.
     #[must_use]
     pub fn blocks(&self, blocks: u32) -> u32 {
         match self.corner_of {
@@ -584,7 +583,7 @@ impl WorkloadEntry {
     }
 }
 
-/// What is being done, where, with what: written before the first trial.
+/// The manifest of a run: systems, workloads, policy; written before the first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunManifest {
@@ -618,13 +617,13 @@ pub struct RunManifest {
     /// empty unless the run climbs a ladder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<String>,
-    /// The machines that the load comes from; empty when it is this one.
+    /// The machines that generate the load; empty when it is this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_nodes: Vec<ClientLoadNode>,
 }
 
 impl RunManifest {
-    /// Whether comparisons and trials under this label are of a corner.
+    /// Whether comparisons and trials under this label are of a sensitivity bound.
     #[must_use]
     pub fn is_corner(&self, label: &str) -> bool {
         let mut corners = self.entries.iter().filter(|e| e.corner_of.is_some());
@@ -677,7 +676,7 @@ pub enum RunEvent {
     Finished {
         /// Whether the plan was cut short.
         interrupted: bool,
-        /// What can be said.
+        /// The comparisons.
         comparisons: Vec<ArmComparison>,
     },
 }
@@ -688,7 +687,7 @@ pub trait RunListener {
     fn event(&mut self, event: &RunEvent);
 }
 
-/// Everything a run folder holds, in memory: the input of a report.
+/// The contents of a run folder, in memory: the input of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunFolderContents {
     /// What was planned.
@@ -700,13 +699,13 @@ pub struct RunFolderContents {
     pub intervals: BTreeMap<u32, Vec<TrialTimeBin>>,
     /// What a reader should know.
     pub warnings: Vec<RunWarning>,
-    /// What can be said.
+    /// The comparisons.
     pub comparisons: Vec<ArmComparison>,
     /// Whether the plan was carried out to its end.
     pub complete: bool,
 }
 
-/// A machine that load comes from.
+/// A machine that generates load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientLoadNode {
@@ -722,17 +721,17 @@ pub struct ClientLoadNode {
 pub struct ClientLoadNodeLoss {
     /// Time since the common start.
     pub after: Nanos,
-    /// What was seen of it.
+    /// What was observed.
     pub why: String,
 }
 
-/// The account of one node in a trial.
+/// The result of one node in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientLoadNodeResult {
     /// Its name.
     pub node: String,
-    /// Its clock, looked at just before the start.
+    /// Its clock, read just before the start.
     pub clock: ClockOffset,
     /// How long after the agreed instant it began, by that offset; unknown in virtual time, and of
     /// a node that was lost.
@@ -741,9 +740,9 @@ pub struct ClientLoadNodeResult {
     pub length: Nanos,
     /// Its operations.
     pub stats: OpStats,
-    /// Its generator's own account.
+    /// Figures of its generator.
     pub generator: GeneratorStats,
-    /// When and how it was lost, if it was: then this is what it had told until then.
+    /// When and how it was lost, if it was: then this is what it had reported until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<ClientLoadNodeLoss>,
 }

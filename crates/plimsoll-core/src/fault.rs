@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults: what is done to a server of a storage system to see what it carries then.
+//! Faults that are injected into the servers of a storage system.
 //!
 //! The kinds follow what fails in the field; their names are those of the command line and of
 //! reports. What each does to which provider of servers is in the lab.
@@ -59,7 +59,7 @@ pub const DELAY_MS: u32 = 50;
 /// How many of 100 packets are lost under [`FaultKind::Loss`].
 pub const LOSS_PERCENT: u32 = 5;
 
-/// What a machine is told to do with a fault.
+/// What a machine is asked to do with a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultCommand {
@@ -135,30 +135,30 @@ impl FaultKind {
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
-            FaultKind::Kill => "kill -9 every process of the server",
-            FaultKind::Stop => "ask every process of the server to end",
+            FaultKind::Kill => "kill every process of the server (SIGKILL)",
+            FaultKind::Stop => "terminate every process of the server (SIGTERM)",
             FaultKind::PowerCut => "cut the power of the server's machine",
-            FaultKind::Pause => "let every process of the server stand still",
-            FaultKind::Slow => "let the server stand still nine tenths of the time",
+            FaultKind::Pause => "suspend every process of the server (SIGSTOP)",
+            FaultKind::Slow => "suspend the server 90 % of the time",
             FaultKind::LinkDown => "take the link of the server down",
-            FaultKind::OneWay => "throw away everything the server sends",
+            FaultKind::OneWay => "drop every packet the server sends",
             FaultKind::Flap => "take the link of the server down and up again every second",
             FaultKind::Partition => {
-                "cut the server off from the other servers, not from the client"
+                "isolate the server from the other servers, not from the client"
             }
-            FaultKind::Delay => "let what the server sends arrive 50 ms later",
-            FaultKind::Loss => "throw 5 % of what the server sends away",
+            FaultKind::Delay => "delay packets the server sends by 50 ms",
+            FaultKind::Loss => "drop 5 % of the packets the server sends",
             FaultKind::DiskSlow => {
-                "let the disks of the server's machine carry out ten requests a second"
+                "limit the disks of the server's machine to ten requests a second"
             }
-            FaultKind::DiskHung => "let the disks of the server's machine stand still",
-            FaultKind::DiskErrors => "let every request to the disks of the server's machine fail",
-            FaultKind::DiskFull => "fill the disk that the server keeps its data on",
+            FaultKind::DiskHung => "hang the disks of the server's machine",
+            FaultKind::DiskErrors => "fail every request to the disks of the server's machine",
+            FaultKind::DiskFull => "fill the data disk of the server",
             FaultKind::ClockStep => "set the clock of the server's machine an hour ahead, and back",
             FaultKind::Malformed => "send garbage and broken headers to the ports of the server",
             FaultKind::Double => "lose another server while this one is being rebuilt",
             FaultKind::FailBack => {
-                "move what the server does to another one in good order, and back"
+                "move the service to another server in a controlled way, and back"
             }
         }
     }

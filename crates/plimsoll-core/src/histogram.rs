@@ -6,7 +6,7 @@
 //! `max` and `sum` stay exact. Recording is one index, three additions and no branch on the value.
 //!
 //! One that was read or merged holds only the buckets in use, eight bytes each; all of them are there
-//! from the first value that is recorded on. What somebody else wrote therefore takes about as much
+//! from the first value that is recorded on. A foreign file therefore takes about as much
 //! memory as it has bytes.
 
 use serde::{Deserialize, Serialize};
@@ -209,7 +209,7 @@ impl Histogram {
     }
 
     /// A histogram that another program made: values (in ns) with their counts, and the exact sum,
-    /// smallest and largest value where it told them.
+    /// smallest and largest value where it has them.
     #[must_use]
     pub fn from_counts(
         counts: impl IntoIterator<Item = (u64, u64)>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ledger of acknowledged writes: what a client of storage was promised, entry by entry.
 //!
-//! It is appended to, away from the storage under test, before each write is handed over and before
+//! It is appended to, away from the storage under test, before each write is submitted and before
 //! each acknowledgement counts, so that whatever becomes of the storage and of the client, it can
 //! be said what must be there. The format of the file is in [`codec`] and in `docs/ledger.md`.
 
@@ -106,7 +106,7 @@ pub struct LedgerSession {
     pub read_period: Nanos,
 }
 
-/// A write that is about to be handed over.
+/// A write that is about to be submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerWriteIntent {
     /// Who writes.
@@ -149,7 +149,7 @@ pub struct LedgerCompletion {
     pub version: u64,
     /// When it was meant to start.
     pub intended_at: Nanos,
-    /// When it was handed over.
+    /// When it was submitted.
     pub submitted_at: Nanos,
     /// When its end was seen.
     pub ended_at: Nanos,
@@ -199,7 +199,7 @@ pub enum LedgerEntry {
         /// When.
         at: Nanos,
     },
-    /// A write is about to be handed over.
+    /// A write is about to be submitted.
     Issued(LedgerWriteIntent),
     /// An operation has ended.
     Ended(LedgerCompletion),
@@ -232,10 +232,10 @@ pub struct LedgerAccount {
     pub reopened: u64,
     /// What was read while it ran and should not have been.
     pub bad: BadBlocks,
-    /// Longest time that it took to make entries of the ledger durable: outages cannot be told more
+    /// Longest time that it took to make entries of the ledger durable: outages cannot be measured more
     /// exactly.
     pub ledger_sync_max: Nanos,
-    /// Time for which this program was not let run: outages in it are its own.
+    /// Time for which this program was suspended: outages in it are its own.
     #[serde(default)]
     pub held_up: Nanos,
     /// Whether the user stopped it before its time.
@@ -306,7 +306,7 @@ impl fmt::Display for LedgerCheck {
         for (count, what) in [
             (
                 self.effects_after_error,
-                "written although an error was said",
+                "written although an error was returned",
             ),
             (self.indeterminate_present, "written and never answered"),
             (self.indeterminate_absent, "never answered and not written"),
@@ -336,7 +336,7 @@ const STOPPING: Nanos = Nanos(500_000_000);
 pub struct LedgerProbes {
     /// Who probed.
     pub sessions: Vec<OutageProbeSession>,
-    /// What became of each probe that was handed over.
+    /// What became of each probe that was submitted.
     pub probes: Vec<OutageProbe>,
     /// Intended start of the first probe, on the clock of the ledger.
     pub first_at: Nanos,
@@ -409,8 +409,8 @@ impl LedgerProbes {
         }
     }
 
-    /// All entries were taken: writes that were handed over and never ended are probes, too. Those that
-    /// were meant for a time after a writer was stopped were not handed over.
+    /// All entries were taken: writes that were submitted and never ended are probes, too. Those that
+    /// were meant for a time after a writer was stopped were not submitted.
     pub fn finish(&mut self) {
         for ((session, _), intended_at) in std::mem::take(&mut self.open) {
             if self.closed_at.is_some_and(|at| intended_at > at) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Words: the nouns every other crate speaks, their units, seeds and file formats.
+//! Vocabulary: the types that every other crate uses, their units, seeds and file formats.
 //!
 //! Nothing here touches files, clocks, threads or the environment, so all of it can be tested
 //! and fuzzed without a machine. A type is serialised only if it lives here.

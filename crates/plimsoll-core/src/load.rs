@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node is asked to do, what it tells, and how the results of all become one. This machine is a
+//! What a node is asked to do, what it reports, and how the results of all become one. This machine is a
 //! node like any other.
 //!
 //! Every node plays the whole workload, so the load is as many times what one machine makes.
@@ -38,9 +38,9 @@ pub enum EngineChoice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentTask {
-    /// See whether a target keeps what is written to it.
+    /// Write-verify: check that a target keeps written data.
     Prove {
-        /// What it is called when it does not.
+        /// Its name in errors.
         name: String,
         /// Where it works.
         target: NodeTarget,
@@ -72,7 +72,7 @@ pub struct AgentTrialTask {
     pub scratch: Option<PathBuf>,
     /// Seed of all randomness of this node.
     pub seed: Seed,
-    /// Marks what it writes, where that is verified.
+    /// Stamp of its writes, where they are verified.
     pub stamp_seed: Seed,
     /// Time before the measured part.
     pub warmup: Nanos,
@@ -84,12 +84,12 @@ pub struct AgentTrialTask {
     pub data_check: DataCheck,
 }
 
-/// What a node tells of its task, in order. The task is over with [`AgentEvent::Played`],
+/// What a node reports of its task, in order. The task is over with [`AgentEvent::Played`],
 /// [`AgentEvent::Proved`], [`AgentEvent::Ended`] or [`AgentEvent::Failed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AgentEvent {
-    /// It is at work, and has nothing else to tell.
+    /// It is working, and has nothing else to report.
     Alive,
     /// Everything is laid out; it waits for the instant at which all start.
     Prepared {
@@ -132,7 +132,7 @@ pub struct AgentFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentFailureKind {
-    /// Of the machine, or of this program.
+    /// A failure of the machine, or of this program.
     Failed,
     /// What was asked for cannot be done.
     Usage,
@@ -140,7 +140,7 @@ pub enum AgentFailureKind {
     BadData,
     /// Something that was made could not be removed.
     NotCleaned,
-    /// It was to stop.
+    /// It was stopped.
     Interrupted,
 }
 

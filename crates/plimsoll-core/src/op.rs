@@ -131,7 +131,7 @@ pub struct OpRequest {
 pub struct OpSample {
     /// What was asked.
     pub request: OpRequest,
-    /// When it was handed to the engine.
+    /// When it was submitted to the engine.
     pub submitted_at: Nanos,
     /// When the program could see that it had ended.
     pub completed_at: Nanos,
@@ -140,7 +140,7 @@ pub struct OpSample {
 }
 
 impl OpSample {
-    /// Service time: handed over → seen to have ended.
+    /// Service time: submitted → seen to have ended.
     #[inline]
     #[must_use]
     pub fn service(&self) -> Nanos {
@@ -154,7 +154,7 @@ impl OpSample {
         self.completed_at.since(self.request.intended_at)
     }
 
-    /// Generator lag: intended start → handed over.
+    /// Generator lag: intended start → submitted.
     #[inline]
     #[must_use]
     pub fn lag(&self) -> Nanos {
@@ -162,7 +162,7 @@ impl OpSample {
     }
 }
 
-/// Operations of one kind that have the same three times, as those have that were handed over
+/// Operations of one kind that have the same three times, as those have that were submitted
 /// together and seen to have ended together: each counts as if it were alone, at the cost of one.
 #[derive(Debug, Clone, Copy)]
 pub struct OpSampleBatch {
@@ -170,7 +170,7 @@ pub struct OpSampleBatch {
     pub kind: OpKind,
     /// When they were meant to start.
     pub intended_at: Nanos,
-    /// When they were handed over.
+    /// When they were submitted.
     pub submitted_at: Nanos,
     /// When the program could see that they had ended.
     pub completed_at: Nanos,

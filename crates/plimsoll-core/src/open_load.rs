@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What became of the requests of an open loop over time: how many were due, and how many had ended.
 //!
-//! Whoever offers more than is served leaves a backlog that grows. From the end alone that cannot
-//! be told: a pause just before it leaves one, too. So both are counted in steps of time, few enough
+//! Whoever offers more than is served leaves a backlog that grows. The end alone does not
+//! show that: a pause just before it leaves one, too. So both are counted in steps of time, few enough
 //! to be kept with every trial.
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What others did on a machine while something was measured there.
+//! Use of a machine by other programs during a measurement.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct NeighbourUse {
     /// Processor time that a hypervisor gave to other machines.
     pub steal_ns: u64,
     /// Time in which some program waited for a processor, for storage, for memory (pressure stall
-    /// information): the load's own waiting is in it. Absent where the kernel does not tell.
+    /// information): the load's own waiting is in it. Absent where the kernel does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<PressureStallTimes>,
     /// Programs that wanted to run, on average over the last minute.

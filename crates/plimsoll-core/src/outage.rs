@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long storage did not answer, as those felt it who asked at a steady rate.
+//! Outages: how long storage did not answer probes at a steady rate.
 //!
 //! What goes in are probes: small reads and writes, each with the time it was meant to start. A
-//! probe that had to wait since storage stood still keeps that time, so a stall cannot hide behind
-//! a prober that stood still with it. Nothing here knows a clock or a file: the probes come from a
+//! probe that had to wait because storage stalled keeps that time, so a stall cannot hide behind a
+//! prober that stalled with it. Nothing here knows a clock or a file: the probes come from a
 //! ledger, from a simulation or from a test.
 
 use std::fmt;
@@ -29,20 +29,20 @@ const RESTORED: f64 = 0.9;
 /// And for how long.
 const RESTORED_FOR: Nanos = Nanos(10_000_000_000);
 
-/// What is looked at for the back-log: probes meant to start within so long after the fault.
+/// Window of the back-log: probes with an intended start within this time after the fault.
 const BACKLOG: Nanos = Nanos(60_000_000_000);
 
-/// A session that stood still at the end for longer than this, and two of its periods, did not come back.
+/// A session that stalled at the end for longer than this and two of its periods did not recover.
 const GONE_AFTER: Nanos = Nanos(5_000_000_000);
 
 /// Most bins: 28 hours.
 const BINS_MAX: u64 = 1_000_000;
 
-/// One who probed: a client with one open file or device.
+/// A session: a client with one open file or device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutageProbeSession {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
     /// Time between the intended starts of its writes; `None`: it does not write.
     pub write_period: Option<Nanos>,
@@ -65,14 +65,14 @@ pub struct OutageProbe {
     pub ended: Option<(Nanos, Result<(), i32>)>,
 }
 
-/// When was probed, and when the fault was done. All times are on one clock.
+/// The time of the probes and of the fault. All times are on one clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutageProbeWindow {
     /// The first probe was meant to start then.
     pub from: Nanos,
     /// The last one before then.
     pub until: Nanos,
-    /// When the fault was done: stalls that were over before then are not of it. `None`: the longest
+    /// The time of the fault: stalls that ended before it do not count. `None`: the longest
     /// stall stands for it, when there is one of more than half a [`BIN`].
     pub fault_at: Option<Nanos>,
 }
@@ -89,7 +89,7 @@ pub struct OutageStall {
     pub is_open: bool,
 }
 
-/// What a session felt.
+/// The outage of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionOutage {
@@ -126,18 +126,18 @@ pub enum BrownOut {
     Unknown,
 }
 
-/// What all sessions felt.
+/// The outage of all sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutageResult {
-    /// When the fault was done, or the longest stall began that stands for it.
+    /// The time of the fault, or the beginning of the longest stall instead of it.
     pub fault_at: Option<Nanos>,
-    /// Whether that time was given, and not concluded.
+    /// Whether that time was given, not inferred.
     pub fault_is_known: bool,
     /// Of each session, in their order.
     pub sessions: Vec<SessionOutage>,
     /// Sum of the [bins](BIN) in which nothing succeeded, of all sessions together, from the fault on
-    /// where it is known; `None`: too few probes to tell.
+    /// where it is known; `None`: too few probes to say.
     pub unavailable: Option<Nanos>,
     /// How long the rate of all sessions was lower than before.
     pub brown_out: BrownOut,
@@ -149,7 +149,7 @@ pub struct OutageResult {
 }
 
 impl OutageResult {
-    /// Concludes what was felt from the probes, in any order.
+    /// Computes the outage from the probes, in any order.
     #[must_use]
     pub fn of(
         sessions: &[OutageProbeSession],
@@ -318,7 +318,7 @@ impl<'a> Felt<'a> {
     }
 }
 
-/// Whether there was no success for so long before the end that it did not come back.
+/// Whether there was no success for so long before the end that it did not recover.
 fn is_gone(ends: &[Nanos], period: Option<Nanos>, window: OutageProbeWindow) -> bool {
     period.is_some_and(|period| {
         let last = ends.last().copied().unwrap_or(window.from);
@@ -327,7 +327,7 @@ fn is_gone(ends: &[Nanos], period: Option<Nanos>, window: OutageProbeWindow) -> 
 }
 
 /// The longest time between two successes, with the beginning and the end as if there had been one.
-/// Those that were over when the fault was done are not of it.
+/// Those that ended before the fault do not count.
 fn longest_stall(ends: &mut [Nanos], period: Nanos, window: OutageProbeWindow) -> OutageStall {
     ends.sort_unstable();
     let mut worst = OutageStall {
@@ -452,7 +452,7 @@ impl fmt::Display for BrownOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BrownOut::Lasted(time) => write!(f, "{time}"),
-            BrownOut::NotOver(time) => write!(f, "not seen to be over within {time}"),
+            BrownOut::NotOver(time) => write!(f, "not over within {time}"),
             BrownOut::Unknown => f.write_str("not known"),
         }
     }
@@ -477,7 +477,7 @@ impl fmt::Display for SessionOutage {
         match (self.survived, self.reopened) {
             (true, _) => f.write_str("; survived"),
             (false, 0) => f.write_str("; did not survive"),
-            (false, times) => write!(f, "; did not survive, opened again {times} times"),
+            (false, times) => write!(f, "; did not survive, reopened {times} times"),
         }
     }
 }
@@ -491,17 +491,20 @@ impl fmt::Display for OutageResult {
         match (self.fault_at, self.fault_is_known) {
             (Some(at), true) => writeln!(f, "fault: at {at}")?,
             (Some(at), false) => {
-                writeln!(f, "fault: taken as {at}, where the longest stall began")?;
+                writeln!(
+                    f,
+                    "fault: at {at}, inferred from the beginning of the longest stall"
+                )?;
             }
-            (None, _) => writeln!(f, "fault: none given, and no stall stands for one")?,
+            (None, _) => writeln!(f, "fault: time not given, and no stall to infer it from")?,
         }
         match self.unavailable {
-            Some(time) => writeln!(f, "unavailable: {time} (pieces of {BIN} without a success)")?,
-            None => writeln!(f, "unavailable: not known, too few probes")?,
+            Some(time) => writeln!(f, "unavailable: {time} (bins of {BIN} without a success)")?,
+            None => writeln!(f, "unavailable: unknown, too few probes")?,
         }
         writeln!(f, "brown-out: {}", self.brown_out)?;
         if let Some(time) = self.backlog_p99 {
-            writeln!(f, "back-log: p99 {time} in the minute after")?;
+            writeln!(f, "backlog: p99 {time} in the minute after")?;
         }
         write!(f, "resolution: ±{}", self.resolution)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is found in a recording, as it is printed and kept: averages, spread, bursts, its devices
-//! side by side, and what only recorded requests tell.
+//! side by side, and what only recorded requests show.
 //!
 //! Data only. A profile describes; it is not played (that is [`crate::model::WorkloadModel`]).
 
@@ -139,7 +139,7 @@ pub struct DiskProfile {
     /// The figures over time in at most [`DiskProfile::POINTS_MAX`] steps, those with a gap as two points or
     /// more; from the first of `from`.
     pub points: Vec<ProfilePoint>,
-    /// What only recorded requests tell.
+    /// What only recorded requests show.
     pub requests: Option<RequestsProfile>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recordings of disks: what is counted of one, and what a machine that records is asked and tells.
+//! Recordings of disks: what is counted of one, and what a recording machine is asked and reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -167,7 +167,7 @@ pub enum CaptureBatch {
 pub struct TraceRequest {
     /// When it started, from the recording's origin.
     pub at: Nanos,
-    /// From its start to its end, where the source tells.
+    /// From its start to its end, where the source has it.
     pub took: Option<Nanos>,
     /// Read, write, discard or flush (`OpKind::Fsync`).
     pub kind: OpKind,
@@ -192,7 +192,7 @@ impl TraceRequest {
     }
 }
 
-/// A request as it is told: start, time taken, kind, place of the device, bytes, first byte. There
+/// A request as it is sent: start, time taken, kind, place of the device, bytes, first byte. There
 /// may be many, so a row has no names.
 type TraceRequestTuple = (Nanos, Option<Nanos>, OpKind, u16, u32, u64);
 
@@ -230,7 +230,7 @@ pub struct CaptureStats {
     /// Samples that were taken.
     pub samples: u64,
     /// Looks that were not taken, because an earlier one was late, the time of day went back, or
-    /// too much waited to be told.
+    /// too much waited to be sent.
     pub missed: u64,
     /// The largest delay of a look.
     pub late_max: Nanos,

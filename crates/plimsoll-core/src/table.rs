@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table by number that is looked into once for every request.
+//! A hash table by number, for one lookup per request.
 //!
 //! Open addressing with linear probing; nothing is ever removed. The standard ordered map took five
 //! times as long where it was measured, and its hashed one may not be used, because what it gives

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum NodeTarget {
-    /// Nowhere: operations end at once.
+    /// `null`: operations end at once.
     Null,
-    /// Nowhere, by way of the kernel.
+    /// `nop`: operations end at once in the kernel.
     Nop,
     /// A simulated device, as the command line names it.
     Sim(String),
@@ -41,7 +41,7 @@ pub enum NodeTarget {
         /// Whether it is claimed for this run alone; what is in use cannot be.
         exclusive: bool,
     },
-    /// A directory on an NFS export, which plimsoll itself speaks with.
+    /// A directory on an NFS export, of which plimsoll is the client.
     Export {
         /// The export, `nfs://host/path`.
         address: String,
@@ -51,14 +51,14 @@ pub enum NodeTarget {
 }
 
 impl NodeTarget {
-    /// Whether time passes there as on a clock.
+    /// Whether time there is real, not virtual.
     #[must_use]
     pub fn is_in_real_time(&self) -> bool {
         !matches!(self, NodeTarget::Sim(_))
     }
 }
 
-/// Which block device it is: by this it is known again, whatever has its name later.
+/// Identity of a block device, which survives a reuse of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceIdentity {
@@ -99,11 +99,11 @@ pub struct TargetFacts {
     pub device: String,
     /// Size of the file system.
     pub size_bytes: u64,
-    /// Room an unprivileged program may use.
+    /// Free space for unprivileged programs.
     pub free_bytes: u64,
     /// Alignment direct I/O needs; 0 where direct I/O does not work.
     pub direct_align_bytes: u32,
-    /// What the file system is spread over, where it tells: the targets of Lustre.
+    /// What the file system is spread over, where that is known: the targets of Lustre.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<StorageTarget>,
     /// How files that are made there are spread over them, in words, or why that is not known.
@@ -160,9 +160,9 @@ impl TargetFacts {
 pub struct StorageTarget {
     /// Its name: `scratch-MDT0000` of metadata, `scratch-OST0001` of data.
     pub name: String,
-    /// Its size; 0 when it is away.
+    /// Its size; 0 when it is unavailable.
     pub size_bytes: u64,
-    /// Room on it; 0 when it is away.
+    /// Free space; 0 when it is unavailable.
     pub free_bytes: u64,
     /// Whether it does not answer.
     pub is_away: bool,

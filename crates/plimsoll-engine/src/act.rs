@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One act: workers on their own threads that start together, one controller that merges.
+//! One set of workers: threads that start together, and a controller that merges their results.
 //!
 //! The clock of an act starts when every worker is ready. The first `warmup` is not measured;
 //! seconds of the measured part are passed on as they end, over a bounded channel that a worker

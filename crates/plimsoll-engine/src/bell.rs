@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a thread sleeps until another one has done what it waits for: a futex, and no lock.
+//! Wake-ups between threads: a futex, and no lock.
 //!
 //! Whoever changes something rings after the change; whoever waits says so first, looks once more,
 //! and sleeps only then. One of the two sees the other, so no change is missed. Ringing where
@@ -13,7 +13,7 @@ use rustix::thread::{Timespec, futex};
 /// A place to sleep, and the bell that wakes whoever is there.
 #[derive(Debug, Default)]
 pub(crate) struct WakeNotifier {
-    /// How often it was rung while somebody listened; wraps.
+    /// How often it was rung while a thread listened; wraps.
     rings: AtomicU32,
     listeners: AtomicU32,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Picks the engine for one file, and says in one line what was picked and what was done without.
+//! Chooses the engine for one file, and describes the choice and its restrictions in one line.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ pub trait RunClock {
     fn now(&self) -> Nanos;
 }
 
-/// Time that passes only when somebody moves it.
+/// Time that passes only when it is advanced.
 #[derive(Debug, Clone, Default)]
 pub struct SimClock(Rc<Cell<u64>>);
 

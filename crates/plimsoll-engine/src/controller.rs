@@ -62,7 +62,7 @@ pub(crate) struct RunController<'a> {
     progress: Vec<u64>,
     /// The second to be passed on next.
     next: u64,
-    /// For how long this program was not let run.
+    /// For how long this program was suspended.
     held_up: Nanos,
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one loop that all workloads and engines share: ask, hand over, reap, stamp, record.
+//! The one loop that all workloads and engines share: ask, submit, reap, stamp, record.
 //!
 //! Rules that decide what the numbers mean:
-//! * one stamp per hand-over and one per reap: an operation has ended when the program can see it,
+//! * one stamp per submission and one per reap: an operation has ended when the program can see it,
 //!   which is when the engine returns and before the first look at what it brought;
-//! * at most [`BATCH`] operations per hand-over, or [`BATCH_OF_DATA`], because the last of a batch
+//! * at most [`BATCH`] operations per submission, or [`BATCH_OF_DATA`], because the last of a batch
 //!   waits for the first;
 //! * never wait while a slot is free and work is due, or the target would see less depth than was
 //!   asked for;
@@ -30,7 +30,7 @@ use crate::occupancy::QueueOccupancy;
 use crate::recorder::{IntervalListener, SampleRecorder};
 use crate::source::{NextRequest, RequestSource};
 
-/// Most operations per hand-over. 8 to 16 cost the same per operation; more would show in the
+/// Most operations per submission. 8 to 16 cost the same per operation; more would show in the
 /// service time of the last ones.
 pub const BATCH: usize = 16;
 
@@ -72,12 +72,12 @@ const EDQUOT: i32 = rustix::io::Errno::DQUOT.raw_os_error();
 /// Bounds of a drive.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverLimits {
-    /// Nothing is handed over, and nothing in flight is waited for, after this time.
+    /// Nothing is submitted, and nothing in flight is waited for, after this time.
     pub deadline: Nanos,
     /// Whether the last part of a wait for a due request is spent spinning, because sleeps end
     /// late. Not in virtual time.
     pub spin: bool,
-    /// Most operations per hand-over, where the workload says so. Neighbours of one hand-over may
+    /// Most operations per submission, where the workload says so. Neighbours of one batch may
     /// be merged by the kernel.
     pub batch: Option<usize>,
 }
@@ -171,7 +171,7 @@ pub struct DriverResult {
     pub interrupted: bool,
     /// Why it was given up, if it was.
     pub gave_up: Option<DriverAbort>,
-    /// Requests due before the end that were never handed over.
+    /// Requests due before the end that were never submitted.
     pub not_submitted: u64,
     /// Operations that have ended, those of the warm-up included.
     pub done: u64,
@@ -202,7 +202,7 @@ struct Driver<'a, C, S, B> {
     source: &'a mut S,
     recorder: &'a mut SampleRecorder<B>,
     moves_data: bool,
-    /// Most operations of a hand-over.
+    /// Most operations of a submission.
     batch_max: usize,
     flights: Vec<Option<InFlightRequest>>,
     free: VecDeque<u32>,
@@ -384,7 +384,7 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
                 Err(error) => return Err(error),
             }
         }
-        // A full batch that took the last slot is handed over and waited for in one call.
+        // A full batch that took the last slot is submitted and waited for in one call.
         if self.free.is_empty() && self.pending.is_none() {
             return Ok(Gathered::Blocked);
         }

@@ -65,7 +65,7 @@ pub trait IoEngine {
     /// When the slot is not free or the request is longer than its buffer.
     fn queue(&mut self, slot: u32, request: &OpRequest) -> Result<(), UnsupportedOp>;
 
-    /// Hands over what is queued. With `wait`, returns when an operation has ended or that much
+    /// Submits what is queued. With `wait`, returns when an operation has ended or that much
     /// time has passed, whichever is first; without, at once. May return early at any time.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An engine that does wrong by plan: what the tool makes of failing storage is tested on it.
+//! An engine with planned faults, for tests of how the program handles failing storage.
 //!
 //! It wraps another engine and lets everything through but what the plan names: stalls, errors,
 //! short transfers, calls that are interrupted, a full disk, and storage that lies: it says that
@@ -25,7 +25,7 @@ pub struct FaultySchedule {
     pub stalls: Vec<FaultyStall>,
     /// Operations that go wrong; the first rule that fits decides.
     pub rules: Vec<FaultyRule>,
-    /// Share of the calls that return at once with nothing handed over, as after a signal
+    /// Share of the calls that return at once with nothing submitted, as after a signal
     /// (`EINTR`) or a shortage in the kernel (`EAGAIN`), 0..1.
     pub interrupted: f64,
     /// Bytes that can be written; then writes fail with `ENOSPC`. `None`: as many as you like.

@@ -230,7 +230,7 @@ impl FileSlotTable {
         }
     }
 
-    /// A file of this kind is free: somebody may be waiting for one.
+    /// A file of this kind is free: a thread may be waiting for one.
     fn ring(&self, pick: FilePickKind) {
         self.freed[pick.place()].ring();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How workers start together, and how none waits for one that will never come.
+//! The start barrier of workers; none waits for a worker that failed.
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Notices when this program was not let run: stopped by a signal, frozen, or kept from the
+//! Notices when this program was suspended: stopped by a signal, frozen, or kept from the
 //! processors. Whatever was measured meanwhile speaks of that, not of the storage.
 //!
 //! A wait that ends by the clock cannot take much longer than it was to, unless nobody let it end.
@@ -13,7 +13,7 @@ use crate::sys::clock::{asleep, monotonic};
 /// compute, within some ten milliseconds even on a machine that has much to do.
 pub(crate) const HELD_UP_MIN: Nanos = Nanos(300_000_000);
 
-/// Times in which this program was not let run.
+/// Times in which this program was suspended.
 #[derive(Debug)]
 pub struct FreezeDetector {
     held_up: Nanos,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run works in, held: a directory that is open, or a device that is known again.
+//! The place of a run, held: an open directory, or a device that is recognized again.
 //!
 //! Names can be led elsewhere while a run works: a directory is renamed and another one put in its
 //! place, a disk goes and another one comes under its name. So files are reached from the open

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a worker of block I/O really issues its operations: played on nothing, on the machine's own
-//! clock, every instant kept. What the schedule promises is then held against what was done.
+//! Actual submission times of a worker of block I/O: played on `null`, on the machine's own clock, every
+//! time kept, so that a test can compare them with the schedule.
 
 use std::sync::atomic::AtomicBool;
 
@@ -25,7 +25,7 @@ use crate::sys::clock::HostClock;
 pub struct SubmissionTime {
     /// When it was meant to start, after the start of the run.
     pub intended_at: Nanos,
-    /// When it was handed over, on the same clock.
+    /// When it was submitted, on the same clock.
     pub issued_at: Nanos,
 }
 

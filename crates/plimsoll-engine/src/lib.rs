@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Source ──request──▶ drive ──slot──▶ Engine (io_uring, plain calls, threads, null, sim)
-//!    ▲                  │ one stamp per hand-over and per reap
+//!    ▲                  │ one stamp per submission and per reap
 //!    └────completed─────┴──sample──▶ Recorder ──once a second──▶ controller
 //! ```
 //!

@@ -58,7 +58,7 @@ impl DependencyReplaySource {
         }
     }
 
-    /// The load handed over, by the cells of the play in which it was handed over.
+    /// The load submitted, by the cells of the play in which it was submitted.
     #[must_use]
     pub fn into_submitted(self) -> Vec<ModelInterval> {
         self.submitted.into_cells()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When as many requests were in flight as may be: what waited then, waited for the target; what
-//! waited while there was room, for the generator.
+//! Times at which the queue was full. A request that waited then waited for the target; one that waited
+//! while there was room waited for the generator.
 
 use std::collections::VecDeque;
 

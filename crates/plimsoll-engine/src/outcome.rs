@@ -62,8 +62,8 @@ pub struct RunResult {
     pub length: Nanos,
     /// The generator's own account.
     pub generator: GeneratorStats,
-    /// For models, the load handed over by cell of the play, warm-up included; what was handed
-    /// over after the last cell is in the last. Empty for other workloads.
+    /// For models, the load submitted by cell of the play, warm-up included; what was
+    /// submitted after the last cell is in the last. Empty for other workloads.
     pub submitted: Vec<ModelInterval>,
     /// By worker, groups in order, on the clock of the run. Empty for a series.
     pub workers: Vec<WorkerResult>,

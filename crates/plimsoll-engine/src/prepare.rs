@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a workload and a place to something that can be run: checks, files, nothing measured.
+//! Prepares a workload at a place: checks, files, nothing measured.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

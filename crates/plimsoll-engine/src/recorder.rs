@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker remembers of its operations, and when it passes that on.
+//! Statistics of a worker's operations, passed on once a second.
 //!
 //! Operations whose intended start lies in the warm-up are dropped here and nowhere else. The
 //! measured part is cut into seconds, counted from the end of the warm-up; an operation belongs
@@ -35,7 +35,7 @@ impl IntervalStats {
 
     #[cold]
     fn add(&mut self, kind: OpKind) -> u8 {
-        let place = u8::try_from(self.kinds.len()).expect("there are ten kinds");
+        let place = u8::try_from(self.kinds.len()).expect("there are fewer than 256 kinds");
         self.place[kind.index()] = Some(place);
         self.kinds.push((kind, KindStats::default()));
         place
@@ -98,7 +98,7 @@ pub struct RequestMarks {
 pub struct SampleRecorder<B> {
     /// What has ended since it was last passed on.
     pub tally: IntervalStats,
-    /// Who is told.
+    /// Gets the reports.
     pub boundary: B,
     warmup: Nanos,
     /// The current second; `None` in the warm-up.
@@ -135,7 +135,7 @@ impl<B: IntervalListener> SampleRecorder<B> {
 
     /// Counts one operation, unless it belongs to the warm-up. It joins `alike`, the operations
     /// that were like the one before it and are not recorded yet, or takes their place: what was
-    /// handed over together and has ended together costs as much as one.
+    /// submitted together and has ended together costs as much as one.
     #[inline(always)]
     pub fn record(&mut self, sample: &OpSample, alike: &mut OpSampleBatch) {
         if sample.request.intended_at < self.warmup {
@@ -186,7 +186,7 @@ impl<B: IntervalListener> SampleRecorder<B> {
         self.due(sample.request.intended_at);
     }
 
-    /// Says that a request of an open loop was due at `at` and will not be handed over.
+    /// Says that a request of an open loop was due at `at` and will not be submitted.
     pub fn due(&mut self, at: Nanos) {
         if let Some(open) = &mut self.marks.open
             && at >= self.warmup

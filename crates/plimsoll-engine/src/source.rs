@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where requests come from: the contract, and the open loop of a model.
 //!
-//! A source is asked once per free slot and told of every end. It waits only when it is told to,
+//! A source is asked once per free slot and learns of every end. It waits only when it says so,
 //! for others of its kind, and knows no clock.
 //! The closed loop of files is in [`crate::file_loop`]; block I/O is private.
 
@@ -39,7 +39,7 @@ pub trait RequestSource {
     /// When the workload cannot go on.
     fn next(&mut self, now: Nanos, slot: u32) -> Result<NextRequest, EngineError>;
 
-    /// Fills the bytes of a write before it is handed over.
+    /// Fills the bytes of a write before it is submitted.
     #[inline]
     fn fill(&mut self, _slot: u32, _request: &OpRequest, bytes: &mut [u8]) {
         scramble(bytes);
@@ -49,7 +49,7 @@ pub trait RequestSource {
     /// at any time.
     fn wait_for_others(&mut self, _now: Nanos) {}
 
-    /// The request was handed to the engine.
+    /// The request was submitted to the engine.
     #[inline]
     fn handed_over(&mut self, _request: &OpRequest, _at: Nanos) {}
 
@@ -109,7 +109,7 @@ pub fn scramble(bytes: &mut [u8]) {
     }
 }
 
-/// The load handed over, by the cells of an excerpt; what was handed over after the last cell is in the
+/// The load submitted, by the cells of an excerpt; what was submitted after the last cell is in the
 /// last.
 #[derive(Debug)]
 pub(crate) struct SubmissionCounts {
@@ -175,8 +175,8 @@ impl OpenLoopSource {
         }
     }
 
-    /// The load handed over, by the cells of the play in which it was handed over; what was
-    /// handed over after the last cell is in the last.
+    /// The load submitted, by the cells of the play in which it was submitted; what was
+    /// submitted after the last cell is in the last.
     #[must_use]
     pub fn into_submitted(self) -> Vec<ModelInterval> {
         self.submitted.into_cells()

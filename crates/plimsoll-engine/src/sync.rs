@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plain system calls on the driver's own thread: one operation at a time, every kind.
 //!
-//! The call runs inside [`IoEngine::enter`], so that the hand-over stamp lies before it.
+//! The call runs inside [`IoEngine::enter`], so that the submission stamp lies before it.
 
 use plimsoll_core::op::OpRequest;
 use plimsoll_core::rng::Seed;

@@ -71,7 +71,7 @@ pub fn trace_ops(
 /// The first `count` operations of one worker (or thread) of a workload; of a series, of each phase
 /// that has such a one, with the seeds that its phases get from `seed` when it is played.
 ///
-/// Operations of block I/O are in the order in which they are handed over, those of file loops in
+/// Operations of block I/O are in the order in which they are submitted, those of file loops in
 /// the order in which they end. Neither warm-up nor limits of time count, nor stonewalls.
 ///
 /// # Errors
@@ -315,7 +315,7 @@ impl FileLoopTraceSource {
         };
         let mut op = traced(request, file);
         if request.len == u32::MAX {
-            // Longer than a request can say: what was meant is the set's to tell.
+            // Longer than a request can say: the set knows what was meant.
             op.len = match request.kind {
                 OpKind::WriteWhole => self.trees.designated_bytes(request.file),
                 OpKind::ReadWhole => self.trees.size_bytes(request.file),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keeps the account of workers whose source keeps none itself.
+//! Counts the operations of workers whose source does not count them.
 
 use plimsoll_core::event::WorkerResult;
 use plimsoll_core::op::{OpKind, OpRequest, OpSample};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The desk of a worker: what it sends to the controller, and its account at the end.
+//! Reports of a worker to the controller, and its result at the end.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The driver keeps its books right whatever a target does: every operation handed over is counted
+//! The driver keeps its books right whatever a target does: every operation submitted is counted
 //! once, as ended or as given up, and a stall shows in full.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -214,7 +214,7 @@ fn check(name: &str, ops: u64, fails: bool, books: &Books) {
     let Books {
         source, stats, end, ..
     } = books;
-    // A full target ends the drive; what was handed over until then is counted all the same.
+    // A full target ends the drive; what was submitted until then is counted all the same.
     let is_full = name.starts_with("a full disk");
     assert_eq!(end.gave_up.is_some(), is_full, "{name}: {end:?}");
     let ops = if is_full { source.handed_over } else { ops };
@@ -323,7 +323,7 @@ fn a_frozen_target_shows_in_the_99th_percentile_of_the_response() {
         let response = books.stats.response();
         assert_eq!(response.count(), 10_000);
         let p99_s = response.quantile_ns(0.99) as f64 / 1e9;
-        // However few were in flight: what was due and could not be handed over counts too.
+        // However few were in flight: what was due and could not be submitted counts too.
         assert!((p99_s / 1.9 - 1.0).abs() < 0.05, "{slots}: {p99_s}");
         let stalled = response.buckets().filter(|(upper, _)| *upper > 10 * MS);
         let stalled: u64 = stalled.map(|(_, count)| count).sum();

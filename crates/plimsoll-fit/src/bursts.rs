@@ -22,7 +22,7 @@ const IDC_MIN: f64 = 2.0;
 /// is looked for in `calm`, the same cells without what lies on top of the load for once.
 ///
 /// Without a period the threshold is Otsu's on the logarithm of the rates, which separates
-/// "something" from "next to nothing"; with one it is the rate whose crossings the period tells
+/// "something" from "next to nothing"; with one it is the rate whose crossings the period shows
 /// best, as a second, smaller activity, or a change of the level below, has another rhythm.
 pub(crate) fn find(
     cells: &[ModelInterval],
@@ -56,7 +56,7 @@ fn otsu_of_logs(cells: &[ModelInterval], direction: IoDirection) -> Option<f64> 
     otsu(&logs).map(f64::exp_m1)
 }
 
-/// The rate whose crossings a period of so many steps tells best.
+/// The rate whose crossings a period of so many steps shows best.
 fn rhythmic(rates: &[f64], steps: f64) -> Option<f64> {
     let ascending = sorted(rates);
     let place = |i: u32| quantile(&ascending, f64::from(i) / 100.0);

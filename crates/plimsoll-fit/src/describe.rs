@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A recording described: all its devices side by side, and one of them in full.
 //!
-//! Nothing is assumed here, and what a source does not tell is left out.
+//! Nothing is assumed here, and what a source does not contain is left out.
 
 use plimsoll_core::profile::{DeviceRanking, DiskProfile, RecordingProfile};
 
@@ -76,7 +76,7 @@ fn in_full(
     let seen = PhaseDetection::of(&found);
     let step = found.step();
     let missing = NEEDED.iter().filter(|m| series.column(**m).is_none());
-    // Of loads of which a part is unknown nothing can be told apart.
+    // Of loads of which a part is unknown nothing can be distinguished.
     let phases = match missing.clone().count() {
         0 => seen.phases(&found, &|at| times.civil_to(at, step)),
         _ => Vec::new(),

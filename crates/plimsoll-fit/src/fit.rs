@@ -40,7 +40,7 @@ pub struct FitOptions {
     pub window: RecordingWindow,
     /// What reports call the model.
     pub name: String,
-    /// What the counters cannot tell: declared or assumed.
+    /// What counters do not contain: declared or assumed.
     pub facts: ModelFacts,
 }
 
@@ -317,8 +317,8 @@ pub(crate) fn warnings(series: &DiskSeries, found: &IntervalGrid) -> Vec<String>
     let lengths = long.map(|i| i.to_unix_ns - i.from_unix_ns);
     if let Some(longest) = lengths.clone().max() {
         warnings.push(format!(
-            "{} of them are more than 20 times as long as their neighbours (the longest {}): when in \
-             them the load came is not known",
+            "{} of them are more than 20 times as long as their neighbours (the longest {}): how the \
+             load was distributed within them is unknown",
             lengths.count(),
             Nanos(longest)
         ));

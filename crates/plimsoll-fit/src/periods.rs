@@ -21,7 +21,7 @@ const PEAKS_MAX: usize = 12;
 const DIVISORS_MAX: usize = 6;
 /// Multiples of the period peak nearly as high as the period itself: at least this much of it.
 const PEAK_SHARE_MIN: f64 = 0.8;
-/// How many bands of white noise a peak must stand above its valleys where folding tells nothing.
+/// How many bands of white noise a peak must stand above its valleys where folding shows nothing.
 /// The whole range of noise over a hundred lags is about two and a half.
 const DEEP_BANDS: f64 = 3.5;
 /// Shortest period in steps: below, bursts and quiet are in the same interval.
@@ -41,8 +41,8 @@ struct Peak {
     is_deep: bool,
 }
 
-/// The period in steps. Where bursts come back after about the same time but keep no beat (each
-/// counted from the end of the one before, say), folding tells nothing, and the shortest of the
+/// The period in steps. Where bursts come back after about the same time but keep no rhythm (each
+/// counted from the end of the one before, say), folding shows nothing, and the shortest of the
 /// highest peaks stands.
 pub(crate) fn period(rates: &[f64]) -> Option<f64> {
     let series: Vec<f64> = rates.iter().map(|rate| rate.ln_1p()).collect();

@@ -96,7 +96,7 @@ fn points(series: &DiskSeries) -> Vec<ProfilePoint> {
     points.finish()
 }
 
-/// What a device did as a whole. Its layer is for others to tell, who know its neighbours.
+/// What a device did as a whole. Its layer is set by those who know its neighbours.
 pub(crate) fn load(averages: &DiskAverages) -> DeviceLoad {
     let time = |metric| averages.figure(metric).map(|figure| figure.time);
     let sum = |a, b| total(averages, [a, b]).map(|sum| sum.time);

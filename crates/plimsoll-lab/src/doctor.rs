@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What this machine has of what this program can use, with what to do about the rest.
+//! Checks of this machine: what works, what is missing, and how to install it.
 //!
 //! Values only: how they are shown is the caller's. Whether `io_uring` works is the engine's
 //! knowledge; here stands what the kernel says about it.
@@ -97,7 +97,7 @@ fn uring() -> DoctorCheck {
         "io_uring",
         ok,
         found,
-        "load at depth with little CPU",
+        "load at high queue depth with little CPU",
         remedy,
     )
 }
@@ -139,7 +139,7 @@ fn room(dir: &Path) -> Vec<DoctorCheck> {
     let free = format!("{} MiB in {}", facts.free_bytes >> 20, facts.path);
     let enough = facts.free_bytes >= ENOUGH_ROOM_BYTES;
     let needed_for = "image files of stacks and data of workloads";
-    let remedy = "choose a directory with more room";
+    let remedy = "choose a directory with more free space";
     vec![
         direct,
         check("free space", enough, free, needed_for, remedy),
@@ -167,8 +167,8 @@ fn quiet(host: &dyn Host) -> DoctorCheck {
         "quiet machine",
         others.disturbance().is_none(),
         others.line(),
-        "figures that tell of the storage alone",
-        "end what is at work (top, iotop), or measure later",
+        "results that other work does not disturb",
+        "stop what is running (top, iotop), or measure later",
     )
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults done to the servers of a stack that is up, and healed again.
+//! Faults: injection into the servers of a stack that is up, and recovery.
 //!
 //! Invariants: what a fault does is planned before anything is done, and what a provider of servers
 //! cannot do is refused then. What a fault does to a machine stands in the journal of its stack before
@@ -51,7 +51,7 @@ const SWITCH_LIMIT_S: u32 = 300;
 /// A fault, planned: what is done on which node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// What tells whether it can be done, and changes nothing that lasts: one that fails says why not.
+    /// Probes that it is possible, without a lasting change: one that fails says why not.
     pub trial: Vec<(String, PlanAction)>,
     /// What is done some time before it, and is part of it.
     pub first: Vec<(String, PlanAction)>,
@@ -73,7 +73,7 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// The blow as it is done the next time while it lasts: malformed messages are others each time.
+    /// The fault as it is injected the next time while it lasts: malformed messages are others each time.
     pub fn vary(&mut self) {
         for (_, action) in &mut self.strike {
             if let PlanAction::Hurt(FaultAction::Malform { seed, .. }) = action {
@@ -354,7 +354,7 @@ fn with_all_returning(
             halfway: Vec::new(),
             ..blow
         },
-        // It is healed between the beats, and after the last one whoever lost its power has it again.
+        // It is recovered between the cycles, and after the last one the power is on again.
         Some(_) => FaultPlan {
             after: [powers, blow.heal.clone(), restores].concat(),
             ..blow
@@ -442,16 +442,16 @@ impl<'a> FaultPlanner<'a> {
             | FaultKind::DiskHung
             | FaultKind::DiskErrors
             | FaultKind::DiskFull => {
-                "stand the stack up on virtual machines (plimsoll vm up -o lab.toml, then --on \
+                "bring the stack up on virtual machines (plimsoll vm up -o lab.toml, then --on \
                  lab.toml), or name a command for it in the inventory (faults = [...])"
             }
             _ => {
-                "stand the stack up over namespaces with --on netns, or on virtual machines (plimsoll \
+                "bring the stack up in namespaces with --on netns, or on virtual machines (plimsoll \
                  vm up -o lab.toml, then --on lab.toml)"
             }
         };
         PreconditionError(vec![format!(
-            "{fault} needs {needed}, which {name} lacks; {remedy}"
+            "{fault} needs {needed}, which {name} does not have; {remedy}"
         )])
     }
 
@@ -498,7 +498,7 @@ impl<'a> FaultPlanner<'a> {
         let pairs: Vec<_> = self.others().flat_map(both).collect();
         if pairs.is_empty() {
             return Err(PreconditionError(vec![format!(
-                "{} has no other server to be cut off from",
+                "{} has no second server, so there is nothing to isolate it from",
                 self.server.name
             )]));
         }
@@ -576,7 +576,7 @@ fn double(
     let next = after.next().filter(|next| next.name != server.name);
     let next = next.ok_or_else(|| {
         PreconditionError(vec![format!(
-            "{} is the only server: no second one to lose",
+            "{} is the only server, so no second one can fail",
             server.name
         )])
     })?;
@@ -640,7 +640,7 @@ fn power_cut(
 fn fail_back(server: &StackServer, made: &StackOutputs) -> Result<FaultPlan, PreconditionError> {
     let Some(switch) = server.question(ServerQuery::Switch) else {
         return Err(PreconditionError(vec![format!(
-            "{} cannot be switched, so it has nothing to fail back",
+            "{} cannot fail over, so it has nothing to fail back",
             server.name
         )]));
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What must be seen of a stack before it is trusted, looked at.
+//! Self-tests of a stack, which must pass before it is trusted.
 //!
-//! Invariants: everything is done in a directory that the caller made for it; what a proof takes
-//! away it brings back; a proof that could not be carried out is never taken for one that passed.
+//! Invariants: everything is done in a directory that the caller made for it; what a self-test stops,
+//! it starts again; a self-test that could not be carried out never counts as passed.
 
 use plimsoll_core::plan::{HERE, PlanAction, StackOutputs, StackSelfTest, StackServer};
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ const FILE_BYTES: usize = 128 << 10;
 /// parts of our stacks are set to.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What became of a proof.
+/// The result of a self-test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelfTestStatus {
     /// It is as it must be; with what was seen.
@@ -43,7 +43,7 @@ pub enum SelfTestStatus {
     Unseen(String),
 }
 
-/// A proof and what became of it.
+/// A self-test and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTestResult {
     /// What was to be shown, in words.
@@ -54,16 +54,16 @@ pub struct SelfTestResult {
     pub is_about_data: bool,
 }
 
-/// Which proofs are wanted.
+/// Which self-tests are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelfTestDepth {
     /// Those that disturb nobody and take a moment.
     Quick,
-    /// Also those that take nodes away for a while.
+    /// Also those that stop nodes for a while.
     Whole,
 }
 
-/// Looks at every proof of what was made. `directory` lies below its mount; where there is none, only
+/// Looks at every self-test of what was made. `directory` lies below its mount; where there is none, only
 /// what needs none is looked at. `id` is the journal's.
 pub fn prove(
     made: &StackOutputs,
@@ -98,7 +98,7 @@ pub fn prove(
         .collect()
 }
 
-/// What a proof shows.
+/// What a self-test shows.
 #[must_use]
 pub fn words(proof: &StackSelfTest) -> String {
     match proof {
@@ -121,7 +121,7 @@ pub fn words(proof: &StackSelfTest) -> String {
     }
 }
 
-/// Where and for whom proofs are carried out.
+/// Where and for whom self-tests are carried out.
 struct SelfTestContext<'a> {
     directory: &'a Path,
     id: &'a str,
@@ -181,7 +181,7 @@ impl SelfTestContext<'_> {
         }
     }
 
-    /// A file of its own for a proof, removed when it is dropped.
+    /// A file of its own for a self-test, removed when it is dropped.
     fn file(&self, name: &str) -> Scratch {
         Scratch(self.directory.join(format!("proof-{name}")))
     }
@@ -205,7 +205,7 @@ impl SelfTestContext<'_> {
         let mut count = || match hosts.on(node)?.flushes(Path::new(dir)) {
             Some(count) => Ok(count),
             None => Err(Trouble::Look(format!(
-                "the kernel does not count the flushes of what {dir} lies on"
+                "the kernel counts no flushes for the device under {dir}"
             ))),
         };
         let file = self.file("flush");
@@ -246,7 +246,7 @@ impl SelfTestContext<'_> {
     fn second_client(&self, mount: &Path, second: &Path, synced: bool) -> Result<String, Trouble> {
         let file = self.file("seen");
         let below = file.0.strip_prefix(mount).map_err(|_| {
-            Trouble::Look(format!("{} does not lie in the mount", file.0.display()))
+            Trouble::Look(format!("{} is not below the mount point", file.0.display()))
         })?;
         let other = second.join(below);
         for n in 0..SIGHTINGS {
@@ -390,7 +390,7 @@ fn within(
     std::thread::spawn(move || tell.send(work(&owned)));
     told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         Err(Trouble::Stack(format!(
-            "could not {verb} files within {} s",
+            "could not {verb} the files within {} s",
             PATIENCE.as_secs()
         )))
     })
@@ -423,20 +423,20 @@ fn check_files(dir: &Path, from: u32) -> Result<(), Trouble> {
         file.read_to_end(&mut bytes)
             .map_err(Trouble::stack(&read))?;
         if bytes != content(number) {
-            let text = format!("{} does not hold what was written", path.display());
+            let text = format!("{} does not contain what was written", path.display());
             return Err(Trouble::Stack(text));
         }
     }
     Ok(())
 }
 
-/// The page cache of this machine must not answer for a node that is gone. Where it cannot be told
-/// to forget, the reading proves less; it never proves what is not so.
+/// The page cache of this machine must not answer for a node that is gone. Where it cannot be
+/// dropped, the reading proves less; it never proves what is not so.
 fn forget_cached(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 
-/// A file of a proof, removed at its end.
+/// A file of a self-test, removed at its end.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -446,7 +446,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A directory of a proof and its files, likewise. None of it is held open: what brings a node back may
+/// A directory of a self-test and its files, likewise. None of it is held open: what brings a node back may
 /// have to unmount what it lies on.
 struct ScratchDir(PathBuf);
 

@@ -107,7 +107,7 @@ impl LedgerWriter {
     /// Returns when everything appended before is durable.
     ///
     /// # Errors
-    /// When the ledger cannot be written: nothing may be handed over then.
+    /// When the ledger cannot be written: nothing may be submitted then.
     pub(super) fn sync(&self) -> Result<(), EngineError> {
         let wanted = locked(&self.waiting).appended;
         let mut durable = locked(&self.durable);
@@ -146,7 +146,7 @@ impl LedgerWriter {
 fn claim(file: &File, path: &Path) -> Result<(), EngineError> {
     use rustix::fs::FlockOperation;
     let claimed = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    let verb = "have to myself (is it still being written?) the ledger";
+    let verb = "lock (is it still being written?) the ledger";
     claimed.map_err(|e| EngineError::at(verb, path, e))
 }
 

@@ -2,7 +2,7 @@
 //! What the ledger says may be found in each block, and the judgement of what was found.
 //!
 //! Legal in a block is the last write that was acknowledged and durable, and every later one that
-//! was handed over, whether it was acknowledged, failed, or never answered. Nothing else is.
+//! was submitted, whether it was acknowledged, failed, or never answered. Nothing else is.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,7 +30,7 @@ const SESSIONS_MAX: usize = 1 << 16;
 #[derive(Debug, Clone, Copy)]
 struct Write {
     version: u64,
-    /// When it was meant to start or, once that is known, was handed over.
+    /// When it was meant to start or, once that is known, was submitted.
     issued_at: Nanos,
     /// `None`: it has not ended.
     outcome: Option<LedgerCompletionStatus>,
@@ -182,7 +182,7 @@ impl LedgerHistory {
             _ => return,
         }
         let Some(issued) = past.open.remove(&ended.op) else {
-            self.fault = Some("a write ended that was never handed over".into());
+            self.fault = Some("a write ended that was never submitted".into());
             return;
         };
         let Some(blocks) = self.range(issued.session, issued.offset, issued.len.into(), size)
@@ -303,7 +303,7 @@ pub(super) enum LedgerBlockVerdict {
     /// A durable write is not there; why is said by the others.
     Missing,
     /// A write of this campaign is there that the ledger does not list. It lists each before it is
-    /// handed over, so it has lost entries since, and says nothing of this block.
+    /// submitted, so it has lost entries since, and says nothing of this block.
     Unlisted,
     /// Anything else.
     Bad(DataFlaw),
@@ -390,7 +390,7 @@ impl LedgerBlockHistory {
         self.write(version)?.outcome
     }
 
-    /// Whether a version may still come or be there: it was handed over and never answered.
+    /// Whether a version may still come or be there: it was submitted and never answered.
     pub(super) fn is_indeterminate(&self, version: u64) -> bool {
         self.write(version).is_some_and(Write::is_indeterminate)
     }

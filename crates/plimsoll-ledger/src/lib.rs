@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ledger of acknowledged writes: written while storage is used and hurt, checked afterwards.
+//! The ledger of acknowledged writes: written under load and faults, checked afterwards.
 //!
 //! `write` probes storage at a steady rate and enters in the ledger, before each write and before
 //! each acknowledgement counts, what it was promised; `check` reads everything back and says of
@@ -51,11 +51,11 @@ pub use witness::witness;
 /// What is not full by then is not filled.
 const FILL_MAX: Nanos = Nanos(600_000_000_000);
 
-/// How often is told what has been done so far.
+/// How often progress is reported.
 const TELL: Nanos = Nanos(100_000_000);
 
 /// Writes a new ledger at `path` while sessions probe the storage at `places`, each with the name
-/// that reports give it. What is read is held against the ledger meanwhile. `tell` is given what
+/// that reports give it. What is read is compared with the ledger meanwhile. `tell` gets what
 /// has been done so far, and how many operations of each session ended well, ten times a second.
 /// Failures of the storage do not end it.
 ///
@@ -138,7 +138,7 @@ struct LedgerSharedState<'a> {
     stop: &'a AtomicBool,
     /// Of each session.
     counters: Vec<Arc<LedgerSessionCounters>>,
-    /// Time for which this program was not let run.
+    /// Time for which this program was suspended.
     held_up_ns: AtomicU64,
 }
 
@@ -257,7 +257,7 @@ impl LedgerSharedState<'_> {
     }
 }
 
-/// The probes that a ledger tells of, for [`plimsoll_core::outage::OutageResult::of`], and the campaign.
+/// The probes in a ledger, for [`plimsoll_core::outage::OutageResult::of`], and the campaign.
 ///
 /// # Errors
 /// When the file cannot be read, or is no ledger.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a session does: fills its blocks, then writes and reads them at a steady rate.
 //!
-//! The order that everything rests on: a write is in the ledger, durably, before it is handed over;
+//! The order that everything rests on: a write is in the ledger, durably, before it is submitted;
 //! its end is in the ledger, durably, before its block is used again and before a read is held
 //! against it. Both wait for the ledger while the next probe is not yet due, so that the ledger's
 //! disk does not make probes late unless it is slower than they are.
@@ -110,7 +110,7 @@ pub(super) struct LedgerProber<'a> {
     busy: Vec<bool>,
     recent: VecDeque<usize>,
     unsettled: Vec<Unsettled>,
-    /// Writes since the last sync was handed over.
+    /// Writes since the last sync was submitted.
     unsynced: u32,
     is_syncing: bool,
     bad: BadBlocks,
@@ -251,7 +251,7 @@ impl<'a> LedgerProber<'a> {
         request
     }
 
-    /// A write is in the ledger before it is handed over.
+    /// A write is in the ledger before it is submitted.
     fn write(
         &mut self,
         slot: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plainest witness of a fail-over: one line with the time, appended and synced, once a second.
+//! The simplest observer of a failover: one line with the time, appended and synced, once a second.
 //!
 //! A person can read the file, and the ledger says which of its lines were acknowledged. The file is
 //! opened for every line, as a shell does it that appends the output of `date`.
@@ -51,7 +51,7 @@ fn line(campaign: &LedgerHeader, issued: &LedgerWriteIntent) -> String {
 }
 
 /// Writes a line every `every` into `plimsoll.stamps` in `directory`, for `length`, and what became of
-/// each into a new ledger at `path`. `tell` is given what has been done so far, after each.
+/// each into a new ledger at `path`. `tell` gets the progress, after each.
 ///
 /// # Errors
 /// When the file or the ledger exists or cannot be made.

@@ -217,7 +217,7 @@ fn is_marked(pid: u32) -> bool {
     })
 }
 
-/// What `/proc/<pid>/stat` tells of a process.
+/// What `/proc/<pid>/stat` says of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessTimes {
     is_kernel: bool,

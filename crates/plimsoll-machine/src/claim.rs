@@ -18,7 +18,7 @@ use crate::journal::holder;
 pub enum ClaimOutcome {
     /// It is ours as long as the file is open.
     Ours(File),
-    /// Another process has it; its number where the kernel tells.
+    /// Another process has it; its number where the kernel reports it.
     Others(Option<u32>),
     /// It cannot be locked: a file system without locks, or it cannot be opened.
     Unknown,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Undoes all that is left behind: what journals tell, then what carries a mark that none explains.
+//! Undoes all that is left behind: what journals list, then what carries a mark that no journal has.
 
 use plimsoll_core::plan::HERE;
 use std::io;
@@ -20,7 +20,7 @@ pub struct RazedJournal {
 }
 
 /// Undoes everything whose owner is gone, and every standing stack. What its owner is at work on,
-/// and what somebody holds, is refused with the number of that process and left as it is; the
+/// and what is in use, is refused with the number of that process and left as it is; the
 /// others are undone all the same.
 ///
 /// # Errors

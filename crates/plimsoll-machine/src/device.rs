@@ -34,10 +34,10 @@ pub struct DeviceFacts {
     pub cache: Option<String>,
     /// The scheduler of its requests.
     pub scheduler: Option<String>,
-    /// Why writing to it would destroy something or disturb somebody, each a clause such as
+    /// Why writing to it would destroy something or disturb another user, each a clause such as
     /// "it carries ext4".
     pub holds: Vec<String>,
-    /// Whether somebody uses it or one of its partitions now: mounted, swap, or a part of something
+    /// Whether it or one of its partitions is in use: mounted, swap, or a part of something
     /// else.
     pub in_use: bool,
 }
@@ -45,7 +45,7 @@ pub struct DeviceFacts {
 /// Looks at a block device.
 ///
 /// # Errors
-/// When it does not exist, is no block device, or the kernel tells nothing of it.
+/// When it does not exist, is no block device, or the kernel reports nothing of it.
 pub fn device(path: &Path, host: &LocalHost) -> Result<DeviceFacts, HostError> {
     let path = path.canonicalize().map_err(look(path))?;
     let number = crate::host::facts::device_of(&path)
@@ -99,7 +99,7 @@ fn look(at: &Path) -> impl FnOnce(io::Error) -> HostError {
     HostError::io("look at", at)
 }
 
-/// What the device carries, as far as its signatures tell.
+/// What the device carries, as far as its signatures say.
 fn signatures(path: &Path, host: &LocalHost) -> Vec<String> {
     let Some(shown) = path.to_str() else {
         return vec!["its name is not valid UTF-8, so it cannot be checked".into()];

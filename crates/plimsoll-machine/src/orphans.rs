@@ -34,7 +34,7 @@ pub struct OrphanResources {
 }
 
 impl OrphanResources {
-    /// What is done to take it away, for people.
+    /// How it is removed, for people.
     #[must_use]
     pub fn steps(&self) -> Vec<String> {
         self.actions.iter().map(ToString::to_string).collect()

@@ -113,7 +113,7 @@ pub enum StepError {
 }
 
 impl RaiseError {
-    /// Whether nothing failed but somebody wanted it to end.
+    /// Whether nothing failed but the user stopped it.
     #[must_use]
     pub fn is_stop(&self) -> bool {
         matches!(self.source, StepError::Stopped)
@@ -153,7 +153,7 @@ pub fn raise(
     raise_telling(plan, made, hosts, journal, &mut |_| {})
 }
 
-/// The same; `watch` is told of each step before it is begun.
+/// The same; `watch` gets each step before it is begun.
 ///
 /// # Errors
 /// As [`raise`].
@@ -186,10 +186,10 @@ pub fn raise_telling(
 }
 
 /// Carries out more steps for what stands. When one fails, these steps are undone and what stood
-/// before stays. `watch` is told of each step before it is begun.
+/// before stays. `watch` gets each step before it is begun.
 ///
 /// # Errors
-/// When a step fails. Where not all of it could be undone, its journal tells so.
+/// When a step fails. Where not all of it could be undone, its journal says so.
 pub fn extend(
     plan: &Plan,
     made: &StackOutputs,
@@ -357,7 +357,7 @@ fn one_pass(
         let (unreached, done) = if hosts.is_gone(&node) || hosts.is_given_up(&action) {
             (None, Ok(()))
         } else if holds_needed(&action, &node, &needed) {
-            let why = "what is in it could not be carried out, and will be needed for that";
+            let why = "its actions could not be undone, and it is needed for that";
             (None, Err(HostError::State(why.into())))
         } else {
             match hosts.on(&node) {

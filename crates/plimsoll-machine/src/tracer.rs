@@ -43,7 +43,7 @@ pub fn plan(id: &str) -> (Plan, String) {
 pub fn check(events: &[&str]) -> Result<(), HostError> {
     let state = |text: &str| Err(HostError::State(text.into()));
     if !rustix::process::geteuid().is_root() {
-        return state("only root may listen to the kernel's tracer; run it as root");
+        return state("tracing in the kernel needs root; run it with sudo");
     }
     if !Path::new(TRACING).join("instances").exists() {
         return state(

@@ -47,7 +47,7 @@ struct ServerWatchState {
     still: Nanos,
 }
 
-/// Watches these until told to stop, and says what they used. Servers whose node cannot be asked
+/// Watches these until stopped, and reports what they used. Servers whose node cannot be asked
 /// are left out, and of more than 64 targets of a Lustre those that nothing was moved to or from.
 pub fn watch(
     subjects: &ServerWatchScope<'_>,
@@ -115,7 +115,7 @@ struct Look {
 /// Takes one look at all.
 fn look(subjects: &ServerWatchScope<'_>, hosts: &mut dyn HostResolver) -> Vec<Look> {
     let mut looks = Vec::new();
-    // Of one that its kernel is, no process tells anything.
+    // Of one that its kernel is, no process shows anything.
     let by_processes = |server: &&StackServer| !server.marks.is_empty();
     for server in subjects.servers.iter().filter(by_processes) {
         let usage = hosts.on(&server.node).ok().map(|host| {

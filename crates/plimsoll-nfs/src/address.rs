@@ -24,7 +24,7 @@ pub struct NfsAddress {
     pub mount_port: Option<u16>,
     /// Path of the export, with its slash.
     pub export: String,
-    /// Whom the server is told we are (user, group); this process's when `None`.
+    /// The identity we present to the server (user, group); this process's when `None`.
     pub ids: Option<(u32, u32)>,
     /// Whether every write is to be durable when it is answered.
     pub sync: bool,

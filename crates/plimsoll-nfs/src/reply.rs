@@ -11,7 +11,7 @@ const PORT_MAPPER: u32 = 100_000;
 const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
 
-/// Longest name of a file that a server may tell (`NAME_MAX` of Linux is 255).
+/// Longest name of a file that a server may return (`NAME_MAX` of Linux is 255).
 const NAME_MAX: usize = 4096;
 
 /// A call, by program and procedure.
@@ -48,13 +48,13 @@ pub(crate) fn check(called: RpcProcedure, record: &[u8]) -> Result<(), RpcReplyE
         (PORT_MAPPER, _) => Ok(()),
         (MOUNT, 1) => mounted(&mut fields),
         (NFS, procedure) => {
-            // What is told of a failure has no lengths.
+            // An error reply has no lengths.
             if fields.word()? != 0 {
                 return Ok(());
             }
             of_nfs(&mut fields, procedure)
         }
-        _ => Err(RpcReplyError("it answers a call that we did not make")),
+        _ => Err(RpcReplyError("it answered a call that was not made")),
     }
 }
 
@@ -97,7 +97,7 @@ fn of_nfs(fields: &mut RpcReplyReader<'_>, procedure: u32) -> Result<(), RpcRepl
             }
             Ok(())
         }
-        _ => Err(RpcReplyError("it answers a call that we did not make")),
+        _ => Err(RpcReplyError("it answered a call that was not made")),
     }
 }
 

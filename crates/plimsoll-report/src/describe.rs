@@ -342,7 +342,7 @@ pub(crate) fn average_rows(profile: &DiskProfile) -> Vec<AverageRow> {
     rows
 }
 
-/// How the rates of the intervals are spread; `None` when directions are not told.
+/// How the rates of the intervals are spread; `None` when directions are not recorded.
 fn spread(profile: &DiskProfile) -> Option<ReportSection> {
     let columns = [
         "Operations/s",

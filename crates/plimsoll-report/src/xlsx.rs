@@ -232,7 +232,7 @@ fn intervals(
                 let day = (from_s + zone_s) / 86_400.0 + DAYS_TO_1970;
                 sheet.write_with_format(next, 0, day, &clock)?;
             }
-            // The recording tells no date: seconds since its start.
+            // The recording has no date: seconds since its start.
             None => {
                 sheet.write(next, 0, from_s)?;
             }

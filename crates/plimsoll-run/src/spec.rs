@@ -129,7 +129,7 @@ fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
     })
 }
 
-/// Reads a file by the language that its ending tells, or else its content.
+/// Reads a file by the language of its ending, or else its content.
 fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
     let text = read_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -162,7 +162,7 @@ fn read_file(path: &Path) -> Result<ParsedWorkload, CliError> {
     }
 }
 
-/// What is wrong inside a file whose name is told by the words before it.
+/// What is wrong inside a file whose name is in the words before it.
 fn within(error: &plimsoll_classics::ClassicsError) -> String {
     match error {
         plimsoll_classics::ClassicsError::Line { line, reason } => format!("line {line}: {reason}"),
@@ -194,7 +194,7 @@ fn refuse_commands(prefix: &str, command: &WorkloadCommand) -> Result<(), CliErr
         if let Some((number, line)) = originals::line_with_a_command(prefix, &text) {
             let text = format!("line {number}: '{line}' would start another program");
             return Err(about(file, &text).hint(format!(
-                "take the line out, or start it yourself: -w 'cmd:{prefix} …'"
+                "remove the line, or start it yourself: -w 'cmd:{prefix} …'"
             )));
         }
     }
@@ -380,7 +380,7 @@ pub enum TargetSpec {
     File(PathBuf),
     /// A block device. Whether it may be destroyed is asked later.
     Device(PathBuf),
-    /// A disk that somebody else serves. Whether it may be destroyed is asked later.
+    /// A remote disk (iSCSI, NBD). Whether it may be destroyed is asked later.
     Attach(Box<attach::RemoteDiskAddress>),
     /// An export of an NFS server that plimsoll speaks with itself.
     Nfs(NfsAddress),
@@ -457,7 +457,7 @@ fn new_file(text: &str, path: &Path) -> Result<TargetSpec, CliError> {
 
 fn leads_nowhere(text: &str) -> CliError {
     CliError::usage(format!(
-        "use target '{text}': it is a symbolic link that leads nowhere"
+        "use target '{text}': it is a dangling symbolic link"
     ))
 }
 

@@ -77,7 +77,7 @@ impl ReadAhead {
         if let Ok(piece) = self.filled.recv() {
             return piece;
         }
-        // Every end is told by a piece, so the reader came to none.
+        // Every end comes with a piece, so the reader came to none.
         match self.reader.take().map(JoinHandle::join) {
             Some(Err(panic)) => resume_unwind(panic),
             _ => ReadAheadChunk {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compressed files, told by their first bytes and decompressed while they are read.
+//! Compressed files, recognized by their first bytes and decompressed while they are read.
 //!
 //! What a decoder may remember is bounded: a header can claim any amount.
 
@@ -23,7 +23,7 @@ const REMEMBERED_BYTES_MAX: u64 = 130 << 20;
 const THREADS_MAX: usize = 4;
 /// Bytes of a compressed file that are read at once, and of a block that are decoded at once.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes that tell every method.
+/// Bytes that identify every method.
 const MAGIC_BYTES: usize = 6;
 const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 /// Most frames in a row of a zstd file that hold nothing.
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    /// As PCP's scripts make them: blocks whose headers tell no length.
+    /// As PCP's scripts make them: blocks whose headers have no length.
     fn in_blocks(plain: &[u8], block_bytes: usize) -> Vec<u8> {
         let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
         for block in plain.chunks(block_bytes) {

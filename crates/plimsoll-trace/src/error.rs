@@ -167,7 +167,7 @@ pub enum TraceError {
         /// Behind which they may have stood.
         damage: Option<RecordingDamage>,
     },
-    /// Requests of which a recording does not tell enough.
+    /// Requests of which a recording does not contain enough.
     #[error(
         "use the requests of {recording}: it lacks their {lacks}; record them with blktrace or \
          bcc's biosnoop"
@@ -175,7 +175,7 @@ pub enum TraceError {
     Lacks {
         /// The recording.
         recording: String,
-        /// What it does not tell.
+        /// What it lacks.
         lacks: String,
     },
     /// What was read is hardly what was recorded.

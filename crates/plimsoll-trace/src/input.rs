@@ -143,7 +143,7 @@ impl RecordingInput {
         Ok(&self.piece[from..from + taken])
     }
 
-    /// Takes the next line without its end and tells its offset; `None` at the end of the file. A
+    /// Takes the next line without its end and returns its offset; `None` at the end of the file. A
     /// line longer than 256 KiB comes in pieces of that length.
     pub(crate) fn line(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
         self.line_of(PIECE_BYTES)
@@ -209,7 +209,7 @@ impl RecordingInput {
                 Ok(n) => self.to += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // Of a compressed file it is cut or damaged; where is told by what came before.
+                    // Of a compressed file it is cut or damaged; what came before says where.
                     let place = self.offset + (self.to - self.from) as u64;
                     let text = format!("{error}, after {place} bytes of its content");
                     return Err(TraceError::Read {

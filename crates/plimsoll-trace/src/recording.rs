@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every recording says of itself, whatever its format: who, when, and what it carries.
 //!
-//! There are two kinds. *Counters* tell how much each disk did between two instants; *requests*
-//! tell every request by itself. Each source declares what it carries, and nothing is fitted that
+//! There are two kinds. *Counters* say how much each disk did between two instants; *requests*
+//! list every request. Each source declares what it carries, and nothing is fitted that
 //! its source does not carry.
 
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct RecordingInfo {
     pub format: String,
     /// The host that was recorded; empty when the recording does not say.
     pub host: String,
-    /// What it tells.
+    /// What it contains.
     pub carries: RecordingCapabilities,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for RecordingDetail {
 pub enum TraceOrder {
     /// By their start.
     Started,
-    /// By their end; starts are told by the time each took.
+    /// By their end; starts follow from the time each took.
     Ended,
     /// In any.
     Mixed,
@@ -76,18 +76,18 @@ pub enum RecordingScope {
     Array,
 }
 
-/// What a source tells, and how finely. What is absent here is assumed by a model, and said so.
+/// What a source contains, and how finely. What is absent here is assumed by a model, and said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingCapabilities {
     /// Starts of requests: of each, or how many in an interval.
     pub arrivals: RecordingDetail,
-    /// The finest difference of two times it can tell.
+    /// The resolution of its times.
     pub resolution: Nanos,
-    /// Whether reads and writes are told apart.
+    /// Whether reads and writes are distinguished.
     pub direction: bool,
     /// Lengths of requests.
     pub sizes: RecordingDetail,
-    /// Whether it tells where on the device.
+    /// Whether it has offsets on the device.
     pub offsets: bool,
     /// Times from start to end.
     pub service: RecordingDetail,
@@ -110,7 +110,7 @@ pub trait CounterSource {
     /// Names of the disks, in recorded order.
     fn disks(&self) -> Vec<String>;
 
-    /// What a disk is made of, where the recording tells more than its name does.
+    /// What a disk is made of, where the recording says more than its name.
     fn made(&self, _disk: &str) -> Option<DeviceComposition> {
         None
     }
@@ -184,7 +184,7 @@ pub fn each_series<E: From<TraceError>>(
     mut take: impl FnMut(DiskSeries) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut rest = disks;
-    // Of the first disk nothing is known: it tells how large the others may be.
+    // Of the first disk nothing is known: it shows how large the others may be.
     let (mut at_once, mut largest) = (1, 1);
     while !rest.is_empty() {
         let (now, later) = rest.split_at(at_once.min(rest.len()));
@@ -209,7 +209,7 @@ pub trait TraceSource {
     fn about(&self) -> &RecordingInfo;
 
     /// The instant from which [`TraceRequest::at`] counts, nanoseconds since 1970; `None` when the
-    /// source counts from an instant it does not tell.
+    /// source counts from an unknown instant.
     fn origin_unix_ns(&self) -> Option<u64>;
 
     /// How long after its start the recording was taken up: [`TraceRequest::at`] counts from there.
@@ -222,7 +222,7 @@ pub trait TraceSource {
     ///
     /// # Errors
     /// When the file can no longer be read, or nothing of it could be understood. Damage behind
-    /// which nothing is readable ends the reading and is told by [`TraceSource::damage`].
+    /// which nothing is readable ends the reading and is reported by [`TraceSource::damage`].
     fn read(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, TraceError>;
 
     /// Names of the devices (disks, volumes, files) that were met so far: [`TraceRequest::target`] is

@@ -30,7 +30,7 @@ const ALL: [Resembling; 11] = [
     },
     Resembling {
         is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["tps", "rtps"]),
-        hint: "it is the text of sar -b, which tells all disks together; take each from sar's own \
+        hint: "it is the text of sar -b, which sums up all disks; take each from sar's own \
                file: sadf -j FILE -- -d -p > FILE.json",
     },
     Resembling {
@@ -52,7 +52,7 @@ const ALL: [Resembling; 11] = [
     },
     Resembling {
         is: |head| has_words(head, &["disk-"]) && has_words(head, &["total", "merged", "sectors"]),
-        hint: "it is the text of vmstat -d, which tells no times; record with iostat -xt 1, or print \
+        hint: "it is the text of vmstat -d, which has no times; record with iostat -xt 1, or print \
                date +%s.%N and /proc/diskstats again and again",
     },
     Resembling {
@@ -61,7 +61,7 @@ const ALL: [Resembling; 11] = [
     },
     Resembling {
         is: |head| has_words(head, &["Total", "DISK"]),
-        hint: "it is the text of iotop, which tells processes; record disks with iostat -xt 1",
+        hint: "it is the text of iotop, which lists processes; record disks with iostat -xt 1",
     },
     Resembling {
         // The types of the columns stand behind a point: LBA.I, LATENCY_USECS.D.
@@ -110,7 +110,7 @@ fn has_columns(head: &[u8], wanted: &[&str]) -> bool {
     })
 }
 
-/// Whether most of the first lines hold an action of the block layer followed by the letters that tell
+/// Whether most of the first lines hold an action of the block layer followed by the letters that name
 /// what it does, such as `Q` and `WS`, or it ends in blkparse's summary.
 fn is_formatted_blkparse(head: &[u8]) -> bool {
     const LOOKED_AT: usize = 16;

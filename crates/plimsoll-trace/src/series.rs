@@ -4,7 +4,7 @@
 //! Counters become differences between samples, in bytes, seconds or operations. A difference
 //! across a gap, or of a counter that went down, is kept with its verdict but never counted, as
 //! the PCP tool pmlogsummary does. What counts as an interval is judged here, for every format: one
-//! much longer than those on both sides of it tells nothing of when its load came. Invariant: the
+//! much longer than those on both sides of it does not show when its load came. Invariant: the
 //! intervals of a column follow each other in time, each with a positive length.
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub enum DiskMetric {
     ReadBytes,
     /// Bytes written, a counter.
     WriteBytes,
-    /// Operations of all kinds, a counter; some sources tell nothing finer.
+    /// Operations of all kinds, a counter; some sources have nothing finer.
     Ops,
     /// Discards, a counter.
     Discards,
@@ -142,7 +142,7 @@ pub enum IntervalVerdict {
     Kept,
     /// The recording was interrupted, or the disk was another one, between the samples.
     Gap,
-    /// It is so much longer than its neighbours that nothing tells when in it the load came.
+    /// It is so much longer than its neighbours that it does not show when in it the load came.
     Long,
     /// The counter went down: it was reset, or it wrapped.
     WentDown {
@@ -446,7 +446,7 @@ impl<T: MetricSink> GapJudge<T> {
         }
         let before: Vec<u64> = self.before.iter().copied().collect();
         let after: Vec<u64> = self.waiting.iter().filter_map(Spaced::length_ns).collect();
-        // One neighbour alone does not tell which of the two is the odd one.
+        // One neighbour alone does not show which of the two is the odd one.
         if before.len() + after.len() < 2 {
             return false;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of the devices that a recording tells of.
+//! The names of the devices in a recording.
 
 use std::collections::BTreeMap;
 

@@ -164,7 +164,7 @@ pub(crate) fn direction(word: &[u8]) -> Option<OpKind> {
 /// The highest bit of each byte of a word that is this one.
 fn equal_bytes(word: u64, byte: u8) -> u64 {
     let differ = word ^ each(byte);
-    // Adding does not carry from one byte into the next, so each tells for itself.
+    // Adding does not carry from one byte into the next, so each is tested by itself.
     let low_bits = (differ & each(0x7f)) + each(0x7f);
     !(low_bits | differ | each(0x7f))
 }

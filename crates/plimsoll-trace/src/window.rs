@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stretches of a recording, told in the recording's own time zone.
+//! Stretches of a recording, in the recording's own time zone.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
@@ -57,7 +57,7 @@ pub struct RecordingTimes {
     zone_name: String,
     zone: TimeZone,
     span: RecordingWindow,
-    /// Whether it tells when it was made, and not only how long after its start.
+    /// Whether it says when it was made, and not only how long after its start.
     has_date: bool,
 }
 
@@ -81,7 +81,7 @@ impl RecordingTimes {
         (times, warning)
     }
 
-    /// The same of a recording whose times tell no date.
+    /// The same of a recording whose times have no date.
     #[must_use]
     pub fn without_date(self) -> RecordingTimes {
         RecordingTimes {
@@ -99,7 +99,7 @@ impl RecordingTimes {
     /// The window between two times as people type them, in the recording's time zone: `11:00`,
     /// `11:00:30`, `2010-07-14 11:00:00`. A time of day means the first such time inside the
     /// recording; for `to`, the first after `from`. Without `from` or `to` the recording's ends. Where
-    /// the recording tells no date, also the time since its start: `90s`.
+    /// the recording has no date, also the time since its start: `90s`.
     ///
     /// # Errors
     /// When a time cannot be understood, or the window is empty or not inside the recording.
@@ -135,7 +135,7 @@ impl RecordingTimes {
         self.civil_to(at_unix_ns, Nanos::SECOND)
     }
 
-    /// As [`RecordingTimes::civil`], with as many digits of a second as tell instants apart that lie `step`
+    /// As [`RecordingTimes::civil`], with as many digits of a second as distinguish instants that lie `step`
     /// apart: `2010-07-14T11:00:02.25+10:00`. None for a second and more.
     #[must_use]
     pub fn civil_to(&self, at_unix_ns: u64, step: Nanos) -> String {
@@ -189,7 +189,7 @@ impl RecordingTimes {
             text: text.into(),
             reason,
         };
-        // jiff also reads a date without a time and a time with a date; only colons tell apart.
+        // jiff also reads a date without a time and a time with a date; only colons distinguish them.
         let is_time_of_day = !text.contains('-');
         if !is_time_of_day {
             let at: DateTime = text
@@ -222,7 +222,7 @@ impl RecordingTimes {
     }
 }
 
-/// Digits behind the point of seconds that tell instants apart which lie so far apart.
+/// Digits behind the point of seconds that distinguish instants so far apart.
 fn digits(step: Nanos) -> usize {
     let mut unit_ns = Nanos::SECOND.0;
     let mut digits = 0;

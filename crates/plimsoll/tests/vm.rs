@@ -234,7 +234,7 @@ fn faults(lab: &Lab) {
     }
     let refused = lab.ask(&["vm", "fault", "n1", "partition", "try"]);
     let errors = String::from_utf8_lossy(&refused.stderr);
-    assert!(errors.contains("no other server"), "{errors}");
+    assert!(errors.contains("no second server"), "{errors}");
     // Reads of the page cache know nothing of disks.
     let write = "dd if=/dev/zero of=/data/probe bs=4k count=1 oflag=direct 2>/dev/null & sleep 2; \
                  kill -0 $! 2>/dev/null && echo waits || echo done; rm -f /data/probe";

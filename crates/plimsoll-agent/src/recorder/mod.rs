@@ -99,7 +99,7 @@ fn head(disks: &[String]) -> CaptureHeader {
     }
 }
 
-/// Waits until this instant of the clock; whether it was not told to stop.
+/// Waits until this instant of the clock; `false` when it was stopped.
 fn wait_until(due: Duration, clock: &dyn HostTimeSource, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {

@@ -39,7 +39,7 @@ pub(super) struct RequestCaptureOptions {
 }
 
 impl RequestCaptureOptions {
-    /// Traces until its time is over or it is told to stop, and removes the tracer again.
+    /// Traces until its time is over or it is stopped, and removes the tracer again.
     pub(super) fn run(
         &self,
         state: &StateDir,

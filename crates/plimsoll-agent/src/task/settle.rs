@@ -22,7 +22,7 @@ const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// blocks in the background long after its files were removed).
 ///
 /// Only the file systems that take part are synced: sync(2) waits for every one of the machine, also
-/// for that of somebody else whose server hangs.
+/// for that of another user whose server hangs.
 ///
 /// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.
 pub(super) fn settle(places: &[PathBuf], stop: &AtomicBool) -> Option<NeighbourDiskUse> {
@@ -46,7 +46,7 @@ pub(super) fn settle(places: &[PathBuf], stop: &AtomicBool) -> Option<NeighbourD
     let clock = SystemClock::new();
     let began = clock.now();
     let (mut last, mut quiet) = (bytes(), 0);
-    // What earlier trials left is done by then; the second half tells of others.
+    // What earlier trials left is done by then; the second half shows others.
     let mut half: Option<(Duration, Vec<DiskLook>)> = None;
     while quiet < QUIET_POLLS
         && clock.now().saturating_sub(began) < SETTLE_MAX

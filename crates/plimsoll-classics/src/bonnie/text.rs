@@ -338,7 +338,7 @@ mod tests {
     fn results() -> Vec<PhaseResult> {
         let mib = 1 << 20;
         let mut phases = vec![
-            // 2 MiB one byte at a time, told here as two operations.
+            // 2 MiB one byte at a time, counted here as two operations.
             result(
                 "putc",
                 1.0,

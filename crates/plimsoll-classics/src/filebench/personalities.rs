@@ -14,7 +14,7 @@ use crate::known::WorkloadDefinition;
 use crate::parts::setting;
 use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
-/// Shape of filebench's gamma distributions, of sizes and of trees, unless it is told otherwise.
+/// Shape of filebench's gamma distributions, of sizes and of trees, by default.
 pub(super) const GAMMA_SHAPE: f64 = 1.5;
 /// Bytes that an event of `bwlimit` stands for.
 pub(super) const LIMIT_BYTES: u32 = 1 << 20;
@@ -312,7 +312,7 @@ fn set(
     })
 }
 
-/// The tree that filebench makes unless it is told otherwise.
+/// The tree that filebench makes by default.
 pub(super) fn random_tree(width: f64) -> FileTreeLayout {
     FileTreeLayout::Random {
         width,

@@ -28,7 +28,7 @@ use crate::error::ClassicsError;
 
 /// Fastest Poisson process of one job that fio keeps within about 1 %.
 const POISSON_MAX_PER_S: f64 = 20_000.0;
-/// Below this rate whole operations per second are too coarse, and bytes per second are told.
+/// Below this rate whole operations per second are too coarse, and bytes per second are written.
 const RATE_FINE_PER_S: f64 = 500.0;
 /// Operations in flight at most under a model: as in runs of this program.
 const MODEL_DEPTH: u32 = 256;
@@ -699,7 +699,7 @@ fn place(group: &BlockIoGroup, lines: &mut Lines) -> Result<(), ClassicsError> {
     Ok(())
 }
 
-/// fio submits one operation at a time unless it is told otherwise, and the kernel merges neighbours
+/// fio submits one operation at a time by default, and the kernel merges neighbours
 /// only of those that it gets together.
 fn batch(group: &BlockIoGroup, lines: &mut Lines) {
     let most = match group.batch {

@@ -76,7 +76,7 @@ pub(crate) fn sections(text: &str) -> Result<Vec<FioSection>, ClassicsError> {
             (Some(false), Some(job)) => &mut job.options,
             _ => {
                 return Err(wrong(format!(
-                    "'{text}' stands before any section: write [global] or [name of the job] above it"
+                    "'{text}' comes before any section: write [global] or [name of the job] above it"
                 )));
             }
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a job played here gives other numbers than fio, told with each run of it.
+//! Where a job played here gives other numbers than fio, printed with each run of it.
 
 use plimsoll_core::num::ratio;
 use plimsoll_core::offsets::OffsetPattern;

@@ -266,7 +266,7 @@ fn extent(
     })
 }
 
-/// Operations in flight. What libaio hands over is asynchronous only around the page cache.
+/// Operations in flight. What libaio submits is asynchronous only around the page cache.
 fn depth(
     options: FioSectionOptions<'_>,
     direct: bool,
@@ -484,7 +484,7 @@ fn zones(text: &str) -> Result<Vec<OffsetZone>, String> {
     Ok(zones.iter().map(zone).collect())
 }
 
-/// Turns per second of one job for reads and writes, when the job mixes both and rates are told.
+/// Turns per second of one job for reads and writes, when the job mixes both and rates are given.
 fn rates(
     options: FioSectionOptions<'_>,
     access: FioAccessPattern,

@@ -74,7 +74,7 @@ const SETTINGS: &[SettingDefinition] = &[
         "O",
         SettingUnit::Flag,
         "off",
-        "tell records per second instead of kB/sec",
+        "print records per second instead of kB/sec",
     ),
     setting("+n", SettingUnit::Flag, "off", "no rewrite and no re-read"),
     setting(

@@ -12,7 +12,7 @@ use super::{IozoneOptions, IozoneTest, NAME, SETTINGS};
 use crate::parts::{KIB, elapsed, end_line, find, least_and_greatest, per_second};
 use plimsoll_core::settings::SettingValues;
 
-/// A paragraph for each test; `None` when a phase is missing or tells nothing of its workers.
+/// A paragraph for each test; `None` when a phase is missing or has no figures of its workers.
 pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
     let shape = IozoneOptions::read(&settings).ok()?;

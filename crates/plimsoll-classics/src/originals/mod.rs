@@ -41,7 +41,7 @@ pub fn workload(prefix: &str, rest: &str) -> Result<Workload, ClassicsError> {
     };
     let words = split::words(rest).map_err(|reason| wrong(&reason))?;
     if words.is_empty() {
-        return Err(wrong("nothing stands after the colon"));
+        return Err(wrong("nothing follows the colon"));
     }
     let (argv, output) = match prefix {
         "fio" => (

@@ -25,7 +25,7 @@ enum SgpddCellResult {
     Failed(usize),
 }
 
-/// Both tables; `None` when a phase is missing or tells nothing of its workers.
+/// Both tables; `None` when a phase is missing or has no figures of its workers.
 pub(crate) fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> {
     let settings = SettingValues::new(NAME, SETTINGS, &classic.settings).ok()?;
     let shape = SgpddOptions::read(&settings).ok()?;

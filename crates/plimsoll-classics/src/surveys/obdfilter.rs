@@ -168,7 +168,7 @@ fn counts(settings: &SettingValues, low: &str, high: &str) -> Result<Vec<u32>, C
     Ok(doubling(low, high).collect())
 }
 
-/// Tests may come again; from the second time on their number tells them apart.
+/// Tests may come again; from the second time on their number distinguishes them.
 fn tests(settings: &SettingValues) -> Result<Vec<ObdfilterTest>, ClassicsError> {
     let mut tests: Vec<ObdfilterTest> = Vec::new();
     for word in words(settings, "tests_str")? {

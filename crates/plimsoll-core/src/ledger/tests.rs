@@ -195,7 +195,7 @@ fn a_check_says_what_is_wrong_and_what_is_only_worth_knowing() {
     check.unread_bytes = 7;
     assert_eq!(
         check.to_string(),
-        "0 blocks written, 0 read back, 0 bad; 2 written although an error was said (allowed); \
+        "0 blocks written, 0 read back, 0 bad; 2 written although an error was returned (allowed); \
          the last 7 bytes of the ledger are not a whole entry"
     );
     check.data.bad.count(DataFlaw::Zombie);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a model may become: faster, longer, one of its phases, or nobody's.
+//! Changes of a model: scaled, stretched, cut to a phase, or made anonymous.
 
 use super::{
     BurstPattern, DirectionRates, ModelEnvelope, ModelFactValue, ModelInterval, ModelPhase,
@@ -330,7 +330,7 @@ impl WorkloadModel {
         Ok(ModelChangeSelection { cells, pieces })
     }
 
-    /// Leaves out what tells whose load it was.
+    /// Leaves out what identifies the source of the load.
     fn forget_source(&mut self) {
         "anonymous".clone_into(&mut self.name);
         let (start, end) = ("its start".to_owned(), format!("{} later", self.length()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a person knows of a recorded load and its counters do not tell.
+//! Facts of a recorded load that a person declares because its counters do not contain them.
 
 use super::{ModelArrivalPattern, ModelFactValue, ModelFacts};
 use crate::offsets::OffsetPattern;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a model one trial plays.
+//! The part of a model that one trial plays.
 
 use super::{
     DirectionLoad, ModelArrivals, ModelInterval, PackedReplay, PackedRequests, ReplayAddressSpace,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a model says beyond its intervals, and how each of it is known.
+//! Facts of a model besides its intervals, with the origin of each.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use crate::syncs::SyncPolicy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFactOrigin {
-    /// The recording tells it.
+    /// The recording contains it.
     Measured,
-    /// It follows from what the recording tells.
+    /// It is computed from the recording.
     Derived,
-    /// The person who fitted the model told it.
+    /// The person who fitted the model declared it.
     Declared,
-    /// Nobody told it: another value would fit the recording as well.
+    /// It is neither recorded nor declared: another value would fit the recording as well.
     Assumed,
 }
 
@@ -45,7 +45,7 @@ pub struct ModelFactValue<T> {
 }
 
 impl<T> ModelFactValue<T> {
-    /// A value that the recording tells.
+    /// A value from the recording.
     pub fn measured(value: T) -> ModelFactValue<T> {
         let origin = ModelFactOrigin::Measured;
         ModelFactValue { value, origin }
@@ -57,25 +57,25 @@ impl<T> ModelFactValue<T> {
         ModelFactValue { value, origin }
     }
 
-    /// A value that a person told.
+    /// A value that a person declared.
     pub fn declared(value: T) -> ModelFactValue<T> {
         let origin = ModelFactOrigin::Declared;
         ModelFactValue { value, origin }
     }
 
-    /// A value that nobody told.
+    /// A value that is assumed.
     pub fn assumed(value: T) -> ModelFactValue<T> {
         let origin = ModelFactOrigin::Assumed;
         ModelFactValue { value, origin }
     }
 
-    /// Whether nobody told it.
+    /// Whether it is assumed.
     pub fn is_assumed(&self) -> bool {
         self.origin == ModelFactOrigin::Assumed
     }
 }
 
-/// How sizes lie around the mean of their interval, which is all that counters tell.
+/// How sizes lie around the mean of their interval, which is all that counters contain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelSizeDistribution {
@@ -94,7 +94,7 @@ pub enum ModelSizeDistribution {
 pub struct ModelFacts {
     /// Bytes of the file or device that the load is spread over.
     pub working_set_bytes: ModelFactValue<u64>,
-    /// How offsets are chosen. Absent where requests were recorded, which tell it; without them as if
+    /// How offsets are chosen. Absent where requests were recorded, which contain it; without them as if
     /// [`OffsetPattern::Uniform`] were assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offsets: Option<ModelFactValue<OffsetPattern>>,
@@ -127,7 +127,7 @@ pub struct ModelFacts {
 }
 
 impl ModelFacts {
-    /// What is said of a load of which counters tell nothing but its intervals: places uniform over
+    /// What is assumed of a load of which counters contain only its intervals: places uniform over
     /// `working_set_bytes`, Poisson arrivals.
     #[must_use]
     pub fn assumed(working_set_bytes: u64) -> ModelFacts {
@@ -184,13 +184,13 @@ impl ModelFacts {
             .map_or(ModelArrivalPattern::Poisson, |arrivals| arrivals.value)
     }
 
-    /// Whether nobody told how offsets are chosen.
+    /// Whether the choice of offsets is assumed.
     #[must_use]
     pub fn assumes_offsets(&self) -> bool {
         self.offsets.as_ref().is_none_or(ModelFactValue::is_assumed)
     }
 
-    /// Whether nobody told how requests lie inside an interval.
+    /// Whether the arrivals inside an interval are assumed.
     #[must_use]
     pub fn assumes_arrivals(&self) -> bool {
         self.arrivals.is_none_or(|arrivals| arrivals.is_assumed())
@@ -356,7 +356,7 @@ mod tests {
         );
         let others = SensitivityBoundLimits::EXPECTED.others;
         assert_eq!(harsh.within(), ModelArrivalPattern::Clustered { others });
-        // A working set that somebody knows is not exceeded.
+        // A declared working set is not exceeded.
         model.facts.working_set_bytes = ModelFactValue::declared(1 << 30);
         assert!(
             facts(&model)

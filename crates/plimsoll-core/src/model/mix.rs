@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several models as one load on one target: what is asked of an array that serves them all.
+//! Several models as one load on one target, as a shared array sees them.
 //!
 //! A mix is a model of requests: those of its members, recorded or drawn once, in order of time, each
 //! member in a region of its own. So whatever is played of it is the same time of all of them.
@@ -90,7 +90,7 @@ pub struct ModelMixReplay {
 }
 
 impl ModelMixReplay {
-    /// The requests of these members, for as long as all of them last. What counters do not tell is
+    /// The requests of these members, for as long as all of them last. What counters do not contain is
     /// drawn from the seed.
     #[must_use]
     pub fn new(members: &[ModelMixMember<'_>], seed: Seed) -> ModelMixReplay {

@@ -4,8 +4,8 @@
 //! From counters: an envelope of recorded intervals with Poisson arrivals.
 //! The recording says how many operations each interval held. Given its count, the arrivals of a
 //! Poisson process in an interval are independent and uniform, so the model keeps the recorded
-//! counts exactly and draws only what the counters cannot tell: the instants inside an interval.
-//! What no counter tells (how arrivals lie, offsets) is *declared* or *assumed*, and says so.
+//! counts exactly and draws only what counters do not contain: the instants inside an interval.
+//! What no counter contains (how arrivals lie, offsets) is *declared* or *assumed*, and says so.
 //!
 //! From requests: the requests themselves, packed, in their order; the envelope beside them only
 //! describes.
@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use crate::num::{ratio, round_u64};
 use crate::units::Nanos;
 
-/// Direction of transfer: counters tell reads and writes apart, nothing finer.
+/// Direction of transfer: counters distinguish reads and writes, nothing finer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IoDirection {
@@ -259,7 +259,7 @@ pub struct WorkloadModel {
     /// The load held against a recording later, when that was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Box<FidelityReport>>,
-    /// The recorded requests, where the recording told them: these are played.
+    /// The recorded requests, where they were recorded: these are played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Box<PackedRequests>>,
     /// What the requests are drawn from, where they are not the recorded ones.

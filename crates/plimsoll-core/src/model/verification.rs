@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A submitted load held against a recording, after the fit and perhaps against another recording.
+//! A submitted load compared with a recording, after the fit and perhaps against another recording.
 
 use serde::{Deserialize, Serialize};
 

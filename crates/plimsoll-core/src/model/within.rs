@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How arrivals lie inside an interval of which only their number is known.
+//! Arrivals inside an interval of which only the count is known.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::num::{floor_u64, round_u64};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 
-/// How arrivals lie inside an interval. No counter tells it.
+/// How arrivals lie inside an interval. No counter contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelArrivalPattern {

@@ -216,7 +216,10 @@ fn an_outage_is_told_and_kept_whole() {
     let outage = OutageResult::of(&sessions, &probes, window);
     let text = outage.to_string();
     assert!(text.starts_with("session 0: writes stalled "), "{text}");
-    assert!(text.contains("where the longest stall began"), "{text}");
+    assert!(
+        text.contains("the beginning of the longest stall"),
+        "{text}"
+    );
     assert!(text.ends_with("resolution: ±20.0 ms"), "{text}");
     let json = serde_json::to_string(&outage).unwrap();
     assert_eq!(serde_json::from_str::<OutageResult>(&json).unwrap(), outage);

@@ -1,46 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What faults do to servers, as values. It stands in no journal.
+//! Actions of faults on servers, as values.
 
 use crate::fault::{FaultCommand, FaultKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One thing that is done to a server to see what it carries.
+/// One action of a fault on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultAction {
-    /// In a network namespace of ours: throw away what is sent to this address, or no more.
+    /// In a network namespace of ours: drop packets to this address, or stop dropping them.
     Mute {
         /// The address.
         address: String,
-        /// Whether it is thrown away from now on.
+        /// Whether they are dropped from now on.
         on: bool,
     },
-    /// In a network namespace of ours: let packets that are sent be late or lost, as the program `tc`
-    /// is told of it (`delay 50ms`); with no words, no more.
+    /// In a network namespace of ours: delay or drop packets that are sent, by these arguments of `tc
+    /// qdisc … netem` (`delay 50ms`); without arguments, end that.
     Netem(Vec<String>),
-    /// Tell a machine of a fault by the command that its user named for that.
+    /// Start or end a fault of a machine by the command that its user named for that.
     Fault {
         /// The command; the name of the fault and the word are added.
         command: Vec<String>,
         /// The fault.
         fault: FaultKind,
-        /// What is to be done with it.
+        /// Whether it is probed, injected or cleared.
         word: FaultCommand,
     },
     /// Send malformed messages to every TCP port on which the processes that carry this mark listen.
     Malform {
         /// The mark.
         mark: String,
-        /// The address at which they are reached from where that is done.
+        /// The address of those processes, as seen from the sender.
         address: String,
         /// What the messages are made from.
         seed: u64,
-        /// How many each port is sent. With 0 it is only seen that there is a port.
+        /// Messages to each port. With 0 it is only checked that there is a port.
         messages: u32,
     },
-    /// Ask every process with this mark to end, and give it the time for that which managers of services
-    /// give.
+    /// Terminate every process with this mark (SIGTERM), and wait as long as service managers do.
     End {
         /// The mark.
         mark: String,

@@ -134,28 +134,28 @@ pub enum PlanReadinessCheck {
     },
 }
 
-/// One change of a machine, or one look at it.
+/// One change of a machine, or one check of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanAction {
     /// Run a program to its end; it must exit with 0.
     Run(PlanCommand),
-    /// Run a program to its end if another, run before it, ends with 0; for undoing what may not be
-    /// there.
+    /// Run a program to its end if another one, run first, exits with 0; for undoing something that may
+    /// not exist.
     RunIf {
-        /// What is asked.
+        /// The condition.
         when: PlanCommand,
         /// What is run then; it must exit with 0.
         run: PlanCommand,
     },
-    /// Wait until a program, run again and again, ends with 0: for what goes on behind the back of
-    /// who started it.
+    /// Wait until a program, run repeatedly, exits with 0: for what continues in the background after its
+    /// start.
     Await(PlanCommand),
     /// Start a daemon in a session of its own, marked, with its output in `log`.
     Start {
         /// The daemon.
         cmd: PlanCommand,
-        /// Its mark: how it is found again, even when nobody noted its process number.
+        /// Its mark, by which it is found again without its process number.
         mark: String,
         /// File for its output.
         log: String,
@@ -167,17 +167,17 @@ pub enum PlanAction {
         /// The mark.
         mark: String,
     },
-    /// End every process that carries this mark at once, without a word: what it had in mind is lost.
+    /// Kill every process that carries this mark (SIGKILL): its data in memory are lost.
     Kill {
         /// The mark.
         mark: String,
     },
-    /// Stop every process that carries this mark where it is; it goes on when it is told to.
+    /// Suspend every process that carries this mark, until it is resumed.
     Pause {
         /// The mark.
         mark: String,
     },
-    /// Let every process that carries this mark go on.
+    /// Resume every process that carries this mark.
     Resume {
         /// The mark.
         mark: String,
@@ -186,12 +186,12 @@ pub enum PlanAction {
     MakeDir(String),
     /// Remove a directory and all in it, if it carries our mark file.
     RemoveDir(String),
-    /// The same of a directory that may be out of reach: where it was made another file system was mounted
-    /// than now.
+    /// The same for a directory that may be out of reach, because another file system is mounted there
+    /// now.
     RemoveDirOf {
         /// The directory.
         path: String,
-        /// What the file system was that it was made on, as the machine tells it.
+        /// The file system that it was made on, as the machine identifies it.
         file_system: String,
     },
     /// Create a directory that must not exist yet on the export of this address
@@ -221,22 +221,22 @@ pub enum PlanAction {
     WriteFile {
         /// The file.
         path: String,
-        /// What it says.
+        /// Its contents.
         text: String,
         /// A file of one line that an earlier step made: it takes the place of every `{secret}`.
-        /// So the secret itself stands neither in the plan nor in the journal.
+        /// So the secret itself is neither in the plan nor in the journal.
         secret: Option<String>,
     },
     /// Make a file of one line of 32 random hexadecimal digits, readable by its owner alone, in a
     /// directory of ours. It must not exist yet, and goes with the directory.
     MakeSecret(String),
     /// Copy a small file that an earlier step made on this machine into a directory of ours on the
-    /// node of the step, readable by its owner alone. It must not exist yet there. What it says
-    /// stands in no journal: it goes over the connection to the node.
+    /// node of the step, readable by its owner alone. It must not exist yet there. Its contents
+    /// are in no journal: they go over the connection to the node.
     CopySecret {
         /// The file, on this machine.
         from: String,
-        /// The file to be, on the node.
+        /// The new file, on the node.
         to: String,
     },
     /// Give the iSCSI target behind this control socket an account whose password is the line in the
@@ -291,9 +291,9 @@ pub enum PlanAction {
         /// Whether it is up from now on.
         up: bool,
     },
-    /// Do something of a fault to a server, or end it.
+    /// Inject or clear a part of a fault of a server.
     Hurt(FaultAction),
-    /// Make an instance of the kernel's tracer, apart from everybody else's, by its name.
+    /// Make a separate instance of the kernel's tracer, by its name.
     MakeTracing(String),
     /// Remove an instance of the kernel's tracer of ours, with all that it was set to.
     RemoveTracing(String),
@@ -329,7 +329,7 @@ impl fmt::Display for PlanAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanAction::Run(cmd) => write!(f, "{cmd}"),
-            PlanAction::RunIf { when, run } => write!(f, "{run}, if this ends with 0: {when}"),
+            PlanAction::RunIf { when, run } => write!(f, "{run}, if this succeeds: {when}"),
             PlanAction::Await(cmd) => write!(f, "wait for '{cmd}'"),
             PlanAction::Start { cmd, .. } => write!(f, "{cmd} &"),
             PlanAction::Stop { mark } => write!(f, "end the processes marked {mark}"),
@@ -345,15 +345,14 @@ impl fmt::Display for PlanAction {
             PlanAction::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
             PlanAction::WriteFile { path, .. } => write!(f, "write {path}"),
             PlanAction::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
-            PlanAction::CopySecret { from, to } => write!(f, "copy {from} of here to {to}"),
+            PlanAction::CopySecret { from, to } => {
+                write!(f, "copy {from} from this machine to {to}")
+            }
             PlanAction::TellAccount {
                 socket,
                 user,
                 secret,
-            } => write!(
-                f,
-                "tell {socket} the account {user} with the secret in {secret}"
-            ),
+            } => write!(f, "create account {user} at {socket}, secret in {secret}"),
             PlanAction::RemoveFile(path) => write!(f, "rm {path}"),
             PlanAction::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
             PlanAction::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),
@@ -367,7 +366,7 @@ impl fmt::Display for PlanAction {
                 write!(
                     f,
                     "ip link add {name} type bridge; ip address add {address} dev {name}; \
-                     ip rule add to its network: root of this machine alone"
+                     ip rule add to its network: only root of this machine"
                 )
             }
             PlanAction::JoinBridge {
@@ -408,7 +407,7 @@ fn fmt_sources(sources: &[PlanCommandArg], f: &mut fmt::Formatter<'_>) -> fmt::R
     Ok(())
 }
 
-/// Where the kernel's tracer is spoken to.
+/// Where the kernel's tracer is controlled.
 pub const TRACING: &str = "/sys/kernel/tracing";
 
 /// One reversible step.
@@ -424,9 +423,9 @@ pub struct PlanStep {
     pub apply: PlanAction,
     /// How it is undone; must be safe when `apply` did not happen or happened twice.
     pub undo: Option<PlanAction>,
-    /// How it is taken back when a later step of the same change of a standing stack fails and the
-    /// rest of the stack stays, where that is not how it is undone with the whole: a disk is taken
-    /// out of a file system that goes on, and simply goes with one that does not.
+    /// How it is undone when a later step of the same change of a stack that is up fails and the rest of
+    /// the stack stays, if that differs from the undo of the whole: a disk must be removed from a file
+    /// system that stays mounted, but needs nothing if the file system goes, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<PlanAction>,
 }
@@ -464,7 +463,7 @@ impl Plan {
         });
     }
 
-    /// Says of the last step how it is taken back while the rest of the stack stays.
+    /// Sets how the last step is undone while the rest of the stack stays.
     ///
     /// # Panics
     /// When there is no step yet.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What somebody asked for and where: the parts of a stack, the nodes it is spread over, and what
+//! What the user asked for and where: the parts of a stack, the nodes it is spread over, and what
 //! came of it. Kept in the journal, so that another process can act on a stack that is up.
 
 use serde::{Deserialize, Serialize};
@@ -40,9 +40,9 @@ impl fmt::Display for StackPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackSpec {
-    /// What makes storage.
+    /// The recipe that makes storage.
     pub base: StackPart,
-    /// What is put over it, from below.
+    /// The layers over it, from below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<StackPart>,
 }
@@ -103,11 +103,11 @@ impl fmt::Display for StackSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeTransport {
-    /// They are started on this machine.
+    /// Started on this machine.
     Here,
-    /// They are started on this machine, in this network namespace.
+    /// Started on this machine, in this network namespace.
     Namespace(String),
-    /// They are told to our agent, which this command starts there, its words appended: `ssh` with
+    /// They are passed to our agent, which this command starts there, its words appended: `ssh` with
     /// options and a host, `docker exec -i box`, `kubectl exec -i pod --`.
     Agent(Vec<String>),
 }
@@ -139,24 +139,24 @@ pub struct PlanNode {
     pub direct_align_bytes: u32,
     /// First of the free ports that a stack may use there.
     pub first_port: u16,
-    /// The command that switches its power, `on` or `off` added; empty when nobody named one.
+    /// The command that switches its power, `on` or `off` added; empty when none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power: Vec<String>,
     /// The command by which other nodes cut its power, `off` or `status` and its name added; empty when
-    /// nobody named one.
+    /// none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence: Vec<String>,
-    /// The same by another way, for when that one fails; empty when nobody named one.
+    /// The same by another way, for when that one fails; empty when none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence_next: Vec<String>,
-    /// The command that does faults to it, the name of the fault and `try`, `on` or `off` added; empty
-    /// when nobody named one.
+    /// The command that injects faults into it, the name of the fault and `try`, `on` or `off` added; empty
+    /// when none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
 }
 
 impl PlanNode {
-    /// Whether it has a network of its own, so that every port of its address is its own.
+    /// Whether it has its own network, so that all ports of its address are free for it.
     #[must_use]
     pub fn has_network(&self) -> bool {
         self.reach != NodeTransport::Here
@@ -169,11 +169,11 @@ impl PlanNode {
 pub struct StackNodes {
     /// Where the storage is used: this machine.
     pub client: PlanNode,
-    /// Where it is served from, as many as the stack asked for. They may be one and the same.
+    /// The servers, as many as the stack needs; several may be one machine.
     pub servers: Vec<PlanNode>,
 }
 
-/// What somebody asked for.
+/// What the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackRequest {
@@ -189,22 +189,22 @@ pub struct StackRequest {
     pub programs: Vec<String>,
 }
 
-/// A server of a stack: what is watched while it works.
+/// A server of a stack, which is monitored under load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackServer {
-    /// What reports call it: `n1`, `tgt0`.
+    /// Its name in reports: `n1`, `tgt0`.
     pub name: String,
     /// The node it runs on.
     pub node: String,
-    /// Marks of its processes; none where a kernel serves.
+    /// Marks of its processes; none for a server in the kernel.
     pub marks: Vec<String>,
     /// What is asked about it on its node, where only one of the servers serves at a time; one of the words
     /// of [`ServerQuery`] is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<PlanCommand>,
-    /// What lets it serve again after its machine was off, in order; empty where that is not known, or
-    /// where a proof says it.
+    /// The actions that start it again after its machine was off, in order; empty where they are unknown, or
+    /// are in a self-test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restore: Vec<(String, PlanAction)>,
 }
@@ -212,13 +212,13 @@ pub struct StackServer {
 /// What a server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerQuery {
-    /// Whether it is the one that serves: the command ends with 0 then.
+    /// Whether it is the active server: then the command exits with 0.
     Serves,
-    /// How it is, one thing a line.
+    /// Its state, one item a line.
     How,
     /// What its cluster did, a line each: seconds since 1970 with a fraction, a blank, what.
     Events,
-    /// That it be moved to another server in good order.
+    /// To move to another server, in a controlled way.
     Switch,
 }
 
@@ -238,7 +238,7 @@ impl StackServer {
     }
 }
 
-/// Something that must be seen of a stack before it is trusted, besides that it keeps data.
+/// A self-test that a stack must pass before it is trusted, besides the write-verify.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StackSelfTest {
@@ -249,15 +249,15 @@ pub enum StackSelfTest {
         /// A directory on the disk that must flush.
         dir: String,
     },
-    /// What the client writes and closes is read at once at this second mount of the same data.
+    /// Data that the client has written and closed are immediately visible at this second mount.
     SecondClient {
         /// The mount on this machine.
         path: String,
-        /// Whether it is only promised of what was synced before it was closed.
+        /// Whether that only holds for data that were synced before the close.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         synced: bool,
     },
-    /// This must fail: what a stranger would try.
+    /// This access by an unauthorized client must fail.
     Refused {
         /// What it would be; completes "a stranger could …".
         why: String,
@@ -266,9 +266,9 @@ pub enum StackSelfTest {
         /// What must be done first: a mount, say. If one of these fails, that is a refusal too.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         before: Vec<PlanAction>,
-        /// What is tried then.
+        /// The access.
         attempt: Box<PlanCommand>,
-        /// What cleans up, in order, whether it worked or not.
+        /// Clean-up, in order, whether it worked or not.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         undo: Vec<PlanAction>,
     },
@@ -294,13 +294,13 @@ pub enum StackSelfTest {
         /// Where the servers keep their data.
         dirs: Vec<String>,
     },
-    /// The data are all there while this node is gone.
+    /// All data stay available while this node is down.
     Survives {
         /// The node, as the report calls it.
         node: String,
-        /// What takes it away: node and action.
+        /// What stops it: node and action.
         lose: Vec<(String, PlanAction)>,
-        /// What brings it back, in order.
+        /// What starts it again, in order.
         restore: Vec<(String, PlanAction)>,
     },
 }
@@ -324,10 +324,10 @@ pub struct StackOutputs {
     pub file_system: String,
     /// What it is made of, in one line, for reports.
     pub description: String,
-    /// Who serves it.
+    /// Its servers.
     #[serde(default)]
     pub servers: Vec<StackServer>,
-    /// What must be seen before it is trusted.
+    /// Self-tests that it must pass before it is trusted.
     #[serde(default)]
     pub proofs: Vec<StackSelfTest>,
     /// Whether its servers cut each other's power when they are lost, so that any of them may be off after
@@ -337,7 +337,7 @@ pub struct StackOutputs {
 }
 
 impl StackOutputs {
-    /// Where it is measured: the directory, or the address.
+    /// The place to measure on: the directory, or the address.
     #[must_use]
     pub fn place(&self) -> &str {
         self.address.as_deref().unwrap_or(&self.mount_dir)

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The devices of a recording side by side: who carries how much, and whose load is counted twice.
+//! The devices of a recording: the load of each, and whose load is counted twice.
 //!
 //! Layer by name only: what a recording calls a device is all there is to go by. [`NAMES`] is the one
-//! table of what names tell.
+//! table of what names imply.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// What a device is made of, as far as its name tells.
+/// What a device is made of, as far as its name implies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
-    /// A whole disk, or what its name does not tell to be anything else.
+    /// A whole disk, or anything whose name implies nothing else.
     Disk,
     /// A part of a disk.
     Partition,
@@ -105,7 +105,7 @@ impl Rest {
     }
 }
 
-/// Names that tell a layer above disks.
+/// Names of layers above disks.
 const NAMES: [(&str, Rest, DeviceKind); 16] = [
     ("dm-", Rest::Number, DeviceKind::DeviceMapper),
     ("VxVM", Rest::Number, DeviceKind::DeviceMapper),
@@ -156,7 +156,7 @@ fn is_hardware(name: &str) -> bool {
         || is(&["nvme", "mmcblk", "cciss/c"], starts_with_digit)
 }
 
-/// The names of all devices of a recording, and what they tell together.
+/// The names of all devices of a recording, and what they imply together.
 struct DeviceNames<'a> {
     all: BTreeSet<&'a str>,
     /// The names that others begin with, up to a colon.
@@ -199,7 +199,7 @@ impl<'a> DeviceNames<'a> {
     }
 }
 
-/// The disk of which a name tells a partition: `sda1`, `nvme0n1p2`, `cciss/c0d0p1`, sysstat's
+/// The disk whose partition a name denotes: `sda1`, `nvme0n1p2`, `cciss/c0d0p1`, sysstat's
 /// `dev8-1` (whose disk has a name that this one does not hold, so it stands for itself).
 fn parent(name: &str) -> Option<&str> {
     let disk = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -224,7 +224,7 @@ fn parent(name: &str) -> Option<&str> {
     (known && whole.ends_with(|c: char| c.is_ascii_digit())).then_some(whole)
 }
 
-/// What a device is made of, as its recording tells it.
+/// What a device is made of, as its recording says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceComposition {
@@ -256,7 +256,7 @@ pub struct DeviceClassification {
 }
 
 impl DeviceClassification {
-    /// Of each of the devices of a recording, by what is `told` of it, else by its name.
+    /// Of each of the devices of a recording, by what is recorded of it (`told`), else by its name.
     #[must_use]
     pub fn of(
         names: &[String],
@@ -313,7 +313,7 @@ pub struct DeviceLoad {
     pub counted_again: bool,
     /// Operations per second over time; `None` when they were not recorded.
     pub ops_per_s: Option<f64>,
-    /// Reads among the operations, 0..=1; `None` when they are not told apart or there are none.
+    /// Reads among the operations, 0..=1; `None` when they are not distinguished or there are none.
     pub read_share: Option<f64>,
     /// Bytes per second over time, read and written; `None` when they were not recorded.
     pub bytes_per_s: Option<f64>,
@@ -327,8 +327,8 @@ pub struct DeviceLoad {
     pub response_ms: Option<f64>,
 }
 
-/// By what devices are ranked: the first of these that all devices with any load tell; where none is
-/// told by all, the last one that some tell.
+/// By what devices are ranked: the first of these that all devices with any load have; where there is none
+/// such, the last one that some have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceRankingKey {
@@ -350,7 +350,7 @@ pub struct DeviceRanking {
     pub ranked_by: DeviceRankingKey,
     /// The devices. What is counted again stands where its load puts it.
     pub devices: Vec<DeviceLoad>,
-    /// Operations per second of all devices that are not counted again; `None` when none tells them.
+    /// Operations per second of all devices that are not counted again; `None` when none has them.
     pub ops_per_s: Option<f64>,
     /// Bytes per second of the same.
     pub bytes_per_s: Option<f64>,
@@ -358,7 +358,7 @@ pub struct DeviceRanking {
 
 impl DeviceRanking {
     /// Ranks devices, and finds out which of them are layers above others, or ways to one: by what
-    /// is `told` of them, else by their names. Their `layer` and `counted_again` are set here.
+    /// is recorded of them (`told`), else by their names. Their `layer` and `counted_again` are set here.
     #[must_use]
     pub fn rank(
         mut devices: Vec<DeviceLoad>,

@@ -10,7 +10,7 @@ use crate::num::{floor_u64, to_usize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntervalRow {
-    /// Its start, nanoseconds since 1970 (since the start of a recording that tells no date).
+    /// Its start, nanoseconds since 1970 (since the start of a recording without a date).
     pub from_unix_ns: u64,
     /// Its end.
     pub to_unix_ns: u64,

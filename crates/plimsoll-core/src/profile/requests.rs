@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only recorded requests tell: sizes, order on the device, places that are hot, reuse, times.
+//! What only recorded requests show: sizes, order on the device, places that are hot, reuse, times.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ pub struct KindProfile {
     pub kind: OpKind,
     /// How many.
     pub requests: u64,
-    /// Bytes they moved; `None` where the recording tells no sizes.
+    /// Bytes they moved; `None` where the recording has no sizes.
     pub bytes: Option<u64>,
     /// Times from start to end, where they were recorded.
     pub response: Option<TimeDistribution>,
@@ -160,7 +160,7 @@ pub struct InFlightStats {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestsProfile {
-    /// Whether reads and writes are told apart; else the kinds mean nothing.
+    /// Whether reads and writes are distinguished; else the kinds mean nothing.
     pub tells_kinds: bool,
     /// Kinds that occur, in the order of [`OpKind::ALL`].
     pub kinds: Vec<KindProfile>,
@@ -172,7 +172,7 @@ pub struct RequestsProfile {
     pub streams: Option<SequentialRunStats>,
     /// How unevenly places are used; empty without requests that have a place.
     pub skew: Vec<AccessSkew>,
-    /// The finest difference of two starts: what is shorter is not told, and stands as 0 where it is
+    /// The finest difference of two starts: what is shorter is not recorded, and is 0 where it is
     /// part of a distribution.
     pub resolution_ns: u64,
     /// Bytes from the start of the device to the end of its last touched place.

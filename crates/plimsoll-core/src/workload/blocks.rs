@@ -8,7 +8,7 @@ use crate::op::{OpKind, TraceAccess};
 use crate::syncs::SyncPolicy;
 use crate::units::Nanos;
 
-/// Most operations that are handed to the kernel at once where a group does not say.
+/// Most operations that are submitted to the kernel at once where a group does not say.
 pub const BATCH_DEFAULT: u32 = 8;
 
 /// Block I/O by one or more groups of workers at the same time.
@@ -61,7 +61,7 @@ pub struct BlockIoGroup {
     /// How turns of different kinds and sizes choose their places.
     #[serde(skip_serializing_if = "is_default")]
     pub positions: BlockIoOffsetSharing,
-    /// Most operations handed to the kernel at once, which may merge neighbours among them; 0:
+    /// Most operations submitted to the kernel at once, which may merge neighbours among them; 0:
     /// [`BATCH_DEFAULT`].
     #[serde(skip_serializing_if = "is_default")]
     pub batch: u32,

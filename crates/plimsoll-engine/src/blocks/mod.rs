@@ -144,7 +144,7 @@ pub(crate) fn bounds(group: &BlockIoGroup, worker: u32) -> OffsetRegion {
     }
 }
 
-/// Whether a group ends without being told.
+/// Whether a group ends by itself.
 pub(crate) fn ends_by_itself(group: &BlockIoGroup) -> bool {
     group.work != BlockIoStopCondition::Time
         || matches!(group.pace, BlockIoPacing::Open(ArrivalProcess::Trace(_)))

@@ -779,7 +779,7 @@ impl RequestSource for BlockIoSource {
             return 0;
         }
         let mut left = 0;
-        // A backlog larger than this is told as this: drawing it would take longer than the run.
+        // A backlog larger than this is reported as this: drawing it would take longer than the run.
         while left < LEFT_MAX && self.work.turns > 0 && self.stage == BlockIoStage::Turns {
             match self.pace.due(time, self.end.min(time), Nanos(0)) {
                 Due::At(at) | Due::Op(at, _) if self.work.take() => due(at),
@@ -792,7 +792,7 @@ impl RequestSource for BlockIoSource {
     }
 }
 
-/// Most requests counted that were never handed over.
+/// Most requests counted that were never submitted.
 const LEFT_MAX: u64 = 10_000_000;
 
 fn is_sync(kind: OpKind) -> bool {

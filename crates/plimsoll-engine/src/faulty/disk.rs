@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A disk in memory that can lose its power: what a checker of durability must find is known here.
+//! A disk in memory with power cuts, for tests of durability checks.
 //!
 //! It has a cache that does not survive a power cut, and manners of its own: it may lie about
 //! flushes, keep some of what was in the cache and not the rest, keep writes in part, answer reads

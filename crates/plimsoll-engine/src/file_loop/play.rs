@@ -187,7 +187,7 @@ impl FileLoopRun {
         }
     }
 
-    /// Wakes all threads that sleep, because the run is stopped or somebody has left it.
+    /// Wakes all threads that sleep, because the run is stopped or a thread has left it.
     pub(crate) fn wake_all(&self) {
         for signal in &self.signals {
             signal.wake_all();

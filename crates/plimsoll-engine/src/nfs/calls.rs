@@ -95,7 +95,7 @@ impl NfsDataClient {
             }
             if stable != StableHow::Unstable && moved.unstable.is_some() {
                 return Err(io::Error::other(
-                    "the server breaks its word on durable writes",
+                    "the server did not make a write durable as promised",
                 ));
             }
             done += moved.bytes;
@@ -182,7 +182,9 @@ impl NfsDataClient {
                 Ok(Some((number, record))) => {
                     if number != self.number {
                         self.line = None;
-                        return Err(wire::RpcReplyError("it answers what was not asked").into());
+                        return Err(
+                            wire::RpcReplyError("it answered a request that was not sent").into(),
+                        );
                     }
                     break wire::answer(record, ask, asked)?;
                 }

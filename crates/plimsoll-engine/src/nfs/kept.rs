@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was written and is not durable yet: kept until a commit, because the server may forget it.
+//! Uncommitted writes: kept until a COMMIT, because the server may lose them.
 //!
 //! A kernel keeps such data in its page cache. Here they have a fixed room, in two halves: what was
 //! answered before the last commit was sent, and what was answered since. When the younger half is
@@ -83,7 +83,7 @@ impl NfsUncommittedWrites {
     }
 
     /// A commit is sent: it is for the older half, and when that is empty for everything that is
-    /// kept now. Returns whether its end is to be told by [`NfsUncommittedWrites::committed`]; a
+    /// kept now. Returns whether its end is reported by [`NfsUncommittedWrites::committed`]; a
     /// commit before it must have ended first.
     pub(super) fn seal(&mut self) -> bool {
         if self.sealed {

@@ -40,7 +40,7 @@ const NONSENSE_MAX: u32 = 3;
 pub(super) struct NfsTimeouts {
     /// A call that is unanswered so long is sent again on a new connection.
     pub(super) call: Nanos,
-    /// An operation ends with `ETIMEDOUT` so long after it was handed over.
+    /// An operation ends with `ETIMEDOUT` so long after it was submitted.
     pub(super) operation: Nanos,
     /// Between two attempts to connect, and before a server that is busy is asked again.
     pub(super) pause: Nanos,
@@ -82,7 +82,7 @@ struct NfsOpSlot {
     /// What the call that is in flight asks for, and for how many bytes.
     ask: RpcRequest,
     asked: u32,
-    /// When the operation was handed over, and its last call was sent.
+    /// When the operation was submitted, and its last call was sent.
     begun: Nanos,
     sent: Nanos,
     /// Whether its commit is for the older half of what is kept.
@@ -261,7 +261,7 @@ impl NfsEngine {
             }
         };
         if job.number == 0 {
-            // The slot can be told from the number.
+            // The number identifies the slot.
             let count = saturating_u32(self.jobs.len() as u64);
             let last = u32::MAX / count - 1;
             self.round = if self.round < last { self.round + 1 } else { 1 };
@@ -377,7 +377,7 @@ impl NfsEngine {
             let slot = number as usize % self.jobs.len();
             let job = &mut self.jobs[slot];
             if job.state != NfsOpState::Flying || job.number != number {
-                return Err(wire::RpcReplyError("it answers what was not asked").into());
+                return Err(wire::RpcReplyError("it answered a request that was not sent").into());
             }
             let answer = wire::answer(record, job.ask, job.asked)?;
             let outcome = match answer {

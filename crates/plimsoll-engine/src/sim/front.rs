@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What stands before a device: a network, or a limit that somebody has set.
+//! Layers before a device: a network, or a configured limit.
 //!
 //! The network has a line each way, with a delay and a rate: what is written goes out, what is read
 //! comes back. Lines carry one thing at a time; on the way back an answer takes the first gap that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Devices whose truth is known: the engine on which the tool itself is measured.
+//! Simulated devices with known laws, on which the program itself is tested.
 //!
 //! A [`SimDeviceModel`] says when each request ends; requests come to it in the order of their time. Time is
 //! virtual: it moves only when the driver waits, so hours pass in moments. No byte moves.

@@ -55,7 +55,7 @@ pub struct UringEngine {
     /// Pushed to the ring and not yet taken by the kernel.
     queued: u32,
     in_flight: u32,
-    /// A close, which a worker does when nothing else is in flight: carried out at the hand-over,
+    /// A close, which a worker does when nothing else is in flight: carried out at the submission,
     /// because the ring can only close descriptors that it would then have to be given.
     closing: Option<u32>,
     closed: Option<IoCompletion>,
@@ -262,7 +262,7 @@ impl IoEngine for UringEngine {
         let taskrun = self.ring.submission().taskrun();
         if let Some(time) = wait {
             if !self.ring.completion().is_empty() {
-                // Something has ended already: hand over and do not sleep.
+                // Something has ended already: submit and do not sleep.
                 return self.enter(None);
             }
             let seconds = time.0 / 1_000_000_000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Does the target store what it is given, where it is told, under concurrency?
+//! Does the target store what it is given, at the right place, under concurrency?
 //!
 //! Blocks of stamped sectors are written at random places, as many at a time as there are slots.
 //! Every acknowledged write is read back before its block is written again; at the end everything

@@ -7,7 +7,7 @@
 //!
 //! The checksum is a CRC32C, turned and shifted. As it comes out of the calculation it would give every
 //! sector the same CRC32C as a whole, and storage that keeps that sum of its blocks, as btrfs and Ceph
-//! do, could not tell one stamped block from another: a stale mirror would pass for a good one.
+//! do, could not distinguish stamped blocks: a stale mirror would pass for a good one.
 
 use crc32c::crc32c;
 use plimsoll_core::num::saturating_u32;

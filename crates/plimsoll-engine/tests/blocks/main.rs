@@ -348,7 +348,7 @@ fn rates_on_the_null_engine_are_those_that_were_asked_for() {
             ..RunOptions::default()
         };
         let (outcome, _) = run(&mut ready(TargetLocation::Null, &workload), &second);
-        // However busy the machine is: what is due is handed over late, or counted as not.
+        // However busy the machine is: what is due is submitted late, or counted as not.
         let due = outcome.stats.ops() + outcome.generator.not_submitted;
         assert!(due.abs_diff(30_000) < 750, "{arrival:?}: {due}");
     }

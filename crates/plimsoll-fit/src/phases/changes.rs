@@ -77,7 +77,7 @@ fn ends(sums: &[PhaseRunningSums], n: usize, penalty: f64, least: usize) -> Vec<
     // The least cost of the first `i` intervals, and where their last stretch starts.
     let mut best = vec![(f64::INFINITY, 0); n + 1];
     best[0].0 = -penalty;
-    // Where the last stretch may start, and since when another start beats it for good. That one
+    // Where the last stretch may start, and since when another start is better for good. That one
     // can be used only a shortest stretch later.
     let mut starts: Vec<(usize, usize)> = vec![(0, usize::MAX)];
     for to in least..=n {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The figures that phases are told by: logarithms of rates and mean sizes.
+//! The figures that phases are found by: logarithms of rates and mean sizes.
 
 use std::ops::Range;
 

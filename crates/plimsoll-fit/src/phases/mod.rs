@@ -53,7 +53,7 @@ impl PhaseDetection {
     }
 
     /// The phases, the base first, scans last; none where the load was alike throughout. `civil`
-    /// tells instants as people read them.
+    /// formats instants as people read them.
     pub(crate) fn phases(
         &self,
         found: &IntervalGrid,
@@ -107,13 +107,13 @@ impl PhaseDetection {
         kinds
     }
 
-    /// Whether there is enough of a direction to be told apart from chance.
+    /// Whether there is enough of a direction to be distinguished from chance.
     fn has_load(&self, direction: IoDirection) -> bool {
         let ops = self.calm.iter().map(|cell| cell.load(direction).ops as f64);
         ops.sum::<f64>() >= OPS_MIN * self.calm.len() as f64
     }
 
-    /// Fewest intervals of a phase: what is shorter than a period cannot be told from its bursts.
+    /// Fewest intervals of a phase: what is shorter than a period cannot be distinguished from its bursts.
     fn least(&self) -> usize {
         let longest = self
             .bursts

@@ -13,9 +13,9 @@ use super::in_flight::InFlightTracker;
 
 /// Least share of the busy time at the largest number.
 const SHARE_MIN: f64 = 0.2;
-/// Least largest number: of one at a time nothing can be told, as few users look alike.
+/// Least largest number: one at a time proves nothing, as few users look the same.
 const CEILING_MIN: usize = 2;
-/// Fewest requests that tell something.
+/// Fewest requests that allow a conclusion.
 const REQUESTS_MIN: u64 = 100;
 
 /// A limit on what was in flight.
@@ -36,9 +36,9 @@ impl InFlightLimit {
     /// What the reader should know of it.
     pub(super) fn sentence(self, open_loop: bool) -> String {
         let played = match open_loop {
-            true => "they are played open loop, as was asked: a slower device gets more in flight",
+            true => "they are played open loop, as requested: a slower device gets more in flight",
             false => {
-                "the model never has more in flight, and what finds all of them busy waits, which \
+                "the model never has more in flight; requests beyond that wait, and the wait \
                  counts"
             }
         };
@@ -59,7 +59,7 @@ pub(super) struct InFlightLimitFinder {
 }
 
 impl InFlightLimitFinder {
-    /// A request that started and took so long, if that is told.
+    /// A request that started and took so long, if that is recorded.
     pub(super) fn add(&mut self, at: Nanos, took: Option<Nanos>) {
         let Some(took) = took else {
             return;
@@ -128,7 +128,7 @@ mod tests {
             }
             assert_eq!(watch.finish(), None, "{load}");
         }
-        // One at a time is told of nobody.
+        // No conclusion from one at a time.
         let mut watch = InFlightLimitFinder::default();
         for request in 0..1_000 {
             watch.add(Nanos(request * 100), Some(Nanos(100)));

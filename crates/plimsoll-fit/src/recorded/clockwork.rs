@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How finely a recording tells when requests started, and what follows from that.
+//! The resolution of the starts in a recording, and what follows from that.
 //!
 //! A format promises a resolution; a recording may be coarser than its format, which its own starts
-//! tell: all of them are multiples of one unit. What lies below the resolution is not recorded: no
-//! figure is told of it, and where such requests are played they are spread over their tick, said so.
+//! say: all of them are multiples of one unit. What lies below the resolution is not recorded: no
+//! figure of it is shown, and where such requests are played they are spread over their tick, said so.
 
 use plimsoll_core::op::TraceAccess;
 use plimsoll_core::units::Nanos;
 
 use super::TraceDevice;
 
-/// How long requests were recorded, and how finely it is told when they started.
+/// How long requests were recorded, and the resolution of their starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TraceTimeBase {
-    /// From the first start to the end of the last tick, and to the last end where ends are told.
+    /// From the first start to the end of the last tick, and to the last end where ends are recorded.
     pub(crate) length: Nanos,
     /// The finest difference of two starts.
     pub(crate) resolution: Nanos,
 }
 
 /// From here on requests of one instant are not there together but of one tick of a clock. A
-/// microsecond is what most tracers tell, and what is handed over together has one instant there.
+/// microsecond is what most tracers record, and what is submitted together has one instant there.
 const TICK_MIN: Nanos = Nanos(10_000);
 
 impl TraceTimeBase {
-    /// Of starts that are told as finely as anybody could want.
+    /// Of starts with the finest resolution.
     pub(crate) fn fine(length: Nanos) -> TraceTimeBase {
         let resolution = Nanos(1);
         TraceTimeBase { length, resolution }
@@ -48,12 +48,12 @@ impl TraceTimeBase {
         }
     }
 
-    /// What the reader should know where starts are told coarsely.
+    /// What the reader should know where starts have a coarse resolution.
     pub(crate) fn sentence(&self) -> Option<String> {
         self.is_coarse().then(|| {
             format!(
-                "it tells starts to {} only: how requests come within that is not recorded, so no \
-                 figure of shorter times is shown",
+                "its clock has a resolution of {}: arrivals within that are not recorded, so no \
+                 shorter times are shown",
                 plimsoll_core::units::duration(self.resolution)
             )
         })
@@ -116,7 +116,7 @@ impl TraceTickFinder {
 /// Most requests of one tick that are held to be spread over it.
 const HELD_MAX: usize = 1 << 22;
 
-/// Spreads the requests of one device over the ticks that their starts tell.
+/// Spreads the requests of one device over the ticks of their starts.
 pub(crate) struct TraceTickSpreader {
     clockwork: TraceTimeBase,
     held: Vec<(TraceAccess, Option<Nanos>)>,
@@ -190,12 +190,12 @@ impl TraceTickSpreader {
         let tick = plimsoll_core::units::duration(clockwork.resolution);
         if self.is_full {
             return Err(format!(
-                "starts are told to {tick} only, and more than {HELD_MAX} requests have the same"
+                "the clock has a resolution of {tick}, and more than {HELD_MAX} requests have one start"
             ));
         }
         if self.ticks == 1 && device.requests > 1 {
             return Err(format!(
-                "all {} requests of '{}' have one start, which is told to {tick} only: there is no \
+                "all {} requests of '{}' have one start, at a resolution of {tick}: there is no \
                  load over time in it",
                 device.requests, device.name
             ));
@@ -207,9 +207,9 @@ impl TraceTickSpreader {
     pub(super) fn sentence(&self) -> Option<String> {
         (self.shared > 0).then(|| {
             format!(
-                "starts are told to {} only: {} requests share theirs with others and are spread \
-                 evenly over it; how they came within it is not recorded, so nothing shorter was \
-                 checked, and bursts within it are not played",
+                "the clock has a resolution of {}: {} requests share their start with others and are \
+                 spread evenly over it; shorter times were not checked, and bursts within it are not \
+                 played",
                 plimsoll_core::units::duration(self.clockwork.resolution),
                 self.shared
             )
@@ -236,7 +236,7 @@ mod tests {
             assert_eq!(resolution(times), unit);
         }
         assert_eq!(resolution((0..500).map(|n| n * 1_234_500)), 100);
-        // One instant, and few of them, tell nothing.
+        // One instant, and few of them, prove nothing.
         assert_eq!(resolution((0..500).map(|_| 9)), 100);
         assert_eq!(resolution((0..50).map(|n| n * 1_000_000_000)), 100);
         assert_eq!(resolution((0..500).map(|n| n / 250 * 60_000_000_000)), 100);

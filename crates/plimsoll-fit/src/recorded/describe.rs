@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What recorded requests tell beyond counters, and a recording of them described.
+//! What recorded requests contain beyond counters, and a recording of them described.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ use plimsoll_trace::DiskSeries;
 use plimsoll_trace::TraceError;
 use plimsoll_trace::{CounterSource, RecordingCapabilities, RecordingDetail, TraceSource};
 
-/// Sizes that are told one by one.
+/// Sizes that are listed one by one.
 const SIZES_MAX: usize = 16;
 /// Shares of the touched zones whose requests are counted.
 const HOTTEST: [f64; 3] = [0.01, 0.1, 0.2];
@@ -33,16 +33,16 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 
 /// Ticks that gaps must last in the mean for their variation to be theirs, not the clock's.
 const VARIATION_TICKS: u64 = 3;
-/// Share of the requests whose ends must be told for what is in flight to be told.
+/// Share of the requests whose ends must be recorded for requests in flight to be shown.
 const ENDED_MIN: f64 = 0.9;
 
 /// Describes a recording of requests: all its devices, and `disk` in full, or the one whose
-/// requests took the most time (where that is not told, the one with the most requests).
+/// requests took the most time (where that is not recorded, the one with the most requests).
 /// `requests` is read from its start and comes in the order of starts; `survey` is what an earlier
 /// reading of it found. With the description comes what each of its intervals held.
 ///
 /// # Errors
-/// When the device is not in the recording, there is none, it cannot be read, or does not tell
+/// When the device is not in the recording, there is none, it cannot be read, or does not contain
 /// when requests started.
 pub fn describe_requests(
     requests: &mut dyn TraceSource,
@@ -120,7 +120,7 @@ pub fn describe_requests(
     Ok((description, series))
 }
 
-/// What a device did as a whole, as far as its recording tells it.
+/// What a device did as a whole, as far as its recording says.
 fn load(device: &TraceDevice, length: Nanos, carries: &RecordingCapabilities) -> DeviceLoad {
     let per_s = |sum: f64| ratio(sum, length.as_secs_f64());
     let requests = device.requests as f64;
@@ -261,7 +261,7 @@ impl TraceDeviceStats {
         kinds.map(profile).collect()
     }
 
-    /// Coefficient of variation of the gaps, where they are long against what tells two starts apart.
+    /// Coefficient of variation of the gaps, where they are long against the resolution.
     fn variation(&self, gaps: &Histogram) -> Option<f64> {
         if !self
             .clockwork
@@ -274,7 +274,7 @@ impl TraceDeviceStats {
         (mean > 0.0).then(|| variance.max(0.0).sqrt() / mean)
     }
 
-    /// What was in flight; `None` where ends are not told, of too many requests, or only by ticks that
+    /// What was in flight; `None` where ends are not recorded, of too many requests, or only by ticks that
     /// are longer than requests take.
     fn in_flight(&self, busy: Nanos) -> Option<InFlightStats> {
         let length_s = self.clockwork.length.as_secs_f64();

@@ -74,8 +74,8 @@ impl TraceValidityCheck {
         let per_s = ratio(self.requests as f64, length.as_secs_f64());
         if self.requests >= RATED_MIN && per_s > RATE_DOUBTED {
             let text = format!(
-                "its requests come at {} a second: its times may be of another unit, or the file of \
-                 another format, than it was taken for",
+                "its requests come at {} a second: its times may be in another unit, or the file in \
+                 another format, than assumed",
                 units::rate(per_s)
             );
             found.told.push(text.clone());
@@ -85,8 +85,8 @@ impl TraceValidityCheck {
         }
         if self.reach > REACH_DOUBTED {
             found.told.push(format!(
-                "its places reach to {}: what was taken for places may be something else, or the file \
-                 of another format",
+                "its offsets reach to {}: that column may be something else, or the file in another \
+                 format",
                 units::size(self.reach as f64)
             ));
         }
@@ -161,6 +161,6 @@ mod tests {
         assert!(found.refused.is_some());
         let mut doubts = TraceValidityCheck::default();
         doubts.add(Nanos(0), u64::MAX / 3);
-        assert!(doubts.finish(Nanos(9)).told[0].contains("places"));
+        assert!(doubts.finish(Nanos(9)).told[0].contains("offsets reach"));
     }
 }

@@ -87,7 +87,7 @@ impl Windows {
     }
 
     /// How bursty requests are in windows of each length; `None` where there are too few whole ones, or
-    /// they are shorter than what tells two starts apart.
+    /// they are shorter than the resolution.
     fn dispersions(&self) -> [Option<f64>; WINDOWS.len()] {
         std::array::from_fn(|at| {
             let length = WINDOWS[at].0;
@@ -153,7 +153,7 @@ impl TraceArrivalStats {
         }
     }
 
-    /// Whether the times between requests are longer than what tells two starts apart.
+    /// Whether the times between requests are longer than the resolution.
     fn tells_gaps(&self) -> bool {
         let gaps: u64 = self.gaps.iter().sum();
         self.windows.clockwork.tells_gaps(gaps)
@@ -480,7 +480,7 @@ mod tests {
         assert!(!passed("times between"));
     }
 
-    /// Reads of 512 bytes at these instants, over `length`, told to `resolution`.
+    /// Reads of 512 bytes at these instants, over `length`, in steps of `resolution`.
     fn counted(at_us: impl Iterator<Item = u64>, clockwork: TraceTimeBase) -> Vec<(f64, f64)> {
         let device = TraceDevice {
             name: "d".into(),

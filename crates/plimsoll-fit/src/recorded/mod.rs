@@ -65,7 +65,7 @@ pub struct TraceDevice {
     pub reads: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// Times from start to end together; `None` when no end is told.
+    /// Times from start to end together; `None` when no end is recorded.
     pub took: Option<Nanos>,
 }
 
@@ -101,7 +101,7 @@ pub struct TraceSurvey {
     /// The devices, in order of their first request.
     pub devices: Vec<TraceDevice>,
     /// From the first start to the end of the tick of the last, and to the last end where ends are
-    /// told.
+    /// recorded.
     pub length: Nanos,
     /// The finest difference of two starts: what the format promises, or what the starts show where
     /// they are coarser.
@@ -180,7 +180,7 @@ pub fn survey(requests: &mut dyn TraceSource) -> Result<TraceSurvey, TraceError>
 /// is too long to be held, `path` is read again.
 ///
 /// # Errors
-/// When it cannot be read, or the times do not tell a part of it.
+/// When it cannot be read, or the times select no part of it.
 pub fn survey_part(
     path: &Path,
     first: Box<dyn TraceSource>,
@@ -265,12 +265,12 @@ pub(crate) fn device_of(
     }
 }
 
-/// What counters would have told of the requests of one device: their sums in intervals of this length
+/// What counters would have shown of the requests of one device: their sums in intervals of this length
 /// (at least a nanosecond), and nothing else. `requests` is read from its start; `survey` is what an
 /// earlier reading of it found.
 ///
 /// # Errors
-/// When the device is not in the recording, it cannot be read, or does not tell requests by
+/// When the device is not in the recording, it cannot be read, or does not distinguish requests by
 /// direction, size and start.
 pub fn count_requests(
     requests: &mut dyn TraceSource,
@@ -296,7 +296,7 @@ pub fn count_requests(
 /// `keep`.
 ///
 /// # Errors
-/// When the device is not in the recording, it cannot be read, does not tell what a play needs, or
+/// When the device is not in the recording, it cannot be read, lacks what a play needs, or
 /// has too few requests.
 pub fn fit_requests(
     requests: &mut dyn TraceSource,
@@ -331,7 +331,7 @@ pub fn fit_requests(
     };
     let seen = |request: &TraceAccess, took| {
         counted.add(request, took);
-        // Of starts that are told by the tick nobody knows what waited for what.
+        // Of starts recorded by the tick it is unknown what waited for what.
         if !clockwork.is_coarse() {
             waits.add(request.at, took);
         }
@@ -464,7 +464,7 @@ impl Waits {
     }
 }
 
-/// The ends of a recording that tells no date.
+/// The ends of a recording without a date.
 pub(crate) fn ends_without_date(requests: &dyn TraceSource, length: Nanos) -> (String, String) {
     let from = match requests.taken_up_after() {
         Nanos(0) => "its start".into(),

@@ -15,7 +15,7 @@ use plimsoll_core::units::Nanos;
 use super::TraceFitOptions;
 use plimsoll_trace::nearly::sort_nearly;
 
-/// Fewest requests that tell something.
+/// Fewest requests that allow a conclusion.
 const REQUESTS_MIN: usize = 200;
 /// Most requests that are looked at: their starts and ends are held.
 const REQUESTS_MAX: usize = 1 << 22;
@@ -130,12 +130,12 @@ impl TraceDependencies {
             ),
         };
         let played = match played {
-            DependencyReplayMode::Open => "they are played open loop, as was asked",
+            DependencyReplayMode::Open => "they are played open loop, as requested",
             DependencyReplayMode::Shuffled => {
                 "they are played open loop, as shuffled requests wait for none"
             }
             DependencyReplayMode::Waiting => {
-                "each is played so long after the end of the one it waited for"
+                "each is played that pause after the end of the one it waited for"
             }
         };
         format!("{found}: {played}")
@@ -148,7 +148,7 @@ pub(super) struct DependencyFinder {
     times: Vec<(u64, u64)>,
     /// Most that are held.
     most: usize,
-    /// Whether some told no end.
+    /// Whether some have no end.
     lacks: bool,
     /// Whether there were too many.
     is_over: bool,
@@ -170,7 +170,7 @@ impl DependencyFinder {
         }
     }
 
-    /// A request that started and took so long, if that is told.
+    /// A request that started and took so long, if that is recorded.
     pub(super) fn add(&mut self, at: Nanos, took: Option<Nanos>) {
         if self.lacks || self.is_over {
             return;
@@ -190,8 +190,8 @@ impl DependencyFinder {
     pub(super) fn left_out(&self) -> Option<String> {
         self.is_over.then(|| {
             format!(
-                "whether requests waited for the ends of others was not looked at, since there are \
-                 more than {}: they are played open loop; a part of them (--from, --to) is looked at",
+                "dependencies between requests were not analysed, since there are more than {}: they \
+                 are played open loop; select a part with --from and --to",
                 self.most
             )
         })
@@ -458,7 +458,8 @@ fn is_by_clock(times: &[(u64, u64)], pairs: &[(usize, usize)]) -> bool {
     let pause = |(one, starts): (usize, usize)| times[starts].0 as f64 - times[one].1 as f64;
     let (mean_took, spread) = moments(&pairs.iter().map(|pair| took(pair.0)).collect::<Vec<_>>());
     if spread.sqrt() < mean_took * 1e-3 {
-        // Where all take the same time nothing is told, and of regular starts a clock is the safer guess.
+        // Where all take the same time there is no conclusion, and a clock is the safer guess for regular
+        // starts.
         return is_regular(times);
     }
     let (mean_pause, _) = moments(&pairs.iter().map(|pair| pause(*pair)).collect::<Vec<_>>());
@@ -631,7 +632,7 @@ mod tests {
         assert_eq!(watched(times.len()), (None, true));
         let (said, found) = watched(times.len() - 1);
         let said = said.unwrap_or_default();
-        assert!(said.contains("was not looked at") && !found, "{said}");
+        assert!(said.contains("were not analysed") && !found, "{said}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs of requests in another order, so that a model does not tell who followed whom.
+//! Runs of requests in another order, so that a model does not reveal who followed whom.
 //!
 //! Within windows of time the runs (requests of one kind that go on where the last one ended) are
 //! put into a drawn order; instants stay. Every request is played once: drawing runs with

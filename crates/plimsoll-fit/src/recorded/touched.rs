@@ -15,7 +15,7 @@ use super::reuse::{BLOCK_BYTES, TraceBlockSampler};
 const WINDOWS_S: [u64; 6] = [1, 10, 60, 600, 3_600, WHOLE_S];
 const WHOLE_S: u64 = u64::MAX / 1_000_000_000;
 
-/// Fewest whole windows of a length that are told.
+/// Fewest whole windows of a length that are shown.
 const WINDOWS_MIN: u64 = 2;
 
 /// Blocks in the windows of one length.

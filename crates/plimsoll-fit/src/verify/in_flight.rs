@@ -38,7 +38,7 @@ pub(super) struct TraceLatencies {
 }
 
 impl TraceLatencies {
-    /// A request whose end is not told counts as one that took no time.
+    /// A request whose end is not recorded counts as one that took no time.
     pub(super) fn add(&mut self, request: &TraceAccess, took: Option<Nanos>) {
         if self.is_full() {
             return;

@@ -110,7 +110,7 @@ impl FidelityReference {
     /// Reads one disk. Requests are counted in intervals.
     ///
     /// # Errors
-    /// When the recording cannot be read, has no such disk or too few intervals, or does not tell
+    /// When the recording cannot be read, has no such disk or too few intervals, or does not contain
     /// operations and bytes of both directions.
     pub fn read(path: &Path, part: &RecordingSelection) -> Result<FidelityReference, TraceError> {
         match open(path)? {
@@ -309,7 +309,7 @@ struct TraceStreamStats {
     measures: TraceStats,
     structure: AccessStructure,
     intervals: TraceIntervals,
-    /// What was in flight; `None` where ends are not told.
+    /// What was in flight; `None` where ends are not recorded.
     flights: Option<InFlightShares>,
     /// What comes before is not its.
     from: Nanos,
@@ -433,7 +433,7 @@ pub fn verify_requests(
 struct TraceReferenceStats {
     whole: TraceStreamStats,
     halves: [TraceStreamStats; 2],
-    /// `None` where ends are not told.
+    /// `None` where ends are not recorded.
     took: Option<TraceLatencies>,
 }
 
@@ -453,7 +453,7 @@ impl TraceReferenceStats {
         };
         let mut halves =
             [Nanos(0), half].map(|from| TraceStreamStats::new(device, from, (half, of_half)));
-        // Of starts that are told by the tick nobody knows what was in flight together.
+        // Of starts recorded by the tick it is unknown what was in flight together.
         let ends = device.took.filter(|_| !clockwork.is_coarse());
         let mut took = ends.map(|_| TraceLatencies::default());
         let mut flights: [InFlightTracker; 3] = Default::default();

@@ -89,7 +89,7 @@ pub fn parametric(fitted: &mut FitResult, length: Option<Nanos>) -> Result<(), T
         mut parametric,
         lines,
     } = found;
-    // What the recording does not tell, as how requests come within a tick of its clock, was not
+    // What the recording does not contain, as how requests come within a tick of its clock, was not
     // compared when it was fitted, and is not here.
     let is_of_time =
         |metric: &str| metric.starts_with("dispersion of") || metric.starts_with("times between");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests in flight where counters tell how long operations took together: by Little's law the
+//! Requests in flight where counters contain how long operations took together: by Little's law the
 //! time of an interval's operations over its length.
 //!
 //! A load does not say how long its operations take. So that it alone is judged, each of them takes

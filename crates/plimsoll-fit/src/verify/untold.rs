@@ -7,9 +7,9 @@ use super::in_flight::{REQUESTS_MAX, TraceLatencies};
 use super::intervals::RATES_MIN;
 use super::{FidelityReference, PHASE_MIN, TraceStreamStats};
 
-/// What only a trial on storage tells.
+/// What only a trial on storage shows.
 const OF_TRIALS: [&str; 2] = [
-    "how late requests are sent: nothing is sent here; each trial of run and compare tells it",
+    "submission delay: nothing is submitted here; each trial of run and compare shows it",
     "response times: they are the storage's, not the load's; compare measures them",
 ];
 
@@ -36,20 +36,20 @@ pub(super) fn of_counters(reference: &FidelityReference) -> Vec<String> {
     if reference.queue.is_none() {
         let why = match reference.of_requests {
             true => "when requests ended",
-            false => "how long operations took (aveq, *_rawactive), or tells it at instants only",
+            false => "how long operations took (aveq, *_rawactive), or has it at instants only",
         };
         told.push(format!(
-            "requests in flight: the recording does not tell {why}"
+            "requests in flight: the recording does not say {why}"
         ));
     }
     told.push(match reference.of_requests {
         true => {
-            "sizes, times between requests, places, reuse: the load draws them, as counters do not \
-             tell them; a model of requests is held against them"
+            "sizes, times between requests, offsets, reuse: the load draws them, as counters do not \
+             contain them; a model of requests is compared with them"
                 .into()
         }
         false => {
-            "sizes within their mean, times between requests, places, reuse: counters do not tell \
+            "sizes within their mean, times between requests, offsets, reuse: counters do not contain \
              them"
                 .into()
         }
@@ -81,7 +81,7 @@ pub(super) fn of_requests(
         ),
         (
             "dispersion",
-            "dispersion: the recording is shorter than 20 windows of 10 ms, or of what tells its starts apart",
+            "dispersion: the recording is shorter than 20 windows of 10 ms, or of its clock resolution",
         ),
         (
             "entropy",
@@ -94,7 +94,7 @@ pub(super) fn of_requests(
     }
     match took {
         None => {
-            told.push("requests in flight: the recording does not tell when requests ended".into());
+            told.push("requests in flight: the recording does not say when requests ended".into());
         }
         Some(took) if took.is_full() => told.push(format!(
             "requests in flight after the first {REQUESTS_MAX}: their times are not held"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Addresses of disks that somebody else serves, as people write them.
+//! Addresses of remote disks (iSCSI, NBD), as people write them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ const NBD_PORT: u16 = 10_809;
 /// Longest name of an initiator or a target (RFC 7143, 4.2.7.1).
 const ISCSI_NAME_MAX: usize = 223;
 
-/// Whom a target is told we are when the address does not say.
+/// Initiator name where the address does not say.
 const INITIATOR: &str = "iqn.2026-01.lab.plimsoll:client";
 
-/// A disk that somebody else serves.
+/// A remote disk, exported by a server that is not ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteDiskAddress {
     /// As it was written.
@@ -57,7 +57,7 @@ pub struct IscsiLunAddress {
     pub target: String,
     /// Number of the logical unit.
     pub lun: u8,
-    /// Whom the target is told we are.
+    /// Our initiator name.
     pub initiator: String,
     /// The account, and the file whose only line is its secret.
     pub chap: Option<(String, PathBuf)>,
@@ -158,7 +158,9 @@ fn read(text: &str) -> Result<RemoteDiskAddress, String> {
         (RemoteDiskTransport::Iscsi(read_iscsi(rest, &query)?), query)
     } else if let Some(rest) = path.strip_prefix(NBD_UNIX) {
         let query = Query::read(query, &["socket", "sectors"])?;
-        let export = rest.strip_prefix('/').ok_or("three slashes come first")?;
+        let export = rest
+            .strip_prefix('/')
+            .ok_or("expected three slashes first")?;
         let socket = query.get("socket").ok_or("socket=PATH is missing")?;
         let server = NbdServerAddress::Unix(path_of("socket", socket)?.into());
         let export = word("the export", export)?.into();
@@ -189,9 +191,9 @@ fn read_iscsi(rest: &str, query: &Query<'_>) -> Result<IscsiLunAddress, String> 
     let (host, port) = host_and_port(server, ISCSI_PORT)?;
     let (target, lun) = path
         .rsplit_once('/')
-        .ok_or("the number of the logical unit is missing")?;
+        .ok_or("the logical unit number (LUN) is missing")?;
     let lun = lun.parse();
-    let lun = lun.map_err(|_| "the logical unit must be a number from 0 to 255")?;
+    let lun = lun.map_err(|_| "the logical unit number (LUN) must be from 0 to 255")?;
     Ok(IscsiLunAddress {
         host,
         port,
@@ -205,10 +207,12 @@ fn read_iscsi(rest: &str, query: &Query<'_>) -> Result<IscsiLunAddress, String> 
 fn chap(user: Option<&str>, secret: Option<&str>) -> Result<Option<(String, PathBuf)>, String> {
     match (user, secret) {
         (None, None) => Ok(None),
-        (Some(user), _) if user.contains(':') => Err("a secret never stands in an address, which \
-             others can see; put it into a file and name that: secret_file=PATH"
-            .into()),
-        (Some(""), _) => Err("the user is empty".into()),
+        (Some(user), _) if user.contains(':') => {
+            let text = "an address must not contain a secret, because others can see it; put it into a \
+                        file: secret_file=PATH";
+            Err(text.into())
+        }
+        (Some(""), _) => Err("the user name is empty".into()),
         (Some(user), Some(file)) => {
             let (user, file) = (word("the user", user)?, path_of("secret_file", file)?);
             Ok(Some((user.into(), file.into())))
@@ -251,7 +255,7 @@ fn iscsi_name(what: &str, text: &str) -> Result<String, String> {
 fn host_and_port(text: &str, default: u16) -> Result<(String, u16), String> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, after) = rest.split_once(']').ok_or("a bracket is not closed")?;
+            let (host, after) = rest.split_once(']').ok_or("unmatched [")?;
             (
                 host,
                 after.strip_prefix(':').or(after.is_empty().then_some("")),
@@ -334,13 +338,13 @@ mod tests {
     fn what_is_no_address_is_refused_with_its_form() {
         for (text, reason) in [
             ("iscsi://nas", "the target is missing"),
-            ("iscsi://nas/iqn.a", "logical unit is missing"),
+            ("iscsi://nas/iqn.a", "(LUN) is missing"),
             ("iscsi://nas/iqn.a/256", "from 0 to 255"),
             ("iscsi://nas/disk/1", "not an iSCSI name"),
             ("iscsi://nas/iqn.a,b/1", "not an iSCSI name"),
             (
                 "iscsi://a:b@nas/iqn.a/1?secret_file=/s",
-                "never stands in an address",
+                "must not contain a secret",
             ),
             ("iscsi://a@nas/iqn.a/1", "secret_file=PATH"),
             ("iscsi://nas/iqn.a/1?secret_file=/s", "USER@HOST"),
@@ -353,7 +357,7 @@ mod tests {
             ("iscsi://:1/iqn.a/1", "the host is missing"),
             ("nbd://h:0", "invalid port"),
             ("nbd://h:x", "invalid port"),
-            ("nbd://[::1", "not closed"),
+            ("nbd://[::1", "unmatched ["),
             ("nbd://[::1]5", "invalid port"),
             ("nbd://h/a,b", "letters, digits"),
             ("nbd://h?sectors=512&sectors=512", "twice"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Disks that somebody else serves, attached to this machine as block devices.
+//! Remote disks (iSCSI, NBD), attached to this machine as block devices.
 //!
 //! The client is in user space, the same chain as below the stacks `iscsi` and `nbd`, so that no
 //! kernel module is needed. Attaching changes nothing on the disk: it reads what every client does.

@@ -207,7 +207,7 @@ fn a_machine_whose_disks_failed_begins_anew_where_its_power_can_be_switched() {
 fn what_serves_alone_is_moved_and_moved_back_once_all_is_whole() {
     let (made, site) = namespaces();
     let error = plan(FaultKind::FailBack, &server(1), &made, &site).unwrap_err();
-    assert!(error.to_string().contains("cannot be switched"), "{error}");
+    assert!(error.to_string().contains("cannot fail over"), "{error}");
     let asked = Some(PlanCommand::new("ask", ["n1"]));
     let server = StackServer { asked, ..server(1) };
     let blow = plan(FaultKind::FailBack, &server, &made, &site).unwrap();

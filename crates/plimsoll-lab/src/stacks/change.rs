@@ -18,7 +18,7 @@ use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalContents, JournalError, StateDir};
 use plimsoll_machine::raise::{RaiseError, extend};
 
-/// What happens in a change, told while it happens: who measures a load through it learns here
+/// What happens in a change, reported while it happens: who measures a load through it learns here
 /// which part of the load was before, during and after.
 #[derive(Debug, Clone, Copy)]
 pub enum StackChangeEvent<'a> {
@@ -71,7 +71,7 @@ pub enum ChangeError {
 }
 
 /// Changes a stack that is up. Where it grows over machines of the user, `more` names them, those
-/// that it has among them. `watch` is told what happens while it happens. Nobody else may hold
+/// that it has among them. `watch` gets what happens while it happens. Nobody else may hold
 /// the stack meanwhile: who wants to load it does so from `watch`.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub fn change(
     });
     journal.changing(verb.name())?;
     let result = carry_out(&planned, hosts, &mut journal, watch);
-    // Whether it went well or not: what could not be undone is told by its steps.
+    // Whether it went well or not: its steps report what could not be undone.
     let over = journal.changed();
     result?;
     over?;

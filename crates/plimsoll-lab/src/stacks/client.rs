@@ -32,13 +32,13 @@ pub fn check(choice: &StackConfig, clients: usize) -> Result<(), PreconditionErr
         )]))
     };
     if let Some(part) = choice.parts.layers.first() {
-        return refuse(&format!("the layer {} is made for one client", part.name));
+        return refuse(&format!("the layer {} supports one client", part.name));
     }
     if choice.stack.client_needs(choice).is_none() {
-        return refuse("only this machine can have its disk mounted");
+        return refuse("its disk can be mounted on this machine only");
     }
     if clients > 1 && choice.stack.has_one_client(choice) {
-        return refuse("only one machine can have its disk mounted");
+        return refuse("its disk can be mounted on one machine only");
     }
     Ok(())
 }
@@ -149,13 +149,13 @@ mod tests {
     #[test]
     fn a_disk_that_one_machine_mounts_is_refused_by_name() {
         for (text, expect) in [
-            ("raid1", "only this machine"),
-            ("nbd", "only this machine"),
-            ("iscsi", "only this machine"),
-            ("nvmetcp", "only one machine"),
-            ("iscsi(target=lio)", "only one machine"),
+            ("raid1", "this machine only"),
+            ("nbd", "this machine only"),
+            ("iscsi", "this machine only"),
+            ("nvmetcp", "one machine only"),
+            ("iscsi(target=lio)", "one machine only"),
             ("gluster+crypt", "the layer crypt"),
-            ("lustre", "only this machine"),
+            ("lustre", "this machine only"),
         ] {
             let error = check(&StackConfig::parse(text).unwrap(), 2)
                 .unwrap_err()

@@ -83,7 +83,7 @@ impl NodeInventory {
         let count = usize::from(shape.servers);
         let Some(machines) = self.machines.get(..count) else {
             let text = format!(
-                "it takes {count} servers, and {} names {}; add [[node]] to it",
+                "it needs {count} servers, and {} lists {}; add a [[node]] to it",
                 self.file,
                 self.machines.len()
             );
@@ -126,7 +126,7 @@ impl NodeInventory {
         let mut nodes: Vec<PlanNode> = new.take(count.into()).collect();
         if nodes.len() < usize::from(count) {
             let text = format!(
-                "it grows by {count}, and {} names {} that it has not yet; add [[node]] to it",
+                "it needs {count} more nodes, and {} lists {} unused ones; add a [[node]] to it",
                 self.file,
                 nodes.len()
             );
@@ -202,7 +202,7 @@ fn look(
     first_port: u16,
     hosts: &mut dyn HostResolver,
 ) -> Result<Vec<String>, HostError> {
-    debug_assert_ne!(node.name, HERE, "inventories do not name this machine");
+    debug_assert_ne!(node.name, HERE, "an inventory cannot list this machine");
     let host = hosts.on(&node.name)?;
     let found = host.target(Path::new(&node.dir))?;
     node.free_bytes = found.free_bytes;

@@ -3,7 +3,7 @@
 //! comes from attaches and mounts.
 //!
 //! The disk is a loop device, with direct I/O, of a file: nothing that a user has is formatted. What is
-//! told to the kernels is in a script of each transport, which both machines get. One machine at a time
+//! given to the kernels is in a script of each transport, which both machines get. One machine at a time
 //! can have the disk mounted, and it is not this one: here user programs would be in between.
 
 use plimsoll_core::plan::{
@@ -16,7 +16,7 @@ use super::{ClientPlace, PreconditionError, StackPlanInput, StackRequirements};
 /// A transport between kernels.
 #[derive(Debug)]
 pub(super) struct KernelDisk {
-    /// What a reader is told.
+    /// Its description for readers.
     pub(super) about: &'static str,
     /// Its script: `up`, `down`, `attach`, `detach`.
     pub(super) script: &'static str,

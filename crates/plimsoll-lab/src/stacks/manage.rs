@@ -234,8 +234,8 @@ fn check_machines(choice: &StackConfig, place: &StackPlacement) -> Result<(), Pr
             if choice.stack.needs_machines(choice) =>
         {
             Err(PreconditionError(vec![
-                "its servers are kernels, so it needs machines of its own: name them with --on \
-                 FILE (plimsoll vm up makes such machines)"
+                "its servers run in the kernel, so it needs machines of its own: list them in a file \
+                 and give --on FILE (plimsoll vm up creates virtual ones)"
                     .into(),
             ]))
         }
@@ -454,7 +454,7 @@ fn check_not_up(name: &str, state: &StateDir, hosts: &mut dyn HostResolver) -> R
 /// Whoever holds it must drop it before [`down`].
 ///
 /// # Errors
-/// [`JournalError::NotStanding`] when it is not up; [`JournalError::InUse`] when somebody brings it
+/// [`JournalError::NotStanding`] when it is not up; [`JournalError::InUse`] when another process brings it
 /// up or takes it down at this moment; else when its journal cannot be read.
 pub fn hold(
     name: &str,
@@ -468,11 +468,11 @@ pub fn hold(
     }
 }
 
-/// Keeps others from using a stack, too, that is held by who does harm to it: their figures would tell
-/// of faults they know nothing of. It is let go where that is refused.
+/// Locks a stack exclusively for fault injection: the figures of others would include faults they know
+/// nothing of. The lock is released where that is refused.
 ///
 /// # Errors
-/// [`JournalError::InUse`] when somebody else holds it.
+/// [`JournalError::InUse`] when another process holds it.
 pub fn hold_alone(held: &File, name: &str, state: &StateDir) -> Result<(), JournalError> {
     journal::hold_alone(held, &journal_file(name, state))
 }
@@ -535,7 +535,7 @@ pub fn status(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<
     Ok(all)
 }
 
-/// What a stack made, with the proofs that follow from how.
+/// What a stack made, with the self-tests that follow from how.
 fn made(record: &JournalContents) -> Option<StackOutputs> {
     let mut made = record.made.clone()?;
     let standing = record.entries.iter().filter(|entry| !entry.undone);

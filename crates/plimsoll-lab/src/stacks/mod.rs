@@ -278,15 +278,15 @@ impl fmt::Display for StackChange<'_> {
 /// What reading everything in a stack found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScrubCount {
-    /// What was wrong and was put right.
+    /// Errors that were repaired.
     pub corrected: u64,
-    /// What was wrong and is still.
+    /// Errors that are left.
     pub left: u64,
 }
 
 /// What servers let in that know nobody.
-pub(crate) const ANYBODY: &str = "whoever reaches its servers' ports reads and writes everything: they \
-     ask nobody for a secret, so their network must be the lab's own";
+pub(crate) const ANYBODY: &str = "anyone who reaches its servers' ports can read and write everything, \
+     because they authenticate nobody: use a network that only the lab is in";
 
 /// A recipe.
 pub trait StackRecipe: fmt::Debug + Sync {
@@ -348,7 +348,7 @@ pub trait StackRecipe: fmt::Debug + Sync {
         _place: ClientPlace<'_>,
     ) -> Result<(Plan, StackOutputs), PreconditionError> {
         Err(PreconditionError(vec![format!(
-            "{} has one client only",
+            "{} supports one client only",
             self.name()
         )]))
     }

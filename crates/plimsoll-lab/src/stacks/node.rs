@@ -59,7 +59,7 @@ pub(super) const FAIL_AFTER: SettingDefinition = SettingDefinition {
     name: "fail_after",
     unit: SettingUnit::Time,
     default: "30s",
-    help: "time without its server after which the disk fails instead of waiting, from 1s to 1h",
+    help: "time without its server after which I/O fails instead of waiting, 1s to 1h",
 };
 
 /// Reads that setting, in whole seconds.
@@ -452,7 +452,7 @@ pub(super) fn clients_of(order: &StackPlanInput<'_>, server: &plan::PlanNode) ->
     let of_server = network(&server.address);
     let is_apart = client.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let own = (!is_apart && network(client) != of_server).then(|| client.clone());
-    // Where addresses are names or of version 6, no network can be told.
+    // Where addresses are names or of version 6, no network can be derived.
     let all = of_server.unwrap_or_else(|| "*".into());
     std::iter::once(all).chain(own).collect()
 }

@@ -34,7 +34,7 @@ const SETTINGS: &[SettingDefinition] = &[SettingDefinition {
     name: FILE,
     unit: SettingUnit::Text,
     default: "",
-    help: "the file that describes it: its absolute path",
+    help: "absolute path of the file that describes it",
 }];
 
 fn definition(choice: &StackConfig) -> Result<&OwnStackSpec, PreconditionError> {
@@ -67,7 +67,7 @@ impl StackRecipe for OwnStack {
     }
 
     fn needs(&self, _: &StackConfig) -> StackRequirements {
-        // Its programs are looked for by name; whether it takes root is told by them.
+        // Its programs are looked for by name; they decide whether it needs root.
         StackRequirements::default()
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where stacks stand: this machine itself, namespaces of its network, or machines of the user.
+//! Where stacks run: this machine itself, namespaces of its network, or machines of the user.
 //!
 //! A place gives the nodes, with what must be known of them, and the steps that make them.
 

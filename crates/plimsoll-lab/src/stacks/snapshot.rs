@@ -56,7 +56,7 @@ pub(crate) fn machines() -> StackPlacement {
 /// Compares the plan of a stack with `file` in the folder of its recipe, or of its last layer's.
 pub(super) fn check(text: &str, folder: &str, file: &str) {
     let planned = planned(text);
-    // The identifier tells time and process, and the network is one that is free now.
+    // The identifier contains time and process, and the network is one that is free now.
     let text = as_text(text, &planned).replace(&planned.id, "example-1");
     let text = match planned.ask.site.client.address.split('.').nth(2) {
         Some(number) if number != "0" => text

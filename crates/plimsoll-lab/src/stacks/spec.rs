@@ -227,9 +227,7 @@ fn split(text: &str, at: char) -> Result<Vec<&str>, SpecError> {
         match letter {
             '(' => depth += 1,
             ')' => {
-                depth = depth
-                    .checked_sub(1)
-                    .ok_or_else(|| wrong("a parenthesis is closed that was not opened"))?;
+                depth = depth.checked_sub(1).ok_or_else(|| wrong("unmatched )"))?;
             }
             _ if letter == at && depth == 0 => {
                 pieces.push(&text[begin..n]);
@@ -239,7 +237,7 @@ fn split(text: &str, at: char) -> Result<Vec<&str>, SpecError> {
         }
     }
     if depth > 0 {
-        return Err(wrong("a parenthesis is not closed"));
+        return Err(wrong("unmatched ("));
     }
     pieces.push(&text[begin..]);
     Ok(pieces)
@@ -254,7 +252,7 @@ fn take_apart<'a>(text: &str, piece: &'a str) -> Result<(&'a str, Vec<&'a str>),
     let Some(inside) = rest.strip_suffix(')') else {
         return Err(SpecError::Text {
             text: text.into(),
-            reason: format!("something follows the settings of {name}"),
+            reason: format!("unexpected text after the settings of {name}"),
         });
     };
     let words = split(inside, ',')?.into_iter().map(str::trim);

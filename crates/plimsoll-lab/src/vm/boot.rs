@@ -16,7 +16,7 @@ pub const READY: &str = "plimsoll-ready";
 /// What its console says when it will not be.
 pub const FAILED: &str = "plimsoll-failed";
 
-/// Memory of it. It is for booting; what takes more is somebody else.
+/// Memory of it. It is for booting; what takes more is not ours.
 const MEMORY_MIB: u64 = 320;
 
 /// Size of its disk for data, sparse: a file system that it makes when it first boots.

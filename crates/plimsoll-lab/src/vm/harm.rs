@@ -41,7 +41,7 @@ while [ $size -ge 4096 ]; do
 done
 [ $at -gt 0 ]";
 
-/// A disk, as QEMU tells of it.
+/// A disk, as QEMU describes it.
 #[derive(Debug, PartialEq, Eq)]
 struct VmDiskState {
     name: String,
@@ -63,7 +63,7 @@ impl VmGroup {
     /// Does a fault to a machine, ends it, or tries whether it could be done.
     ///
     /// # Errors
-    /// When there is no machine of this name, it cannot be told, or cannot do that.
+    /// When there is no machine of this name, it cannot be reached, or cannot do that.
     pub fn fault(
         &self,
         name: &str,
@@ -154,7 +154,7 @@ impl VmGroup {
         let addresses: Vec<&str> = others.iter().map(|node| &*node.address).collect();
         if this.is_empty() || others.is_empty() {
             return Err(VmError::State(format!(
-                "{name} has no other server to be cut off from"
+                "{name} has no second server, so there is nothing to isolate it from"
             )));
         }
         let from = [&*this[0].address];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The image that every virtual machine boots from: made once from the packages of this machine's
-//! distribution, kept under a name that tells what went into it, and never written again.
+//! distribution, kept under a name that says what went into it, and never written again.
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanStep};
@@ -160,7 +160,7 @@ pub fn remove(state: &StateDir) -> io::Result<usize> {
     Ok(dirs.len())
 }
 
-/// Makes the image; `watch` is told of each step before it is begun. When `stop` is set the step under
+/// Makes the image; `watch` gets each step before it is begun. When `stop` is set the step under
 /// way is ended.
 ///
 /// # Errors
@@ -195,7 +195,7 @@ pub fn make(
     });
     razed_whole(&raze(raised?.journal, hosts))?;
     let found = find_in(state).map_err(HostError::io("look at", &images(state)))?;
-    found.ok_or_else(|| VmError::State(format!("no image appeared at {}", image.display())))
+    found.ok_or_else(|| VmError::State(format!("no image was created at {}", image.display())))
 }
 
 /// Does work whose commands, those of the journal `id`, are ended as soon as `stop` is set: they take

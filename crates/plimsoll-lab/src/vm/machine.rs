@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One virtual machine as QEMU is told of it: a pure function from what it is to a list of words.
+//! One virtual machine as options of QEMU: a pure function from what it is to a list of words.
 
 use plimsoll_core::plan::PlanCommand;
 use std::fmt;
@@ -26,7 +26,7 @@ pub enum VmAcceleration {
 }
 
 impl VmAcceleration {
-    /// What the kernel is told of its processor.
+    /// What the kernel gets about its processor.
     pub(super) fn kernel_words(self) -> &'static str {
         match self {
             VmAcceleration::Kvm => "",
@@ -40,7 +40,7 @@ impl VmAcceleration {
         }
     }
 
-    /// What `-accel` and `-cpu` are told.
+    /// Values of `-accel` and `-cpu`.
     fn options(self) -> (&'static str, &'static str) {
         match self {
             VmAcceleration::Kvm => ("kvm", "host"),
@@ -83,7 +83,7 @@ pub(super) struct VmConfig<'a> {
     pub(super) address: &'a str,
     /// Last two numbers of its hardware address.
     pub(super) hardware: (u8, u8),
-    /// What its network ends at on this machine, as `-netdev` is told.
+    /// What its network ends at on this machine, as the value of `-netdev`.
     pub(super) cable: &'a str,
 }
 
@@ -123,7 +123,7 @@ impl VmCommonConfig<'_> {
         );
         add("-device", "virtio-blk-pci,drive=root".into());
         for (file, serial) in self.disks(machine.name) {
-            // Past this machine's page cache, so that a disk is one; what it was told to keep is kept.
+            // Past this machine's page cache, so that a disk is one; what it was asked to keep is kept.
             let how = "if=none,cache=none,aio=threads,discard=unmap";
             let (node, device) = (power::file_node(&serial), power::device(&serial));
             add(
@@ -164,7 +164,7 @@ impl VmCommonConfig<'_> {
         PlanCommand::new(QEMU, words)
     }
 
-    /// What the kernel is told, and passes on to the scripts of the image.
+    /// The kernel's command line, which it passes on to the scripts of the image.
     fn kernel_line(&self, machine: &VmConfig<'_>) -> String {
         format!(
             "{}ipv6.disable=1 plimsoll.name={} plimsoll.address={} plimsoll.hosts={}",

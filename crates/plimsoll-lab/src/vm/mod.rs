@@ -57,7 +57,7 @@ const PROBE_LIMIT_S: u32 = 6;
 /// What QEMU takes besides the memory of its machine.
 const OVERHEAD_BYTES: u64 = 150 << 20;
 
-/// Why machines could not be brought up or told something; completes "failed to ...: ".
+/// Why machines could not be brought up or sent something; completes "failed to ...: ".
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
     /// They are up.
@@ -150,7 +150,7 @@ pub fn acceleration(
         Ok(standing) => standing,
         Err(error) => {
             image::razed_whole(&error.razed)?;
-            return emulation(format!("KVM boots nothing here: {}", brief(&error)));
+            return emulation(format!("KVM cannot boot a machine here: {}", brief(&error)));
         }
     };
     let said = fs::read_to_string(&console).unwrap_or_default();
@@ -158,7 +158,7 @@ pub fn acceleration(
     if said.contains("plimsoll-probed") {
         Ok((VmAcceleration::Kvm, "a machine has booted on it".into()))
     } else {
-        emulation("a machine on KVM ended without having booted".into())
+        emulation("a machine on KVM ended before it had booted".into())
     }
 }
 
@@ -168,7 +168,7 @@ fn brief(error: &RaiseError) -> String {
         return error.source.to_string();
     };
     match source {
-        HostError::TimedOut { seconds, .. } => format!("it did not come up within {seconds} s"),
+        HostError::TimedOut { seconds, .. } => format!("it did not start within {seconds} s"),
         HostError::Failed { status, output, .. } => format!("it ended with {status} ({output})"),
         other => other.to_string(),
     }
@@ -298,7 +298,7 @@ fn planned<'a>(
     ))
 }
 
-/// Brings machines up. They stay when this process ends. `watch` is told of each step before it is
+/// Brings machines up. They stay when this process ends. `watch` gets each step before it is
 /// begun; `commands` are how the machines are reached and switched.
 ///
 /// # Errors
@@ -549,7 +549,7 @@ impl VmGroup {
         )?)
     }
 
-    /// A machine begins with a clock that knows whole seconds; it is told what time it is, or will be
+    /// Sets the clock of a machine, which starts with whole seconds only, and would otherwise be set
     /// after a while.
     fn set_clock(&self, name: &str, ahead: Duration, host: &dyn Host) -> Result<(), VmError> {
         let now = (host.clock().unix_time() + ahead).as_secs_f64();

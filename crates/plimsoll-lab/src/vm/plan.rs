@@ -48,7 +48,7 @@ pub(super) enum VmNetworkKind {
 }
 
 impl VmNetworkKind {
-    /// The best that whoever runs this can have.
+    /// The best that this user can have.
     pub(super) fn of(host: &dyn Host) -> VmNetworkKind {
         match host.is_root() {
             true => VmNetworkKind::Bridge,

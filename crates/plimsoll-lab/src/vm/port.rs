@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Commands in a virtual machine over its serial ports: no network, no keys, and several at once.
 //!
-//! What is said is told in `guest/ports`, which is the other side. A port has one client at a time: a
+//! The protocol is described in `guest/ports`, which is the other side. A port has one client at a time: a
 //! lock on a file beside its socket says which is free, and goes with the process that has it.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,7 +17,7 @@ use super::PORTS;
 use super::machine::file_in;
 use plimsoll_machine::host::{HostError, HostTimeSource};
 
-/// Bytes in a record at most; the other side takes what two bytes can tell.
+/// Bytes in a record at most; the other side reads a length of two bytes.
 const PIECE: usize = 1 << 14;
 
 /// How long the other side may take to answer a greeting before it is greeted anew. A client that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a running machine is told from outside, over the control socket of QEMU (QMP: a JSON object a
+//! Commands to a running machine, over the control socket of QEMU (QMP: a JSON object a
 //! line each way).
 
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) struct VmDiskLimits {
     pub(super) bytes_per_s: u64,
 }
 
-/// What can be told.
+/// The commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VmQmpCommand<'a> {
     /// Stand still.

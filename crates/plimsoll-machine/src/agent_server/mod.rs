@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The agent: carries out on its machine what it is told, and keeps a journal of it there.
+//! The agent: carries out requests on its machine, and keeps a journal of it there.
 //!
 //! The journal is locked only while an action is carried out. So a second agent of the same
 //! controller, which lost the connection to the first, can undo as soon as the first has finished
@@ -32,7 +32,7 @@ use crate::host::{Host, HostProcessId, MARK_FILE, command_mark, places};
 use crate::journal::{Journal, JournalError, JournalHeader, JournalScope, StateDir};
 
 /// How long an agent waits for a request. A controller that measures for longer connects anew; one
-/// whose connection is dead without either machine having been told is gone by then.
+/// whose connection is dead without either machine having noticed is gone by then.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// How long an answer may take to be taken.
@@ -170,7 +170,7 @@ fn target(found: Result<TargetFacts, HostError>) -> AgentResponse {
     }
 }
 
-/// Why something was not done: a fault of a command is told as such, for who waited for it.
+/// Why something was not done: a failure of a command is reported as such to who waited for it.
 #[derive(Debug)]
 struct AgentServeError(AgentResponse);
 

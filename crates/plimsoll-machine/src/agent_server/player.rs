@@ -18,11 +18,11 @@ use crate::host::agent::channel::{AgentChannel, AgentChannelError};
 use crate::host::agent::message::{AgentRequest, AgentResponse, written};
 use crate::host::{HostTimeSource, SystemClock};
 
-/// How often the agent looks for something to tell while nobody asks anything. Questions are
+/// How often the agent looks for something to report while no request comes. Questions are
 /// answered at once.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// After so long without anything to tell the agent says that it is alive.
+/// After so long without a report the agent says that it is alive.
 const ALIVE: Duration = Duration::from_secs(5);
 
 /// What carries out tasks on this machine.
@@ -42,7 +42,7 @@ pub trait AgentTaskRunner: Send + Sync {
 struct TaskFlags {
     /// Set when the task is to end.
     halt: AtomicBool,
-    /// What was told and is not yet taken.
+    /// Reports that are not yet taken.
     waiting: AtomicUsize,
 }
 
@@ -68,7 +68,7 @@ impl AgentTaskContext {
         let _ = self.told.send(told);
     }
 
-    /// How much was told that is not yet taken: a connection may be slower than what is told.
+    /// Size of the reports not yet taken: a connection may be slower than they come.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.flags.waiting.load(Ordering::Relaxed)
@@ -122,7 +122,7 @@ impl AgentTaskThread {
         }
     }
 
-    /// What it tells next, within this time.
+    /// Its next report, within this time.
     #[must_use]
     pub fn told(&self, within: Duration) -> Option<AgentEvent> {
         match self.told.recv_timeout(within) {
@@ -152,7 +152,7 @@ impl Drop for AgentTaskThread {
     fn drop(&mut self) {
         self.halt();
         if let Some(thread) = self.thread.take() {
-            // It told how it ended; a panic was told, too.
+            // It reported how it ended; a panic was reported, too.
             let _ = thread.join();
         }
     }

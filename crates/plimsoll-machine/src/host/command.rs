@@ -250,7 +250,7 @@ fn spawn_flusher(command: &mut Command) -> std::io::Result<Child> {
         };
         scope.spawn(start).join()
     });
-    spawned.unwrap_or_else(|_| Err(std::io::Error::other("the thread that starts it broke off")))
+    spawned.unwrap_or_else(|_| Err(std::io::Error::other("the thread that starts it panicked")))
 }
 
 /// A file in memory for what a program writes, instead of a pipe: nobody has to read while we wait.
@@ -274,7 +274,7 @@ pub(super) fn is_loud<const N: usize>(written: [&File; N]) -> std::io::Result<bo
 pub(super) fn forget_loud(written: &File) {
     if written.metadata().is_ok_and(|data| data.len() > WORDS_MAX) {
         let _ = written.set_len(0);
-        // Who writes goes on where it was unless it is told.
+        // A writer continues at its old offset unless it seeks.
         let mut written = written;
         let _ = written.seek(SeekFrom::Start(0));
     }
@@ -282,7 +282,7 @@ pub(super) fn forget_loud(written: &File) {
 
 pub(super) fn loud(command: &str) -> HostError {
     HostError::State(format!(
-        "'{command}' wrote more than {} MiB of output, and was ended; make it quieter",
+        "'{command}' wrote more than {} MiB of output, and was killed; reduce its output",
         OUTPUT_MAX >> 20
     ))
 }

@@ -93,7 +93,7 @@ pub(crate) fn make(path: &Path, id: &str) -> Result<(), HostError> {
     }
     let above = path.parent().unwrap_or(Path::new("/"));
     if rustix::process::geteuid().is_root() {
-        // What root makes in a place of somebody else could be led anywhere; others risk only theirs.
+        // What root makes in a place of another user could be led anywhere; others risk only theirs.
         places::check_way(above)?;
     }
     let mark = Mark {
@@ -179,7 +179,7 @@ pub(crate) fn remove_of(path: &Path, file_system: &str, id: &str) -> Result<(), 
     remove(path, id)
 }
 
-/// What tells the file system of a path from others, also when it is mounted again.
+/// What identifies the file system of a path, also when it is mounted again.
 #[must_use]
 pub fn file_system_of(path: &Path) -> Option<String> {
     let known = rustix::fs::statvfs(path).ok()?.f_fsid;

@@ -25,7 +25,7 @@ const LISTED_MAX: usize = 40;
 /// What the kernel has counted of every device, as it prints it.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel does not report it.
 pub fn statistics() -> Result<Vec<u8>, HostError> {
     let path = Path::new(STATISTICS);
     fs::read(path).map_err(HostError::io("read", path))
@@ -83,7 +83,7 @@ pub fn name_of_number(number: &str) -> Option<String> {
 }
 
 /// The kernel's numbers (major << 20 | minor) of a disk and its partitions, under which the block
-/// layer tells of what is asked of it.
+/// layer shows of its requests.
 ///
 /// # Errors
 /// When it is not there, or itself a partition: what is asked of one ends on its disk.

@@ -81,7 +81,7 @@ fn output_note(output: &str) -> String {
     if output.is_empty() {
         String::new()
     } else {
-        format!("; its last words: {output}")
+        format!("; last output: {output}")
     }
 }
 

@@ -69,8 +69,8 @@ pub fn target(path: &Path) -> Result<TargetFacts, HostError> {
     };
     let mount = mounts::containing(dir)
         .map_err(HostError::io("find the mount of", dir))?
-        .ok_or_else(|| HostError::State(format!("{} lies on no known mount", dir.display())))?;
-    let room = rustix::fs::statvfs(dir).map_err(HostError::sys("find the free room in", dir))?;
+        .ok_or_else(|| HostError::State(format!("{} is on no known mount", dir.display())))?;
+    let room = rustix::fs::statvfs(dir).map_err(HostError::sys("find the free space in", dir))?;
     let (major, minor) = device_numbers(data.dev());
     let below = medium::below(dir);
     Ok(TargetFacts {
@@ -212,7 +212,7 @@ pub struct MountIdentity {
     device: (u32, u32),
 }
 
-/// The mount that a path lies on now; `None` where there is no such path, or the kernel does not tell
+/// The mount that a path lies on now; `None` where there is no such path, or the kernel does not report
 /// (before Linux 5.8).
 #[must_use]
 pub fn mount_identity(path: &Path) -> Option<MountIdentity> {
@@ -273,7 +273,7 @@ fn n_btrfs_devices(number: &str) -> usize {
 }
 
 /// What the device with this number has read and written: held against what a client moved, it
-/// tells whether a cache answered.
+/// shows whether a cache answered.
 ///
 /// # Errors
 /// When the kernel has no statistics of it.
@@ -392,7 +392,7 @@ mod tests {
         let probed = direct_align_in(dir.path());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         match target(dir.path()).unwrap().direct_align_bytes {
-            // Without nameless files only the probe can tell.
+            // Without nameless files only the probe shows it.
             0 => assert!(probed == 0 || probed.is_power_of_two()),
             known => assert_eq!(probed, known),
         }

@@ -68,7 +68,7 @@ pub struct FakeHost {
     pub failing: BTreeMap<usize, FakeWhen>,
     /// Whether its kernel has md.
     pub has_md: bool,
-    /// Where somebody else has mounted something.
+    /// Where another user has mounted something.
     pub mounted: BTreeSet<String>,
     /// Programs, modules and files that are not there.
     pub missing: BTreeSet<String>,
@@ -202,7 +202,7 @@ fn change_disks(state: &mut FakeState, action: &PlanAction) -> Result<(), HostEr
 
 fn start(state: &mut FakeState, (cmd, mark): (&PlanCommand, &str), ready: &PlanReadinessCheck) {
     state.marks.insert(mark.into());
-    // nbdfuse mounts a file; of the others their readiness tells.
+    // nbdfuse mounts a file; of the others their readiness check shows it.
     if let ("nbdfuse", Some(PlanCommandArg::Text(path))) = (&*cmd.program, cmd.args.first()) {
         state.mounts.insert(path.clone(), Vec::new());
     }

@@ -86,7 +86,7 @@ pub(crate) fn read_ours(path: &Path, id: &str) -> Result<String, HostError> {
     if !lies_in_ours(path, id) {
         return Err(HostError::Refused {
             what: format!("copy {}", path.display()),
-            why: "it does not lie in a directory of ours".into(),
+            why: "it is not in a directory of ours".into(),
         });
     }
     let file = File::open(path).map_err(HostError::io("open", path))?;

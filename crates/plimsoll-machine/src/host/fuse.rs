@@ -14,7 +14,7 @@ use super::clock::HostTimeSource;
 use super::dirs;
 use super::mounts::HostMountInfo;
 
-/// Where the kernel shows them, if somebody has mounted `fusectl` there, as systemd does.
+/// Where the kernel shows them, if `fusectl` is mounted there, as systemd does.
 pub(super) const FUSE_CONTROL: &str = "/sys/fs/fuse/connections";
 
 /// Time between two looks at the requests that wait.

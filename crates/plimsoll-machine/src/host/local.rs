@@ -79,7 +79,7 @@ impl LocalHost {
         }
     }
 
-    /// The same machine, telling what it starts in which state directory the journals are: by that
+    /// The same machine, passing the state directory of the journals to what it starts: by that
     /// it is found again when the journal is lost.
     #[must_use]
     pub fn of_state(mut self, state: &Path) -> Self {
@@ -229,24 +229,23 @@ impl LocalHost {
         let of_journal = self.trusted.get(id);
         let is_trusted = of_journal.is_some_and(|programs| programs.contains(program));
         if !self.allowed.contains(program) && !is_trusted {
-            return refuse(format!("{program} is not a program stacks may use"));
+            return refuse(format!("stacks may not run {program}"));
         }
         let is_watchdog = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(t)] if t == watchdog::SUBCOMMAND);
         let is_switch = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(a), PlanCommandArg::Text(b), ..] if [&**a, &**b] == SWITCH);
         let is_ours = is_watchdog(&cmd.args) || is_switch(&cmd.args);
         if cmd.program == watchdog::PROGRAM && !is_ours {
             return refuse(
-                "plans start the watchdog or the power switch of plimsoll, and nothing else of it"
-                    .into(),
+                "plans may start only the watchdog and the power switch of plimsoll".into(),
             );
         }
         let starts_nbdkit = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(zero), PlanCommandArg::Text(t), ..] if zero == "0" && t == "nbdkit");
         if cmd.program == "timeout" && !is_trusted && !starts_nbdkit(&cmd.args) {
-            return refuse("plans start nbdkit with it, and nothing else".into());
+            return refuse("plans may start only nbdkit with it".into());
         }
         let is_script = |args: &[PlanCommandArg]| matches!(args, [PlanCommandArg::Text(file), ..] if files::lies_in_ours_alone(Path::new(file), id));
         if program == "sh" && !is_trusted && !(cmd.program == "sh" && is_script(&cmd.args)) {
-            return refuse("a shell of a plan carries out a script in a directory of ours".into());
+            return refuse("plans may run shell scripts only from a directory of ours".into());
         }
         let names_device =
             |arg: &PlanCommandArg| matches!(arg, PlanCommandArg::Text(text) if names_device(text));
@@ -259,7 +258,7 @@ impl LocalHost {
         let is_safe = names_ours && !cmd.args.iter().any(names_device);
         if cmd.program.starts_with("mkfs") && !is_safe {
             return refuse(
-                "a file system is made only on the loop device of a file of ours".into(),
+                "plans may create a file system only on the loop device of a file of ours".into(),
             );
         }
         Ok(())
@@ -440,7 +439,7 @@ impl LocalHost {
             };
             if self.clock.now().saturating_sub(began) > BUSY_LIMIT {
                 return Err(HostError::State(format!(
-                    "{} over {} is still in use; it goes when its last user ends",
+                    "{} over {} is still in use; it is removed when its last user ends",
                     device.display(),
                     file.display()
                 )));
@@ -502,7 +501,7 @@ impl LocalHost {
 
     /// Lets go what waits for a server of ours that answers nobody, if that is what is mounted here.
     fn release(&self, id: &str, path: &Path) -> Result<FuseRelease, HostError> {
-        let mounts = mounts::mounts().map_err(HostError::io("look at the mounts for", path))?;
+        let mounts = mounts::mounts().map_err(HostError::io("read the mounts for", path))?;
         let mount = mounts.iter().rfind(|mount| mount.point == path);
         let how = (&*self.clock as &dyn HostTimeSource, BUSY_LIMIT);
         Ok(mount.map_or(FuseRelease::Nothing, |mount| {
@@ -782,13 +781,13 @@ fn mount_is(path: &Path, file_system: &str, sources: &[PlanCommandArg]) -> Resul
             mount.file_system
         ))),
         Some(mount) if !is_of(mount, sources) => Err(HostError::State(format!(
-            "{} is covered by a mount of {}, which is not of this stack; unmount it",
+            "{} is hidden by a mount of {} from outside this stack; unmount it",
             path.display(),
             mount.source
         ))),
         Some(_) if device(path)? != device(parent)? => Ok(()),
         _ => Err(HostError::State(format!(
-            "{} is not mounted, so load would go to the disk below it",
+            "{} is not mounted, so the load would hit the disk below it",
             path.display()
         ))),
     }

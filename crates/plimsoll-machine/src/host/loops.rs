@@ -18,7 +18,7 @@ pub fn loops_of(file: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all.map(|(device, _)| device).collect())
 }
 
-/// All loop devices that are attached, each with its file as the kernel tells it.
+/// All loop devices that are attached, each with its file as the kernel reports it.
 pub(crate) fn all() -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(BLOCK)? {
@@ -48,7 +48,7 @@ fn is_backed(backing: &Path, file: &Path, is_there: bool) -> bool {
     backing == file || (!is_there && removed(backing).is_some_and(|former| former == file))
 }
 
-/// Where a file was that was removed, as the kernel tells it.
+/// Where a file was that was removed, as the kernel reports it.
 fn removed(backing: &Path) -> Option<PathBuf> {
     Some(backing.to_str()?.strip_suffix(" (deleted)")?.into())
 }

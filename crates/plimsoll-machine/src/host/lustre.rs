@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client of Lustre tells: the targets its file system is spread over, how new files are
+//! What a Lustre client reports: the targets its file system is spread over, how new files are
 //! striped, and what was moved to and from each target. Looks only, by `lfs` and `lctl`.
 //!
 //! What they write is read with limits; where they are missing or say something else, the reason
@@ -63,7 +63,7 @@ pub fn add_facts(host: &LocalHost, facts: &mut TargetFacts) {
 }
 
 /// Bytes that this machine has read from and written to each object storage target of the file
-/// system of this name since it was mounted. Empty where `lctl` is missing or may not tell.
+/// system of this name since it was mounted. Empty where `lctl` is missing or may not report them.
 pub(crate) fn moved(host: &LocalHost, name: &str) -> BTreeMap<String, u64> {
     let said = host.output(
         "lctl",

@@ -160,7 +160,7 @@ fn memory_device(name: &str) -> Option<&'static str> {
     found.map(|(_, why)| *why)
 }
 
-/// How a disk is attached, by its folder in sysfs; empty where that tells nothing.
+/// How a disk is attached, by its folder in sysfs; empty where that says nothing.
 fn attachment(folder: &str) -> &'static str {
     let found = ATTACHMENTS.iter().find(|(part, _)| folder.contains(part));
     found.map_or("", |(_, word)| word)

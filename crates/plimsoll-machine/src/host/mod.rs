@@ -64,7 +64,7 @@ use std::path::{Path, PathBuf};
 /// Variable that carries the mark of a process we started.
 pub const MARK_VARIABLE: &str = "PLIMSOLL_MARK";
 
-/// Variable that tells beside the mark which state directory a process belongs to, so that what lost its
+/// Variable that says, with the mark, which state directory a process belongs to, so that what lost its
 /// journal is known to be nobody else's.
 pub const STATE_VARIABLE: &str = "PLIMSOLL_MARK_OF";
 
@@ -95,7 +95,7 @@ pub trait Host {
         self.carry_out(id, &step.apply)
     }
 
-    /// Undoes: carries the action out, and a host with a journal of its own strikes the steps that
+    /// Undoes: carries the action out, and a host with a journal of its own marks as undone the steps that
     /// are undone by it.
     ///
     /// # Errors
@@ -114,12 +114,12 @@ pub trait Host {
     fn usage(&self, mark: &str) -> HostProcessUsage;
 
     /// Bytes moved to and from each object storage target of the Lustre file system of this name since
-    /// it was mounted, by the targets' names. Asked of this machine alone: others tell nothing.
+    /// it was mounted, by the targets' names. For this machine only: others report nothing.
     fn moved_by_targets(&self, _file_system: &str) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
 
-    /// How often the disk below a directory was told to make everything durable, where the kernel
+    /// How often the disk below a directory was flushed, where the kernel
     /// counts that.
     fn flushes(&self, dir: &Path) -> Option<u64>;
 
@@ -130,7 +130,7 @@ pub trait Host {
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
 
     /// What another user of the machine gains of what [`StackSelfTest::Closed`] says that he does
-    /// not; nothing of another proof.
+    /// not; nothing of another self-test.
     ///
     /// # Errors
     /// When it cannot be tried.

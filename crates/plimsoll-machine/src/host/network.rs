@@ -50,7 +50,7 @@ fn check_ours(id: &str, name: &str) -> Result<(), HostError> {
     }
     Err(HostError::Refused {
         what: format!("make or remove the namespace {name}"),
-        why: format!("its name does not hold {id}, so it is not ours"),
+        why: format!("its name does not contain {id}, so it is not ours"),
     })
 }
 
@@ -77,7 +77,7 @@ pub(super) fn make_bridge(
     ip(host, id, &["link", "set", name, "up"])
 }
 
-/// What locally made packets of root are told in the network of a bridge, and what all others are.
+/// Routing rules of a bridge's network: packets of local root processes are routed, all others refused.
 const FOR_ROOT: [&str; 8] = [
     "iif", "lo", "uidrange", "0-0", "priority", "10918", "table", "main",
 ];

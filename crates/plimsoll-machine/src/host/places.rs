@@ -78,7 +78,7 @@ impl From<PlaceError> for io::Error {
 /// was asked for, and stays there.
 ///
 /// # Errors
-/// When somebody else than root and we could change the way.
+/// When another user than root and us could change the way.
 pub fn check_way(path: &Path) -> Result<(), PlaceError> {
     HostPathWalker::to(path, false).map(drop)
 }
@@ -87,7 +87,7 @@ pub fn check_way(path: &Path) -> Result<(), PlaceError> {
 /// belongs to us or root, and nobody else may write to it. `None` when it is not there.
 ///
 /// # Errors
-/// When somebody else could change it.
+/// When another user could change it.
 pub(crate) fn hold(path: &Path) -> Result<Option<OwnedFd>, PlaceError> {
     let walk = HostPathWalker::to(path, true)?;
     if !walk.rest.is_empty() {

@@ -20,7 +20,7 @@ pub(crate) fn check_free(port: u16) -> Result<(), HostError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             let user = holder(port).map_or_else(
-                || "a process that cannot be named without root".to_string(),
+                || "a process that only root can identify".to_string(),
                 |pid| format!("process {pid} ({})", command::name_of(pid)),
             );
             Err(HostError::State(format!(
@@ -52,7 +52,7 @@ pub(crate) fn find_free(from: u16, count: u16) -> Result<u16, HostError> {
     )))
 }
 
-/// Whether somebody listens on the port in the network of this process.
+/// Whether a process listens on the port in the network of this process.
 pub(crate) fn is_listening(pid: u32, port: u16) -> bool {
     ["tcp", "tcp6"].iter().any(|table| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();

@@ -20,7 +20,7 @@ use super::{MARK_VARIABLE, command};
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long a server may that is asked to end as a fault, with all that it does in its last moments:
-/// what systemd gives a service unless it is told otherwise (`DefaultTimeoutStopSec`).
+/// what systemd gives a service by default (`DefaultTimeoutStopSec`).
 const SERVICE_GRACE: Duration = Duration::from_secs(90);
 
 /// How long the kernel may take to end a killed process. Longer only when it is stuck in the
@@ -249,7 +249,7 @@ fn stuck(mark: &str, pids: &[u32]) -> String {
 /// was given it meanwhile.
 fn signal(pid: u32, mark: &str, signal: Signal) {
     let process = to_pid(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
-    // An error means that it is already gone, or not ours: the next look tells.
+    // An error means that it is already gone, or not ours: the next check shows it.
     let Some(Ok(process)) = process else {
         return;
     };

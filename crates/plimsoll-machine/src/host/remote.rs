@@ -140,7 +140,7 @@ fn remove_below(
     depth: u32,
 ) -> io::Result<()> {
     if depth > DEPTH_MAX {
-        return Err(io::Error::other("directories lie too deep in each other"));
+        return Err(io::Error::other("directories are nested too deeply"));
     }
     let fine_when_absent = |result: io::Result<()>| match result {
         Err(error) if is_absent(&error) => Ok(()),

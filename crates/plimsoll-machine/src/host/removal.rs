@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::error::HostError;
 use super::{mounts, places};
 
-/// How often a directory is gone through: once more for what somebody puts there meanwhile, not for ever.
+/// How often a directory is gone through: once more for what appears there meanwhile, not for ever.
 const PASSES: usize = 16;
 
 /// Removes the directory `name` in `parent`, which is the one that is open as `inside`, with all that is in

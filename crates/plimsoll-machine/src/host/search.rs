@@ -26,7 +26,7 @@ pub(crate) fn find(dirs: &[String], texts: &[String]) -> Result<Option<String>, 
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(text) = texts.iter().find(|text| name.contains(text.as_str())) {
             return Ok(Some(format!(
-                "the name of {} holds '{text}'",
+                "the name of {} contains '{text}'",
                 path.display()
             )));
         }
@@ -36,7 +36,7 @@ pub(crate) fn find(dirs: &[String], texts: &[String]) -> Result<Option<String>, 
         } else if data.is_file()
             && let Some(text) = in_file(&path, texts)?
         {
-            return Ok(Some(format!("{} holds '{text}'", path.display())));
+            return Ok(Some(format!("{} contains '{text}'", path.display())));
         }
     }
     Ok(None)

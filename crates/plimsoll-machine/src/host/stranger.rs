@@ -52,7 +52,7 @@ enum DoorAnswer {
     Unknown(String),
 }
 
-/// Tries what [`StackSelfTest::Closed`] says that nobody can; other proofs are none of this.
+/// Tries what [`StackSelfTest::Closed`] says that nobody can; other self-tests are not in it.
 pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
     let StackSelfTest::Closed {
         dirs,
@@ -90,7 +90,7 @@ pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
         Ok(tried) => tried?,
         Err(_) => {
             return Err(HostError::State(
-                "the look of another user broke off".into(),
+                "the check as another user was aborted".into(),
             ));
         }
     };
@@ -199,7 +199,7 @@ impl Door {
             "tgtd" => protocols::iscsi(self.at),
             name if name.starts_with("gluster") => protocols::gluster(self.at),
             name if name.starts_with("ganesha") => return self.ganesha(),
-            // What they tell is no secret, and they let nobody change anything: who has what port; which
+            // They give no secret away, and let nobody change anything: who has what port; which
             // exports there are; and Ceph's ask for a key.
             "rpcbind" | "rpc.mountd" => Ok(None),
             name if name.starts_with("ceph-") => Ok(None),
@@ -228,7 +228,7 @@ impl Door {
     }
 }
 
-/// Mounts an export as somebody who says that he is root, and looks at what is in it.
+/// Mounts an export as a client that claims to be root, and looks at what is in it.
 fn nfs(address: &str) -> DoorAnswer {
     let Ok(mut wanted) = address.parse::<NfsAddress>() else {
         return DoorAnswer::Unknown(format!("what is served at {address}"));

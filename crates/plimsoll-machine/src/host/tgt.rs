@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Telling tgtd an account. Its program tgtadm takes the password as an argument only, where every
+//! Sends a CHAP account to tgtd. Its program tgtadm takes the password as an argument only, where every
 //! user of the machine can read it; the control socket takes it from us.
 
 use std::fs;
@@ -26,7 +26,8 @@ const MODE_ACCOUNT: u32 = 7;
 pub(super) fn tell_account(socket: &Path, user: &str, secret: &Path) -> Result<(), HostError> {
     let line = fs::read_to_string(secret).map_err(HostError::io("read", secret))?;
     let request = request(user, line.trim_end());
-    let answer = exchange(socket, &request).map_err(HostError::io("tell an account to", socket))?;
+    let answer =
+        exchange(socket, &request).map_err(HostError::io("send a CHAP account to", socket))?;
     if answer == 0 {
         return Ok(());
     }

@@ -55,7 +55,7 @@ fn check_ours(id: &str, name: &str) -> Result<(), HostError> {
     }
     Err(HostError::Refused {
         what: format!("make or remove the tracing instance {name}"),
-        why: format!("its name does not hold {id}, so it is not ours"),
+        why: format!("its name does not contain {id}, so it is not ours"),
     })
 }
 

@@ -63,7 +63,7 @@ impl HostWatchdog {
         let text = |name| std::env::var(name).map_err(|error| format!("read {name}: {error}"));
         let read = || {
             let fail_after_s = text(FAIL_AFTER_S)?;
-            let wrong = |what: &str| format!("watch a target: '{what}' is not one");
+            let wrong = |what: &str| format!("watch a target: invalid address '{what}'");
             Ok(HostWatchdog {
                 portal: portal.parse().map_err(|_| wrong(&portal))?,
                 fail_after: Duration::from_secs(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Locks on journals: exclusive for who makes, undoes or strikes what is in them, shared for who uses
+//! Locks on journals: exclusive for who makes or undoes what is in them, shared for who uses
 //! what they made. The kernel drops them when the last holder ends, however it ends.
 
 use rustix::fs::{FlockOperation, flock};
@@ -69,7 +69,7 @@ pub(super) fn check_same(file: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// A living process that has the file at this path locked, where the kernel tells.
+/// A living process that has the file at this path locked, where the kernel reports it.
 ///
 /// Asked of the open files of each process: the kernel's table of all locks is read in pieces, and
 /// a lock taken or dropped elsewhere between two of them makes it skip others.
@@ -90,7 +90,7 @@ fn lock_of(process: &Path, path: &Path) -> Option<u32> {
         .find_map(|about| about.lines().find_map(pid_of))
 }
 
-/// The process in a line of `fdinfo` when it tells of a lock such as ours.
+/// The process in a line of `fdinfo` when it shows a lock such as ours.
 fn pid_of(line: &str) -> Option<u32> {
     // lock: number: FLOCK ADVISORY WRITE pid major:minor:inode first last
     match line.split_whitespace().collect::<Vec<_>>()[..] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Journals: what was going to be done to a machine, on disk before it was done.
+//! Journals: write-ahead logs of the changes to a machine.
 //!
 //! Invariants: one file per undertaking, lines of JSON, only appended to; a step stands in the
 //! file (synced) before anything of it happens; a file appears whole with its header or not at
@@ -417,7 +417,7 @@ fn read_locked(file: &mut File, path: &Path) -> Result<(JournalContents, u64), J
 fn write_header(dir: &OwnedFd, path: &Path, header: &JournalHeader) -> Result<File, JournalError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let name = path.file_name().unwrap_or_default();
-    // Whatever the umask: a journal that others can write is not trusted, and what it tells is theirs
+    // Whatever the umask: a journal that others can write is not trusted, and its contents are theirs
     // neither.
     let opened = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600));
     let create = |errno: Errno| JournalError::io("create", path)(errno.into());

@@ -195,7 +195,7 @@ impl JournalContents {
                     .into(),
             ));
         }
-        // A journal names commands: one that somebody else put there is not carried out.
+        // A journal names commands: one that another user put there is not carried out.
         let is_ours = data.st_uid == rustix::process::geteuid().as_raw();
         if !is_ours || !places::is_ours(&data) {
             return Err(unreadable(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The directory that holds journals and, unless told otherwise, the files of stacks.
+//! The directory that holds journals and, by default, the files of stacks.
 
 use rustix::fs::{AtFlags, Dir, FileType, unlinkat};
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use crate::host::{HostProcessId, is_alive};
 /// Others may see what is there: virtual machines of all users begin with the same image.
 const STATE_MODE: u32 = 0o755;
 
-/// Journals tell commands, options of ssh and marks: they are nobody else's.
+/// Journals contain commands, options of ssh and marks: no other user may read them.
 const JOURNALS_MODE: u32 = 0o700;
 
 /// Where this program keeps what must survive it. Which place that is, the caller decides.
@@ -85,7 +85,7 @@ impl StateDir {
     }
 
     /// What processes that are gone were preparing when they ended. Files that only look like it are
-    /// somebody else's.
+    /// not ours.
     ///
     /// # Errors
     /// As [`StateDir::journal_files`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a recording cannot tell, as a band: the model's figures between those of its corners.
+//! What a recording does not contain, as a band: the model's figures between those of its corners.
 
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::WorkloadEntry;

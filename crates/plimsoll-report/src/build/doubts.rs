@@ -153,7 +153,7 @@ fn unfinished(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
     })
 }
 
-/// Time for which this program was not let run.
+/// Time for which this program was suspended.
 fn held_up(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
     let times: Vec<Nanos> = pool.trials.iter().map(|t| t.generator.held_up).collect();
     let longest = times
@@ -674,7 +674,7 @@ fn account(
 /// Whether requests left late although there was room for them, which made up this share of all
 /// response time; or not at all.
 fn lateness(pool: &ArmTrials<'_>, entry: &WorkloadEntry, own: f64) -> Option<String> {
-    // Older runs do not tell what waited for room in the queue.
+    // Older runs do not record what waited for room in the queue.
     let is_split = pool.trials.iter().any(|t| !t.generator.open.is_empty());
     let lost: u64 = pool.trials.iter().map(|t| t.generator.not_submitted).sum();
     let whose = if is_split {

@@ -122,7 +122,7 @@ pub(super) fn arms(view: &ResultsView<'_>) -> ReportSection {
 /// Storage targets of a system that are shown; the others are counted.
 const TARGETS_SHOWN: usize = 64;
 
-/// What the systems are spread over, where they tell.
+/// What the systems are spread over, where that is known.
 fn targets(view: &ResultsView<'_>) -> Option<ReportTable> {
     let mut table = ReportTable::new(
         "Storage targets of the systems",

@@ -112,7 +112,7 @@ fn mean(values: &[f64]) -> f64 {
     ratio(values.iter().sum(), values.len() as f64)
 }
 
-/// A time that programs do not tell.
+/// A time that programs do not report.
 fn time(phases: &[&PhaseResult], value: fn(&PhaseResult) -> Option<f64>) -> ReportTableCell {
     let values: Vec<f64> = phases.iter().filter_map(|phase| value(phase)).collect();
     words::spread(&values, ChartQuantity::Duration)

@@ -72,7 +72,7 @@ impl<'a> ServerTotals<'a> {
         }
     }
 
-    /// Whether its processes were seen: not of an object storage target, of which its client tells.
+    /// Whether its processes were seen: not of an object storage target, which its client reports.
     fn has_processes(&self) -> bool {
         self.cpu_ns > 0 || self.resident_bytes > 0 || self.processes_lost > 0
     }

@@ -74,7 +74,7 @@ fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
     }
 }
 
-/// The quantile that is told beside the mean: for information, the verdict rests on the mean alone.
+/// The quantile that is reported beside the mean: for information, the verdict rests on the mean alone.
 const TAIL: f64 = 0.99;
 
 /// The ratio of the 99th percentiles, where response times are compared.
@@ -128,9 +128,9 @@ fn statement(row: &ArmComparison) -> String {
     let times = words::estimate(ratio);
     match row.verdict {
         ComparisonVerdict::CannotCarry => format!("The load of {workload} cannot be carried"),
-        ComparisonVerdict::Inconclusive => format!(
-            "Inconclusive: {arm} against {base} on {workload} (observed {times}× the {metric})"
-        ),
+        ComparisonVerdict::Inconclusive => {
+            format!("{arm} against {base} on {workload}: observed {times}× the {metric}")
+        }
         ComparisonVerdict::Equivalent => {
             format!("{arm} is equivalent to {base} on {workload}: {times}× the {metric}")
         }

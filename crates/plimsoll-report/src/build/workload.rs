@@ -314,7 +314,7 @@ fn kind_row(pool: &ArmTrials<'_>, kind: OpKind, name: String, rates: bool) -> Ve
     if rates {
         row.extend(kind_rates(pool, kind));
     }
-    // Programs may tell how many there were, and nothing of their times.
+    // Programs may report how many there were, and nothing of their times.
     if all.response.count() == 0 {
         row.extend([words::dash(), words::dash()]);
     } else {

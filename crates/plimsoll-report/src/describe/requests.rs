@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What only recorded requests tell, as sentences, tables and curves.
+//! What only recorded requests show, as sentences, tables and curves.
 
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::profile::{KindProfile, RequestsProfile, TimeDistribution};
@@ -89,7 +89,7 @@ fn transfers(requests: &RequestsProfile) -> ReportSection {
         &["Kind", "#Requests", "#Share", "#Bytes", "#Mean size"],
     );
     kinds.rows = requests.kinds.iter().map(|k| kind(k, &share)).collect();
-    // Where kinds are not told apart there is nothing to be listed.
+    // Where kinds are not distinguished there is nothing to be listed.
     if requests.tells_kinds {
         section.items.push(ReportItem::Table(kinds));
     }
@@ -291,7 +291,7 @@ fn arrivals(requests: &RequestsProfile) -> Vec<ReportFact> {
     facts
 }
 
-/// A time of a source that tells times so finely: none is below that, not nothing.
+/// A time of a source with this resolution: none is below that, not nothing.
 fn told_time(ns: u64, resolution_ns: u64) -> String {
     match (ns, resolution_ns) {
         (0, 2..) => format!("below {}", units::duration(Nanos(resolution_ns))),

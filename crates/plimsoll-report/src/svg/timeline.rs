@@ -153,7 +153,7 @@ fn clock_s(from: &str) -> Option<f64> {
     ))
 }
 
-/// Round instants of the axis with their labels: of the clock where one is told, else since the
+/// Round instants of the axis with their labels: of the clock where there is one, else since the
 /// start.
 fn time_ticks(from: &str, length_s: f64) -> Vec<(f64, String)> {
     let most = (WIDTH - LEFT) / APART;

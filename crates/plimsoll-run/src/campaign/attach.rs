@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Disks that somebody else serves as targets: attached for the run, and from then on treated as
+//! Remote disks (iSCSI, NBD) as targets: attached for the run, and from then on treated as
 //! any block device.
 
 use super::arms::shown;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a recording cannot tell is played at its corners, beside the model itself.
+//! What a recording does not contain is played at its sensitivity bounds, beside the model itself.
 //!
 //! A corner is one more workload of the same experiment, in a few of its blocks; the report makes
 //! a band of it.

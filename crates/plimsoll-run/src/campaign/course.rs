@@ -26,7 +26,7 @@ pub fn busy_now() -> Option<RunWarning> {
     others.disturbance()?;
     Some(RunWarning {
         about: "noisy machine".into(),
-        text: format!("{}; figures will scatter", others.line()),
+        text: format!("{}; results will vary", others.line()),
     })
 }
 

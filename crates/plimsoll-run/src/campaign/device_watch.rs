@@ -9,7 +9,7 @@ use plimsoll_core::units::Nanos;
 /// Sectors of the kernel's counters, whatever the device has.
 const SECTOR_BYTES: u64 = 512;
 
-/// A device while a trial goes on. It looks when the generator tells of a second, so that both
+/// A device while a trial goes on. It looks when the generator reports a second, so that both
 /// accounts are of the same time; with a warm-up, from the first of them on.
 #[derive(Debug)]
 pub(super) struct DeviceWatch {

@@ -269,7 +269,7 @@ enum CampaignEndKind {
 }
 
 /// Does something while what the disks below the arms count is recorded into an archive of this
-/// base name. A recorder that fails is told of; what it was to watch goes on.
+/// base name. A recorder that fails is reported; what it was to watch goes on.
 fn recorded<T>(
     base: Option<PathBuf>,
     arms: &ArmSet,

@@ -92,7 +92,7 @@ impl SpaceRequirements {
                 units::size(*needed as f64 * ROOM),
                 units::size(*free as f64)
             ))
-            .hint("make room, choose another target or a larger --size, or fit the model with a smaller --working-set")),
+            .hint("free some space, choose another target or a larger --size, or fit the model with a smaller --working-set")),
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One trial, seen from this machine: its nodes lay out the files and play, and what they tell becomes one
+//! One trial, seen from this machine: its nodes lay out the files and play, and their reports become one
 //! result. What each of them does is in `task`.
 
 use super::device_watch::DeviceWatch;

@@ -13,7 +13,7 @@ use crate::text::{nanos, whole, words};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TextTimestamp {
     pub(super) unix_ns: u64,
-    /// Whether the text told its zone; else it was taken as UTC.
+    /// Whether the text names its zone; else it was taken as UTC.
     pub(super) has_zone: bool,
     /// Of a date whose day and month stand as two numbers: the instant in either order, where there
     /// is one.

@@ -136,7 +136,7 @@ fn row(line: &[u8]) -> Option<DiskstatsRow<'_>> {
 #[derive(Debug, Default)]
 struct LoopTime {
     now: Option<u64>,
-    /// Midnights that passed while only times of day were told.
+    /// Midnights that passed while there were only times of day.
     days: u64,
 }
 
@@ -195,7 +195,7 @@ fn scan(
                         }));
                         None
                     }
-                    None => Some("no time stands before it; print date +%s.%N each time"),
+                    None => Some("no time comes before it; print date +%s.%N before each copy"),
                 }
             }
             None if line.trim_ascii().is_empty() => continue,

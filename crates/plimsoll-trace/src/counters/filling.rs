@@ -2,7 +2,7 @@
 //! Columns of one disk while they are being filled.
 //!
 //! Totals become differences between neighbours, as with every counter. Rates are differences
-//! already, over an interval that the source tells or that lies between two of its reports; clocks
+//! already, over an interval that the source gives or that lies between two of its reports; clocks
 //! that print whole seconds make such intervals overlap or part by a second, so each begins where
 //! the last ended, and only a longer hole is a gap.
 
@@ -88,7 +88,7 @@ impl DiskSeriesBuilder {
     }
 
     /// Whether the machine was started again before this row: a counter that hardly ever wraps went
-    /// down, and so none of the others tells a difference, not even one that rose.
+    /// down, and so none of the others gives a difference, not even one that rose.
     fn was_reset(&self, found: &CounterRow<'_>) -> bool {
         let went_down = |metric: DiskMetric, value: f64| {
             let column = self.columns.iter().find(|c| c.metric == metric);

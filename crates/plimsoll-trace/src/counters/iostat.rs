@@ -6,7 +6,7 @@
 //! columns depend on the version and are taken from the header. With `-h` a report has several
 //! headers, each with a part of the columns, and the disks stand last. The first report after each
 //! start of iostat is the average since the machine was started and is left out; of it only the time
-//! is used, as the beginning of the second. Without `-t` the length of the intervals is told nowhere.
+//! is used, as the beginning of the second. Without `-t` the length of the intervals is nowhere.
 
 use plimsoll_core::units::Nanos;
 
@@ -28,7 +28,7 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
 };
 
 const ROUNDED: &str =
-    "its figures are rounded to one decimal (iostat -h), and so are those told here";
+    "its figures are rounded to one decimal (iostat -h), and so are those shown here";
 
 /// The columns of a header.
 #[derive(Debug, Clone, PartialEq)]

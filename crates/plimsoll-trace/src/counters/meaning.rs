@@ -102,8 +102,8 @@ pub(super) fn of_pdh(name: &str) -> Option<ColumnMeaning> {
     known.map(|(_, meaning)| *meaning)
 }
 
-/// The rates per second, and the samples, of one disk. Of two columns that tell the same the first
-/// counts. What is told for each operation is told only if the operations are.
+/// The rates per second, and the samples, of one disk. Of two columns with the same meaning the first
+/// counts. Figures for each operation count only where there are operations.
 pub(super) fn rates(row: &[(ColumnMeaning, f64)], into: &mut Vec<(DiskMetric, f64)>) {
     into.clear();
     let add = |into: &mut Vec<(DiskMetric, f64)>, metric, value: f64| {

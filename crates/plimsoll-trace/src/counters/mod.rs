@@ -42,11 +42,11 @@ use clock::{DateEvidence, DateOrder};
 use filling::DiskSeriesBuilder;
 use row_clock::RowClock;
 
-/// A format that can be told from its first bytes.
+/// A format that is recognized by its first bytes.
 struct CounterFormat {
     /// As it is listed to people.
     name: &'static str,
-    /// The finest difference of two times it can tell.
+    /// The resolution of its times.
     resolution: Nanos,
     scope: RecordingScope,
     /// Whether a file that begins so is one.
@@ -105,7 +105,7 @@ struct CounterScanSummary {
     /// Times stood in it without a date, or none at all.
     lacks_date: bool,
     dates: DateEvidence,
-    /// What devices are made of, where more than their names tells it.
+    /// What devices are made of, where more than their names says it.
     layers: BTreeMap<String, DeviceKind>,
     damage: Option<RecordingDamage>,
     warnings: Vec<String>,
@@ -294,7 +294,7 @@ impl CounterFile {
         let understood = told.wrong.finish(&name, survey.span.is_none());
         let mut warnings = told.warnings;
         let (Some(span), Ok(left_out)) = (survey.span, &understood) else {
-            // What the format says is missing tells more than that nothing was found.
+            // What the format says is missing is more helpful than that nothing was found.
             return Err(match (told.damage, warnings.pop(), understood) {
                 (Some(RecordingDamage { file, offset, what }), ..) => {
                     TraceError::Format { file, offset, what }
@@ -345,10 +345,10 @@ impl CounterFile {
     }
 }
 
-const TWO_ORDERS: &str = "in some of its dates the day stands first, in others the month: it is of \
+const TWO_ORDERS: &str = "some of its dates begin with the day, others with the month, so it holds \
                           several recordings; separate them";
-const OPEN_ORDER: &str = "its dates do not tell whether the day or the month stands first; with \
-                          strokes (11/12/26) the month is taken to, else the day";
+const OPEN_ORDER: &str = "its dates are ambiguous: with slashes (11/12/26) the month is taken to come \
+                          first, else the day";
 
 impl CounterSurvey {
     /// The first pass.

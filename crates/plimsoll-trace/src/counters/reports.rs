@@ -10,7 +10,7 @@ use crate::targets::TARGETS_MAX;
 
 const SECOND: u64 = 1_000_000_000;
 /// What is said of reports without times.
-const NO_TIMES: &str = "its reports tell no times that are understood: every report counts as one \
+const NO_TIMES: &str = "its reports have no times in a known format: every report counts as one \
                         second, and rates are right but durations are not; record it with \
                         S_TIME_FORMAT=ISO iostat -xt 1";
 const ONLY_ONE: &str =
@@ -45,7 +45,7 @@ struct ReportedDisk {
 }
 
 impl IostatReports {
-    /// A report begins, made at this time if it tells.
+    /// A report begins, made at this time if it says so.
     pub(super) fn begin(
         &mut self,
         at: Option<u64>,

@@ -3,7 +3,7 @@
 //!
 //! Source: its manual page and output. A line that begins with `# hostname;interval;timestamp` names
 //! the columns of those that follow; without a column `DEV` they are of something else than disks. A
-//! line with `LINUX-RESTART` says that the machine was started again. Reads and writes are not told
+//! line with `LINUX-RESTART` says that the machine was started again. Reads and writes are not kept
 //! apart in `tps`. With `-h` all disks of a report stand on one line, and the header of their columns
 //! ends in `[...]`.
 
@@ -27,8 +27,8 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
 
 const HEADER: &[u8] = b"# hostname;interval;timestamp";
 const NO_DISKS: &str = "it has no figures of disks; make it with sadf -d -- -d";
-const SEVERAL: &str = "it has figures of several kinds on one line (sadf -h), which cannot be told \
-                       apart; make it with sadf -d -- -d";
+const SEVERAL: &str = "it has figures of several kinds on one line (sadf -h), which cannot be \
+                       separated; make it with sadf -d -- -d";
 /// Behind the last of the columns that come again for each device.
 const AGAIN: &[u8] = b"[...]";
 const RESTART: &[u8] = b"LINUX-RESTART";

@@ -16,7 +16,7 @@ use crate::compressed;
 use crate::error::TraceError;
 
 /// Suffixes of compressed files, in PCP's own order of trying. They only find files: how one is
-/// compressed is told by its first bytes.
+/// compressed is recognized by its first bytes.
 pub(super) const COMPRESSED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", "zst"];
 
 /// A file of an archive.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The end of a temporal index, which tells whether the last volumes are there.
+//! The end of a temporal index, which shows whether the last volumes are there.
 //!
 //! Layout (LOGARCHIVE(5)): a label, then entries without framing: a time stamp, the volume, and the
 //! places in `.meta` and in the volume, words of 32 bits in version 2, of 64 in version 3. An index may

@@ -208,7 +208,7 @@ impl PcpMetadata {
     }
 
     /// Takes a list of instances, or what changed of one. Of domains that are not wanted it is
-    /// only seen whether the list is whole: nobody else would tell.
+    /// only seen whether the list is whole: nothing else would show it.
     fn list(
         &mut self,
         frame: PcpFrame<'_>,

@@ -49,7 +49,7 @@ impl PcpDeviceKind {
         }
     }
 
-    /// The layer of its devices; `None` where it tells nothing that names do not.
+    /// The layer of its devices; `None` where it says no more than names do.
     pub(super) fn layer(self) -> Option<DeviceKind> {
         match self {
             PcpDeviceKind::Disks => None,

@@ -271,7 +271,7 @@ fn devices(parts: &[PcpArchivePart]) -> Vec<PcpDevice> {
     devices
 }
 
-/// What a PCP archive of a disk tells.
+/// What a PCP archive contains of a disk.
 fn carries(version: PcpVersion) -> RecordingCapabilities {
     RecordingCapabilities {
         arrivals: RecordingDetail::Mean,

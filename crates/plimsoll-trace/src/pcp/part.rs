@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One archive of a recording: its files, what its metadata says, and the samples in them.
 //!
-//! The volumes are read once when the archive is opened, since only that tells its span and
+//! The volumes are read once when the archive is opened, since only that shows its span and
 //! whether it is whole. What was recorded of disks is kept on the way, if it is not too much: a
 //! logger's records are mostly about other things, and so a compressed archive need not be decompressed
 //! again for each disk.
@@ -79,7 +79,7 @@ pub(super) struct PcpArchivePart {
 #[derive(Debug, Default)]
 struct Pass {
     times: Option<(u64, u64)>,
-    /// When ways were told, of which instance, and which they are.
+    /// When paths were recorded, of which instance, and which they are.
     ways: Vec<(u64, i32, String)>,
     damages: Vec<RecordingDamage>,
 }
@@ -171,7 +171,7 @@ impl PcpArchivePart {
             .collect();
         let families = PcpDeviceKind::ALL.into_iter();
         for (family, metric) in families.flat_map(|f| DiskMetric::ALL.map(|metric| (f, metric))) {
-            // Of several ways together, the time with something in flight tells nothing.
+            // Of several ways together, the time with something in flight means nothing.
             if (family, metric) == (PcpDeviceKind::WorldWide, DiskMetric::Active) {
                 continue;
             }
@@ -191,7 +191,7 @@ impl PcpArchivePart {
         }
     }
 
-    /// Keeps the ways to each disk, the last ones that were told.
+    /// Keeps the ways to each disk, the last ones that were recorded.
     fn note_ways(&mut self, mut told: Vec<(u64, i32, String)>) {
         let [known, ..] = self.catalog.descriptions(ways_metric().0) else {
             return;

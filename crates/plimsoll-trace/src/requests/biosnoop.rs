@@ -3,7 +3,7 @@
 //!
 //! bcc prints a line when a request ends: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`,
 //! with further columns by its options; bpftrace `TIME(ms) DISK COMM PID LAT(ms)`. Source: both
-//! programs' formats as they print them. The start is told by time - latency, less the time in the
+//! programs' formats as they print them. The start is time - latency, less the time in the
 //! queue where that is printed. The columns are taken from the header; the name of a process may
 //! hold spaces, so those behind it are counted from the line's end.
 
@@ -37,7 +37,7 @@ const MILLIS: u64 = 1_000_000;
 /// Where things stand in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BiosnoopLayout {
-    /// Everything is told. Columns are counted from the end.
+    /// Everything is recorded. Columns are counted from the end.
     Bcc {
         disk: usize,
         way: usize,
@@ -181,7 +181,7 @@ fn bpftrace(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
     Ok(Some(TraceRow {
         at_ns: start_ns(ended_ns, took_ns),
         took: Some(Nanos(took_ns)),
-        // Which it was is not told, and said so by `RecordingCapabilities::direction`.
+        // Which it was is not recorded, and said so by `RecordingCapabilities::direction`.
         kind: OpKind::Read,
         target: disk.into(),
         bytes: 0,

@@ -57,7 +57,7 @@ pub(super) const CARRIES: RecordingCapabilities = RecordingCapabilities {
 };
 
 /// What is wrong with a trace of completions.
-pub(super) const ONLY_ENDS: &str = "it tells only when requests ended (C); record when they were \
+pub(super) const ONLY_ENDS: &str = "it has only the ends of requests (C); record when they were \
                                     queued, too (Q): blktrace without -a complete";
 /// Lines of one call.
 const BATCH: usize = 4096;

@@ -5,9 +5,9 @@
 //! u32, number u32, time u64 in nanoseconds, sector u64, bytes u32, action u32, process u32, device
 //! u32, processor u32, error u16, length u16 of what follows it. Version 8 (newer kernels) has 64
 //! bytes: process before action, action u64, twelve bytes at the end that are not used. Words are in
-//! the order of the recorded machine, which the magic tells. The low byte of an action says what
+//! the order of the recorded machine, which the magic shows. The low byte of an action says what
 //! happened, from bit 16 on stand the flags of the request. The records of a file are numbered, so
-//! gaps tell how many were lost; notes (names of processes, the time of day) are not.
+//! gaps show how many were lost; notes (names of processes, the time of day) are not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -543,7 +543,7 @@ mod tests {
         let input = RecordingInput::new("f".into(), Box::new(std::io::Cursor::new(ends))).unwrap();
         let error = open(input).unwrap().read(&mut Vec::new()).unwrap_err();
         assert!(
-            error.to_string().contains("only when requests ended"),
+            error.to_string().contains("only the ends of requests"),
             "{error}"
         );
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests out of what the kernel's tracer tells of each processor, while it is recorded.
+//! Requests out of what the kernel's tracer reports for each processor, while it is recorded.
 //!
-//! Every processor tells its events in order, but one may be read later than another: events are
+//! Every processor reports its events in order, but one may be read later than another: events are
 //! held until the caller knows that nothing earlier can come, and put together in the order of
 //! their times.
 
@@ -79,7 +79,7 @@ impl FtraceParser {
     /// Appends the requests that are known when nothing before this instant of the tracer's clock
     /// can come any more.
     pub fn settle(&mut self, before_ns: u64, into: &mut Vec<TraceRequest>) {
-        // Stable: what one processor tells of one instant stays in its order.
+        // Stable: what one processor reports of one instant stays in its order.
         self.waiting.sort_by_key(|event| event.at_ns);
         let known = self
             .waiting

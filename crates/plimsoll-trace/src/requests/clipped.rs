@@ -19,7 +19,7 @@ pub struct TraceRange {
 
 impl TraceRange {
     /// The part between two times as people type them. A time is either from the start of the
-    /// recording (`90s`, `10m`) or, where it tells when it was made, an instant in UTC as
+    /// recording (`90s`, `10m`) or, where it has a date, an instant in UTC as
     /// [`RecordingTimes::window`] takes it. Without one it is the recording's end on that side.
     ///
     /// # Errors
@@ -56,9 +56,7 @@ impl TraceRange {
             _ => {
                 let reason = match origin {
                     Some(_) => "give both times as instants, or both as offsets",
-                    None => {
-                        "the recording does not tell when it was made; give the time from its start, such as 10m"
-                    }
+                    None => "the recording has no date; give the time from its start, such as 10m",
                 };
                 return Err(TraceError::Time {
                     text: typed.collect::<Vec<_>>().join(" to "),
@@ -168,7 +166,7 @@ mod tests {
     use crate::requests::read;
     use std::io::Cursor;
 
-    /// Ten requests, a second apart; of MSR they tell when, of MQSim they do not.
+    /// Ten requests, a second apart; of MSR they have a date, of MQSim they do not.
     fn recording(tells_when: bool) -> Box<dyn TraceSource> {
         let row = |i: u64| match tells_when {
             // 2007-02-22 00:00:00 UTC and on, in 100 ns since 1601.
@@ -211,7 +209,7 @@ mod tests {
     #[test]
     fn times_that_mean_nothing_are_told() {
         for (tells_when, from, to, expect) in [
-            (false, Some("11:00"), None, "does not tell when"),
+            (false, Some("11:00"), None, "has no date"),
             (false, Some("5s"), Some("5s"), "use the window"),
             (false, Some("1h"), None, "use the window"),
             (false, Some("soon"), None, "soon"),

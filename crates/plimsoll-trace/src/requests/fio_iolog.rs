@@ -4,7 +4,7 @@
 //! After `fio version N iolog` a line is `file action [offset length]`, in version 3 with a time in
 //! front. Source: fio's manual; that the time is in microseconds was seen with fio 3.33, which
 //! writes and reads it so. Version 2 has no times but `file wait microseconds`, and fio itself
-//! writes none: such a log tells what was asked for, not when.
+//! writes none: such a log contains what was requested, not when.
 
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;

@@ -3,7 +3,7 @@
 //!
 //! Six columns, in newer versions a seventh: milliseconds from the start at which it ended, how long it
 //! took in nanoseconds, 0 for a read, 1 for a write or 2 for a trim, bytes, offset, priority. Source:
-//! fio's manual, checked against fio 3.33. Starts are told to the millisecond, as ends are; that the
+//! fio's manual, checked against fio 3.33. Starts are recorded to the millisecond, as ends are; that the
 //! end lies in the middle of its millisecond is the least wrong.
 
 use plimsoll_core::op::OpKind;

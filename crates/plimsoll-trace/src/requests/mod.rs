@@ -46,7 +46,7 @@ use rows::TraceRow;
 pub use sorted::TraceSorter;
 pub use spool::TraceSpool;
 
-/// Of a device, with the end of every request: what most tracers tell, and formats vary.
+/// Of a device, with the end of every request: what most tracers record, and formats vary.
 const TIMED: RecordingCapabilities = RecordingCapabilities {
     arrivals: RecordingDetail::Each,
     resolution: Nanos(1),
@@ -66,7 +66,7 @@ const UNTIMED: RecordingCapabilities = RecordingCapabilities {
     ..TIMED
 };
 
-/// A format that can be told from its first bytes.
+/// A format that is recognized by its first bytes.
 struct TraceFormat {
     /// As it is listed to people.
     name: &'static str,

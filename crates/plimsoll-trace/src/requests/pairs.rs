@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happened to requests, put together to requests with a start and an end.
 //!
-//! A block layer tells events: a request was queued, cut, given to the device, completed. What was
+//! A block layer reports events: a request was queued, cut, given to the device, completed. What was
 //! queued as one may complete in pieces, and neighbours that were merged complete as one; so each
 //! queued request is kept as *pieces* of its sectors, and a completion takes the pieces that it
 //! covers: of those at its place one of its own length, else the oldest. Requests come out in the order
@@ -104,7 +104,7 @@ pub(super) struct BlockEventPairer {
     first: u64,
     pieces: BTreeMap<Key, Pieces>,
     pieces_held: usize,
-    /// Whether the source tells when requests are queued; else they start when the device gets them.
+    /// Whether the source records when requests are queued; else they start when the device gets them.
     tells_queued: bool,
     origin_ns: Option<u64>,
     /// Flushes that were queued and not yet given to the device. One that the device gets beyond these
@@ -341,7 +341,7 @@ impl BlockEventPairer {
         let is_long = self.mean_ns > 0 && took_ns > long_ns;
         match self.lost_at.is_some_and(|lost| lost >= at) {
             true => others || is_long,
-            // Not every source tells what it lost.
+            // Not every source reports what it lost.
             false => others && is_long,
         }
     }
@@ -556,7 +556,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// Requests of 1 ms at one of ten places in turn, of which an event each of some is lost: true
-    /// times, or none. Whether the losses are told.
+    /// times, or none. Whether the losses are reported.
     fn lossy(
         is_lost: impl Fn(u64, BlockEventAction) -> bool,
         is_told: bool,

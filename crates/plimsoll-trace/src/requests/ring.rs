@@ -17,7 +17,7 @@ const DATA_AT: usize = 16;
 /// How many of the bits behind the time count bytes; above are flags.
 const BYTES_MASK: u64 = 0xf_ffff;
 
-/// The kinds of event that are recorded, with what they tell. Both ends of a request stand here
+/// The kinds of event that are recorded, with their fields. Both ends of a request stand here
 /// twice: devices that are made of others end bios, disks end requests.
 pub(super) const RECORDED: [(&str, BlockEventAction); 4] = [
     ("block_bio_queue", BlockEventAction::Queued),

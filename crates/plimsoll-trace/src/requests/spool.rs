@@ -25,7 +25,7 @@ use crate::text::{whole, words};
 const MAGIC: &[u8] = b"plimsoll requests 1\n";
 const RECORD_BYTES: usize = 32;
 const UNKNOWN: u64 = u64::MAX;
-/// The kind of a record that tells how many events were lost.
+/// The kind of a record that says how many events were lost.
 const LOST: u8 = 255;
 /// What a record's kind means: a place in this list.
 pub(super) const KINDS: [(OpKind, &str); 4] = [

@@ -3,7 +3,7 @@
 //!
 //! Five columns without a header: time in whole seconds since 1970, offset and size in sectors of
 //! 512 bytes, 0 for a read or 1 for a write, volume. Source: the page of the traces at SNIA IOTTA.
-//! How requests arrive inside a second cannot be told from it.
+//! How requests arrive inside a second is not in it.
 
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;

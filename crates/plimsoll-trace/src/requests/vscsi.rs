@@ -4,7 +4,7 @@
 //! Source of the layout: the readers that go with the CloudPhysics traces, checked against such a
 //! trace of version 1 with 113,872 commands. A record of version 1 has 32 bytes, little endian:
 //! serial number u32, length u32, scatter-gather elements u32, command u16, version u16 (0x0100),
-//! block u64 (512 bytes), time u64 in microseconds from an instant that is not told. Version 2
+//! block u64 (512 bytes), time u64 in microseconds from an unknown instant. Version 2
 //! (0x0200) has command and version in front and, at its end, the response time u64 in microseconds.
 
 use std::collections::BTreeMap;

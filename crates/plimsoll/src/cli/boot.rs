@@ -60,13 +60,13 @@ pub(super) fn main(args: &BootArgs) -> CliResult {
             let disks = VmDiskFiles::in_folder(folder);
             if by == VmAcceleration::Emulation {
                 terminal::print(&boot::note(&format!(
-                    "the machine was run by emulation ({why}): most of each time is that of an imitated \
-                     processor"
+                    "the machine was run by emulation ({why}): most of each time is spent on emulating \
+                     the processor"
                 )));
             }
             if !disks.allow_direct() {
                 terminal::print(&boot::note(
-                    "the target cannot be read past the page cache: it was dropped before each boot, and \
+                    "direct I/O does not work on the target: the page cache was dropped before each boot, but \
                      what the machine wrote may be in it",
                 ));
             }
@@ -131,7 +131,7 @@ impl BootRunner<'_> {
                 let said = std::fs::read_to_string(&console).unwrap_or_default();
                 let last = said.lines().last().unwrap_or("nothing").trim().to_owned();
                 Err(HostError::State(format!(
-                    "it did not become ready; the last words of its console: {last}"
+                    "it did not become ready; last output of its console: {last}"
                 )))
             }
         }

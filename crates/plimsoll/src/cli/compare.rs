@@ -16,8 +16,8 @@ use std::process::ExitCode;
 ///
 /// Shows which system serves the workloads best, and with what confidence. Every block runs every
 /// workload once on every system, in an order drawn from the seed. The first system is the base; it
-/// takes part a second time as the A/A control, which shows what differences the experiment cannot
-/// tell from noise. Stacks that are not up are brought up, and taken down at the end.
+/// takes part a second time as the A/A control, which shows the differences that are only
+/// noise. Stacks that are not up are brought up, and taken down at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll compare /mnt/a /mnt/b -w varmail

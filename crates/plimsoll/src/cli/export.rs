@@ -273,7 +273,7 @@ fn losses(workload: &Workload, trace: &[TraceAccess]) -> Vec<String> {
         }
         if packed.linked() > 0 {
             losses.push(format!(
-                "what waits for what: {} requests start when an earlier one has ended; in the log all \
+                "dependencies: {} requests start when an earlier one has ended; in the log all \
                  start at their instants",
                 packed.linked()
             ));
@@ -285,9 +285,7 @@ fn losses(workload: &Workload, trace: &[TraceAccess]) -> Vec<String> {
                 "all of the {length} of the recording but the first {last}: --for takes more of it"
             ));
         }
-        losses.push(
-            "that instants, places and sizes were drawn: the log is one play of the model".into(),
-        );
+        losses.push("the distributions: the log is one sample of the model".into());
     }
     if let Some(threads) = &model.facts.threads {
         losses.push(format!(

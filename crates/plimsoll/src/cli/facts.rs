@@ -11,7 +11,7 @@ use plimsoll_core::units;
 /// Appends the facts of a model of counters.
 pub(super) fn append(text: &mut String, model: &WorkloadModel) {
     let facts = &model.facts;
-    let _ = writeln!(text, "\nWhat the intervals do not tell");
+    let _ = writeln!(text, "\nWhat the intervals do not contain");
     let mut row = |name: &str, value: &str, origin: ModelFactOrigin| {
         let _ = writeln!(text, "  {name:<30}{value} ({origin})");
     };

@@ -171,7 +171,7 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
     };
     let keep = TraceFitOptions {
         gaps: (args.exact || args.parametric).then_some(PackedGapPrecision::Exact),
-        // The seed is told nobody: with it the order could be found again.
+        // The seed is not stored: with it the order could be found again.
         shuffle: args.shuffle.map(|window| TraceShuffle {
             window,
             seed: Seed(super::measure::drawn_seed()),
@@ -349,7 +349,7 @@ fn packed_requests(text: &mut String, packed: &PackedRequests) {
     };
     let _ = writeln!(
         text,
-        "\n{} requests {order}, packed to {} ({per_request:.2} bytes each): places, kinds and sizes exactly, {gaps}. {}",
+        "\n{} requests {order}, packed to {} ({per_request:.2} bytes each): offsets, kinds and sizes exactly, {gaps}. {}",
         packed.requests(),
         units::size(packed.packed_bytes() as f64),
         touched(packed),
@@ -375,7 +375,7 @@ fn distributions(text: &mut String, packed: &PackedRequests, parametric: &Parame
         parametric.seed,
         touched(packed),
     );
-    let _ = writeln!(text, "Not kept, and off by:");
+    let _ = writeln!(text, "Not modelled, with the error:");
     for lost in &parametric.lost {
         let _ = writeln!(text, "  {:<60}{}", lost.metric, lost.off);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Gates in one line: what was passed tells little, what was missed tells all.
+//! Gates in one line: what was passed says little, what was missed says all.
 
 use plimsoll_core::model::FidelityCheck;
 
@@ -24,7 +24,7 @@ pub(super) fn summary<'a>(lines: impl Iterator<Item = &'a FidelityCheck> + Clone
     )
 }
 
-/// The lines that are told one by one: all if that is asked for, else those of missed gates.
+/// The lines that are printed one by one: all if that is asked for, else those of missed gates.
 pub(super) fn told<T>(lines: &[T], gate: fn(&T) -> &FidelityCheck, all: bool) -> Vec<&T> {
     lines
         .iter()

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 /// Largest file read.
 const FILE_MAX_BYTES: u64 = 256 << 20;
-/// What is said of things that no output tells.
+/// What is said of things that no output contains.
 const UNKNOWN: &str = "not recorded";
 
 /// Convert output of other benchmark programs into a run folder, for report and comparison.
@@ -139,7 +139,7 @@ fn source(
     })
 }
 
-/// All of a file. It is opened once and checked as it was opened; the size it tells is not relied
+/// All of a file. It is opened once and checked as it was opened; its reported size is not relied
 /// on, since a file may grow while it is read.
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
     let own = |error: std::io::Error| error.to_string();

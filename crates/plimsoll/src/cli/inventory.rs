@@ -18,8 +18,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// runs it there.
 const DIR: &str = "/var/lib/plimsoll";
 
-/// What ssh is told besides the host. Host keys are always checked and must be known, whatever the
-/// user's configuration says; nobody is asked anything; a dead connection is told within a quarter
+/// Options of ssh besides the host. Host keys are always checked and must be known, whatever the
+/// user's configuration says; nobody is asked anything; a dead connection is noticed within a quarter
 /// of a minute; nothing is forwarded and no port opened: neither ports nor the keys in an agent, nor a
 /// display or a ticket, nor through a connection of the user's own that is shared.
 const SSH_OPTIONS: [&str; 14] = [

@@ -84,7 +84,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         blocks: args.blocks,
         inject: Vec::new(),
         whole: false,
-        // What a layer costs is told under one load.
+        // What a layer costs is shown under one load.
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,
         shape: &args.shape,

@@ -418,7 +418,7 @@ fn check_labels(asked: &[WorkloadRequest]) -> Result<(), CliError> {
         Some((_, label)) => Err(CliError::invalid(format!(
             "workload '{label}' is given twice: give each workload once"
         ))
-        .hint("two files of one name? fit one of them with another --name")),
+        .hint("if two files have one name, fit one of them with another --name")),
     }
 }
 
@@ -477,7 +477,7 @@ pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
     })
 }
 
-/// Settings for proofs alone, of which only the seed matters.
+/// Settings for self-tests alone, of which only the seed matters.
 pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {

@@ -185,7 +185,7 @@ fn check_directory_of(path: &Path) -> Result<(), CliError> {
     }
 }
 
-/// The end of a command that found data missing. What else went wrong is told; only one error ends a program.
+/// The end of a command that found data missing. Other errors are printed; only one ends a program.
 fn bad_data(others: impl IntoIterator<Item = CliError>) -> CliResult {
     for failure in others {
         terminal::say(&failure.to_string());
@@ -193,7 +193,7 @@ fn bad_data(others: impl IntoIterator<Item = CliError>) -> CliResult {
     done(CliExitCode::BadData)
 }
 
-/// The end of a command in which several things may have gone wrong: all are told, and the worst of them
+/// The end of a command in which several things may have gone wrong: all are printed, and the worst of them
 /// gives the exit code.
 fn worst(mut failures: Vec<CliError>) -> CliResult {
     failures.sort_by_key(|failure| match failure.code {

@@ -66,7 +66,7 @@ struct Described {
 enum ProfileIntervalSource {
     /// Read again when they are wanted.
     Counters(Box<dyn CounterSource>, RecordingWindow),
-    /// Counted from the requests of the device that is told in full.
+    /// Counted from the requests of the device that is shown in full.
     Requests(DiskSeries),
 }
 
@@ -121,7 +121,7 @@ impl ProfileArgs {
 }
 
 impl Described {
-    /// The intervals of the device that is told in full.
+    /// The intervals of the device that is shown in full.
     fn series(&self) -> Result<DiskSeries, CliError> {
         match &self.source {
             ProfileIntervalSource::Requests(series) => Ok(series.clone()),
@@ -190,7 +190,7 @@ fn spreadsheet(path: &Path, described: &Described) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The intervals as a table: of all disks, or of the one that is told in full.
+/// The intervals as a table: of all disks, or of the one that is shown in full.
 #[cfg(feature = "parquet")]
 fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), TraceError> {
     let unwritten = |source| TraceError::Write {

@@ -78,7 +78,7 @@ impl RunProgress {
     }
 }
 
-/// A trial in a few words. Programs that are only timed have no operations to tell of.
+/// A trial in a few words. Programs that are only timed have no operations to report.
 fn summary(result: &TrialResult) -> String {
     let response = result.stats.response();
     if response.count() == 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll report`: tell a run again from its folder.
+//! `plimsoll report`: show a run again from its folder.
 
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
@@ -44,7 +44,7 @@ pub(super) fn main(args: &ReportArgs) -> CliResult {
         let texts = classic_texts(&results);
         if texts.is_empty() {
             return Err(CliError::usage(format!(
-                "tell {} in the form of an original: no finished trial of it has one",
+                "print {} in the format of the original program: no finished trial has such output",
                 args.folder.display()
             )));
         }
@@ -77,7 +77,7 @@ fn html(results: &RunFolderContents) -> String {
     plimsoll_report::html(&plimsoll_report::build(results))
 }
 
-/// Every trial that does the work of a classic program, as that program would tell it.
+/// Every trial that does the work of a classic program, as that program would print it.
 pub(super) fn classic_texts(results: &RunFolderContents) -> String {
     let mut texts = String::new();
     for trial in &results.trials {

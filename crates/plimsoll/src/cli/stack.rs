@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll stack`: storage systems stood up on this machine, and taken down again.
+//! `plimsoll stack`: storage systems, brought up on this machine and taken down again.
 
 mod check;
 mod list;
@@ -52,9 +52,9 @@ enum StackCommand {
     Down(StackDownArgs),
     /// Add a node to a stack, and spread the data over all nodes.
     Grow(StackGrowArgs),
-    /// Take the last node of a stack away.
+    /// Stop the last node of a stack, so that it runs degraded.
     Degrade(StackChangeArgs),
-    /// Return the node that was taken away, and bring its data up to date.
+    /// Start the stopped node again, and bring its data up to date.
     Rebuild(StackChangeArgs),
     /// Read all data of a stack, and compare them with their copies or checksums.
     Scrub(StackChangeArgs),
@@ -433,11 +433,9 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
 /// What reading everything found.
 fn found_words(found: stacks::ScrubCount) -> String {
     match (found.corrected, found.left) {
-        (0, 0) => "everything was read, and nothing was wrong".into(),
-        (corrected, 0) => format!("{corrected} errors were found, and all were put right"),
-        (corrected, left) => format!(
-            "{left} errors were found that cannot be put right, and {corrected} that were put right"
-        ),
+        (0, 0) => "all data were read without an error".into(),
+        (corrected, 0) => format!("{corrected} errors were found and repaired"),
+        (corrected, left) => format!("{left} errors cannot be repaired; {corrected} were repaired"),
     }
 }
 

@@ -264,7 +264,7 @@ fn an_address_that_is_none_is_refused_with_its_form() {
         ),
         (
             "iscsi://joe:pass@array/iqn.a/1",
-            "never stands in an address",
+            "must not contain a secret",
         ),
         ("nbd://array:x", "invalid port"),
     ] {

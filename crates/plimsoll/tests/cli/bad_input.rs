@@ -343,7 +343,7 @@ fn what_is_no_stack_is_told_with_the_nearest() {
         ("iscsi+", &["error: unknown layer ''"]),
         ("gluster(distrbute)", &["did you mean 'distribute'"]),
         ("iscsl+crypt", &["did you mean 'iscsi'"]),
-        ("raid1(x", &["a parenthesis is not closed"]),
+        ("raid1(x", &["unmatched ("]),
     ] {
         refuses(&lab, &["stack", "up", stack], 2, words);
         refuses(&lab, &["layers", stack, "-w", "varmail"], 2, words);
@@ -439,12 +439,9 @@ fn what_a_stack_cannot_be_is_a_mistake_whoever_plans_it() {
         ("san", "--on FILE"),
         (
             "raid5(by=btrfs,consistency=ppl)",
-            "consistency=ppl is for arrays of the kernel",
+            "consistency=ppl is for md arrays",
         ),
-        (
-            "raid1(by=btrfs,fs=xfs)",
-            "fs=xfs is for arrays of the kernel",
-        ),
+        ("raid1(by=btrfs,fs=xfs)", "fs=xfs is for md arrays"),
     ] {
         refuses(&lab, &["stack", "up", stack, "--dry-run"], 2, &[words]);
     }

@@ -433,7 +433,10 @@ fn requests_of_one_tick_are_spread_and_said_so_and_one_tick_is_no_load() {
     let fit = lab.run(&["fit", "many", "-o", "many.toml"]);
     let (told, errors) = (text(&fit.stdout), text(&fit.stderr));
     assert_eq!(fit.status.code(), Some(0), "{told}{errors}");
-    assert!(errors.contains("1800 requests share theirs"), "{errors}");
+    assert!(
+        errors.contains("1800 requests share their start"),
+        "{errors}"
+    );
     assert!(!told.contains("times between requests, decades"), "{told}");
     let log = lab.run(&["export", "--to", "iolog", "many.toml", "--for", "2m"]);
     let log = text(&log.stdout);

@@ -218,7 +218,7 @@ fn requests_in_flight_are_compared_where_ends_are_told_and_else_that_is_said() {
         assert!(error_of(&slow["verification"]["lines"], metric).abs() < 0.05);
     }
     assert!(!untold(&slow).contains("in flight"), "{slow}");
-    assert!(untold(&slow).contains("how late requests are sent"));
+    assert!(untold(&slow).contains("submission delay"));
     let queued = verified("queued", "sda");
     let metric = "requests in flight, mean (Little's law)";
     assert!(error_of(&queued["verification"]["lines"], metric).abs() < 0.01);

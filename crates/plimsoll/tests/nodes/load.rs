@@ -371,7 +371,7 @@ fn what_nodes_cannot_do_is_refused_before_anything_is_made() {
         ),
         (
             vec!["randread", "raid1", "--clients", "n1", "--on", "lab.toml"],
-            "can have its disk mounted; leave out --clients, or choose one of nvmetcp, nfs",
+            "can be mounted on this machine only; leave out --clients, or choose one of nvmetcp, nfs",
         ),
     ] {
         let args = [vec!["run"], args].concat();

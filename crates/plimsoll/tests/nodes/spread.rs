@@ -17,7 +17,7 @@ fn prove(lab: &Lab, stack: &str) {
     });
     let is_known = |line: &str| {
         let is_open = line.starts_with("  NO ") && line.contains("no other user of node");
-        is_open && line.contains("speak with a server of GlusterFS")
+        is_open && line.contains("connect to a GlusterFS server")
     };
     assert!(others.all(is_known) && told.contains("  yes "), "{told}");
 }
@@ -82,10 +82,7 @@ fn three_nodes_carry_every_kind_of_stack_and_a_fourth_makes_them_larger() {
         must(&lab, &[&grow[..], &["--on", "lab.toml"]].concat());
         load(&lab, stack);
         let none_left = text(&lab.run(&[&grow[..], &["--on", "lab.toml"]].concat()));
-        assert!(
-            none_left.contains("names 0 that it has not yet"),
-            "{none_left}"
-        );
+        assert!(none_left.contains("lists 0 unused ones"), "{none_left}");
     }
     must(&lab, &[&["stack", "down"][..], &STACKS].concat());
     lab.check_nothing_left();

@@ -85,7 +85,7 @@ fn one(line: &str) -> Result<ProgramOutputResult, String> {
     for (at, (name, kind)) in BULK.into_iter().enumerate() {
         let (metric, unit, done) = match name {
             "seeks" => (ComparisonMetric::OpsPerSecond, 1.0, seeks),
-            // How many bytes are moved byte by byte is not told.
+            // How many bytes are moved byte by byte is not printed.
             "putc" | "getc" => (ComparisonMetric::BytesPerSecond, 1024.0, 0.0),
             _ => (ComparisonMetric::BytesPerSecond, 1024.0, size),
         };
@@ -151,17 +151,17 @@ impl BonnieLineResult {
         let percent = number(cpu).unwrap_or(0.0);
         if amount <= 0.0 {
             // Without an amount there is no time. One second has the rate and the share of the
-            // processor that are told.
+            // processor that are printed.
             result.wall = Nanos::SECOND;
         }
         if amount <= 0.0 && percent > 0.0 {
             self.without_amount.push(name);
         }
-        // Both modes together; where it belongs is not told.
+        // Both modes together; where it belongs is unknown.
         result.system_cpu_ns = round_u64(result.wall.0 as f64 * percent / 100.0);
         if let Some(longest) = time(longest) {
             let stats = result.stats.0.entry(kind).or_default();
-            // The only time that is told. It counts no operation: those are counted by service
+            // The only time that is printed. It counts no operation: those are counted by service
             // times. In this closed loop the response is the same.
             stats.response =
                 Histogram::from_counts([(longest.0, 1)], longest.0, longest.0, longest.0);

@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ProgramOutputResult>, String> {
 }
 
 /// A run: its summary, and its operations. Their own rates are whole numbers; all took as long as
-/// the run did, which the summary tells to a thousandth of an operation a second.
+/// the run did, which the summary gives to a thousandth of an operation a second.
 fn reading(
     summary: FilebenchSummaryLine,
     operations: Vec<FilebenchSummaryLine>,
@@ -54,7 +54,7 @@ fn reading(
     let told = !times.is_empty();
     let note = || {
         format!(
-            "mean times as filebench tells them, in ms/op: {}",
+            "mean times as filebench prints them, in ms/op: {}",
             times.join(", ")
         )
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! fio's JSON, version 3.x. Warnings may stand before each document; several documents may follow
 //! each other. With `json+` the buckets of the completion times become our histogram, with plain
-//! `json` steps between the percentiles: fio counts from the hand-over, which is a service time.
+//! `json` steps between the percentiles: fio counts from the submission, which is a service time.
 //! Only in a closed loop is it the response time, too: fio never knows when an operation was due.
 
 use serde_json::Value;
@@ -166,7 +166,7 @@ fn one(
             ));
         }
         if is_plain(told) {
-            reading.note(format!("job '{name}' was told without buckets (json, not json+): its distributions are steps between the printed percentiles; counts, means and extremes are exact"));
+            reading.note(format!("job '{name}' has no buckets (json, not json+): its distributions are steps between the printed percentiles; counts, means and extremes are exact"));
         }
         let ops = figure(told, "total_ios");
         if figure(told, "io_bytes") > BYTES_MAX {
@@ -200,7 +200,7 @@ fn one(
     Ok(())
 }
 
-/// The syncs of a job, which are no writes: fio tells their number and times by themselves.
+/// The syncs of a job, which are no writes: fio reports their number and times separately.
 fn syncs(job: &Value, name: &str) -> Option<PhaseResult> {
     let told = &job["sync"];
     let ops = figure(told, "total_ios");
@@ -218,7 +218,7 @@ fn syncs(job: &Value, name: &str) -> Option<PhaseResult> {
     })
 }
 
-/// How long a job ran; before fio 3.3 only its directions tell.
+/// How long a job ran; before fio 3.3 only its directions say.
 fn runtime_ns(job: &Value) -> f64 {
     match figure(job, "job_runtime") {
         told if told > 0.0 => told * 1e6,
@@ -242,7 +242,7 @@ fn kind_stats(told: &Value, error: i64, is_open: bool) -> KindStats {
     }
 }
 
-/// The times that are taken: of completion, else of all, and the first that tells a distribution.
+/// The times that are taken: of completion, else of all, and the first with a distribution.
 fn times(told: &Value) -> Option<&Value> {
     let all = || ["clat_ns", "lat_ns"].iter().map(|key| &told[*key]);
     all()
@@ -251,7 +251,7 @@ fn times(told: &Value) -> Option<&Value> {
         .or_else(|| all().find(|times| count(told, times) > 0.0))
 }
 
-/// How many times were taken: versions before 3.17 or so do not tell, and took that of every
+/// How many times were taken: versions before 3.17 or so do not report it, and took that of every
 /// operation.
 fn count(told: &Value, times: &Value) -> f64 {
     match times["N"].as_f64() {
@@ -262,7 +262,7 @@ fn count(told: &Value, times: &Value) -> f64 {
     }
 }
 
-/// Whether these times tell no buckets (plain JSON).
+/// Whether these times have no buckets (plain JSON).
 fn is_plain(told: &Value) -> bool {
     times(told).is_some_and(|times| !times["bins"].is_object())
 }
@@ -282,7 +282,7 @@ fn histogram(times: &Value, n: f64) -> Histogram {
 
 /// Counts that give the percentiles in the file again: between two of them all values are the upper
 /// one, and those above the last are the largest. Without percentiles all are the mean. Number, sum,
-/// smallest and largest value are told by themselves and stay exact.
+/// smallest and largest value are separate and stay exact.
 fn steps(times: &Value, n: f64) -> BTreeMap<u64, u64> {
     let all = round_u64(n);
     let mut told: Vec<(f64, u64)> = times["percentile"]
@@ -324,7 +324,7 @@ impl ProgramOutputResult {
         }
     }
 
-    /// Adds a result. Without `group_reporting` each of the `numjobs` of a job is told by itself
+    /// Adds a result. Without `group_reporting` each of the `numjobs` of a job is reported by itself
     /// under one name: together they are one.
     fn add(&mut self, new: PhaseResult) {
         let Some(old) = self.phases.iter_mut().find(|phase| phase.name == new.name) else {

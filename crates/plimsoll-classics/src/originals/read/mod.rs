@@ -2,7 +2,7 @@
 //! Outputs of the original programs as results of phases.
 //!
 //! The readers key on words and units, not on columns: versions differ in their spacing. What an
-//! output does not tell (most tell no distribution) stays empty.
+//! output does not contain (most have no distribution) stays empty.
 
 mod bonnie;
 mod filebench;
@@ -108,7 +108,7 @@ impl ProgramOutputFormat {
     }
 }
 
-/// What one run of a program told.
+/// The results of one run of a program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProgramOutputResult {
     /// Its results, at least one.
@@ -122,7 +122,7 @@ pub struct ProgramOutputResult {
 }
 
 impl ProgramOutputResult {
-    /// Time of all results together: phases follow each other unless the program tells otherwise.
+    /// Time of all results together: phases follow each other unless the program says otherwise.
     #[must_use]
     pub fn length(&self) -> Nanos {
         let walls = self.phases.iter().map(|phase| phase.wall);
@@ -180,7 +180,7 @@ struct RateOnlyResult {
     metric: ComparisonMetric,
     /// Per second.
     per_s: f64,
-    /// What was done in all, in units of the rate; 0 when it is not told.
+    /// What was done in all, in units of the rate; 0 when it is unknown.
     amount: f64,
     /// Direction of the bytes.
     kind: OpKind,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An entropy coder for columns of small symbols: what happens often in a table costs little.
+//! An entropy coder for columns of small symbols: frequent symbols take few bits.
 //!
 //! Symbols are collected in blocks. Of each block the frequencies in every table are written, then
 //! all symbols with a range variant of asymmetric numeral systems. Source of the method: J. Duda,
@@ -243,7 +243,7 @@ impl Slots {
     };
 }
 
-/// The reading side. Of nonsense it reads zeros; [`PackedSymbolReader::is_sound`] tells.
+/// The reading side. From damaged input it reads zeros; [`PackedSymbolReader::is_sound`] says so.
 #[derive(Debug, Clone)]
 pub(super) struct PackedSymbolReader {
     tables: Vec<Slots>,

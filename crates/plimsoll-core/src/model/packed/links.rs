@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which request starts when another has ended: numbers of seven bits a byte, behind the requests.
+//! Dependencies between requests: numbers of seven bits per byte, after the requests.
 
 use std::sync::Arc;
 

@@ -45,7 +45,7 @@ const TOGETHER: usize = 64;
 /// Share of the requests that wait for an earlier one in a closed loop, at least.
 const CLOSED_SHARE: f64 = 0.9;
 
-/// Zones of the device, by which it is told what of it was touched.
+/// Zones of the device, by which the touched parts are described.
 pub const ZONE_BYTES: u64 = 1 << 20;
 
 /// Packed requests of one device. In a model's file stands what is known of them; the bytes are in
@@ -75,7 +75,7 @@ pub struct PackedRequests {
     /// Requests that start when an earlier one has ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     linked: u64,
-    /// The last so many of the bytes tell which.
+    /// The last so many bytes identify them.
     #[serde(default, skip_serializing_if = "is_zero")]
     links_bytes: u64,
     /// FNV-1a of the bytes, in 16 hexadecimal digits.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a request is told by, given those before it: the common part of packing and unpacking.
+//! How a request is encoded, given those before it: the common part of packing and unpacking.
 //!
 //! A request mostly goes on where one of the last streams ended, repeats a recent place, or goes
-//! where a request went after the last place the time before; else its place is told by its
+//! where a request went after the last place the time before; else its place is encoded by its
 //! distance or as it is. Kind and length are mostly those of the stream's last request.
 
 use super::PackedGapPrecision;
@@ -19,14 +19,14 @@ const FOLLOWERS: usize = 1 << 16;
 const TRANSFERS_MAX: usize = 254;
 const HABIT: u8 = 0;
 const OTHER: u8 = 255;
-/// Bits behind the first of a number that are learned; the rest is told as it is.
+/// Bits behind the first of a number that are learned; the rest is encoded verbatim.
 const LEARNED: u32 = 5;
-/// Sizes of blocks in which places may be told, largest first.
+/// Sizes of blocks in which places may be encoded, largest first.
 const GRAINS: [u32; 3] = [12, 9, 0];
-/// A distance is told instead of a place when it is so many bits shorter.
+/// A distance is encoded instead of a place when it is so many bits shorter.
 const NEAR_BITS: u32 = 6;
 
-/// How a place is told.
+/// How a place is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PackedOffsetCode {
     /// Where a stream ended.
@@ -81,9 +81,9 @@ mod table {
 
     /// Classes of gaps, by the class before in steps of 16.
     pub(super) const GAP: usize = 0;
-    /// How a place is told, by how the last was.
+    /// How a place is encoded, given how the last was.
     pub(super) const PLACE: usize = GAP + 16 * 6;
-    /// Kind and length, by how the place is told.
+    /// Kind and length, given how the place is encoded.
     pub(super) const TRANSFER: usize = PLACE + 6;
     /// Kinds of pairs that are met for the first time.
     pub(super) const KIND: usize = TRANSFER + 6;
@@ -231,7 +231,7 @@ impl PackedCoderContext {
         PackedOffsetCode::of(coder.symbol(table, || self.find(offset).symbol()))
     }
 
-    /// The shortest way to tell an offset.
+    /// The shortest encoding of an offset.
     fn find(&self, offset: u64) -> PackedOffsetCode {
         if let Some(rank) = self.ends.rank(offset) {
             return PackedOffsetCode::Continues(rank);
@@ -349,7 +349,7 @@ fn slot(start: u64) -> usize {
 /// Classes for each power of ten.
 const CLASSES_PER_DECADE: f64 = 10.0;
 
-/// Bits that tell a gap's step within its class; `None` where gaps are kept exactly.
+/// Bits of a gap's step within its class; `None` where gaps are kept exactly.
 fn step_bits(gaps: PackedGapPrecision) -> Option<u32> {
     match gaps {
         PackedGapPrecision::Classes => Some(0),
@@ -359,7 +359,7 @@ fn step_bits(gaps: PackedGapPrecision) -> Option<u32> {
 }
 
 /// Classes of gaps: the first is of no time at all, the second begins at a nanosecond, ten more for
-/// each power of ten. Each has as many steps as these bits tell.
+/// each power of ten. Each has as many steps as these bits can number.
 #[derive(Debug, Clone)]
 struct Steps {
     bits: u32,

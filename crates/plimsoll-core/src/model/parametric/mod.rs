@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recorded requests as distributions: what is played is drawn from them, for as long as one likes.
 //!
-//! Which request followed which is not kept, so nothing of it is told. What is lost by that is
+//! Which request followed which is not kept, so nothing of it is reproduced. What is lost by that is
 //! measured when the model is made, and stands in it.
 
 mod urns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Urns: how often something was met, by situation. What is drawn is not put back until all urns are
-//! empty, so that over the length of the recording as much of everything comes as was recorded.
+//! Conditional counts: how often something occurred, by situation, drawn without replacement until all are
+//! used up. So over the length of the recording everything occurs as often as recorded.
 
 use std::collections::BTreeMap;
 

@@ -174,7 +174,7 @@ fn jump(from: u64, to: u64) -> u32 {
 }
 
 impl ParametricRequestModel {
-    /// Of requests in the order of their starts; `busy` tells how busy the time is.
+    /// Of requests in the order of their starts; `busy` says how busy the time is.
     pub(super) fn of(
         requests: &[TraceAccess],
         busy: impl Fn(u64) -> u32,

@@ -362,7 +362,7 @@ fn a_server_that_answers_what_was_not_asked_is_given_up() {
     pipe.queue(0, &request(OpKind::Read, 0, BLOCK)).unwrap();
     let error = within(|| pipe.enter(Some(Nanos(1_000_000))).err()).to_string();
     assert!(error.contains("nfs://127.0.0.1/played"), "{error}");
-    assert!(error.contains("not asked"), "{error}");
+    assert!(error.contains("not sent"), "{error}");
 }
 
 #[test]

@@ -33,12 +33,12 @@ pub(super) fn plan(
         }
         (StackChange::Grow | StackChange::Degrade, Some(gone)) => {
             return unmet(format!(
-                "its {} was taken away; bring it back first with: plimsoll stack rebuild",
+                "its {} is stopped; start it first with: plimsoll stack rebuild",
                 gone.name()
             ));
         }
         (StackChange::Rebuild, None) => {
-            return unmet("nothing was taken away; all are there".into());
+            return unmet("nothing to rebuild: no node was stopped".into());
         }
         (
             StackChange::Scrub

@@ -41,13 +41,13 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "replicas",
         unit: SettingUnit::Choice(&["3", "2"]),
         default: "3",
-        help: "copies of everything; writes go on as long as one less is there",
+        help: "replicas of each object; writes continue while at most one is missing",
     },
     SettingDefinition {
         name: "osds",
         unit: SettingUnit::Count,
         default: "3",
-        help: "nodes, each with one disk; from the number of copies to 12",
+        help: "nodes, each with one disk; from the number of replicas to 12",
     },
     SettingDefinition {
         name: "pg_num",
@@ -65,7 +65,7 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "client_cache",
         unit: SettingUnit::Size(1),
         default: "200MiB",
-        help: "access=fuse: data the client keeps, written or read; 0: none",
+        help: "access=fuse: size of the client's cache for reads and writes; 0: off",
     },
     file_system::FS,
 ];

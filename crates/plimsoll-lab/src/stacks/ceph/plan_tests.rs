@@ -44,15 +44,15 @@ fn a_daemon_goes_and_comes_back_and_all_is_undone() {
     .unwrap();
     let mut change = |verb| change("ceph", verb, None, &state, &mut host, &mut |_| {});
     let text = change(StackChange::Rebuild).unwrap_err().to_string();
-    assert!(text.contains("all are there"), "{text}");
+    assert!(text.contains("no node was stopped"), "{text}");
     change(StackChange::Degrade).unwrap();
     let text = change(StackChange::Degrade).unwrap_err().to_string();
-    assert!(text.contains("bring it back first"), "{text}");
+    assert!(text.contains("start it first"), "{text}");
     change(StackChange::Rebuild).unwrap();
     change(StackChange::Grow).unwrap();
     change(StackChange::Degrade).unwrap();
     let text = change(StackChange::Grow).unwrap_err().to_string();
-    assert!(text.contains("osd.3 was taken away"), "{text}");
+    assert!(text.contains("osd.3 is stopped"), "{text}");
     let text = change(StackChange::Scrub).unwrap_err().to_string();
     assert!(text.contains("cannot scrub"), "{text}");
     for razed in raze_all(&state, &mut host).unwrap() {

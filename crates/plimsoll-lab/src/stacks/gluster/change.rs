@@ -23,7 +23,7 @@ pub(super) fn plan(
 ) -> Result<Plan, PreconditionError> {
     let unmet = |text: String| Err(PreconditionError(vec![text]));
     if order.choice.layer("tenant").is_some() {
-        return unmet("with tenants the last node serves nothing, so none can be added".into());
+        return unmet("with tenants the last node holds no brick, so no node can be added".into());
     }
     let Some(last) = cluster.nodes.last() else {
         return unmet("it has no nodes".into());
@@ -52,12 +52,12 @@ pub(super) fn plan(
         }
         (StackChange::Grow | StackChange::Degrade, Some(gone)) => {
             return unmet(format!(
-                "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+                "its node {} is stopped; start it first with: plimsoll stack rebuild",
                 gone.name
             ));
         }
         (StackChange::Rebuild, None) => {
-            return unmet("no node was taken away; all are there".into());
+            return unmet("nothing to rebuild: no node was stopped".into());
         }
         (
             StackChange::Scrub

@@ -82,7 +82,7 @@ impl GlusterMount {
         let own = [
             "--no-daemon".into(),
             format!("--fuse-mountopts={MOUNT_OPTIONS}"),
-            // An error about an unknown server names it in the log, which the plan tells of.
+            // An error about an unknown server names it in the log, which the plan names.
             format!("--log-file={}", self.log),
             format!("--volfile-server={}", self.server),
             format!("--volfile-id={}", self.volume),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the servers tell of their bricks: which of them nobody serves.
+//! What the servers report of their bricks: which are not served.
 
 use plimsoll_core::plan::PlanNode;
 
@@ -16,7 +16,7 @@ pub(super) fn lacks(
 ) -> Vec<String> {
     let mut lacking = Vec::new();
     for volume in volumes {
-        let mut said = Err("no daemon of it answers".to_owned());
+        let mut said = Err("none of its daemons responds".to_owned());
         for node in &cluster.nodes {
             let ask = cluster.cli_on(node, &["volume", "status", volume, "--xml"]);
             let answer = hosts
@@ -29,7 +29,7 @@ pub(super) fn lacks(
         }
         match said {
             Ok(said) => lacking.extend(unserved(&said, volume, &cluster.nodes)),
-            Err(why) => lacking.push(format!("whether all bricks are served is not known: {why}")),
+            Err(why) => lacking.push(format!("the state of the bricks is unknown: {why}")),
         }
     }
     lacking

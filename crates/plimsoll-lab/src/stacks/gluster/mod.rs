@@ -37,7 +37,7 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "volume",
         unit: SettingUnit::Choice(&["replicate", "distribute", "disperse"]),
         default: "replicate",
-        help: "three copies; each file on one brick; or two parts of data and one of parity",
+        help: "three replicas; each file on one brick; or two data fragments and one of parity",
     },
     SettingDefinition {
         name: "nodes",
@@ -49,7 +49,7 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "ping_timeout",
         unit: SettingUnit::Count,
         default: "10",
-        help: "seconds without an answer after which a server counts as gone; Gluster's own: 42",
+        help: "seconds without an answer after which a server counts as failed; Gluster's default: 42",
     },
     SettingDefinition {
         name: "direct",
@@ -67,13 +67,13 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "write_behind_window",
         unit: SettingUnit::Size(1),
         default: "1MiB",
-        help: "bytes of a file that may wait so",
+        help: "size of the write-behind buffer, per file",
     },
     SettingDefinition {
         name: "flush_behind",
         unit: SettingUnit::Flag,
         default: "off",
-        help: "closing a file does not wait for them; Gluster's own: on",
+        help: "close does not wait for buffered writes; Gluster's default: on",
     },
     SettingDefinition {
         name: "io_cache",
@@ -97,7 +97,7 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "quick_read",
         unit: SettingUnit::Flag,
         default: "on",
-        help: "small files come with their lookup",
+        help: "small files are returned with the lookup",
     },
     SettingDefinition {
         name: "stat_prefetch",
@@ -109,13 +109,13 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "io_threads",
         unit: SettingUnit::Count,
         default: "16",
-        help: "most threads of a brick that do I/O",
+        help: "maximum number of I/O threads of a brick",
     },
     SettingDefinition {
         name: "event_threads",
         unit: SettingUnit::Count,
         default: "2",
-        help: "threads of the client and of each brick that serve the network",
+        help: "network threads of the client and of each brick",
     },
 ];
 

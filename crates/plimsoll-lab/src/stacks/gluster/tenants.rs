@@ -4,7 +4,7 @@
 //! Tenant `a` is this machine, tenant `b` a node that serves nothing: the cluster trusts its
 //! own servers, so a stranger must not be one of them. With certificates each tenant has a volume
 //! of its own, because the list of names a volume accepts is for the whole volume; without them
-//! both share one, told apart by their addresses.
+//! both share one, distinguished by their addresses.
 
 use plimsoll_core::plan::{
     Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackOutputs, StackSelfTest,

@@ -22,30 +22,30 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "target",
         unit: SettingUnit::Choice(&["tgt", "lio"]),
         default: "tgt",
-        help: "who serves: tgt, a program, to an initiator that is one, too; or lio, the kernel of a \
-               machine, to the kernel of the machine that the load comes from (--on FILE, \
-               --clients NODE)",
+        help: "tgt: target and initiator in user space; lio: the kernel's target on a machine, with the \
+               kernel's initiator on the machine that the load comes from (--on FILE, --clients \
+               NODE)",
     },
     file_system::FS,
     SettingDefinition {
         name: "chap",
         unit: SettingUnit::Flag,
         default: "on",
-        help: "the client shows that it knows a secret, which is made for the stack; off: every user of \
-               every machine that reaches the port may read and write the disk",
+        help: "CHAP with a secret generated for the stack; off: every user of every machine that reaches \
+               the port can read and write the disk",
     },
     SettingDefinition {
         name: "write_cache",
         unit: SettingUnit::Flag,
         default: "on",
-        help: "the disk may keep writes until a flush; off: each write is answered when it is on \
-               the disk",
+        help: "the disk may cache writes until a flush; off: each write is answered when it is \
+               durable",
     },
     SettingDefinition {
         name: "sectors",
         unit: SettingUnit::Choice(&["512", "4096"]),
         default: "512",
-        help: "bytes in a sector of the disk",
+        help: "logical sector size of the disk, in bytes",
     },
     FAIL_AFTER,
 ];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A directory in the base directory: what the disk of this machine can do without any stack.
+//! A directory in the base directory: the disk of this machine without any stack.
 //!
 //! Manual: `local.md`.
 

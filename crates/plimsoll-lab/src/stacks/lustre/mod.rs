@@ -34,7 +34,7 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "servers",
         unit: SettingUnit::Choice(&["mounted", "files"]),
         default: "mounted",
-        help: "a file system that is mounted here already; or one of our own over files",
+        help: "a file system that is already mounted here; or one that plimsoll creates over files",
     },
     SettingDefinition {
         name: "mount",
@@ -52,20 +52,20 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "nid",
         unit: SettingUnit::Text,
         default: "",
-        help: "servers=files: address of the first server in Lustre's network, such as \
-               10.0.0.5@tcp; of other machines their address over TCP when nothing is set",
+        help: "servers=files: NID of the first server, such as 10.0.0.5@tcp; on other machines their \
+               address over TCP by default",
     },
     SettingDefinition {
         name: "stripe_count",
         unit: SettingUnit::Count,
         default: "1",
-        help: "storage targets that each file is spread over, up to 2000; 0: all",
+        help: "storage targets per file, up to 2000; 0: all",
     },
     SettingDefinition {
         name: "stripe_size",
         unit: SettingUnit::Size(1),
         default: "1MiB",
-        help: "bytes on one target before the next, in multiples of 64KiB below 4GiB",
+        help: "stripe size, a multiple of 64KiB below 4GiB",
     },
 ];
 

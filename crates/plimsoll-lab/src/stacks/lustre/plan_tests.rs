@@ -48,7 +48,7 @@ fn on_machines_each_target_is_made_on_its_own() {
     let proofs = &planned.made.proofs;
     assert!(matches!(proofs[..], [StackSelfTest::SecondClient { .. }]));
     let few = planned_error("lustre(files,osts=3)", machines(), &mut able());
-    assert!(few.contains("it takes 4 servers"), "{few}");
+    assert!(few.contains("it needs 4 servers"), "{few}");
 }
 
 fn planned_error(text: &str, place: Option<StackPlacement>, host: &mut FakeHost) -> String {

@@ -210,7 +210,7 @@ impl<'a> LustreServers<'a> {
         add_mounted(plan, on, (&format!("start {name}"), source, &[]), &at);
     }
 
-    /// What mkfs.lustre is told of an object storage target.
+    /// Options of mkfs.lustre for an object storage target.
     fn storage(&self, index: usize) -> Vec<String> {
         vec![
             "--ost".into(),
@@ -232,7 +232,7 @@ impl<'a> LustreServers<'a> {
     }
 }
 
-/// What mkfs.lustre is told of the first target: it holds the configuration of all, too.
+/// Options of mkfs.lustre for the first target: it holds the configuration of all, too.
 fn metadata() -> Vec<String> {
     ["--mgs", "--mdt", "--index=0"].map(Into::into).to_vec()
 }

@@ -80,7 +80,7 @@ fn errors_complete_a_sentence_that_others_begin() {
         seconds: 20,
         output: "no".into(),
     };
-    let expect = "'tgtd -f &' was not ready within 20 s; its last words: no";
+    let expect = "'tgtd -f &' was not ready within 20 s; last output: no";
     assert_eq!(not_ready.to_string(), expect);
     let name = || "local".to_string();
     let kind = || JournalScope::Stack(name());

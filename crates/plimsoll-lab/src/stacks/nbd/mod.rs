@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One disk reached over NBD: as it is, or slower and worse by a known measure.
+//! One disk over NBD: as it is, or with known delays, limits and errors.
 //!
 //! Manual: `nbd.md`.
 
@@ -35,27 +35,27 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "rate",
         unit: SettingUnit::Size(1),
         default: "0",
-        help: "bytes per second, reads and writes each; 0: as fast as it is",
+        help: "bytes per second, for reads and for writes; 0: unlimited",
     },
     SettingDefinition {
         name: "read_errors",
         unit: SettingUnit::Number,
         default: "0",
-        help: "percent of the reads that fail, from when it is up",
+        help: "percentage of reads that fail once the stack is up",
     },
     SettingDefinition {
         name: "write_errors",
         unit: SettingUnit::Number,
         default: "0",
-        help: "percent of the writes that fail, from when it is up",
+        help: "percentage of writes that fail once the stack is up",
     },
     SettingDefinition {
         name: "tls",
         unit: SettingUnit::Flag,
         default: "on",
-        help: "--on netns or FILE: client and server show that they know a key, which is made for the \
-               stack, and encrypt; off: every user of every machine that reaches the port may read and \
-               write the disk. On this machine itself they meet at a socket that nobody else reaches",
+        help: "--on netns or FILE: TLS with a pre-shared key generated for the stack; off: every user of \
+               every machine that reaches the port can read and write the disk. Without --on the disk \
+               is served at a private Unix socket",
     },
     FAIL_AFTER,
 ];
@@ -76,7 +76,7 @@ impl StackRecipe for NbdStack {
 
     fn about(&self) -> &'static str {
         "a file system on one disk over NBD (image, nbdkit, qemu-storage-daemon, nbdfuse, loop \
-         device), slowed down or made to fail as it is set"
+         device), with optional delays, a rate limit and I/O errors"
     }
 
     fn settings(&self) -> &'static [SettingDefinition] {

@@ -43,14 +43,14 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "server",
         unit: SettingUnit::Choice(&["ganesha", "knfsd"]),
         default: "ganesha",
-        help: "who serves: nfs-ganesha, or the kernel of a machine (knfsd; --on FILE)",
+        help: "the NFS server: nfs-ganesha, or the kernel of a machine (knfsd; --on FILE)",
     },
     SettingDefinition {
         name: "async",
         unit: SettingUnit::Flag,
         default: "off",
-        help: "server=knfsd: the server answers what it should have made durable before it has, and \
-               loses it when its power is cut: for seeing that loss is found",
+        help: "server=knfsd: the server acknowledges writes before they are durable, and loses them when \
+               its power is cut; shows that losses are detected",
     },
     SettingDefinition {
         name: "version",
@@ -62,20 +62,20 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "client",
         unit: SettingUnit::Choice(&["auto", "kernel", "own"]),
         default: "auto",
-        help: "who speaks with the server: the kernel (a mount), plimsoll itself (own), or auto: the \
-               kernel where it can",
+        help: "the NFS client: the kernel (a mount), plimsoll itself (own), or auto: the kernel where it \
+               has one",
     },
     SettingDefinition {
         name: "sync",
         unit: SettingUnit::Flag,
         default: "off",
-        help: "every write durable when it is answered, instead of at fsync (COMMIT)",
+        help: "each write is durable when it is answered (mount option sync), not only after fsync (COMMIT)",
     },
     SettingDefinition {
         name: "transfer",
         unit: SettingUnit::Size(1),
         default: "1MiB",
-        help: "most bytes that one read or write call moves, 4 KiB to 1 MiB",
+        help: "maximum size of a read or write call (rsize, wsize), 4 KiB to 1 MiB",
     },
 ];
 
@@ -121,8 +121,8 @@ impl StackRecipe for NfsStack {
 
     fn lets_in(&self, _: &StackConfig) -> Option<&'static str> {
         Some(
-            "whoever is root on a machine of its servers' network reads and writes everything: NFS knows \
-             machines by their addresses, so that network must be the lab's own",
+            "root on any machine of its servers' network can read and write everything, because NFS \
+             trusts addresses: use a network that only the lab is in",
         )
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NBD to a node: nbdkit serves, slower or worse than the disk when it is told so.
+//! NBD to a node: nbdkit serves, with delays or errors where they are set.
 //!
 //! Where both ends are processes of this machine in one network they meet at a Unix socket in the
 //! stack's directory, which nobody else may enter. Over TCP, where every user of the machine could
@@ -12,7 +12,7 @@ use plimsoll_core::units::Nanos;
 use super::ExportedDisk;
 use crate::stacks::PreconditionError;
 
-/// Delays are whole numbers of these: nbdkit knows no finer ones, and takes 0.5ms for nothing.
+/// Delays are whole numbers of these: nbdkit supports no shorter ones, and reads 0.5ms as 0.
 const MILLISECOND_NS: u64 = 1_000_000;
 
 /// Operations nbdkit works on at the same time; more than the loop device sends.

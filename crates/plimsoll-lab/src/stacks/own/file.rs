@@ -73,7 +73,7 @@ impl OwnStackSpec {
     pub fn read(path: &Path) -> Result<Self, String> {
         let bytes = fs::metadata(path).map_err(|error| error.to_string())?.len();
         if bytes > MAX_BYTES {
-            return Err(format!("it has {bytes} bytes, more than any stack"));
+            return Err(format!("it has {bytes} bytes, too many for a stack"));
         }
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
         OwnStackSpec::parse(&text)

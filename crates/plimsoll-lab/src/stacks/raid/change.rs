@@ -33,7 +33,7 @@ pub(super) fn plan(
         (gone, verb)
     {
         return Err(PreconditionError(vec![format!(
-            "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+            "its node {} is stopped; start it first with: plimsoll stack rebuild",
             gone.name()
         )]));
     }
@@ -50,7 +50,7 @@ pub(super) fn plan(
             Some(gone) => rebuild(&mut plan, order, nodes, gone),
             None => {
                 return Err(PreconditionError(vec![
-                    "no node was taken away; all are there".into(),
+                    "nothing to rebuild: no node was stopped".into(),
                 ]));
             }
         },
@@ -63,14 +63,14 @@ pub(super) fn plan(
 }
 
 pub(super) fn irreplaceable() -> PreconditionError {
-    let text = "a node of it is not replaced by another; one that was taken away is brought back by rebuild";
+    let text = "it cannot replace a node by another; rebuild starts a stopped node again";
     PreconditionError(vec![text.into()])
 }
 
 /// Only the machine that mounts it runs it.
 pub(super) fn unmovable() -> PreconditionError {
     PreconditionError(vec![
-        "the array runs on its client, so it has nothing to switch; see the stack san".into(),
+        "its array runs on the client, so there is nothing to switch; see the stack san".into(),
     ])
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an array tells of itself: errors of its disks that were met, disks that it lacks, and what reading
+//! What an array reports of itself: errors of its disks that were met, disks that it lacks, and what reading
 //! everything found.
 
 use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
@@ -14,7 +14,7 @@ pub(super) fn btrfs(order: &StackPlanInput<'_>, hosts: &mut dyn HostResolver) ->
     let ask = PlanCommand::new("btrfs", ["device", "stats", &at]);
     match hosts.here().answer(order.id, &ask) {
         Ok(said) => errors(&said),
-        Err(error) => vec![format!("btrfs does not tell of its disks: {error}")],
+        Err(error) => vec![format!("the state of the btrfs disks is unknown: {error}")],
     }
 }
 
@@ -34,12 +34,12 @@ fn errors(said: &str) -> Vec<String> {
         };
         if count != "0" {
             let name = name.trim_end_matches("_errs").replace("_io", "");
-            found.push(format!("btrfs met {count} {name} errors on {disk}"));
+            found.push(format!("btrfs counted {count} {name} errors on {disk}"));
         }
     }
     if !found.is_empty() {
-        let remedy = "plimsoll stack scrub reads everything and puts it right (where a node was taken \
-                      away, rebuild comes first)";
+        let remedy = "repair with: plimsoll stack scrub (if a node is stopped, first: plimsoll stack \
+                      rebuild)";
         found.push(remedy.into());
     }
     found
@@ -55,9 +55,9 @@ pub(super) fn md(
     match hosts.here().answer(order.id, &ask) {
         Ok(_) => Vec::new(),
         Err(HostError::Failed { status, .. }) => vec![format!(
-            "md lacks disks of the array or writes one anew (mdadm --detail --test: {status})"
+            "the md array is degraded or rebuilding (mdadm --detail --test: {status})"
         )],
-        Err(error) => vec![format!("md does not tell of its disks: {error}")],
+        Err(error) => vec![format!("the state of the md disks is unknown: {error}")],
     }
 }
 

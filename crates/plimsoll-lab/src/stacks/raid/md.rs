@@ -21,8 +21,8 @@ pub(super) const BY: SettingDefinition = SettingDefinition {
     name: "by",
     unit: SettingUnit::Choice(&["auto", "md", "btrfs"]),
     default: "auto",
-    help: "md of the kernel with a file system on top, or btrfs; auto: md where kernel and mdadm are \
-           there",
+    help: "md with a file system on top, or btrfs; auto: md where the kernel has it and mdadm is \
+           installed",
 };
 
 /// Bytes of a stripe on one disk, as a setting.
@@ -30,7 +30,7 @@ pub(super) const CHUNK: SettingDefinition = SettingDefinition {
     name: "chunk",
     unit: SettingUnit::Size(1),
     default: "512KiB",
-    help: "by=md: bytes of a stripe on one disk of raid5 and raid10, a power of two from 4KiB to 64MiB",
+    help: "by=md: chunk size of raid5 and raid10, a power of two from 4KiB to 64MiB",
 };
 
 /// What keeps the disks consistent over a crash, as a setting.
@@ -38,8 +38,8 @@ pub(super) const CONSISTENCY: SettingDefinition = SettingDefinition {
     name: "consistency",
     unit: SettingUnit::Choice(&["bitmap", "ppl", "journal", "resync"]),
     default: "bitmap",
-    help: "by=md: what is known after a crash: where writes were under way; for raid5 also partial \
-           parities, or a journal on a device of its own; resync: nothing",
+    help: "by=md: consistency policy after a crash: write-intent bitmap; for raid5 also partial parity \
+           log (ppl) or a journal on its own device; resync: none",
 };
 
 /// Smallest and largest stripe.
@@ -337,17 +337,17 @@ pub(super) fn change(
         (StackChange::Rebuild, Some(gone)) => array.rebuild(&mut plan, gone),
         (StackChange::Scrub, None) => array.scrub(&mut plan),
         (StackChange::Rebuild, None) => {
-            return unmet("no node was taken away; all are there".into());
+            return unmet("nothing to rebuild: no node was stopped".into());
         }
         (StackChange::Degrade | StackChange::Scrub, Some(gone)) => {
             return unmet(format!(
-                "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+                "its node {} is stopped; start it first with: plimsoll stack rebuild",
                 gone.name()
             ));
         }
         // A reshape that fails half way cannot be taken back.
-        (StackChange::Grow, _) => return unmet("an md array is not grown; by=btrfs is".into()),
-        (StackChange::Snapshot, _) => return unmet("md has no snapshots; by=btrfs has".into()),
+        (StackChange::Grow, _) => return unmet("an md array cannot grow; use by=btrfs".into()),
+        (StackChange::Snapshot, _) => return unmet("md has no snapshots; use by=btrfs".into()),
         (StackChange::Switch, _) => return Err(super::change::unmovable()),
         (StackChange::Replace(_), _) => return Err(super::change::irreplaceable()),
     }

@@ -66,7 +66,7 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "transport",
         unit: SettingUnit::Choice(&["iscsi", "nbd"]),
         default: "iscsi",
-        help: "how the disks get to the client",
+        help: "protocol that exports the disks to the client",
     },
     FAIL_AFTER,
     md::BY,
@@ -195,7 +195,7 @@ impl StackRecipe for RaidStack {
         if md::is_meant(order)? {
             return md::plan(self, order);
         }
-        let of_md = "arrays of the kernel: say by=md, where it has md";
+        let of_md = "md arrays: set by=md on a kernel with md";
         not_given(order.settings(), &["fs", "chunk", "consistency"], of_md)?;
         node::check(order)?;
         let transport = transport(order.settings())?;

@@ -80,7 +80,7 @@ fn changes_that_do_not_go_with_the_state_are_refused() {
         error.unwrap_err().to_string()
     };
     let text = refused(StackChange::Rebuild, &mut host);
-    assert!(text.contains("all are there"), "{text}");
+    assert!(text.contains("no node was stopped"), "{text}");
     change(
         "raid5(transport=nbd)",
         StackChange::Degrade,
@@ -92,7 +92,7 @@ fn changes_that_do_not_go_with_the_state_are_refused() {
     .unwrap();
     for verb in [StackChange::Degrade, StackChange::Grow, StackChange::Scrub] {
         let text = refused(verb, &mut host);
-        assert!(text.contains("bring it back first"), "{text}");
+        assert!(text.contains("start it first"), "{text}");
     }
 }
 

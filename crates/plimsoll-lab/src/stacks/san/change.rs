@@ -89,7 +89,7 @@ pub(super) fn plan(
 
 fn taken_away(node: &PlanNode) -> String {
     format!(
-        "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+        "its node {} is stopped; start it first with: plimsoll stack rebuild",
         node.name
     )
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the cluster of a SAN is told: the ring (corosync.conf(5), votequorum(5)) and what is kept on it
+//! The configuration of a SAN's cluster: the ring (corosync.conf(5), votequorum(5)) and what is kept on it
 //! (the CIB of "Pacemaker Explained", schema 3.9).
 
 use plimsoll_core::plan::PlanNode;
@@ -99,7 +99,7 @@ pub(super) fn array_uuid(id: &str) -> String {
     parts.join(":")
 }
 
-/// The ring: who is in it, and when somebody counts as lost.
+/// The ring: who is in it, and when a node counts as lost.
 pub(super) fn ring(dir: &str, servers: &[PlanNode], token_ms: u64) -> String {
     let mut text = format!(
         "totem {{\n  version: 2\n  cluster_name: plimsoll\n  transport: knet\n  \
@@ -150,7 +150,7 @@ pub(super) fn cib(
         "cluster",
         &[
             ("stonith-enabled", "true".into()),
-            // Whoever was fenced comes back when somebody has looked at it.
+            // A fenced node comes back after an operator has looked at it.
             ("stonith-action", "off".into()),
             ("stonith-timeout", "60s".into()),
             ("no-quorum-policy", "stop".into()),

@@ -2,8 +2,8 @@
 //! The poor man's SAN: an array of the kernel over iSCSI disks of several nodes, moved from node to
 //! node by a cluster manager, exported as one iSCSI disk at an address of its own.
 //!
-//! What a node does is in the scripts of `node/`; what the cluster is told is in [`config`]; the steps
-//! are in [`cluster`]. Manual: `san.md`.
+//! What a node does is in the scripts of `node/`; the configuration of the cluster is in [`config`]; the
+//! steps are in [`cluster`]. Manual: `san.md`.
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, StackOutputs, StackSelfTest};
 use plimsoll_core::settings::{SettingDefinition, SettingUnit};
@@ -26,7 +26,8 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "raid",
         unit: SettingUnit::Choice(&["1", "5"]),
         default: "1",
-        help: "a copy on every node; or parity over three nodes and more, its write hole closed by a log",
+        help: "1: a copy on every node; 5: parity over three nodes or more, with a log against the write \
+               hole",
     },
     SettingDefinition {
         name: "nodes",
@@ -38,50 +39,50 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "witness",
         unit: SettingUnit::Flag,
         default: "off",
-        help: "one node more that has no disk and a vote, so that of two nodes the right one goes on at \
-               once",
+        help: "a quorum witness: one more node with a vote and no disk, so that one of two nodes \
+               continues at once",
     },
     SettingDefinition {
         name: "service",
         unit: SettingUnit::Text,
         default: "",
-        help: "the address of the exported disk, 192.168.1.50/24; on virtual machines one is chosen",
+        help: "service address of the exported disk, as in 192.168.1.50/24; on virtual machines chosen if not set",
     },
     SettingDefinition {
         name: "token",
         unit: SettingUnit::Time,
         default: "3s",
-        help: "silence after which a node counts as lost, 1s to 60s; agreeing on that takes 1.2 times as \
-               long again",
+        help: "token timeout, after which a node counts as lost, 1s to 60s; consensus takes another 1.2 \
+               times as long",
     },
     SettingDefinition {
         name: "hold",
         unit: SettingUnit::Flag,
         default: "on",
-        help: "what is written waits for a lost leg until it is safe to go on without it; off: it does \
-               not, as hand-made arrays do, and acknowledged writes can be lost: a control of tests",
+        help: "writes wait for a lost leg until it is safe to continue without it; off: they do not, as \
+               in hand-made arrays, and acknowledged writes can be lost; a negative control for tests",
     },
     SettingDefinition {
         name: "prefer",
         unit: SettingUnit::Choice(&["active", "any"]),
         default: "active",
-        help: "which of two nodes that lost each other goes on: the one that runs the array, which cuts \
-               the other's power 3 s sooner; or any, by chance",
+        help: "which of two nodes survives when they lose contact: the active one, because it fences 3 s \
+               sooner; or any, by chance",
     },
     SettingDefinition {
         name: "export",
         unit: SettingUnit::Choice(&["iscsi", "nfs"]),
         default: "iscsi",
-        help: "how the array is exported: as a disk, whose file system the client makes; or a file system \
-               on it, by the NFS server of the kernel",
+        help: "iscsi: the array is exported as a disk, and the client makes the file system; nfs: the \
+               kernel's NFS server exports a file system on the array",
     },
     file_system::FS,
     SettingDefinition {
         name: "fail_after",
         unit: SettingUnit::Time,
         default: "5min",
-        help: "time without the target after which the iSCSI client here fails instead of waiting, from \
-               1s to 1h: longer than any outage",
+        help: "replacement timeout of the iSCSI initiator here, after which I/O fails instead of waiting, \
+               1s to 1h: choose more than any outage",
     },
 ];
 

@@ -180,7 +180,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     for (text, place, why) in [
         ("san", StackPlacement::Here, "it needs machines"),
         ("san", machines(2, &[]), "no fence command for n1"),
-        ("san(raid=5)", two(), "it takes 3 servers"),
+        ("san(raid=5)", two(), "it needs 3 servers"),
         ("san(raid=5,nodes=2)", two(), "RAID 5"),
         ("san(nodes=5)", two(), "RAID 1"),
         ("san(token=100ms)", two(), "from 1s to 60s"),

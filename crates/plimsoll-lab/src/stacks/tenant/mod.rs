@@ -13,7 +13,7 @@ const SETTINGS: &[SettingDefinition] = &[
         name: "tls",
         unit: SettingUnit::Flag,
         default: "on",
-        help: "a volume and a certificate for each tenant, and encryption on the way",
+        help: "a volume and a certificate for each tenant, and encrypted connections",
     },
     SettingDefinition {
         name: "address",
@@ -39,7 +39,7 @@ impl LayerRecipe for TenantLayer {
     }
 
     fn about(&self) -> &'static str {
-        "a directory for each of two tenants, kept apart by certificates, addresses and users"
+        "a directory for each of two tenants, isolated by certificates, addresses and users"
     }
 
     fn settings(&self) -> &'static [SettingDefinition] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A node to take away: a disk that boots by itself, made of the image of the virtual machines, for
+//! A node as an appliance: a disk that boots by itself, made of the image of the virtual machines, for
 //! whatever runs machines (a qcow2 file) or imports them (an OVA file).
 //!
 //! Nothing is mounted, so all of it can be made without root once the image is there.
@@ -25,7 +25,7 @@ const NAME: &str = "plimsoll-node";
 /// The disk in the OVA file.
 const DISK_FILE: &str = "plimsoll-node-disk1.vmdk";
 
-/// What the kernel is told: both consoles, and that this is no machine of a lab.
+/// The kernel's command line: both consoles, and that this is no machine of a lab.
 const KERNEL_WORDS: &str = "console=ttyS0 console=tty0 quiet panic=30 ipv6.disable=1 plimsoll.node";
 
 /// What puts the parts together.
@@ -58,7 +58,7 @@ const PACK_LIMIT_S: u32 = 1800;
 const MIB: u64 = 1 << 20;
 
 /// Sizes of the disk for what a node keeps. The largest leaves room below the 2 TiB that a partition
-/// table of a BIOS can tell of.
+/// table of a BIOS can describe.
 const DATA_BYTES: std::ops::RangeInclusive<u64> = 256 * MIB..=1 << 40;
 
 /// What is wanted.
@@ -105,11 +105,13 @@ fn ova() -> String {
     format!("{NAME}.ova")
 }
 
-/// Whether somebody could log in with one of these keys, and all lines are ones; the error completes
+/// Whether one of these keys allows a login, and all lines are ones; the error completes
 /// "the file of keys ...".
 fn check_keys(text: &str) -> Result<(), String> {
     if text.contains("PRIVATE KEY-----") {
-        return Err("holds a private key; give the public one, whose name ends with .pub".into());
+        return Err(
+            "contains a private key; give the public one, whose name ends with .pub".into(),
+        );
     }
     let lines = text.lines().map(str::trim).enumerate();
     let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -126,7 +128,7 @@ fn check_keys(text: &str) -> Result<(), String> {
     if any {
         return Ok(());
     }
-    Err("holds no key, so nobody could log in; add the line of a .pub file".into())
+    Err("contains no key, so nobody could log in; add the line of a .pub file".into())
 }
 
 /// A type and then the key, maybe behind options. Every encoded key begins with the length of its type,
@@ -196,7 +198,7 @@ pub fn needs() -> StackRequirements {
     }
 }
 
-/// Makes the files; `watch` is told of each step before it is begun. When `stop` is set the step under
+/// Makes the files; `watch` gets each step before it is begun. When `stop` is set the step under
 /// way is ended. Files of an earlier one are replaced, each at once.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub(crate) enum AgentChannelError {
     Closed,
     /// It took too long.
     TimedOut(Duration),
-    /// We were told to stop.
+    /// A stop was requested.
     Stopped,
     /// The stream is not ours.
     Foreign(FrameError),

@@ -20,7 +20,7 @@ use crate::host::error::HostError;
 use crate::host::{Host, HostProcessUsage, StrangerReport, files};
 
 /// How long an action may take there. Every action has a limit of its own on the node, far below;
-/// a connection that is cut is told within seconds by the command that holds it. This one is for
+/// a cut connection is reported within seconds by the command that holds it. This one is for
 /// a machine that stands still.
 const ACTION_LIMIT: Duration = Duration::from_secs(900);
 
@@ -39,7 +39,7 @@ pub struct AgentHost {
     lost: RefCell<Option<String>>,
     clock: SystemClock,
     uploaded: Option<AgentUpload>,
-    /// Programs that commands of these journals may name; told with their steps.
+    /// Programs that commands of these journals may name; sent with their steps.
     trusted: BTreeMap<String, Vec<String>>,
 }
 
@@ -153,7 +153,7 @@ impl AgentHost {
     pub(super) fn unfitting(&self, answer: &AgentResponse) -> HostError {
         HostError::OnNode {
             node: self.node.clone(),
-            what: format!("the agent answered something else than asked: {answer:?}"),
+            what: format!("protocol error: unexpected response: {answer:?}"),
         }
     }
 
@@ -199,8 +199,8 @@ impl Drop for AgentHost {
     }
 }
 
-/// What cannot fail in the trait answers "no" when the connection is lost; whoever needs to tell
-/// the two apart looks with [`AgentHost::check`] first, as [`super::super::HostPool`] does.
+/// What cannot fail in the trait answers "no" when the connection is lost; whoever needs to
+/// distinguish the two looks with [`AgentHost::check`] first, as [`super::super::HostPool`] does.
 impl Host for AgentHost {
     fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         let request = AgentRequest::CarryOut {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a command that gives a shell on a node to an agent that answers there.
+//! Starts an agent on a node, by a command that gives a shell there.
 //!
 //! The shell reads its lines from the same stream the program and the messages come by. It is
 //! given one line at a time, and nothing more before its answer has come: shells read ahead.
@@ -172,7 +172,8 @@ impl AgentConnection {
         }
         if let Some(at) = has.strip_prefix("foreign") {
             return Err(self.error(&format!(
-                "its directory {dir} is not safe to work in:{at} belongs to another user, or other users may                  write there; give a directory of your own, as dir in the inventory"
+                "its directory {dir} is not safe to work in:{at} belongs to another user, or other users may \
+                 write there; give a directory of your own, as dir in the inventory"
             )));
         }
         let uploaded = if has == "have" {

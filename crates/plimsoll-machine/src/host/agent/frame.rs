@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames: messages in a stream of bytes.
 //!
-//! Four letters, the length in four bytes, and so many bytes. The letters tell a stream that is not
+//! Four letters, the length in four bytes, and so many bytes. The letters reveal a stream that is not
 //! ours (a greeting that a login script prints) before a length is made of it. Memory grows with
-//! the bytes that came, never with a length that somebody claims: a message that is read takes at most
+//! the bytes that came, never with a length that a peer claims: a message that is read takes at most
 //! sixteen times its bytes.
 
 /// How every frame begins.

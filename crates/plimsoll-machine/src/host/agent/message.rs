@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said over the wire, and nothing of how.
+//! Messages between a controller and its agents, without their transport.
 //!
 //! Both sides are the same build, which the greeting checks, so there is one version and no
 //! compatibility: a message that is not understood is a fault.
@@ -54,7 +54,7 @@ pub enum AgentRequest {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         programs: Vec<String>,
     },
-    /// Undo with this action, and strike what is undone by it.
+    /// Undo with this action, and mark what it undoes as undone.
     Undo {
         /// Identifier of the journal.
         id: String,
@@ -102,7 +102,7 @@ pub enum AgentRequest {
         /// The texts.
         texts: Vec<String>,
     },
-    /// What does another user gain of what this proof says that he does not?
+    /// What does another user gain of what this self-test says that he does not?
     Strange(Box<StackSelfTest>),
     /// So many free ports in a row.
     FreePorts {
@@ -116,12 +116,12 @@ pub enum AgentRequest {
     /// What does the clock show that instants are on?
     Clock,
     /// Do this with the data plane. [`AgentResponse::Told`] follows, as often as there is something to
-    /// tell, and until the last one only [`AgentRequest::Clock`], [`AgentRequest::Start`] and
+    /// report, and until the last one only [`AgentRequest::Clock`], [`AgentRequest::Start`] and
     /// [`AgentRequest::Halt`] are understood.
     Begin(Box<AgentTask>),
     /// Start what is prepared at this instant. No answer.
     Start(Nanos),
-    /// Stop what was begun; what was measured is told. No answer.
+    /// Stop what was begun; what was measured is reported. No answer.
     Halt,
     /// The end.
     Bye,
@@ -173,7 +173,7 @@ pub enum AgentResponse {
     Machine(Box<MachineFacts>),
     /// What the clock shows.
     Clock(Nanos),
-    /// What there is to tell of a task.
+    /// Reports of a task.
     Told(Box<AgentEvent>),
     /// It could not be done, and why.
     Failed(String),

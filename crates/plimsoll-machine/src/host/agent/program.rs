@@ -110,7 +110,7 @@ impl AgentProgram {
         }
         if self.build.is_empty() {
             return refuse(
-                "it has no build identifier, so a copy could not be told from another build; use \
+                "it has no build identifier, so copies of two builds could not be distinguished; use \
                  the program that `make build` makes",
             );
         }

@@ -66,7 +66,7 @@ impl AgentHost {
         self.tell(&AgentRequest::Start(at))
     }
 
-    /// Lets it end its task; what was measured is told.
+    /// Lets it end its task; what was measured is reported.
     ///
     /// # Errors
     /// When the connection is lost.
@@ -74,7 +74,7 @@ impl AgentHost {
         self.tell(&AgentRequest::Halt)
     }
 
-    /// What it tells of its task within this time, if anything.
+    /// Its next report on the task within this time, if any.
     ///
     /// # Errors
     /// When the connection is lost.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What devices are made of, and which of them are ways to the same disk, as the kernel tells it.
+//! What devices are made of, and which of them are ways to the same disk, as the kernel reports it.
 //!
 //! Names are those that PCP gives: volumes of the device mapper and arrays by the names their users
 //! gave them, a disk that is reached on several ways by its world-wide name.

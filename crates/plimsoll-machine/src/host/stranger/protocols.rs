@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asking servers of storage to be let in, as somebody who has no secret. Each answers with what is
+//! Tries to log in to storage servers without a secret. Each answers with what is
 //! gained, or with nothing where it refuses; an error of the connection is a refusal, too.
 
 use std::io::{self, Read, Write};
@@ -30,7 +30,7 @@ fn connect(at: SocketAddr) -> io::Result<TcpStream> {
 fn body(stream: &mut TcpStream, bytes: u32) -> io::Result<Vec<u8>> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     if bytes > ANSWER_MAX {
-        return Err(io::Error::other("an answer of impossible length"));
+        return Err(io::Error::other("malformed response: impossible length"));
     }
     let mut body = vec![0; bytes];
     stream.read_exact(&mut body)?;
@@ -57,7 +57,7 @@ pub(super) fn nbd(at: SocketAddr) -> Gained {
         return Ok(None);
     }
     if &greeting[8..] != b"IHAVEOPT" {
-        // The old greeting is that of somebody who asks for nothing.
+        // The old greeting asks for nothing.
         return let_in();
     }
     let mut flags = [0; 2];
@@ -147,9 +147,7 @@ pub(super) fn gluster(at: SocketAddr) -> Gained {
     let describe = [0, 0, 0, 0, 0, 0, 0, 4, b'd', b'a', b't', b'a', 0, 0, 0, 0];
     for (procedure, args) in [(DESCRIBE, &describe[..]), (BE_CLIENT, &[0; 4])] {
         if called(at, procedure, args).unwrap_or(false) {
-            return Ok(Some(
-                "speak with a server of GlusterFS as a client does".into(),
-            ));
+            return Ok(Some("connect to a GlusterFS server as a client".into()));
         }
     }
     Ok(None)

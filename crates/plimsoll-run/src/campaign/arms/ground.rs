@@ -38,7 +38,7 @@ impl ArmClaims {
         if !is_stack && !matches!(target.spec, TargetSpec::Directory(_)) {
             return Ok(());
         }
-        // What holds a directory open keeps a stack from unmounting it, as faults and proofs may have to:
+        // What holds a directory open keeps a stack from unmounting it, as faults and self-tests may have to:
         // the one that it is mounted in stands for it.
         let root = match root.parent() {
             Some(above) if is_stack => above,
@@ -51,7 +51,7 @@ impl ArmClaims {
         match claim::directory(root) {
             ClaimOutcome::Ours(file) => self.claims.push(file),
             ClaimOutcome::Unknown => {}
-            // Several may use a stack; it is told, as where it was allowed.
+            // Several may use a stack; that is noted, as where it was allowed.
             ClaimOutcome::Others(pid) if is_stack || self.shared => self.others.push(RunWarning {
                 about: target.name.clone(),
                 text: format!(
@@ -114,7 +114,7 @@ pub(super) fn check(target: &ArmTarget, root: &Path) -> Result<(), CliError> {
         target.given
     ))
     .hint(format!(
-        "mount it (mount {point}); to measure what lies around it, give a directory below it"
+        "mount it (mount {point}); to measure the file system below it, give a directory in it"
     )))
 }
 

@@ -42,7 +42,7 @@ impl<'a> NodeIntervalMerger<'a> {
         self.pass_on();
     }
 
-    /// This node tells of no more seconds.
+    /// This node reports no more seconds.
     pub(super) fn end(&mut self, node: usize) {
         self.reached[node] = u64::MAX;
         self.pass_on();
@@ -93,7 +93,7 @@ mod tests {
         seconds.add(0, &second(0, 1));
         seconds.add(0, &second(1, 2));
         seconds.add(1, &second(0, 10));
-        // The second node is lost: what it told of this second counts, and nobody waits for it.
+        // The second node is lost: what it reported of this second counts, and nobody waits for it.
         seconds.add(1, &second(1, 20));
         seconds.end(1);
         seconds.add(0, &second(2, 4));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The nodes that load comes from: all prepare, all start at one instant, and what they tell becomes one
+//! The nodes that load comes from: all prepare, all start at one instant, and their reports become one
 //! result. Without others, this machine is the only one; it is asked in the same way.
 //!
-//! One thread listens to all nodes in turn: what they tell waits in their pipes meanwhile. A node
+//! One thread listens to all nodes in turn: their reports wait in their pipes meanwhile. A node
 //! that is lost in the measured part is kept out of what follows; the others play to the end.
 
 mod intervals;
@@ -33,7 +33,7 @@ use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From the moment at which all are told the start to the start itself: longer than a word takes
+/// From the moment at which all get the start to the start itself: longer than a word takes
 /// to any node that was heard of within that time.
 const LEAD: Nanos = Nanos(300_000_000);
 
@@ -275,7 +275,7 @@ impl TrialSessions<'_> {
             notes.append(&mut node.notes);
             accounts.push(node.account(start_at)?);
         }
-        // Nothing is to be told of this machine as of one among several.
+        // This machine is not reported as one of several.
         let own = (accounts.pop_if(|_| self.is_here)).and_then(|(_, own)| own);
         let result = own.unwrap_or_else(|| load::pool(trial, accounts));
         Ok((result, notes))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recordings on nodes: begun at one instant, told while they go on. What is told is kept by the
+//! Recordings on nodes: begun at one instant, reported while they go on. The reports are kept by the
 //! caller; a node that is lost does not end what the others record.
 
 use super::session::{NodeSession, NodeSessionState};

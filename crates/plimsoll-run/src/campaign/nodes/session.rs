@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One node in one task: how far it is, and what it has told.
+//! One node in one task: how far it is, and what it has reported.
 
 use super::NodeAccount;
 use plimsoll_agent::failure::{CliError, CliExitCode};
@@ -30,7 +30,7 @@ const STOP_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// How far a node is.
 #[derive(Debug)]
 pub(super) enum NodeSessionState {
-    /// At work on what precedes the measured part, or on a proof.
+    /// At work on what precedes the measured part, or on a self-test.
     Working,
     /// Waiting for its start.
     Prepared,
@@ -38,13 +38,13 @@ pub(super) enum NodeSessionState {
     Playing,
     /// In it, waiting for others to come to the next phase.
     BetweenPhases,
-    /// At its end, with the last it told.
+    /// At its end, with its last report.
     Told(AgentEvent),
     /// Lost at this instant of our clock, for this reason.
     Lost(Nanos, String),
 }
 
-/// How a task and what it tells get from one to the other.
+/// How a task and its reports get from one to the other.
 #[derive(Debug)]
 pub(super) enum NodeLink<'a> {
     /// Within this program.
@@ -155,7 +155,7 @@ impl<'a> NodeSession<'a> {
         }
     }
 
-    /// Hears what it tells within a moment; gives what happens between the start and the end.
+    /// Waits a moment for its report; gives what happens between the start and the end.
     pub(super) fn listen(&mut self) -> Option<AgentEvent> {
         let told = self.link.told();
         let told = self.keep(told)?;
@@ -164,7 +164,7 @@ impl<'a> NodeSession<'a> {
             if let NodeLink::Agent(agent) = &self.link
                 && now.since(self.heard_at) > SILENT_MAX
             {
-                let why = format!("nothing was heard of it for {SILENT_MAX}");
+                let why = format!("no message from it for {SILENT_MAX}");
                 agent.give_up(&why);
                 self.state = NodeSessionState::Lost(now, why);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll ledger`: what storage acknowledged while it was hurt, and whether it is still there.
+//! `plimsoll ledger`: what storage acknowledged during faults, and whether it is still there.
 
 mod outage;
 mod target;
@@ -206,8 +206,8 @@ fn write(args: &LedgerWriteArgs) -> CliResult {
     for target in &targets {
         if target.holds(&args.ledger) {
             terminal::say(&format!(
-                "warning: the ledger {} lies on the storage under test ({}): what takes that away \
-                 takes the ledger, too",
+                "warning: the ledger {} is on the storage under test ({}): a failure of that \
+                 affects the ledger, too",
                 args.ledger.display(),
                 target.given
             ));

@@ -42,8 +42,8 @@ impl LedgerTargetSpec {
         let path = PathBuf::from(text);
         if !path.exists() && StackConfig::parse(text).is_ok() {
             let why = format!(
-                "it is a stack, and ledgers know files only: name the directory that `plimsoll stack up \
-                 '{text}'` tells; a file of that name is ./{text}"
+                "it is a stack, and a ledger needs a directory: name the one that `plimsoll stack up \
+                 '{text}'` prints; a file of that name is ./{text}"
             );
             return Err(file_error(&path, &why));
         }

@@ -62,7 +62,7 @@ pub(super) fn record(args: &RecordArgs) -> Result<(), CliError> {
                 part.tally = *tally;
                 Ok(())
             }
-            // Nothing else is told of a recording.
+            // Nothing else is reported of a recording.
             _ => Ok(()),
         }
     });

@@ -8,7 +8,7 @@ use plimsoll_core::units::{self, Nanos};
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// The last that each recording told: what the disks had counted, and what it has come to.
+/// The last report of each recording: what the disks had counted, and what it has come to.
 type CaptureProgress = (Vec<DeviceCounterSample>, CaptureStats);
 
 pub(super) struct CaptureScreen {
@@ -37,7 +37,7 @@ impl CaptureScreen {
         }
     }
 
-    /// What this recording has told.
+    /// The reports of this recording.
     pub(super) fn tell(&mut self, n: usize, recorded: &CaptureBatch, tally: &CaptureStats) {
         if !self.is_live {
             return;

@@ -20,7 +20,7 @@ pub(super) struct StackCheckArgs {
     names: Vec<String>,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// Skip tests that take nodes away for a while.
+    /// Skip tests that stop nodes for a while.
     #[arg(long)]
     quick: bool,
     /// Print the results as JSON.

@@ -96,7 +96,7 @@ pub(super) fn list(args: &StackListArgs) -> CliResult {
             let _ = writeln!(text, "  {:<NAMES$}{}", known.name, known.about);
         }
     }
-    text.push_str("plimsoll stack show NAME tells what can be set.");
+    text.push_str("plimsoll stack show NAME lists the settings.");
     terminal::print(&text);
     Ok(ExitCode::SUCCESS)
 }
@@ -133,7 +133,7 @@ pub(super) fn show(args: &StackShowArgs) -> CliResult {
     }
     let mut text = format!("{}: {}\n", known.name, known.about);
     if known.settings.is_empty() {
-        text.push_str("Nothing can be set.\n");
+        text.push_str("No settings.\n");
     }
     for setting in known.settings {
         let default = match setting.default {

@@ -98,7 +98,7 @@ impl StackLoad {
         let mut trouble = match self.worker.join() {
             Ok(Ok(())) => Vec::new(),
             Ok(Err(error)) => vec![error],
-            Err(_) => vec!["the load ended with a fault of this program".into()],
+            Err(_) => vec!["the load generator panicked".into()],
         };
         trouble.extend(raze(self.directory.journal, &mut self.nodes).problems());
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);

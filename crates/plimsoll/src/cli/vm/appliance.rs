@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `plimsoll vm appliance`: a node to take away.
+//! `plimsoll vm appliance`: a node as a bootable disk.
 
 use super::up;
 use crate::terminal;

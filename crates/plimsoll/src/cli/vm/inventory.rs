@@ -9,7 +9,7 @@ use std::path::Path;
 /// How a file begins that was written here, and may be written over.
 const FIRST_LINE: &str = "# Virtual machines of `plimsoll vm up`.";
 
-/// Refuses to write over a file of somebody else's.
+/// Refuses to write over a file that is not ours.
 pub(super) fn refuse_foreign(path: &Path) -> Result<(), CliError> {
     let found = std::fs::read_to_string(path);
     let is_ours = found.is_ok_and(|text| text.starts_with(FIRST_LINE));

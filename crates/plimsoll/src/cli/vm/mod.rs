@@ -242,7 +242,7 @@ fn fault(args: &VmFaultArgs, state: &StateDir) -> CliResult {
     };
     let (name, fault) = (&args.machine.name, args.fault);
     let host = context::host();
-    let what = format!("do {fault} to machine {name}");
+    let what = format!("inject {fault} into machine {name}");
     on_lab(named.as_ref().unwrap_or(state), &what, |lab| {
         lab.fault(name, fault, word, &host)
     })
@@ -264,7 +264,7 @@ fn on_lab(
 }
 
 fn show(args: &VmStatusArgs, state: &StateDir) -> CliResult {
-    let failed = || doing(CliExitCode::Failed, "look at the machines");
+    let failed = || doing(CliExitCode::Failed, "query the machines");
     let lab = match find(state) {
         Err(error @ VmError::NotUp) => {
             if args.json {
