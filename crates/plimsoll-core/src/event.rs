@@ -569,8 +569,8 @@ pub struct WorkloadEntry {
 }
 
 impl WorkloadEntry {
-    /// Most blocks in which a corner is played. A band needs no narrow interval, and corners are to
-    /// cost less than what was asked for.
+    /// Most blocks in which a sensitivity bound is played. A band needs no narrow interval, and bounds should
+    /// cost less than the requested workloads.
     pub const CORNER_BLOCKS_MAX: u32 = 3;
 
     /// Number of blocks in which it is played.

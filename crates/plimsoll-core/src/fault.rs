@@ -42,7 +42,7 @@ pub enum FaultKind {
     DiskErrors,
     /// The disk that the server keeps its data on is full.
     DiskFull,
-    /// The clock of the server's machine is an hour ahead, and right again when that is healed.
+    /// The clock of the server's machine is an hour ahead, and right again after the recovery.
     ClockStep,
     /// The ports of the server are sent garbage, and headers of its protocols that break off.
     Malformed,

@@ -29,7 +29,7 @@ const RESTORED: f64 = 0.9;
 /// And for how long.
 const RESTORED_FOR: Nanos = Nanos(10_000_000_000);
 
-/// Window of the back-log: probes with an intended start within this time after the fault.
+/// Window of the backlog: probes with an intended start within this time after the fault.
 const BACKLOG: Nanos = Nanos(60_000_000_000);
 
 /// A session that stalled at the end for longer than this and two of its periods did not recover.

@@ -45,26 +45,26 @@ const ROUNDS: FaultDutyCycle = FaultDutyCycle {
 };
 const MESSAGES: u32 = 50;
 
-/// How long moving what a server does may take.
+/// How long moving the service to another server may take.
 const SWITCH_LIMIT_S: u32 = 300;
 
-/// A fault, planned: what is done on which node.
+/// A fault as actions, each with its node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     /// Probes that it is possible, without a lasting change: one that fails says why not.
     pub trial: Vec<(String, PlanAction)>,
-    /// What is done some time before it, and is part of it.
+    /// Preparation, some time before the injection.
     pub first: Vec<(String, PlanAction)>,
-    /// What brings it about.
+    /// Injection.
     pub strike: Vec<(String, PlanAction)>,
-    /// What ends it and brings back what it took.
+    /// Recovery: ends the fault and restores what it stopped.
     pub heal: Vec<(String, PlanAction)>,
-    /// What does that where it was not brought about whole, when that is something else.
+    /// Recovery after a partial injection, if that differs.
     pub halfway: Vec<(String, PlanAction)>,
-    /// What is done once, after it was healed for the last time; where servers cut each other's power, all of
-    /// the healing, since the victim may have been off by then.
+    /// Done once, after the last recovery; where servers fence each other, all of the recovery, since the
+    /// target may have been off by then.
     pub after: Vec<(String, PlanAction)>,
-    /// For one that comes and goes while it lasts: both lists are done in turn.
+    /// For an intermittent fault: injection and recovery alternate while it lasts.
     pub beat: Option<FaultDutyCycle>,
     /// Whether processes of its victim end by it. Where they do not, each that ends has failed.
     pub takes_processes: bool,
@@ -172,7 +172,7 @@ pub fn carry_out(
     actions.try_for_each(|(node, action)| hosts.on(node)?.carry_out(id, action))
 }
 
-/// A fault that is noted in the journal of its stack, until it is healed.
+/// A fault that is noted in the journal of its stack, until it is recovered.
 #[derive(Debug)]
 pub struct FaultJournal {
     journal: Journal,
@@ -208,10 +208,10 @@ impl FaultJournal {
         Ok(FaultJournal { journal, from })
     }
 
-    /// Notes that it is healed.
+    /// Notes that it is recovered.
     ///
     /// # Errors
-    /// When it could not be noted: then it is healed once more when the stack is taken down.
+    /// When it could not be noted: then it is recovered once more when the stack is taken down.
     pub fn healed(mut self) -> Result<(), JournalError> {
         match self.journal.record().entries.len() > self.from {
             true => self.journal.forget(self.from),
@@ -347,7 +347,7 @@ fn with_all_returning(
         ..blow
     };
     Ok(match blow.beat {
-        // Without power there is nothing to heal on it.
+        // Without power there is nothing to recover on it.
         None => FaultPlan {
             heal: [powers, blow.heal, restores].concat(),
             // That brings all back already.

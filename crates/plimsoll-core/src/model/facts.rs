@@ -197,7 +197,7 @@ impl ModelFacts {
     }
 }
 
-/// How far the harsh corners of a model go.
+/// How far the harsh sensitivity bounds of a model go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SensitivityBoundLimits {
     /// Others near each request, as in [`ModelArrivalPattern::Clustered`].
@@ -264,7 +264,7 @@ impl WorkloadModel {
         self.facts.sizes.is_none_or(|sizes| sizes.is_assumed())
     }
 
-    /// The corner that is harsh, or kind, in time and in space, where they are open.
+    /// The sensitivity bound that is harsh, or kind, in time and in space, where they are open.
     fn corner(
         &self,
         in_time: Option<bool>,

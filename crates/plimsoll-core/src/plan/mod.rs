@@ -345,9 +345,7 @@ impl fmt::Display for PlanAction {
             PlanAction::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
             PlanAction::WriteFile { path, .. } => write!(f, "write {path}"),
             PlanAction::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
-            PlanAction::CopySecret { from, to } => {
-                write!(f, "copy {from} from this machine to {to}")
-            }
+            PlanAction::CopySecret { from, to } => write!(f, "copy {from} from here to {to}"),
             PlanAction::TellAccount {
                 socket,
                 user,

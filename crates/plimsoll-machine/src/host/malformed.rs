@@ -58,7 +58,7 @@ pub(super) fn send(
     // A server that ended by what it was sent has none later on.
     if ports.is_empty() && messages == 0 {
         return Err(wrong(format!(
-            "no process with the mark {mark} listens on a TCP port, so no command can be sent to it"
+            "no process with the mark {mark} listens on a TCP port, so no message can be sent to it"
         )));
     }
     let mut rng = Rng::new(Seed(seed));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands that the user of an inventory named: they switch the power of a machine, or do faults to
+//! Commands that the user of an inventory named: they switch the power of a machine, or inject faults into
 //! it.
 
 use std::collections::BTreeMap;

@@ -18,8 +18,7 @@ fn figure(pools: &[&ArmTrials<'_>]) -> (&'static str, fn(&Histogram) -> f64) {
     }
 }
 
-/// An arm's figure under a workload and what it is at the corners, in words; `None` where no corner
-/// was played.
+/// An arm's figure under a workload and at its sensitivity bounds, in words; `None` where none was played.
 pub(super) fn band(view: &ResultsView<'_>, entry: &WorkloadEntry, arm: &str) -> Option<String> {
     let of_arm = |entry: &WorkloadEntry| view.pools(entry).into_iter().find(|p| p.ink.name == arm);
     let here = of_arm(entry)?;
@@ -42,7 +41,7 @@ pub(super) fn band(view: &ResultsView<'_>, entry: &WorkloadEntry, arm: &str) -> 
     ))
 }
 
-/// The model and its corners side by side.
+/// The model and its sensitivity bounds side by side.
 pub(super) fn table(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportTable> {
     let corners: Vec<&WorkloadEntry> = view.corners_of(entry).collect();
     if corners.is_empty() {
@@ -100,7 +99,7 @@ fn ratio(row: Option<&ArmComparison>) -> ReportTableCell {
     })
 }
 
-/// What distinguishes a corner, without the name of the model.
+/// What distinguishes a sensitivity bound, without the name of the model.
 fn load_name(centre: &WorkloadEntry, load: &WorkloadEntry) -> String {
     if load.label == centre.label {
         return "the model".into();
@@ -112,7 +111,7 @@ fn load_name(centre: &WorkloadEntry, load: &WorkloadEntry) -> String {
         .into()
 }
 
-/// Where the corners disagree on who is better, beyond the margin.
+/// Where the sensitivity bounds disagree on who is better, beyond the margin.
 pub(super) fn doubts(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let rows = view.comparisons.iter().filter(|row| !row.is_control);
     rows.filter_map(|row| doubt(view, row)).collect()

@@ -182,7 +182,7 @@ fn held_up(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding>
     Some(alarm("check the generator", text, &detail))
 }
 
-/// A model that missed a gate; a corner says nothing that its model does not.
+/// A model that missed a gate; a sensitivity bound says nothing that its model does not.
 fn untrue_model(entry: &WorkloadEntry) -> Option<ReportFinding> {
     let Workload::Model(model) = &entry.workload else {
         return None;
@@ -277,7 +277,7 @@ pub(super) fn fidelity(view: &ResultsView<'_>) -> Option<ReportSection> {
         let Workload::Model(model) = &entry.workload else {
             continue;
         };
-        // That of a corner is the model's.
+        // That of a sensitivity bound is the model's.
         if !model.fidelity.is_empty() && entry.corner_of.is_none() {
             let title = format!("{}: the model against its recording", entry.label);
             section

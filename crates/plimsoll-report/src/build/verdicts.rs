@@ -102,7 +102,7 @@ fn tails(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     told.unwrap_or_default()
 }
 
-/// What both systems do at the corners of a model, as sentences after what was said.
+/// What both systems do at the sensitivity bounds of a model, as sentences after what was said.
 fn bands(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     let mut entries = view.entries();
     let Some(entry) = entries.find(|entry| entry.label == row.workload) else {

@@ -21,7 +21,7 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) results: &'a RunFolderContents,
     pub(crate) arms: Vec<ArmView<'a>>,
     pub(crate) comparisons: Vec<ArmComparison>,
-    /// The same at the corners of models.
+    /// The same at the sensitivity bounds of models.
     pub(crate) at_corners: Vec<ArmComparison>,
     /// Every rung of a ladder against the one below; empty unless the run climbs one.
     pub(crate) steps: Vec<ArmComparison>,
@@ -86,7 +86,7 @@ impl<'a> ResultsView<'a> {
         entries.filter(|entry| entry.corner_of.is_none())
     }
 
-    /// The corners of one of them, kindest first.
+    /// The sensitivity bounds of one of them, kindest first.
     pub(crate) fn corners_of(
         &self,
         centre: &WorkloadEntry,
@@ -96,12 +96,12 @@ impl<'a> ResultsView<'a> {
         entries.filter(move |entry| entry.corner_of.as_ref() == Some(&label))
     }
 
-    /// Every comparison, those at corners last.
+    /// Every comparison, those at sensitivity bounds last.
     pub(crate) fn every_comparison(&self) -> impl Iterator<Item = &ArmComparison> {
         self.comparisons.iter().chain(&self.at_corners)
     }
 
-    /// An arm under a workload or a corner, held against the base.
+    /// An arm under a workload or a sensitivity bound, compared with the base.
     pub(crate) fn comparison(&self, entry: &WorkloadEntry, arm: &str) -> Option<&ArmComparison> {
         let mut all = self.every_comparison();
         all.find(|row| row.workload == entry.label && row.arm == arm)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a recording does not contain is played at its sensitivity bounds, beside the model itself.
 //!
-//! A corner is one more workload of the same experiment, in a few of its blocks; the report makes
+//! A sensitivity bound is one more workload of the same experiment, in a few of its blocks; the report makes
 //! a band of it.
 
 use super::WorkloadRequest;
 use plimsoll_core::model::SensitivityBound;
 use plimsoll_core::workload::Workload;
 
-/// Which corners of a model are played.
+/// Which sensitivity bounds of a model are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SensitivityBoundMode {
     /// The kindest and the harshest.

@@ -41,7 +41,7 @@ pub struct WorkloadRequest {
     pub notes: Vec<String>,
     /// How long it is to be run: what the user says, else what it asks for itself.
     pub length: Option<Nanos>,
-    /// Whether it is a corner of the one before it that is none.
+    /// Whether it is a sensitivity bound, of the last entry before it that is none.
     pub is_corner: bool,
 }
 
@@ -64,7 +64,7 @@ pub fn entries(
     notes: &mut Vec<RunWarning>,
 ) -> Result<Vec<WorkloadEntry>, CliError> {
     let mut entries: Vec<WorkloadEntry> = Vec::new();
-    // The last that is no corner, and its factor; `None` when it was left out.
+    // The last that is no sensitivity bound, and its factor; `None` when it was left out.
     let mut centre: Option<(String, f64)> = None;
     for one in asked {
         if one.is_corner {
@@ -118,7 +118,7 @@ fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> Wor
     }
 }
 
-/// A workload under every fault that is injected; as it is where there is none.
+/// A workload under every fault that is injected; as it is without faults.
 fn under_faults(entry: WorkloadEntry, settings: &CampaignOptions) -> Vec<WorkloadEntry> {
     let under = |injection: &FaultInjection| WorkloadEntry {
         label: label_under(&entry.label, injection),

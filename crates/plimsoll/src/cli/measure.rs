@@ -198,7 +198,7 @@ pub(super) struct MeasureOptions<'a> {
     /// Faults that are injected, each in trials of its own.
     pub(super) inject: Vec<FaultInjection>,
     pub(super) whole: bool,
-    /// Which corners of models are played, too.
+    /// Which sensitivity bounds of models are played, too.
     pub(super) corners: SensitivityBoundMode,
     pub(super) timing: &'a TrialTimingArgs,
     pub(super) shape: &'a StackOptionArgs,

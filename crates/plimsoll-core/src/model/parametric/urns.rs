@@ -137,7 +137,7 @@ impl Bag {
 pub(super) struct ConditionalSampler(BTreeMap<u32, Bag>);
 
 impl ConditionalSampler {
-    /// The nearest situation of which something is left; all are filled again where there is none.
+    /// The nearest situation of which something is left; all are filled again when nothing is left.
     fn nearest(&mut self, situation: u32) -> Option<&mut Bag> {
         let find = |bags: &BTreeMap<u32, Bag>| {
             let has_left = |(_, bag): &(&u32, &Bag)| bag.sum > 0;

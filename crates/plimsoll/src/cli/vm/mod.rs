@@ -242,7 +242,11 @@ fn fault(args: &VmFaultArgs, state: &StateDir) -> CliResult {
     };
     let (name, fault) = (&args.machine.name, args.fault);
     let host = context::host();
-    let what = format!("inject {fault} into machine {name}");
+    let what = match word {
+        FaultCommand::Try => format!("probe {fault} on machine {name}"),
+        FaultCommand::On => format!("inject {fault} into machine {name}"),
+        FaultCommand::Off => format!("clear {fault} on machine {name}"),
+    };
     on_lab(named.as_ref().unwrap_or(state), &what, |lab| {
         lab.fault(name, fault, word, &host)
     })

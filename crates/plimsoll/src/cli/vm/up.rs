@@ -179,7 +179,7 @@ fn accelerated(
     Ok(found)
 }
 
-/// The image, made first where there is none.
+/// The image, built first where there is none.
 pub(super) fn image(
     state: &StateDir,
     stop: &AtomicBool,
