@@ -172,8 +172,8 @@ pub struct ArmSet {
     held: BTreeMap<String, File>,
     devices: Vec<String>,
     ground: ArmClaims,
-    /// Made when there are programs to run.
-    scratch: Option<PathBuf>,
+    /// Made when there are programs to run, for each node of the load in its order.
+    scratch: Vec<PathBuf>,
 }
 
 impl ArmSet {
@@ -209,7 +209,7 @@ impl ArmSet {
             held: BTreeMap::new(),
             devices: Vec::new(),
             ground: ArmClaims::default(),
-            scratch: None,
+            scratch: Vec::new(),
         }
     }
 
@@ -231,9 +231,10 @@ impl ArmSet {
         found.expect("trials are planned for these arms")
     }
 
-    /// A directory that is not on the targets, where there are programs to run.
-    pub fn scratch(&self) -> Option<&Path> {
-        self.scratch.as_deref()
+    /// A directory of the load's node of this number that is not on the targets, where there are programs
+    /// to run.
+    pub fn scratch(&self, node: usize) -> Option<&Path> {
+        self.scratch.get(node).map(PathBuf::as_path)
     }
 
     /// What carries out changes of this machine.
@@ -451,18 +452,28 @@ impl ArmSet {
         self.devices.sort();
         self.devices.dedup();
         if asked.iter().any(is_of_programs) {
-            let scratch =
-                std::env::temp_dir().join(directory_name(id, self.targets.len(), "scratch"));
-            plan.steps.push(directory_step(
-                &scratch,
-                "create a directory for the files that programs copy",
-            )?);
-            self.scratch = Some(scratch);
+            self.make_scratch(id, &mut plan)?;
         }
         self.check_room(asked)?;
         self.claim_disks();
         self.make(plan, id, state)?;
         self.try_direct();
+        Ok(())
+    }
+
+    /// Adds the steps that make a directory for what programs copy on each node that load comes from.
+    fn make_scratch(&mut self, id: &str, plan: &mut Plan) -> Result<(), CliError> {
+        let name = directory_name(id, self.targets.len(), "scratch");
+        if self.load.is_here() {
+            let scratch = std::env::temp_dir().join(name);
+            let why = "create a directory for the files that programs copy";
+            plan.steps.push(directory_step(&scratch, why)?);
+            self.scratch.push(scratch);
+            return Ok(());
+        }
+        for node in self.load_nodes() {
+            self.scratch.push(on_nodes::scratch(plan, &node, &name));
+        }
         Ok(())
     }
 

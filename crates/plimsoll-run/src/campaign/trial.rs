@@ -129,7 +129,7 @@ pub(super) fn trial_task(
         },
         fresh: is_under_fault,
         settle: arms.grounds(n),
-        scratch: arms.scratch().map(Path::to_path_buf),
+        scratch: arms.scratch(n).map(Path::to_path_buf),
         seed: settings.seed,
         stamp_seed: settings.stamp_seed,
         warmup: warmup(&entry.workload, settings),

@@ -240,6 +240,36 @@ fn each_node_has_a_file_of_its_own() {
 }
 
 #[test]
+fn programs_run_on_the_nodes() {
+    if !is_possible("programs on nodes") {
+        return;
+    }
+    let pair = Pair::new();
+    let data = pair.path("data").display().to_string();
+    let from = ["--clients", "n1,n2", "--on", "lab.toml", "--no-verify"];
+    let args = ["run", "copy-tree,size=200000", &data, "-o", "out"];
+    let output = pair.run(&[&args[..], &from].concat());
+    assert!(output.status.success(), "{}", text(&output));
+    let trial = &pair.results().trials[0];
+    let phases: Vec<&str> = trial.phases.iter().map(|phase| &*phase.name).collect();
+    assert_eq!(phases, ["to", "from"]);
+    assert!(trial.phases.iter().all(|phase| phase.value > 0.0));
+    assert_eq!(trial.nodes.len(), 2);
+    for (program, expect) in [
+        ("boot", "the image that it boots is on this machine"),
+        (
+            "fio:a.fio",
+            "the absolute path of a file that is on every node",
+        ),
+    ] {
+        let output = pair.run(&[&["run", program, &data][..], &from].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(expect), "{}", text(&output));
+    }
+    pair.check_nothing_left();
+}
+
+#[test]
 fn a_dry_run_says_what_would_be_made_on_the_nodes() {
     if !is_possible("dry run from nodes") {
         return;

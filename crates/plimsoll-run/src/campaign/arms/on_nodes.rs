@@ -12,7 +12,7 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_lab::stacks::{self, StackConfig};
 use plimsoll_machine::host::HostResolver as _;
 use plimsoll_machine::journal::StateDir;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 impl ArmTarget {
     /// Whether nothing of it is on this machine.
@@ -260,6 +260,13 @@ fn add_file(plan: &mut Plan, node: &PlanNode, path: &Path) -> Result<String, Cli
     let undo = PlanAction::RemoveFile(path.clone());
     plan.step_on(&node.name, "create the file", make, Some(undo));
     Ok(path)
+}
+
+/// Adds the step that makes a directory for what programs copy on a node; gives its path.
+pub(super) fn scratch(plan: &mut Plan, node: &PlanNode, name: &str) -> PathBuf {
+    let path = format!("{}/{name}", node.dir);
+    add_directory(plan, node, &path);
+    path.into()
 }
 
 fn add_directory(plan: &mut Plan, node: &PlanNode, path: &str) {

@@ -23,7 +23,8 @@ use plimsoll_core::plan::{HERE, PlanNode};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::commands::CommandOutputFormat;
+use plimsoll_core::workload::{CommandWorkload, Workload};
 use plimsoll_engine::sys::clock::monotonic;
 use plimsoll_machine::agent_server::{AgentTaskRunner, AgentTaskThread};
 use plimsoll_machine::host::agent::MESSAGE_MAX;
@@ -192,10 +193,8 @@ impl ClientLoadGenerators {
 pub(super) fn check_asked(asked: &[WorkloadRequest]) -> Result<(), CliError> {
     for one in asked {
         let name = one.workload.name();
-        if matches!(one.workload, Workload::Commands(_)) {
-            return Err(CliError::usage(format!(
-                "run {name} from nodes: programs run on this machine only; leave out --clients"
-            )));
+        if let Workload::Commands(commands) = &one.workload {
+            check_programs(name, commands)?;
         }
         let message = serde_json::to_vec(&one.workload).map_or(usize::MAX, |text| text.len());
         if message > MESSAGE_MAX - AROUND_WORKLOAD {
@@ -206,6 +205,23 @@ pub(super) fn check_asked(asked: &[WorkloadRequest]) -> Result<(), CliError> {
                 units::size(MESSAGE_MAX as f64)
             )));
         }
+    }
+    Ok(())
+}
+
+/// Refuses programs that need something that only this machine has.
+fn check_programs(name: &str, commands: &CommandWorkload) -> Result<(), CliError> {
+    let steps = [&commands.prepare, &commands.phases, &commands.finish];
+    let mut steps = steps.into_iter().flatten();
+    let refused = |why: &str| Err(CliError::usage(format!("run {name} from nodes: {why}")));
+    if (commands.phases.iter()).any(|phase| phase.output == CommandOutputFormat::Boots) {
+        return refused("the image that it boots is on this machine; leave out --clients");
+    }
+    if steps.any(|step| step.argv.iter().any(|word| word.contains("{here}"))) {
+        return refused(
+            "it names a file relative to this machine's working directory; give the absolute path of \
+             a file that is on every node",
+        );
     }
     Ok(())
 }
