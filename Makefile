@@ -26,6 +26,7 @@ test:
 	scripts/fetch-recordings.sh "$$PLIMSOLL_TEST_DATA" || echo "tests on recordings will say SKIPPED"
 	cargo fmt --all --check
 	scripts/check-shell.sh
+	scripts/check-spelling.sh
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask deps
 	cargo xtask test

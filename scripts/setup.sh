@@ -60,7 +60,7 @@ build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
-    "shellcheck shellcheck checks-the-scripts"
+    "shellcheck shellcheck checks-the-scripts" "codespell codespell checks-the-spelling"
     "bonnie++ bonnie++ its-output-is-read") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
