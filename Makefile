@@ -2,7 +2,7 @@
 # Two commands: `make demo` does the main job on this machine, `make test` checks the project.
 
 SHELL := /bin/bash
-.PHONY: demo test test-stacks test-vm build
+.PHONY: demo test fuzz test-stacks test-vm build
 
 # The program, and the agent that it copies to other machines (docs/stacks/inventory.md), which is static
 # for that and lies beside it. The flags are for these two alone: macros of the compiler cannot be static.
@@ -29,7 +29,13 @@ test:
 	scripts/check-spelling.sh
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask deps
+	cargo xtask fuzz 5
 	cargo xtask test
+
+# Every fuzz target for a minute.
+fuzz:
+	scripts/setup.sh test
+	cargo xtask fuzz
 
 # Every stack for real: up, checks, load, down, nothing left. Needs root; installs what is missing.
 test-stacks:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask check|test|tidy|layers|deps|bench|twins`.
+//! Build tasks: `cargo xtask check|test|tidy|layers|deps|fuzz|bench|twins`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 
 mod bench;
 mod deps;
+mod fuzz;
 mod layers;
 mod suite;
 mod tidy;
@@ -38,9 +39,10 @@ fn main() -> ExitCode {
             let args: Vec<String> = std::env::args().skip(2).collect();
             twins::run(&root(), &args).unwrap_or_else(|error| vec![error])
         }
+        "fuzz" => fuzz(),
         other => {
             eprintln!(
-                "unknown task '{other}'; tasks are: bench, check, deps, layers, test, tidy, twins"
+                "unknown task '{other}'; tasks are: bench, check, deps, fuzz, layers, test, tidy, twins"
             );
             return ExitCode::from(2);
         }
@@ -49,6 +51,15 @@ fn main() -> ExitCode {
         eprintln!("{fault}");
     }
     ExitCode::from(u8::from(!faults.is_empty()))
+}
+
+/// Runs the fuzz targets for as many seconds as the command line says, a minute without it.
+fn fuzz() -> Vec<String> {
+    let seconds = std::env::args().nth(2).map_or(Ok(60), |text| text.parse());
+    match seconds {
+        Ok(seconds) => fuzz::run(&root(), seconds).unwrap_or_else(|error| vec![error]),
+        Err(_) => vec!["fuzz: expected a number of seconds".into()],
+    }
 }
 
 /// Everything a change must pass, in the order of cost.
