@@ -34,8 +34,11 @@ fn manifest(blocks: u32) -> RunManifest {
         recovery_timeout: Nanos::SECOND,
         sessions: 1,
         rate: 10.0,
+        share: None,
         block_bytes: 4096,
         file_bytes: 1 << 20,
+        observers: Vec::new(),
+        refused: [].into(),
     };
     RunManifest {
         format: FormatVersion::RUN,
@@ -107,7 +110,8 @@ fn trial(arm: &str, block: u32, outage_ms: u64, is_open: bool) -> TrialResult {
             healed_in: Nanos(0),
             healed_under_load: true,
             crashed: 0,
-            beside: Vec::new(),
+            ceiling: None,
+            observers: Vec::new(),
             events: Vec::new(),
             outage,
             check: LedgerCheck::default(),

@@ -77,16 +77,6 @@ impl Lab {
             .expect("the program was built for this test")
     }
 
-    /// The same with its own directory for temporary files.
-    pub(crate) fn start_with_tmp(&self, tmp: &str, args: &[&str]) -> Child {
-        let mut command = self.command(args);
-        command.env("TMPDIR", tmp);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command
-            .spawn()
-            .expect("the program was built for this test")
-    }
-
     /// Waits until `folder` holds a run with at least `lines` recorded events.
     pub(crate) fn wait_for_events(&self, folder: &str, lines: usize) {
         self.wait_for(folder, |text| text.lines().count() >= lines);
