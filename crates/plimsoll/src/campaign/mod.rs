@@ -42,9 +42,10 @@ use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
 use plimsoll_engine::EngineChoice;
 use plimsoll_engine::RunOptions;
-use plimsoll_lab::host::SystemClock;
+use plimsoll_lab::host::{HostTimeSource as _, SystemClock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 pub(crate) use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub(crate) use failover::{check_asked_under_faults, fault_intentions};
@@ -75,6 +76,29 @@ pub(crate) struct CampaignOptions {
     pub(crate) record: bool,
     /// Faults that are injected, each in trials of its own.
     pub(crate) inject: Vec<FaultInjection>,
+    /// After how long no further trial begins.
+    pub(crate) budget: Option<TimeBudget>,
+}
+
+/// A time after which nothing more begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeBudget {
+    clock: SystemClock,
+    time: Nanos,
+}
+
+impl TimeBudget {
+    /// One that counts from now.
+    pub(crate) fn new(time: Nanos) -> Self {
+        TimeBudget {
+            clock: SystemClock::new(),
+            time,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.clock.now() >= Duration::from_nanos(self.time.0)
+    }
 }
 
 /// Asks the engine whether it takes every workload on every system: better before a run folder is
@@ -249,6 +273,8 @@ enum CampaignEndKind {
     Whole,
     /// With one that lost a node.
     LostNode,
+    /// Before one for which there was no time left.
+    OutOfTime,
 }
 
 /// Does something while what the disks below the arms count is recorded into an archive of this
@@ -304,6 +330,14 @@ fn run_all(
         if let Some(result) = done.iter().find(|result| result.trial == trial) {
             course.take(result);
             continue;
+        }
+        if settings.budget.is_some_and(|budget| budget.is_over()) {
+            listener.event(&RunEvent::Warning(RunWarning {
+                about: String::new(),
+                text: "the time of --budget is over; the same command with the same -o runs what is left"
+                    .into(),
+            }));
+            return Ok(CampaignEndKind::OutOfTime);
         }
         let entry = entry_of(manifest, &trial);
         let bench = bench.as_deref_mut();

@@ -33,7 +33,7 @@ Examples:
   plimsoll failover raid1 --repeat 10
   plimsoll failover 'gluster(volume=replicate)' --fault kill,link-down --on netns -o faults
   plimsoll failover san --on lab.toml --fault power-cut --repeat 20
-  plimsoll failover raid1 ceph --fault kill,slow --repeat 5 -o table"
+  plimsoll failover raid1 ceph --fault kill,slow --repeat 5 -o table --budget 2h"
 )]
 pub(super) struct FailoverArgs {
     /// Stacks to inject faults into.

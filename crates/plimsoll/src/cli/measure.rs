@@ -5,7 +5,7 @@ use super::progress::RunProgress;
 use super::stack::StackOptionArgs;
 use crate::campaign::{
     self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, DestroyConsent,
-    SensitivityBoundMode, WorkloadRequest,
+    SensitivityBoundMode, TimeBudget, WorkloadRequest,
 };
 use crate::context;
 use crate::failure::{CliError, CliExitCode, doing, failed};
@@ -117,6 +117,11 @@ pub(super) struct TrialTimingArgs {
     /// The report says so.
     #[arg(long)]
     shared: bool,
+    /// Start no further trial after TIME, counted from the start of the command.
+    ///
+    /// The same command with the same -o runs the trials that are left.
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    budget: Option<Nanos>,
 }
 
 impl TrialTimingArgs {
@@ -491,6 +496,7 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
     let seed = timing.seed();
     Ok(CampaignOptions {
         inject: job.inject.clone(),
+        budget: timing.budget.map(TimeBudget::new),
         seed,
         data_check: timing.data_check(),
         // What an earlier run with the same seed left must not pass for what this one wrote.
@@ -525,6 +531,7 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {
         inject: Vec::new(),
+        budget: None,
         seed,
         stamp_seed: seed,
         policy: VerdictPolicy::default(),

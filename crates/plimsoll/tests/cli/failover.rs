@@ -105,6 +105,28 @@ fn fault_of<'a>(told: &'a serde_json::Value, entry: &str) -> &'a serde_json::Val
     &found.unwrap_or_else(|| panic!("{entry}: {told}"))["fault"]
 }
 
+/// Both at once, since a stack has to be stood up for each: a fault that one of two stacks cannot have, and
+/// an end by the clock.
+#[test]
+fn a_stack_that_cannot_have_a_fault_is_left_out_and_no_trial_begins_after_the_budget() {
+    let lab = Lab::new();
+    let missing = missing(&lab, "nfs");
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("faults of two stacks", &why);
+    }
+    let args = "failover nfs local --fault pause --fault-duration 1s --repeat 9 --size 512M --file-size 1M \
+                --rate 25 --budget 1s -o run";
+    let args: Vec<_> = args.split(' ').filter(|word| !word.is_empty()).collect();
+    let output = lab.run(&args);
+    let (said, notes) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{notes}");
+    assert!(said.contains("0 of 9 trials"), "{said}");
+    assert!(said.contains("not possible"), "{said}");
+    assert!(notes.contains("it has no servers of its own"), "{notes}");
+    assert!(notes.contains("the time of --budget is over"), "{notes}");
+}
+
 #[test]
 fn what_cannot_be_done_is_refused_before_anything_is_done() {
     let lab = Lab::new();
