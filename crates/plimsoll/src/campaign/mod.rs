@@ -217,7 +217,7 @@ pub(crate) fn carry_out(
         true => None,
         false => {
             let ledgers = writer.ledgers().map_err(failed(CliExitCode::Failed))?;
-            Some(FaultBench::new(ledgers, done))
+            Some(FaultBench::new(ledgers, arms, (&manifest.entries, done)))
         }
     };
     let disks = settings.record.then(|| writer.disks());

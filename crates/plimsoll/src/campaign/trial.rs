@@ -153,7 +153,7 @@ pub(crate) fn run_trial(
     }
     let faults = entry.inject.as_ref().zip(bench.as_deref());
     if entry.workload.is_idle() {
-        let result = sessions_alone(trial, arms, settings, faults, stop)?;
+        let result = sessions_alone((trial, entry), arms, settings, faults, stop)?;
         tell(&result, false, listener);
         return Ok(result);
     }
@@ -185,7 +185,7 @@ pub(crate) fn run_trial(
         Some((injection, bench)) => {
             let play = |is_over: &dyn Fn() -> bool| sessions.play(is_over, &mut on_interval);
             let with = (settings.seed, bench);
-            under_fault((trial, injection), arms, with, stop, play)
+            under_fault((trial, entry, injection), arms, with, stop, play)
         }
     });
     let (started_at, fault, failure) = played?;
@@ -220,7 +220,7 @@ fn note_lost_node(failure: &CliError, trial: &TrialId, listener: &mut dyn RunLis
 
 /// A trial in which nothing is played beside the sessions that feel a fault.
 fn sessions_alone(
-    trial: &TrialId,
+    (trial, entry): (&TrialId, &WorkloadEntry),
     arms: &ArmSet,
     settings: &CampaignOptions,
     faults: Option<(&FaultInjection, &FaultBench)>,
@@ -231,7 +231,7 @@ fn sessions_alone(
         None => Ok(((), None, None)),
         Some((injection, bench)) => {
             let with = (settings.seed, bench);
-            under_fault((trial, injection), arms, with, stop, |_| ())
+            under_fault((trial, entry, injection), arms, with, stop, |_| ())
         }
     });
     let ((), fault, failure) = ended?;

@@ -114,13 +114,15 @@ impl FaultInjectionArgs {
                 rates.end()
             )));
         }
-        let mut faults = match self.faults.is_empty() {
-            true => usual.to_vec(),
-            false => self.faults.clone(),
+        let named = match self.faults.is_empty() {
+            true => usual,
+            false => &self.faults,
         };
-        faults.dedup();
-        let injection = |fault| FaultInjection {
-            fault,
+        // One that is named twice is one entry.
+        let faults = named.iter().enumerate();
+        let faults = faults.filter(|(at, fault)| !named[..*at].contains(fault));
+        let injection = |(_, fault): (usize, &FaultKind)| FaultInjection {
+            fault: *fault,
             victim: self.victim.clone(),
             length: self.fault_duration,
             recovery_timeout: self.recovery_timeout,
@@ -132,6 +134,6 @@ impl FaultInjectionArgs {
             observers: self.observers.clone(),
             refused: BTreeMap::new(),
         };
-        Ok(faults.into_iter().map(injection).collect())
+        Ok(faults.map(injection).collect())
     }
 }

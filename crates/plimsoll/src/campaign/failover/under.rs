@@ -223,8 +223,18 @@ pub(in crate::campaign) struct FaultBench {
     campaigns: Seed,
     /// What `scp` copies with, once it is needed.
     copier: Option<ScpCopier>,
-    /// The most that a session got out of an arm beside a workload, where that is asked.
-    ceilings: BTreeMap<(String, String), f64>,
+    /// The most that a session got out of a system beside a workload, where that is asked.
+    ceilings: BTreeMap<CeilingKey, f64>,
+}
+
+/// A stack, a workload and its factor. Both entries of the A/A control are one stack, and a fault changes
+/// nothing of what was there before it.
+type CeilingKey = (String, String, String);
+
+fn ceiling_key(arms: &ArmSet, arm: &str, entry: &WorkloadEntry) -> CeilingKey {
+    let stack = arms.held(arm).map(|(name, _)| name).unwrap_or_default();
+    let workload = entry.workload.name().to_owned();
+    (stack, workload, entry.scale.to_string())
 }
 
 /// Longest time that a load is played while the most is measured that sessions get beside it.
@@ -234,12 +244,17 @@ const BESIDE: Nanos = Nanos(3600 * Nanos::SECOND.0);
 const CEILINGS_FROM: u32 = 1 << 20;
 
 impl FaultBench {
-    /// For ledgers in a directory; trials that are done tell what they found.
-    pub(in crate::campaign) fn new(ledgers: PathBuf, done: &[TrialResult]) -> Self {
+    /// For ledgers in a directory; trials that are done have what was found before them.
+    pub(in crate::campaign) fn new(
+        ledgers: PathBuf,
+        arms: &ArmSet,
+        (entries, done): (&[WorkloadEntry], &[TrialResult]),
+    ) -> Self {
         let ceiling = |result: &TrialResult| {
             let most = result.fault.as_ref()?.ceiling?;
-            let (arm, workload) = (&result.trial.arm, &result.trial.workload);
-            Some(((arm.clone(), workload.clone()), most))
+            let mut entries = entries.iter();
+            let entry = entries.find(|entry| entry.label == result.trial.workload)?;
+            Some((ceiling_key(arms, &result.trial.arm, entry), most))
         };
         FaultBench {
             ledgers,
@@ -275,7 +290,7 @@ impl FaultBench {
             let folder = self.free("scp", "");
             self.copier = Some(ScpCopier::new(&folder, self.campaigns, stop)?);
         }
-        let key = (trial.arm.clone(), trial.workload.clone());
+        let key = ceiling_key(arms, &trial.arm, entry);
         if injection.share.is_none() || self.ceilings.contains_key(&key) {
             return Ok(None);
         }
@@ -362,7 +377,7 @@ pub(in crate::campaign) type UnderFault<T> = (T, Option<FaultResult>, Option<Cli
 
 /// Plays a load while a fault is injected beside it; gives what both came to.
 pub(in crate::campaign) fn under_fault<T>(
-    (trial, injection): (&TrialId, &FaultInjection),
+    (trial, entry, injection): (&TrialId, &WorkloadEntry, &FaultInjection),
     arms: &ArmSet,
     (seed, bench): (Seed, &FaultBench),
     stop: &AtomicBool,
@@ -374,8 +389,8 @@ pub(in crate::campaign) fn under_fault<T>(
     // Arms of one block share the moment, too.
     let mut rng = Rng::new(seed.derive("moments", trial.block.into()));
     let calm = CALM + DRAWN.mul_f64(rng.unit());
-    let key = (trial.arm.clone(), trial.workload.clone());
-    let ceiling = bench.ceilings.get(&key).copied();
+    let ceiling = bench.ceilings.get(&ceiling_key(arms, &trial.arm, entry));
+    let ceiling = ceiling.copied().filter(|_| injection.share.is_some());
     let load = SessionLoadOptions::of(injection, ceiling);
     let (here, name) = (arms.target(&trial.arm).here(), context.name.clone());
     let own = (bench.campaigns).derive(injection.fault.name(), trial.place.into());
