@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Locks on journals: exclusive for who makes, undoes or strikes what is in them, shared for who uses
+//! Locks on journals: exclusive for who makes, undoes or hurts what is in them, shared for who uses
 //! what they made. The kernel drops them when the last holder ends, however it ends.
 
 use rustix::fs::{FlockOperation, flock};

@@ -113,22 +113,22 @@ impl FailoverContext {
             return never_calm(users, &self.name, stop);
         }
         let noted = self.note(planned)?;
-        let blow = &planned.blow;
+        let fault_plan = &planned.fault_plan;
         let first_at = FailoverSessions::now();
         let first = self.begin(planned, self.lasting, stop);
         let ordered_at = FailoverSessions::now();
         let injected = first.and_then(|()| match stop.load(Ordering::Relaxed) {
             // What came first is healed, and no more is done.
-            true if !blow.first.is_empty() => Err(stopped()),
-            _ => self.carry_out(&blow.strike, planned),
+            true if !fault_plan.first.is_empty() => Err(stopped()),
+            _ => self.carry_out(&fault_plan.inject, planned),
         });
         let injected_at = FailoverSessions::now();
-        let heal = match injected.is_ok() || blow.halfway.is_empty() {
-            true => &blow.heal,
-            false => &blow.halfway,
+        let heal = match injected.is_ok() || fault_plan.halfway.is_empty() {
+            true => &fault_plan.heal,
+            false => &fault_plan.halfway,
         };
         let lasted = injected.and_then(|()| self.let_last(planned, &users.sessions, stop));
-        if blow.ends_sessions(&self.made) {
+        if fault_plan.ends_sessions(&self.made) {
             users.end();
         }
         let healing_at = FailoverSessions::now();
@@ -153,7 +153,7 @@ impl FailoverContext {
         if under_load {
             self.wait_for(&users.sessions, self.patience, stop);
         }
-        let felt_at = blow.felt_from(first_at, ordered_at, injected_at);
+        let felt_at = fault_plan.felt_from(first_at, ordered_at, injected_at);
         let (outage, check) = users.sessions.result(felt_at, stop)?;
         let (observers, ended) = match users.observers.result(stop) {
             Ok(observers) => (observers, Ok(())),
@@ -181,7 +181,7 @@ impl FailoverContext {
     fn note(&self, planned: &FailoverFault) -> Result<FaultJournal, CliError> {
         let why = format!("inject {} into {}", planned.fault, planned.victim.name);
         let held = (&self.held, &*self.name, &self.state);
-        FaultJournal::note(&planned.blow, &why, held)
+        FaultJournal::note(&planned.fault_plan, &why, held)
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))
     }
 
@@ -194,14 +194,14 @@ impl FailoverContext {
         users: &mut FailoverClients<'_>,
         stop: &AtomicBool,
     ) -> Result<u32, CliError> {
-        let blow = &planned.blow;
+        let fault_plan = &planned.fault_plan;
         match self.heal(heal, planned, stop) {
             // All of it is in what comes after.
-            Err(_) if self.made.fences && !blow.after.is_empty() => {}
+            Err(_) if self.made.fences && !fault_plan.after.is_empty() => {}
             healed => healed?,
         }
-        self.heal(&blow.after, planned, stop)?;
-        if blow.takes_processes {
+        self.heal(&fault_plan.after, planned, stop)?;
+        if fault_plan.takes_processes {
             return Ok(0);
         }
         let crashed = crashed(before, &self.processes(planned)?);
@@ -232,8 +232,8 @@ impl FailoverContext {
         time: Duration,
         stop: &AtomicBool,
     ) -> Result<(), CliError> {
-        if !planned.blow.first.is_empty() {
-            self.carry_out(&planned.blow.first, planned)?;
+        if !planned.fault_plan.first.is_empty() {
+            self.carry_out(&planned.fault_plan.first, planned)?;
             self.pause(time, stop);
         }
         Ok(())
@@ -375,7 +375,7 @@ impl FailoverContext {
         sessions: &FailoverSessions<'_>,
         stop: &AtomicBool,
     ) -> Result<(), CliError> {
-        let Some(beat) = planned.blow.beat else {
+        let Some(cycle) = planned.fault_plan.cycle else {
             self.pause(self.lasting, stop);
             // Nobody promises that a stack goes on without two.
             let is_one = planned.fault != FaultKind::Double;
@@ -385,19 +385,19 @@ impl FailoverContext {
             return Ok(());
         };
         let began = self.clock.now();
-        let mut blow = planned.blow.clone();
+        let mut fault_plan = planned.fault_plan.clone();
         // It is there now.
         loop {
-            self.clock.pause(beat.on);
+            self.clock.pause(cycle.on);
             if self.clock.now().saturating_sub(began) >= self.lasting
                 || stop.load(Ordering::Relaxed)
             {
                 return Ok(());
             }
-            let healed = self.carry_out(&blow.heal, planned);
-            self.clock.pause(beat.off);
-            blow.vary();
-            match healed.and_then(|()| self.carry_out(&blow.strike, planned)) {
+            let healed = self.carry_out(&fault_plan.heal, planned);
+            self.clock.pause(cycle.off);
+            fault_plan.vary();
+            match healed.and_then(|()| self.carry_out(&fault_plan.inject, planned)) {
                 // The others cut its power meanwhile.
                 Err(_) if self.made.fences => return Ok(()),
                 done => done?,

@@ -44,7 +44,7 @@ const DRAWN: Duration = Duration::from_secs(2);
 struct FailoverFault {
     fault: FaultKind,
     victim: StackServer,
-    blow: FaultPlan,
+    fault_plan: FaultPlan,
 }
 
 /// What a fault is injected into.
@@ -116,12 +116,13 @@ impl FailoverContext {
         let refused = doing(CliExitCode::Usage, what());
         let mut of_each = Vec::new();
         for victim in self.victims(victim)? {
-            let blow = faults::plan(fault, &victim, &self.made, &self.site).map_err(&unable)?;
-            faults::carry_out(&blow.trial, &self.id, &mut self.nodes).map_err(&refused)?;
+            let fault_plan =
+                faults::plan(fault, &victim, &self.made, &self.site).map_err(&unable)?;
+            faults::carry_out(&fault_plan.trial, &self.id, &mut self.nodes).map_err(&refused)?;
             of_each.push(FailoverFault {
                 fault,
                 victim,
-                blow,
+                fault_plan,
             });
         }
         Ok(of_each)
