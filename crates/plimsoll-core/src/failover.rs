@@ -186,3 +186,42 @@ pub struct ObserverResult {
     /// Those that were acknowledged and are missing or wrong.
     pub missing: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn injection(share: Option<f64>) -> FaultInjection {
+        FaultInjection {
+            fault: FaultKind::Kill,
+            victim: None,
+            length: Nanos::SECOND,
+            recovery_timeout: Nanos::SECOND,
+            sessions: 2,
+            rate: 100.0,
+            share,
+            block_bytes: 4096,
+            file_bytes: 1 << 20,
+            observers: vec![FaultObserver::Scp],
+            refused: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn the_rate_of_sessions_is_a_share_of_what_they_get_where_that_is_asked() {
+        let rate = |share, ceiling| injection(share).rate_below(ceiling);
+        assert!((rate(None, Some(8.0)) - 100.0).abs() < 1e-9);
+        assert!((rate(Some(0.5), Some(8.0)) - 4.0).abs() < 1e-9);
+        assert!((rate(Some(0.01), Some(0.5)) - FaultInjection::RATE_MIN).abs() < 1e-9);
+        assert!((rate(Some(1.0), Some(1e9)) - FaultInjection::RATE_MAX).abs() < 1e-9);
+    }
+
+    #[test]
+    fn injections_of_before_there_were_observers_are_read() {
+        let mut text = serde_json::to_value(injection(None)).expect("plain data");
+        let fields = text.as_object_mut().expect("an object");
+        fields.remove("observers");
+        let read: FaultInjection = serde_json::from_value(text).expect("an injection");
+        assert!(read.observers.is_empty() && read.refused.is_empty());
+    }
+}
