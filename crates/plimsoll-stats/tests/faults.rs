@@ -153,6 +153,17 @@ fn a_system_that_stands_still_ten_times_as_long_is_different() {
 }
 
 #[test]
+fn a_system_that_cannot_have_the_fault_has_no_part_in_its_comparison() {
+    let mut manifest = manifest(5);
+    let inject = manifest.entries[0].inject.as_mut().unwrap();
+    inject.refused.insert("a".into(), "no netem".into());
+    assert_eq!(manifest.planned_trials(), 10);
+    let trials: Vec<_> = (0..5).map(|n| trial("b", n, 1000, false)).collect();
+    let rows = plimsoll_stats::compare_all(&manifest, &trials);
+    assert!(rows.iter().all(|row| row.base == "b"), "{rows:?}");
+}
+
+#[test]
 fn what_nobody_could_feel_counts_as_the_least_that_can_be_told_and_what_did_not_end_is_said() {
     let mut trials = Vec::new();
     for block in 0..5 {

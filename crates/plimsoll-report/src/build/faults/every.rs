@@ -48,7 +48,7 @@ const TAKER_AT: usize = 3;
 fn in_order<'a>(kinds: &'a [SystemFaults<'a>]) -> Vec<(&'a str, &'a FaultResult)> {
     let of = |kind: &'a SystemFaults<'a>| {
         let faults = kind.faults.iter();
-        faults.map(|(place, fault)| (*place, kind.name(), *fault))
+        faults.map(|(place, fault)| (*place, kind.name, *fault))
     };
     let mut all: Vec<_> = kinds.iter().flat_map(of).collect();
     all.sort_by_key(|(place, _, _)| *place);
@@ -167,7 +167,7 @@ fn observers(kinds: &[SystemFaults<'_>]) -> Option<ReportTable> {
 
 fn dots(kinds: &[SystemFaults<'_>]) -> ReportChart {
     let ink = |(colour, kind): (usize, &SystemFaults<'_>)| ChartSeriesStyle {
-        name: kind.name().into(),
+        name: kind.name.into(),
         colour,
         control: false,
     };

@@ -25,7 +25,7 @@ pub(super) fn section(systems: &[Vec<SystemFaults<'_>>]) -> Option<ReportSection
 }
 
 fn grid(systems: &[Vec<SystemFaults<'_>>]) -> ReportTable {
-    let faults = systems[0].iter().map(|kind| format!("#{}", kind.name()));
+    let faults = systems[0].iter().map(|kind| format!("#{}", kind.name));
     let titles: Vec<String> = std::iter::once("system".into()).chain(faults).collect();
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
     let mut table = ReportTable::new("Median of all faults (longest)", &titles);
@@ -87,7 +87,7 @@ fn list(systems: &[Vec<SystemFaults<'_>>]) -> ReportTable {
     table.notes = all()
         .filter_map(|kind| {
             let why = kind.injection.refused.get(kind.system)?;
-            Some(format!("{}, {}: {why}", kind.system, kind.name()))
+            Some(format!("{}, {}: {why}", kind.system, kind.name))
         })
         .collect();
     if let Some(faults) = done().map(|kind| kind.faults.len()).min() {
@@ -112,7 +112,7 @@ fn row(kind: &SystemFaults<'_>) -> Vec<ReportTableCell> {
     };
     vec![
         ReportTableCell::new(kind.system),
-        ReportTableCell::new(kind.name()),
+        ReportTableCell::new(kind.name),
         ReportTableCell::new(kind.faults.len().to_string()),
         ReportTableCell::new(writes),
         ReportTableCell::new(most),

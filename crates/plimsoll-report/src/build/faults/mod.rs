@@ -23,7 +23,8 @@ const CONFIDENCE: f64 = 0.95;
 /// One kind of fault of one system, beside one workload; those of the A/A control are of the same system.
 struct SystemFaults<'a> {
     system: &'a str,
-    entry: &'a WorkloadEntry,
+    /// What it is called among the faults of its system.
+    name: &'a str,
     injection: &'a FaultInjection,
     /// In the order in which they were injected, each with its place in the run.
     faults: Vec<(u32, &'a FaultResult)>,
@@ -42,20 +43,20 @@ impl<'a> SystemFaults<'a> {
             .filter_map(|t| Some((t.trial.place, t.fault.as_ref()?)))
             .collect();
         faults.sort_by_key(|(place, _)| *place);
+        let injection = entry.inject.as_ref()?;
+        // Beside one workload the fault says enough.
+        let entries = view.results.manifest.entries.iter();
+        let kinds = entries.filter_map(|entry| entry.inject.as_ref());
+        let is_alone = kinds.filter(|one| one.fault == injection.fault).count() == 1;
         Some(SystemFaults {
             system,
-            entry,
-            injection: entry.inject.as_ref()?,
+            name: match is_alone {
+                true => injection.fault.name(),
+                false => &entry.label,
+            },
+            injection,
             faults,
         })
-    }
-
-    /// What it is called among the faults of its system.
-    fn name(&self) -> &str {
-        match self.entry.workload.is_idle() {
-            true => self.injection.fault.name(),
-            false => &self.entry.label,
-        }
     }
 
     fn results(&self) -> impl Iterator<Item = &'a FaultResult> {
@@ -158,7 +159,7 @@ fn outage(kind: &SystemFaults<'_>) -> ReportFinding {
     };
     let faults = kind.faults.len();
     ReportFinding {
-        mark: kind.name().into(),
+        mark: kind.name.into(),
         tone: good(open == 0),
         text: format!("{}{unended}", lengths.join(", ")),
         detail: format!(
@@ -188,7 +189,7 @@ fn sessions(kind: &SystemFaults<'_>) -> ReportFinding {
         ),
     };
     ReportFinding {
-        mark: format!("{}: sessions", kind.name()),
+        mark: format!("{}: sessions", kind.name),
         tone: match alive == total && errors == 0 {
             true => ReportSeverity::Good,
             false => ReportSeverity::Bad,
@@ -207,7 +208,7 @@ fn failed(kind: &SystemFaults<'_>) -> Option<ReportFinding> {
         .map(|fault| &*fault.victim)
         .collect();
     (processes > 0).then(|| ReportFinding {
-        mark: format!("{}: servers", kind.name()),
+        mark: format!("{}: servers", kind.name),
         tone: ReportSeverity::Bad,
         text: format!("server processes crashed unexpectedly: {processes}"),
         detail: format!("on {}", victims.join(", ")),

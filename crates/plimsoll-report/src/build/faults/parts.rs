@@ -29,7 +29,7 @@ pub(super) fn parts(kinds: &[SystemFaults<'_>]) -> Option<ReportTable> {
         if kind.results().all(|fault| fault.events.is_empty()) {
             continue;
         }
-        let mut row = vec![ReportTableCell::new(kind.name())];
+        let mut row = vec![ReportTableCell::new(kind.name)];
         row.extend(PARTS.map(|(word, _)| cell(kind, |fault| fault.first(word))));
         row.push(cell(kind, first_write));
         table.rows.push(row);
