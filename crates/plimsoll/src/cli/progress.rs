@@ -105,12 +105,12 @@ fn load_summary(result: &TrialResult) -> Option<String> {
         return None;
     }
     if response.count() == 0 {
-        let phases = result.phases.len();
-        let plural = if phases == 1 { "" } else { "s" };
-        return Some(format!(
-            "{} · {phases} phase{plural}",
-            units::duration(result.length)
-        ));
+        let length = units::duration(result.length);
+        return Some(match result.phases.len() {
+            0 => length,
+            1 => format!("{length} · 1 phase"),
+            phases => format!("{length} · {phases} phases"),
+        });
     }
     let rate = result.stats.ops() as f64 / result.length.as_secs_f64().max(1e-9);
     Some(format!(
