@@ -164,8 +164,7 @@ pub(in crate::campaign) fn check(
     settings: &mut CampaignOptions,
     leave_out: bool,
 ) -> Result<Vec<RunWarning>, CliError> {
-    let mut notes = Vec::new();
-    let mut possible = 0;
+    let (mut notes, mut refused, mut is_possible) = (Vec::new(), None, false);
     for injection in &mut settings.inject {
         for (arm, target) in arms.probed() {
             let checked = match target.is_only_on_nodes() {
@@ -176,24 +175,21 @@ pub(in crate::campaign) fn check(
                 false => check_one(injection, arm, arms),
             };
             match checked {
-                Ok(()) => possible += 1,
+                Ok(()) => is_possible = true,
                 Err(failure) if leave_out && failure.code == CliExitCode::Usage => {
                     injection.refused.insert(arm.into(), failure.text());
-                    notes.push((
-                        RunWarning {
-                            about: format!("{} of {arm}", injection.fault),
-                            text: failure.text(),
-                        },
-                        failure,
-                    ));
+                    notes.push(RunWarning {
+                        about: format!("{} of {arm}", injection.fault),
+                        text: failure.text(),
+                    });
+                    refused = Some(failure);
                 }
                 Err(failure) => return Err(failure),
             }
         }
     }
-    let (notes, mut failures): (Vec<_>, Vec<_>) = notes.into_iter().unzip();
-    match failures.pop() {
-        Some(failure) if possible == 0 => Err(failure),
+    match refused {
+        Some(failure) if !is_possible => Err(failure),
         _ => Ok(notes),
     }
 }
@@ -314,11 +310,11 @@ impl FaultBench {
         (entry, settings): (&WorkloadEntry, &CampaignOptions),
         stop: &AtomicBool,
     ) -> Result<f64, CliError> {
+        let ledger = self.free(&format!("maximum-{:03}", trial.place + 1), ".ledger");
         let trial = TrialId {
             place: CEILINGS_FROM + trial.place,
             ..trial.clone()
         };
-        let ledger = self.free(&format!("{:03}", trial.place + 1), ".ledger");
         let seed = self.campaigns.derive("most", trial.place.into());
         let here = arms.target(&trial.arm).here();
         let options = SessionLoadOptions::of(injection, None);
