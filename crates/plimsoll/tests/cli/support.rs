@@ -89,14 +89,14 @@ impl Lab {
 
     fn wait_for(&self, folder: &str, is_there: impl Fn(&str) -> bool) {
         let path = self.path(folder).join("events.jsonl");
-        for _ in 0..600 {
+        for _ in 0..1800 {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             if is_there(&text) {
                 return;
             }
             pause(100);
         }
-        panic!("not so in {} within a minute", path.display());
+        panic!("not so in {} within three minutes", path.display());
     }
 }
 
