@@ -39,7 +39,7 @@ san='san(raid=5)'
 step stack up "$san" --on "$place/lab.toml" --size 256M
 # Ends with 12 when a write that was acknowledged is missing.
 step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --recovery-timeout 300s \
-  -o "$place/failover.html"
+  -o "$place/failover"
 step stack scrub "$san"
 step stack down "$san"
 echo "a SAN of RAID 5 that outlived a power cut took $((SECONDS - began)) s, from no image until it was down"
@@ -64,7 +64,7 @@ step stack down san
 san='san(export=nfs)'
 step stack up "$san" --on "$place/lab.toml" --size 256M
 step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --recovery-timeout 300s \
-  -o "$place/files.html"
+  -o "$place/files"
 step stack down "$san"
 step vm shell n1 'echo synced >/data/kept; sync'
 step vm off n1

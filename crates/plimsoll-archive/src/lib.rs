@@ -4,6 +4,7 @@
 //! ```text
 //! FOLDER/manifest.json   what was planned, where, with what; written before the first trial
 //! FOLDER/events.jsonl    one event per line, in order, appended as it happens
+//! FOLDER/ledgers/        what sessions were promised under faults, a ledger for each trial
 //! FOLDER/disks.meta, .index, .0, …   what the disks of this machine counted, a PCP archive
 //! FOLDER/report.html     the report; derived, can be made again at any time
 //! ```
@@ -16,7 +17,6 @@
 //! write remembers the first failure and says so at the end. Nothing here interprets results.
 #![forbid(unsafe_code)]
 
-mod cells;
 mod error;
 mod layout;
 mod read;
@@ -25,7 +25,6 @@ mod sealed;
 mod strip;
 mod write;
 
-pub use cells::FailoverCheckpoint;
 pub use error::ArchiveError;
 pub use layout::REPORT;
 pub use read::open;

@@ -581,6 +581,13 @@ impl WorkloadEntry {
             None => blocks,
         }
     }
+
+    /// Whether it has trials on this arm: a fault may not be possible there.
+    #[must_use]
+    pub fn is_played_on(&self, arm: &str) -> bool {
+        let refused = self.inject.as_ref().map(|inject| &inject.refused);
+        refused.is_none_or(|refused| !refused.contains_key(arm))
+    }
 }
 
 /// The manifest of a run: systems, workloads, policy; written before the first trial.
@@ -633,8 +640,11 @@ impl RunManifest {
     /// How many trials are planned.
     #[must_use]
     pub fn planned_trials(&self) -> u64 {
-        let turns = |entry: &WorkloadEntry| u64::from(entry.blocks(self.blocks));
-        self.arms.len() as u64 * self.entries.iter().map(turns).sum::<u64>()
+        let turns = |entry: &WorkloadEntry| {
+            let arms = self.arms.iter().filter(|arm| entry.is_played_on(&arm.name));
+            arms.count() as u64 * u64::from(entry.blocks(self.blocks))
+        };
+        self.entries.iter().map(turns).sum()
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What came of faults done to a storage system while it was used.
+//! Faults that are injected into a storage system while it is used, and what came of them.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::comparison::ComparisonMetric;
 use crate::fault::FaultKind;
@@ -16,7 +17,7 @@ use crate::units::Nanos;
 pub struct FaultInjection {
     /// What is done.
     pub fault: FaultKind,
-    /// To which server; absent: to another one in each block, in turn.
+    /// Into which server; absent: into another one in each block, in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victim: Option<String>,
     /// How long it lasts at least.
@@ -27,14 +28,48 @@ pub struct FaultInjection {
     pub sessions: u32,
     /// Reads of each, and as many synced writes, per second.
     pub rate: f64,
+    /// Instead of that: this share of the most that they get out of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// Bytes of each.
     pub block_bytes: u32,
     /// Bytes of the file of each.
     pub file_bytes: u64,
+    /// Who watches beside the sessions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observers: Vec<FaultObserver>,
+    /// Systems that it cannot be injected into, and why: they have no trials of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, String>,
+}
+
+impl FaultInjection {
+    /// Highest rate of a session: with as many writes, what a ledger takes.
+    pub const RATE_MAX: f64 = 50_000.0;
+
+    /// Lowest rate of a session.
+    pub const RATE_MIN: f64 = 0.1;
+
+    /// Reads of each session per second, where they get so many out of the system at most.
+    #[must_use]
+    pub fn rate_below(&self, ceiling: Option<f64>) -> f64 {
+        let shared = ceiling.zip(self.share).map(|(most, share)| most * share);
+        shared.map_or(self.rate, |rate| rate.clamp(Self::RATE_MIN, Self::RATE_MAX))
+    }
+}
+
+/// Somebody who watches beside the sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultObserver {
+    /// Writes a line a second.
+    Stamp,
+    /// Copies a file again and again.
+    Scp,
 }
 
 /// One fault, and what came of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultResult {
     /// What was done.
@@ -52,9 +87,13 @@ pub struct FaultResult {
     /// Processes of the server that ended although the fault ends none: it failed by it.
     #[serde(default)]
     pub crashed: u32,
-    /// What used the storage beside the sessions.
+    /// The most reads, and as many writes, that a session got out of the system per second before its first
+    /// fault, where the rate is a share of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<f64>,
+    /// What the observers saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<BackgroundLoadResult>,
+    pub observers: Vec<ObserverResult>,
     /// What the servers' cluster did about it, from the fault on, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ClusterEvent>,
@@ -127,102 +166,62 @@ impl FaultResult {
     /// Whether everything that was acknowledged is there.
     #[must_use]
     pub fn kept_its_data(&self) -> bool {
-        self.check.passed() && self.beside.iter().all(|company| company.missing == 0)
+        self.check.passed() && self.observers.iter().all(|seen| seen.missing == 0)
     }
 }
 
-/// What one workload, or a witness, did beside the sessions from before a fault until after it.
+/// What an observer did from before a fault until after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BackgroundLoadResult {
-    /// The workload; `stamp` is the witness that writes a line a second, `scp` the one that copies a file.
+pub struct ObserverResult {
+    /// `stamp` writes a line a second, `scp` copies a file.
     pub name: String,
-    /// Operations that ended well.
+    /// Lines or copies that ended well.
     pub ops: u64,
-    /// Operations that failed.
+    /// Those that failed.
     pub errors: u64,
-    /// Longest time without one that ended: of a workload in whole seconds, of `stamp` less the second
-    /// between its lines, of `scp` without one that ended or a copy that grew.
+    /// Longest time without one that ended: of `stamp` less the second between its lines, of `scp`
+    /// without one that ended or a copy that grew.
     pub still: Option<Nanos>,
-    /// Lines or copies of a witness that were acknowledged and are missing or wrong.
+    /// Those that were acknowledged and are missing or wrong.
     pub missing: u64,
-    /// Why it ended before it was told to.
-    pub ended: Option<String>,
 }
 
-/// All faults of one storage system.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailoverResult {
-    /// The storage system.
-    pub name: String,
-    /// What it is made of.
-    pub description: String,
-    /// How many sessions used it.
-    pub sessions: u32,
-    /// Reads and as many writes of each session, per second.
-    pub rate: f64,
-    /// The most of them that a session got out of it before the first fault, where the rate is a
-    /// share of that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub most: Option<f64>,
-    /// Bytes of each.
-    pub block_bytes: u32,
-    /// Where the moments of the faults come from.
-    pub seed: u64,
-    /// The faults, in the order in which they were done.
-    pub strikes: Vec<FaultResult>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl FailoverResult {
-    /// Whether every block was there in every check.
-    #[must_use]
-    pub fn kept_its_data(&self) -> bool {
-        self.strikes.iter().all(FaultResult::kept_its_data)
+    fn injection(share: Option<f64>) -> FaultInjection {
+        FaultInjection {
+            fault: FaultKind::Kill,
+            victim: None,
+            length: Nanos::SECOND,
+            recovery_timeout: Nanos::SECOND,
+            sessions: 2,
+            rate: 100.0,
+            share,
+            block_bytes: 4096,
+            file_bytes: 1 << 20,
+            observers: vec![FaultObserver::Scp],
+            refused: BTreeMap::new(),
+        }
     }
-}
 
-/// Faults of several storage systems: a cell for each system and kind of fault.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailoverMatrix {
-    /// The cells, those of one system after those of the one before.
-    pub cells: Vec<FailoverMatrixCell>,
-}
+    #[test]
+    fn the_rate_of_sessions_is_a_share_of_what_they_get_where_that_is_asked() {
+        let rate = |share, ceiling| injection(share).rate_below(ceiling);
+        assert!((rate(None, Some(8.0)) - 100.0).abs() < 1e-9);
+        assert!((rate(Some(0.5), Some(8.0)) - 4.0).abs() < 1e-9);
+        assert!((rate(Some(0.01), Some(0.5)) - FaultInjection::RATE_MIN).abs() < 1e-9);
+        assert!((rate(Some(1.0), Some(1e9)) - FaultInjection::RATE_MAX).abs() < 1e-9);
+    }
 
-/// One kind of fault of one storage system.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailoverMatrixCell {
-    /// The storage system.
-    pub stack: String,
-    /// The fault.
-    pub fault: FaultKind,
-    /// What came of it.
-    pub outcome: FailoverCellResult,
-}
-
-/// What came of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailoverCellResult {
-    /// Every fault was done.
-    Done(FailoverResult),
-    /// It cannot be done there, and why.
-    Refused(String),
-    /// It could not be carried out to its end, and why.
-    Failed(String),
-    /// There was no time for it.
-    NotTried,
-}
-
-impl FailoverMatrix {
-    /// Whether every block was there in every check of every cell that was done.
-    #[must_use]
-    pub fn kept_its_data(&self) -> bool {
-        self.cells.iter().all(|cell| match &cell.outcome {
-            FailoverCellResult::Done(done) => done.kept_its_data(),
-            _ => true,
-        })
+    #[test]
+    fn injections_of_before_there_were_observers_are_read() {
+        let mut text = serde_json::to_value(injection(None)).expect("plain data");
+        let fields = text.as_object_mut().expect("an object");
+        fields.remove("observers");
+        let read: FaultInjection = serde_json::from_value(text).expect("an injection");
+        assert!(read.observers.is_empty() && read.refused.is_empty());
     }
 }

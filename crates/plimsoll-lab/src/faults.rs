@@ -55,17 +55,17 @@ pub struct FaultPlan {
     pub trial: Vec<(String, PlanAction)>,
     /// Preparation, some time before the injection.
     pub first: Vec<(String, PlanAction)>,
-    /// Injection.
-    pub strike: Vec<(String, PlanAction)>,
-    /// Recovery: ends the fault and restores what it stopped.
+    /// What brings it about.
+    pub inject: Vec<(String, PlanAction)>,
+    /// What ends it and brings back what it took.
     pub heal: Vec<(String, PlanAction)>,
     /// Recovery after a partial injection, if that differs.
     pub halfway: Vec<(String, PlanAction)>,
     /// Done once, after the last recovery; where servers fence each other, all of the recovery, since the
     /// target may have been off by then.
     pub after: Vec<(String, PlanAction)>,
-    /// For an intermittent fault: injection and recovery alternate while it lasts.
-    pub beat: Option<FaultDutyCycle>,
+    /// For one that comes and goes while it lasts: both lists are done in turn.
+    pub cycle: Option<FaultDutyCycle>,
     /// Whether processes of its victim end by it. Where they do not, each that ends has failed.
     pub takes_processes: bool,
     /// Whether it is felt while it is being brought about, not only once that is done.
@@ -73,9 +73,9 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// The fault as it is injected the next time while it lasts: malformed messages are others each time.
+    /// The plan as it is carried out the next time while it lasts: malformed messages are others each time.
     pub fn vary(&mut self) {
-        for (_, action) in &mut self.strike {
+        for (_, action) in &mut self.inject {
             if let PlanAction::Hurt(FaultAction::Malform { seed, .. }) = action {
                 *seed = seed.wrapping_add(1);
             }
@@ -118,10 +118,10 @@ pub fn plan(
         let one = |mark: &String| (server.node.clone(), action(mark.clone()));
         server.marks.iter().map(one).collect()
     };
-    let on_marks = |beat| FaultPlan {
-        strike: of(|mark| PlanAction::Pause { mark }),
+    let on_marks = |cycle| FaultPlan {
+        inject: of(|mark| PlanAction::Pause { mark }),
         heal: of(|mark| PlanAction::Resume { mark }),
-        beat,
+        cycle,
         ..FaultPlan::default()
     };
     let needs_processes = matches!(
@@ -141,7 +141,7 @@ pub fn plan(
         node: node_of(server, site).unwrap_or(&site.client),
         site,
     };
-    let blow = match fault {
+    let fault_plan = match fault {
         FaultKind::Kill => with_restoring(of(kill), server, (made, site)),
         FaultKind::Stop => stopped(server, (made, site)),
         FaultKind::Pause => Ok(on_marks(None)),
@@ -150,12 +150,12 @@ pub fn plan(
         FaultKind::Malformed => Ok(malformed(server, place.node)),
         FaultKind::Double => double(of(kill), server, (made, site)),
         FaultKind::FailBack => fail_back(server, made),
-        FaultKind::DiskErrors => restarted(place.blow()?, server, (made, site)),
-        _ => place.blow(),
+        FaultKind::DiskErrors => restarted(place.fault_plan()?, server, (made, site)),
+        _ => place.fault_plan(),
     };
     match made.fences {
-        true => with_all_returning(blow?, made, site),
-        false => blow,
+        true => with_all_returning(fault_plan?, made, site),
+        false => fault_plan,
     }
 }
 
@@ -292,20 +292,20 @@ fn stopped(
             PlanAction::Hurt(FaultAction::End { mark }),
         )
     };
-    let strike = server.marks.iter().rev().map(end).collect();
+    let inject = server.marks.iter().rev().map(end).collect();
     Ok(FaultPlan {
         is_felt_at_once: true,
-        ..with_restoring(strike, server, ground)?
+        ..with_restoring(inject, server, ground)?
     })
 }
 
 fn with_restoring(
-    strike: Vec<(String, PlanAction)>,
+    inject: Vec<(String, PlanAction)>,
     server: &StackServer,
     (made, site): (&StackOutputs, &StackNodes),
 ) -> Result<FaultPlan, PreconditionError> {
     Ok(FaultPlan {
-        strike,
+        inject,
         heal: returning(server, made, site)?,
         takes_processes: true,
         ..FaultPlan::default()
@@ -330,7 +330,7 @@ fn returning(
 /// A fault of servers that cut each other's power may have led to that, of any of them. All are brought
 /// back, which does nothing to one that was never gone.
 fn with_all_returning(
-    blow: FaultPlan,
+    fault_plan: FaultPlan,
     made: &StackOutputs,
     site: &StackNodes,
 ) -> Result<FaultPlan, PreconditionError> {
@@ -342,22 +342,22 @@ fn with_all_returning(
     }
     // All are started before any of them is waited for: one may wait until the others are there.
     restores.sort_by_key(|(_, action)| matches!(action, PlanAction::Await(_)));
-    let blow = FaultPlan {
+    let fault_plan = FaultPlan {
         takes_processes: true,
-        ..blow
+        ..fault_plan
     };
-    Ok(match blow.beat {
-        // Without power there is nothing to recover on it.
+    Ok(match fault_plan.cycle {
+        // Without power there is nothing to heal on it.
         None => FaultPlan {
-            heal: [powers, blow.heal, restores].concat(),
+            heal: [powers, fault_plan.heal, restores].concat(),
             // That brings all back already.
             halfway: Vec::new(),
-            ..blow
+            ..fault_plan
         },
         // It is recovered between the cycles, and after the last one the power is on again.
         Some(_) => FaultPlan {
-            after: [powers, blow.heal.clone(), restores].concat(),
-            ..blow
+            after: [powers, fault_plan.heal.clone(), restores].concat(),
+            ..fault_plan
         },
     })
 }
@@ -386,8 +386,8 @@ struct FaultPlanner<'a> {
 
 impl<'a> FaultPlanner<'a> {
     /// What is done to the machine of the server, or to its namespace.
-    fn blow(&self) -> Result<FaultPlan, PreconditionError> {
-        let blow = if self.node.faults.is_empty() {
+    fn fault_plan(&self) -> Result<FaultPlan, PreconditionError> {
+        let fault_plan = if self.node.faults.is_empty() {
             match self.fault {
                 FaultKind::LinkDown | FaultKind::Flap => self.link()?,
                 FaultKind::OneWay => self.one_way()?,
@@ -401,8 +401,8 @@ impl<'a> FaultPlanner<'a> {
         };
         let is_flap = self.fault == FaultKind::Flap;
         Ok(FaultPlan {
-            beat: is_flap.then_some(FLAP),
-            ..blow
+            cycle: is_flap.then_some(FLAP),
+            ..fault_plan
         })
     }
 
@@ -419,7 +419,7 @@ impl<'a> FaultPlanner<'a> {
         };
         FaultPlan {
             trial: tell(FaultCommand::Try),
-            strike: tell(FaultCommand::On),
+            inject: tell(FaultCommand::On),
             heal: tell(FaultCommand::Off),
             ..FaultPlan::default()
         }
@@ -471,7 +471,7 @@ impl<'a> FaultPlanner<'a> {
             vec![(HERE.to_owned(), PlanAction::SetLink { name, up })]
         };
         Ok(FaultPlan {
-            strike: set(false),
+            inject: set(false),
             heal: set(true),
             ..FaultPlan::default()
         })
@@ -517,7 +517,7 @@ impl<'a> FaultPlanner<'a> {
         Ok(FaultPlan {
             // The kernel is asked by having it done without any effect.
             trial: vec![set("delay 0ms"), set("")],
-            strike: vec![set(how)],
+            inject: vec![set(how)],
             heal: vec![set("")],
             ..FaultPlan::default()
         })
@@ -537,7 +537,7 @@ fn muted(pairs: &[(&PlanNode, &PlanNode)]) -> FaultPlan {
         pairs.iter().map(one).collect()
     };
     FaultPlan {
-        strike: mute(true),
+        inject: mute(true),
         heal: mute(false),
         ..FaultPlan::default()
     }
@@ -558,8 +558,8 @@ fn malformed(server: &StackServer, node: &PlanNode) -> FaultPlan {
     };
     FaultPlan {
         trial: send(0),
-        strike: send(MESSAGES),
-        beat: Some(ROUNDS),
+        inject: send(MESSAGES),
+        cycle: Some(ROUNDS),
         ..FaultPlan::default()
     }
 }
@@ -584,28 +584,28 @@ fn double(
         let mark = mark.clone();
         (next.node.clone(), PlanAction::Kill { mark })
     };
-    let (mut strike, next_back) = (returning(server, made, site)?, returning(next, made, site)?);
-    let halfway = [&strike[..], &next_back].concat();
+    let (mut inject, next_back) = (returning(server, made, site)?, returning(next, made, site)?);
+    let halfway = [&inject[..], &next_back].concat();
     let is_wait = |(_, action): &(String, PlanAction)| matches!(action, PlanAction::Await(_));
-    let waits = strike.iter().rev().take_while(|one| is_wait(one)).count();
-    let whole = strike.split_off(strike.len() - waits);
-    let mut blow = FaultPlan {
+    let waits = inject.iter().rev().take_while(|one| is_wait(one)).count();
+    let whole = inject.split_off(inject.len() - waits);
+    let mut fault_plan = FaultPlan {
         first,
-        strike,
+        inject,
         heal: [next_back, whole].concat(),
         halfway,
         takes_processes: true,
         ..FaultPlan::default()
     };
-    if unmount(&blow.strike, made) {
+    if unmount(&fault_plan.inject, made) {
         return Err(PreconditionError(vec![format!(
             "restarting {} removes the mount, so nobody can use the stack when the second server \
              is lost; use kill instead",
             server.name
         )]));
     }
-    blow.strike.extend(next.marks.iter().map(kill));
-    Ok(blow)
+    fault_plan.inject.extend(next.marks.iter().map(kill));
+    Ok(fault_plan)
 }
 
 fn power_cut(
@@ -629,7 +629,7 @@ fn power_cut(
     heal.extend(elsewhere.cloned());
     heal.extend_from_slice(restore);
     Ok(FaultPlan {
-        strike: vec![(HERE.to_owned(), powered(switch, false))],
+        inject: vec![(HERE.to_owned(), powered(switch, false))],
         heal,
         takes_processes: true,
         ..FaultPlan::default()
@@ -645,11 +645,11 @@ fn fail_back(server: &StackServer, made: &StackOutputs) -> Result<FaultPlan, Pre
         )]));
     };
     let switch = PlanAction::Run(switch.within_s(SWITCH_LIMIT_S));
-    let strike = vec![(server.node.clone(), switch)];
+    let inject = vec![(server.node.clone(), switch)];
     let [_, restore] = restoring(server, made)?;
     Ok(FaultPlan {
-        heal: [restore, &strike].concat(),
-        strike,
+        heal: [restore, &inject].concat(),
+        inject,
         is_felt_at_once: true,
         ..FaultPlan::default()
     })
@@ -658,19 +658,19 @@ fn fail_back(server: &StackServer, made: &StackOutputs) -> Result<FaultPlan, Pre
 /// What a machine had mounted from a disk that failed is of no use to it afterwards: where its power can
 /// be switched, it begins anew with the disk that works again.
 fn restarted(
-    blow: FaultPlan,
+    fault_plan: FaultPlan,
     server: &StackServer,
     (made, site): (&StackOutputs, &StackNodes),
 ) -> Result<FaultPlan, PreconditionError> {
     let Some(switch) = power_of(server, site) else {
-        return Ok(blow);
+        return Ok(fault_plan);
     };
     let off = [(HERE.to_owned(), powered(switch, false))];
     let anew = power_cut(server, made, site)?.heal;
     Ok(FaultPlan {
-        heal: [&blow.heal, &off[..], &anew].concat(),
+        heal: [&fault_plan.heal, &off[..], &anew].concat(),
         takes_processes: true,
-        ..blow
+        ..fault_plan
     })
 }
 

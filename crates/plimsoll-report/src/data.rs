@@ -26,6 +26,7 @@ pub(crate) fn json<'a>(
                 "workload": e.workload.name(),
                 "data_set_bytes": e.workload.data_set_bytes(),
                 "direct": e.workload.is_direct(),
+                "inject": e.inject,
             })
         })
         .collect();
@@ -70,6 +71,7 @@ fn trial(of: &TrialResult) -> Value {
         "generator": of.generator,
         "phases": of.phases.iter().map(phase).collect::<Vec<_>>(),
         "workers": of.workers,
+        "fault": of.fault,
         "nodes": of.nodes.iter().map(node).collect::<Vec<_>>(),
     })
 }

@@ -492,7 +492,7 @@ fn under_faults() -> RunFolderContents {
 }
 
 #[test]
-fn faults_are_among_the_verdicts_and_each_is_told_with_what_was_lost() {
+fn faults_are_among_the_verdicts_and_each_has_what_was_lost() {
     let results = under_faults();
     let said = text(&results);
     for expect in [
@@ -500,12 +500,12 @@ fn faults_are_among_the_verdicts_and_each_is_told_with_what_was_lost() {
         "× the degraded time of local on",
         "local: 6 of 6 survived",
         "raid1: acknowledged writes were lost after 1 of 3 faults",
-        "raid1: every kill",
+        "raid1: every fault",
         "How faults were measured",
     ] {
         let found = said.contains(expect) || page(&results).contains(expect);
         assert!(found, "{expect}: {said}");
     }
     assert!(!said.contains("write outage: write outage"), "{said}");
-    assert!(!text(&self::results(SMALL)).contains("every kill"));
+    assert!(!text(&self::results(SMALL)).contains("every fault"));
 }

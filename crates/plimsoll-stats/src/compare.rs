@@ -71,7 +71,7 @@ fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec
             .collect();
         if let Some(metric) = entry.workload.metric() {
             let value = |trial: &TrialResult| Some(trial.value(metric));
-            let arms = arm_values(manifest, &usable, value);
+            let arms = arm_values((manifest, entry), &usable, value);
             let mut rows = compare(&entry.label, metric, &arms, &manifest.policy);
             judge_load(&mut rows, trials, &entry.label, None);
             all.extend(rows);
@@ -84,7 +84,7 @@ fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec
                 found.map(|found| found.value)
             };
             let label = phase_label(&entry.label, &phase.name);
-            let arms = arm_values(manifest, &usable, value);
+            let arms = arm_values((manifest, entry), &usable, value);
             let mut rows = compare(&label, phase.metric, &arms, &manifest.policy);
             judge_load(&mut rows, trials, &entry.label, Some(&phase.name));
             all.extend(rows);
@@ -112,7 +112,7 @@ fn under_fault(
         .collect();
     for metric in [ComparisonMetric::WriteOutage, ComparisonMetric::BrownOut] {
         let value = |trial: &TrialResult| Some(trial.value(metric));
-        let arms = arm_values(manifest, &felt, value);
+        let arms = arm_values((manifest, entry), &felt, value);
         let label = phase_label(&entry.label, metric.name());
         let mut rows = compare(&label, metric, &arms, &manifest.policy);
         for row in &mut rows {
@@ -176,7 +176,7 @@ pub fn phase_label(workload: &str, phase: &str) -> String {
 
 /// The values of all arms by block; of several trials of an arm in a block the first counts.
 fn arm_values(
-    manifest: &RunManifest,
+    (manifest, entry): (&RunManifest, &WorkloadEntry),
     trials: &[&TrialResult],
     value: impl Fn(&TrialResult) -> Option<f64>,
 ) -> Vec<ArmValues> {
@@ -189,7 +189,11 @@ fn arm_values(
         control_of: arm.control_of.clone(),
         values: (0..manifest.blocks).map(|b| of(&arm.name, b)).collect(),
     };
-    manifest.arms.iter().map(values).collect()
+    // Those that cannot have its fault have no part in it.
+    let arms = manifest.arms.iter();
+    arms.filter(|arm| entry.is_played_on(&arm.name))
+        .map(values)
+        .collect()
 }
 
 /// Holds every arm against the first one that is not a control, and every control against the

@@ -34,8 +34,11 @@ fn manifest(blocks: u32) -> RunManifest {
         recovery_timeout: Nanos::SECOND,
         sessions: 1,
         rate: 10.0,
+        share: None,
         block_bytes: 4096,
         file_bytes: 1 << 20,
+        observers: Vec::new(),
+        refused: [].into(),
     };
     RunManifest {
         format: FormatVersion::RUN,
@@ -107,7 +110,8 @@ fn trial(arm: &str, block: u32, outage_ms: u64, is_open: bool) -> TrialResult {
             healed_in: Nanos(0),
             healed_under_load: true,
             crashed: 0,
-            beside: Vec::new(),
+            ceiling: None,
+            observers: Vec::new(),
             events: Vec::new(),
             outage,
             check: LedgerCheck::default(),
@@ -146,6 +150,17 @@ fn a_system_that_stands_still_ten_times_as_long_is_different() {
     assert!(ratio.low > 9.5 && ratio.high < 10.5, "{ratio:?}");
     let control = rows.iter().find(|row| row.is_control).unwrap();
     assert_eq!(control.verdict, ComparisonVerdict::Equivalent);
+}
+
+#[test]
+fn a_system_that_cannot_have_the_fault_has_no_part_in_its_comparison() {
+    let mut manifest = manifest(5);
+    let inject = manifest.entries[0].inject.as_mut().unwrap();
+    inject.refused.insert("a".into(), "no netem".into());
+    assert_eq!(manifest.planned_trials(), 10);
+    let trials: Vec<_> = (0..5).map(|n| trial("b", n, 1000, false)).collect();
+    let rows = plimsoll_stats::compare_all(&manifest, &trials);
+    assert!(rows.iter().all(|row| row.base == "b"), "{rows:?}");
 }
 
 #[test]

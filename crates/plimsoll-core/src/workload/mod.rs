@@ -47,6 +47,22 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// One that plays nothing: what is measured beside it is all there is.
+    #[must_use]
+    pub fn idle(name: impl Into<String>) -> Self {
+        Workload::Series(PhaseSeries {
+            name: name.into(),
+            classic: None,
+            phases: Vec::new(),
+        })
+    }
+
+    /// Whether it plays nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(self, Workload::Series(series) if series.phases.is_empty())
+    }
+
     /// What reports call it.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -146,7 +162,8 @@ impl Workload {
             Workload::Model(_) => false,
             Workload::Blocks(blocks) => blocks.ends_by_itself(),
             Workload::Files(files) => files.ends_by_itself(),
-            Workload::Series(_) | Workload::Commands(_) => true,
+            Workload::Series(_) => !self.is_idle(),
+            Workload::Commands(_) => true,
         }
     }
 

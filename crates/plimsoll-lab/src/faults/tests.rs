@@ -64,12 +64,12 @@ fn namespaces() -> (StackOutputs, StackNodes) {
 #[test]
 fn killing_spares_the_others_and_healing_begins_with_what_is_left() {
     let (made, site) = namespaces();
-    let blow = plan(FaultKind::Kill, &server(1), &made, &site).unwrap();
+    let fault_plan = plan(FaultKind::Kill, &server(1), &made, &site).unwrap();
     let kill = PlanAction::Kill {
         mark: "mark1".into(),
     };
-    assert_eq!(blow.strike, [("n1".to_owned(), kill)]);
-    let heal: Vec<String> = blow.heal.iter().map(|(_, a)| a.to_string()).collect();
+    assert_eq!(fault_plan.inject, [("n1".to_owned(), kill)]);
+    let heal: Vec<String> = fault_plan.heal.iter().map(|(_, a)| a.to_string()).collect();
     assert_eq!(
         heal,
         [
@@ -78,7 +78,7 @@ fn killing_spares_the_others_and_healing_begins_with_what_is_left() {
             "mkdir back"
         ]
     );
-    assert!(!blow.ends_sessions(&made));
+    assert!(!fault_plan.ends_sessions(&made));
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_server_that_nothing_replaces_is_not_killed() {
         assert!(error.to_string().contains("n2 has no standby"));
     }
     // It may stand still: it brings itself back.
-    let blow = plan(FaultKind::Slow, &server(2), &made, &site).unwrap();
-    assert_eq!(blow.beat, Some(SLOW));
+    let fault_plan = plan(FaultKind::Slow, &server(2), &made, &site).unwrap();
+    assert_eq!(fault_plan.cycle, Some(SLOW));
 }
 
 #[test]
@@ -98,8 +98,12 @@ fn a_server_that_is_asked_to_end_ends_what_came_last_first() {
     let (made, site) = namespaces();
     let mut one = server(1);
     one.marks.push("second".into());
-    let blow = plan(FaultKind::Stop, &one, &made, &site).unwrap();
-    let said: Vec<String> = blow.strike.iter().map(|(_, a)| a.to_string()).collect();
+    let fault_plan = plan(FaultKind::Stop, &one, &made, &site).unwrap();
+    let said: Vec<String> = fault_plan
+        .inject
+        .iter()
+        .map(|(_, a)| a.to_string())
+        .collect();
     assert_eq!(
         said,
         [
@@ -107,8 +111,8 @@ fn a_server_that_is_asked_to_end_ends_what_came_last_first() {
             "kill -15 the processes marked mark1, and wait"
         ]
     );
-    assert!(blow.takes_processes);
-    assert_eq!(blow.felt_from(1, 2, 3), 2, "as soon as it is asked");
+    assert!(fault_plan.takes_processes);
+    assert_eq!(fault_plan.felt_from(1, 2, 3), 2, "as soon as it is asked");
     let killed = plan(FaultKind::Kill, &one, &made, &site).unwrap();
     assert_eq!(killed.felt_from(1, 2, 3), 3);
 }
@@ -116,17 +120,23 @@ fn a_server_that_is_asked_to_end_ends_what_came_last_first() {
 #[test]
 fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
     let (made, site) = namespaces();
-    let blow = plan(FaultKind::LinkDown, &server(2), &made, &site).unwrap();
+    let fault_plan = plan(FaultKind::LinkDown, &server(2), &made, &site).unwrap();
     let shown = |list: &[(String, PlanAction)]| -> Vec<String> {
         list.iter()
             .map(|(at, action)| format!("{at}: {action}"))
             .collect()
     };
-    assert_eq!(shown(&blow.strike), ["here: ip link set plimsoll7n2 down"]);
-    assert_eq!(shown(&blow.heal), ["here: ip link set plimsoll7n2 up"]);
+    assert_eq!(
+        shown(&fault_plan.inject),
+        ["here: ip link set plimsoll7n2 down"]
+    );
+    assert_eq!(
+        shown(&fault_plan.heal),
+        ["here: ip link set plimsoll7n2 up"]
+    );
     let deaf = plan(FaultKind::OneWay, &server(2), &made, &site).unwrap();
     assert_eq!(
-        shown(&deaf.strike),
+        shown(&deaf.inject),
         [
             "n2: ip route add blackhole 10.92.7.1",
             "n2: ip route add blackhole 10.92.7.254"
@@ -134,7 +144,7 @@ fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
     );
     let parted = plan(FaultKind::Partition, &server(2), &made, &site).unwrap();
     assert_eq!(
-        shown(&parted.strike),
+        shown(&parted.inject),
         [
             "n2: ip route add blackhole 10.92.7.1",
             "n1: ip route add blackhole 10.92.7.2"
@@ -142,7 +152,7 @@ fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
     );
     let late = plan(FaultKind::Delay, &server(2), &made, &site).unwrap();
     assert_eq!(
-        shown(&late.strike),
+        shown(&late.inject),
         ["n2: tc qdisc replace dev eth0 root netem delay 50ms"]
     );
     // The kernel is asked before anything is done, and what asks it is taken back.
@@ -167,9 +177,9 @@ fn power_is_cut_where_a_command_for_it_is_named() {
     let error = plan(FaultKind::PowerCut, &server(1), &made, &site).unwrap_err();
     assert!(error.to_string().contains("power = [...]"), "{error}");
     site.servers[0].power = vec!["switch".into(), "n1".into()];
-    let blow = plan(FaultKind::PowerCut, &server(1), &made, &site).unwrap();
-    assert_eq!(blow.strike[0].1.to_string(), "switch n1 off");
-    let heal: Vec<String> = blow.heal.iter().map(|(_, a)| a.to_string()).collect();
+    let fault_plan = plan(FaultKind::PowerCut, &server(1), &made, &site).unwrap();
+    assert_eq!(fault_plan.inject[0].1.to_string(), "switch n1 off");
+    let heal: Vec<String> = fault_plan.heal.iter().map(|(_, a)| a.to_string()).collect();
     // Its processes went with it: nothing on it is asked to end.
     assert_eq!(
         heal,
@@ -186,8 +196,8 @@ fn a_machine_whose_disks_failed_begins_anew_where_its_power_can_be_switched() {
     let (made, mut site) = ground(|_| NodeTransport::Agent(vec!["ssh".into()]));
     site.servers[0].faults = vec!["hurt".into(), "n1".into()];
     let told = |site: &StackNodes| -> Vec<String> {
-        let blow = plan(FaultKind::DiskErrors, &server(1), &made, site).unwrap();
-        blow.heal.iter().map(|(_, a)| a.to_string()).collect()
+        let fault_plan = plan(FaultKind::DiskErrors, &server(1), &made, site).unwrap();
+        fault_plan.heal.iter().map(|(_, a)| a.to_string()).collect()
     };
     assert_eq!(told(&site), ["hurt n1 disk-errors off"]);
     site.servers[0].power = vec!["switch".into(), "n1".into()];
@@ -210,16 +220,16 @@ fn what_serves_alone_is_moved_and_moved_back_once_all_is_whole() {
     assert!(error.to_string().contains("cannot fail over"), "{error}");
     let asked = Some(PlanCommand::new("ask", ["n1"]));
     let server = StackServer { asked, ..server(1) };
-    let blow = plan(FaultKind::FailBack, &server, &made, &site).unwrap();
+    let fault_plan = plan(FaultKind::FailBack, &server, &made, &site).unwrap();
     let told = |actions: &[(String, PlanAction)]| -> Vec<String> {
         actions
             .iter()
             .map(|(_, action)| action.to_string())
             .collect()
     };
-    assert_eq!(told(&blow.strike), ["ask n1 switch"]);
-    assert_eq!(told(&blow.heal), ["mkdir back", "ask n1 switch"]);
-    assert!(blow.is_felt_at_once && !blow.takes_processes);
+    assert_eq!(told(&fault_plan.inject), ["ask n1 switch"]);
+    assert_eq!(told(&fault_plan.heal), ["mkdir back", "ask n1 switch"]);
+    assert!(fault_plan.is_felt_at_once && !fault_plan.takes_processes);
 }
 
 #[test]
@@ -236,33 +246,39 @@ fn machines_are_told_by_the_command_that_was_named_for_it() {
     }
     site.servers[0].faults = vec!["hurt".into(), "n1".into()];
     for (fault, _) in all {
-        let blow = plan(fault, &server(1), &made, &site).unwrap();
-        let [(at, tried)] = &blow.trial[..] else {
-            panic!("one command tells: {blow:?}");
+        let fault_plan = plan(fault, &server(1), &made, &site).unwrap();
+        let [(at, tried)] = &fault_plan.trial[..] else {
+            panic!("one command tells: {fault_plan:?}");
         };
         assert_eq!(
             (at.as_str(), tried.to_string()),
             (HERE, format!("hurt n1 {fault} try"))
         );
-        assert_eq!(blow.strike[0].1.to_string(), format!("hurt n1 {fault} on"));
-        assert_eq!(blow.heal[0].1.to_string(), format!("hurt n1 {fault} off"));
-        assert!(!blow.takes_processes);
+        assert_eq!(
+            fault_plan.inject[0].1.to_string(),
+            format!("hurt n1 {fault} on")
+        );
+        assert_eq!(
+            fault_plan.heal[0].1.to_string(),
+            format!("hurt n1 {fault} off")
+        );
+        assert!(!fault_plan.takes_processes);
     }
     site.servers[1].faults = vec!["hurt".into(), "n2".into()];
     let flap = plan(FaultKind::Flap, &server(2), &made, &site).unwrap();
-    assert_eq!(flap.beat, Some(FLAP));
+    assert_eq!(flap.cycle, Some(FLAP));
 }
 
 #[test]
 fn malformed_messages_are_others_each_time_and_tried_by_sending_none() {
     let (made, site) = namespaces();
-    let mut blow = plan(FaultKind::Malformed, &server(1), &made, &site).unwrap();
-    let what = blow.trial[0].1.to_string();
+    let mut fault_plan = plan(FaultKind::Malformed, &server(1), &made, &site).unwrap();
+    let what = fault_plan.trial[0].1.to_string();
     assert!(what.starts_with("send 0 malformed messages"), "{what}");
-    let before = blow.strike.clone();
-    blow.vary();
-    assert_ne!(blow.strike, before);
-    assert!(blow.heal.is_empty());
+    let before = fault_plan.inject.clone();
+    fault_plan.vary();
+    assert_ne!(fault_plan.inject, before);
+    assert!(fault_plan.heal.is_empty());
 }
 
 #[test]
@@ -275,18 +291,25 @@ fn the_second_server_is_lost_when_the_first_has_just_come_back() {
         lose: vec![("n2".into(), stop("mark2"))],
         restore: vec![("n2".into(), PlanAction::MakeDir("again".into()))],
     });
-    let blow = plan(FaultKind::Double, &server(1), &made, &site).unwrap();
+    let fault_plan = plan(FaultKind::Double, &server(1), &made, &site).unwrap();
     let said = |list: &[(String, PlanAction)]| -> Vec<String> {
         list.iter().map(|(_, action)| action.to_string()).collect()
     };
-    assert_eq!(said(&blow.first), ["kill -9 the processes marked mark1"]);
-    assert_eq!(blow.felt_from(1, 2, 3), 1, "the first loss is part of it");
-    let strike = said(&blow.strike);
     assert_eq!(
-        strike[strike.len() - 2..],
+        said(&fault_plan.first),
+        ["kill -9 the processes marked mark1"]
+    );
+    assert_eq!(
+        fault_plan.felt_from(1, 2, 3),
+        1,
+        "the first loss is part of it"
+    );
+    let inject = said(&fault_plan.inject);
+    assert_eq!(
+        inject[inject.len() - 2..],
         ["mkdir back", "kill -9 the processes marked mark2"]
     );
-    assert_eq!(said(&blow.heal)[1..], ["mkdir again"]);
+    assert_eq!(said(&fault_plan.heal)[1..], ["mkdir again"]);
     // What is only waited for would outlast what the second loss is to meet.
     let StackSelfTest::Survives { restore, .. } = &mut made.proofs[0] else {
         panic!("it is the first");
@@ -295,12 +318,15 @@ fn the_second_server_is_lost_when_the_first_has_just_come_back() {
         "n1".into(),
         PlanAction::Await(PlanCommand::new("whole", [""; 0])),
     ));
-    let blow = plan(FaultKind::Double, &server(1), &made, &site).unwrap();
-    assert_eq!(said(&blow.strike), strike);
-    assert_eq!(said(&blow.heal)[1], "mkdir again");
-    assert!(matches!(blow.heal.last(), Some((_, PlanAction::Await(_)))));
+    let fault_plan = plan(FaultKind::Double, &server(1), &made, &site).unwrap();
+    assert_eq!(said(&fault_plan.inject), inject);
+    assert_eq!(said(&fault_plan.heal)[1], "mkdir again");
+    assert!(matches!(
+        fault_plan.heal.last(),
+        Some((_, PlanAction::Await(_)))
+    ));
     // Where the second was not lost, the first may not be back.
-    let halfway = said(&blow.halfway);
+    let halfway = said(&fault_plan.halfway);
     assert!(halfway.contains(&"mkdir back".into()) && halfway.ends_with(&["mkdir again".into()]));
     made.servers.pop();
     let error = plan(FaultKind::Double, &server(1), &made, &site).unwrap_err();
@@ -314,8 +340,8 @@ fn healing_that_unmounts_ends_the_sessions() {
         panic!("it is the only one");
     };
     restore.insert(0, (HERE.into(), PlanAction::Unmount("/lab/mnt".into())));
-    let blow = plan(FaultKind::Kill, &server(1), &made, &site).unwrap();
-    assert!(blow.ends_sessions(&made));
+    let fault_plan = plan(FaultKind::Kill, &server(1), &made, &site).unwrap();
+    assert!(fault_plan.ends_sessions(&made));
 }
 
 #[test]
@@ -345,21 +371,24 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
     };
     let all = ["here: switch n1 on", "here: switch n2 on"];
     let back = ["n1: mkdir back", "n2: mkdir again", "n1: wait for 'whole'"];
-    let blow = plan(FaultKind::Partition, &server(1), &made, &site).unwrap();
-    assert!(blow.takes_processes);
-    let heal = text(&blow.heal);
+    let fault_plan = plan(FaultKind::Partition, &server(1), &made, &site).unwrap();
+    assert!(fault_plan.takes_processes);
+    let heal = text(&fault_plan.heal);
     // Whoever lost has no power, and what would be undone on it is undone by that.
     assert!(heal[..2] == all && heal[3..] == back, "{heal:?}");
     // What comes and goes is healed often, and they are brought back once.
-    let blow = plan(FaultKind::Flap, &server(1), &made, &site).unwrap();
-    assert_eq!((blow.heal.len(), text(&blow.after).len()), (1, 6));
+    let fault_plan = plan(FaultKind::Flap, &server(1), &made, &site).unwrap();
     assert_eq!(
-        text(&blow.after)[2],
-        text(&blow.heal)[0],
+        (fault_plan.heal.len(), text(&fault_plan.after).len()),
+        (1, 6)
+    );
+    assert_eq!(
+        text(&fault_plan.after)[2],
+        text(&fault_plan.heal)[0],
         "it may have had no power"
     );
-    let blow = plan(FaultKind::PowerCut, &server(2), &made, &site).unwrap();
-    let heal = text(&blow.heal);
+    let fault_plan = plan(FaultKind::PowerCut, &server(2), &made, &site).unwrap();
+    let heal = text(&fault_plan.heal);
     assert!(
         heal.iter()
             .all(|action| !action.contains("end the processes")),

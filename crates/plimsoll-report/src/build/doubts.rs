@@ -405,7 +405,7 @@ fn result(passed: usize, of: usize) -> ReportTableCell {
 const DEVICE_RATIO: std::ops::RangeInclusive<f64> = 0.9..=1.1;
 
 /// Whether memory could have answered for the storage.
-pub(super) fn cache(view: &ResultsView<'_>) -> ReportSection {
+pub(super) fn cache(view: &ResultsView<'_>) -> Option<ReportSection> {
     let ram = view.load_ram_bytes();
     let whose = if view.results.manifest.load_nodes.is_empty() {
         "this machine’s"
@@ -413,7 +413,7 @@ pub(super) fn cache(view: &ResultsView<'_>) -> ReportSection {
         "a node’s"
     };
     let mut section = ReportSection::new("Could caching explain the results?", "");
-    for entry in view.entries() {
+    for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
         if ran_elsewhere(&view.pools(entry)) {
             let text = format!(
                 "{}: unknown; the program reports neither its data set nor its use of the cache.",
@@ -442,7 +442,7 @@ pub(super) fn cache(view: &ResultsView<'_>) -> ReportSection {
             .filter_map(|pool| served_by_device(pool, entry));
         section.items.extend(told);
     }
-    section
+    (!section.items.is_empty()).then_some(section)
 }
 
 /// What the device below a system moved for what it was asked, over all trials.
@@ -601,7 +601,7 @@ pub(super) fn generator(view: &ResultsView<'_>) -> Option<ReportSection> {
     );
     for entry in &view.results.manifest.entries {
         let pools = view.pools(entry);
-        if ran_elsewhere(&pools) {
+        if ran_elsewhere(&pools) || entry.workload.is_idle() {
             continue;
         }
         for (place, pool) in pools.iter().enumerate() {

@@ -35,12 +35,12 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.extend(doubts::missing(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
-    for entry in view.entries() {
+    for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
         sections.push(workload::section(&view, entry));
     }
     sections.extend(faults::sections(&view));
     sections.extend(doubts::fidelity(&view));
-    sections.push(doubts::cache(&view));
+    sections.extend(doubts::cache(&view));
     sections.extend(doubts::generator(&view));
     sections.extend(nodes::section(&view));
     sections.extend(servers::section(&view));
@@ -74,6 +74,7 @@ fn title(view: &ResultsView<'_>) -> String {
     match names.as_slice() {
         [] => "No system".into(),
         [one] if view.is_comparison() => format!("{one} against itself"),
+        [one] if view.entries().any(|e| e.workload.is_idle()) => format!("Faults of {one}"),
         [one] => (*one).into(),
         [base, one] => format!("{one} against {base}"),
         [base, most @ .., last] => format!("{} and {last} against {base}", most.join(", ")),

@@ -27,7 +27,7 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         .map(|row| sentence(view, row))
         .collect();
     if !view.is_comparison() {
-        let entries = view.entries();
+        let entries = view.entries().filter(|entry| !entry.workload.is_idle());
         sentences.extend(entries.flat_map(|entry| measured(view, entry)));
     }
     // There is no clearer answer than that a load cannot be carried.

@@ -828,7 +828,7 @@ fn making(target: &mut ArmTarget, root: &Path, directory: &str) -> Result<PlanSt
 ///
 /// # Errors
 /// When its path is not valid UTF-8.
-pub fn directory_step(directory: &Path, why: &str) -> Result<PlanStep, CliError> {
+pub(super) fn directory_step(directory: &Path, why: &str) -> Result<PlanStep, CliError> {
     let path = shown(directory)?;
     Ok(PlanStep {
         why: why.into(),

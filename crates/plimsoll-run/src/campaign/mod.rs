@@ -20,12 +20,13 @@ mod room;
 mod scale;
 mod trial;
 
-pub use arms::{ArmSet, check_place, directory_step};
+pub use arms::{ArmSet, check_place};
 pub use corners::{SensitivityBoundMode, with_corners};
 pub use course::busy_now;
 
 use crate::recorder::sample;
 use course::InterimAnalysis;
+use failover::FaultBench;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_archive::{ArchiveError, RunFolderWriter};
 use plimsoll_core::comparison::VerdictPolicy;
@@ -41,15 +42,13 @@ use plimsoll_core::workload::Workload;
 use plimsoll_engine::DataCheck;
 use plimsoll_engine::EngineChoice;
 use plimsoll_engine::RunOptions;
-use plimsoll_machine::host::SystemClock;
+use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 pub use device::{DestroyConsent, check as check_device, facts as device_facts};
-pub use failover::{
-    ACTIVE, FailoverOptions, FailoverWitnessKind, SessionLoadOptions, check_asked_under_faults,
-    failover,
-};
+pub use failover::{check_asked_under_faults, fault_intentions};
 pub use nodes::ClientLoadGenerators;
 pub use proof::{prove, refuse_failed, unseen};
 pub use scale::{WorkloadRequest, entries, label_of, labels_of};
@@ -81,20 +80,28 @@ pub struct CampaignOptions {
     pub record: bool,
     /// Faults that are injected, each in trials of its own.
     pub inject: Vec<FaultInjection>,
-    /// Where the ledgers of the sessions are kept that feel them.
-    pub ledgers: PathBuf,
+    /// After how long no further trial begins.
+    pub budget: Option<TimeBudget>,
 }
 
-impl CampaignOptions {
-    /// The ledger of a trial under a fault.
-    fn ledger_of(&self, trial: &TrialId) -> PathBuf {
-        // Of one that was cut off there is one already.
-        let named = |attempt: u32| match attempt {
-            1 => format!("{:03}.ledger", trial.place + 1),
-            attempt => format!("{:03}-{attempt}.ledger", trial.place + 1),
-        };
-        let mut all = (1..=u32::MAX).map(|attempt| self.ledgers.join(named(attempt)));
-        all.find(|path| !path.exists()).unwrap_or_default()
+/// A time after which nothing more begins.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeBudget {
+    clock: SystemClock,
+    time: Nanos,
+}
+
+impl TimeBudget {
+    /// One that counts from now.
+    pub fn new(time: Nanos) -> Self {
+        TimeBudget {
+            clock: SystemClock::new(),
+            time,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.clock.now() >= Duration::from_nanos(self.time.0)
     }
 }
 
@@ -107,7 +114,7 @@ pub fn check_shapes(
 ) -> Result<(), CliError> {
     for one in asked {
         // Programs are not the engine's.
-        if matches!(one.workload, Workload::Commands(_)) {
+        if matches!(one.workload, Workload::Commands(_)) || one.workload.is_idle() {
             continue;
         }
         let options = RunOptions {
@@ -181,6 +188,19 @@ pub fn manifest(
     }
 }
 
+/// Looks at whether faults can be injected where that is asked, before anything is measured. Of several
+/// systems those that cannot have one are left out of its trials, with a note.
+pub fn check_faults(
+    arms: &ArmSet,
+    settings: &mut CampaignOptions,
+    leave_out: bool,
+) -> Result<Vec<RunWarning>, CliError> {
+    failover::check_faults(arms, settings, leave_out)
+}
+
+/// What a run folder holds in the end, and what ended the run before its last trial.
+pub type CampaignResult = (RunFolderContents, Result<(), CliError>);
+
 /// Runs all trials of `manifest` in their order but those that are done, recording into `folder`, and reads
 /// the results back. A stop ends the current trial; what was measured stands.
 pub fn carry_out(
@@ -191,8 +211,7 @@ pub fn carry_out(
     folder: &Path,
     stop: &AtomicBool,
     screen: &mut dyn RunListener,
-) -> Result<RunFolderContents, CliError> {
-    failover::check_faults(arms, settings)?;
+) -> Result<CampaignResult, CliError> {
     let writer = match before {
         None => RunFolderWriter::create(folder, manifest),
         Some(_) => RunFolderWriter::resume(folder),
@@ -201,12 +220,13 @@ pub fn carry_out(
         ArchiveError::Occupied(_) => CliError::usage(&error),
         _ => CliError::new(CliExitCode::Failed, &error),
     })?;
-    let settings = &match settings.inject.is_empty() {
-        true => settings.clone(),
-        false => CampaignOptions {
-            ledgers: writer.ledgers().map_err(failed(CliExitCode::Failed))?,
-            ..settings.clone()
-        },
+    let done = before.unwrap_or_default();
+    let mut bench = match settings.inject.is_empty() {
+        true => None,
+        false => {
+            let ledgers = writer.ledgers().map_err(failed(CliExitCode::Failed))?;
+            Some(FaultBench::new(ledgers, arms, (&manifest.entries, done)))
+        }
     };
     let disks = settings.record.then(|| writer.disks());
     let mut recording = RunFolderListener {
@@ -218,13 +238,8 @@ pub fn carry_out(
         everyone.event(&RunEvent::Warning(note.clone()));
     }
     let ended = recorded(disks, arms, &mut everyone, |everyone| {
-        run_all(
-            (manifest, before.unwrap_or_default()),
-            arms,
-            settings,
-            stop,
-            everyone,
-        )
+        let plan = (manifest, done);
+        run_all(plan, arms, (settings, bench.as_mut()), stop, everyone)
     });
     let interrupted = !matches!(ended, Ok(CampaignEndKind::Whole)) || stop.load(Ordering::Relaxed);
     // However long it took, nothing of the results was held until now.
@@ -239,12 +254,12 @@ pub fn carry_out(
         let trials = read.map_or(0, |results| results.trials.len());
         return Err(CliError::new(CliExitCode::Failed, failure).hint(unrecorded(folder, trials)));
     }
-    ended?;
-    Ok(RunFolderContents {
+    let results = RunFolderContents {
         comparisons,
         complete: !interrupted,
         ..read.map_err(failed(CliExitCode::Failed))?
-    })
+    };
+    Ok((results, ended.map(drop)))
 }
 
 /// What there is of a run whose folder could take no more.
@@ -266,6 +281,8 @@ enum CampaignEndKind {
     Whole,
     /// With one that lost a node.
     LostNode,
+    /// Before one for which there was no time left.
+    OutOfTime,
 }
 
 /// Does something while what the disks below the arms count is recorded into an archive of this
@@ -302,14 +319,15 @@ fn recorded<T>(
 fn run_all(
     (manifest, done): (&RunManifest, &[TrialResult]),
     arms: &ArmSet,
-    settings: &CampaignOptions,
+    (settings, mut bench): (&CampaignOptions, Option<&mut FaultBench>),
     stop: &AtomicBool,
     listener: &mut dyn RunListener,
 ) -> Result<CampaignEndKind, CliError> {
+    let is_stopped = || stop.load(Ordering::Relaxed);
     let mut course = InterimAnalysis::new(manifest);
     let mut block = 0;
     for trial in order(manifest) {
-        if stop.load(Ordering::Relaxed) {
+        if is_stopped() {
             break;
         }
         if trial.block > block {
@@ -321,21 +339,32 @@ fn run_all(
             course.take(result);
             continue;
         }
-        let entry = manifest
-            .entries
-            .iter()
-            .find(|entry| entry.label == trial.workload);
-        let entry = entry.expect("the order was made from these entries");
-        match trial::run_trial(&trial, arms, entry, settings, stop, listener) {
+        if settings.budget.is_some_and(|budget| budget.is_over()) {
+            listener.event(&RunEvent::Warning(RunWarning {
+                about: String::new(),
+                text: "the time of --budget is over; the same command with the same -o runs what is left"
+                    .into(),
+            }));
+            return Ok(CampaignEndKind::OutOfTime);
+        }
+        let entry = entry_of(manifest, &trial);
+        let bench = bench.as_deref_mut();
+        match trial::run_trial(&trial, arms, entry, (settings, bench), stop, listener) {
             // Another number of nodes is another load.
             Ok(result) if result.lost_node().is_some() => return Ok(CampaignEndKind::LostNode),
             Ok(result) => course.take(&result),
             // A stop while files are laid out is no failure of the trial.
-            Err(_) if stop.load(Ordering::Relaxed) => break,
+            Err(failure) if failure.code != CliExitCode::NotCleaned && is_stopped() => break,
             Err(failure) => return Err(failure),
         }
     }
     Ok(CampaignEndKind::Whole)
+}
+
+fn entry_of<'a>(manifest: &'a RunManifest, trial: &TrialId) -> &'a WorkloadEntry {
+    let mut entries = manifest.entries.iter();
+    let found = entries.find(|entry| entry.label == trial.workload);
+    found.expect("the order was made from these entries")
 }
 
 /// The order of the trials: randomised complete blocks from the recorded seed.
@@ -346,5 +375,7 @@ pub fn order(manifest: &RunManifest) -> Vec<TrialId> {
         .iter()
         .map(|entry| (entry.label.clone(), entry.blocks(manifest.blocks)))
         .collect();
-    plimsoll_lab::experiment::order(&arms, &entries, manifest.seed)
+    let mut all = plimsoll_lab::experiment::order(&arms, &entries, manifest.seed);
+    all.retain(|trial| entry_of(manifest, trial).is_played_on(&trial.arm));
+    all
 }

@@ -3,19 +3,20 @@
 //! result. What each of them does is in `task`.
 
 use super::device_watch::DeviceWatch;
-use super::failover::under_fault;
+use super::failover::{FaultBench, under_fault};
 use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{
     RunEvent, RunListener, RunWarning, ServerUse, TrialId, TrialInterval, TrialResult,
     WorkloadEntry,
 };
+use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::load::{AgentTrialTask, start_spread};
 use plimsoll_core::num::ratio;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_machine::host::{HostPool, SystemClock};
+use plimsoll_machine::host::{HostPool, HostTimeSource as _, SystemClock};
 use plimsoll_machine::watch::{self, ServerWatchScope};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,7 @@ pub(super) fn run_trial(
     trial: &TrialId,
     arms: &ArmSet,
     entry: &WorkloadEntry,
-    settings: &CampaignOptions,
+    (settings, mut bench): (&CampaignOptions, Option<&mut FaultBench>),
     stop: &AtomicBool,
     listener: &mut dyn RunListener,
 ) -> Result<TrialResult, CliError> {
@@ -42,19 +43,23 @@ pub(super) fn run_trial(
     if entry.inject.is_none() {
         arms.check_mount(&trial.arm)?;
     }
+    if let Some(bench) = bench.as_deref_mut() {
+        let found = bench.prepare(trial, arms, (entry, settings), stop)?;
+        let found = found.map(RunEvent::Warning);
+        found.iter().for_each(|event| listener.event(event));
+    }
+    let faults = entry.inject.as_ref().zip(bench.as_deref());
+    if entry.workload.is_idle() {
+        let result = sessions_alone((trial, entry), arms, settings, faults, stop)?;
+        tell(&result, false, listener);
+        return Ok(result);
+    }
     let load = arms.load();
     let mut hosts = load.hosts();
     let task = |n: usize| trial_task(trial, arms, (entry, settings), n);
     let mut sessions = load
         .prepare(&mut hosts, task, stop)
-        .inspect_err(|failure| {
-            if failure.code == CliExitCode::LostNode {
-                listener.event(&RunEvent::Warning(RunWarning {
-                    about: about(trial),
-                    text: format!("{}; the run ends here", failure.text()),
-                }));
-            }
-        })?;
+        .inspect_err(|failure| note_lost_node(failure, trial, listener))?;
     listener.event(&RunEvent::Prepared {
         trial: trial.clone(),
         took: sessions.prepared(),
@@ -72,15 +77,15 @@ pub(super) fn run_trial(
         });
     };
     let is_over = || stop.load(Ordering::Relaxed);
-    let (played, servers) = watched(arms.subjects(&trial.arm), || match &entry.inject {
-        None => Ok((sessions.play(&is_over, &mut on_interval), None)),
-        Some(injection) => {
-            let kept = (settings.seed, &*settings.ledger_of(trial));
+    let (played, servers) = watched(arms.subjects(&trial.arm), || match faults {
+        None => Ok((sessions.play(&is_over, &mut on_interval), None, None)),
+        Some((injection, bench)) => {
             let play = |is_over: &dyn Fn() -> bool| sessions.play(is_over, &mut on_interval);
-            under_fault((trial, injection), arms, kept, stop, play)
+            let with = (settings.seed, bench);
+            under_fault((trial, entry, injection), arms, with, stop, play)
         }
     });
-    let (started_at, fault) = played?;
+    let (started_at, fault, failure) = played?;
     let (result, notes) = sessions.result(trial, started_at)?;
     for text in notes {
         let about = about(trial);
@@ -90,6 +95,7 @@ pub(super) fn run_trial(
         servers,
         device: device.and_then(DeviceWatch::end),
         fault,
+        failed: result.failed.or(failure.map(|failure| failure.text())),
         ..result
     };
     tell(&result, is_lag_ours(&entry.workload), listener);
@@ -98,6 +104,44 @@ pub(super) fn run_trial(
         arms.check_mount(&trial.arm)?;
     }
     Ok(result)
+}
+
+fn note_lost_node(failure: &CliError, trial: &TrialId, listener: &mut dyn RunListener) {
+    if failure.code == CliExitCode::LostNode {
+        listener.event(&RunEvent::Warning(RunWarning {
+            about: about(trial),
+            text: format!("{}; the run ends here", failure.text()),
+        }));
+    }
+}
+
+/// A trial in which nothing is played beside the sessions that feel a fault.
+fn sessions_alone(
+    (trial, entry): (&TrialId, &WorkloadEntry),
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    faults: Option<(&FaultInjection, &FaultBench)>,
+    stop: &AtomicBool,
+) -> Result<TrialResult, CliError> {
+    let clock = SystemClock::new();
+    let (ended, servers) = watched(arms.subjects(&trial.arm), || match faults {
+        None => Ok(((), None, None)),
+        Some((injection, bench)) => {
+            let with = (settings.seed, bench);
+            under_fault((trial, entry, injection), arms, with, stop, |_| ())
+        }
+    });
+    let ((), fault, failure) = ended?;
+    Ok(TrialResult {
+        length: Nanos::from_secs_f64(clock.now().as_secs_f64()),
+        servers,
+        interrupted: fault
+            .as_ref()
+            .is_none_or(|fault| fault.check.data.interrupted),
+        failed: failure.map(|failure| failure.text()),
+        fault,
+        ..TrialResult::of(trial.clone())
+    })
 }
 
 /// What the node of this number is asked to do of a trial.

@@ -9,8 +9,12 @@ use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_run::campaign::DestroyConsent;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Reads of a session a second, where nobody says: few, since a workload is compared beside them.
+const RATE: f64 = 20.0;
 
 /// Compare systems side by side under the same workloads.
 ///
@@ -24,6 +28,9 @@ use std::process::ExitCode;
   plimsoll compare /mnt/a /mnt/b -w varmail --clients n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5")]
+#[command(group = clap::ArgGroup::new("under-fault").multiple(true).requires("fault").conflicts_with("bounds")
+    .args(["fault", "repeat", "victim", "fault_duration", "recovery_timeout", "sessions", "rate", "share",
+        "observers"]))]
 pub(super) struct CompareArgs {
     /// Targets to compare; the first is the base of all ratios.
     ///
@@ -39,7 +46,8 @@ pub(super) struct CompareArgs {
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
     /// Number of blocks: how often every system runs every workload.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000),
+        conflicts_with = "repeat")]
     blocks: u32,
     #[command(flatten)]
     inject: FaultInjectionArgs,
@@ -89,12 +97,12 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         let text = "compare --no-control needs at least two targets";
         return Err(CliError::invalid(text).hint("give a second target"));
     }
-    let finished = measure(&MeasureOptions {
+    let measured = measure(&MeasureOptions {
         targets: &args.targets,
         workloads: &args.workloads,
         control: !args.no_control,
         blocks: args.inject.repeat().unwrap_or(args.blocks),
-        inject: args.inject.injections()?,
+        inject: args.inject.injections(&[], RATE)?,
         whole: false,
         corners: args.at_corners.corners(),
         timing: &args.timing,
@@ -107,16 +115,10 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         dry_run: args.dry_run,
         ladder: &[],
     })?;
-    let Some(results) = finished else {
-        return Ok(ExitCode::SUCCESS);
+    let results = match measured {
+        ControlFlow::Continue(results) => results,
+        ControlFlow::Break(code) => return Ok(code),
     };
-    super::measure::check_data(&results)?;
-    super::measure::check_faults(&results)?;
-    super::measure::check_nodes(&results)?;
-    if !results.complete {
-        return super::done(CliExitCode::Interrupted);
-    }
-    super::measure::check_trials(&results)?;
     let any = |verdict| {
         results
             .comparisons

@@ -1,47 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options of faults that are injected while a workload runs.
+//! Options of faults that are injected in trials.
 
-use super::failover::fault;
+use super::measure::choices;
 use plimsoll_agent::failure::CliError;
-use plimsoll_core::failover::FaultInjection;
+use plimsoll_core::failover::{FaultInjection, FaultObserver};
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units::{self, Nanos};
+use std::collections::BTreeMap;
 
-/// Bytes of the probes of the sessions, and of the file of each.
-const BLOCK_BYTES: u32 = 4 << 10;
-const FILE_BYTES: u64 = 16 << 20;
+/// Observers by their names.
+const OBSERVERS: [(&str, FaultObserver); 2] =
+    [("stamp", FaultObserver::Stamp), ("scp", FaultObserver::Scp)];
+
+/// Bytes of the reads and writes of the sessions, and of the file of each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionFiles {
+    pub(super) block_bytes: u32,
+    pub(super) file_bytes: u64,
+}
+
+impl SessionFiles {
+    /// What they are where nobody says.
+    const USUAL: SessionFiles = SessionFiles {
+        block_bytes: 4 << 10,
+        file_bytes: 16 << 20,
+    };
+
+    pub(super) fn apply(self, injection: &mut FaultInjection) {
+        injection.block_bytes = self.block_bytes;
+        injection.file_bytes = self.file_bytes;
+    }
+}
 
 /// Faults, and who feels them.
 #[derive(Debug, clap::Args)]
 #[group(id = "injection")]
 pub(super) struct FaultInjectionArgs {
-    /// Inject this fault into a server of every target in each trial, and recover it.
+    /// Fault to inject into a server of every stack in each trial, and to recover (failover: kill, if
+    /// none is given).
     ///
-    /// Targets must be stacks. Sessions probe the target meanwhile, each write in a ledger; the
-    /// verdicts are on write outage, on degraded time and on the workload beside them. Several
-    /// faults make trials of their own. See plimsoll failover --help for their names.
-    #[arg(long = "fault", id = "fault", value_name = "FAULT,...", value_delimiter = ',', value_parser = fault, conflicts_with = "bounds")]
+    /// Sessions use the stack meanwhile, each write in a ledger; the results are the outage, the
+    /// degraded time and whether acknowledged writes are missing. Several faults make trials of their
+    /// own. See plimsoll failover --help for their names. Targets must be stacks.
+    #[arg(long = "fault", id = "fault", value_name = "FAULT,...", value_delimiter = ',', value_parser = fault)]
     faults: Vec<FaultKind>,
-    /// Inject each fault this many times into every target (default: 5).
-    #[arg(long, value_name = "N", requires = "fault", conflicts_with = "blocks",
-        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Inject each fault this many times into every stack (default: 5 with compare, 10 with
+    /// failover).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
-    /// Server to inject faults into, or `active`: the one that serves at that moment (default:
-    /// another one in each block).
-    #[arg(long, value_name = "SERVER", requires = "fault")]
+    /// Server to inject faults into, or `active`: the one that serves just before the trial
+    /// (default: another one in each block).
+    #[arg(long, value_name = "SERVER")]
     victim: Option<String>,
     /// Keep each fault for at least TIME.
-    #[arg(long, default_value = "10s", value_parser = units::parse_duration, value_name = "TIME", requires = "fault")]
+    #[arg(long, default_value = "10s", value_parser = units::parse_duration, value_name = "TIME")]
     fault_duration: Nanos,
     /// Wait at most TIME for stalled sessions to recover.
-    #[arg(long, default_value = "120s", value_parser = units::parse_duration, value_name = "TIME", requires = "fault")]
+    #[arg(long, default_value = "120s", value_parser = units::parse_duration, value_name = "TIME")]
     recovery_timeout: Nanos,
-    /// Number of sessions that probe the target.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64), requires = "fault")]
+    /// Number of sessions that use each stack.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     sessions: u32,
-    /// Reads per second of each session, and as many synced writes.
-    #[arg(long, default_value_t = 20.0, value_name = "PER_S", requires = "fault")]
-    rate: f64,
+    /// Reads per second of each session, and as many synced writes (default: 20 with compare, 100
+    /// with failover).
+    #[arg(long, value_name = "PER_S")]
+    rate: Option<f64>,
+    /// Give the sessions this share of their maximum instead of --rate, for example 50%.
+    ///
+    /// The maximum is what the sessions reach without a rate beside the workload; it is measured
+    /// before the first fault of each stack.
+    #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate")]
+    share: Option<f64>,
+    /// Observers to run beside the sessions.
+    ///
+    /// `stamp` writes a line every second; `scp` copies a file again and again.
+    #[arg(long = "observer", value_name = "stamp|scp,...", value_delimiter = ',', value_parser = choices(&OBSERVERS))]
+    observers: Vec<FaultObserver>,
+}
+
+pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
+    FaultKind::find(text).ok_or_else(|| format!("expected one of {}", FaultKind::names()))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text
+        .strip_suffix('%')
+        .and_then(|number| number.parse().ok());
+    percent
+        .filter(|percent| (1.0..=100.0).contains(percent))
+        .map(|percent: f64| percent / 100.0)
+        .ok_or_else(|| "expected a share from 1% to 100%".into())
 }
 
 impl FaultInjectionArgs {
@@ -50,19 +98,42 @@ impl FaultInjectionArgs {
         self.repeat
     }
 
-    /// What is injected, each kind in trials of its own.
-    pub(super) fn injections(&self) -> Result<Vec<FaultInjection>, CliError> {
-        super::failover::check_rate(self.rate)?;
-        let injection = |fault: &FaultKind| FaultInjection {
+    /// What is injected, each kind in trials of its own: these where none is named, with sessions of this
+    /// rate where none is given.
+    pub(super) fn injections(
+        &self,
+        usual: &[FaultKind],
+        rate: f64,
+    ) -> Result<Vec<FaultInjection>, CliError> {
+        let rate = self.rate.unwrap_or(rate);
+        let rates = FaultInjection::RATE_MIN..=FaultInjection::RATE_MAX;
+        if !rates.contains(&rate) {
+            return Err(CliError::invalid(format!(
+                "invalid value '{rate}' for --rate: expected a number from {} to {}",
+                rates.start(),
+                rates.end()
+            )));
+        }
+        let named = match self.faults.is_empty() {
+            true => usual,
+            false => &self.faults,
+        };
+        // One that is named twice is one entry.
+        let faults = named.iter().enumerate();
+        let faults = faults.filter(|(at, fault)| !named[..*at].contains(fault));
+        let injection = |(_, fault): (usize, &FaultKind)| FaultInjection {
             fault: *fault,
             victim: self.victim.clone(),
             length: self.fault_duration,
             recovery_timeout: self.recovery_timeout,
             sessions: self.sessions,
-            rate: self.rate,
-            block_bytes: BLOCK_BYTES,
-            file_bytes: FILE_BYTES,
+            rate,
+            share: self.share,
+            block_bytes: SessionFiles::USUAL.block_bytes,
+            file_bytes: SessionFiles::USUAL.file_bytes,
+            observers: self.observers.clone(),
+            refused: BTreeMap::new(),
         };
-        Ok(self.faults.iter().map(injection).collect())
+        Ok(faults.map(injection).collect())
     }
 }

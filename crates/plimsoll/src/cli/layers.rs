@@ -3,10 +3,11 @@
 
 use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
 use super::stack::StackOptionArgs;
-use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::plan::StackSpec;
 use plimsoll_lab::stacks::{StackConfig, StackLadderRung};
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -77,7 +78,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
     }
     let targets: Vec<String> = rungs.iter().map(|rung| rung.stack.clone()).collect();
     let ladder: Vec<String> = rungs.into_iter().map(|rung| rung.adds).collect();
-    let finished = measure(&MeasureOptions {
+    let measured = measure(&MeasureOptions {
         targets: &targets,
         workloads: &args.workloads,
         control: true,
@@ -96,13 +97,8 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         dry_run: args.dry_run,
         ladder: &ladder,
     })?;
-    let Some(results) = finished else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    super::measure::check_data(&results)?;
-    if !results.complete {
-        return super::done(CliExitCode::Interrupted);
-    }
-    super::measure::check_trials(&results)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(match measured {
+        ControlFlow::Break(code) => code,
+        ControlFlow::Continue(_) => ExitCode::SUCCESS,
+    })
 }

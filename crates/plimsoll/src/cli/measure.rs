@@ -20,12 +20,15 @@ use plimsoll_engine::{DataCheck, EngineChoice, SimDeviceSpec};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
 use plimsoll_run::campaign::{
-    self, ArmSet, CampaignOptions, ClientLoadGenerators, DestroyConsent, SensitivityBoundMode,
-    WorkloadRequest,
+    self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, DestroyConsent,
+    SensitivityBoundMode, TimeBudget, WorkloadRequest,
 };
 use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How operations reach the kernel.
 const ENGINES: [(&str, EngineChoice); 3] = [
@@ -46,7 +49,7 @@ const BOUNDS: [(&str, SensitivityBoundMode); 3] = [
 ];
 
 /// Reads one of these words as what it means.
-fn choices<T: Copy + Send + Sync>(
+pub(super) fn choices<T: Copy + Send + Sync>(
     words: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
     let known = PossibleValuesParser::new(words.iter().map(|(word, _)| *word));
@@ -114,6 +117,11 @@ pub(super) struct TrialTimingArgs {
     /// The report says so.
     #[arg(long)]
     shared: bool,
+    /// Start no further trial after TIME, counted from the start of the command.
+    ///
+    /// The same command with the same -o runs the trials that are left.
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    budget: Option<Nanos>,
 }
 
 impl TrialTimingArgs {
@@ -212,8 +220,15 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) ladder: &'a [String],
 }
 
-/// Does it, prints the results, leaves the report in the run folder. `None` after a dry run.
-pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderContents>, CliError> {
+/// The results of a run that is over; an exit code where there is nothing more to be said of it: after a dry
+/// run, and where the user stopped it.
+pub(super) type MeasureResult = ControlFlow<ExitCode, RunFolderContents>;
+
+/// Does it, prints the results, leaves the report in the run folder.
+///
+/// # Errors
+/// Also when something was lost, aborted or left behind: what was measured is printed all the same.
+pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliError> {
     let targets: Vec<TargetSpec> = job
         .targets
         .iter()
@@ -227,7 +242,10 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderConten
         .iter()
         .map(|text| asked(text, job.timing.length))
         .collect::<Result<_, _>>()?;
-    let asked = campaign::with_corners(asked, job.corners);
+    let mut asked = campaign::with_corners(asked, job.corners);
+    if asked.is_empty() {
+        asked.push(sessions_alone());
+    }
     check_labels(&asked)?;
     if !job.timing.force_model {
         asked.iter().try_for_each(refuse_untrue)?;
@@ -253,7 +271,7 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderConten
     arms.check(&asked, &job.consent)?;
     if job.dry_run {
         show_plan(job, &arms, &asked, &settings, &id);
-        return Ok(None);
+        return Ok(ControlFlow::Break(ExitCode::SUCCESS));
     }
     let folder = job.output.map_or_else(
         || PathBuf::from("plimsoll-results").join(&id),
@@ -268,26 +286,57 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<Option<RunFolderConten
     let outcome = arms
         .raise(&id, &state, &asked, &job.consent, &stop)
         .and_then(|()| {
-            let (kept, order) = ((&*folder, before.as_ref()), (&*asked, &settings));
+            let (kept, order) = ((&*folder, before.as_ref()), (&*asked, &mut settings));
             play(job, &arms, order, &id, kept, &stop)
         });
     let left = arms.lower(&state);
-    let shown = outcome.and_then(|results| show(job, &results, &folder).map(|()| results));
-    if left.is_empty() {
-        return shown.map(Some);
+    ended(job, outcome, &left, (&folder, stop.load(Ordering::Relaxed)))
+}
+
+/// The end of a run: its results are printed, whatever went wrong, and all that did.
+fn ended(
+    job: &MeasureOptions<'_>,
+    outcome: Result<CampaignResult, CliError>,
+    left: &[String],
+    (folder, is_stopped): (&Path, bool),
+) -> Result<MeasureResult, CliError> {
+    let (results, ended) = match outcome {
+        Ok((results, ended)) => (Some(results), ended),
+        Err(failure) => (None, Err(failure)),
+    };
+    let mut wrong: Vec<CliError> = ended.err().into_iter().collect();
+    wrong.extend(super::raze::verdict(left).err());
+    if let Some(results) = &results {
+        // What ended before anything was measured has nothing to show.
+        if wrong.is_empty() || !results.trials.is_empty() {
+            wrong.extend(show(job, results, folder).err());
+        }
+        let checks = [check_data, check_faults, check_nodes];
+        wrong.extend(checks.iter().filter_map(|check| check(results).err()));
+        if wrong.is_empty() && (results.complete || !is_stopped) {
+            wrong.extend(check_trials(results).err());
+        }
     }
-    if let Err(failure) = &shown {
-        terminal::say(&failure.to_string());
+    super::worst(wrong)?;
+    Ok(match results {
+        Some(results) if results.complete || !is_stopped => ControlFlow::Continue(results),
+        _ => ControlFlow::Break(CliExitCode::Interrupted.into()),
+    })
+}
+
+/// What is asked for where no workload is: the sessions that feel a fault are all there is.
+fn sessions_alone() -> WorkloadRequest {
+    WorkloadRequest {
+        workload: Workload::idle("sessions"),
+        scale: Some(1.0),
+        notes: Vec::new(),
+        length: None,
+        is_corner: false,
     }
-    let list = left.join("\n  ");
-    Err(
-        CliError::new(CliExitCode::NotCleaned, format!("clean up:\n  {list}"))
-            .hint("run `plimsoll raze` to try again"),
-    )
 }
 
 /// Fails when the storage ended a trial: its results are kept, but it is no orderly end.
-pub(super) fn check_trials(results: &RunFolderContents) -> Result<(), CliError> {
+fn check_trials(results: &RunFolderContents) -> Result<(), CliError> {
     let ended = results.trials.iter().find_map(|result| {
         let reason = result.failed.as_ref()?;
         Some((&result.trial, reason))
@@ -306,7 +355,7 @@ pub(super) fn check_trials(results: &RunFolderContents) -> Result<(), CliError> 
 }
 
 /// Fails when a machine that load came from was lost: what was measured is kept.
-pub(super) fn check_nodes(results: &RunFolderContents) -> Result<(), CliError> {
+fn check_nodes(results: &RunFolderContents) -> Result<(), CliError> {
     let mut lost = results.trials.iter();
     let lost = lost.find_map(|result| Some((&result.trial, result.lost_node()?)));
     match lost {
@@ -326,7 +375,7 @@ pub(super) fn check_nodes(results: &RunFolderContents) -> Result<(), CliError> {
 }
 
 /// Fails when data were lost or changed: the results are kept, but that trial is not compared.
-pub(super) fn check_data(results: &RunFolderContents) -> Result<(), CliError> {
+fn check_data(results: &RunFolderContents) -> Result<(), CliError> {
     let bad = results
         .trials
         .iter()
@@ -347,7 +396,7 @@ pub(super) fn check_data(results: &RunFolderContents) -> Result<(), CliError> {
 }
 
 /// Fails when writes that were acknowledged before or during a fault are missing.
-pub(super) fn check_faults(results: &RunFolderContents) -> Result<(), CliError> {
+fn check_faults(results: &RunFolderContents) -> Result<(), CliError> {
     let lost = results.trials.iter().find_map(|result| {
         let fault = result.fault.as_ref()?;
         (!fault.kept_its_data()).then_some((&result.trial, fault))
@@ -447,7 +496,7 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
     let seed = timing.seed();
     Ok(CampaignOptions {
         inject: job.inject.clone(),
-        ledgers: PathBuf::new(),
+        budget: timing.budget.map(TimeBudget::new),
         seed,
         data_check: timing.data_check(),
         // What an earlier run with the same seed left must not pass for what this one wrote.
@@ -482,7 +531,7 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {
         inject: Vec::new(),
-        ledgers: PathBuf::new(),
+        budget: None,
         seed,
         stamp_seed: seed,
         policy: VerdictPolicy::default(),
@@ -500,13 +549,16 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
 fn play(
     job: &MeasureOptions<'_>,
     arms: &ArmSet,
-    (asked, settings): (&[WorkloadRequest], &CampaignOptions),
+    (asked, settings): (&[WorkloadRequest], &mut CampaignOptions),
     id: &str,
     (folder, before): (&Path, Option<&RunFolderContents>),
-    stop: &std::sync::atomic::AtomicBool,
-) -> Result<RunFolderContents, CliError> {
+    stop: &AtomicBool,
+) -> Result<CampaignResult, CliError> {
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
+    // Where systems are held against each other, each must have all faults.
+    let leave_out = job.targets.len() > 1 && !job.control;
+    notes.extend(campaign::check_faults(arms, settings, leave_out)?);
     // In virtual time nobody is in the way.
     let mut targets = arms.probed().flat_map(|(_, target)| target.targets());
     if targets.any(|target| target.is_in_real_time()) {
@@ -621,11 +673,8 @@ fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> Stri
     let total = |arms: usize, beside: Nanos| {
         let entries = manifest.entries.iter();
         let beside = |entry: &WorkloadEntry| {
-            let fault = entry
-                .inject
-                .as_ref()
-                .map_or(Nanos(0), |one| one.length + RECOVERY);
-            beside + fault
+            let fault = entry.inject.as_ref().map(|one| one.length + RECOVERY);
+            beside + fault.unwrap_or_default()
         };
         let each = entries.map(|entry| {
             let length = entry.length + beside(entry);
@@ -659,7 +708,8 @@ fn show_plan(
     };
     let entries: Vec<(String, u32)> = asked.iter().flat_map(of_each).collect();
     let order = plimsoll_lab::experiment::order(&names, &entries, settings.seed);
-    let intentions = arms.intentions(id, asked);
+    let mut intentions = arms.intentions(id, asked);
+    intentions.extend(campaign::fault_intentions(settings));
     if job.json {
         let plan = serde_json::json!({ "would": intentions, "seed": settings.seed,
             "length_ns": settings.length, "trials": order });

@@ -185,30 +185,19 @@ fn check_directory_of(path: &Path) -> Result<(), CliError> {
     }
 }
 
-/// The end of a command that found data missing. Other errors are printed; only one ends a program.
-fn bad_data(others: impl IntoIterator<Item = CliError>) -> CliResult {
-    for failure in others {
-        terminal::say(&failure.to_string());
-    }
-    done(CliExitCode::BadData)
-}
-
-/// The end of a command in which several things may have gone wrong: all are printed, and the worst of them
-/// gives the exit code.
-fn worst(mut failures: Vec<CliError>) -> CliResult {
+/// Fails with the worst of several things that went wrong, which gives the exit code; the others are printed.
+fn worst(mut failures: Vec<CliError>) -> Result<(), CliError> {
     failures.sort_by_key(|failure| match failure.code {
         CliExitCode::BadData => 0,
         CliExitCode::NotCleaned => 1,
         _ => 2,
     });
     let mut failures = failures.into_iter();
-    let Some(worst) = failures.next() else {
-        return Ok(ExitCode::SUCCESS);
-    };
+    let worst = failures.next();
     for failure in failures {
         terminal::say(&failure.to_string());
     }
-    Err(worst)
+    worst.map_or(Ok(()), Err)
 }
 
 /// An orderly end with an exit code that says something.

@@ -5,6 +5,7 @@
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_core::event::{RunEvent, RunListener, TrialId, TrialInterval, TrialResult};
+use plimsoll_core::op::OpKind;
 use plimsoll_core::text::printable;
 use plimsoll_core::units::{self, Nanos};
 use std::io::IsTerminal;
@@ -78,24 +79,46 @@ impl RunProgress {
     }
 }
 
-/// A trial in a few words. Programs that are only timed have no operations to report.
+/// A trial in a few words. Programs that are only timed have no operations, and sessions alone neither.
 fn summary(result: &TrialResult) -> String {
+    let fault = result.fault.as_ref().map(|fault| {
+        let outage = fault.outage.worst(OpKind::Write);
+        let outage = outage.map_or(Nanos(0), |stall| stall.length);
+        let data = match fault.kept_its_data() {
+            true => "no write lost",
+            false => "acknowledged writes LOST",
+        };
+        format!(
+            "{} · write outage {} · {data}",
+            fault.victim,
+            units::duration(outage)
+        )
+    });
+    let load = load_summary(result);
+    let both = fault.into_iter().chain(load);
+    both.collect::<Vec<_>>().join(" · ")
+}
+
+fn load_summary(result: &TrialResult) -> Option<String> {
     let response = result.stats.response();
+    if response.count() == 0 && result.fault.is_some() {
+        return None;
+    }
     if response.count() == 0 {
-        let phases = result.phases.len();
-        let plural = if phases == 1 { "" } else { "s" };
-        return format!(
-            "{} · {phases} phase{plural}",
-            units::duration(result.length)
-        );
+        let length = units::duration(result.length);
+        return Some(match result.phases.len() {
+            0 => length,
+            1 => format!("{length} · 1 phase"),
+            phases => format!("{length} · {phases} phases"),
+        });
     }
     let rate = result.stats.ops() as f64 / result.length.as_secs_f64().max(1e-9);
-    format!(
+    Some(format!(
         "{} ops/s · mean {} · p99 {}",
         units::rate(rate),
         units::duration(Nanos(plimsoll_core::num::round_u64(response.mean_ns()))),
         units::duration(Nanos(response.quantile_ns(0.99)))
-    )
+    ))
 }
 
 impl RunListener for RunProgress {

@@ -8,6 +8,7 @@ use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliExitCode, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_run::campaign::DestroyConsent;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// Run one workload on one target and report the results.
@@ -104,7 +105,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
             args.json,
         );
     }
-    let finished = measure(&MeasureOptions {
+    let measured = measure(&MeasureOptions {
         targets: args.target.as_slice(),
         workloads: std::slice::from_ref(&args.workload),
         control: false,
@@ -122,15 +123,10 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         dry_run: args.dry_run,
         ladder: &[],
     })?;
-    let Some(results) = finished else {
-        return Ok(std::process::ExitCode::SUCCESS);
+    let results = match measured {
+        ControlFlow::Continue(results) => results,
+        ControlFlow::Break(code) => return Ok(code),
     };
-    super::measure::check_data(&results)?;
-    super::measure::check_nodes(&results)?;
-    if !results.complete {
-        return super::done(CliExitCode::Interrupted);
-    }
-    super::measure::check_trials(&results)?;
     let missed = results
         .trials
         .iter()

@@ -164,11 +164,6 @@ pub(super) struct StackOptionArgs {
 }
 
 impl StackOptionArgs {
-    /// Where servers are asked to be, in the words of the user.
-    pub(super) fn place_name(&self) -> Option<&str> {
-        self.on.as_deref()
-    }
-
     pub(super) fn options(&self, state: &StateDir) -> Result<stacks::StackUpOptions, CliError> {
         Ok(stacks::StackUpOptions {
             size_bytes: self.size_bytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults done to a stack that is stood up for it.
+//! Faults injected into a stack that is stood up for it.
 
 use crate::nfs::missing;
 use crate::support::{Lab, skipped, text};
@@ -11,19 +11,19 @@ const STILL_S: f64 = 3.0;
 #[test]
 fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let lab = Lab::new();
-    let ledgers = lab.path("ledgers");
-    let options = ["--fault", "kill,slow", "--load", "50%", "--dry-run"];
-    let place = ["--ledgers", ledgers.to_str().unwrap()];
-    let output = lab.run(&[&["failover", "nfs", "raid1"][..], &options, &place].concat());
-    let told = text(&output.stdout);
-    for said in [
+    let args = "failover nfs raid1 --fault kill,slow --load 50% --dry-run -o run";
+    let output = lab.run(&args.split(' ').collect::<Vec<_>>());
+    let said = text(&output.stdout);
+    for expect in [
         "plimsoll stack up 'raid1' --dry-run",
-        "2 sessions, a file of 16.0 MiB each: 50 % of what it carries",
-        "10 times slow, done to each server in turn: for 10 s at least",
+        "inject slow into each server in turn, for 10 s at least",
+        "2 sessions, a file of 16.0 MiB each: 50 % of what they get at most",
+        "run 40 trials",
+        "sessions under kill on nfs",
     ] {
-        assert!(told.contains(said), "{said}: {told}");
+        assert!(said.contains(expect), "{expect}: {said}");
     }
-    assert!(!ledgers.exists());
+    assert!(!lab.path("run").exists());
     assert!(
         output.status.success() && output.stderr.is_empty(),
         "{output:?}"
@@ -56,14 +56,13 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
         "--json",
         "-o",
     ];
-    let page = lab.path("faults.html");
-    let told = lab.json(&[&args[..], &[page.to_str().unwrap()]].concat());
-    let strike = &told["strikes"][0];
+    let told = lab.json(&[&args[..], &["run"]].concat());
+    let pause = fault_of(&told, "sessions under pause");
     assert_eq!(
-        (&strike["fault"], &strike["victim"]),
+        (&pause["fault"], &pause["victim"]),
         (&"pause".into(), &"n1".into())
     );
-    let sessions = strike["outage"]["sessions"].as_array().unwrap();
+    let sessions = pause["outage"]["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 2);
     for session in sessions {
         assert_eq!(session["survived"], true, "{session}");
@@ -76,48 +75,56 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
             assert_eq!(stall["is_open"], false, "{session}");
         }
     }
-    let check = &strike["check"];
+    let check = &pause["check"];
     assert!(check["data"]["written"].as_u64().unwrap() > 512, "{check}");
     let bad = check["data"]["bad"].as_object().unwrap();
     assert!(bad.values().all(|count| *count == 0), "{check}");
     // What is malformed is felt by nobody who speaks well, and ends no server.
-    let garbage = &told["strikes"][1];
+    let garbage = fault_of(&told, "sessions under malformed");
     assert_eq!(
         (&garbage["fault"], &garbage["crashed"]),
         (&"malformed".into(), &0.into())
     );
     assert_eq!(garbage["outage"]["sessions"][0]["survived"], true);
-    let page = std::fs::read_to_string(page).unwrap();
+    assert!(lab.path("run/ledgers/001.ledger").exists());
+    let page = std::fs::read_to_string(lab.path("run/report.html")).unwrap();
     assert!(page.contains("no acknowledged write was lost in 2 faults"));
+    let again = text(&lab.run(&["report", "run"]).stdout);
+    assert!(
+        again.contains("Faults in the order of injection"),
+        "{again}"
+    );
     let status = lab.json(&["stack", "status", "--json"]);
     assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
 }
 
+/// What came of the fault of the only trial of this entry.
+fn fault_of<'a>(told: &'a serde_json::Value, entry: &str) -> &'a serde_json::Value {
+    let mut trials = told["trials"].as_array().expect("trials").iter();
+    let found = trials.find(|trial| trial["workload"] == entry);
+    &found.unwrap_or_else(|| panic!("{entry}: {told}"))["fault"]
+}
+
+/// Both at once, since a stack has to be stood up for each: a fault that one of two stacks cannot have, and
+/// an end by the clock.
 #[test]
-fn a_table_goes_on_with_what_was_asked_and_nothing_else() {
+fn a_stack_that_cannot_have_a_fault_is_left_out_and_no_trial_begins_after_the_budget() {
     let lab = Lab::new();
-    let cells = lab.path("cells");
-    let table = |repeat: &str| {
-        let cells = cells.to_str().unwrap();
-        let asked = [
-            "failover",
-            "local",
-            "--repeat",
-            repeat,
-            "--checkpoint-dir",
-            cells,
-        ];
-        lab.run(&asked)
-    };
-    let output = table("2");
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let missing = missing(&lab, "nfs");
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("faults of two stacks", &why);
+    }
+    let args = "failover nfs local --fault pause --fault-duration 1s --repeat 9 --size 512M --file-size 1M \
+                --rate 25 --budget 1s -o run";
+    let args: Vec<_> = args.split(' ').filter(|word| !word.is_empty()).collect();
+    let output = lab.run(&args);
+    let (said, notes) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{notes}");
+    assert!(said.contains("0 of 9 trials"), "{said}");
     assert!(said.contains("not possible"), "{said}");
-    assert!(said.contains("it has no servers of its own"), "{said}");
-    let output = table("3");
-    assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
-    assert!(said.contains("name another folder"), "{said}");
+    assert!(notes.contains("it has no servers of its own"), "{notes}");
+    assert!(notes.contains("the time of --budget is over"), "{notes}");
 }
 
 #[test]
@@ -247,7 +254,43 @@ fn a_comparison_under_faults_says_who_stood_still_and_resumes_after_a_kill() {
     assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
 }
 
-/// What keeps scp from being a witness here.
+/// Once with a workload beside the sessions, whose maximum is measured first; killed, razed, reported, and
+/// resumed by the same command.
+#[test]
+fn a_failover_that_is_killed_is_reported_and_resumed() {
+    let lab = Lab::new();
+    let missing = missing(&lab, "nfs");
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("a failover that is killed", &why);
+    }
+    let command = "failover nfs --fault pause --fault-duration 1s --repeat 2 --for 9s --size 512M --file-size \
+                   1M --load 20% -w randread,size=8M --json -o run";
+    let command: Vec<_> = command.split_whitespace().collect();
+    let mut killed = lab.start(&command);
+    lab.wait_for_text("run", "\"place\":1");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let razed = lab.run(&["raze"]);
+    assert!(razed.status.success(), "{}", text(&razed.stderr));
+    let told = lab.json(&["report", "run", "--json"]);
+    assert_eq!(told["complete"], false);
+    let first = told["trials"][0]["fault"].clone();
+    assert!(first["ceiling"].as_f64().unwrap() > 1.0, "{first}");
+    let told = lab.json(&command);
+    assert_eq!(told["complete"], true);
+    let trials = told["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2);
+    // It was measured once, whoever resumed.
+    for trial in trials {
+        assert_eq!(trial["fault"]["ceiling"], first["ceiling"], "{trial}");
+        assert!(trial["ops"].as_u64().unwrap() > 0, "{trial}");
+    }
+    let said = told["warnings"].to_string();
+    assert!(said.contains("resumed after 1 of 2 trials"), "{said}");
+}
+
+/// What keeps scp from being an observer here.
 fn no_scp() -> Option<&'static str> {
     let is_root = rustix::process::geteuid().is_root();
     let has = |program: &str| {
@@ -261,7 +304,7 @@ fn no_scp() -> Option<&'static str> {
 }
 
 #[test]
-fn files_that_were_copied_meanwhile_are_there_and_a_stall_of_them_is_told() {
+fn files_that_were_copied_meanwhile_are_there_and_their_stall_is_reported() {
     let lab = Lab::new();
     let missing = missing(&lab, "iscsi");
     let what = "copies during a fault of an iSCSI target";
@@ -272,7 +315,6 @@ fn files_that_were_copied_meanwhile_are_there_and_a_stall_of_them_is_told() {
     if let Some(why) = no_scp() {
         return skipped(what, why);
     }
-    let ledgers = lab.path("ledgers");
     let args = [
         "failover",
         "iscsi",
@@ -291,10 +333,12 @@ fn files_that_were_copied_meanwhile_are_there_and_a_stall_of_them_is_told() {
         "--observer",
         "scp,stamp",
         "--json",
-        "--ledgers",
+        "-o",
+        "run",
     ];
-    let told = lab.json(&[&args[..], &[ledgers.to_str().unwrap()]].concat());
-    let beside = told["strikes"][0]["beside"].as_array().unwrap();
+    let told = lab.json(&args);
+    let fault = fault_of(&told, "sessions under pause");
+    let beside = fault["observers"].as_array().unwrap();
     let of = |name: &str| beside.iter().find(|one| one["name"] == name).unwrap();
     for name in ["scp", "stamp"] {
         assert!(of(name)["ops"].as_u64().unwrap() >= 1, "{beside:?}");
@@ -304,6 +348,6 @@ fn files_that_were_copied_meanwhile_are_there_and_a_stall_of_them_is_told() {
     let still = of("scp")["still"].as_f64().unwrap() / 1e9;
     assert!(still > 1.0, "{beside:?}");
     // Its keys are gone, the ledgers are not.
-    assert!(ledgers.join("001.ledger").exists());
-    assert!(!ledgers.join("scp").exists());
+    assert!(lab.path("run/ledgers/001.ledger").exists());
+    assert!(!lab.path("run/ledgers/scp").exists());
 }

@@ -213,27 +213,6 @@ fn a_device_that_takes_the_name_in_mid_comparison_is_not_written_to() {
 }
 
 #[test]
-fn a_failover_that_is_killed_leaves_no_ledgers_behind() {
-    let lab = Lab::new();
-    let tmp = lab.directory("tmp");
-    let args = ["failover", "raid1", "--fault", "kill", "--repeat", "1"];
-    let mut child = lab.start_with_tmp(&tmp, &args);
-    for _ in 0..3000 {
-        let is_made = fs::read_dir(&tmp).unwrap().count() > 0;
-        if is_made || child.try_wait().unwrap().is_some() {
-            break;
-        }
-        pause(10);
-    }
-    let _ = child.kill();
-    child.wait().unwrap();
-    let output = lab.run(&["raze"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let left: Vec<_> = fs::read_dir(&tmp).unwrap().flatten().collect();
-    assert!(left.is_empty(), "{left:?}");
-}
-
-#[test]
 fn a_disk_that_is_pulled_in_mid_run_is_cleaned_when_it_is_back() {
     const TEST: &str = "a target that is unmounted in mid-run";
     let lab = Lab::new();

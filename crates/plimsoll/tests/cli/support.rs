@@ -77,16 +77,6 @@ impl Lab {
             .expect("the program was built for this test")
     }
 
-    /// The same with its own directory for temporary files.
-    pub(crate) fn start_with_tmp(&self, tmp: &str, args: &[&str]) -> Child {
-        let mut command = self.command(args);
-        command.env("TMPDIR", tmp);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command
-            .spawn()
-            .expect("the program was built for this test")
-    }
-
     /// Waits until `folder` holds a run with at least `lines` recorded events.
     pub(crate) fn wait_for_events(&self, folder: &str, lines: usize) {
         self.wait_for(folder, |text| text.lines().count() >= lines);
@@ -99,14 +89,14 @@ impl Lab {
 
     fn wait_for(&self, folder: &str, is_there: impl Fn(&str) -> bool) {
         let path = self.path(folder).join("events.jsonl");
-        for _ in 0..600 {
+        for _ in 0..1800 {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             if is_there(&text) {
                 return;
             }
             pause(100);
         }
-        panic!("not so in {} within a minute", path.display());
+        panic!("not so in {} within three minutes", path.display());
     }
 }
 

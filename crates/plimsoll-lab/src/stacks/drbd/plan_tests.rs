@@ -22,8 +22,9 @@ fn it_goes_on_without_the_second_machine_alone_and_both_come_back() {
         node.power = vec!["switch".into(), node.name.clone()];
     }
     let heal = |number: usize| -> Vec<String> {
-        let blow = faults::plan(FaultKind::PowerCut, &made.servers[number], made, site).unwrap();
-        let heal = blow.heal.iter();
+        let fault_plan =
+            faults::plan(FaultKind::PowerCut, &made.servers[number], made, site).unwrap();
+        let heal = fault_plan.heal.iter();
         heal.map(|(on, action)| format!("{on}: {action}")).collect()
     };
     assert!(!faults::is_survivable("n1", made));

@@ -121,8 +121,8 @@ fn a_kernel_serves_again_after_its_power_was_cut() {
     let site = &mut planned.ask.site;
     site.servers[0].power = vec!["switch".into()];
     let server = &planned.made.servers[0];
-    let blow = crate::faults::plan(FaultKind::PowerCut, server, &planned.made, site).unwrap();
-    let heal: Vec<String> = blow
+    let fault_plan = crate::faults::plan(FaultKind::PowerCut, server, &planned.made, site).unwrap();
+    let heal: Vec<String> = fault_plan
         .heal
         .iter()
         .map(|(_, action)| action.to_string())

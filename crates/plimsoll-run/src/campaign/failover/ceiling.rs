@@ -40,7 +40,7 @@ pub(super) fn per_session(
     };
     let enough = AtomicBool::new(false);
     let mut seen = ThroughputMeter::default();
-    let mut tell = |account: LedgerAccount, _: &[u64]| {
+    let mut watch = |account: LedgerAccount, _: &[u64]| {
         seen.take(wall_clock(), account.writes + account.reads);
         if seen.is_enough() || stop.load(Ordering::Relaxed) {
             enough.store(true, Ordering::Relaxed);
@@ -48,7 +48,7 @@ pub(super) fn per_session(
     };
     let what = || format!("find what {name} carries");
     let places = [(located(target)?, name.to_owned())];
-    ledger::write(&places, ledger, &options, &enough, &mut tell)
+    ledger::write(&places, ledger, &options, &enough, &mut watch)
         .map_err(doing(CliExitCode::Failed, what()))?;
     let per_s = seen.per_s().filter(|rate| *rate > 0.0);
     let per_s = per_s.ok_or_else(|| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The witness `scp`: a file that is copied into the stack again and again, as a person would copy it, by
+//! The observer `scp`: a file that is copied into the stack again and again, as a person would copy it, by
 //! scp and an sshd of its own.
 //!
 //! The sshd is one process for each copy, at the other end of scp's pipe (`sshd -i`): nothing listens
@@ -80,13 +80,11 @@ pub(super) struct ScpCopyResult {
 }
 
 impl ScpCopier {
-    /// Makes keys and the file in a new folder of this directory, and copies it once beside itself.
-    pub(super) fn new(parent: &Path, seed: Seed, stop: &AtomicBool) -> Result<Self, CliError> {
-        check(&context::host())
-            .map_err(|why| CliError::new(CliExitCode::Usage, format!("copy by scp: {why}")))?;
+    /// Makes keys and the file in this new folder, and copies it once beside itself.
+    pub(super) fn new(folder: &Path, seed: Seed, stop: &AtomicBool) -> Result<Self, CliError> {
+        check()?;
         let failed = || doing(CliExitCode::Failed, "set up scp");
-        let parent = std::path::absolute(parent).map_err(failed())?;
-        let folder = parent.join("scp");
+        let folder = std::path::absolute(folder).map_err(failed())?;
         check_path(&folder)?;
         let copier = ScpCopier {
             folder: MadeDir::make(&folder).map_err(failed())?,
@@ -315,8 +313,13 @@ fn none_is_fine(error: io::Error) -> io::Result<()> {
     }
 }
 
-/// Why nothing can be copied here.
-fn check(host: &LocalHost) -> Result<(), String> {
+/// Refuses where nothing can be copied on this machine.
+pub(super) fn check() -> Result<(), CliError> {
+    missing(&context::host())
+        .map_err(|why| CliError::new(CliExitCode::Usage, format!("copy by scp: {why}")))
+}
+
+fn missing(host: &LocalHost) -> Result<(), String> {
     for program in PROGRAMS {
         if host.find_program(program).is_none() {
             return Err(format!("{program} is missing: {}", remedy_of(program)));
@@ -341,7 +344,7 @@ fn check_path(path: &Path) -> Result<(), CliError> {
         "copy by scp with keys in {}: expected a path of letters, digits and /._-+@ only",
         path.display()
     );
-    Err(CliError::usage(text).hint("name another directory with --ledgers"))
+    Err(CliError::usage(text).hint("name another run folder with -o"))
 }
 
 /// The longest time in which no file grew and no copy ended.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sessions that use a stack while faults are done to it: the writer of a ledger in a thread of
+//! The sessions that use a stack while faults are injected into it: the writer of a ledger in a thread of
 //! its own, and what its ledger says in the end.
 
 use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_agent::located;
 use plimsoll_core::data_check::BadBlocks;
+use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::ledger::{LedgerAccount, LedgerCheck, LedgerDurability};
 use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::rng::Seed;
@@ -34,15 +35,24 @@ pub(super) const AFTERWARDS: LedgerCheckOptions = LedgerCheckOptions {
 
 /// What the sessions do.
 #[derive(Debug, Clone, Copy)]
-pub struct SessionLoadOptions {
-    /// How many there are.
-    pub sessions: u32,
+pub(super) struct SessionLoadOptions {
+    pub(super) sessions: u32,
     /// Reads of each, and as many writes, per second.
-    pub rate: f64,
-    /// Size of each read and write.
-    pub block_bytes: u32,
-    /// Size of the file of each.
-    pub file_bytes: u64,
+    pub(super) rate: f64,
+    pub(super) block_bytes: u32,
+    pub(super) file_bytes: u64,
+}
+
+impl SessionLoadOptions {
+    /// Those of an injection, where they get so much out of the system at most.
+    pub(super) fn of(injection: &FaultInjection, ceiling: Option<f64>) -> Self {
+        SessionLoadOptions {
+            sessions: injection.sessions,
+            rate: injection.rate_below(ceiling),
+            block_bytes: injection.block_bytes,
+            file_bytes: injection.file_bytes,
+        }
+    }
 }
 
 /// What they did so far, now and then.
@@ -88,11 +98,11 @@ impl<'scope> FailoverSessions<'scope> {
         let stop = Arc::new(AtomicBool::new(false));
         let seen: Arc<Mutex<SessionProgress>> = Arc::default();
         let expected = GOING * 2.0 * load.rate;
-        let (told, ended, path) = (Arc::clone(&seen), Arc::clone(&stop), ledger.to_path_buf());
+        let (progress, ended, path) = (Arc::clone(&seen), Arc::clone(&stop), ledger.to_path_buf());
         let called = name.to_owned();
         let worker = scope.spawn(move || {
             let mut tell = |_: LedgerAccount, done: &[u64]| {
-                let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut seen = progress.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.take(wall_clock(), done, expected);
             };
             let places = [(located(target)?, called)];
@@ -143,9 +153,9 @@ impl<'scope> FailoverSessions<'scope> {
         Ok(())
     }
 
-    /// Ends them and says what they felt of a fault done at this time of day, what they read that should
+    /// Ends them and says what they felt of a fault injected at this time of day, what they read that should
     /// not have been there, and what became of what they wrote.
-    pub(super) fn told(
+    pub(super) fn result(
         mut self,
         fault_at: Nanos,
         stop: &AtomicBool,

@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A trial under a fault: the load is played as in any other trial, while sessions probe the stack and a
-//! fault is injected and healed beside it.
+//! fault is injected and recovered beside it.
 //!
 //! Invariants: the load has the same length in every trial, so that its figures can be compared; the
-//! trial lasts until the fault is healed and the sessions came back, or were waited for long enough.
+//! trial lasts until the fault is recovered and the sessions came back, or were waited for long enough.
 
-use super::beside::BackgroundLoadRun;
+use super::copies::{self, ScpCopier};
+use super::injection::FailoverClients;
+use super::observers::ObserverOptions;
 use super::sessions::{FailoverSessions, SessionLoadOptions};
-use super::strike::FailoverClients;
-use super::{ACTIVE, CALM, DRAWN, FailoverContext, FaultTiming};
+use super::{ACTIVE, CALM, DRAWN, FailoverContext, FailoverFault, ceiling};
 use crate::campaign::scale::length;
+use crate::campaign::trial::trial_task;
 use crate::campaign::{ArmSet, CampaignOptions, WorkloadRequest};
 use crate::spec::TargetSpec;
-use plimsoll_agent::context;
+use plimsoll_agent::failure::stopped;
 use plimsoll_agent::failure::{CliError, CliExitCode};
-use plimsoll_core::event::TrialId;
-use plimsoll_core::failover::{FaultInjection, FaultResult};
+use plimsoll_core::event::{RunWarning, TrialId, TrialResult, WorkloadEntry};
+use plimsoll_core::failover::{FaultInjection, FaultObserver, FaultResult};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -89,7 +93,7 @@ pub fn check_asked_under_faults(
             "plimsoll stack list shows them; for other storage, see plimsoll ledger write --help",
         ));
     }
-    for one in asked {
+    for one in asked.iter().filter(|one| !one.workload.is_idle()) {
         check_load(&one.workload, length(one, settings), injection)?;
     }
     Ok(())
@@ -122,91 +126,302 @@ fn check_load(
     Ok(())
 }
 
-/// Refuses faults that the servers of a stack cannot be done.
-pub(in crate::campaign) fn check(
-    arms: &ArmSet,
-    settings: &CampaignOptions,
-) -> Result<(), CliError> {
-    for injection in &settings.inject {
-        for (arm, target) in arms.probed() {
-            if target.is_only_on_nodes() {
-                return Err(CliError::usage(format!(
-                    "inject faults into {arm} from this machine: its sessions probe from here, and it is \
-                     mounted on the nodes alone"
-                )));
-            }
-            let mut context = context_of(injection, arm, arms, Seed(0))?;
-            context.plan_all(injection.fault, injection.victim.as_deref())?;
-        }
-    }
-    Ok(())
+/// What would be injected, a line for each fault.
+pub fn intentions(settings: &CampaignOptions) -> Vec<String> {
+    let line = |injection: &FaultInjection| {
+        let victim = match injection.victim.as_deref() {
+            None => "each server in turn".into(),
+            Some(ACTIVE) => "the server that serves then".into(),
+            Some(name) => format!("server {name}"),
+        };
+        let rate = match injection.share {
+            Some(share) => format!("{:.0} % of what they get at most", share * 100.0),
+            None => format!(
+                "{} reads and as many synced writes a second",
+                injection.rate
+            ),
+        };
+        format!(
+            "inject {} into {victim}, for {} at least and {} more while sessions stand still; {} sessions, a \
+             file of {} each: {rate}; then read everything back",
+            injection.fault,
+            units::clock_duration(injection.length),
+            units::clock_duration(injection.recovery_timeout),
+            injection.sessions,
+            units::size(injection.file_bytes as f64)
+        )
+    };
+    settings.inject.iter().map(line).collect()
 }
 
-fn context_of(
-    injection: &FaultInjection,
-    arm: &str,
+/// Looks at whether the servers of every stack can have the faults. Of several stacks those are noted that
+/// cannot, where the others go on.
+///
+/// # Errors
+/// When one cannot and `leave_out` is not wanted, or none can.
+pub(in crate::campaign) fn check(
     arms: &ArmSet,
-    campaigns: Seed,
-) -> Result<FailoverContext, CliError> {
-    let timing = FaultTiming {
-        lasting: Duration::from_nanos(injection.length.0),
-        patience: Duration::from_nanos(injection.recovery_timeout.0),
-    };
-    FailoverContext::of(arm, arms, timing, campaigns, &context::state_dir()?)
+    settings: &mut CampaignOptions,
+    leave_out: bool,
+) -> Result<Vec<RunWarning>, CliError> {
+    let (mut notes, mut refused, mut is_possible) = (Vec::new(), None, false);
+    for injection in &mut settings.inject {
+        for (arm, target) in arms.probed() {
+            let checked = match target.is_only_on_nodes() {
+                true => Err(CliError::usage(format!(
+                    "inject faults into {arm} from this machine: its sessions probe from here, and it is \
+                     mounted on the nodes alone"
+                ))),
+                false => check_one(injection, arm, arms),
+            };
+            match checked {
+                Ok(()) => is_possible = true,
+                Err(failure) if leave_out && failure.code == CliExitCode::Usage => {
+                    injection.refused.insert(arm.into(), failure.text());
+                    notes.push(RunWarning {
+                        about: format!("{} of {arm}", injection.fault),
+                        text: failure.text(),
+                    });
+                    refused = Some(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+    match refused {
+        Some(failure) if !is_possible => Err(failure),
+        _ => Ok(notes),
+    }
 }
+
+fn check_one(injection: &FaultInjection, arm: &str, arms: &ArmSet) -> Result<(), CliError> {
+    let mut context = FailoverContext::of(injection, arm, arms)?;
+    context.plan_all(injection.fault, injection.victim.as_deref())?;
+    let is_mounted = matches!(arms.target(arm).here(), NodeTarget::Directory { .. });
+    if !injection.observers.is_empty() && !is_mounted {
+        return Err(CliError::usage(format!(
+            "run observers on {arm}: they need a mounted directory"
+        )));
+    }
+    let of_copies = match injection.observers.contains(&FaultObserver::Scp) {
+        true => copies::check().map(|()| copies::BYTES)?,
+        false => 0,
+    };
+    let of_sessions = u64::from(injection.sessions).saturating_mul(injection.file_bytes);
+    arms.check_room_for(of_sessions.saturating_add(of_copies))
+}
+
+/// What the trials under faults of one run share.
+pub(in crate::campaign) struct FaultBench {
+    /// Where ledgers are kept, not on the stacks.
+    ledgers: PathBuf,
+    /// Another one each time: what an earlier run left on the stack must not pass for this one's.
+    campaigns: Seed,
+    /// What `scp` copies with, once it is needed.
+    copier: Option<ScpCopier>,
+    /// The most that a session got out of a system beside a workload, where that is asked.
+    ceilings: BTreeMap<CeilingKey, f64>,
+}
+
+/// A stack, a workload and its factor. Both entries of the A/A control are one stack, and a fault changes
+/// nothing of what was there before it.
+type CeilingKey = (String, String, String);
+
+fn ceiling_key(arms: &ArmSet, arm: &str, entry: &WorkloadEntry) -> CeilingKey {
+    let stack = arms.held(arm).map(|(name, _)| name).unwrap_or_default();
+    let workload = entry.workload.name().to_owned();
+    (stack, workload, entry.scale.to_string())
+}
+
+/// Longest time that a load is played while the most is measured that sessions get beside it.
+const BESIDE: Nanos = Nanos(3600 * Nanos::SECOND.0);
+
+/// In the numbers of trials: those in which that is measured have directories of their own.
+const CEILINGS_FROM: u32 = 1 << 20;
+
+impl FaultBench {
+    /// For ledgers in a directory; trials that are done have what was found before them.
+    pub(in crate::campaign) fn new(
+        ledgers: PathBuf,
+        arms: &ArmSet,
+        (entries, done): (&[WorkloadEntry], &[TrialResult]),
+    ) -> Self {
+        let ceiling = |result: &TrialResult| {
+            let most = result.fault.as_ref()?.ceiling?;
+            let mut entries = entries.iter();
+            let entry = entries.find(|entry| entry.label == result.trial.workload)?;
+            Some((ceiling_key(arms, &result.trial.arm, entry), most))
+        };
+        FaultBench {
+            ledgers,
+            campaigns: Seed(FailoverSessions::now().0)
+                .derive("campaign", std::process::id().into()),
+            copier: None,
+            ceilings: done.iter().filter_map(ceiling).collect(),
+        }
+    }
+
+    /// A name in the directory of ledgers that is not taken: of a trial that was cut off there are some.
+    fn free(&self, name: &str, ending: &str) -> PathBuf {
+        let named = |attempt: u32| match attempt {
+            1 => format!("{name}{ending}"),
+            attempt => format!("{name}-{attempt}{ending}"),
+        };
+        let mut all = (1..=u32::MAX).map(|attempt| self.ledgers.join(named(attempt)));
+        all.find(|path| !path.exists()).unwrap_or_default()
+    }
+
+    /// Makes what the fault of a trial needs that was not needed before; gives what was found meanwhile.
+    pub(in crate::campaign) fn prepare(
+        &mut self,
+        trial: &TrialId,
+        arms: &ArmSet,
+        (entry, settings): (&WorkloadEntry, &CampaignOptions),
+        stop: &AtomicBool,
+    ) -> Result<Option<RunWarning>, CliError> {
+        let Some(injection) = &entry.inject else {
+            return Ok(None);
+        };
+        if injection.observers.contains(&FaultObserver::Scp) && self.copier.is_none() {
+            let folder = self.free("scp", "");
+            self.copier = Some(ScpCopier::new(&folder, self.campaigns, stop)?);
+        }
+        let key = ceiling_key(arms, &trial.arm, entry);
+        if injection.share.is_none() || self.ceilings.contains_key(&key) {
+            return Ok(None);
+        }
+        let most = self.measure_ceiling((trial, injection), arms, (entry, settings), stop)?;
+        self.ceilings.insert(key, most);
+        Ok(Some(RunWarning {
+            about: format!("{} on {}", trial.workload, trial.arm),
+            text: format!(
+                "the sessions get {most:.1} reads and as many writes per second each at most; their load is \
+                 {:.1}",
+                injection.rate_below(Some(most))
+            ),
+        }))
+    }
+
+    /// The most that a session gets out of an arm while its load is played.
+    fn measure_ceiling(
+        &self,
+        (trial, injection): (&TrialId, &FaultInjection),
+        arms: &ArmSet,
+        (entry, settings): (&WorkloadEntry, &CampaignOptions),
+        stop: &AtomicBool,
+    ) -> Result<f64, CliError> {
+        let ledger = self.free(&format!("maximum-{:03}", trial.place + 1), ".ledger");
+        let trial = TrialId {
+            place: CEILINGS_FROM + trial.place,
+            ..trial.clone()
+        };
+        let seed = self.campaigns.derive("most", trial.place.into());
+        let here = arms.target(&trial.arm).here();
+        let options = SessionLoadOptions::of(injection, None);
+        let measure = || ceiling::per_session((&here, &trial.arm), &options, &ledger, seed, stop);
+        let most = if entry.workload.is_idle() {
+            measure()?
+        } else {
+            let entry = WorkloadEntry {
+                length: BESIDE,
+                ..entry.clone()
+            };
+            let load = arms.load();
+            let mut hosts = load.hosts();
+            let task = |n: usize| trial_task(&trial, arms, (&entry, settings), n);
+            let mut sessions = load.prepare(&mut hosts, task, stop)?;
+            let is_measured = AtomicBool::new(false);
+            let (start_at, most) = std::thread::scope(|scope| {
+                let measured = scope.spawn(|| {
+                    let most = measure();
+                    is_measured.store(true, Ordering::Relaxed);
+                    most
+                });
+                let is_over =
+                    || stop.load(Ordering::Relaxed) || is_measured.load(Ordering::Relaxed);
+                let start_at = sessions.play(&is_over, &mut |_| ());
+                (start_at, measured.join())
+            });
+            sessions.result(&trial, start_at)?;
+            most.unwrap_or_else(|_| Err(panicked()))?
+        };
+        match stop.load(Ordering::Relaxed) {
+            true => Err(stopped()),
+            false => Ok(most),
+        }
+    }
+}
+
+fn panicked() -> CliError {
+    CliError::sentence(CliExitCode::Failed, "the sessions panicked")
+}
+
+/// Which server gets the fault in this block: the same for both entries of the control.
+fn planned<'a>(
+    context: &mut FailoverContext,
+    all: &'a [FailoverFault],
+    (trial, injection): (&TrialId, &FaultInjection),
+) -> Result<&'a FailoverFault, CliError> {
+    match injection.victim.as_deref() {
+        Some(ACTIVE) => context.chosen(all),
+        _ => Ok(&all[to_usize(u64::from(trial.block)) % all.len()]),
+    }
+}
+
+/// What a load came to, and the fault; and what went wrong beside them.
+pub(in crate::campaign) type UnderFault<T> = (T, Option<FaultResult>, Option<CliError>);
 
 /// Plays a load while a fault is injected beside it; gives what both came to.
 pub(in crate::campaign) fn under_fault<T>(
-    (trial, injection): (&TrialId, &FaultInjection),
+    (trial, entry, injection): (&TrialId, &WorkloadEntry, &FaultInjection),
     arms: &ArmSet,
-    (seed, ledger): (Seed, &Path),
+    (seed, bench): (Seed, &FaultBench),
     stop: &AtomicBool,
     play: impl FnOnce(&dyn Fn() -> bool) -> T,
-) -> Result<(T, Option<FaultResult>), CliError> {
-    // Another one each time: what an earlier run left on the stack must not pass for this one's.
-    let campaigns = Seed(FailoverSessions::now().0).derive("campaign", std::process::id().into());
-    let mut context = context_of(injection, &trial.arm, arms, campaigns)?;
-    let planned = context.plan_all(injection.fault, injection.victim.as_deref())?;
-    let next = match injection.victim.as_deref() {
-        Some(ACTIVE) => context.chosen(&planned)?,
-        // The same for both entries of the control.
-        _ => &planned[to_usize(u64::from(trial.block)) % planned.len()],
-    };
+) -> Result<UnderFault<T>, CliError> {
+    let mut context = FailoverContext::of(injection, &trial.arm, arms)?;
+    let all = context.plan_all(injection.fault, injection.victim.as_deref())?;
+    let next = planned(&mut context, &all, (trial, injection))?;
     // Arms of one block share the moment, too.
     let mut rng = Rng::new(seed.derive("moments", trial.block.into()));
     let calm = CALM + DRAWN.mul_f64(rng.unit());
-    let load = SessionLoadOptions {
-        sessions: injection.sessions,
-        rate: injection.rate,
-        block_bytes: injection.block_bytes,
-        file_bytes: injection.file_bytes,
-    };
+    let ceiling = bench.ceilings.get(&ceiling_key(arms, &trial.arm, entry));
+    let ceiling = ceiling.copied().filter(|_| injection.share.is_some());
+    let load = SessionLoadOptions::of(injection, ceiling);
     let (here, name) = (arms.target(&trial.arm).here(), context.name.clone());
-    let own = campaigns.derive(injection.fault.name(), trial.place.into());
+    let own = (bench.campaigns).derive(injection.fault.name(), trial.place.into());
+    let ledger = bench.free(&format!("{:03}", trial.place + 1), ".ledger");
+    let watching = ObserverOptions {
+        observers: &injection.observers,
+        copier: bench.copier.as_ref(),
+        name: &name,
+        target: &here,
+        number: trial.place + 1,
+    };
     let switch = TrialLoadSwitch::default();
     std::thread::scope(|scope| {
         let injector = scope.spawn(|| {
             std::thread::scope(|scope| {
-                let sessions = FailoverSessions::begin(scope, (&here, &name), &load, ledger, own);
-                let others = BackgroundLoadRun::of_trial(&switch, &name);
-                let users = FailoverClients::new(sessions, others);
-                let struck = context.strike(next, users, calm, stop);
+                let observers = watching.begin(scope, (&ledger, own));
+                let injected = observers.and_then(|observers| {
+                    let sessions =
+                        FailoverSessions::begin(scope, (&here, &name), &load, &ledger, own);
+                    let clients = FailoverClients::new(sessions, observers, &switch);
+                    context.inject(next, clients, calm, stop)
+                });
                 // Nothing is to be learnt of the load any more.
-                switch.halted.fetch_or(struck.is_err(), Ordering::Relaxed);
-                struck
+                switch.halted.fetch_or(injected.is_err(), Ordering::Relaxed);
+                injected
             })
         });
         let ended = EndOnDrop(&switch);
         let is_over = || stop.load(Ordering::Relaxed) || switch.halted.load(Ordering::Relaxed);
         let played = play(&is_over);
         drop(ended);
-        let panicked = || CliError::sentence(CliExitCode::Failed, "injecting the fault panicked");
-        let struck = injector.join().unwrap_or_else(|_| Err(panicked()));
-        let (result, ended) = struck?;
-        ended?;
-        Ok((
-            played,
-            result.filter(|result| super::is_told(&result.check)),
-        ))
+        let injected = injector.join().unwrap_or_else(|_| Err(panicked()));
+        let (result, ended) = injected?;
+        let result = result.filter(|result| super::counts(&result.check));
+        let result = result.map(|result| FaultResult { ceiling, ..result });
+        Ok((played, result, ended.err()))
     })
 }

@@ -2,7 +2,7 @@
 //! The tutorial "Comparing storage performance" of Performance Co-Pilot, whole: recorded averages,
 //! models, their verification beside that of the published job, and two configurations compared.
 
-use super::super::measure::{self, ClientLoadArgs, MeasureOptions, measure, policy};
+use super::super::measure::{ClientLoadArgs, MeasureOptions, measure, policy};
 use super::super::model_file;
 use super::super::verify::{JobFidelity, JobFile, JobSectionMapping, of_model};
 use super::tables;
@@ -150,9 +150,10 @@ pub(super) fn main(args: &ReproArgs) -> CliResult {
     for component in &COMPONENTS {
         done.push(component_done(component, &tutorial, &folder)?);
     }
-    let results = compared(args, &done, &folder)?;
+    let compared = compared(args, &done, &folder);
+    let results = compared.as_ref().ok().and_then(Option::as_ref);
     let table = data.join("published/pcp-fio.csv");
-    let report = report(&done, results.as_ref(), &table, &id);
+    let report = report(&done, results, &table, &id);
     let width = terminal::width();
     print_coloured(&plimsoll_report::terminal(
         &report,
@@ -168,10 +169,7 @@ pub(super) fn main(args: &ReproArgs) -> CliResult {
         )
     })?;
     print(&format!("Page: {}", page.display()));
-    if let Some(results) = &results {
-        measure::check_data(results)?;
-        measure::check_trials(results)?;
-    }
+    compared?;
     if done.iter().any(|done| done.ours.missed().next().is_some()) {
         return super::super::done(CliExitCode::Gate);
     }
@@ -274,7 +272,7 @@ fn compared(
         .iter()
         .filter(|done| done.component.model != "reporting");
     let workloads: Vec<String> = played.map(|done| done.file.display().to_string()).collect();
-    measure(&MeasureOptions {
+    let measured = measure(&MeasureOptions {
         targets: &targets,
         workloads: &workloads,
         control: true,
@@ -291,7 +289,8 @@ fn compared(
         dry_run: false,
         ladder: &[],
         corners: SensitivityBoundMode::Off,
-    })
+    })?;
+    Ok(measured.continue_value())
 }
 
 fn report(

@@ -121,7 +121,7 @@ struct VmFaultArgs {
     machine: VmNameArgs,
     /// Fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors,
     /// disk-full, clock-step.
-    #[arg(value_name = "FAULT", value_parser = super::failover::fault)]
+    #[arg(value_name = "FAULT", value_parser = super::inject::fault)]
     fault: FaultKind,
     /// What to do.
     #[arg(value_name = "try|on|off")]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One fault: the sessions come to what they should do, it is done, lasts, is healed, and what it did is
-//! told.
+//! One fault: the sessions reach their rate, it is injected, lasts, is recovered, and what came of it is
+//! found.
 
-use super::beside::BackgroundLoadRun;
+use super::observers::ObserverRun;
 use super::sessions::FailoverSessions;
+use super::under::TrialLoadSwitch;
 use super::{FULL_WITHIN, FailoverContext, FailoverFault};
 use plimsoll_agent::failure::stopped;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
@@ -32,10 +33,11 @@ const STARTS_WITHIN: Duration = Duration::from_secs(300);
 /// does not carry them.
 const CALMS: u32 = 10;
 
-/// Those who use a stack while it is struck.
+/// Those who use a stack while a fault is injected into it.
 pub(super) struct FailoverClients<'scope> {
     sessions: FailoverSessions<'scope>,
-    others: BackgroundLoadRun<'scope>,
+    observers: ObserverRun<'scope>,
+    load: &'scope TrialLoadSwitch,
     are_at_work: bool,
     /// How the sessions ended, if they did.
     ended: Result<(), CliError>,
@@ -44,20 +46,23 @@ pub(super) struct FailoverClients<'scope> {
 impl<'scope> FailoverClients<'scope> {
     pub(super) fn new(
         sessions: FailoverSessions<'scope>,
-        others: BackgroundLoadRun<'scope>,
+        observers: ObserverRun<'scope>,
+        load: &'scope TrialLoadSwitch,
     ) -> Self {
         FailoverClients {
             sessions,
-            others,
+            observers,
+            load,
             are_at_work: true,
             ended: Ok(()),
         }
     }
 
-    /// Ends them before the fault is healed.
+    /// Ends them before the fault is recovered.
     fn end(&mut self) {
         self.are_at_work = false;
-        self.others.end();
+        self.load.end();
+        self.observers.end();
         self.ended = self.sessions.end();
     }
 }
@@ -72,13 +77,13 @@ fn never_calm(
     stop: &AtomicBool,
 ) -> Result<FailoverFaultResult, CliError> {
     users.end();
-    let (ended, told) = (users.ended, users.others.told(stop));
+    let (ended, seen) = (users.ended, users.observers.result(stop));
     // After Ctrl-C, errors are consequences of the stop.
     if stop.load(Ordering::Relaxed) {
         return Ok((None, Ok(())));
     }
     ended?;
-    told?;
+    seen?;
     Err(not_carried(name))
 }
 
@@ -95,7 +100,7 @@ fn crashed(before: &[u32], after: &[u32]) -> u32 {
 
 impl FailoverContext {
     /// One fault from the first operation of its sessions to the check of all they wrote.
-    pub(super) fn strike(
+    pub(super) fn inject(
         &mut self,
         planned: &FailoverFault,
         mut users: FailoverClients<'_>,
@@ -108,22 +113,22 @@ impl FailoverContext {
             return never_calm(users, &self.name, stop);
         }
         let noted = self.note(planned)?;
-        let blow = &planned.blow;
+        let fault_plan = &planned.fault_plan;
         let first_at = FailoverSessions::now();
-        let first = self.begin(planned, self.timing.lasting, stop);
+        let first = self.begin(planned, self.lasting, stop);
         let ordered_at = FailoverSessions::now();
-        let struck = first.and_then(|()| match stop.load(Ordering::Relaxed) {
+        let injected = first.and_then(|()| match stop.load(Ordering::Relaxed) {
             // What came first is healed, and no more is done.
-            true if !blow.first.is_empty() => Err(stopped()),
-            _ => self.carry_out(&blow.strike, planned),
+            true if !fault_plan.first.is_empty() => Err(stopped()),
+            _ => self.carry_out(&fault_plan.inject, planned),
         });
-        let struck_at = FailoverSessions::now();
-        let heal = match struck.is_ok() || blow.halfway.is_empty() {
-            true => &blow.heal,
-            false => &blow.halfway,
+        let injected_at = FailoverSessions::now();
+        let heal = match injected.is_ok() || fault_plan.halfway.is_empty() {
+            true => &fault_plan.heal,
+            false => &fault_plan.halfway,
         };
-        let lasted = struck.and_then(|()| self.let_last(planned, &users.sessions, stop));
-        if blow.ends_sessions(&self.made) {
+        let lasted = injected.and_then(|()| self.let_last(planned, &users.sessions, stop));
+        if fault_plan.ends_sessions(&self.made) {
             users.end();
         }
         let healing_at = FailoverSessions::now();
@@ -146,36 +151,37 @@ impl FailoverContext {
         let under_load = users.are_at_work;
         lasted.and(users.ended)?;
         if under_load {
-            self.wait_for(&users.sessions, self.timing.patience, stop);
+            self.wait_for(&users.sessions, self.patience, stop);
         }
-        let felt_at = blow.felt_from(first_at, ordered_at, struck_at);
-        let (outage, check) = users.sessions.told(felt_at, stop)?;
-        let (beside, ended) = match users.others.told(stop) {
-            Ok(beside) => (beside, Ok(())),
+        let felt_at = fault_plan.felt_from(first_at, ordered_at, injected_at);
+        let (outage, check) = users.sessions.result(felt_at, stop)?;
+        let (observers, ended) = match users.observers.result(stop) {
+            Ok(observers) => (observers, Ok(())),
             Err(failure) => (Vec::new(), Err(failure)),
         };
-        let strike = FaultResult {
+        let result = FaultResult {
             fault: planned.fault,
             victim: planned.victim.name.clone(),
-            done_within: struck_at.since(ordered_at),
-            lasted: healing_at.since(struck_at),
+            done_within: injected_at.since(ordered_at),
+            lasted: healing_at.since(injected_at),
             healed_in: healed_at.since(healing_at),
             healed_under_load: under_load,
             crashed,
-            beside,
+            ceiling: None,
+            observers,
             // As it begins, not when the command that does it has ended.
             events: self.events((first_at, healing_at), felt_at),
             outage,
             check,
         };
-        Ok((Some(strike), ended))
+        Ok((Some(result), ended))
     }
 
     /// Notes a fault before it is injected, with what ends it.
     fn note(&self, planned: &FailoverFault) -> Result<FaultJournal, CliError> {
         let why = format!("inject {} into {}", planned.fault, planned.victim.name);
         let held = (&self.held, &*self.name, &self.state);
-        FaultJournal::note(&planned.blow, &why, held)
+        FaultJournal::note(&planned.fault_plan, &why, held)
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))
     }
 
@@ -188,14 +194,14 @@ impl FailoverContext {
         users: &mut FailoverClients<'_>,
         stop: &AtomicBool,
     ) -> Result<u32, CliError> {
-        let blow = &planned.blow;
+        let fault_plan = &planned.fault_plan;
         match self.heal(heal, planned, stop) {
             // All of it is in what comes after.
-            Err(_) if self.made.fences && !blow.after.is_empty() => {}
+            Err(_) if self.made.fences && !fault_plan.after.is_empty() => {}
             healed => healed?,
         }
-        self.heal(&blow.after, planned, stop)?;
-        if blow.takes_processes {
+        self.heal(&fault_plan.after, planned, stop)?;
+        if fault_plan.takes_processes {
             return Ok(0);
         }
         let crashed = crashed(before, &self.processes(planned)?);
@@ -226,14 +232,14 @@ impl FailoverContext {
         time: Duration,
         stop: &AtomicBool,
     ) -> Result<(), CliError> {
-        if !planned.blow.first.is_empty() {
-            self.carry_out(&planned.blow.first, planned)?;
+        if !planned.fault_plan.first.is_empty() {
+            self.carry_out(&planned.fault_plan.first, planned)?;
             self.pause(time, stop);
         }
         Ok(())
     }
 
-    /// Numbers of the processes of the server that is struck.
+    /// Numbers of the processes of the server that the fault is injected into.
     fn processes(&mut self, planned: &FailoverFault) -> Result<Vec<u32>, CliError> {
         let victim = &planned.victim;
         let host = self.nodes.on(&victim.node);
@@ -243,7 +249,7 @@ impl FailoverContext {
         Ok(marks.flat_map(|mark| host.marked(mark)).collect())
     }
 
-    /// Starts what ended of the server that was struck, as it was started when the stack was made.
+    /// Starts what ended of the server that had the fault, as it was started when the stack was made.
     fn start_again(&mut self, planned: &FailoverFault) -> Result<(), CliError> {
         let servers = self.made.servers.iter();
         let marks = servers
@@ -369,29 +375,29 @@ impl FailoverContext {
         sessions: &FailoverSessions<'_>,
         stop: &AtomicBool,
     ) -> Result<(), CliError> {
-        let Some(beat) = planned.blow.beat else {
-            self.pause(self.timing.lasting, stop);
+        let Some(cycle) = planned.fault_plan.cycle else {
+            self.pause(self.lasting, stop);
             // Nobody promises that a stack goes on without two.
             let is_one = planned.fault != FaultKind::Double;
             if is_one && faults::is_survivable(&planned.victim.name, &self.made) {
-                self.wait_for(sessions, self.timing.patience, stop);
+                self.wait_for(sessions, self.patience, stop);
             }
             return Ok(());
         };
         let began = self.clock.now();
-        let mut blow = planned.blow.clone();
+        let mut fault_plan = planned.fault_plan.clone();
         // It is there now.
         loop {
-            self.clock.pause(beat.on);
-            if self.clock.now().saturating_sub(began) >= self.timing.lasting
+            self.clock.pause(cycle.on);
+            if self.clock.now().saturating_sub(began) >= self.lasting
                 || stop.load(Ordering::Relaxed)
             {
                 return Ok(());
             }
-            let healed = self.carry_out(&blow.heal, planned);
-            self.clock.pause(beat.off);
-            blow.vary();
-            match healed.and_then(|()| self.carry_out(&blow.strike, planned)) {
+            let healed = self.carry_out(&fault_plan.heal, planned);
+            self.clock.pause(cycle.off);
+            fault_plan.vary();
+            match healed.and_then(|()| self.carry_out(&fault_plan.inject, planned)) {
                 // The others cut its power meanwhile.
                 Err(_) if self.made.fences => return Ok(()),
                 done => done?,
