@@ -95,8 +95,8 @@ mod tests {
             [/dev/loop1].write_io_errs    7\n[/dev/loop1].corruption_errs  12\nnonsense\n";
         let found = errors(said);
         assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(found[0], "btrfs met 7 write errors on /dev/loop1");
-        assert_eq!(found[1], "btrfs met 12 corruption errors on /dev/loop1");
+        assert_eq!(found[0], "btrfs counted 7 write errors on /dev/loop1");
+        assert_eq!(found[1], "btrfs counted 12 corruption errors on /dev/loop1");
         assert!(errors("").is_empty());
     }
 
