@@ -9,6 +9,7 @@
 
 pub mod compare;
 pub mod events;
+pub mod load_line;
 pub mod overload;
 pub mod paired;
 pub mod power;

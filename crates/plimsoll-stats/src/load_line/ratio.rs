@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the line of one system compares with that of another.
+//!
+//! Both intervals are taken apart at their points, and the four distances added as squares (Zou and
+//! Donner, 2008): the interval of the ratio needs no shape of either, and is no wider than it must be. The
+//! verdict is that of all comparisons: equivalent before different, else inconclusive.
+
+use plimsoll_core::comparison::{ComparisonVerdict, RatioEstimate, VerdictPolicy};
+use statrs::function::erf::erfc_inv;
+
+use super::outcome::{LoadLineInterval, LoadLineResult, LoadLineStop};
+
+/// The line of a system ÷ that of the base.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadLineRatio {
+    /// With the interval of the policy's confidence, which both searches must have had, too.
+    pub ratio: RatioEstimate,
+    /// What can be said.
+    pub verdict: ComparisonVerdict,
+}
+
+impl LoadLineRatio {
+    /// `None` where one of them has no edge among the multiples that were tried.
+    #[must_use]
+    pub fn of(
+        base: &LoadLineResult,
+        other: &LoadLineResult,
+        policy: &VerdictPolicy,
+    ) -> Option<LoadLineRatio> {
+        let has_edge = |result: &LoadLineResult| {
+            let without = [
+                LoadLineStop::NothingCarried,
+                LoadLineStop::EverythingCarried,
+            ];
+            !result.stop.is_some_and(|stop| without.contains(&stop))
+        };
+        if !has_edge(base) || !has_edge(other) {
+            return None;
+        }
+        let logs = LogRatio::of(&base.sustained, &other.sustained);
+        Some(LoadLineRatio {
+            ratio: RatioEstimate {
+                estimate: logs.middle.exp(),
+                low: (logs.middle - logs.below).exp(),
+                high: (logs.middle + logs.above).exp(),
+            },
+            verdict: logs.verdict(policy),
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LogRatio {
+    middle: f64,
+    below: f64,
+    above: f64,
+}
+
+impl LogRatio {
+    fn of(base: &LoadLineInterval, other: &LoadLineInterval) -> LogRatio {
+        let below = |of: &LoadLineInterval| (of.point / of.low).ln();
+        let above = |of: &LoadLineInterval| (of.high / of.point).ln();
+        LogRatio {
+            middle: (other.point / base.point).ln(),
+            below: below(other).hypot(above(base)),
+            above: above(other).hypot(below(base)),
+        }
+    }
+
+    fn verdict(&self, policy: &VerdictPolicy) -> ComparisonVerdict {
+        let margin = policy.margin.max(0.0).ln_1p();
+        // Two one-sided tests need the interval of 1 - 2α, which is so much narrower.
+        let error = 1.0 - policy.confidence.clamp(0.5, 0.9999);
+        let narrower = erfc_inv(2.0 * error) / erfc_inv(error);
+        let (low, high) = (self.middle - self.below, self.middle + self.above);
+        let inner_low = self.middle - narrower * self.below;
+        let inner_high = self.middle + narrower * self.above;
+        if inner_low >= -margin && inner_high <= margin {
+            ComparisonVerdict::Equivalent
+        } else if low > 0.0 || high < 0.0 {
+            ComparisonVerdict::Different
+        } else {
+            ComparisonVerdict::Inconclusive
+        }
+    }
+}

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The search: which multiple to try next and for how long, until the edge is known well enough.
+//!
+//! A pure state machine: [`LoadLineSearch::next`] asks for a trial, [`LoadLineSearch::observe`] takes
+//! what came of it. The same trials always lead to the same requests.
+
+use super::edges::{EdgeSet, nearest};
+use super::limit::LoadLineReading;
+use super::outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};
+use super::posterior::{EdgePrior, EdgeSighting};
+use super::stays::{ConfirmedStays, LongStay, PARTS, RunningStay};
+use super::steady::LoadLineSteadiness;
+use super::trial::{
+    LoadLineOptions, LoadLinePurpose, LoadLineRequest, LoadLineStep, LoadLineTrial,
+};
+
+/// Room for an edge beyond the multiples that may be tried, in logarithms.
+const BEYOND: f64 = 0.5;
+
+/// While the edge is not known to this factor, trials are short.
+const LOCATED: f64 = 0.35;
+
+/// Where trials that locate the edge are placed: at these probabilities of being above it, first and
+/// then in turn.
+const FIRST_PLACES: [f64; 4] = [0.5; 4];
+const PLACES: [f64; 3] = [0.85, 0.15, 0.5];
+
+/// The edge of short trials is known well enough for a stay at this multiple of the width asked for.
+const SHORT_WIDTH: f64 = 0.9;
+
+/// Short trials are enough after the time of so many stays.
+const SHORT_MAX: f64 = 2.0;
+
+/// A stay less probable than this, given the short trials, contradicts them.
+const FORETOLD: f64 = 0.05;
+
+/// Trials near the edge, at least.
+const REFINED_MIN: usize = 4;
+
+/// A margin less probable than this, given all trials before, asks for a second look.
+const SURPRISE: f64 = 0.01;
+
+/// A second look that is less probable than this confirms the first.
+const SURPRISE_AGAIN: f64 = 0.05;
+
+/// Share of the error that an interval may make that its posterior is given; the rest is for what the
+/// posterior does not know: drift, and that the search ends when its interval happens to be narrow.
+const SPARE: f64 = 0.25;
+
+/// Probability of being on the wrong side of the edge, of a trial that is to be near it on one side, and
+/// its least distance from the middle, in widths asked for.
+const SIDE: f64 = 0.15;
+const APART: f64 = 0.4;
+
+/// Credits are used up at this multiple of an overload, lest it takes for ever.
+const EXHAUST_AT: f64 = 1.5;
+
+/// Margin of a load whose backlog grows: it has no upper limit, whatever was seen so far.
+const OVERLOADED: f64 = -1.0;
+
+/// Tries to use up credits before going on without.
+const EXHAUST_MAX: u32 = 20;
+
+/// The search of one system's line.
+#[derive(Debug, Clone)]
+pub struct LoadLineSearch {
+    options: LoadLineOptions,
+    /// What short trials say: the edge of bursts.
+    short: EdgeSet,
+    /// What stays of full length say, once there are any: the edge of what is sustained.
+    long: Option<EdgeSet>,
+    stays: Vec<LongStay>,
+    running: Option<RunningStay>,
+    /// Operations a second at a multiple of 1, by limit.
+    rates: Vec<f64>,
+    /// Where a trial of any length was not carried (in ln multiple).
+    broken: Vec<f64>,
+    /// The multiple that uses up credits, once it is known that there are some.
+    exhausting: Option<f64>,
+    exhaust_next: bool,
+    exhaust_tries: u32,
+    /// A short trial that nobody expected, until it is repeated.
+    doubted: Option<DoubtedTrial>,
+    refined: usize,
+    steadiness: Option<LoadLineSteadiness>,
+    trials: usize,
+    seconds: f64,
+    stop: Option<LoadLineStop>,
+}
+
+#[derive(Debug, Clone)]
+struct DoubtedTrial {
+    multiple: f64,
+    seen: Vec<EdgeSighting>,
+}
+
+impl LoadLineSearch {
+    /// Nothing is known yet.
+    ///
+    /// # Panics
+    /// Without a limit, or when the multiples are no range of positive numbers.
+    #[must_use]
+    pub fn new(options: LoadLineOptions) -> LoadLineSearch {
+        assert!(!options.limits.is_empty(), "a line needs a limit");
+        let is_range = options.smallest > 0.0 && options.smallest < options.largest;
+        assert!(is_range, "multiples are a range of positive numbers");
+        let short = EdgeSet::new(prior(&options), options.limits.len());
+        LoadLineSearch {
+            options,
+            short,
+            long: None,
+            stays: Vec::new(),
+            running: None,
+            rates: Vec::new(),
+            broken: Vec::new(),
+            exhausting: None,
+            exhaust_next: false,
+            exhaust_tries: 0,
+            doubted: None,
+            refined: 0,
+            steadiness: None,
+            trials: 0,
+            seconds: 0.0,
+            stop: None,
+        }
+    }
+
+    /// What is believed of the edge now.
+    fn edges(&self) -> &EdgeSet {
+        self.long.as_ref().unwrap_or(&self.short)
+    }
+
+    /// The trial to run now, or why there is none.
+    #[must_use]
+    pub fn next(&self) -> LoadLineStep {
+        if let Some(stop) = self.stop {
+            return LoadLineStep::Done(stop);
+        }
+        let request = self.request();
+        if self.seconds + request.seconds > self.options.budget_s {
+            return LoadLineStep::Done(LoadLineStop::BudgetReached);
+        }
+        LoadLineStep::Try(request)
+    }
+
+    fn request(&self) -> LoadLineRequest {
+        if let Some(running) = &self.running {
+            return LoadLineRequest {
+                is_continued: true,
+                seconds: self.part_s(),
+                ..running.whole.request
+            };
+        }
+        if self.long.is_some() {
+            return self.long_request();
+        }
+        let options = &self.options;
+        if let Some(doubted) = &self.doubted {
+            return self.at(
+                doubted.multiple.ln(),
+                options.trial_s,
+                LoadLinePurpose::Refine,
+            );
+        }
+        let width = self.short.width(1.0 - 2.0 * self.tail());
+        let is_outside = self.is_above_all() || self.is_below_all();
+        let is_late = self.is_late_for_stays();
+        if width > LOCATED && !is_outside && !is_late {
+            let place = FIRST_PLACES.get(self.trials).copied();
+            let place = place.unwrap_or(PLACES[self.trials % PLACES.len()]);
+            return self.at(
+                self.short.quantile(place),
+                options.short_s,
+                LoadLinePurpose::Locate,
+            );
+        }
+        let is_known = width <= SHORT_WIDTH * self.goal() && self.refined >= REFINED_MIN;
+        if is_known || is_outside || is_late {
+            return self.at(
+                self.side(&self.short, true),
+                self.part_s(),
+                LoadLinePurpose::Sustain,
+            );
+        }
+        let place = self.side(&self.short, self.refined.is_multiple_of(2));
+        self.at(place, options.trial_s, LoadLinePurpose::Refine)
+    }
+
+    /// The width asked for, in logarithms; of whole numbers at least the step from one to the next.
+    fn goal(&self) -> f64 {
+        let asked = self.options.width.ln_1p();
+        if !self.options.is_whole {
+            return asked;
+        }
+        let clients = self.edges().quantile(0.5).exp().floor().max(1.0);
+        asked.max((1.0 / clients).ln_1p())
+    }
+
+    /// Probability beyond each end of the interval.
+    fn tail(&self) -> f64 {
+        SPARE * (1.0 - self.options.confidence) / 2.0
+    }
+
+    /// Whether short trials alone have taken so long that it is time to see whether they are right.
+    fn is_late_for_stays(&self) -> bool {
+        self.stays.is_empty() && self.seconds > SHORT_MAX * self.options.sustained_s
+    }
+
+    /// A place on one side of the edge: as far as it is not known, and never so near that the slope
+    /// could not be seen.
+    fn side(&self, edges: &EdgeSet, is_low: bool) -> f64 {
+        let (middle, apart) = (edges.quantile(0.5), APART * self.goal());
+        if is_low {
+            edges.quantile(SIDE).min(middle - apart)
+        } else {
+            edges.quantile(1.0 - SIDE).max(middle + apart)
+        }
+    }
+
+    fn long_request(&self) -> LoadLineRequest {
+        if let Some(multiple) = self.exhausting.filter(|_| self.exhaust_next) {
+            return self.at(
+                multiple.ln(),
+                self.options.short_s,
+                LoadLinePurpose::Exhaust,
+            );
+        }
+        self.at(self.long_place(), self.part_s(), LoadLinePurpose::Sustain)
+    }
+
+    /// Where to stay next: in the middle while little is known, then on either side of the edge, near
+    /// enough to confirm an interval of the width that was asked for.
+    fn long_place(&self) -> f64 {
+        let edges = self.edges();
+        let (middle, width) = (edges.quantile(0.5), edges.width(1.0 - 2.0 * self.tail()));
+        let goal = self.goal();
+        if width > LOCATED {
+            return middle;
+        }
+        let confirmed = self.confirmed();
+        let needs_low = confirmed.low < middle - goal;
+        let needs_high = confirmed.high > middle + goal;
+        let is_low = match (needs_low, needs_high) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => self.stays.len().is_multiple_of(2),
+        };
+        self.side(edges, is_low)
+    }
+
+    /// The stays next to the edge (in ln multiple): the highest below it that was carried, and the lowest
+    /// above it that was not.
+    fn confirmed(&self) -> ConfirmedStays {
+        let middle = self.edges().quantile(0.5);
+        let mut nearest = ConfirmedStays {
+            low: f64::NEG_INFINITY,
+            high: f64::INFINITY,
+        };
+        for stay in &self.stays {
+            let place = stay.multiple.ln();
+            if stay.is_carried && place <= middle {
+                nearest.low = nearest.low.max(place);
+            }
+        }
+        for place in self.broken.iter().copied().filter(|place| *place >= middle) {
+            nearest.high = nearest.high.min(place);
+        }
+        nearest
+    }
+
+    fn at(&self, place: f64, seconds: f64, purpose: LoadLinePurpose) -> LoadLineRequest {
+        let multiple = place
+            .exp()
+            .clamp(self.options.smallest, self.options.largest);
+        LoadLineRequest {
+            multiple: if self.options.is_whole {
+                multiple.round().max(1.0)
+            } else {
+                multiple
+            },
+            seconds: match purpose {
+                LoadLinePurpose::Sustain => seconds,
+                _ => self.long_enough(seconds, multiple),
+            },
+            purpose,
+            is_continued: false,
+        }
+    }
+
+    /// So long that the limits of rare operations see enough of them, and no longer than a stay.
+    fn long_enough(&self, seconds: f64, multiple: f64) -> f64 {
+        let both = self.options.limits.iter().zip(&self.rates);
+        let needed = both.filter(|(_, rate)| **rate > 0.0);
+        let needed = needed.map(|(limit, rate)| limit.operations_needed() / (rate * multiple));
+        let longest = needed.fold(seconds, f64::max);
+        longest.min(self.options.sustained_s.max(seconds)).ceil()
+    }
+
+    fn part_s(&self) -> f64 {
+        self.options.sustained_s / PARTS as f64
+    }
+
+    /// Takes what came of a trial.
+    ///
+    /// # Panics
+    /// When there is not one reading for each limit.
+    pub fn observe(&mut self, trial: &LoadLineTrial) {
+        assert_eq!(
+            trial.readings.len(),
+            self.options.limits.len(),
+            "a reading for each limit"
+        );
+        self.trials += 1;
+        self.seconds += trial.request.seconds;
+        if trial.is_void {
+            self.running = None;
+            return;
+        }
+        if trial.request.purpose == LoadLinePurpose::Sustain {
+            if let Some(whole) = self.part_of_stay(trial) {
+                self.take(&whole);
+            }
+        } else {
+            self.take(trial);
+        }
+    }
+
+    /// Adds a part to the stay; gives the whole when it is over.
+    fn part_of_stay(&mut self, part: &LoadLineTrial) -> Option<LoadLineTrial> {
+        let is_broken = |seen: &EdgeSighting| seen.margin <= OVERLOADED;
+        let is_overloaded = part.backlog_grew && self.sightings(part).iter().any(is_broken);
+        let running = RunningStay::with(self.running.take(), part, is_overloaded);
+        if running.is_over() {
+            return Some(running.whole);
+        }
+        self.running = Some(running);
+        None
+    }
+
+    fn take(&mut self, trial: &LoadLineTrial) {
+        self.rates = trial
+            .readings
+            .iter()
+            .map(|reading| rate(reading, &trial.request))
+            .collect();
+        let seen = self.sightings(trial);
+        let is_carried = seen.iter().all(|sighting| sighting.margin > 0.0);
+        if !is_carried {
+            self.broken.push(trial.request.multiple.ln());
+        }
+        match trial.request.purpose {
+            LoadLinePurpose::Exhaust => {
+                self.exhaust_tries += 1;
+                self.exhaust_next = is_carried && self.exhaust_tries < EXHAUST_MAX;
+                return;
+            }
+            LoadLinePurpose::Sustain => self.stay(trial, &seen, is_carried),
+            LoadLinePurpose::Locate | LoadLinePurpose::Refine => {
+                self.learn_short(trial, seen, is_carried);
+            }
+        }
+        self.decide();
+    }
+
+    fn learn_short(&mut self, trial: &LoadLineTrial, seen: Vec<EdgeSighting>, is_carried: bool) {
+        if let Some(place) = served_place(trial) {
+            self.short.served_at_most(place);
+        }
+        let chance = self.short.predicted_below(&seen);
+        self.refined += usize::from(trial.request.purpose == LoadLinePurpose::Refine);
+        if let Some(doubted) = self.doubted.take() {
+            if !is_carried && chance < SURPRISE_AGAIN {
+                self.carry_no_more(trial, [&doubted.seen, &seen]);
+                return;
+            }
+            self.short.add(&doubted.seen);
+        } else if !is_carried && chance < SURPRISE {
+            let multiple = trial.request.multiple;
+            self.doubted = Some(DoubtedTrial { multiple, seen });
+            return;
+        }
+        self.short.add(&seen);
+    }
+
+    /// A stay that is as short trials foretold speaks for them, and they for it. One that is not leaves
+    /// only stays to go by.
+    fn stay(&mut self, trial: &LoadLineTrial, seen: &[EdgeSighting], is_carried: bool) {
+        let multiple = trial.request.multiple;
+        let limit = nearest(seen);
+        let mut is_steady = is_carried;
+        if is_carried {
+            let batches = &trial.readings[limit].batches;
+            self.steadiness = self.options.limits[limit].steadiness(batches);
+            is_steady = self.steadiness.is_none_or(|found| found.is_steady);
+        }
+        // One that was carried and got worse to the end confirms nothing.
+        self.stays.push(LongStay {
+            multiple,
+            is_carried: is_steady,
+        });
+        let is_foretold = is_carried || self.short.predicted_below(seen) > FORETOLD;
+        if self.long.is_none() && is_foretold {
+            self.short.add(seen);
+            return;
+        }
+        if self.long.is_none() {
+            self.begin_stays();
+        }
+        self.learn_long(trial, seen, is_carried);
+    }
+
+    /// What was carried a while ago is not carried any more: only stays can tell what is.
+    fn carry_no_more(&mut self, trial: &LoadLineTrial, broken: [&Vec<EdgeSighting>; 2]) {
+        self.begin_stays();
+        self.exhausting = Some(EXHAUST_AT * trial.request.multiple);
+        let Some(long) = &mut self.long else { return };
+        if let Some(place) = served_place(trial) {
+            long.served_at_most(place);
+        }
+        broken.into_iter().for_each(|seen| long.add(seen));
+    }
+
+    fn begin_stays(&mut self) {
+        self.long = Some(self.short.longer(prior(&self.options)));
+    }
+
+    fn learn_long(&mut self, trial: &LoadLineTrial, seen: &[EdgeSighting], is_carried: bool) {
+        let multiple = trial.request.multiple;
+        if !is_carried && trial.backlog_grew {
+            let lowest = self.exhausting.unwrap_or(f64::INFINITY);
+            self.exhausting = Some(lowest.min(EXHAUST_AT * multiple));
+            self.withdraw(multiple);
+        }
+        self.exhaust_next = self.exhausting.is_some() && is_carried;
+        self.exhaust_tries = 0;
+        let Some(long) = &mut self.long else { return };
+        if let Some(place) = served_place(trial) {
+            long.served_at_most(place);
+        }
+        long.add(seen);
+    }
+
+    /// What was carried by credits is not carried: a stay that was overloaded speaks against all that were
+    /// carried at its multiple or above.
+    fn withdraw(&mut self, multiple: f64) {
+        self.stays
+            .retain(|stay| !stay.is_carried || stay.multiple < multiple);
+        if let Some(long) = &mut self.long {
+            long.withdraw(multiple.ln());
+        }
+    }
+
+    /// The margins of the part of a trial that counts: not its beginning, and where credits were used
+    /// up only the last half.
+    fn sightings(&self, trial: &LoadLineTrial) -> Vec<EdgeSighting> {
+        let place = trial.request.multiple.ln();
+        let both = self.options.limits.iter().zip(&trial.readings);
+        both.map(|(limit, reading)| {
+            let n = reading.batches.len();
+            let is_late = self.exhausting.is_some() || trial.backlog_grew;
+            let from = if is_late { n / 2 } else { n / 5 };
+            let margin = limit.margin(&reading.batches[from..]);
+            let value = if trial.backlog_grew {
+                margin.value.min(OVERLOADED)
+            } else {
+                margin.value
+            };
+            EdgeSighting {
+                place,
+                margin: value,
+                error: margin.error,
+            }
+        })
+        .collect()
+    }
+
+    fn decide(&mut self) {
+        if self.stays.is_empty() || self.doubted.is_some() {
+            return;
+        }
+        let stays = self.confirmed();
+        if stays.high.is_finite() && self.is_below_all() {
+            self.stop = Some(LoadLineStop::NothingCarried);
+        } else if stays.low.is_finite() && self.is_above_all() {
+            self.stop = Some(LoadLineStop::EverythingCarried);
+        } else if stays.low.is_finite() && stays.high.is_finite() && self.is_narrow() {
+            self.stop = Some(LoadLineStop::WidthReached);
+        }
+    }
+
+    fn is_below_all(&self) -> bool {
+        let tail = self.tail();
+        self.edges().below(self.options.smallest.ln()) > 1.0 - tail
+    }
+
+    fn is_above_all(&self) -> bool {
+        let tail = self.tail();
+        self.edges().quantile(tail) > self.options.largest.ln()
+    }
+
+    fn supported(&self) -> LoadLineInterval {
+        let mut interval = self.interval(self.edges());
+        let stays = self.confirmed();
+        if stays.low.is_finite() {
+            interval.low = interval.low.min(stays.low.exp());
+        }
+        if stays.high.is_finite() {
+            interval.high = interval.high.max(stays.high.exp());
+        }
+        interval
+    }
+
+    fn is_narrow(&self) -> bool {
+        let interval = self.supported();
+        let is_narrow = interval.high / interval.low <= 1.0 + self.options.width;
+        is_narrow || self.options.is_whole && interval.high.floor() - interval.low.floor() <= 1.0
+    }
+
+    fn interval(&self, edges: &EdgeSet) -> LoadLineInterval {
+        let tail = self.tail();
+        LoadLineInterval {
+            low: edges.quantile(tail).exp(),
+            point: edges.quantile(0.5).exp(),
+            high: edges.quantile(1.0 - tail).exp(),
+        }
+    }
+
+    /// The interval of the posterior, widened to the stays that confirm it, and to the width that was
+    /// asked for: a search that stops as soon as it is narrow stops too early too often.
+    fn sustained(&self) -> LoadLineInterval {
+        let mut interval = self.supported();
+        let missing = self.options.width.ln_1p() - (interval.high / interval.low).ln();
+        if missing > 0.0 {
+            interval.low *= (-missing / 2.0).exp();
+            interval.high *= (missing / 2.0).exp();
+        }
+        if self.options.is_whole {
+            interval.low = interval.low.floor();
+            interval.point = interval.point.floor();
+            interval.high = interval.high.floor();
+        }
+        interval
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn result(&self) -> LoadLineResult {
+        let edges = self.edges();
+        let sustained = self.sustained();
+        let stop = match self.next() {
+            LoadLineStep::Done(stop) => Some(stop),
+            LoadLineStep::Try(_) => None,
+        };
+        let burst = self.interval(&self.short);
+        LoadLineResult {
+            sustained,
+            burst: (burst.low > sustained.high).then_some(burst),
+            stop,
+            binding: edges
+                .binding()
+                .map(|limit| self.options.limits[limit].name.clone()),
+            trials: self.trials,
+            seconds: self.seconds,
+            steadiness: self.steadiness,
+            curve: self.curve(),
+        }
+    }
+
+    fn curve(&self) -> Vec<LoadLineCurvePoint> {
+        let edges = self.edges();
+        let (middle, width) = (edges.quantile(0.5), edges.width(1.0 - 2.0 * self.tail()));
+        let reach = (3.0 * width).clamp(0.02, 1.0);
+        let places = (-10..=10).map(|i| middle + reach * f64::from(i) / 10.0);
+        let tail = self.tail();
+        places
+            .filter_map(|place| {
+                let margins = edges.margins(place, &[tail, 0.5, 1.0 - tail]);
+                let [low, margin, high] = margins[..] else {
+                    return None;
+                };
+                Some(LoadLineCurvePoint {
+                    multiple: place.exp(),
+                    low,
+                    margin,
+                    high,
+                    carried: (1.0 - edges.below(place)).max(0.0),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Operations a second at a multiple of 1.
+fn rate(reading: &LoadLineReading, request: &LoadLineRequest) -> f64 {
+    let operations: f64 = reading.batches.iter().map(|batch| batch.operations).sum();
+    operations / request.seconds / request.multiple
+}
+
+/// ln of what was served of a load whose backlog grew.
+fn served_place(trial: &LoadLineTrial) -> Option<f64> {
+    let is_overloaded = trial.backlog_grew && trial.served < 1.0;
+    is_overloaded.then(|| (trial.request.multiple * trial.served.max(1e-3)).ln())
+}
+
+fn prior(options: &LoadLineOptions) -> EdgePrior {
+    EdgePrior {
+        low: options.smallest.ln() - BEYOND,
+        high: options.largest.ln() + BEYOND,
+        fall: 0.0,
+        served: f64::INFINITY,
+        hint: None,
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a search is asked, what it asks for, and what it is told.
+
+use super::limit::{LoadLineLimit, LoadLineReading};
+use super::outcome::LoadLineStop;
+
+/// What to search, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadLineOptions {
+    /// Smallest multiple that may be tried.
+    pub smallest: f64,
+    /// Largest multiple that may be tried.
+    pub largest: f64,
+    /// Multiples are whole numbers: clients of a closed loop.
+    pub is_whole: bool,
+    /// A multiple is carried when all of these hold.
+    pub limits: Vec<LoadLineLimit>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// Upper ÷ lower end of the interval − 1 at which the search ends.
+    pub width: f64,
+    /// Length of trials that only locate the edge.
+    pub short_s: f64,
+    /// Length of trials near the edge.
+    pub trial_s: f64,
+    /// How long a multiple must be held to be carried.
+    pub sustained_s: f64,
+    /// Most time of all trials together.
+    pub budget_s: f64,
+}
+
+impl Default for LoadLineOptions {
+    fn default() -> Self {
+        LoadLineOptions {
+            smallest: 1.0 / 16.0,
+            largest: 16.0,
+            is_whole: false,
+            limits: Vec::new(),
+            confidence: 0.95,
+            width: 0.05,
+            short_s: 15.0,
+            trial_s: 60.0,
+            sustained_s: 600.0,
+            budget_s: 4.0 * 3_600.0,
+        }
+    }
+}
+
+/// Why a trial is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadLinePurpose {
+    /// To find about where the edge is.
+    Locate,
+    /// To learn where exactly it is.
+    Refine,
+    /// To see whether what is carried for a while is carried for long.
+    Sustain,
+    /// To use up credits that a carried load let grow. What is measured does not count.
+    Exhaust,
+}
+
+/// A trial to be run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadLineRequest {
+    /// Factor on the workload's rates, or a number of clients.
+    pub multiple: f64,
+    /// Length.
+    pub seconds: f64,
+    /// Why.
+    pub purpose: LoadLinePurpose,
+    /// Whether it goes on where the last trial ended, at the same multiple and without a pause.
+    pub is_continued: bool,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadLineTrial {
+    /// What was asked for.
+    pub request: LoadLineRequest,
+    /// By limit, in the order of the options.
+    pub readings: Vec<LoadLineReading>,
+    /// Share of what was due in the last half that ended in it.
+    pub served: f64,
+    /// Whether the backlog grew to the end.
+    pub backlog_grew: bool,
+    /// Whether the trial says nothing, because something held up the machine that made the load.
+    pub is_void: bool,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LoadLineStep {
+    /// Run this trial.
+    Try(LoadLineRequest),
+    /// There is nothing more to do.
+    Done(LoadLineStop),
+}
