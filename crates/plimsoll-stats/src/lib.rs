@@ -21,6 +21,7 @@ pub mod overload;
 pub mod paired;
 pub mod pilot;
 pub mod power;
+pub mod simulate;
 pub mod stopping;
 pub mod student;
 pub mod summary;
