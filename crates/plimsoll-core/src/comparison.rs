@@ -60,6 +60,29 @@ impl ComparisonMetric {
     }
 }
 
+/// When the blocks of a comparison end. A verdict keeps its promise only under the rule that its
+/// blocks were ended by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppingRule {
+    /// After a number that was fixed before the first.
+    #[default]
+    Fixed,
+    /// After a number that the noise of the first few sets (Stein): one look at the noise, none at
+    /// the effect.
+    TwoStage,
+    /// Whenever one wishes: there may be a look after every block.
+    Anytime,
+}
+
+impl StoppingRule {
+    /// Whether this is the rule of run folders that do not name one.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        *self == StoppingRule::Fixed
+    }
+}
+
 /// How decisions are made; fixed before the first block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,6 +91,9 @@ pub struct VerdictPolicy {
     pub confidence: f64,
     /// Two arms within this fraction of each other are equivalent, such as 0.05.
     pub margin: f64,
+    /// When the blocks end.
+    #[serde(default, skip_serializing_if = "StoppingRule::is_fixed")]
+    pub stopping: StoppingRule,
 }
 
 impl Default for VerdictPolicy {
@@ -75,6 +101,7 @@ impl Default for VerdictPolicy {
         VerdictPolicy {
             confidence: 0.95,
             margin: 0.05,
+            stopping: StoppingRule::Fixed,
         }
     }
 }
@@ -83,7 +110,7 @@ impl Default for VerdictPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
-    /// The interval excludes equality and the effect exceeds the A/A bound.
+    /// Equality is rejected, for this arm and all it is compared with at once.
     Different,
     /// The ratio is inside the margin, with confidence.
     Equivalent,

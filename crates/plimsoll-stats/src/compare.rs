@@ -6,24 +6,30 @@
 //! clearer to say.
 //!
 //! The rule for the others, fixed before the first block and never widened afterwards:
-//! * *equivalent* when the (1 - 2α) interval of the ratio lies within the margin (two one-sided
-//!   tests; α = 1 - confidence, so 90 % for a confidence of 95 %);
-//! * else *different* when the interval of the policy's confidence excludes 1 and the estimate lies
-//!   beyond the A/A bound;
-//! * else *inconclusive* (also when the control alone differs by more than the margin), with the
-//!   reason and the blocks that would settle it.
+//! * *equivalent* when both one-sided tests reject a ratio beyond the margin, each with the policy's
+//!   confidence (two one-sided tests), and what stands out of the noise does not lie on one system;
+//! * else *different* when equality is rejected, corrected for all arms under the workload (Holm);
+//! * else *inconclusive*, with the reason and the blocks that would settle it.
 //!
-//! The A/A bound is the largest effect that the control's interval admits between two entries of
-//! one system. On logarithms, so that ×1.1 and ×1/1.1 are the same effect:
-//! exp(max(|ln low|, |ln high|)) - 1. Confidence holds per comparison: nothing is corrected for
-//! several arms, so of 20 arms without a difference one interval is expected to miss 1.
+//! The A/A control is a test, and a measurement of its base: it is averaged with the base, and its
+//! own difference is tested. Where it shows one, drift or order effects are present, and a
+//! difference must lie beyond the A/A bound, the largest effect that the control's interval admits;
+//! nothing is equivalent where it differs by more than the margin. How wide its interval is makes
+//! nothing inconclusive: that noise is in the test of the arm already.
+//!
+//! Effects are logarithms, so that ×1.1 and ×1/1.1 are the same effect. An interval holds for its own
+//! comparison; Holm's correction is the verdict's.
 
 use plimsoll_core::comparison::{
-    ArmComparison, ComparisonMetric, ComparisonVerdict, OverloadStats, VerdictPolicy,
+    ArmComparison, ComparisonMetric, ComparisonVerdict, OverloadStats, StoppingRule, VerdictPolicy,
 };
 use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::num::saturating_u32;
 
+use crate::arrangement::BlockLogValues;
+use crate::contrast::{ArmContrast, ContrastQuestion};
+use crate::family::holm;
+use crate::outliers::{OutlierCounts, WorseSide};
 use crate::overload::carried;
 use crate::paired::PairedLogRatioStats;
 use crate::power::{BLOCKS_MAX, DifferenceTest, POWER, fewest_blocks};
@@ -210,11 +216,9 @@ pub fn compare(
     let Some(base) = arms.iter().find(|arm| arm.control_of.is_none()) else {
         return Vec::new();
     };
-    let judge = Judge::of(arms, base, policy);
     let others = arms.iter().filter(|arm| arm.name != base.name);
-    others
-        .map(|arm| judge.comparison(workload, metric, own(arms, base, arm), arm))
-        .collect()
+    let pairs = others.map(|arm| ArmPair::of(arms, own(arms, base, arm), arm));
+    Judge::of(arms, base, policy).rows(workload, metric, &pairs.collect::<Vec<_>>())
 }
 
 fn step_by_step(
@@ -227,10 +231,23 @@ fn step_by_step(
     let Some(base) = rungs.first() else {
         return Vec::new();
     };
-    let judge = Judge::of(arms, base, policy);
     let steps = rungs.windows(2);
-    steps
-        .map(|pair| judge.comparison(workload, metric, pair[0], pair[1]))
+    let pairs = steps.map(|pair| ArmPair::of(arms, pair[0], pair[1]));
+    Judge::of(arms, base, policy).rows(workload, metric, &pairs.collect::<Vec<_>>())
+}
+
+/// What the blocks say of each arm against the base, controls left out, as [`compare`] asks it.
+#[must_use]
+pub fn contrasts(arms: &[ArmValues], policy: &VerdictPolicy) -> Vec<Option<ArmContrast>> {
+    let Some(base) = arms.iter().find(|arm| arm.control_of.is_none()) else {
+        return Vec::new();
+    };
+    let others = arms.iter();
+    let others = others.filter(|arm| arm.name != base.name && arm.control_of.is_none());
+    let pairs: Vec<ArmPair<'_>> = others.map(|arm| ArmPair::of(arms, base, arm)).collect();
+    let question = question(&clamped(policy), pairs.len());
+    let each = pairs.iter();
+    each.map(|pair| ArmContrast::of(&pair.blocks, &question))
         .collect()
 }
 
@@ -242,30 +259,91 @@ fn own<'a>(arms: &'a [ArmValues], base: &'a ArmValues, arm: &ArmValues) -> &'a A
         .unwrap_or(base)
 }
 
-/// The blocks in which both arms have a usable value.
-struct ArmValuePairs {
-    logs: Vec<f64>,
-    base: Vec<f64>,
-    arm: Vec<f64>,
+fn clamped(policy: &VerdictPolicy) -> VerdictPolicy {
+    VerdictPolicy {
+        confidence: policy.confidence.clamp(0.5, 0.9999),
+        ..*policy
+    }
+}
+
+fn question(policy: &VerdictPolicy, family: usize) -> ContrastQuestion {
+    ContrastQuestion {
+        confidence: policy.confidence,
+        // A margin that is not positive makes nothing equivalent.
+        margin: policy.margin.max(0.0).ln_1p(),
+        stopping: policy.stopping,
+        family,
+    }
+}
+
+/// Two arms and the logarithms that their blocks share.
+struct ArmPair<'a> {
+    base: &'a ArmValues,
+    arm: &'a ArmValues,
+    blocks: Vec<BlockLogValues>,
     /// Blocks with a value in both arms of which one has no logarithm (zero, not a number).
     unusable: usize,
 }
 
-impl ArmValuePairs {
-    fn of(base: &ArmValues, arm: &ArmValues) -> ArmValuePairs {
-        let both = base.values.iter().zip(&arm.values);
-        let both: Vec<(f64, f64)> = both.filter_map(|(b, a)| Some(((*b)?, (*a)?))).collect();
-        let usable: Vec<&(f64, f64)> = both
-            .iter()
-            .filter(|(b, a)| is_usable(*b) && is_usable(*a))
-            .collect();
-        ArmValuePairs {
-            logs: usable.iter().map(|(b, a)| (a / b).ln()).collect(),
-            base: usable.iter().map(|(b, _)| *b).collect(),
-            arm: usable.iter().map(|(_, a)| *a).collect(),
-            unusable: both.len() - usable.len(),
+impl<'a> ArmPair<'a> {
+    /// Second entries are averaged with the first, but for a control, which is held against it.
+    fn of(arms: &'a [ArmValues], base: &'a ArmValues, arm: &'a ArmValues) -> ArmPair<'a> {
+        let entries = |of: &'a ArmValues| -> Vec<&'a ArmValues> {
+            let second = |other: &&ArmValues| other.control_of.as_ref() == Some(&of.name);
+            let seconds = arms.iter().filter(second);
+            let seconds = seconds.filter(|_| arm.control_of.is_none());
+            std::iter::once(of).chain(seconds).collect()
+        };
+        let (bases, own) = (entries(base), entries(arm));
+        let mut pair = ArmPair {
+            base,
+            arm,
+            blocks: Vec::new(),
+            unusable: 0,
+        };
+        for block in 0..base.values.len().max(arm.values.len()) {
+            let is_measured = values_in(&bases, block).next().is_some()
+                && values_in(&own, block).next().is_some();
+            let logs = BlockLogValues {
+                base: logs_in(&bases, block),
+                arm: logs_in(&own, block),
+            };
+            if !logs.base.is_empty() && !logs.arm.is_empty() {
+                pair.blocks.push(logs);
+            } else {
+                pair.unusable += usize::from(is_measured);
+            }
+        }
+        pair
+    }
+
+    /// The geometric mean of the values of one of both, in blocks that both have if there are any.
+    fn value_of(&self, arm: &ArmValues) -> f64 {
+        let usable = |values: &ArmValues, block: usize| {
+            let value = values.values.get(block).copied().flatten();
+            value.filter(|value| is_usable(*value))
+        };
+        let blocks = 0..arm.values.len();
+        let shared = blocks.filter(|block| {
+            usable(self.base, *block).is_some() && usable(self.arm, *block).is_some()
+        });
+        let values: Vec<f64> = shared.filter_map(|block| usable(arm, block)).collect();
+        match values.is_empty() {
+            // Nothing is shared, so each arm can only speak for itself.
+            true => geometric_mean(arm.values.iter().flatten().copied()),
+            false => geometric_mean(values),
         }
     }
+}
+
+fn values_in<'a>(entries: &'a [&ArmValues], block: usize) -> impl Iterator<Item = f64> + 'a {
+    let values = entries.iter().map(move |arm| arm.values.get(block));
+    values.filter_map(|value| value.copied().flatten())
+}
+
+fn logs_in(entries: &[&ArmValues], block: usize) -> Vec<f64> {
+    let usable = values_in(entries, block).filter(|value| is_usable(*value));
+    usable.map(f64::ln).collect()
 }
 
 /// The policy and what the control says of the lab.
@@ -274,20 +352,27 @@ struct Judge {
     control: Option<PairedLogRatioStats>,
 }
 
+/// What the tests say of a row before there is a verdict.
+struct Evidence<'a> {
+    contrast: &'a ArmContrast,
+    /// Of no difference, corrected for the family.
+    p_value: f64,
+    outliers: OutlierCounts,
+}
+
 impl Judge {
     /// A confidence outside 0.5..=0.9999 is taken as the nearer end.
     fn of(arms: &[ArmValues], base: &ArmValues, policy: &VerdictPolicy) -> Judge {
-        let policy = VerdictPolicy {
-            confidence: policy.confidence.clamp(0.5, 0.9999),
-            margin: policy.margin,
+        let policy = clamped(policy);
+        let differences = |control: &ArmValues| -> Vec<f64> {
+            let pair = ArmPair::of(arms, own(arms, base, control), control);
+            pair.blocks.iter().map(BlockLogValues::difference).collect()
         };
         // With several controls the noisiest one speaks.
         let control = arms
             .iter()
             .filter(|arm| arm.control_of.is_some())
-            .filter_map(|arm| {
-                PairedLogRatioStats::of(&ArmValuePairs::of(own(arms, base, arm), arm).logs)
-            })
+            .filter_map(|arm| PairedLogRatioStats::of(&differences(arm)))
             .max_by(|a, b| {
                 let admitted = |p: &PairedLogRatioStats| p.largest_admitted(policy.confidence);
                 admitted(a).total_cmp(&admitted(b))
@@ -295,108 +380,137 @@ impl Judge {
         Judge { policy, control }
     }
 
-    fn comparison(
+    fn rows(
         &self,
         workload: &str,
         metric: ComparisonMetric,
-        base: &ArmValues,
-        arm: &ArmValues,
+        pairs: &[ArmPair<'_>],
+    ) -> Vec<ArmComparison> {
+        let is_control = |pair: &ArmPair<'_>| pair.arm.control_of.is_some();
+        let family = pairs.iter().filter(|pair| !is_control(pair)).count();
+        let asked = |pair: &ArmPair<'_>| {
+            let family = if is_control(pair) { 1 } else { family };
+            ArmContrast::of(&pair.blocks, &question(&self.policy, family))
+        };
+        let contrasts: Vec<Option<ArmContrast>> = pairs.iter().map(asked).collect();
+        let both = pairs.iter().zip(&contrasts);
+        let of_family = both.filter(|(pair, _)| !is_control(pair));
+        let p_value = |contrast: &Option<ArmContrast>| contrast.map_or(1.0, |c| c.p_value);
+        let p_values: Vec<f64> = of_family.map(|(_, contrast)| p_value(contrast)).collect();
+        let mut corrected = holm(&p_values).into_iter();
+        let mut rows = Vec::new();
+        for (pair, contrast) in pairs.iter().zip(&contrasts) {
+            let p_value = match is_control(pair) {
+                true => p_value(contrast),
+                false => corrected.next().unwrap_or(1.0),
+            };
+            let mut row = self.undecided(workload, metric, pair);
+            if let Some(contrast) = contrast {
+                let evidence = Evidence {
+                    contrast,
+                    p_value,
+                    outliers: OutlierCounts::of(&pair.blocks, contrast.estimate, worse(metric)),
+                };
+                self.decide(&mut row, &evidence, family);
+            }
+            rows.push(with_lost_blocks(row, pair.unusable));
+        }
+        rows
+    }
+
+    fn undecided(
+        &self,
+        workload: &str,
+        metric: ComparisonMetric,
+        pair: &ArmPair<'_>,
     ) -> ArmComparison {
-        let pairs = ArmValuePairs::of(base, arm);
-        let is_control = arm.control_of.is_some();
-        let mut row = ArmComparison {
+        ArmComparison {
             workload: workload.into(),
-            arm: arm.name.clone(),
-            base: base.name.clone(),
-            is_control,
+            arm: pair.arm.name.clone(),
+            base: pair.base.name.clone(),
+            is_control: pair.arm.control_of.is_some(),
             metric,
-            base_value: geometric_mean(pairs.base.iter().copied()),
-            arm_value: geometric_mean(pairs.arm.iter().copied()),
-            blocks: saturating_u32(pairs.logs.len() as u64),
+            base_value: pair.value_of(pair.base),
+            arm_value: pair.value_of(pair.arm),
+            blocks: saturating_u32(pair.blocks.len() as u64),
             ratio: None,
             verdict: ComparisonVerdict::Inconclusive,
             reason: "needs at least two blocks in which both systems have a value".into(),
             detectable: None,
-            noise_floor: self.control.map(|_| self.floor().exp_m1()),
-            blocks_needed: None,
+            noise_floor: self.control.map(|_| self.bound().exp_m1()),
+            blocks_needed: Some(2),
             base_carried: None,
             arm_carried: None,
-        };
-        if pairs.logs.is_empty() {
-            // Nothing is shared, so each arm can only speak for itself.
-            row.base_value = geometric_mean(base.values.iter().flatten().copied());
-            row.arm_value = geometric_mean(arm.values.iter().flatten().copied());
         }
-        if let Some(paired) = PairedLogRatioStats::of(&pairs.logs) {
-            self.decide(&mut row, &paired);
-        } else {
-            row.blocks_needed = Some(2);
-        }
-        if pairs.unusable > 0 {
-            let lost = format!(
-                "{} {} left out because a value was zero or not a number",
-                pairs.unusable,
-                if pairs.unusable == 1 {
-                    "block was"
-                } else {
-                    "blocks were"
-                },
-            );
-            row.reason = joined(&row.reason, &lost);
-        }
-        row
     }
 
-    fn decide(&self, row: &mut ArmComparison, paired: &PairedLogRatioStats) {
-        let confidence = self.policy.confidence;
-        let ratio = paired.ratio(confidence);
-        row.ratio = Some(ratio);
-        let test = DifferenceTest {
-            deviation: paired.deviation,
-            confidence,
-            floor: if row.is_control { 0.0 } else { self.floor() },
-        };
-        row.detectable = test.detectable_fraction(paired.blocks);
-        let margin = self.margin();
-        let equivalent = paired.largest_admitted(2.0 * confidence - 1.0) <= margin;
-        let distinct = ratio.low > 1.0 || ratio.high < 1.0;
+    fn decide(&self, row: &mut ArmComparison, evidence: &Evidence<'_>, family: usize) {
+        let contrast = evidence.contrast;
+        let alpha = 1.0 - self.policy.confidence;
+        row.ratio = Some(contrast.ratio());
+        row.blocks_needed = None;
+        let floor = if row.is_control { 0.0 } else { self.floor() };
+        row.detectable = self.detectable(contrast, floor, if row.is_control { 1 } else { family });
+        let equivalent = contrast.margin_p_value <= alpha;
+        let distinct = evidence.p_value <= alpha;
+        let lopsided = !row.is_control && evidence.outliers.p_value() <= alpha;
         let lost = !row.is_control && self.control_exceeds_margin();
         row.verdict = match (equivalent, distinct) {
-            (true, _) if lost => ComparisonVerdict::Inconclusive,
+            (true, _) if lost || lopsided => ComparisonVerdict::Inconclusive,
             (true, _) => ComparisonVerdict::Equivalent,
-            (false, true) if paired.mean.abs() > test.floor => ComparisonVerdict::Different,
+            (false, true) if contrast.estimate.abs() > floor => ComparisonVerdict::Different,
             _ => ComparisonVerdict::Inconclusive,
         };
         row.reason = match row.verdict {
             ComparisonVerdict::CannotCarry => String::new(),
             ComparisonVerdict::Equivalent if distinct => format!(
                 "a difference of {} is measurable, but it is within the margin of {}",
-                percent(paired.mean.abs().exp_m1()),
+                percent(contrast.estimate.abs().exp_m1()),
                 plain(self.policy.margin),
             ),
             ComparisonVerdict::Equivalent => String::new(),
             ComparisonVerdict::Different => self.different(row.is_control),
-            ComparisonVerdict::Inconclusive if equivalent => {
+            ComparisonVerdict::Inconclusive if equivalent && lost => {
                 "the interval lies within the margin, but the A/A control does not, so drift or \
                  order effects are present"
                     .into()
             }
+            ComparisonVerdict::Inconclusive if equivalent => {
+                "the middle lies within the margin, but trials that stand out do not".into()
+            }
             ComparisonVerdict::Inconclusive => {
-                let needed = self.blocks_needed(row.is_control, paired);
+                let needed = self.blocks_needed(row.is_control, contrast);
                 row.blocks_needed = needed.map(|n| saturating_u32(n as u64));
-                self.inconclusive(paired, distinct, needed)
+                self.inconclusive(evidence, distinct, needed)
             }
         };
+        if lopsided {
+            row.reason = joined(&row.reason, &standing_out(&evidence.outliers));
+        }
+    }
+
+    /// The smallest true effect that these blocks find four times in five, as a fraction.
+    fn detectable(&self, contrast: &ArmContrast, floor: f64, family: usize) -> Option<f64> {
+        if self.policy.stopping == StoppingRule::Anytime {
+            // No planned look, so no power: what the sequence excludes now, and the usual surplus.
+            let half = (contrast.interval.high - contrast.interval.low) / 2.0;
+            let error = contrast.deviation / (contrast.blocks as f64).sqrt();
+            return Some((half + SURPLUS * error).max(floor).exp_m1());
+        }
+        let test = DifferenceTest {
+            deviation: contrast.deviation,
+            confidence: 1.0 - (1.0 - self.policy.confidence) / family.max(1) as f64,
+            floor,
+        };
+        test.detectable_fraction(contrast.blocks)
     }
 
     fn different(&self, is_control: bool) -> String {
-        let confidence = self.policy.confidence;
-        let control_is_off = |c: &PairedLogRatioStats| c.mean.abs() > c.half_width(confidence);
         if is_control {
             "the A/A control shows a difference, so drift or order effects are present".into()
         } else if self.control.is_none() {
-            "no A/A control has two blocks, so the A/A bound is unknown".into()
-        } else if self.control.as_ref().is_some_and(control_is_off) {
+            "no A/A control has two blocks, so drift and order effects went unseen".into()
+        } else if self.control_is_off() {
             "the A/A control differs too, but by less: drift or order effects are present".into()
         } else {
             String::new()
@@ -405,16 +519,20 @@ impl Judge {
 
     fn inconclusive(
         &self,
-        paired: &PairedLogRatioStats,
+        evidence: &Evidence<'_>,
         distinct: bool,
         needed: Option<usize>,
     ) -> String {
+        let interval = evidence.contrast.interval;
         let what = if distinct {
             format!(
-                "the effect of {} is within the A/A bound of {}",
-                percent(paired.mean.abs().exp_m1()),
-                percent(self.floor().exp_m1()),
+                "the A/A control differs, and the effect of {} is within the A/A bound of {}",
+                percent(evidence.contrast.estimate.abs().exp_m1()),
+                percent(self.bound().exp_m1()),
             )
+        } else if interval.low > 0.0 || interval.high < 0.0 {
+            "the interval excludes 1, but among so many arms one such interval is to be expected"
+                .into()
         } else {
             format!(
                 "the interval includes 1 and extends beyond the margin of {}",
@@ -429,23 +547,30 @@ impl Judge {
     }
 
     /// Blocks with which this very effect and spread would get either verdict with 80 % power.
-    /// The control's interval shrinks with more blocks, and the A/A bound with it.
-    fn blocks_needed(&self, is_control: bool, paired: &PairedLogRatioStats) -> Option<usize> {
-        let effect = paired.mean.abs();
+    fn blocks_needed(&self, is_control: bool, contrast: &ArmContrast) -> Option<usize> {
+        let effect = contrast.estimate.abs();
         let reached = |blocks: usize| {
+            // The control's interval shrinks with more blocks, and the A/A bound with it.
             let projected = |control: &PairedLogRatioStats| {
                 PairedLogRatioStats { blocks, ..*control }.largest_admitted(self.policy.confidence)
             };
-            let floor = self.control.as_ref().map_or(0.0, projected);
+            let control = self.control.as_ref().filter(|_| self.control_is_off());
+            let floor = control.filter(|_| !is_control).map_or(0.0, projected);
             let test = DifferenceTest {
-                deviation: paired.deviation,
+                deviation: contrast.deviation,
                 confidence: self.policy.confidence,
-                floor: if is_control { 0.0 } else { floor },
+                floor,
             };
             test.power(effect, blocks) >= POWER
                 || test.equivalence_power(effect, self.margin(), blocks) >= POWER
         };
-        fewest_blocks(paired.blocks + 1, reached)
+        fewest_blocks(contrast.blocks + 1, reached)
+    }
+
+    /// Whether the control shows a difference.
+    fn control_is_off(&self) -> bool {
+        let off = |c: &PairedLogRatioStats| c.mean.abs() > c.half_width(self.policy.confidence);
+        self.control.as_ref().is_some_and(off)
     }
 
     /// Whether the control shows, with confidence, a difference beyond the margin.
@@ -456,16 +581,55 @@ impl Judge {
         self.control.as_ref().is_some_and(beyond)
     }
 
-    /// In logarithms.
-    fn floor(&self) -> f64 {
+    /// The A/A bound, in logarithms.
+    fn bound(&self) -> f64 {
         let admitted = |c: &PairedLogRatioStats| c.largest_admitted(self.policy.confidence);
         self.control.as_ref().map_or(0.0, admitted)
     }
 
-    /// In logarithms; a margin that is not positive makes nothing equivalent.
+    /// What an estimate must exceed to be a difference: the bound, where the control differs.
+    fn floor(&self) -> f64 {
+        if self.control_is_off() {
+            self.bound()
+        } else {
+            0.0
+        }
+    }
+
     fn margin(&self) -> f64 {
         self.policy.margin.max(0.0).ln_1p()
     }
+}
+
+/// The normal quantile of the power that is asked of a design.
+const SURPLUS: f64 = 0.841_621;
+
+fn worse(metric: ComparisonMetric) -> WorseSide {
+    if metric.more_is_better() {
+        WorseSide::Smaller
+    } else {
+        WorseSide::Larger
+    }
+}
+
+fn standing_out(outliers: &OutlierCounts) -> String {
+    format!(
+        "{} of its {} trials stand out as slow, and {} of {} of the base: that is hardly chance, \
+         and the ratio, which is that of ordinary trials, does not tell it",
+        outliers.arm, outliers.arm_trials, outliers.base, outliers.base_trials,
+    )
+}
+
+fn with_lost_blocks(mut row: ArmComparison, unusable: usize) -> ArmComparison {
+    if unusable > 0 {
+        let blocks = match unusable {
+            1 => "block was",
+            _ => "blocks were",
+        };
+        let lost = format!("{unusable} {blocks} left out because a value was zero or not a number");
+        row.reason = joined(&row.reason, &lost);
+    }
+    row
 }
 
 fn percent(fraction: f64) -> String {

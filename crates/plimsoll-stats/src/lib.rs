@@ -7,15 +7,26 @@
 //! environment, and nothing here decides how results are shown.
 #![forbid(unsafe_code)]
 
+pub mod anytime;
+pub mod arrangement;
+pub mod carryover;
 pub mod compare;
+pub mod contrast;
+pub mod covariate;
+pub mod design;
 pub mod events;
+pub mod family;
 pub mod load_line;
+pub mod outliers;
 pub mod overload;
 pub mod paired;
+pub mod pilot;
 pub mod power;
+pub mod simulate;
+pub mod stopping;
 pub mod student;
 pub mod summary;
 
-pub use compare::{ArmValues, compare, compare_all, compare_steps, phase_label};
+pub use compare::{ArmValues, compare, compare_all, compare_steps, contrasts, phase_label};
 pub use overload::{carried, generator_was_busy};
 pub use summary::SummaryStats;

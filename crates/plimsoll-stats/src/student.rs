@@ -25,6 +25,16 @@ pub fn two_sided(confidence: f64, df: usize) -> f64 {
     quantile(0.5 + confidence / 2.0, df)
 }
 
+/// The probability that a t variable with `df` ≥ 1 degrees of freedom is at least `t`.
+///
+/// # Panics
+/// When `df` is 0.
+#[must_use]
+pub fn above(t: f64, df: usize) -> f64 {
+    let law = StudentsT::new(0.0, 1.0, df as f64).expect("at least one degree of freedom");
+    law.sf(t)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +57,6 @@ mod tests {
             }
         }
         assert!((two_sided(0.95, 4) - 2.776).abs() < 6e-4);
+        assert!((above(2.776, 4) - 0.025).abs() < 1e-4 && (above(-2.776, 4) - 0.975).abs() < 1e-4);
     }
 }

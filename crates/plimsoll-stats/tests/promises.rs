@@ -146,20 +146,29 @@ fn no_spread_at_all_is_still_a_verdict() {
 }
 
 #[test]
-fn an_effect_within_the_noise_floor_is_inconclusive_and_says_so() {
+fn a_control_that_scatters_widens_the_interval_of_the_arm() {
     let arm = [Some(110.0), Some(121.5), Some(99.0), Some(110.3)];
     assert_eq!(fixed(&arm, None)[0].verdict, ComparisonVerdict::Different);
     let rows = fixed(&arm, Some(&[120.0, 108.0, 95.0, 80.0]));
     let row = &rows[0];
+    assert_eq!(row.verdict, ComparisonVerdict::Inconclusive);
+    assert!(row.reason.contains("includes 1"), "{}", row.reason);
+    assert!(row.blocks_needed.unwrap() > 4);
+    assert!(row.detectable.unwrap() > 0.1);
+    assert!(rows[1].is_control && rows[1].noise_floor == row.noise_floor);
+}
+
+#[test]
+fn an_effect_within_the_bound_of_a_control_that_differs_is_inconclusive_and_says_so() {
+    let arm = [Some(125.0), Some(137.4), Some(112.6), Some(125.1)];
+    assert_eq!(fixed(&arm, None)[0].verdict, ComparisonVerdict::Different);
+    let row = &fixed(&arm, Some(&[120.0, 132.1, 107.9, 120.1]))[0];
     assert_eq!(row.verdict, ComparisonVerdict::Inconclusive);
     assert!(
         row.reason.contains("within the A/A bound"),
         "{}",
         row.reason
     );
-    assert!(row.blocks_needed.unwrap() > 4);
-    assert!(row.detectable.unwrap() > row.noise_floor.unwrap());
-    assert!(rows[1].is_control && rows[1].noise_floor == row.noise_floor);
 }
 
 #[test]
@@ -176,7 +185,9 @@ fn a_control_that_differs_accuses_the_lab() {
 fn nothing_is_equivalent_while_the_control_is_not() {
     let same = [Some(100.1), Some(109.9), Some(90.05), Some(99.95)];
     assert_eq!(fixed(&same, None)[0].verdict, ComparisonVerdict::Equivalent);
-    let row = &fixed(&same, Some(&[120.0, 132.1, 107.9, 120.1]))[0];
+    // In the middle between both entries of the base, which are a fifth apart.
+    let middle = [Some(109.6), Some(120.4), Some(98.6), Some(109.5)];
+    let row = &fixed(&middle, Some(&[120.0, 132.1, 107.9, 120.1]))[0];
     assert_eq!(row.verdict, ComparisonVerdict::Inconclusive);
     assert!(
         row.reason.contains("the A/A control does not"),

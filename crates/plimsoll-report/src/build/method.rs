@@ -14,15 +14,18 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
     let mut section = ReportSection::new("How it was measured", "");
     if view.is_comparison() {
         let confidence = words::percent_whole(policy.confidence);
+        let alpha = words::percent_whole(1.0 - policy.confidence);
         let text = format!(
             "Randomised complete blocks: each block measures each system once under each \
              workload, in an order drawn from the recorded seed, so that drift of the machine \
-             cannot favour one of them. Systems are compared within blocks, by a paired t \
-             interval on the logarithms of their ratios. Equivalent: the {} interval of the ratio \
-             lies within ±{}. Otherwise different: the {confidence} interval excludes 1 and the \
-             estimate lies beyond the A/A bound. Otherwise inconclusive. The rule was fixed before \
-             the first block; the confidence of {confidence} holds per comparison.",
-            words::percent_whole(2.0 * policy.confidence - 1.0),
+             cannot favour one of them. Systems are compared within blocks, by what other \
+             arrangements of their names within blocks would have shown, where there are enough, \
+             else by a paired t interval, on the logarithms of their ratios; the second entry of \
+             the base is averaged with the first. Equivalent: ratios beyond ±{} are rejected on \
+             both sides, at {alpha} each. Otherwise different: a ratio of 1 is rejected at {alpha} \
+             for all systems of a workload together (Holm), and the estimate lies beyond the A/A \
+             bound if the A/A control itself differs. Otherwise inconclusive. The rule was fixed \
+             before the first block; the interval of {confidence} holds per comparison.",
             words::percent_whole(policy.margin),
         );
         section.items.push(ReportItem::Text(text));

@@ -361,8 +361,9 @@ pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
 
 fn notes(view: &ResultsView<'_>) -> Vec<String> {
     let mut notes = vec![
-        "Values are geometric means over blocks, with the range over blocks below. A/A bound: \
-         the largest difference within the interval of the A/A control, which measures one system \
+        "Values are geometric means over blocks, with the range over blocks below; the ratio is \
+         that of ordinary trials within blocks, both entries of the base counted. A/A bound: the \
+         largest difference within the interval of the A/A control, which measures one system \
          twice. MDE: the minimum detectable effect, the smallest true effect that these blocks \
          detect with a power of 80 %."
             .into(),

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether rare slow trials are noise that meets all arms, or a property of one of them.
+//!
+//! Clipped scores let a burst of the machine count little. A system that itself stalls now and then
+//! would be flattered by that; but its stalls are its own, and lie on one arm. Noise that hits random
+//! trials is as likely on any entry: Fisher's exact test on the trials that stand out.
+
+use statrs::function::gamma::ln_gamma;
+
+use crate::arrangement::{BlockLogValues, distances};
+use crate::events::median;
+
+/// A trial stands out when it is worse than another entry of its block by so many robust standard
+/// deviations.
+const FAR: f64 = 4.0;
+
+/// The median distance of normal values times this is their standard deviation.
+const MEDIAN_TO_DEVIATION: f64 = 1.4826;
+
+/// Which of two values is the worse one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorseSide {
+    /// The smaller one: a rate.
+    Smaller,
+    /// The larger one: a time.
+    Larger,
+}
+
+/// Trials that stand out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutlierCounts {
+    /// Of the base and its second entries.
+    pub base: u64,
+    /// Trials of these.
+    pub base_trials: u64,
+    /// Of the arm.
+    pub arm: u64,
+    /// Trials of it.
+    pub arm_trials: u64,
+}
+
+impl OutlierCounts {
+    /// Counts them, where ln(arm ÷ base) is `effect` in the middle.
+    #[must_use]
+    pub fn of(blocks: &[BlockLogValues], effect: f64, worse: WorseSide) -> OutlierCounts {
+        let sign = match worse {
+            WorseSide::Larger => 1.0,
+            WorseSide::Smaller => -1.0,
+        };
+        let values = |block: &BlockLogValues| -> Vec<f64> {
+            let arm = block.arm.iter().map(|value| sign * (value - effect));
+            arm.chain(block.base.iter().map(|value| sign * value))
+                .collect()
+        };
+        let all: Vec<Vec<f64>> = blocks.iter().map(values).collect();
+        let scale = median(all.iter().flat_map(|values| distances(values)));
+        let limit = FAR * MEDIAN_TO_DEVIATION * scale.unwrap_or(0.0);
+        let mut counts = OutlierCounts::default();
+        for (block, values) in blocks.iter().zip(&all) {
+            let best = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let far = |value: &&f64| limit > 0.0 && **value - best > limit;
+            let (arm, base) = values.split_at(block.arm.len());
+            counts.arm += arm.iter().filter(far).count() as u64;
+            counts.base += base.iter().filter(far).count() as u64;
+            counts.arm_trials += arm.len() as u64;
+            counts.base_trials += base.len() as u64;
+        }
+        counts
+    }
+
+    /// How likely they lie as unevenly on both sides by chance (Fisher, two-sided).
+    #[must_use]
+    pub fn p_value(&self) -> f64 {
+        let out = self.arm + self.base;
+        let all = self.arm_trials + self.base_trials;
+        let probability = |arm: u64| {
+            let ways = ln_choose(self.arm_trials, arm) + ln_choose(self.base_trials, out - arm);
+            (ways - ln_choose(all, out)).exp()
+        };
+        let least = out.saturating_sub(self.base_trials);
+        let seen = probability(self.arm) * (1.0 + 1e-9);
+        let each = (least..=out.min(self.arm_trials)).map(probability);
+        each.filter(|p| *p <= seen).sum::<f64>().min(1.0)
+    }
+}
+
+fn ln_choose(n: u64, k: u64) -> f64 {
+    let ln_factorial = |n: u64| ln_gamma(n as f64 + 1.0);
+    ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten blocks of one arm entry and two base entries; what is added to which.
+    fn blocks(slow: &[(usize, usize)]) -> Vec<BlockLogValues> {
+        let noise = [
+            0.01, -0.02, 0.03, -0.01, 0.0, 0.02, -0.03, 0.015, -0.005, 0.01,
+        ];
+        let mut blocks: Vec<BlockLogValues> = Vec::new();
+        for (index, noise) in noise.iter().enumerate() {
+            let mut values = [*noise, -noise, 0.01];
+            for (_, entry) in slow.iter().filter(|(block, _)| *block == index) {
+                values[*entry] += 1.0;
+            }
+            blocks.push(BlockLogValues {
+                arm: vec![values[0]],
+                base: values[1..].to_vec(),
+            });
+        }
+        blocks
+    }
+
+    #[test]
+    fn what_stands_out_is_counted_on_its_side() {
+        let mixed = blocks(&[(0, 0), (3, 1), (5, 2)]);
+        let counts = OutlierCounts::of(&mixed, 0.0, WorseSide::Larger);
+        assert_eq!((counts.arm, counts.base), (1, 2));
+        assert!(counts.p_value() > 0.9, "{}", counts.p_value());
+        let own = blocks(&[(0, 0), (2, 0), (4, 0), (7, 0)]);
+        let counts = OutlierCounts::of(&own, 0.0, WorseSide::Larger);
+        assert_eq!((counts.arm, counts.base), (4, 0));
+        assert!(counts.p_value() < 0.01, "{}", counts.p_value());
+    }
+
+    #[test]
+    fn a_table_of_two_by_two_by_hand() {
+        // Fisher's tea: 3 of 4 against 1 of 4 has 0.486.
+        let tea = OutlierCounts {
+            base: 1,
+            base_trials: 4,
+            arm: 3,
+            arm_trials: 4,
+        };
+        assert!((tea.p_value() - 34.0 / 70.0).abs() < 1e-9);
+        assert!((OutlierCounts::default().p_value() - 1.0).abs() < 1e-9);
+    }
+}
