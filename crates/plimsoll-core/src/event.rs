@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::clock_offset::ClockOffset;
 use crate::comparison::{ArmComparison, ComparisonMetric, VerdictPolicy};
 use crate::data_check::DataCheckResult;
-use crate::failover::{FaultInjection, FaultResult};
+use crate::failover::{FaultInjection, FaultResult, StackCondition};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
 
@@ -566,6 +566,9 @@ pub struct WorkloadEntry {
     /// The fault that is injected in every trial of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inject: Option<FaultInjection>,
+    /// What the systems are like in every trial of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<StackCondition>,
 }
 
 impl WorkloadEntry {

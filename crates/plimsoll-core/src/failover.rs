@@ -58,6 +58,41 @@ impl FaultInjection {
     }
 }
 
+/// What a storage system is like during the trials of an entry, from before the measured part until after
+/// it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StackCondition {
+    /// The fault that one of its servers has meanwhile; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<FaultKind>,
+    /// Which server; absent: another one in each block, in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victim: Option<String>,
+    /// How long the system is waited for until it answers again, before the measured part.
+    pub settle_timeout: Nanos,
+}
+
+impl StackCondition {
+    /// Conditions by their names. Faults after which a system does not go on are none.
+    pub const ALL: [(&str, Option<FaultKind>); 6] = [
+        ("healthy", None),
+        ("degraded", Some(FaultKind::Kill)),
+        ("slow", Some(FaultKind::Slow)),
+        ("delay", Some(FaultKind::Delay)),
+        ("loss", Some(FaultKind::Loss)),
+        ("disk-slow", Some(FaultKind::DiskSlow)),
+    ];
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(_, fault)| *fault == self.fault);
+        found.map_or("faulty", |(name, _)| name)
+    }
+}
+
 /// Somebody who watches beside the sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -85,6 +85,7 @@ fn entry(kind: FaultKind) -> WorkloadEntry {
         length: Nanos(20_000 * MS),
         workload: Workload::idle("sessions"),
         corner_of: None,
+        condition: None,
         inject: Some(FaultInjection {
             fault: kind,
             victim: None,

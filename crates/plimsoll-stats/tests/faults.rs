@@ -65,6 +65,7 @@ fn manifest(blocks: u32) -> RunManifest {
             length: Nanos::SECOND,
             workload: Workload::Blocks(BlockIoWorkload::random("w", 0.5)),
             corner_of: None,
+            condition: None,
             inject: Some(injection),
         }],
         blocks,

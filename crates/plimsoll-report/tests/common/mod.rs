@@ -141,6 +141,7 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         workload,
         corner_of: None,
         inject: None,
+        condition: None,
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),

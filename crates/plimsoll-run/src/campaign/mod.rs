@@ -34,7 +34,7 @@ use plimsoll_core::event::{
     RunEvent, RunFolderContents, RunListener, RunManifest, RunWarning, TrialId, TrialResult,
     WorkloadEntry,
 };
-use plimsoll_core::failover::FaultInjection;
+use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
@@ -80,6 +80,8 @@ pub struct CampaignOptions {
     pub record: bool,
     /// Faults that are injected, each in trials of its own.
     pub inject: Vec<FaultInjection>,
+    /// What systems are like, each in trials of its own.
+    pub conditions: Vec<StackCondition>,
     /// After how long no further trial begins.
     pub budget: Option<TimeBudget>,
 }

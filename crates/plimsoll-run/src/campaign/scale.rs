@@ -8,7 +8,7 @@ use plimsoll_agent::failure::CliError;
 use plimsoll_agent::failure::stopped;
 use plimsoll_core::data_check::DataCheck;
 use plimsoll_core::event::{RunWarning, TrialId, WorkloadEntry};
-use plimsoll_core::failover::FaultInjection;
+use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::load::AgentTrialTask;
 use plimsoll_core::model::{IoDirection, WorkloadModel};
 use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
@@ -115,24 +115,37 @@ fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> Wor
         workload: asked.workload.clone(),
         corner_of: None,
         inject: None,
+        condition: None,
     }
 }
 
-/// A workload under every fault that is injected; as it is without faults.
+/// A workload under every fault that is injected, or while the systems are as they are asked to be; as it
+/// is where nothing of that is asked.
 fn under_faults(entry: WorkloadEntry, settings: &CampaignOptions) -> Vec<WorkloadEntry> {
+    let label = entry.label.clone();
     let under = |injection: &FaultInjection| WorkloadEntry {
-        label: label_under(&entry.label, injection),
+        label: label_under(&label, injection),
         inject: Some(injection.clone()),
         ..entry.clone()
     };
-    match &*settings.inject {
-        [] => vec![entry],
-        all => all.iter().map(under).collect(),
+    let whilst = |condition: &StackCondition| WorkloadEntry {
+        label: label_while(&label, condition),
+        condition: Some(condition.clone()),
+        ..entry.clone()
+    };
+    match (&*settings.inject, &*settings.conditions) {
+        ([], []) => vec![entry],
+        ([], conditions) => conditions.iter().map(whilst).collect(),
+        (all, _) => all.iter().map(under).collect(),
     }
 }
 
 fn label_under(label: &str, injection: &FaultInjection) -> String {
     format!("{label} under {}", injection.fault)
+}
+
+fn label_while(label: &str, condition: &StackCondition) -> String {
+    format!("{label} while {}", condition.name())
 }
 
 /// What the entries of a workload will be called.
@@ -141,9 +154,10 @@ pub fn labels_of(asked: &WorkloadRequest, settings: &CampaignOptions) -> Vec<Str
 }
 
 fn labels_under(label: &str, settings: &CampaignOptions) -> Vec<String> {
-    match &*settings.inject {
-        [] => vec![label.into()],
-        all => all.iter().map(|one| label_under(label, one)).collect(),
+    match (&*settings.inject, &*settings.conditions) {
+        ([], []) => vec![label.into()],
+        ([], conditions) => (conditions.iter().map(|one| label_while(label, one))).collect(),
+        (all, _) => all.iter().map(|one| label_under(label, one)).collect(),
     }
 }
 
@@ -229,6 +243,7 @@ fn sustained(
         workload: Workload::Blocks(probe(model)),
         corner_of: None,
         inject: None,
+        condition: None,
     };
     let trial = TrialId {
         block: 0,

@@ -3,7 +3,7 @@
 //! result. What each of them does is in `task`.
 
 use super::device_watch::DeviceWatch;
-use super::failover::{FaultBench, under_fault};
+use super::failover::{FaultBench, under_condition, under_fault};
 use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{
@@ -29,9 +29,26 @@ const SPREAD_MAX: Nanos = Nanos(100_000_000);
 /// Bad blocks that a remark names; all are in the run folder, up to a limit.
 const FINDINGS_SHOWN: usize = 5;
 
-/// Runs one trial on all nodes that its load comes from, and tells the listener everything. This machine
-/// is such a node.
+/// Runs one trial, while its system is as the entry wants it, and tells the listener everything.
 pub(super) fn run_trial(
+    trial: &TrialId,
+    arms: &ArmSet,
+    entry: &WorkloadEntry,
+    with: (&CampaignOptions, Option<&mut FaultBench>),
+    stop: &AtomicBool,
+    listener: &mut dyn RunListener,
+) -> Result<TrialResult, CliError> {
+    listener.event(&RunEvent::TrialBegan(trial.clone()));
+    match &entry.condition {
+        None => measure_trial(trial, arms, entry, with, stop, listener),
+        Some(condition) => under_condition((trial, condition), arms, stop, || {
+            measure_trial(trial, arms, entry, with, stop, listener)
+        }),
+    }
+}
+
+/// Runs it on all nodes that its load comes from. This machine is such a node.
+fn measure_trial(
     trial: &TrialId,
     arms: &ArmSet,
     entry: &WorkloadEntry,
@@ -39,8 +56,7 @@ pub(super) fn run_trial(
     stop: &AtomicBool,
     listener: &mut dyn RunListener,
 ) -> Result<TrialResult, CliError> {
-    listener.event(&RunEvent::TrialBegan(trial.clone()));
-    if entry.inject.is_none() {
+    if is_whole(entry) {
         arms.check_mount(&trial.arm)?;
     }
     if let Some(bench) = bench.as_deref_mut() {
@@ -100,10 +116,16 @@ pub(super) fn run_trial(
     };
     tell(&result, is_lag_ours(&entry.workload), listener);
     // What was measured meanwhile was something else; healing a fault may take a mount away.
-    if entry.inject.is_none() {
+    if is_whole(entry) {
         arms.check_mount(&trial.arm)?;
     }
     Ok(result)
+}
+
+/// Whether the systems are as they were made. Else their mounts may change, and files that are removed may
+/// come back when a server does.
+fn is_whole(entry: &WorkloadEntry) -> bool {
+    entry.inject.is_none() && entry.condition.is_none()
 }
 
 fn note_lost_node(failure: &CliError, trial: &TrialId, listener: &mut dyn RunListener) {
@@ -151,7 +173,7 @@ pub(super) fn trial_task(
     (entry, settings): (&WorkloadEntry, &CampaignOptions),
     n: usize,
 ) -> AgentTrialTask {
-    let is_under_fault = entry.inject.is_some();
+    let is_under_fault = !is_whole(entry);
     AgentTrialTask {
         trial: trial.clone(),
         entry: entry.clone(),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::inject::FaultInjectionArgs;
+use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
     ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure, policy,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::fault::FaultKind;
 use plimsoll_run::campaign::DestroyConsent;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -27,10 +28,13 @@ const RATE: f64 = 20.0;
   plimsoll compare /mnt/a /mnt/b -w varmail
   plimsoll compare /mnt/a /mnt/b -w varmail --clients n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail
-  plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5")]
+  plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5
+  plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --under healthy,degraded,slow")]
 #[command(group = clap::ArgGroup::new("under-fault").multiple(true).requires("fault").conflicts_with("bounds")
-    .args(["fault", "repeat", "victim", "fault_duration", "recovery_timeout", "sessions", "rate", "share",
-        "observers"]))]
+    .args(["fault", "repeat", "fault_duration", "sessions", "rate", "share", "observers"]))]
+#[command(group = clap::ArgGroup::new("server-state").args(["fault", "conditions"]))]
+#[command(group = clap::ArgGroup::new("of-server").multiple(true).requires("server-state")
+    .args(["victim", "recovery_timeout"]))]
 pub(super) struct CompareArgs {
     /// Targets to compare; the first is the base of all ratios.
     ///
@@ -49,6 +53,14 @@ pub(super) struct CompareArgs {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000),
         conflicts_with = "repeat")]
     blocks: u32,
+    /// Measure while the systems are like this, each condition in trials of its own: healthy,
+    /// degraded (one server is killed), slow, delay, loss, disk-slow.
+    ///
+    /// One server of each stack has the fault from before the measured part of a trial until after
+    /// it, another one in each block. Targets must be stacks.
+    #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition,
+        conflicts_with_all = ["fault", "bounds"])]
+    conditions: Vec<Option<FaultKind>>,
     #[command(flatten)]
     inject: FaultInjectionArgs,
     #[command(flatten)]
@@ -103,6 +115,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         control: !args.no_control,
         blocks: args.inject.repeat().unwrap_or(args.blocks),
         inject: args.inject.injections(&[], RATE)?,
+        conditions: args.inject.conditions(&args.conditions),
         whole: false,
         corners: args.at_corners.corners(),
         timing: &args.timing,

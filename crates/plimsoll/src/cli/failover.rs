@@ -101,6 +101,7 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         control: false,
         blocks: args.inject.repeat().unwrap_or(REPEAT),
         inject,
+        conditions: Vec::new(),
         whole: false,
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,

@@ -245,6 +245,7 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
         }),
         corner_of: None,
         inject: None,
+        condition: None,
     }
 }
 

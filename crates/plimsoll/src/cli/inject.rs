@@ -3,7 +3,7 @@
 
 use super::measure::choices;
 use plimsoll_agent::failure::CliError;
-use plimsoll_core::failover::{FaultInjection, FaultObserver};
+use plimsoll_core::failover::{FaultInjection, FaultObserver, StackCondition};
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units::{self, Nanos};
 use std::collections::BTreeMap;
@@ -78,6 +78,16 @@ pub(super) struct FaultInjectionArgs {
     observers: Vec<FaultObserver>,
 }
 
+/// A condition by its name.
+pub(super) fn condition(text: &str) -> Result<Option<FaultKind>, String> {
+    let all = StackCondition::ALL;
+    let found = all.into_iter().find(|(name, _)| *name == text);
+    let names = all.map(|(name, _)| name).join(", ");
+    found
+        .map(|(_, fault)| fault)
+        .ok_or_else(|| format!("expected one of {names}"))
+}
+
 pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
     FaultKind::find(text).ok_or_else(|| format!("expected one of {}", FaultKind::names()))
 }
@@ -93,6 +103,16 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl FaultInjectionArgs {
+    /// What the systems are to be like, with this server where one is named.
+    pub(super) fn conditions(&self, names: &[Option<FaultKind>]) -> Vec<StackCondition> {
+        let condition = |fault: &Option<FaultKind>| StackCondition {
+            fault: *fault,
+            victim: self.victim.clone().filter(|_| fault.is_some()),
+            settle_timeout: self.recovery_timeout,
+        };
+        names.iter().map(condition).collect()
+    }
+
     /// How often each is injected, where that was said.
     pub(super) fn repeat(&self) -> Option<u32> {
         self.repeat

@@ -84,6 +84,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         control: true,
         blocks: args.blocks,
         inject: Vec::new(),
+        conditions: Vec::new(),
         whole: false,
         // What a layer costs is shown under one load.
         corners: SensitivityBoundMode::Off,

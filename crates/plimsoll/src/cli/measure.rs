@@ -12,7 +12,7 @@ use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
     RunFolderContents, RunManifest, RunWarning, TrialResult, WorkloadEntry,
 };
-use plimsoll_core::failover::FaultInjection;
+use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -205,6 +205,8 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) blocks: u32,
     /// Faults that are injected, each in trials of its own.
     pub(super) inject: Vec<FaultInjection>,
+    /// What systems are like, each in trials of its own.
+    pub(super) conditions: Vec<StackCondition>,
     pub(super) whole: bool,
     /// Which sensitivity bounds of models are played, too.
     pub(super) corners: SensitivityBoundMode,
@@ -496,6 +498,7 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
     let seed = timing.seed();
     Ok(CampaignOptions {
         inject: job.inject.clone(),
+        conditions: job.conditions.clone(),
         budget: timing.budget.map(TimeBudget::new),
         seed,
         data_check: timing.data_check(),
@@ -531,6 +534,7 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {
         inject: Vec::new(),
+        conditions: Vec::new(),
         budget: None,
         seed,
         stamp_seed: seed,

@@ -111,6 +111,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         control: false,
         blocks: 1,
         inject: Vec::new(),
+        conditions: Vec::new(),
         whole: args.full_replay,
         corners: args.at_corners.corners(),
         timing: &args.timing,

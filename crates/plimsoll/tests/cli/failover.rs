@@ -143,6 +143,40 @@ fn what_cannot_be_done_is_refused_before_anything_is_done() {
 }
 
 #[test]
+fn a_system_is_measured_while_it_is_slow_and_only_a_redundant_one_while_it_is_degraded() {
+    let lab = Lab::new();
+    let missing = missing(&lab, "iscsi");
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("a comparison while a server is slow", &why);
+    }
+    let command =
+        "compare iscsi -w randread,size=4m --size 512M --blocks 1 --for 2s --warmup 0s --under";
+    let command: Vec<&str> = command.split(' ').collect();
+    let told = lab.json(&[&command[..], &["healthy,slow", "--json", "-o", "run"]].concat());
+    assert_eq!(told["complete"], true);
+    let trials = told["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 4);
+    let ops = |condition: &str| {
+        let label = format!("randread size=4m while {condition}");
+        let of = trials.iter().filter(|trial| trial["workload"] == *label);
+        let ops: Vec<u64> = of.filter_map(|trial| trial["ops"].as_u64()).collect();
+        assert_eq!(ops.len(), 2, "{trials:?}");
+        ops.iter().sum::<u64>()
+    };
+    // It stands still nine tenths of the time.
+    assert!(ops("slow") * 2 < ops("healthy"), "{trials:?}");
+    let said = told["warnings"].to_string();
+    assert!(said.contains("has the fault 'slow'"), "{said}");
+    let refused = lab.run(&[&command[..], &["degraded", "-o", "none"]].concat());
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("tgtd0 has no standby"), "{said}");
+    let status = lab.json(&["stack", "status", "--json"]);
+    assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
+}
+
+#[test]
 fn faults_of_a_comparison_that_make_no_sense_are_refused_before_anything_is_made() {
     let lab = Lab::new();
     let place = lab.directory("place");

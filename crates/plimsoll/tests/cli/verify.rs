@@ -225,7 +225,7 @@ fn requests_in_flight_are_compared_where_ends_are_told_and_else_that_is_said() {
     assert!(!untold(&queued).contains("in flight"), "{queued}");
     let plain = verified("plain", "sda");
     assert!(untold(&plain).contains("in flight"), "{plain}");
-    assert!(untold(&plain).contains("places"), "{plain}");
+    assert!(untold(&plain).contains("offsets"), "{plain}");
     // Twice as fast, twice as much is in flight.
     let faster = [
         "export",

@@ -46,6 +46,7 @@ fn manifest() -> RunManifest {
             workload: plimsoll_classics::parse_on("randread,size=1m", None).unwrap(),
             corner_of: None,
             inject: None,
+            condition: None,
         }],
         blocks: 5,
         ladder: Vec::new(),

@@ -58,6 +58,13 @@ impl<'scope> FailoverClients<'scope> {
         }
     }
 
+    /// Ends them if they are still at work.
+    fn end_once(&mut self) {
+        if self.are_at_work {
+            self.end();
+        }
+    }
+
     /// Ends them before the fault is recovered.
     fn end(&mut self) {
         self.are_at_work = false;
@@ -69,6 +76,17 @@ impl<'scope> FailoverClients<'scope> {
 
 /// What came of a fault that was done, and what went wrong beside it.
 pub(super) type FailoverFaultResult = (Option<FaultResult>, Result<(), CliError>);
+
+/// What is said where a fault could not be recovered.
+pub(super) fn cannot_heal(failure: CliError, name: &str) -> CliError {
+    let failure = CliError {
+        code: CliExitCode::NotCleaned,
+        ..failure
+    };
+    failure.hint(format!(
+        "the fault may still be there; take the stack down with: plimsoll stack down '{name}'"
+    ))
+}
 
 /// What is said of sessions that did not come to do what they should.
 fn never_calm(
@@ -133,18 +151,9 @@ impl FailoverContext {
         }
         let healing_at = FailoverSessions::now();
         // Whatever went wrong until now.
-        let mended = self.mend(planned, (heal, &processes), &mut users, stop);
+        let mended = self.mend(planned, (heal, &processes), &mut || users.end_once(), stop);
         let healed_at = FailoverSessions::now();
-        let crashed = mended.map_err(|failure| {
-            let failure = CliError {
-                code: CliExitCode::NotCleaned,
-                ..failure
-            };
-            failure.hint(format!(
-                "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
-                &self.name
-            ))
-        })?;
+        let crashed = mended.map_err(|failure| cannot_heal(failure, &self.name))?;
         noted
             .healed()
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;
@@ -178,7 +187,7 @@ impl FailoverContext {
     }
 
     /// Notes a fault before it is injected, with what ends it.
-    fn note(&self, planned: &FailoverFault) -> Result<FaultJournal, CliError> {
+    pub(super) fn note(&self, planned: &FailoverFault) -> Result<FaultJournal, CliError> {
         let why = format!("inject {} into {}", planned.fault, planned.victim.name);
         let held = (&self.held, &*self.name, &self.state);
         FaultJournal::note(&planned.fault_plan, &why, held)
@@ -187,11 +196,11 @@ impl FailoverContext {
 
     /// Ends a fault and brings back what it took, also what others gave up meanwhile and what failed by
     /// it. How many processes that were, of those that ran before.
-    fn mend(
+    pub(super) fn mend(
         &mut self,
         planned: &FailoverFault,
         (heal, before): (&[(String, PlanAction)], &[u32]),
-        users: &mut FailoverClients<'_>,
+        end_users: &mut dyn FnMut(),
         stop: &AtomicBool,
     ) -> Result<u32, CliError> {
         let fault_plan = &planned.fault_plan;
@@ -206,8 +215,8 @@ impl FailoverContext {
         }
         let crashed = crashed(before, &self.processes(planned)?);
         let given_up = self.given_up(planned)?;
-        if users.are_at_work && faults::unmount(&given_up, &self.made) {
-            users.end();
+        if faults::unmount(&given_up, &self.made) {
+            end_users();
         }
         self.heal(&given_up, planned, stop)?;
         if crashed > 0 {
@@ -226,7 +235,7 @@ impl FailoverContext {
     }
 
     /// What comes before a fault, and is given time.
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         planned: &FailoverFault,
         time: Duration,
@@ -240,7 +249,7 @@ impl FailoverContext {
     }
 
     /// Numbers of the processes of the server that the fault is injected into.
-    fn processes(&mut self, planned: &FailoverFault) -> Result<Vec<u32>, CliError> {
+    pub(super) fn processes(&mut self, planned: &FailoverFault) -> Result<Vec<u32>, CliError> {
         let victim = &planned.victim;
         let host = self.nodes.on(&victim.node);
         let what = || format!("see whether {} still runs", victim.name);
@@ -295,7 +304,7 @@ impl FailoverContext {
         false
     }
 
-    fn carry_out(
+    pub(super) fn carry_out(
         &mut self,
         actions: &[(String, PlanAction)],
         planned: &FailoverFault,

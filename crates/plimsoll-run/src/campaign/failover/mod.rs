@@ -5,6 +5,7 @@
 //! recovered before this returns, or the error says that it could not be.
 
 mod ceiling;
+mod condition;
 mod copies;
 mod injection;
 mod observers;
@@ -12,9 +13,10 @@ mod sessions;
 mod under;
 
 use super::ArmSet;
+pub(super) use condition::under_condition;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
-use plimsoll_core::failover::{ClusterEvent, FaultInjection};
+use plimsoll_core::failover::ClusterEvent;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::ledger::LedgerCheck;
 use plimsoll_core::plan::{
@@ -133,9 +135,10 @@ impl FailoverContext {
     /// The stack that an arm is. From now on nobody else uses it: who measures it would measure the
     /// faults, and two who inject into it would recover each other's.
     fn of(
-        injection: &FaultInjection,
         arm: &str,
         arms: &ArmSet,
+        lasting: Nanos,
+        patience: Nanos,
     ) -> Result<FailoverContext, CliError> {
         let state = context::state_dir()?;
         let Some((name, held)) = arms.held(arm) else {
@@ -164,8 +167,8 @@ impl FailoverContext {
             name,
             held,
             state,
-            lasting: Duration::from_nanos(injection.length.0),
-            patience: Duration::from_nanos(injection.recovery_timeout.0),
+            lasting: Duration::from_nanos(lasting.0),
+            patience: Duration::from_nanos(patience.0),
             id: record.header.id,
             made,
             steps: record.entries.into_iter().map(|entry| entry.step).collect(),

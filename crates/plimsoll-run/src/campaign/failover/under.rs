@@ -9,7 +9,7 @@ use super::copies::{self, ScpCopier};
 use super::injection::FailoverClients;
 use super::observers::ObserverOptions;
 use super::sessions::{FailoverSessions, SessionLoadOptions};
-use super::{ACTIVE, CALM, DRAWN, FailoverContext, FailoverFault, ceiling};
+use super::{ACTIVE, CALM, DRAWN, FailoverContext, FailoverFault, ceiling, condition};
 use crate::campaign::scale::length;
 use crate::campaign::trial::trial_task;
 use crate::campaign::{ArmSet, CampaignOptions, WorkloadRequest};
@@ -79,20 +79,28 @@ pub fn check_asked_under_faults(
     targets: &[TargetSpec],
     settings: &CampaignOptions,
 ) -> Result<(), CliError> {
-    let Some(injection) = settings.inject.first() else {
-        return Ok(());
+    let has_condition = settings.conditions.iter().any(|one| one.fault.is_some());
+    let option = match settings.inject.is_empty() {
+        true => "--under",
+        false => "--fault",
     };
+    if settings.inject.is_empty() && !has_condition {
+        return Ok(());
+    }
     if !targets
         .iter()
         .all(|target| matches!(target, TargetSpec::Stack(_)))
     {
-        return Err(CliError::invalid(
-            "--fault needs stacks as targets: only of these plimsoll knows the servers",
-        )
+        return Err(CliError::invalid(format!(
+            "{option} needs stacks as targets: only of these plimsoll knows the servers"
+        ))
         .hint(
             "plimsoll stack list shows them; for other storage, see plimsoll ledger write --help",
         ));
     }
+    let Some(injection) = settings.inject.first() else {
+        return Ok(());
+    };
     for one in asked.iter().filter(|one| !one.workload.is_idle()) {
         check_load(&one.workload, length(one, settings), injection)?;
     }
@@ -151,7 +159,9 @@ pub fn intentions(settings: &CampaignOptions) -> Vec<String> {
             units::size(injection.file_bytes as f64)
         )
     };
-    settings.inject.iter().map(line).collect()
+    let mut lines: Vec<String> = settings.inject.iter().map(line).collect();
+    lines.extend(settings.conditions.iter().filter_map(condition::intention));
+    lines
 }
 
 /// Looks at whether the servers of every stack can have the faults. Of several stacks those are noted that
@@ -164,7 +174,8 @@ pub(in crate::campaign) fn check(
     settings: &mut CampaignOptions,
     leave_out: bool,
 ) -> Result<Vec<RunWarning>, CliError> {
-    let (mut notes, mut refused, mut is_possible) = (Vec::new(), None, false);
+    let (mut refused, mut is_possible) = (None, false);
+    let mut notes = condition::check(arms, settings)?;
     for injection in &mut settings.inject {
         for (arm, target) in arms.probed() {
             let checked = match target.is_only_on_nodes() {
@@ -195,7 +206,7 @@ pub(in crate::campaign) fn check(
 }
 
 fn check_one(injection: &FaultInjection, arm: &str, arms: &ArmSet) -> Result<(), CliError> {
-    let mut context = FailoverContext::of(injection, arm, arms)?;
+    let mut context = FailoverContext::of(arm, arms, injection.length, injection.recovery_timeout)?;
     context.plan_all(injection.fault, injection.victim.as_deref())?;
     let is_mounted = matches!(arms.target(arm).here(), NodeTarget::Directory { .. });
     if !injection.observers.is_empty() && !is_mounted {
@@ -357,12 +368,12 @@ fn panicked() -> CliError {
 }
 
 /// Which server gets the fault in this block: the same for both entries of the control.
-fn planned<'a>(
+pub(super) fn planned<'a>(
     context: &mut FailoverContext,
     all: &'a [FailoverFault],
-    (trial, injection): (&TrialId, &FaultInjection),
+    (trial, victim): (&TrialId, Option<&str>),
 ) -> Result<&'a FailoverFault, CliError> {
-    match injection.victim.as_deref() {
+    match victim {
         Some(ACTIVE) => context.chosen(all),
         _ => Ok(&all[to_usize(u64::from(trial.block)) % all.len()]),
     }
@@ -379,9 +390,14 @@ pub(in crate::campaign) fn under_fault<T>(
     stop: &AtomicBool,
     play: impl FnOnce(&dyn Fn() -> bool) -> T,
 ) -> Result<UnderFault<T>, CliError> {
-    let mut context = FailoverContext::of(injection, &trial.arm, arms)?;
+    let mut context = FailoverContext::of(
+        &trial.arm,
+        arms,
+        injection.length,
+        injection.recovery_timeout,
+    )?;
     let all = context.plan_all(injection.fault, injection.victim.as_deref())?;
-    let next = planned(&mut context, &all, (trial, injection))?;
+    let next = planned(&mut context, &all, (trial, injection.victim.as_deref()))?;
     // Arms of one block share the moment, too.
     let mut rng = Rng::new(seed.derive("moments", trial.block.into()));
     let calm = CALM + DRAWN.mul_f64(rng.unit());

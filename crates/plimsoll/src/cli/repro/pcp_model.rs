@@ -278,6 +278,7 @@ fn compared(
         control: true,
         blocks: args.blocks,
         inject: Vec::new(),
+        conditions: Vec::new(),
         whole: false,
         timing: &args.timing,
         shape: &args.shape,
