@@ -167,3 +167,6 @@ impl Workload {
         matches!(self, Workload::Model(model) if model.facts.threads.is_some())
     }
 }
+
+#[cfg(test)]
+mod tests;
