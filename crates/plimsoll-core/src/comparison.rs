@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A metric that arms are compared on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonMetric {
     /// Mean response time of all operations; less is better.
@@ -62,6 +63,7 @@ impl ComparisonMetric {
 
 /// How decisions are made; fixed before the first block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VerdictPolicy {
     /// Confidence of the intervals, such as 0.95.
@@ -81,6 +83,7 @@ impl Default for VerdictPolicy {
 
 /// The verdict on two arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
     /// The interval excludes equality and the effect exceeds the A/A bound.
@@ -109,6 +112,7 @@ impl ComparisonVerdict {
 
 /// A ratio with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RatioEstimate {
     /// Geometric mean of the within-block ratios.
@@ -121,6 +125,7 @@ pub struct RatioEstimate {
 
 /// What a system served of an open load, over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OverloadStats {
     /// Requests a second that were due.
@@ -155,6 +160,7 @@ impl OverloadStats {
 
 /// One arm compared with the base arm under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ArmComparison {
     /// Workload label.

@@ -12,6 +12,7 @@ use crate::units::Nanos;
 
 /// A fault that is injected into a storage system in every trial of an entry, while sessions probe it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FaultInjection {
     /// What is done.
@@ -35,6 +36,7 @@ pub struct FaultInjection {
 
 /// One fault, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FaultResult {
     /// What was done.
@@ -66,6 +68,7 @@ pub struct FaultResult {
 
 /// Something that a cluster of servers did, as its own log says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClusterEvent {
     /// Time since the fault. The clocks of machines differ, of virtual ones by milliseconds.
@@ -133,6 +136,7 @@ impl FaultResult {
 
 /// What one workload, or a witness, did beside the sessions from before a fault until after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BackgroundLoadResult {
     /// The workload; `stamp` is the witness that writes a line a second, `scp` the one that copies a file.
@@ -152,6 +156,7 @@ pub struct BackgroundLoadResult {
 
 /// All faults of one storage system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FailoverResult {
     /// The storage system.
@@ -184,6 +189,7 @@ impl FailoverResult {
 
 /// Faults of several storage systems: a cell for each system and kind of fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FailoverMatrix {
     /// The cells, those of one system after those of the one before.
@@ -192,6 +198,7 @@ pub struct FailoverMatrix {
 
 /// One kind of fault of one storage system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FailoverMatrixCell {
     /// The storage system.
@@ -204,6 +211,7 @@ pub struct FailoverMatrixCell {
 
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FailoverCellResult {
     /// Every fault was done.

@@ -9,6 +9,7 @@ pub const NODE_DIR: &str = "/var/lib/plimsoll";
 
 /// An inventory file.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InventoryFile {
     /// Address of this machine for the nodes; found out when absent.
@@ -25,6 +26,7 @@ pub struct InventoryFile {
 
 /// One machine of an inventory file. It has either `ssh` or `command`.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InventoryNode {
     /// Its name: 1 to 20 lower-case letters and digits; not `here`, which is this machine.
