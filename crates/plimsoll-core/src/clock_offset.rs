@@ -7,6 +7,7 @@ use crate::units::Nanos;
 
 /// How far the clock of another machine is ahead of ours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClockOffset {
     /// Nanoseconds to add to our time for its time.

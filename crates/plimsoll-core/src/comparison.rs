@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A metric that arms are compared on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonMetric {
     /// Mean response time of all operations; less is better.
@@ -63,6 +64,7 @@ impl ComparisonMetric {
 /// When the blocks of a comparison end. A verdict keeps its promise only under the rule that its
 /// blocks were ended by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StoppingRule {
     /// After a number that was fixed before the first.
@@ -85,6 +87,7 @@ impl StoppingRule {
 
 /// How decisions are made; fixed before the first block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VerdictPolicy {
     /// Confidence of the intervals, such as 0.95.
@@ -108,6 +111,7 @@ impl Default for VerdictPolicy {
 
 /// The verdict on two arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
     /// Equality is rejected, for this arm and all it is compared with at once.
@@ -136,6 +140,7 @@ impl ComparisonVerdict {
 
 /// A ratio with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RatioEstimate {
     /// Geometric mean of the within-block ratios.
@@ -148,6 +153,7 @@ pub struct RatioEstimate {
 
 /// What a system served of an open load, over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OverloadStats {
     /// Requests a second that were due.
@@ -182,6 +188,7 @@ impl OverloadStats {
 
 /// One arm compared with the base arm under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ArmComparison {
     /// Workload label.

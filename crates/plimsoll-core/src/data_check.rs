@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whether what a run writes is verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DataCheck {
     /// No.
@@ -22,6 +23,7 @@ pub enum DataCheck {
 
 /// What is wrong with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DataFlaw {
     /// A read of it, while all was well, gave the contents before the acknowledged write: zeros or an
@@ -104,6 +106,7 @@ impl fmt::Display for DataFlaw {
 
 /// Bad blocks by what is wrong with them, counted at each read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BadBlocks {
     /// Something that was never written in this run.
@@ -208,6 +211,7 @@ impl fmt::Display for BadBlocks {
 
 /// A block that did not read back as written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BadBlock {
     /// Name of its file or device.
@@ -221,6 +225,7 @@ pub struct BadBlock {
 
 /// What the verification of the data of a trial gave.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DataCheckResult {
     /// Blocks written and acknowledged; a block that was written twice counts twice.

@@ -23,6 +23,7 @@ use crate::workload::Workload;
 
 /// The three distributions of one kind of operation, and its counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KindStats {
     /// Bytes moved by operations that succeeded.
@@ -88,6 +89,23 @@ impl KindStats {
 #[serde(transparent)]
 pub struct OpStats(pub BTreeMap<OpKind, KindStats>);
 
+// The derived one takes any key.
+#[cfg(test)]
+impl schemars::JsonSchema for OpStats {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "OpStats".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Statistics by kind; kinds without operations are absent.",
+            "type": "object",
+            "propertyNames": generator.subschema_for::<OpKind>(),
+            "additionalProperties": generator.subschema_for::<KindStats>(),
+        })
+    }
+}
+
 impl OpStats {
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &OpStats) {
@@ -145,6 +163,7 @@ impl OpStats {
 
 /// Which trial of an experiment: one arm under one workload in one block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialId {
     /// Block number, from 0.
@@ -159,6 +178,7 @@ pub struct TrialId {
 
 /// About one second of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialInterval {
     /// Start, on the trial's clock.
@@ -200,6 +220,7 @@ impl From<&TrialInterval> for TrialTimeBin {
 
 /// The cost of the generator, and whether it kept up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GeneratorStats {
     /// Which engine ran, such as `io_uring`, with what it could not use.
@@ -280,6 +301,7 @@ impl GeneratorStats {
 /// The result of one worker: for the fairness between workers, and for reports that use each worker's
 /// own time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkerResult {
     /// When its first operation was meant to start, from the start of the phase.
@@ -297,6 +319,7 @@ pub const PHASES_MAX: usize = 4096;
 
 /// The result of one phase of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhaseResult {
     /// Name of the phase.
@@ -319,6 +342,7 @@ pub struct PhaseResult {
 
 /// The result of one trial. Immutable once written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialResult {
     /// Which trial.
@@ -367,6 +391,7 @@ pub struct TrialResult {
 
 /// Activity of a block device while operations were counted, and what these requested in that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeviceUse {
     /// The kernel's name of it.
@@ -386,6 +411,7 @@ pub struct DeviceUse {
 
 /// Reads and writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TransferTotals {
     /// Number of reads.
@@ -426,6 +452,7 @@ impl TransferTotals {
 /// Resources used by one server during a trial, sampled once a second. An object storage target of
 /// Lustre is seen only by its client: no CPU time, no memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ServerUse {
     /// Its name in reports.
@@ -533,6 +560,7 @@ impl TrialResult {
 
 /// One arm of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ArmEntry {
     /// Label in reports.
@@ -549,6 +577,7 @@ pub struct ArmEntry {
 
 /// One workload of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadEntry {
     /// Label in reports, such as `nas ×12`.
@@ -595,6 +624,7 @@ impl WorkloadEntry {
 
 /// The manifest of a run: systems, workloads, policy; written before the first trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RunManifest {
     /// [`FormatVersion::RUN`] of the program that wrote it.
@@ -653,6 +683,7 @@ impl RunManifest {
 
 /// Something a reader of the results should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RunWarning {
     /// What it is about: an arm, a workload or a trial; empty for the whole run.
@@ -663,6 +694,7 @@ pub struct RunWarning {
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
     /// A trial begins.
@@ -720,6 +752,7 @@ pub struct RunFolderContents {
 
 /// A machine that generates load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClientLoadNode {
     /// Its name.
@@ -730,6 +763,7 @@ pub struct ClientLoadNode {
 
 /// When a node was lost, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClientLoadNodeLoss {
     /// Time since the common start.
@@ -740,6 +774,7 @@ pub struct ClientLoadNodeLoss {
 
 /// The result of one node in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClientLoadNodeResult {
     /// Its name.

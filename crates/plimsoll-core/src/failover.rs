@@ -13,6 +13,7 @@ use crate::units::Nanos;
 
 /// A fault that is injected into a storage system in every trial of an entry, while sessions probe it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FaultInjection {
     /// What is done.
@@ -61,6 +62,7 @@ impl FaultInjection {
 /// What a storage system is like during the trials of an entry, from before the measured part until after
 /// it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StackCondition {
     /// The fault that one of its servers has meanwhile; absent: none.
@@ -95,6 +97,7 @@ impl StackCondition {
 
 /// Somebody who watches beside the sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FaultObserver {
     /// Writes a line a second.
@@ -105,6 +108,7 @@ pub enum FaultObserver {
 
 /// One fault, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FaultResult {
     /// What was done.
@@ -126,8 +130,8 @@ pub struct FaultResult {
     /// fault, where the rate is a share of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
-    /// What the observers saw.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What the observers saw; `beside` in the first run folders of 2.3.
+    #[serde(default, alias = "beside", skip_serializing_if = "Vec::is_empty")]
     pub observers: Vec<ObserverResult>,
     /// What the servers' cluster did about it, from the fault on, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -140,6 +144,7 @@ pub struct FaultResult {
 
 /// Something that a cluster of servers did, as its own log says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClusterEvent {
     /// Time since the fault. The clocks of machines differ, of virtual ones by milliseconds.
@@ -207,6 +212,7 @@ impl FaultResult {
 
 /// What an observer did from before a fault until after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ObserverResult {
     /// `stamp` writes a line a second, `scp` copies a file.

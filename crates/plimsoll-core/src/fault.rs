@@ -9,6 +9,7 @@ use std::fmt;
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// Every process of the server ends at once (SIGKILL); the machine it ran on goes on.
@@ -61,6 +62,7 @@ pub const LOSS_PERCENT: u32 = 5;
 
 /// What a machine is asked to do with a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FaultCommand {
     /// Say whether it could be done; nothing is different afterwards.

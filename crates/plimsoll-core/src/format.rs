@@ -8,6 +8,8 @@ use std::fmt;
 
 /// `major.minor` of a file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("pattern" = r"^[0-9]+\.[0-9]+$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct FormatVersion {
     /// Changes when old readers would misunderstand.

@@ -35,6 +35,7 @@ enum Buckets {
 
 /// Counts per bucket, with the exact sum, minimum and maximum.
 #[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "Sparse", into = "Sparse")]
 pub struct Histogram {
     counts: Buckets,
@@ -324,6 +325,7 @@ impl Histogram {
 
 /// The form on disk: only the buckets in use, as (bucket number, count).
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Sparse {
     buckets: Vec<(u16, u64)>,

@@ -21,6 +21,7 @@ use crate::units::Nanos;
 
 /// When an acknowledged write must survive whatever befalls the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LedgerDurability {
     /// At once (`O_DSYNC`).
@@ -216,6 +217,7 @@ pub enum LedgerEntry {
 
 /// What a writer of a ledger did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LedgerAccount {
     /// Clients that wrote and read.
@@ -269,6 +271,7 @@ impl fmt::Display for LedgerAccount {
 
 /// What a check of everything in a ledger found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LedgerCheck {
     /// Blocks read, and the bad ones among them.

@@ -27,6 +27,8 @@ pub mod plan;
 pub mod profile;
 pub mod recording;
 pub mod rng;
+#[cfg(test)]
+mod schemas;
 pub mod settings;
 pub mod syncs;
 pub mod table;

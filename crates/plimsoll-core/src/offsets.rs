@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 /// How offsets are chosen. A *block* is as long as the operation; a region is the part of a file
 /// or device that a worker may touch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OffsetPattern {
     /// Every block of the region equally likely, with replacement.
@@ -57,6 +58,7 @@ pub enum OffsetPattern {
 
 /// A part of a region and how much of the load it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OffsetZone {
     /// Share of the accesses, relative to the other zones.

@@ -8,6 +8,7 @@ use crate::units::Nanos;
 
 /// What an operation does. The names are those of reports and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OpKind {
     /// Read `len` bytes at `offset`.
@@ -235,6 +236,7 @@ impl OpSampleBatch {
 
 /// One operation of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TraceAccess {
     /// When it began, from the start of the trace.

@@ -17,6 +17,7 @@ const STEPS_MAX: usize = 64;
 
 /// Requests of an open loop, by step of the measured part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OpenLoad {
     /// The phase it belongs to; empty where there are none.

@@ -15,6 +15,7 @@ const DISK_SHARE: f64 = 0.1;
 
 /// What others did in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NeighbourUse {
     /// How long it was.
@@ -38,6 +39,7 @@ pub struct NeighbourUse {
 
 /// Time in which some program waited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PressureStallTimes {
     /// For a processor.
@@ -50,6 +52,7 @@ pub struct PressureStallTimes {
 
 /// A disk that nothing was asked of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NeighbourDiskUse {
     /// The kernel's name of it.

@@ -40,6 +40,7 @@ const BINS_MAX: u64 = 1_000_000;
 
 /// A session: a client with one open file or device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutageProbeSession {
     /// Its name in reports.
@@ -79,6 +80,7 @@ pub struct OutageProbeWindow {
 
 /// A time in which no probe of a kind succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutageStall {
     /// The last success before it.
@@ -91,6 +93,7 @@ pub struct OutageStall {
 
 /// The outage of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SessionOutage {
     /// Its name.
@@ -114,6 +117,7 @@ pub struct SessionOutage {
 
 /// How long the rate stayed below [what it was before](RESTORED).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BrownOut {
     /// So long after the fault.
@@ -128,6 +132,7 @@ pub enum BrownOut {
 
 /// The outage of all sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutageResult {
     /// The time of the fault, or the beginning of the longest stall instead of it.

@@ -15,6 +15,7 @@ pub const GENERATOR: &str = "xoshiro256++ 1.0, SplitMix64 seeding";
 
 /// The root of all randomness of a run. Printed and recorded, so that the run can be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Seed(pub u64);
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What makes writes durable on the way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SyncPolicy {
     /// After every so many writes of a worker one sync of its file follows; 0: none.
@@ -17,6 +18,7 @@ pub struct SyncPolicy {
 
 /// A way to make earlier writes durable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SyncKind {
     /// Data and all attributes.

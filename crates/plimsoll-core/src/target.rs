@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where a workload runs on one machine: the same for this machine and for every other node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum NodeTarget {
     /// `null`: operations end at once.
@@ -60,6 +61,7 @@ impl NodeTarget {
 
 /// Identity of a block device, which survives a reuse of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeviceIdentity {
     /// `major:minor`.
@@ -83,6 +85,7 @@ impl fmt::Display for DeviceIdentity {
 
 /// What is known of a target before anything is measured on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TargetFacts {
     /// The directory (or the directory of the file).
@@ -156,6 +159,7 @@ impl TargetFacts {
 
 /// One of several places that a file system keeps its data in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StorageTarget {
     /// Its name: `scratch-MDT0000` of metadata, `scratch-OST0001` of data.
@@ -170,6 +174,7 @@ pub struct StorageTarget {
 
 /// What is known of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineFacts {
     /// Host name.

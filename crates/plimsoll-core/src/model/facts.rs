@@ -11,6 +11,7 @@ use crate::syncs::SyncPolicy;
 
 /// How a parameter of a model is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFactOrigin {
     /// The recording contains it.
@@ -36,6 +37,7 @@ impl fmt::Display for ModelFactOrigin {
 
 /// A value and how it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelFactValue<T> {
     /// The value.
@@ -77,6 +79,7 @@ impl<T> ModelFactValue<T> {
 
 /// How sizes lie around the mean of their interval, which is all that counters contain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelSizeDistribution {
     /// The two powers of two around the mean.
@@ -90,6 +93,7 @@ pub enum ModelSizeDistribution {
 
 /// What a model says beyond its intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelFacts {
     /// Bytes of the file or device that the load is spread over.

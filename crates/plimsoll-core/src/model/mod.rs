@@ -48,6 +48,7 @@ use crate::units::Nanos;
 
 /// Direction of transfer: counters distinguish reads and writes, nothing finer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IoDirection {
     /// From the storage.
@@ -109,6 +110,7 @@ impl ModelInterval {
 
 /// Where a model came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelProvenance {
     /// The recording, as it was named on the command line.
@@ -135,6 +137,7 @@ pub struct ModelProvenance {
 
 /// A pattern of bursts found in one direction of the recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BurstPattern {
     /// Whose operations come in bursts.
@@ -155,6 +158,7 @@ pub struct BurstPattern {
 
 /// A kind of time in the recording: stretches in which the load was alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelPhase {
     /// What it is called: `base` where most time was spent, `scan` where long reads came on top.
@@ -172,6 +176,7 @@ pub struct ModelPhase {
 
 /// Consecutive intervals of the envelope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelPhaseSpan {
     /// Place of the first interval in the envelope.
@@ -186,6 +191,7 @@ pub struct ModelPhaseSpan {
 
 /// Mean rates of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DirectionRates {
     /// Operations per second.
@@ -196,6 +202,7 @@ pub struct DirectionRates {
 
 /// One metric of the model held against the recording, and the gate it had to pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FidelityCheck {
     /// What was compared, such as `write bytes per second`.
@@ -239,6 +246,7 @@ impl FidelityCheck {
 
 /// A fitted model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadModel {
     /// What reports call it.
@@ -372,6 +380,7 @@ impl RoundingCarry {
 
 /// The recorded intervals, on disk as packed columns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "ModelEnvelopeColumns", into = "ModelEnvelopeColumns")]
 pub struct ModelEnvelope(Vec<ModelInterval>);
 
@@ -407,6 +416,7 @@ impl ModelEnvelope {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ModelEnvelopeColumns {
     length_ns: Vec<u64>,

@@ -7,6 +7,7 @@ use super::{FidelityCheck, WorkloadModel};
 
 /// How large the error of a metric is where nothing is wrong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FidelityNoiseFloor {
     /// The error between two plays of the same load from two seeds.
@@ -19,6 +20,7 @@ pub struct FidelityNoiseFloor {
 
 /// One metric with its gate, and its noise floor beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FidelityReportRow {
     /// The metric and its gate.
@@ -29,6 +31,7 @@ pub struct FidelityReportRow {
 
 /// A load held against one disk of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FidelityReport {
     /// The recording, as it was named on the command line.

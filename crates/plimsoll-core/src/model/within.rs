@@ -11,6 +11,7 @@ use crate::units::Nanos;
 
 /// How arrivals lie inside an interval. No counter contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelArrivalPattern {
     /// At equal distances: the kindest to a storage system.

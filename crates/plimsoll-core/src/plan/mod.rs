@@ -3,9 +3,11 @@
 //! the lab, journalled before they are done, undone from the journal.
 
 mod hurt;
+mod inventory;
 mod site;
 
 pub use hurt::FaultAction;
+pub use inventory::{InventoryFile, InventoryNode, NODE_DIR};
 pub use site::{
     HERE, NodeTransport, PlanNode, ServerQuery, StackNodes, StackOutputs, StackPart, StackRequest,
     StackSelfTest, StackServer, StackSpec, file_name_of,

@@ -13,6 +13,7 @@ pub const BATCH_DEFAULT: u32 = 8;
 
 /// Block I/O by one or more groups of workers at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BlockIoWorkload {
     /// What reports call it.
@@ -23,6 +24,7 @@ pub struct BlockIoWorkload {
 
 /// Workers that do alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockIoGroup {
     /// What reports call it, unique in its workload.
@@ -105,6 +107,7 @@ impl Default for BlockIoGroup {
 
 /// How turns of different kinds and sizes choose their places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockIoOffsetSharing {
     /// All turns follow one stream, in blocks of the largest; a smaller one lies at a random
@@ -120,6 +123,7 @@ pub enum BlockIoOffsetSharing {
 
 /// The files of a group and the part each worker may touch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockIoExtent {
     /// Base name of the files: groups and phases of a series that name the same share them.
@@ -148,6 +152,7 @@ impl Default for BlockIoExtent {
 
 /// What of its file a worker touches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockIoRegion {
     /// All of it.
@@ -160,6 +165,7 @@ pub enum BlockIoRegion {
 
 /// When files come into being.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockIoFileCreation {
     /// Laid out with random bytes before the measured part.
@@ -173,6 +179,7 @@ pub enum BlockIoFileCreation {
 
 /// One kind of turn and how often it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BlockIoMixEntry {
     /// What is done.
@@ -202,6 +209,7 @@ impl BlockIoMixEntry {
 
 /// What a turn does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockIoOpKind {
     /// Reads the block.
@@ -232,6 +240,7 @@ impl BlockIoOpKind {
 
 /// When turns begin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockIoPacing {
     /// Closed loop: when the turn before it in the same slot has ended, and the think time after.
@@ -261,6 +270,7 @@ impl Default for BlockIoPacing {
 
 /// The instants of an open loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalProcess {
     /// Equally spaced.
@@ -297,6 +307,7 @@ pub enum ArrivalProcess {
 
 /// A piece of an envelope: the rate goes linearly from one value to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ArrivalRateSegment {
     /// How long it lasts.
@@ -309,6 +320,7 @@ pub struct ArrivalRateSegment {
 
 /// Something a worker does after its last turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockIoFinalOp {
     /// Fsync of its file.
@@ -319,6 +331,7 @@ pub enum BlockIoFinalOp {
 
 /// What is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockIoContent {
     /// Share of each 4 KiB that is zeros and can be compressed away, 0..=1.
@@ -331,6 +344,7 @@ pub struct BlockIoContent {
 
 /// When a worker has done its work. All of it also ends with the run's time, if it has one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockIoStopCondition {
     /// When the time of the run is up.

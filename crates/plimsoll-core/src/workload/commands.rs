@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Commands one after another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CommandWorkload {
     /// What reports call it.
@@ -24,6 +25,7 @@ pub struct CommandWorkload {
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadCommand {
     /// What reports call it.
@@ -44,6 +46,7 @@ pub struct WorkloadCommand {
 
 /// What a command moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CommandTransfer {
     /// So many bytes to the target.
@@ -54,6 +57,7 @@ pub enum CommandTransfer {
 
 /// What is read from the output of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CommandOutputFormat {
     /// Nothing: the wall time is the result.

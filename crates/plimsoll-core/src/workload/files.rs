@@ -7,6 +7,7 @@ use crate::num::{round_u64, saturating_u32};
 
 /// Threads that repeat lists of file operations, one operation in flight per thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileLoop {
     /// What reports call it.
@@ -33,6 +34,7 @@ pub struct FileLoop {
 /// What becomes of a run whose files are chosen in turn when a thread wants a file and no slot of
 /// the set is as it wants one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileLoopNoFilePolicy {
     /// It fails, and ends with what was measured.
@@ -46,6 +48,7 @@ pub enum FileLoopNoFilePolicy {
 
 /// How files are chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileLoopSelection {
     /// In turn, by rotors that all threads share, until the time is up (filebench).
@@ -59,6 +62,7 @@ pub enum FileLoopSelection {
 
 /// An order of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileLoopOrder {
     /// By number.
@@ -71,6 +75,7 @@ pub enum FileLoopOrder {
 
 /// A set of files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileSet {
     /// Its name, unique in its workload; sets of phases of a series that have the same name are
@@ -99,6 +104,7 @@ pub struct FileSet {
 
 /// How the sizes of files spread around their mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileSizeDistribution {
     /// All alike.
@@ -111,6 +117,7 @@ pub enum FileSizeDistribution {
 
 /// How files lie in directories.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileTreeLayout {
     /// All in one directory.
@@ -131,6 +138,7 @@ pub enum FileTreeLayout {
 
 /// What files are called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileNameScheme {
     /// Their number in eight decimal digits.
@@ -144,6 +152,7 @@ pub enum FileNameScheme {
 
 /// Threads that repeat the same list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileLoopGroup {
     /// What reports call it, unique in its workload.
@@ -162,6 +171,7 @@ pub struct FileLoopGroup {
 
 /// One entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FileLoopOp {
     /// What is done.
@@ -185,6 +195,7 @@ pub struct FileLoopOp {
 
 /// How the file that an operation needs open came to be open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileLoopOpenMode {
     /// By an operation of the list before it.
@@ -229,6 +240,7 @@ impl FileLoopOp {
 
 /// One operation of a file loop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileOp {
     /// Unlink an existing file.

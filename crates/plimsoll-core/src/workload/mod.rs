@@ -22,6 +22,7 @@ use crate::model::WorkloadModel;
 
 /// A workload file: the version of the format and one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadFile {
     /// [`FormatVersion::WORKLOAD`] of the program that wrote it.
@@ -32,6 +33,7 @@ pub struct WorkloadFile {
 
 /// A workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
     /// Fitted from a recording: open loop, one file.
@@ -184,3 +186,6 @@ impl Workload {
         matches!(self, Workload::Model(model) if model.facts.threads.is_some())
     }
 }
+
+#[cfg(test)]
+mod tests;

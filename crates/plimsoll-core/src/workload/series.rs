@@ -10,6 +10,7 @@ use crate::units::Nanos;
 
 /// Phases one after another, each measured and compared on its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhaseSeries {
     /// What reports call it.
@@ -22,6 +23,7 @@ pub struct PhaseSeries {
 
 /// A classic program and its settings, as they were resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClassicProgram {
     /// Its name, such as `bonnie++`.
@@ -41,6 +43,7 @@ impl ClassicProgram {
 
 /// One phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PhaseSpec {
     /// What reports call it, unique in its series.
@@ -63,6 +66,7 @@ pub struct PhaseSpec {
 
 /// What a phase does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseWorkload {
     /// Block I/O.

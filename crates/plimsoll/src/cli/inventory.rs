@@ -4,19 +4,14 @@
 //! Manual: `docs/stacks/inventory.md`, whose example is a test here.
 
 use plimsoll_agent::failure::CliError;
-use plimsoll_core::plan::HERE;
+use plimsoll_core::plan::{HERE, InventoryFile, InventoryNode};
 use plimsoll_lab::stacks::{NodeInventory, NodeSpec};
-use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::Path;
 
 /// Largest file that is read; a hundred machines take some ten kilobytes.
 const MAX_BYTES: u64 = 1 << 20;
-
-/// Where everything is made on a node that does not say: also where `plimsoll raze` looks when root
-/// runs it there.
-const DIR: &str = "/var/lib/plimsoll";
 
 /// Options of ssh besides the host. Host keys are always checked and must be known, whatever the
 /// user's configuration says; nobody is asked anything; a dead connection is noticed within a quarter
@@ -38,43 +33,6 @@ const SSH_OPTIONS: [&str; 14] = [
     "ControlPath=none",
     "PermitLocalCommand=no",
 ];
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InventoryFile {
-    /// Address of this machine for the nodes.
-    address: Option<String>,
-    /// Whether this machine and the nodes cannot reach each other by their network.
-    #[serde(default)]
-    apart: bool,
-    /// Configuration file for ssh, instead of the user's.
-    ssh_config: Option<String>,
-    #[serde(default)]
-    node: Vec<NodeEntry>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NodeEntry {
-    name: String,
-    ssh: Option<String>,
-    command: Option<Vec<String>>,
-    address: String,
-    #[serde(default = "default_dir")]
-    dir: String,
-    #[serde(default)]
-    power: Vec<String>,
-    #[serde(default)]
-    fence: Vec<String>,
-    #[serde(default)]
-    fence_next: Vec<String>,
-    #[serde(default)]
-    faults: Vec<String>,
-}
-
-fn default_dir() -> String {
-    DIR.into()
-}
 
 /// Reads an inventory file.
 pub(super) fn read(path: &Path) -> Result<NodeInventory, CliError> {
@@ -151,7 +109,7 @@ fn checked_fence(key: &str, words: &[String]) -> Result<Vec<String>, String> {
     }
 }
 
-fn checked_next(entry: &NodeEntry) -> Result<Vec<String>, String> {
+fn checked_next(entry: &InventoryNode) -> Result<Vec<String>, String> {
     if entry.fence.is_empty() && !entry.fence_next.is_empty() {
         return Err("fence_next needs fence: it is tried when fence fails".into());
     }
@@ -199,7 +157,7 @@ fn checked_dir(dir: &str) -> Result<String, String> {
 }
 
 /// The command that gives a shell on a node.
-fn reach(entry: &NodeEntry, config: Option<&Path>) -> Result<Vec<String>, String> {
+fn reach(entry: &InventoryNode, config: Option<&Path>) -> Result<Vec<String>, String> {
     match (&entry.ssh, &entry.command) {
         (Some(host), None) => ssh(host, config),
         (None, Some(command)) => {
@@ -324,7 +282,7 @@ mod tests {
         let first = parsed(&examples[0]).unwrap();
         let names: Vec<&str> = first.machines.iter().map(|m| m.name.as_str()).collect();
         assert_eq!(names, ["n1", "n2", "box"]);
-        assert_eq!(first.machines[0].dir, DIR);
+        assert_eq!(first.machines[0].dir, plimsoll_core::plan::NODE_DIR);
         assert_eq!(first.machines[2].reach, ["docker", "exec", "-i", "box"]);
     }
 

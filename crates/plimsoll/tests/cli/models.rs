@@ -425,7 +425,10 @@ fn requests_of_one_tick_are_spread_and_said_so_and_one_tick_is_no_load() {
     let lab = lab_with(&[("many", many), ("one", one)]);
     let profile = lab.run(&["profile", "many"]);
     let told = text(&profile.stdout);
-    assert!(told.contains("its clock has a resolution of 1.00 s"), "{told}");
+    assert!(
+        told.contains("its clock has a resolution of 1.00 s"),
+        "{told}"
+    );
     assert!(
         !told.contains("Between starts") && !told.contains("in 10.0 ms"),
         "{told}"

@@ -26,6 +26,7 @@ use crate::units::Nanos;
 
 /// How the times between requests are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PackedGapPrecision {
     /// In ten classes for each power of ten.
@@ -51,6 +52,7 @@ pub const ZONE_BYTES: u64 = 1 << 20;
 /// Packed requests of one device. In a model's file stands what is known of them; the bytes are in
 /// a file of their own beside it, which its owner reads and attaches.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PackedRequests {
     /// Name of the file with the bytes, in the folder of the model.

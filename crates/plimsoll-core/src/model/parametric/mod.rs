@@ -26,6 +26,7 @@ const DRAWN_MAX: u64 = 50_000_000;
 
 /// Distributions of recorded requests, and what is drawn from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ParametricModel {
     /// What is drawn from: another seed gives another play of the same distributions.
@@ -44,6 +45,7 @@ pub struct ParametricModel {
 
 /// A metric that distributions do not keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ParametricMetricLoss {
     /// Its name, as in the gates.

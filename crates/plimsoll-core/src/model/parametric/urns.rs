@@ -13,6 +13,7 @@ use crate::rng::Rng;
 /// Counts of symbols by situation. On disk a row for each situation: its number, then each symbol and
 /// its count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<Vec<u32>>", into = "Vec<Vec<u32>>")]
 pub(super) struct ConditionalCounts(BTreeMap<u32, BTreeMap<u32, u32>>);
 

@@ -50,6 +50,7 @@ const FORWARD: u32 = 64;
 
 /// What requests ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ParametricRequestModel {
     /// Bytes of a zone.

@@ -27,6 +27,7 @@ const POWERS: u32 = 64;
 
 /// How requests fall on the halves of stretches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ParametricArrivalModel {
     /// Requests of each part of the recording.

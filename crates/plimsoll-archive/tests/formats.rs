@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Run folders of every format that is read, as programs of that time wrote them: the same two trials,
+//! each with what its format brought.
+//!
+//! Formats 1.0 to 1.5 are refused: 2.0 gave each fact of a model its origin and dropped the field that
+//! held them together, and no released version ever wrote the old ones.
+
+use plimsoll_archive::{ArchiveError, open};
+use plimsoll_core::comparison::{ComparisonMetric, ComparisonVerdict};
+use plimsoll_core::event::RunFolderContents;
+use plimsoll_core::fault::FaultKind;
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::op::OpKind;
+use plimsoll_core::outage::BrownOut;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn folder(format: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(format)
+}
+
+/// A run of that format, and what is the same in all of them.
+fn opened(format: &str) -> RunFolderContents {
+    let run = open(&folder(format)).expect("a run folder");
+    let manifest = &run.manifest;
+    assert_eq!(manifest.format.to_string(), format);
+    assert_eq!(manifest.seed.0, u64::MAX);
+    let arms: Vec<&str> = manifest.arms.iter().map(|arm| &*arm.name).collect();
+    assert_eq!(arms, ["local", "slow"]);
+    let facts = manifest.arms[0].facts.as_ref().expect("facts of it");
+    assert_eq!(
+        (facts.size_bytes, facts.direct_align_bytes),
+        (10 << 30, 512)
+    );
+    let Workload::Model(model) = &manifest.entries[1].workload else {
+        panic!("a model: {:?}", manifest.entries[1]);
+    };
+    let writes = model.envelope.cells().iter().map(|cell| cell.write.ops);
+    assert_eq!(writes.sum::<u64>(), 1_800);
+
+    assert_eq!(
+        (run.trials.len(), run.warnings.len(), run.complete),
+        (2, 1, true)
+    );
+    let local = &run.trials[0];
+    assert_eq!(
+        (local.stats.ops(), local.stats.bytes()),
+        (6, 4 * 4096 + 2 * 16384)
+    );
+    // Service times of 440 µs and 120 µs together, and 200 ns before each.
+    let mean = local.value(ComparisonMetric::MeanResponse);
+    assert!((mean - 561_200.0 / 6.0).abs() < 1e-6, "{mean}");
+    assert!((local.value(ComparisonMetric::OpsPerSecond) - 3.0).abs() < 1e-9);
+    let longest = local.stats.0[&OpKind::Read].service.max_ns();
+    assert_eq!(longest, 140_000);
+    assert_eq!(local.bad_data().expect("a bad block").bad.stale, 1);
+    assert_eq!(local.servers[0].grown_bytes, -4096);
+    let slow = &run.trials[1];
+    assert_eq!(slow.lost_node().expect("a lost node").0, "client");
+    assert_eq!(slow.phases[0].wall, Nanos(2 * Nanos::SECOND.0));
+
+    let seconds = &run.intervals[&1];
+    let ops: Vec<u64> = seconds.iter().map(|bin| bin.response.count()).collect();
+    assert_eq!(ops, [2, 2]);
+    assert_eq!(seconds[1].response.max_ns(), 340_200);
+    let ratio = run.comparisons[0].ratio.expect("a ratio");
+    assert!((ratio.estimate - 0.5).abs() < 1e-9);
+    run
+}
+
+#[test]
+fn format_2_0() {
+    let run = opened("2.0");
+    assert_eq!(run.manifest.entries.len(), 2);
+    assert_eq!(run.manifest.ladder, ["", "a layer"]);
+    let facts = run.manifest.arms[0].facts.as_ref().unwrap();
+    assert_eq!(facts.targets[0].free_bytes, 1 << 29);
+    assert_eq!(facts.striping, "each on one target");
+    assert_eq!(run.comparisons[0].verdict, ComparisonVerdict::Different);
+    // What it did not know is absent, not zero.
+    assert!(run.trials[0].device.is_none() && run.trials[0].others.is_none());
+    assert!(run.comparisons[0].arm_carried.is_none());
+}
+
+#[test]
+fn format_2_1_has_devices_and_bounds() {
+    let run = opened("2.1");
+    assert!(run.manifest.is_corner("nas ×2, even"));
+    assert_eq!(run.manifest.load_nodes[0].machine.cpus, 2);
+    let device = run.trials[0].device.as_ref().unwrap();
+    assert_eq!((device.served.read_bytes, device.merged), (16_384, [0, 1]));
+    assert_eq!(device.busy, None);
+}
+
+#[test]
+fn format_2_2_has_checksums_and_says_what_could_not_be_carried() {
+    let run = opened("2.2");
+    assert_eq!(run.comparisons[0].verdict, ComparisonVerdict::CannotCarry);
+    let carried = run.comparisons[0].arm_carried.unwrap();
+    assert!((carried.served_per_s - 1.5).abs() < 1e-9);
+    let (local, slow) = (&run.trials[0], &run.trials[1]);
+    assert_eq!(
+        (slow.generator.unfinished, slow.generator.errnos[&5]),
+        (1, 1)
+    );
+    assert_eq!((slow.stats.errors(), slow.done()), (1, 4));
+    assert_eq!(slow.generator.open[0].due, [3, 3]);
+    assert_eq!(slow.generator.queue_lag_ns(), 700);
+    assert_eq!(local.device.as_ref().unwrap().busy, Some(Nanos(350_000)));
+    assert_eq!(local.others.as_ref().unwrap().cpu_ns, 80_000_000);
+    assert_eq!(local.bad_data().unwrap().bad.foreign, 1);
+}
+
+#[test]
+fn format_2_3_has_faults() {
+    let run = opened("2.3");
+    assert_eq!(
+        run.manifest.format,
+        FormatVersion::RUN,
+        "a new format needs its fixture"
+    );
+    let inject = run.manifest.entries[0].inject.as_ref().unwrap();
+    assert_eq!((inject.fault, inject.sessions), (FaultKind::PowerCut, 4));
+    let slow = &run.trials[1];
+    let fault = slow.fault.as_ref().unwrap();
+    assert_eq!(
+        fault.outage.brown_out,
+        BrownOut::Lasted(Nanos(3_000_000_000))
+    );
+    assert_eq!(fault.observers[0].still, Some(Nanos(2 * Nanos::SECOND.0)));
+    let outage = slow.value(ComparisonMetric::WriteOutage);
+    assert!((outage - 2.5e9).abs() < 1.0, "{outage}");
+    let base = run.comparisons[0].base_carried.unwrap();
+    assert!((base.served_per_s - 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn formats_that_no_release_wrote_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let manifest = fs::read_to_string(folder("2.0").join("manifest.json")).unwrap();
+    for format in ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5"] {
+        let old = manifest.replacen("\"2.0\"", &format!("\"{format}\""), 1);
+        fs::write(place.path().join("manifest.json"), old).unwrap();
+        fs::write(place.path().join("events.jsonl"), "").unwrap();
+        let error = open(place.path()).unwrap_err();
+        assert!(matches!(error, ArchiveError::Newer { found, .. } if found.to_string() == format));
+    }
+}
