@@ -255,6 +255,7 @@ fn programs_run_on_the_nodes() {
     assert_eq!(phases, ["to", "from"]);
     assert!(trial.phases.iter().all(|phase| phase.value > 0.0));
     assert_eq!(trial.nodes.len(), 2);
+    fs::write(pair.path("a.fio"), "[j]\nrw=read\nsize=1m\n").unwrap();
     for (program, expect) in [
         ("boot", "the image that it boots is on this machine"),
         (
