@@ -15,10 +15,9 @@ pub mod run_id;
 mod task;
 pub mod trees;
 mod trial_load;
-mod watch_target;
+pub mod watchdog;
 mod write_verify;
 
 pub use task::{EnginePlayer, located};
 pub use trial_load::block_seed;
-pub use watch_target::watchdog;
 pub use write_verify::VERIFY_BYTES;

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         }
         ["serve", directory] => serve_in(Path::new(directory)),
         ["raze"] => raze_here(),
-        ["watchdog"] => watchdog().map(|said| complain(&said)),
+        ["watchdog"] => watchdog::run().map(|said| complain(&said)),
         _ => match trees::helper(&words) {
             Some(done) => done,
             None => Err(CliError::invalid("unknown arguments").hint("see plimsoll-agent --help")),

@@ -55,7 +55,7 @@ impl TrialLoad {
         }
     }
 
-    /// The load that was handed over, held against the recording.
+    /// The submitted load, compared with the recording.
     pub(crate) fn fidelity(
         &self,
         model: &WorkloadModel,
@@ -64,7 +64,7 @@ impl TrialLoad {
     ) -> Vec<FidelityCheck> {
         match self {
             TrialLoad::Closed => Vec::new(),
-            // How much is handed over is what the storage makes of it.
+            // How much is submitted depends on how fast the storage answers.
             TrialLoad::Requests(_) if model.waits() => Vec::new(),
             TrialLoad::Whole(excerpt) => {
                 plimsoll_fit::fidelity(&excerpt.cells, submitted, &model.bursts)
@@ -80,7 +80,7 @@ impl TrialLoad {
 /// The largest error of the totals of recorded requests.
 const REQUESTS_GATE: f64 = 0.02;
 
-/// What was handed over, held against what was recorded in that part. When, is told by the lag.
+/// What was submitted, compared with what was recorded in that part. Submission delay is another figure.
 fn requests_fidelity(asked: &[ModelInterval], submitted: &[ModelInterval]) -> Vec<FidelityCheck> {
     let lines = IoDirection::BOTH.map(|direction| {
         let total = |cells: &[ModelInterval]| {

@@ -325,7 +325,7 @@ fn what_somebody_holds_is_left_alone_and_the_others_go() {
     assert!(error.to_string().contains("in use"), "{error}");
     let status = stacks::status(&state, &mut host).unwrap();
     assert!(status.len() == 1 && status[0].problems.is_empty());
-    // Who injects a fault wants it alone, and is told of who uses it.
+    // Injecting a fault takes an exclusive lock; the refusal names who uses the stack.
     let user = stacks::hold("iscsi", &state, &host.clock).unwrap();
     let error = stacks::hold_alone(&held, "iscsi", &state).unwrap_err();
     assert!(error.to_string().contains("in use"), "{error}");

@@ -27,6 +27,7 @@ pub(crate) fn json<'a>(
                 "data_set_bytes": e.workload.data_set_bytes(),
                 "direct": e.workload.is_direct(),
                 "inject": e.inject,
+                "condition": e.condition,
             })
         })
         .collect();

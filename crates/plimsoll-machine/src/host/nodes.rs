@@ -100,7 +100,7 @@ impl HostPool {
         }
     }
 
-    /// The same, reporting to `copied` every copy of this program that was made on a node.
+    /// The same, reporting to `copied` every copy of the agent that was made on a node.
     #[must_use]
     pub fn telling(mut self, copied: fn(&str, AgentUpload)) -> Self {
         self.copied = copied;

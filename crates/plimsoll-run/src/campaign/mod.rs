@@ -58,7 +58,7 @@ pub use scale::{WorkloadRequest, entries, label_of, labels_of};
 pub struct CampaignOptions {
     /// Seed of everything that is drawn.
     pub seed: Seed,
-    /// What verdicts are held against.
+    /// Confidence, equivalence margin and stopping rule of the verdicts.
     pub policy: VerdictPolicy,
     /// Blocks: trials of each arm and workload.
     pub blocks: u32,

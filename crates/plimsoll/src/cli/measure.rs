@@ -678,7 +678,8 @@ fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> Stri
         let entries = manifest.entries.iter();
         let beside = |entry: &WorkloadEntry| {
             let fault = entry.inject.as_ref().map(|one| one.length + RECOVERY);
-            beside + fault.unwrap_or_default()
+            let condition = entry.condition.as_ref().and_then(|one| one.fault);
+            beside + fault.or(condition.map(|_| RECOVERY)).unwrap_or_default()
         };
         let each = entries.map(|entry| {
             let length = entry.length + beside(entry);

@@ -10,6 +10,6 @@ use std::process::ExitCode;
 pub(super) struct WatchdogArgs {}
 
 pub(super) fn main(_: &WatchdogArgs) -> CliResult {
-    terminal::say(&plimsoll_agent::watchdog()?);
+    terminal::say(&plimsoll_agent::watchdog::run()?);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Other machines: a copy of this program carries out requests there, over one pipe each way.
+//! Other machines: a copy of the agent carries out requests there, over one pipe each way.
 //!
 //! A node is reached by a command that gives a shell on it, `ssh HOST` or `docker exec -i BOX`, to
 //! which the word `sh` is added. The shell is asked, in a few fixed lines, to name its processor, to
-//! take the program when it has not got it, and to become the agent: one connection, no port, no
+//! take the agent when it has not got it, and to become the agent: one connection, no port, no
 //! quoting that depends on the command. From then on both sides speak in [`AgentFrameParser`].
 //!
 //! Invariants: the agent is the same build as its controller. It notes every step in a journal of

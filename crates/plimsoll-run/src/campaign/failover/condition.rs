@@ -6,7 +6,7 @@
 //! server is brought back, or the error says that it could not be.
 
 use super::injection::cannot_heal;
-use super::under::planned;
+use super::under::{only_on_nodes, planned};
 use super::{FailoverContext, FailoverFault};
 use crate::campaign::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::stopped;
@@ -60,7 +60,10 @@ pub(super) fn check(
         let Some(fault) = condition.fault else {
             continue;
         };
-        for (arm, _) in arms.probed() {
+        for (arm, target) in arms.probed() {
+            if target.is_only_on_nodes() {
+                return Err(only_on_nodes(arm));
+            }
             let mut context = FailoverContext::of(arm, arms, Nanos(0), Nanos(0))?;
             let all = context.plan_all(fault, condition.victim.as_deref())?;
             let lost = all.iter().find(|one| {
@@ -83,6 +86,15 @@ pub(super) fn check(
     Ok(notes)
 }
 
+/// Says that the trial is over, however it ended: the fault is kept until then.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Measures while one server of the trial's stack has the fault of the condition.
 pub(in crate::campaign) fn under_condition<T>(
     (trial, condition): (&TrialId, &StackCondition),
@@ -103,12 +115,13 @@ pub(in crate::campaign) fn under_condition<T>(
         let is_over = &is_over;
         // The sender goes with the thread: who waits for it learns of an early end.
         let holder = scope.spawn(move || context.hold(next, &ready, (is_over, stop)));
+        let over = SetOnDrop(is_over);
         let measured = match injected.recv() {
             Ok(()) => settle(&target, condition, &name, stop).and_then(|()| measure()),
             // The holder says why.
             Err(_) => Err(stopped()),
         };
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         let held = holder.join();
         let held = held.unwrap_or_else(|_| {
             let text = format!("the fault on {name} was not recovered: its thread panicked");

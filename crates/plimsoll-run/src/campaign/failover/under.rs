@@ -179,10 +179,7 @@ pub(in crate::campaign) fn check(
     for injection in &mut settings.inject {
         for (arm, target) in arms.probed() {
             let checked = match target.is_only_on_nodes() {
-                true => Err(CliError::usage(format!(
-                    "inject faults into {arm} from this machine: its sessions probe from here, and it is \
-                     mounted on the nodes alone"
-                ))),
+                true => Err(only_on_nodes(arm)),
                 false => check_one(injection, arm, arms),
             };
             match checked {
@@ -203,6 +200,14 @@ pub(in crate::campaign) fn check(
         Some(failure) if !is_possible => Err(failure),
         _ => Ok(notes),
     }
+}
+
+/// Refuses a stack that this machine cannot look at.
+pub(super) fn only_on_nodes(arm: &str) -> CliError {
+    CliError::usage(format!(
+        "inject faults into {arm}: it is mounted on the nodes alone, and plimsoll watches it from this \
+         machine"
+    ))
 }
 
 fn check_one(injection: &FaultInjection, arm: &str, arms: &ArmSet) -> Result<(), CliError> {

@@ -11,7 +11,7 @@ use plimsoll_machine::host::watchdog::HostWatchdog;
 ///
 /// # Errors
 /// When nobody asked for it by its environment, or the client cannot be ended.
-pub fn watchdog() -> Result<String, CliError> {
+pub fn run() -> Result<String, CliError> {
     HostWatchdog::from_environment()
         .ok_or_else(|| CliError::invalid("this subcommand is internal: stacks start it"))?
         .map_err(CliError::usage)?
