@@ -10,6 +10,7 @@ use crate::data_check::DataCheckResult;
 use crate::failover::{FaultInjection, FaultResult, StackCondition};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
+use crate::load_line::{LoadLineGoal, LoadLineRecord};
 
 use crate::model::FidelityCheck;
 use crate::num::ratio;
@@ -387,6 +388,9 @@ pub struct TrialResult {
     /// Result of the fault that was injected meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultResult>,
+    /// What it was for, and what the limits saw of it, where a load line is searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_line: Option<LoadLineRecord>,
 }
 
 /// Activity of a block device while operations were counted, and what these requested in that time.
@@ -496,6 +500,7 @@ impl TrialResult {
             others: None,
             nodes: Vec::new(),
             fault: None,
+            load_line: None,
         }
     }
 
@@ -598,6 +603,10 @@ pub struct WorkloadEntry {
     /// What the systems are like in every trial of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<StackCondition>,
+    /// The load line that is searched: then its trials have multiples of their own, and `length` is that of
+    /// none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_line: Option<LoadLineGoal>,
 }
 
 impl WorkloadEntry {
@@ -670,14 +679,18 @@ impl RunManifest {
         corners.any(|entry| entry.label == label)
     }
 
-    /// How many trials are planned.
+    /// How many trials are planned; none of a load line, whose search says as it goes.
     #[must_use]
     pub fn planned_trials(&self) -> u64 {
         let turns = |entry: &WorkloadEntry| {
             let arms = self.arms.iter().filter(|arm| entry.is_played_on(&arm.name));
             arms.count() as u64 * u64::from(entry.blocks(self.blocks))
         };
-        self.entries.iter().map(turns).sum()
+        let in_blocks = self
+            .entries
+            .iter()
+            .filter(|entry| entry.load_line.is_none());
+        in_blocks.map(turns).sum()
     }
 }
 

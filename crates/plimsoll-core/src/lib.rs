@@ -15,6 +15,7 @@ pub mod format;
 pub mod histogram;
 pub mod ledger;
 pub mod load;
+pub mod load_line;
 pub mod model;
 pub mod nearest;
 pub mod num;

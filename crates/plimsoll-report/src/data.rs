@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 pub(crate) fn json<'a>(
     results: &RunFolderContents,
     comparisons: impl Iterator<Item = &'a ArmComparison>,
+    load_lines: Value,
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
@@ -28,6 +29,7 @@ pub(crate) fn json<'a>(
                 "direct": e.workload.is_direct(),
                 "inject": e.inject,
                 "condition": e.condition,
+                "load_line": e.load_line,
             })
         })
         .collect();
@@ -48,6 +50,7 @@ pub(crate) fn json<'a>(
         "complete": results.complete,
         "warnings": results.warnings,
         "comparisons": comparisons.collect::<Vec<_>>(),
+        "load_lines": load_lines,
         "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
     });
     document.to_string()
@@ -73,6 +76,7 @@ fn trial(of: &TrialResult) -> Value {
         "phases": of.phases.iter().map(phase).collect::<Vec<_>>(),
         "workers": of.workers,
         "fault": of.fault,
+        "load_line": of.load_line.as_ref().map(|record| record.request),
         "nodes": of.nodes.iter().map(node).collect::<Vec<_>>(),
     })
 }

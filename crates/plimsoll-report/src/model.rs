@@ -200,6 +200,8 @@ pub enum ReportChart {
     Forest(ForestChart),
     /// Percentiles of response time.
     Curves(PercentileChart),
+    /// Response against offered load.
+    LoadCurves(LoadCurveChart),
     /// One dot per block.
     Dots(DotChart),
     /// Values over the time of a trial.
@@ -209,7 +211,7 @@ pub enum ReportChart {
 }
 
 /// Which arm a mark belongs to: decides its colour and stroke.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChartSeriesStyle {
     /// Label of the arm.
     pub name: String,
@@ -315,6 +317,60 @@ pub struct PercentileChart {
     pub title: String,
     /// One per arm: (percentile as a share 0..1, nanoseconds), rising.
     pub lines: Vec<(ChartSeriesStyle, Vec<(f64, f64)>)>,
+}
+
+/// Response against offered load, several systems in one drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadCurveChart {
+    /// What it shows.
+    pub title: String,
+    /// What the load is counted in: `times nas`.
+    pub load: String,
+    /// Unit of the values.
+    pub quantity: ChartQuantity,
+    /// The limit that is drawn across: its name and value.
+    pub limit: (String, f64),
+    /// One per system.
+    pub curves: Vec<LoadCurve>,
+}
+
+/// The trials of one system, and its load line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadCurve {
+    /// System.
+    pub ink: ChartSeriesStyle,
+    /// Its trials.
+    pub points: Vec<LoadCurvePoint>,
+    /// What is believed of the response around the line; may be empty.
+    pub band: Vec<LoadCurveBand>,
+    /// The line: lower end, point and upper end, where there is one.
+    pub edge: Option<(f64, f64, f64)>,
+}
+
+/// A trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadCurvePoint {
+    /// Offered load.
+    pub load: f64,
+    /// What was measured.
+    pub value: f64,
+    /// Whether the backlog did not grow.
+    pub kept_up: bool,
+    /// Length in seconds.
+    pub length_s: f64,
+}
+
+/// A place of a band.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadCurveBand {
+    /// Offered load.
+    pub load: f64,
+    /// Lower end.
+    pub low: f64,
+    /// As likely above as below.
+    pub middle: f64,
+    /// Upper end.
+    pub high: f64,
 }
 
 /// What several values are summed up by.

@@ -68,7 +68,9 @@ type Compare = fn(&str, ComparisonMetric, &[ArmValues], &VerdictPolicy) -> Vec<A
 
 fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec<ArmComparison> {
     let mut all = Vec::new();
-    for entry in &manifest.entries {
+    // Trials of a load line have loads of their own each: there is nothing to compare in blocks.
+    let in_blocks = |entry: &&WorkloadEntry| entry.load_line.is_none();
+    for entry in manifest.entries.iter().filter(in_blocks) {
         all.extend(under_fault(manifest, trials, entry, compare));
         let usable: Vec<&TrialResult> = trials
             .iter()

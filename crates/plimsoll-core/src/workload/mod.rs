@@ -7,11 +7,13 @@
 pub mod blocks;
 pub mod commands;
 pub mod files;
+pub mod multiple;
 pub mod series;
 
 pub use blocks::BlockIoWorkload;
 pub use commands::CommandWorkload;
 pub use files::FileLoop;
+pub use multiple::WorkloadMultiple;
 pub use series::PhaseSeries;
 
 use serde::{Deserialize, Serialize};

@@ -53,7 +53,9 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
 
 /// The order in which trials ended, a line per block.
 fn order(view: &ResultsView<'_>) -> Vec<(String, String)> {
-    let mut trials: Vec<_> = view.results.trials.iter().map(|t| &t.trial).collect();
+    // Searches have no blocks: which trial comes next follows from those before.
+    let in_blocks = view.results.trials.iter().filter(|t| t.load_line.is_none());
+    let mut trials: Vec<_> = in_blocks.map(|t| &t.trial).collect();
     trials.sort_by_key(|t| t.place);
     let mut blocks: Vec<(u32, Vec<String>)> = Vec::new();
     let several = view.results.manifest.entries.len() > 1;

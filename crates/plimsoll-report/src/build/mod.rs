@@ -9,6 +9,7 @@ mod doubts;
 mod faults;
 mod forest;
 mod ladder;
+mod load_line;
 mod method;
 mod nodes;
 mod overload;
@@ -33,6 +34,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     let view = ResultsView::of(results);
     let mut sections: Vec<ReportSection> = Vec::new();
     sections.extend(doubts::missing(&view));
+    sections.extend(load_line::section(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
     for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
@@ -48,7 +50,8 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.push(method::method(&view));
     sections.push(method::arms(&view));
     sections.push(method::machine(&view));
-    let mut headline = surroundings::memory(&view);
+    let mut headline = load_line::headline(&view);
+    headline.extend(surroundings::memory(&view));
     headline.extend(if view.steps.is_empty() {
         verdicts::headline(&view)
     } else {
@@ -64,7 +67,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
         subtitle: subtitle(&view),
         headline,
         sections,
-        data: data::json(results, view.every_comparison()),
+        data: data::json(results, view.every_comparison(), load_line::data(&view)),
     }
 }
 
@@ -83,7 +86,8 @@ fn title(view: &ResultsView<'_>) -> String {
 
 fn subtitle(view: &ResultsView<'_>) -> String {
     let manifest = &view.results.manifest;
-    let labels: Vec<&str> = view.entries().map(|e| e.label.as_str()).collect();
+    let entries = view.load_entries().chain(view.entries());
+    let labels: Vec<&str> = entries.map(|e| e.label.as_str()).collect();
     format!(
         "{} · {} · {} · run {} · Plimsoll {}",
         labels.join(", "),

@@ -11,6 +11,7 @@ use plimsoll_core::event::{
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::op::OpKind;
+use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
 use plimsoll_stats::{compare_all, compare_steps};
 
 use crate::model::{ChartQuantity, ChartSeriesStyle};
@@ -25,6 +26,8 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) at_corners: Vec<ArmComparison>,
     /// Every rung of a ladder against the one below; empty unless the run climbs one.
     pub(crate) steps: Vec<ArmComparison>,
+    /// The load lines that were searched.
+    pub(crate) load_lines: Vec<ArmLoadLine<'a>>,
 }
 
 /// An arm and how it is drawn.
@@ -71,6 +74,7 @@ impl<'a> ResultsView<'a> {
             arms: arms.map(|arm| ArmView { arm, ink: ink(arm) }).collect(),
             comparisons,
             at_corners,
+            load_lines: arm_load_lines(manifest, &results.trials),
         }
     }
 
@@ -80,10 +84,16 @@ impl<'a> ResultsView<'a> {
         view.map_or_else(|| arm.to_owned(), |view| view.ink.name.clone())
     }
 
-    /// The workloads that were asked for.
+    /// The workloads that were asked for and are played in blocks.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &'a WorkloadEntry> {
         let entries = self.results.manifest.entries.iter();
-        entries.filter(|entry| entry.corner_of.is_none())
+        entries.filter(|entry| entry.corner_of.is_none() && entry.load_line.is_none())
+    }
+
+    /// The workloads whose load lines are searched.
+    pub(crate) fn load_entries(&self) -> impl Iterator<Item = &'a WorkloadEntry> {
+        let entries = self.results.manifest.entries.iter();
+        entries.filter(|entry| entry.load_line.is_some())
     }
 
     /// The sensitivity bounds of one of them, kindest first.

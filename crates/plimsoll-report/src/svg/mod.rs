@@ -7,6 +7,7 @@
 mod curves;
 mod dots;
 mod forest;
+mod load_curves;
 mod scale;
 mod series;
 mod timeline;
@@ -26,6 +27,7 @@ pub(crate) fn draw(chart: &ReportChart) -> String {
     match chart {
         ReportChart::Forest(forest) => forest::draw(forest),
         ReportChart::Curves(curves) => curves::draw(curves),
+        ReportChart::LoadCurves(chart) => load_curves::draw(chart),
         ReportChart::Dots(dots) => dots::draw(dots),
         ReportChart::Series(series) => series::draw(series),
         ReportChart::Timeline(timeline) => timeline::draw(timeline),

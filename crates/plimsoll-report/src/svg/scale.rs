@@ -117,6 +117,19 @@ fn time_label(ns: f64) -> String {
     format!("{} {name}", trimmed(ns / divisor))
 }
 
+/// Ticks of a logarithmic axis of plain numbers.
+pub(super) fn number_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
+    let factors: &[f64] = match (to / from).log10() {
+        decades if decades > 2.2 => &[1.0],
+        decades if decades > 0.7 => &[1.0, 2.0, 5.0],
+        _ => &[1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+    };
+    let powers = (-4..8).map(|e| 10f64.powi(e));
+    let values = powers.flat_map(|p| factors.iter().map(move |f| f * p));
+    let inside = values.filter(|v| (from..=to).contains(v));
+    inside.map(|v| (v, trimmed(v))).collect()
+}
+
 /// Ticks of an axis of ratios.
 pub(super) fn ratio_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
     let span = to / from;

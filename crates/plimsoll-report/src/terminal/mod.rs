@@ -126,7 +126,7 @@ impl Page {
             ReportItem::Chart(ReportChart::Dots(dots)) => self.dots(dots),
             ReportItem::Chart(ReportChart::Series(series)) => self.series(series),
             ReportItem::Chart(ReportChart::Timeline(timeline)) => self.timeline(timeline),
-            ReportItem::Chart(ReportChart::Curves(_)) => {}
+            ReportItem::Chart(ReportChart::Curves(_) | ReportChart::LoadCurves(_)) => {}
         }
     }
 }

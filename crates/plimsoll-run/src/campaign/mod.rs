@@ -11,6 +11,7 @@ mod course;
 mod device;
 mod device_watch;
 mod failover;
+mod load_line;
 mod names;
 mod nodes;
 mod programs;
@@ -36,6 +37,7 @@ use plimsoll_core::event::{
 };
 use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::format::FormatVersion;
+use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
@@ -49,6 +51,7 @@ use std::time::Duration;
 
 pub use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub use failover::{check_asked_under_faults, fault_intentions};
+pub use load_line::load_line_seconds;
 pub use nodes::ClientLoadGenerators;
 pub use proof::{prove, refuse_failed, unseen};
 pub use scale::{WorkloadRequest, entries, label_of, labels_of};
@@ -76,12 +79,16 @@ pub struct CampaignOptions {
     pub stamp_seed: Seed,
     /// How operations are submitted.
     pub engine: EngineChoice,
+    /// Wait before each trial until what earlier ones wrote is on the disks.
+    pub settle: bool,
     /// Record what the disks below the arms count meanwhile.
     pub record: bool,
     /// Faults that are injected, each in trials of its own.
     pub inject: Vec<FaultInjection>,
     /// What systems are like, each in trials of its own.
     pub conditions: Vec<StackCondition>,
+    /// The load line that is searched instead of comparing in blocks.
+    pub load_line: Option<LoadLineGoal>,
     /// After how long no further trial begins.
     pub budget: Option<TimeBudget>,
 }
@@ -241,7 +248,10 @@ pub fn carry_out(
     }
     let ended = recorded(disks, arms, &mut everyone, |everyone| {
         let plan = (manifest, done);
-        run_all(plan, arms, (settings, bench.as_mut()), stop, everyone)
+        match settings.load_line {
+            None => run_all(plan, arms, (settings, bench.as_mut()), stop, everyone),
+            Some(_) => load_line::search_all(plan, arms, settings, stop, everyone),
+        }
     });
     let interrupted = !matches!(ended, Ok(CampaignEndKind::Whole)) || stop.load(Ordering::Relaxed);
     // However long it took, nothing of the results was held until now.
@@ -341,12 +351,7 @@ fn run_all(
             course.take(result);
             continue;
         }
-        if settings.budget.is_some_and(|budget| budget.is_over()) {
-            listener.event(&RunEvent::Warning(RunWarning {
-                about: String::new(),
-                text: "the time of --budget is over; the same command with the same -o runs what is left"
-                    .into(),
-            }));
+        if is_out_of_time(settings, listener) {
             return Ok(CampaignEndKind::OutOfTime);
         }
         let entry = entry_of(manifest, &trial);
@@ -361,6 +366,20 @@ fn run_all(
         }
     }
     Ok(CampaignEndKind::Whole)
+}
+
+/// Whether no further trial may begin; then the listener hears why.
+fn is_out_of_time(settings: &CampaignOptions, listener: &mut dyn RunListener) -> bool {
+    let is_over = settings.budget.is_some_and(|budget| budget.is_over());
+    if is_over {
+        listener.event(&RunEvent::Warning(RunWarning {
+            about: String::new(),
+            text:
+                "the time of --budget is over; the same command with the same -o runs what is left"
+                    .into(),
+        }));
+    }
+    is_over
 }
 
 fn entry_of<'a>(manifest: &'a RunManifest, trial: &TrialId) -> &'a WorkloadEntry {

@@ -116,6 +116,7 @@ fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> Wor
         corner_of: None,
         inject: None,
         condition: None,
+        load_line: settings.load_line.clone(),
     }
 }
 
@@ -244,6 +245,7 @@ fn sustained(
         corner_of: None,
         inject: None,
         condition: None,
+        load_line: None,
     };
     let trial = TrialId {
         block: 0,

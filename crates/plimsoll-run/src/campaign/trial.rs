@@ -39,16 +39,27 @@ pub(super) fn run_trial(
     listener: &mut dyn RunListener,
 ) -> Result<TrialResult, CliError> {
     listener.event(&RunEvent::TrialBegan(trial.clone()));
+    in_condition(trial, arms, entry, stop, || {
+        measure_trial(trial, arms, entry, with, stop, listener)
+    })
+}
+
+/// Does something while the trial's system is as the entry wants it.
+pub(super) fn in_condition<T>(
+    trial: &TrialId,
+    arms: &ArmSet,
+    entry: &WorkloadEntry,
+    stop: &AtomicBool,
+    work: impl FnOnce() -> Result<T, CliError>,
+) -> Result<T, CliError> {
     match &entry.condition {
-        None => measure_trial(trial, arms, entry, with, stop, listener),
-        Some(condition) => under_condition((trial, condition), arms, stop, || {
-            measure_trial(trial, arms, entry, with, stop, listener)
-        }),
+        None => work(),
+        Some(condition) => under_condition((trial, condition), arms, stop, work),
     }
 }
 
 /// Runs it on all nodes that its load comes from. This machine is such a node.
-fn measure_trial(
+pub(super) fn measure_trial(
     trial: &TrialId,
     arms: &ArmSet,
     entry: &WorkloadEntry,
@@ -67,7 +78,7 @@ fn measure_trial(
     let faults = entry.inject.as_ref().zip(bench.as_deref());
     if entry.workload.is_idle() {
         let result = sessions_alone((trial, entry), arms, settings, faults, stop)?;
-        tell(&result, false, listener);
+        tell(&result, entry, listener);
         return Ok(result);
     }
     let load = arms.load();
@@ -114,7 +125,7 @@ fn measure_trial(
         failed: result.failed.or(failure.map(|failure| failure.text())),
         ..result
     };
-    tell(&result, is_lag_ours(&entry.workload), listener);
+    tell(&result, entry, listener);
     // What was measured meanwhile was something else; healing a fault may take a mount away.
     if is_whole(entry) {
         arms.check_mount(&trial.arm)?;
@@ -194,7 +205,10 @@ pub(super) fn trial_task(
             (target, _) => target,
         },
         fresh: is_under_fault,
-        settle: arms.grounds(n),
+        settle: match settings.settle {
+            true => arms.grounds(n),
+            false => Vec::new(),
+        },
         scratch: arms.scratch(n).map(Path::to_path_buf),
         seed: settings.seed,
         stamp_seed: settings.stamp_seed,
@@ -210,9 +224,14 @@ fn about(trial: &TrialId) -> String {
 }
 
 /// Tells the listener of a result and of what a reader of it should know.
-fn tell(result: &TrialResult, lag_is_ours: bool, listener: &mut dyn RunListener) {
+fn tell(result: &TrialResult, entry: &WorkloadEntry, listener: &mut dyn RunListener) {
     listener.event(&RunEvent::TrialEnded(Box::new(result.clone())));
-    for text in remarks(result, lag_is_ours) {
+    // Of a load line most trials are beyond what is carried: the search says so.
+    let is_search = entry.load_line.is_some() && result.failed.is_none();
+    if is_search && result.stats.errors() == 0 && !result.was_held_up() {
+        return;
+    }
+    for text in remarks(result, is_lag_ours(&entry.workload)) {
         let about = about(&result.trial);
         listener.event(&RunEvent::Warning(RunWarning { about, text }));
     }

@@ -6,11 +6,9 @@
 //! remembers (AR(1)), an effect of the trial, drift of the capacity, and bursts in which others take
 //! the processor. Operations scatter around it lognormally, and those beyond a limit are counted.
 
+use plimsoll_core::load_line::{LoadLineBatch, LoadLineReading, LoadLineRequest};
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_stats::load_line::{
-    LoadLineBatch, LoadLineLimit, LoadLineMeasure, LoadLineOptions, LoadLineReading,
-    LoadLineRequest, LoadLineTrial,
-};
+use plimsoll_stats::load_line::{LoadLineLimit, LoadLineMeasure, LoadLineOptions, LoadLineTrial};
 
 /// Pause between two trials, in which credits come back.
 const PAUSE_S: f64 = 1.0;

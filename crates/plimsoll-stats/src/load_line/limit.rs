@@ -5,6 +5,7 @@
 //! nearly straight near the edge: for a share of operations the difference of probits (of lognormal
 //! response times that is ln(limit ÷ quantile) ÷ σ), for a mean twice the logarithm of the ratio.
 
+use plimsoll_core::load_line::{LoadLineBatch, LoadLineQuantity, LoadLineSlo};
 use statrs::function::erf::erfc_inv;
 
 use crate::summary::SummaryStats;
@@ -40,22 +41,6 @@ pub enum LoadLineMeasure {
     Mean(f64),
 }
 
-/// What one limit saw of the operations of a stretch of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct LoadLineBatch {
-    /// Operations that ended, or should have.
-    pub operations: f64,
-    /// How many of them were beyond the limit; of a mean the sum of their values.
-    pub amount: f64,
-}
-
-/// What one limit saw of a trial: batches of equal length, in order.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct LoadLineReading {
-    /// A second each, or what the trial's length allows; at least ten.
-    pub batches: Vec<LoadLineBatch>,
-}
-
 /// How far a limit was from being broken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLineMargin {
@@ -64,6 +49,19 @@ pub struct LoadLineMargin {
     /// Standard error by batch means, which holds the autocorrelation within a trial but not what
     /// differs between trials.
     pub error: f64,
+}
+
+impl From<&LoadLineSlo> for LoadLineLimit {
+    fn from(slo: &LoadLineSlo) -> LoadLineLimit {
+        LoadLineLimit {
+            name: slo.to_string(),
+            measure: match slo.quantity {
+                LoadLineQuantity::Quantile(q) => LoadLineMeasure::Share(1.0 - q),
+                LoadLineQuantity::Mean => LoadLineMeasure::Mean(slo.at_most),
+                LoadLineQuantity::Errors => LoadLineMeasure::Share(slo.at_most),
+            },
+        }
+    }
 }
 
 impl LoadLineLimit {

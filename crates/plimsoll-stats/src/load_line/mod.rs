@@ -8,6 +8,7 @@
 
 mod edges;
 mod limit;
+mod of_run;
 mod outcome;
 mod posterior;
 mod ratio;
@@ -20,10 +21,11 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
-pub use limit::{LoadLineBatch, LoadLineLimit, LoadLineMargin, LoadLineMeasure, LoadLineReading};
+pub use limit::{LoadLineLimit, LoadLineMargin, LoadLineMeasure};
+pub use of_run::{ArmLoadLine, arm_load_lines, load_line_options, load_line_trial};
 pub use outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};
 pub use ratio::LoadLineRatio;
 pub use rounds::{LoadLineRounds, LoadLineTurn};
 pub use search::LoadLineSearch;
 pub use steady::LoadLineSteadiness;
-pub use trial::{LoadLineOptions, LoadLinePurpose, LoadLineRequest, LoadLineStep, LoadLineTrial};
+pub use trial::{LoadLineOptions, LoadLineStep, LoadLineTrial};

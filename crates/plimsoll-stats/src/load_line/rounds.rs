@@ -2,10 +2,11 @@
 //! Several searches at a time: one trial of each in turn, in an order drawn anew for each round, so that a
 //! drift of the surroundings meets all systems alike.
 
+use plimsoll_core::load_line::LoadLineRequest;
 use plimsoll_core::rng::{Rng, Seed};
 
 use super::search::LoadLineSearch;
-use super::trial::{LoadLineRequest, LoadLineStep, LoadLineTrial};
+use super::trial::{LoadLineStep, LoadLineTrial};
 
 /// Searches that take turns.
 #[derive(Debug, Clone)]

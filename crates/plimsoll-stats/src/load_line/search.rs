@@ -4,15 +4,14 @@
 //! A pure state machine: [`LoadLineSearch::next`] asks for a trial, [`LoadLineSearch::observe`] takes
 //! what came of it. The same trials always lead to the same requests.
 
+use plimsoll_core::load_line::{LoadLinePurpose, LoadLineReading, LoadLineRequest};
+
 use super::edges::{EdgeSet, nearest};
-use super::limit::LoadLineReading;
 use super::outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};
 use super::posterior::{EdgePrior, EdgeSighting};
 use super::stays::{ConfirmedStays, LongStay, PARTS, RunningStay};
 use super::steady::LoadLineSteadiness;
-use super::trial::{
-    LoadLineOptions, LoadLinePurpose, LoadLineRequest, LoadLineStep, LoadLineTrial,
-};
+use super::trial::{LoadLineOptions, LoadLineStep, LoadLineTrial};
 
 /// Room for an edge beyond the multiples that may be tried, in logarithms.
 const BEYOND: f64 = 0.5;

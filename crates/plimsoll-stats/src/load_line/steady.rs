@@ -6,7 +6,9 @@
 //! is equivalence that must be shown: noise that hides a decay does not pass. A better end than
 //! beginning is no harm, so only a decline is limited.
 
-use super::limit::{LoadLineBatch, LoadLineLimit};
+use plimsoll_core::load_line::LoadLineBatch;
+
+use super::limit::LoadLineLimit;
 use crate::student;
 
 /// Batches below which nothing is called steady.

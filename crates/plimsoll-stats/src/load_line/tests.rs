@@ -5,6 +5,8 @@
 use plimsoll_core::comparison::{ComparisonVerdict, VerdictPolicy};
 use plimsoll_core::rng::{Rng, Seed};
 
+use plimsoll_core::load_line::{LoadLineBatch, LoadLineReading, LoadLineRequest};
+
 use super::*;
 
 fn share(allowed: f64) -> LoadLineLimit {

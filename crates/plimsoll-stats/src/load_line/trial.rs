@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a search is asked, what it asks for, and what it is told.
 
-use super::limit::{LoadLineLimit, LoadLineReading};
+use plimsoll_core::load_line::{LoadLineReading, LoadLineRequest};
+
+use super::limit::LoadLineLimit;
 use super::outcome::LoadLineStop;
 
 /// What to search, and how.
@@ -44,32 +46,6 @@ impl Default for LoadLineOptions {
             budget_s: 4.0 * 3_600.0,
         }
     }
-}
-
-/// Why a trial is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoadLinePurpose {
-    /// To find about where the edge is.
-    Locate,
-    /// To learn where exactly it is.
-    Refine,
-    /// To see whether what is carried for a while is carried for long.
-    Sustain,
-    /// To use up credits that a carried load let grow. What is measured does not count.
-    Exhaust,
-}
-
-/// A trial to be run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoadLineRequest {
-    /// Factor on the workload's rates, or a number of clients.
-    pub multiple: f64,
-    /// Length.
-    pub seconds: f64,
-    /// Why.
-    pub purpose: LoadLinePurpose,
-    /// Whether it goes on where the last trial ended, at the same multiple and without a pause.
-    pub is_continued: bool,
 }
 
 /// What came of a request.

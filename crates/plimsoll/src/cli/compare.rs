@@ -116,6 +116,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         blocks: args.inject.repeat().unwrap_or(args.blocks),
         inject: args.inject.injections(&[], RATE)?,
         conditions: args.inject.conditions(&args.conditions),
+        load_line: None,
         whole: false,
         corners: args.at_corners.corners(),
         timing: &args.timing,

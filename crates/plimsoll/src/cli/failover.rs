@@ -102,6 +102,7 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         blocks: args.inject.repeat().unwrap_or(REPEAT),
         inject,
         conditions: Vec::new(),
+        load_line: None,
         whole: false,
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,

@@ -85,6 +85,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         blocks: args.blocks,
         inject: Vec::new(),
         conditions: Vec::new(),
+        load_line: None,
         whole: false,
         // What a layer costs is shown under one load.
         corners: SensitivityBoundMode::Off,

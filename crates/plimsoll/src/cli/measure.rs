@@ -13,6 +13,7 @@ use plimsoll_core::event::{
     RunFolderContents, RunManifest, RunWarning, TrialResult, WorkloadEntry,
 };
 use plimsoll_core::failover::{FaultInjection, StackCondition};
+use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -129,6 +130,16 @@ impl TrialTimingArgs {
         self.verify_data.unwrap_or_default()
     }
 
+    /// How long, where that was said.
+    pub(super) fn length(&self) -> Option<Nanos> {
+        self.length
+    }
+
+    /// After how long nothing more begins, where that was said.
+    pub(super) fn budget(&self) -> Option<Nanos> {
+        self.budget
+    }
+
     /// The seed that was given, or a new one.
     pub(super) fn seed(&self) -> Seed {
         Seed(self.seed.unwrap_or_else(drawn_seed))
@@ -207,6 +218,8 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) inject: Vec<FaultInjection>,
     /// What systems are like, each in trials of its own.
     pub(super) conditions: Vec<StackCondition>,
+    /// The load line that is searched instead of comparing in blocks.
+    pub(super) load_line: Option<LoadLineGoal>,
     pub(super) whole: bool,
     /// Which sensitivity bounds of models are played, too.
     pub(super) corners: SensitivityBoundMode,
@@ -249,6 +262,9 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         asked.push(sessions_alone());
     }
     check_labels(&asked)?;
+    if job.load_line.is_some() {
+        asked.iter().try_for_each(check_multiple)?;
+    }
     if !job.timing.force_model {
         asked.iter().try_for_each(refuse_untrue)?;
     }
@@ -457,6 +473,20 @@ fn refuse_untrue(asked: &WorkloadRequest) -> Result<(), CliError> {
     .hint("fit it to another window, or use --force-model, which the report notes"))
 }
 
+/// A load line needs a workload that can be multiplied.
+fn check_multiple(asked: &WorkloadRequest) -> Result<(), CliError> {
+    let name = asked.workload.name();
+    match (asked.workload.multiple(), asked.scale) {
+        (Err(why), _) => Err(CliError::invalid(format!(
+            "workload '{name}' has no load line: it {why}"
+        ))),
+        (Ok(_), None) => Err(CliError::invalid(format!(
+            "invalid factor '@auto' for '{name}': loadline tries the factors itself"
+        ))),
+        (Ok(_), Some(_)) => Ok(()),
+    }
+}
+
 /// Two workloads of one name would be one in the report.
 fn check_labels(asked: &[WorkloadRequest]) -> Result<(), CliError> {
     let labels: Vec<String> = asked.iter().map(campaign::label_of).collect();
@@ -499,6 +529,8 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
     Ok(CampaignOptions {
         inject: job.inject.clone(),
         conditions: job.conditions.clone(),
+        load_line: job.load_line.clone(),
+        settle: true,
         budget: timing.budget.map(TimeBudget::new),
         seed,
         data_check: timing.data_check(),
@@ -535,6 +567,8 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     CampaignOptions {
         inject: Vec::new(),
         conditions: Vec::new(),
+        load_line: None,
+        settle: true,
         budget: None,
         seed,
         stamp_seed: seed,
@@ -591,14 +625,16 @@ fn play(
     notes.extend(whole.as_ref().map(|whole| RunWarning {
         about: String::new(),
         text: format!(
-            "the run was interrupted and resumed after {} of {} trials; what the machine did between is \
-             not known",
-            whole.len(),
-            manifest.planned_trials()
+            "the run was interrupted and resumed when {}; what the machine did between is not known",
+            trials_done(&manifest, whole.len())
         ),
     }));
     let done = whole.as_ref().map_or(0, |whole| whole.len() as u64);
-    let mut screen = RunProgress::new(manifest.planned_trials().saturating_sub(done), job.json);
+    let planned = manifest.planned_trials().saturating_sub(done);
+    let mut screen = match job.load_line {
+        None => RunProgress::new(planned, job.json),
+        Some(_) => RunProgress::of_search(&manifest, job.json),
+    };
     let plan = (&manifest, whole.as_deref());
     campaign::carry_out(plan, arms, settings, &notes, folder, stop, &mut screen)
 }
@@ -634,15 +670,40 @@ fn whole_trials(before: &RunFolderContents) -> Vec<TrialResult> {
 
 fn resuming(before: &RunFolderContents, folder: &Path) -> String {
     format!(
-        "resuming the run in {}: {} of {} trials are done",
+        "resuming the run in {}: {}",
         folder.display(),
-        whole_trials(before).len(),
-        before.manifest.planned_trials()
+        trials_done(&before.manifest, whole_trials(before).len())
     )
+}
+
+/// `5 of 15 trials are done`; how many a search will have is not known.
+fn trials_done(manifest: &RunManifest, done: usize) -> String {
+    match manifest.planned_trials() {
+        0 => format!("{done} trials are done"),
+        planned => format!("{done} of {planned} trials are done"),
+    }
 }
 
 /// What is about to happen, in one paragraph.
 fn announcement(manifest: &RunManifest, folder: &Path) -> String {
+    let goals = || {
+        manifest
+            .entries
+            .iter()
+            .filter_map(|entry| entry.load_line.as_ref())
+    };
+    if let Some(goal) = goals().next() {
+        let searches = goals().count() * manifest.arms.len();
+        return format!(
+            "{searches} load line{} to find, at most {} of trials each; a multiple is carried when it \
+             is held for {}; seed {}; recorded in {}",
+            if searches == 1 { "" } else { "s" },
+            units::clock_duration(goal.budget),
+            units::clock_duration(goal.sustained),
+            manifest.seed,
+            folder.display()
+        );
+    }
     let trials = manifest.planned_trials();
     let arms = manifest.arms.len() as u64;
     let blocks = |entry: &WorkloadEntry| u64::from(entry.blocks(manifest.blocks));

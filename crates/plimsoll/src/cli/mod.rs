@@ -14,6 +14,7 @@ mod inject;
 mod inventory;
 mod layers;
 mod ledger;
+mod loadline;
 mod measure;
 mod mix;
 mod model_file;
@@ -57,6 +58,8 @@ enum CliCommand {
     Profile(profile::ProfileArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
+    #[command(name = "loadline")]
+    LoadLine(loadline::LoadLineArgs),
     Layers(layers::LayersArgs),
     Ledger(ledger::LedgerArgs),
     Stack(stack::StackArgs),
@@ -125,6 +128,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Profile(args) => profile::main(&args),
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
+        CliCommand::LoadLine(args) => loadline::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),
         CliCommand::Stack(args) => stack::main(&args),

@@ -4,10 +4,17 @@
 
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll_core::event::{RunEvent, RunListener, TrialId, TrialInterval, TrialResult};
+use plimsoll_core::event::{
+    RunEvent, RunListener, RunManifest, TrialId, TrialInterval, TrialResult,
+};
+use plimsoll_core::load_line::LoadLineRecord;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::text::printable;
 use plimsoll_core::units::{self, Nanos};
+use plimsoll_stats::load_line::{
+    LoadLineInterval, LoadLineSearch, load_line_options, load_line_trial,
+};
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 /// Listens to a run and shows it on the standard error stream.
@@ -18,6 +25,8 @@ pub(crate) struct RunProgress {
     trials: u64,
     done: u64,
     now: String,
+    /// Searches of load lines, by workload and arm.
+    searches: BTreeMap<(String, String), LoadLineSearch>,
 }
 
 impl RunProgress {
@@ -40,12 +49,46 @@ impl RunProgress {
             trials,
             done: 0,
             now: String::new(),
+            searches: BTreeMap::new(),
         }
     }
 
+    /// For searches of load lines, of which nobody knows how many trials they take.
+    pub(crate) fn of_search(manifest: &RunManifest, quiet: bool) -> Self {
+        let mut screen = RunProgress::new(0, quiet);
+        let style = ProgressStyle::with_template("{spinner} trial {pos} {msg}  {elapsed}");
+        screen.bar.unset_length();
+        screen
+            .bar
+            .set_style(style.expect("the template is a constant"));
+        for entry in &manifest.entries {
+            let options = load_line_options(entry, manifest.policy.confidence);
+            let Some(options) = options else { continue };
+            for arm in &manifest.arms {
+                let key = (entry.label.clone(), arm.name.clone());
+                let search = LoadLineSearch::new(options.clone());
+                screen.searches.insert(key, search);
+            }
+        }
+        screen
+    }
+
+    /// What is known of a line after a trial of it.
+    fn observe(&mut self, result: &TrialResult) -> Option<LoadLineInterval> {
+        let key = (result.trial.workload.clone(), result.trial.arm.clone());
+        let search = self.searches.get_mut(&key)?;
+        search.observe(&load_line_trial(result)?);
+        Some(search.result().sustained)
+    }
+
     fn began(&mut self, trial: &TrialId) {
+        let what = if self.searches.is_empty() {
+            "block"
+        } else {
+            "search"
+        };
         self.now = printable(&format!(
-            "block {} · {} on {}",
+            "{what} {} · {} on {}",
             trial.block + 1,
             trial.workload,
             trial.arm
@@ -67,6 +110,14 @@ impl RunProgress {
     fn ended(&mut self, result: &TrialResult) {
         self.done += 1;
         self.bar.inc(1);
+        if let Some(record) = &result.load_line {
+            let line = self.observe(result);
+            if !self.live {
+                let told = search_summary(result, record, line);
+                terminal::say(&format!("{:>4} {} · {told}", self.done, self.now));
+            }
+            return;
+        }
         if !self.live {
             terminal::say(&format!(
                 "{:>4}/{} {} · {}",
@@ -97,6 +148,24 @@ fn summary(result: &TrialResult) -> String {
     let load = load_summary(result);
     let both = fault.into_iter().chain(load);
     both.collect::<Vec<_>>().join(" · ")
+}
+
+/// A trial of a search: what was tried, what came of it, and where the line is now.
+fn search_summary(
+    result: &TrialResult,
+    record: &LoadLineRecord,
+    line: Option<LoadLineInterval>,
+) -> String {
+    let multiple = units::three_digits(record.request.multiple);
+    let load = load_summary(result).unwrap_or_default();
+    let line = line.map_or(String::new(), |line| {
+        let [low, high] = [line.low, line.high].map(units::three_digits);
+        format!(" · line between ×{low} and ×{high}")
+    });
+    format!(
+        "×{multiple} for {} · {load}{line}",
+        units::clock_duration(result.length)
+    )
 }
 
 fn load_summary(result: &TrialResult) -> Option<String> {

@@ -112,6 +112,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         blocks: 1,
         inject: Vec::new(),
         conditions: Vec::new(),
+        load_line: None,
         whole: args.full_replay,
         corners: args.at_corners.corners(),
         timing: &args.timing,

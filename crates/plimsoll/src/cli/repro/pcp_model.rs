@@ -279,6 +279,7 @@ fn compared(
         blocks: args.blocks,
         inject: Vec::new(),
         conditions: Vec::new(),
+        load_line: None,
         whole: false,
         timing: &args.timing,
         shape: &args.shape,

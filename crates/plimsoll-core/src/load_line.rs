@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The load line of a storage system: the largest multiple of a workload that it carries within limits. What
+//! is asked for, which trials a search asks for, and what a trial shows of the limits.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::event::OpStats;
+use crate::histogram::Histogram;
+use crate::op::OpKind;
+use crate::units::{self, Nanos};
+
+/// What is searched, and how; fixed before the first trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineGoal {
+    /// A multiple is carried when all of these hold, and the backlog does not grow.
+    pub limits: Vec<LoadLineSlo>,
+    /// Smallest multiple that is tried.
+    pub smallest: f64,
+    /// Largest multiple that is tried.
+    pub largest: f64,
+    /// Upper ÷ lower end of the interval − 1 at which a search ends.
+    pub width: f64,
+    /// Length of trials that only locate the line.
+    pub short: Nanos,
+    /// Length of trials near it.
+    pub trial: Nanos,
+    /// How long a multiple must be held to be carried.
+    pub sustained: Nanos,
+    /// Most time of all trials of a search.
+    pub budget: Nanos,
+    /// What a target costs per hour, by what was given on the command line.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub costs: BTreeMap<String, f64>,
+}
+
+/// A limit that a load must keep to be carried, such as `read p99 < 20ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineSlo {
+    /// The operations it is about; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<OpKind>,
+    /// What of them is limited.
+    pub quantity: LoadLineQuantity,
+    /// The limit: nanoseconds of response time, or a share of operations.
+    pub at_most: f64,
+}
+
+/// What a limit is about.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LoadLineQuantity {
+    /// This quantile of the response times, such as 0.99.
+    Quantile(f64),
+    /// Their mean.
+    Mean,
+    /// The share of operations that fail.
+    Errors,
+}
+
+/// Why a search asks for a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LoadLinePurpose {
+    /// To find about where the edge is.
+    Locate,
+    /// To learn where exactly it is.
+    Refine,
+    /// To see whether what is carried for a while is carried for long.
+    Sustain,
+    /// To use up credits that a carried load let grow. What is measured does not count.
+    Exhaust,
+}
+
+/// A trial to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineRequest {
+    /// Factor on the workload's rates, or a number of clients.
+    pub multiple: f64,
+    /// Length.
+    pub seconds: f64,
+    /// Why.
+    pub purpose: LoadLinePurpose,
+    /// Whether it goes on where the last trial ended, at the same multiple and without a pause.
+    pub is_continued: bool,
+}
+
+/// What one limit saw of the operations of a stretch of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineBatch {
+    /// Operations that ended, or should have.
+    pub operations: f64,
+    /// How many of them were beyond the limit; of a mean the sum of their values.
+    pub amount: f64,
+}
+
+/// What one limit saw of a trial: batches of equal length, in order.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineReading {
+    /// A second each, or what the trial's length allows; at least ten.
+    pub batches: Vec<LoadLineBatch>,
+}
+
+/// What a trial was for, and what the limits saw of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineRecord {
+    /// What was asked for.
+    pub request: LoadLineRequest,
+    /// By limit, in the order of the goal.
+    pub readings: Vec<LoadLineReading>,
+}
+
+impl LoadLineSlo {
+    /// What this limit sees of these operations.
+    #[must_use]
+    pub fn batch(&self, stats: &OpStats) -> LoadLineBatch {
+        let mut batch = LoadLineBatch::default();
+        let of_kind = |kind: &OpKind| self.kind.is_none_or(|wanted| wanted == *kind);
+        for (_, stats) in stats.0.iter().filter(|(kind, _)| of_kind(kind)) {
+            batch.operations += stats.ops() as f64;
+            batch.amount += match self.quantity {
+                LoadLineQuantity::Quantile(_) => beyond(&stats.response, self.at_most),
+                LoadLineQuantity::Mean => stats.response.sum_ns() as f64,
+                LoadLineQuantity::Errors => stats.errors as f64,
+            };
+        }
+        batch
+    }
+
+    /// What it limits, of these operations: nanoseconds, or a share.
+    #[must_use]
+    pub fn value(&self, stats: &OpStats) -> f64 {
+        let mut response = Histogram::new();
+        let mut errors = 0;
+        let of_kind = |kind: &OpKind| self.kind.is_none_or(|wanted| wanted == *kind);
+        for (_, stats) in stats.0.iter().filter(|(kind, _)| of_kind(kind)) {
+            response.merge(&stats.response);
+            errors += stats.errors;
+        }
+        match self.quantity {
+            LoadLineQuantity::Quantile(q) => response.quantile_ns(q) as f64,
+            LoadLineQuantity::Mean => response.mean_ns(),
+            LoadLineQuantity::Errors => crate::num::ratio(errors as f64, response.count() as f64),
+        }
+    }
+
+    /// A value of what it limits, as people read it.
+    #[must_use]
+    pub fn show(&self, value: f64) -> String {
+        match self.quantity {
+            LoadLineQuantity::Errors => format!("{} %", units::three_digits(value * 100.0)),
+            _ => units::duration(Nanos(crate::num::round_u64(value))),
+        }
+    }
+
+    /// What it limits: `read p99`.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let quantity = match self.quantity {
+            LoadLineQuantity::Quantile(q) => format!("p{}", trimmed(q * 100.0)),
+            LoadLineQuantity::Mean => "mean".into(),
+            LoadLineQuantity::Errors => "errors".into(),
+        };
+        match self.kind {
+            Some(kind) => format!("{} {quantity}", kind.name()),
+            None => quantity,
+        }
+    }
+}
+
+/// How many values are above `limit`: of the bucket that holds it the part above.
+fn beyond(values: &Histogram, limit: f64) -> f64 {
+    let mut beyond = 0.0;
+    for (upper, count) in values.buckets() {
+        let upper = upper.min(values.max_ns()) as f64;
+        if upper <= limit {
+            continue;
+        }
+        // A bucket is a 64th of its value wide, and one nanosecond at least.
+        let lower = (upper - (upper / 64.0).max(1.0)).max(0.0);
+        let share = if lower >= limit {
+            1.0
+        } else {
+            (upper - limit) / (upper - lower)
+        };
+        beyond += count as f64 * share;
+    }
+    beyond
+}
+
+/// Up to four decimals, as few as it takes: 99.9 and not 99.90000000000001.
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+impl fmt::Display for LoadLineSlo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} < {}", self.subject(), self.show(self.at_most))
+    }
+}
+
+const EXPECTED: &str =
+    "expected a limit such as 'p99 < 20ms', 'read mean < 2ms' or 'errors < 0.1%'";
+
+impl FromStr for LoadLineSlo {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LoadLineSlo, String> {
+        let (subject, limit) = text.split_once('<').ok_or(EXPECTED)?;
+        let limit = limit.strip_prefix('=').unwrap_or(limit).trim();
+        let words: Vec<&str> = subject.split_whitespace().collect();
+        let (kind, quantity) = match words[..] {
+            [quantity] => (None, quantity),
+            [kind, quantity] => (Some(kind_of(kind)?), quantity),
+            _ => return Err(EXPECTED.into()),
+        };
+        let quantity = quantity_of(quantity)?;
+        let at_most = match quantity {
+            LoadLineQuantity::Errors => share_of(limit)?,
+            _ => {
+                units::parse_duration(limit)
+                    .map_err(|why| format!("invalid limit '{limit}': {why}"))?
+                    .0 as f64
+            }
+        };
+        if at_most <= 0.0 && quantity != LoadLineQuantity::Errors {
+            return Err(format!("invalid limit '{limit}': expected more than 0"));
+        }
+        Ok(LoadLineSlo {
+            kind,
+            quantity,
+            at_most,
+        })
+    }
+}
+
+fn kind_of(name: &str) -> Result<OpKind, String> {
+    let mut all = OpKind::ALL.into_iter();
+    all.find(|kind| kind.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = OpKind::ALL.iter().map(|kind| kind.name()).collect();
+        format!(
+            "unknown operation '{name}': expected one of {}",
+            names.join(", ")
+        )
+    })
+}
+
+fn quantity_of(name: &str) -> Result<LoadLineQuantity, String> {
+    match name {
+        "mean" | "avg" => return Ok(LoadLineQuantity::Mean),
+        "median" => return Ok(LoadLineQuantity::Quantile(0.5)),
+        "errors" => return Ok(LoadLineQuantity::Errors),
+        _ => {}
+    }
+    let percent: Option<f64> = name.strip_prefix('p').and_then(|n| n.parse().ok());
+    match percent {
+        Some(percent) if (1.0..=99.9999).contains(&percent) => {
+            Ok(LoadLineQuantity::Quantile(percent / 100.0))
+        }
+        _ => Err(format!(
+            "unknown quantity '{name}': expected p1 to p99.9999, mean, median or errors"
+        )),
+    }
+}
+
+fn share_of(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 0.01),
+        None => (text, 1.0),
+    };
+    let share = number.parse::<f64>().map(|number| number * unit);
+    match share {
+        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err(format!(
+            "invalid share '{text}': expected a share of the operations such as 0.1% or 0.001"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::KindStats;
+
+    #[test]
+    fn limits_are_read_and_shown_alike() {
+        for (text, shown) in [
+            ("p99 < 20ms", "p99 < 20.0 ms"),
+            ("p99.9<1s", "p99.9 < 1.00 s"),
+            ("read  p50 <= 500us", "read p50 < 500 µs"),
+            ("write mean < 2ms", "write mean < 2.00 ms"),
+            ("errors < 0.1%", "errors < 0.100 %"),
+        ] {
+            let limit: LoadLineSlo = text.parse().unwrap();
+            assert_eq!(limit.to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_what_is_expected() {
+        for (text, part) in [
+            ("p99", "expected a limit such as"),
+            ("p99 < ", "invalid limit ''"),
+            ("p100 < 1ms", "unknown quantity 'p100'"),
+            ("reads p99 < 1ms", "unknown operation 'reads'"),
+            ("errors < 5 ms", "invalid share '5 ms'"),
+            ("p99 < 0ms", "expected more than 0"),
+            ("a b p99 < 1ms", "expected a limit such as"),
+        ] {
+            let why = text.parse::<LoadLineSlo>().unwrap_err();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn operations_beyond_a_limit_are_counted_by_kind() {
+        let mut read = KindStats::default();
+        for ms in 1..=100 {
+            read.response.record(Nanos(ms * 1_000_000));
+            read.service.record(Nanos(ms * 1_000_000));
+        }
+        let mut write = read.clone();
+        write.errors = 7;
+        let stats = OpStats([(OpKind::Read, read), (OpKind::Write, write)].into());
+        let limit: LoadLineSlo = "read p99 < 90ms".parse().unwrap();
+        let batch = limit.batch(&stats);
+        assert!((batch.operations - 100.0).abs() < 1e-9);
+        // To a bucket, which is a 64th of its value wide.
+        assert!((batch.amount - 10.0).abs() < 1.5, "{}", batch.amount);
+        let errors: LoadLineSlo = "errors < 1%".parse().unwrap();
+        assert!((errors.batch(&stats).amount - 7.0).abs() < 1e-9);
+        assert!((errors.value(&stats) - 0.035).abs() < 1e-9);
+        let mean: LoadLineSlo = "mean < 1ms".parse().unwrap();
+        let batch = mean.batch(&stats);
+        assert!((batch.amount / batch.operations - 50.5e6).abs() < 1.0);
+    }
+}

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Load lines: how many times a workload each system carries, how sure that is, and what it rests on.
+
+use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::event::TrialResult;
+use plimsoll_core::load_line::{LoadLineQuantity, LoadLineSlo};
+use plimsoll_core::num::ratio;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::WorkloadMultiple;
+use plimsoll_stats::load_line::{
+    ArmLoadLine, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop, load_line_trial,
+};
+use serde_json::{Value, json};
+
+use super::view::{ResultsView, bytes_per_s, ops_per_s};
+use crate::model::{
+    ChartQuantity, LoadCurve, LoadCurveBand, LoadCurveChart, LoadCurvePoint, ReportChart,
+    ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+};
+use crate::words;
+
+/// The sentences a reader came for: every line, then every other system's against the base's.
+pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
+    let lines = view.load_lines.iter();
+    let mut findings: Vec<ReportFinding> = lines.map(|line| sentence(view, line)).collect();
+    findings.extend(ratios(view).into_iter().map(|(line, base, ratio)| {
+        ratio_sentence(
+            &view.name_of(line.arm),
+            &view.name_of(base.arm),
+            line,
+            &ratio,
+        )
+    }));
+    findings
+}
+
+fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
+    let (arm, limits) = (view.name_of(line.arm), limits(line));
+    let edge = &line.result.sustained;
+    let confidence = words::percent_whole(view.results.manifest.policy.confidence);
+    let told = |multiple: f64| of_workload(line, multiple);
+    let (tone, text) = match (line.result.trials, line.result.stop) {
+        (0, _) => (
+            ReportSeverity::Care,
+            format!("No trial of {} on {arm}", line.entry.label),
+        ),
+        (_, Some(LoadLineStop::NothingCarried)) => (
+            ReportSeverity::Bad,
+            format!(
+                "{arm} does not carry {} at {limits}",
+                told(line.goal.smallest)
+            ),
+        ),
+        (_, Some(LoadLineStop::EverythingCarried)) => (
+            ReportSeverity::Good,
+            format!(
+                "{arm} carries {} and more at {limits}",
+                told(line.goal.largest)
+            ),
+        ),
+        _ => (
+            ReportSeverity::Plain,
+            format!(
+                "{arm} carries {} ({confidence} CI {}) at {limits}",
+                told(edge.point),
+                interval(line, edge)
+            ),
+        ),
+    };
+    ReportFinding {
+        mark: "load line".into(),
+        tone,
+        text,
+        detail: detail(line),
+    }
+}
+
+/// What else there is to say of a line, as sentences.
+fn detail(line: &ArmLoadLine<'_>) -> String {
+    let mut all = Vec::new();
+    let result = &line.result;
+    if has_edge(line) {
+        all.extend(at_the_line(line).map(|load| format!("That is {load}.")));
+        let binding = result.binding.as_ref();
+        all.extend(binding.map(|name| format!("The limit it reaches first is {name}.")));
+    }
+    if let Some(burst) = &result.burst {
+        all.push(format!(
+            "For a short time it carries {} ({}), but not for {}.",
+            of_workload(line, burst.point),
+            interval(line, burst),
+            units::clock_duration(line.goal.sustained)
+        ));
+    }
+    all.push(ended(line));
+    if result.steadiness.is_some_and(|found| !found.is_steady) {
+        all.push("Response times still rose at the end of the longest stay.".into());
+    }
+    all.join(" ")
+}
+
+/// Why the search ended, and what it took.
+fn ended(line: &ArmLoadLine<'_>) -> String {
+    let seconds = Nanos::from_secs_f64(line.result.seconds);
+    let took = format!(
+        "{} in {} of load",
+        words::count(line.result.trials, "trial"),
+        units::clock_duration(seconds)
+    );
+    match line.result.stop {
+        Some(LoadLineStop::WidthReached) => format!(
+            "Held for {}; {took}.",
+            units::clock_duration(line.goal.sustained)
+        ),
+        Some(LoadLineStop::BudgetReached) => format!(
+            "The time was over before the interval was within {}: {took}.",
+            words::percent_whole(line.goal.width)
+        ),
+        Some(LoadLineStop::NothingCarried) => {
+            format!("It is the smallest multiple that was allowed (--from); {took}.")
+        }
+        Some(LoadLineStop::EverythingCarried) => {
+            format!("It is the largest multiple that was allowed (--to); {took}.")
+        }
+        None => format!("The search was not finished: {took}."),
+    }
+}
+
+fn ratio_sentence(
+    arm: &str,
+    base: &str,
+    line: &ArmLoadLine<'_>,
+    ratio: &LoadLineRatio,
+) -> ReportFinding {
+    let (times, interval) = (words::estimate(&ratio.ratio), words::interval(&ratio.ratio));
+    ReportFinding {
+        mark: ratio.verdict.name().into(),
+        tone: match ratio.verdict {
+            ComparisonVerdict::Different if ratio.ratio.estimate > 1.0 => ReportSeverity::Good,
+            ComparisonVerdict::Different => ReportSeverity::Bad,
+            ComparisonVerdict::Equivalent => ReportSeverity::Same,
+            _ => ReportSeverity::Care,
+        },
+        text: format!(
+            "{arm} carries {times}× the load of {base} ({interval}) on {}",
+            line.entry.label
+        ),
+        detail: String::new(),
+    }
+}
+
+/// Every line but the base's, with the base's of the same workload, and their ratio where both have an edge.
+fn ratios<'v, 'a>(
+    view: &'v ResultsView<'a>,
+) -> Vec<(&'v ArmLoadLine<'a>, &'v ArmLoadLine<'a>, LoadLineRatio)> {
+    let policy = &view.results.manifest.policy;
+    let base_of = |line: &ArmLoadLine<'_>| {
+        let mut all = view.load_lines.iter();
+        all.find(|other| other.entry.label == line.entry.label)
+    };
+    let lines = view.load_lines.iter();
+    lines
+        .filter_map(|line| {
+            let base = base_of(line).filter(|base| base.arm != line.arm)?;
+            let usable = base.result.trials > 0 && line.result.trials > 0;
+            let ratio = LoadLineRatio::of(&base.result, &line.result, policy);
+            Some((line, base, ratio.filter(|_| usable)?))
+        })
+        .collect()
+}
+
+/// The section with the table and the curves.
+pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
+    let first = view.load_lines.first()?;
+    let lead = format!(
+        "A multiple is carried when all limits hold and the backlog does not grow for {}.",
+        units::clock_duration(first.goal.sustained)
+    );
+    let mut section = ReportSection::new("How much load does each system carry?", lead);
+    section.is_answer = true;
+    section.items.push(ReportItem::Table(table(view)));
+    for entry in view.load_entries() {
+        let lines: Vec<&ArmLoadLine<'_>> = (view.load_lines.iter())
+            .filter(|line| line.entry.label == entry.label && line.result.trials > 0)
+            .collect();
+        let chart = lines.first().map(|_| chart(view, &lines));
+        section
+            .items
+            .extend(chart.map(|chart| ReportItem::Chart(ReportChart::LoadCurves(chart))));
+    }
+    Some(section)
+}
+
+fn table(view: &ResultsView<'_>) -> ReportTable {
+    let has_costs = view
+        .load_lines
+        .iter()
+        .any(|line| !line.goal.costs.is_empty());
+    let mut columns = vec![
+        "Workload",
+        "System",
+        "#Load line",
+        "#At the line",
+        "Limit reached first",
+        "#~Burst edge",
+        "#~Trials",
+    ];
+    if has_costs {
+        columns.push("#Cost of 10⁶ operations");
+    }
+    let mut table = ReportTable::new("Load lines", &columns);
+    for line in &view.load_lines {
+        let mut row = row(view, line);
+        if has_costs {
+            row.push(ReportTableCell::new(
+                cost(view, line).map_or("–".into(), units::three_digits),
+            ));
+        }
+        table.rows.push(row);
+    }
+    table.notes.push(
+        "The load line is the multiple that is as likely carried as not; below the interval it is carried \
+         with confidence."
+            .into(),
+    );
+    table
+}
+
+fn row(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Vec<ReportTableCell> {
+    let result = &line.result;
+    let edge = match (result.trials, result.stop) {
+        (0, _) => ReportTableCell::new("–"),
+        (_, Some(LoadLineStop::NothingCarried)) => {
+            ReportTableCell::new(format!("< {}", multiple(line, line.goal.smallest)))
+        }
+        (_, Some(LoadLineStop::EverythingCarried)) => {
+            ReportTableCell::new(format!("≥ {}", multiple(line, line.goal.largest)))
+        }
+        _ => ReportTableCell::new(multiple(line, result.sustained.point))
+            .detail(interval(line, &result.sustained)),
+    };
+    let load = at_the_line(line).filter(|_| has_edge(line));
+    let burst = result.burst.as_ref();
+    vec![
+        ReportTableCell::new(&line.entry.label),
+        ReportTableCell::new(view.name_of(line.arm)),
+        edge,
+        ReportTableCell::new(load.unwrap_or_else(|| "–".into())),
+        ReportTableCell::new(result.binding.clone().unwrap_or_else(|| "–".into())),
+        match burst {
+            Some(burst) => {
+                ReportTableCell::new(multiple(line, burst.point)).detail(interval(line, burst))
+            }
+            None => ReportTableCell::new("–"),
+        },
+        ReportTableCell::new(result.trials.to_string())
+            .detail(units::clock_duration(Nanos::from_secs_f64(result.seconds))),
+    ]
+}
+
+fn has_edge(line: &ArmLoadLine<'_>) -> bool {
+    let without = [
+        LoadLineStop::NothingCarried,
+        LoadLineStop::EverythingCarried,
+    ];
+    line.result.trials > 0 && !line.result.stop.is_some_and(|stop| without.contains(&stop))
+}
+
+/// All limits: `p99 < 20 ms and errors < 0.1 %`.
+fn limits(line: &ArmLoadLine<'_>) -> String {
+    let limits: Vec<String> = line.goal.limits.iter().map(ToString::to_string).collect();
+    limits.join(" and ")
+}
+
+/// `3.4×`, `37 clients`.
+fn multiple(line: &ArmLoadLine<'_>, of: f64) -> String {
+    match line.unit {
+        WorkloadMultiple::Rate => format!("{}×", units::three_digits(of)),
+        WorkloadMultiple::Clients(_) => words::count(clients(of), "client"),
+    }
+}
+
+fn clients(of: f64) -> usize {
+    plimsoll_core::num::to_usize(plimsoll_core::num::round_u64(of))
+}
+
+/// `3.4× nas`, `37 clients of varmail`.
+fn of_workload(line: &ArmLoadLine<'_>, of: f64) -> String {
+    let label = &line.entry.label;
+    match line.unit {
+        WorkloadMultiple::Rate => format!("{} {label}", multiple(line, of)),
+        WorkloadMultiple::Clients(1) => format!("{} of {label}", multiple(line, of)),
+        WorkloadMultiple::Clients(threads) => {
+            format!(
+                "{} of {label}, of {threads} threads each",
+                multiple(line, of)
+            )
+        }
+    }
+}
+
+fn interval(line: &ArmLoadLine<'_>, edge: &LoadLineInterval) -> String {
+    let [low, high] = match line.unit {
+        WorkloadMultiple::Rate => [edge.low, edge.high].map(units::three_digits),
+        WorkloadMultiple::Clients(_) => [edge.low, edge.high].map(|end| clients(end).to_string()),
+    };
+    format!("{low} to {high}")
+}
+
+/// Operations and bytes per second at the line, from the trial nearest to it whose backlog did not grow.
+fn rates_at_the_line(line: &ArmLoadLine<'_>) -> Option<(f64, f64)> {
+    let edge = line.result.sustained.point;
+    let far = |trial: &&TrialResult| {
+        let multiple = trial
+            .load_line
+            .as_ref()
+            .map_or(edge, |one| one.request.multiple);
+        (multiple / edge).ln().abs()
+    };
+    let kept_up = |trial: &&&TrialResult| load_line_trial(trial).is_some_and(|t| !t.backlog_grew);
+    let trials = line.trials.iter().filter(kept_up).copied();
+    let nearest = trials.min_by(|a, b| far(a).total_cmp(&far(b)))?;
+    let factor = match line.unit {
+        WorkloadMultiple::Rate => edge / nearest.load_line.as_ref()?.request.multiple,
+        // More clients are not as many times the operations.
+        WorkloadMultiple::Clients(_) => 1.0,
+    };
+    Some((ops_per_s(nearest) * factor, bytes_per_s(nearest) * factor))
+}
+
+fn at_the_line(line: &ArmLoadLine<'_>) -> Option<String> {
+    let (ops, bytes) = rates_at_the_line(line)?;
+    let ops = ChartQuantity::Rate.show(ops);
+    Some(match bytes > 0.0 {
+        true => format!("{ops}, {}", units::throughput(bytes)),
+        false => ops,
+    })
+}
+
+/// What a million operations cost at the line.
+fn cost(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<f64> {
+    let mut arms = view.results.manifest.arms.iter();
+    let arm = arms.find(|arm| arm.name == line.arm)?;
+    let per_hour = line.goal.costs.get(&arm.target)?;
+    let (ops, _) = rates_at_the_line(line).filter(|_| has_edge(line))?;
+    Some(ratio(*per_hour * 1e6, ops * 3_600.0))
+}
+
+/// The limit that is drawn: the one that most lines reach first.
+fn drawn(lines: &[&ArmLoadLine<'_>]) -> (usize, LoadLineSlo) {
+    let goal = lines[0].goal;
+    let binding = |at: usize| {
+        let name = goal.limits[at].to_string();
+        lines
+            .iter()
+            .filter(|line| line.result.binding.as_ref() == Some(&name))
+            .count()
+    };
+    let most = (0..goal.limits.len()).rev().max_by_key(|at| binding(*at));
+    let at = most.unwrap_or(0);
+    (at, goal.limits[at])
+}
+
+fn chart(view: &ResultsView<'_>, lines: &[&ArmLoadLine<'_>]) -> LoadCurveChart {
+    let (at, limit) = drawn(lines);
+    let label = &lines[0].entry.label;
+    LoadCurveChart {
+        title: format!(
+            "How does {} of {label} grow with the load?",
+            limit.subject()
+        ),
+        load: match lines[0].unit {
+            WorkloadMultiple::Rate => format!("times {label}"),
+            WorkloadMultiple::Clients(_) => format!("clients of {label}"),
+        },
+        quantity: match limit.quantity {
+            LoadLineQuantity::Errors => ChartQuantity::Share,
+            _ => ChartQuantity::Duration,
+        },
+        limit: (limit.to_string(), limit.at_most),
+        curves: lines
+            .iter()
+            .map(|line| curve(view, line, (at, &limit)))
+            .collect(),
+    }
+}
+
+fn curve(
+    view: &ResultsView<'_>,
+    line: &ArmLoadLine<'_>,
+    (at, limit): (usize, &LoadLineSlo),
+) -> LoadCurve {
+    let arm = view.arms.iter().find(|view| view.arm.name == line.arm);
+    let points = line.trials.iter().filter_map(|trial| {
+        let record = trial.load_line.as_ref()?;
+        let seen = load_line_trial(trial)?;
+        Some(LoadCurvePoint {
+            load: record.request.multiple,
+            value: limit.value(&trial.stats),
+            kept_up: !seen.backlog_grew,
+            length_s: record.request.seconds,
+        })
+    });
+    let edge = &line.result.sustained;
+    LoadCurve {
+        ink: arm.map(|view| view.ink.clone()).unwrap_or_default(),
+        points: points.filter(|point| point.value > 0.0).collect(),
+        band: band(line, at, limit),
+        edge: has_edge(line).then_some((edge.low, edge.point, edge.high)),
+    }
+}
+
+/// The band of the response around the line: margins, turned back into what is limited. For a quantile the
+/// scale of the response times comes from the trials themselves.
+fn band(line: &ArmLoadLine<'_>, at: usize, slo: &LoadLineSlo) -> Vec<LoadCurveBand> {
+    let is_binding = line.result.binding.as_ref() == Some(&slo.to_string());
+    let scale = match slo.quantity {
+        LoadLineQuantity::Mean => Some(0.5),
+        LoadLineQuantity::Quantile(_) => scale(line, at, slo),
+        LoadLineQuantity::Errors => None,
+    };
+    let Some(scale) = scale.filter(|_| is_binding && has_edge(line)) else {
+        return Vec::new();
+    };
+    let value = |margin: f64| slo.at_most * (-margin * scale).exp();
+    let inside = |point: &&plimsoll_stats::load_line::LoadLineCurvePoint| {
+        (line.goal.smallest..=line.goal.largest).contains(&point.multiple)
+    };
+    let points = line.result.curve.iter().filter(inside);
+    let band = points.map(|point| LoadCurveBand {
+        load: point.multiple,
+        low: value(point.high),
+        middle: value(point.margin),
+        high: value(point.low),
+    });
+    band.collect()
+}
+
+/// By how much ln of the quantile falls per unit of margin: least squares through the origin.
+fn scale(line: &ArmLoadLine<'_>, at: usize, slo: &LoadLineSlo) -> Option<f64> {
+    let limit = LoadLineLimit::from(slo);
+    let (mut both, mut squares) = (0.0, 0.0);
+    for trial in &line.trials {
+        let reading = trial
+            .load_line
+            .as_ref()
+            .and_then(|one| one.readings.get(at));
+        let value = slo.value(&trial.stats);
+        let Some(reading) = reading.filter(|_| value > 0.0) else {
+            continue;
+        };
+        let margin = limit.margin(&reading.batches).value;
+        // Beyond, a margin says no more than its sign.
+        if margin.abs() < 2.0 {
+            both += margin * (slo.at_most / value).ln();
+            squares += margin * margin;
+        }
+    }
+    (squares > 0.0 && both > 0.0).then(|| both / squares)
+}
+
+/// For programs.
+pub(super) fn data(view: &ResultsView<'_>) -> Value {
+    let lines = view.load_lines.iter().map(|line| {
+        let rates = rates_at_the_line(line).filter(|_| has_edge(line));
+        let edge = |edge: &LoadLineInterval| json!([edge.low, edge.point, edge.high]);
+        json!({
+            "workload": line.entry.label,
+            "arm": line.arm,
+            "limits": line.goal.limits.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "unit": match line.unit {
+                WorkloadMultiple::Rate => "times",
+                WorkloadMultiple::Clients(_) => "clients",
+            },
+            "has_edge": has_edge(line),
+            "sustained": edge(&line.result.sustained),
+            "burst": line.result.burst.as_ref().map(edge),
+            "binding": line.result.binding,
+            "stop": line.result.stop.map(stop_name),
+            "trials": line.result.trials,
+            "trial_seconds": line.result.seconds,
+            "ops_per_s": rates.map(|rates| rates.0),
+            "bytes_per_s": rates.map(|rates| rates.1),
+            "cost_per_million": cost(view, line),
+        })
+    });
+    let ratios = ratios(view).into_iter().map(|(line, base, ratio)| {
+        json!({
+            "workload": line.entry.label,
+            "arm": line.arm,
+            "base": base.arm,
+            "ratio": ratio.ratio,
+            "verdict": ratio.verdict,
+        })
+    });
+    json!({ "lines": lines.collect::<Vec<_>>(), "ratios": ratios.collect::<Vec<_>>() })
+}
+
+fn stop_name(stop: LoadLineStop) -> &'static str {
+    match stop {
+        LoadLineStop::WidthReached => "width reached",
+        LoadLineStop::BudgetReached => "budget reached",
+        LoadLineStop::NothingCarried => "nothing carried",
+        LoadLineStop::EverythingCarried => "everything carried",
+    }
+}

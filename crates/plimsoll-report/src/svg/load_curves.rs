@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Response against offered load: a dot per trial, a band around each load line, the limit across.
+
+use super::scale::{AxisScale, linear_ticks, log_ticks, number_ticks};
+use super::{Anchor, Canvas, WIDTH, fit, ink_class};
+use crate::model::{ChartQuantity, LoadCurve, LoadCurveChart};
+use plimsoll_core::units;
+
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 780.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 320.0;
+
+/// Radius of the dot of a trial of ten seconds, and of the longest.
+const RADIUS: (f64, f64) = (2.5, 6.0);
+
+pub(super) fn draw(chart: &LoadCurveChart) -> String {
+    let mut canvas = Canvas::new();
+    let (x, y) = axes(chart);
+    frame(&mut canvas, chart, &x, &y);
+    for curve in &chart.curves {
+        edge(&mut canvas, curve, &x);
+    }
+    for (n, curve) in chart.curves.iter().enumerate() {
+        band(&mut canvas, curve, &x, &y);
+        dots(&mut canvas, (chart, curve), &x, &y);
+        legend(&mut canvas, curve, n);
+    }
+    canvas.finish(&chart.title, BOTTOM + 44.0)
+}
+
+fn axes(chart: &LoadCurveChart) -> (AxisScale, AxisScale) {
+    let points = || chart.curves.iter().flat_map(|curve| &curve.points);
+    let edges = || chart.curves.iter().filter_map(|curve| curve.edge);
+    let loads = points()
+        .map(|point| point.load)
+        .chain(edges().flat_map(|e| [e.0, e.2]));
+    let (from, to) = loads.fold((f64::INFINITY, 0.0f64), |(a, b), load| {
+        (a.min(load), b.max(load))
+    });
+    let values = points().map(|point| point.value).chain([chart.limit.1]);
+    let kept = values.filter(|value| *value > 0.0);
+    let (low, high) = kept.fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(v), b.max(v)));
+    let is_log = chart.quantity == ChartQuantity::Duration;
+    let (from, to) = if from < to {
+        (from, to)
+    } else {
+        (to / 2.0, to.max(1.0) * 2.0)
+    };
+    (
+        AxisScale {
+            from: from / 1.1,
+            to: to * 1.1,
+            start: LEFT,
+            end: RIGHT,
+            log: true,
+        },
+        AxisScale {
+            from: if is_log { low / 1.3 } else { 0.0 },
+            to: high * 1.3,
+            start: BOTTOM,
+            end: TOP,
+            log: is_log,
+        },
+    )
+}
+
+fn frame(canvas: &mut Canvas, chart: &LoadCurveChart, x: &AxisScale, y: &AxisScale) {
+    let ticks = match y.log {
+        true => log_ticks(y.from, y.to),
+        false => linear_ticks(y.to, chart.quantity, 4.0).0,
+    };
+    for (value, label) in ticks {
+        canvas.line((LEFT, y.at(value)), (RIGHT, y.at(value)), "grid");
+        canvas.text((LEFT - 8.0, y.at(value) + 4.0), Anchor::End, "", &label);
+    }
+    for (value, label) in number_ticks(x.from, x.to) {
+        canvas.line((x.at(value), TOP), (x.at(value), BOTTOM), "grid");
+        canvas.text((x.at(value), BOTTOM + 18.0), Anchor::Middle, "", &label);
+    }
+    canvas.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
+    let middle = f64::midpoint(LEFT, RIGHT);
+    let title = format!("{}, logarithmic; larger dots are longer trials", chart.load);
+    canvas.text((middle, BOTTOM + 38.0), Anchor::Middle, "muted", &title);
+    let (name, limit) = &chart.limit;
+    canvas.line((LEFT, y.at(*limit)), (RIGHT, y.at(*limit)), "limit");
+    let name = fit(name, 200.0);
+    canvas.text(
+        (LEFT + 6.0, y.at(*limit) - 5.0),
+        Anchor::Start,
+        "muted",
+        &name,
+    );
+}
+
+/// The interval of a load line, from top to bottom.
+fn edge(canvas: &mut Canvas, curve: &LoadCurve, x: &AxisScale) {
+    let Some((low, point, high)) = curve.edge else {
+        return;
+    };
+    let class = ink_class(&curve.ink);
+    let width = (x.at(high) - x.at(low)).max(1.0);
+    canvas.rect(
+        (x.at(low), TOP),
+        (width, BOTTOM - TOP),
+        &format!("shade {class}"),
+    );
+    canvas.line(
+        (x.at(point), TOP),
+        (x.at(point), BOTTOM),
+        &format!("mark {class}"),
+    );
+}
+
+fn band(canvas: &mut Canvas, curve: &LoadCurve, x: &AxisScale, y: &AxisScale) {
+    let class = ink_class(&curve.ink);
+    let inside = curve
+        .band
+        .iter()
+        .filter(|at| at.load >= x.from && at.load <= x.to);
+    let band: Vec<_> = inside.collect();
+    let upper = band.iter().map(|at| (x.at(at.load), y.at(at.high)));
+    let lower = band.iter().rev().map(|at| (x.at(at.load), y.at(at.low)));
+    let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
+    canvas.path(&outline, &format!("area {class}"), "confidence band");
+    let middle: Vec<(f64, f64)> = band
+        .iter()
+        .map(|at| (x.at(at.load), y.at(at.middle)))
+        .collect();
+    canvas.path(&middle, &format!("curve {class}"), &curve.ink.label());
+}
+
+fn dots(
+    canvas: &mut Canvas,
+    (chart, curve): (&LoadCurveChart, &LoadCurve),
+    x: &AxisScale,
+    y: &AxisScale,
+) {
+    let class = ink_class(&curve.ink);
+    for point in &curve.points {
+        let radius = (RADIUS.0 * (point.length_s / 10.0).sqrt()).clamp(RADIUS.0, RADIUS.1);
+        let (shape, backlog) = match point.kept_up {
+            true => ("solid", ""),
+            false => ("hollow", ", the backlog grew"),
+        };
+        let title = format!(
+            "{}: {} at {} {}{backlog}",
+            curve.ink.label(),
+            chart.quantity.show(point.value),
+            units::three_digits(point.load),
+            chart.load
+        );
+        let at = (x.at(point.load), y.at(point.value));
+        canvas.dot(at, radius, &format!("{shape} {class}"), &title);
+    }
+}
+
+fn legend(canvas: &mut Canvas, curve: &LoadCurve, n: usize) {
+    let class = ink_class(&curve.ink);
+    let at = TOP + 10.0 + 18.0 * n as f64;
+    canvas.dot((RIGHT + 12.0, at), 4.0, &format!("solid {class}"), "");
+    let text = fit(&curve.ink.label(), WIDTH - RIGHT - 26.0);
+    canvas.text(
+        (RIGHT + 22.0, at + 4.0),
+        Anchor::Start,
+        &format!("ink {class}"),
+        &text,
+    );
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The load lines that the trials of a run tell. A search is a state machine, so that what was found follows
+//! from the trials alone, whoever reads them.
+
+use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
+use plimsoll_core::load_line::LoadLineGoal;
+use plimsoll_core::num::ratio;
+use plimsoll_core::open_load::OpenLoad;
+use plimsoll_core::workload::WorkloadMultiple;
+
+use super::limit::LoadLineLimit;
+use super::outcome::LoadLineResult;
+use super::search::LoadLineSearch;
+use super::trial::{LoadLineOptions, LoadLineTrial};
+use crate::overload::backlog;
+
+/// The load line of one arm under one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArmLoadLine<'a> {
+    /// The workload.
+    pub entry: &'a WorkloadEntry,
+    /// What is searched.
+    pub goal: &'a LoadLineGoal,
+    /// What its multiples count.
+    pub unit: WorkloadMultiple,
+    /// Label of the arm.
+    pub arm: &'a str,
+    /// What was found.
+    pub result: LoadLineResult,
+    /// Its trials in their order.
+    pub trials: Vec<&'a TrialResult>,
+}
+
+/// How a search of this entry goes; `None` where no load line is searched, or the workload has no multiples.
+#[must_use]
+pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadLineOptions> {
+    let goal = entry.load_line.as_ref()?;
+    let unit = entry.workload.multiple().ok()?;
+    let is_whole = matches!(unit, WorkloadMultiple::Clients(_));
+    Some(LoadLineOptions {
+        smallest: if is_whole {
+            goal.smallest.max(1.0)
+        } else {
+            goal.smallest
+        },
+        largest: goal.largest,
+        is_whole,
+        limits: goal.limits.iter().map(LoadLineLimit::from).collect(),
+        confidence,
+        width: goal.width,
+        short_s: goal.short.as_secs_f64(),
+        trial_s: goal.trial.as_secs_f64(),
+        sustained_s: goal.sustained.as_secs_f64(),
+        budget_s: goal.budget.as_secs_f64(),
+    })
+}
+
+/// What a search is told of a trial; `None` of one that belongs to none, or was cut short by the user.
+#[must_use]
+pub fn load_line_trial(result: &TrialResult) -> Option<LoadLineTrial> {
+    let record = result.load_line.as_ref().filter(|_| !result.interrupted)?;
+    let open = &result.generator.open;
+    let grew = |open: &OpenLoad| backlog(open).is_some_and(|left| left.grew);
+    let served = open.iter().map(served_late).fold(1.0, f64::min);
+    // Storage that gives up under a load does not carry it.
+    let lasted = ratio(result.length.as_secs_f64(), record.request.seconds);
+    let (has_failed, lasted) = (result.failed.is_some(), lasted.min(1.0));
+    Some(LoadLineTrial {
+        request: record.request,
+        readings: record.readings.clone(),
+        served: if has_failed {
+            served.min(lasted)
+        } else {
+            served
+        },
+        backlog_grew: has_failed || open.iter().any(grew),
+        is_void: result.was_held_up() || result.lost_node().is_some(),
+    })
+}
+
+/// Share of what was due in the last half that ended in it.
+fn served_late(open: &OpenLoad) -> f64 {
+    let late = |counts: &[u64]| -> f64 {
+        let steps = open.due.len();
+        counts.iter().take(steps).skip(steps / 2).sum::<u64>() as f64
+    };
+    match late(&open.due) {
+        due if due > 0.0 => (late(&open.ended) / due).min(1.0),
+        _ => 1.0,
+    }
+}
+
+/// Every load line of a run, by workload and arm in the order of the manifest. Those without a trial are
+/// among them.
+#[must_use]
+pub fn arm_load_lines<'a>(
+    manifest: &'a RunManifest,
+    trials: &'a [TrialResult],
+) -> Vec<ArmLoadLine<'a>> {
+    let mut lines = Vec::new();
+    for entry in &manifest.entries {
+        let options = load_line_options(entry, manifest.policy.confidence);
+        let (Some(goal), Some(options)) = (&entry.load_line, options) else {
+            continue;
+        };
+        let Ok(unit) = entry.workload.multiple() else {
+            continue;
+        };
+        for arm in &manifest.arms {
+            let of_this = |t: &&TrialResult| {
+                t.trial.workload == entry.label && t.trial.arm == arm.name && t.load_line.is_some()
+            };
+            let trials: Vec<&TrialResult> = trials.iter().filter(of_this).collect();
+            let mut search = LoadLineSearch::new(options.clone());
+            let is_of_goal = |trial: &LoadLineTrial| trial.readings.len() == goal.limits.len();
+            let seen = trials.iter().filter_map(|trial| load_line_trial(trial));
+            seen.filter(is_of_goal)
+                .for_each(|trial| search.observe(&trial));
+            lines.push(ArmLoadLine {
+                entry,
+                goal,
+                unit,
+                arm: &arm.name,
+                result: search.result(),
+                trials,
+            });
+        }
+    }
+    lines
+}
