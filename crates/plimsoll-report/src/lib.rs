@@ -19,7 +19,7 @@ mod words;
 #[cfg(feature = "xlsx")]
 mod xlsx;
 
-pub use build::build;
+pub use build::{build, load_lines};
 pub use csv::csv;
 pub use data::phase;
 pub use describe::{describe, profile};

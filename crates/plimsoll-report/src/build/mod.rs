@@ -71,6 +71,12 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     }
 }
 
+/// The load lines of a run, for programs.
+#[must_use]
+pub fn load_lines(results: &RunFolderContents) -> serde_json::Value {
+    load_line::data(&ResultsView::of(results))
+}
+
 fn title(view: &ResultsView<'_>) -> String {
     let systems = view.arms.iter().filter(|a| a.arm.control_of.is_none());
     let names: Vec<&str> = systems.map(|a| a.arm.name.as_str()).collect();

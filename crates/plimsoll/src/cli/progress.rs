@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_core::event::{
     RunEvent, RunListener, RunManifest, TrialId, TrialInterval, TrialResult,
 };
-use plimsoll_core::load_line::LoadLineRecord;
+use plimsoll_core::load_line::{LoadLinePurpose, LoadLineRecord};
 use plimsoll_core::op::OpKind;
 use plimsoll_core::text::printable;
 use plimsoll_core::units::{self, Nanos};
@@ -156,16 +156,20 @@ fn search_summary(
     record: &LoadLineRecord,
     line: Option<LoadLineInterval>,
 ) -> String {
+    let purpose = match record.request.purpose {
+        LoadLinePurpose::Locate => "locate",
+        LoadLinePurpose::Refine => "refine",
+        LoadLinePurpose::Sustain => "hold",
+        LoadLinePurpose::Exhaust => "use up credits",
+    };
     let multiple = units::three_digits(record.request.multiple);
     let load = load_summary(result).unwrap_or_default();
     let line = line.map_or(String::new(), |line| {
         let [low, high] = [line.low, line.high].map(units::three_digits);
         format!(" · line between ×{low} and ×{high}")
     });
-    format!(
-        "×{multiple} for {} · {load}{line}",
-        units::clock_duration(result.length)
-    )
+    let length = units::clock_duration(result.length);
+    format!("{purpose} ×{multiple} for {length} · {load}{line}")
 }
 
 fn load_summary(result: &TrialResult) -> Option<String> {

@@ -158,6 +158,7 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
                 "data_check": trial.data_check,
                 "device": trial.device,
                 "fault": trial.fault,
+                "load_line": trial.load_line.as_ref().map(|record| record.request),
             })
         })
         .collect();
@@ -167,6 +168,7 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
         "seed": results.manifest.seed,
         "complete": results.complete,
         "comparisons": results.comparisons,
+        "load_lines": plimsoll_report::load_lines(results),
         "warnings": results.warnings,
         "trials": trials,
     })

@@ -13,6 +13,7 @@ mod failover;
 mod foreign_text;
 mod ground;
 mod ledger;
+mod loadline;
 mod models;
 mod nfs;
 mod overload;
