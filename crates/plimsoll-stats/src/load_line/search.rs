@@ -57,6 +57,9 @@ const EXHAUST_AT: f64 = 1.5;
 /// Margin of a load whose backlog grows: it has no upper limit, whatever was seen so far.
 const OVERLOADED: f64 = -1.0;
 
+/// So many trials that leave the edge beyond the range are followed by a stay at its end.
+const OUTSIDE_TRIALS: usize = 8;
+
 /// Tries to use up credits before going on without.
 const EXHAUST_MAX: u32 = 20;
 
@@ -162,7 +165,7 @@ impl LoadLineSearch {
             );
         }
         let width = self.short.width(1.0 - 2.0 * self.tail());
-        let is_outside = self.is_above_all() || self.is_below_all();
+        let is_outside = self.is_outside();
         let is_late = self.is_late_for_stays();
         if width > LOCATED && !is_outside && !is_late {
             let place = FIRST_PLACES.get(self.trials).copied();
@@ -478,13 +481,28 @@ impl LoadLineSearch {
             return;
         }
         let stays = self.confirmed();
-        if stays.high.is_finite() && self.is_below_all() {
+        let (smallest, largest) = (self.options.smallest.ln(), self.options.largest.ln());
+        let middle = self.edges().quantile(0.5);
+        // No trial beyond the range can make the posterior any surer: a stay at its end decides.
+        let is_least =
+            |stay: &LongStay| !stay.is_carried && stay.multiple.ln() <= smallest + self.goal();
+        let is_least = middle < smallest && self.stays.iter().any(is_least);
+        let is_most = middle > largest && stays.low >= largest - self.goal();
+        if stays.high.is_finite() && (self.is_below_all() || is_least) {
             self.stop = Some(LoadLineStop::NothingCarried);
-        } else if stays.low.is_finite() && self.is_above_all() {
+        } else if stays.low.is_finite() && (self.is_above_all() || is_most) {
             self.stop = Some(LoadLineStop::EverythingCarried);
         } else if stays.low.is_finite() && stays.high.is_finite() && self.is_narrow() {
             self.stop = Some(LoadLineStop::WidthReached);
         }
+    }
+
+    /// Whether the edge is beyond the range, or so likely that a stay at its end is due.
+    fn is_outside(&self) -> bool {
+        let middle = self.short.quantile(0.5);
+        let range = self.options.smallest.ln()..=self.options.largest.ln();
+        let is_tried = self.trials >= OUTSIDE_TRIALS && self.stays.is_empty();
+        self.is_above_all() || self.is_below_all() || is_tried && !range.contains(&middle)
     }
 
     fn is_below_all(&self) -> bool {

@@ -191,6 +191,13 @@ fn a_line_outside_the_range_is_said_to_be() {
     assert_eq!(result.stop, Some(LoadLineStop::NothingCarried));
     let result = searched(&mut QuietSystem::of(|_| 0.001), options());
     assert_eq!(result.stop, Some(LoadLineStop::EverythingCarried));
+    // Margins that say no more than their sign leave the edge just beyond the range for ever.
+    let result = searched(&mut QuietSystem::of(|_| 0.0), options());
+    assert_eq!(result.stop, Some(LoadLineStop::EverythingCarried));
+    assert!(result.trials <= 30, "{result:?}");
+    let result = searched(&mut QuietSystem::of(|_| 1.0), options());
+    assert_eq!(result.stop, Some(LoadLineStop::NothingCarried));
+    assert!(result.trials <= 30, "{result:?}");
 }
 
 #[test]
