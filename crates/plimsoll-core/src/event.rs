@@ -10,7 +10,7 @@ use crate::data_check::DataCheckResult;
 use crate::failover::{FaultInjection, FaultResult, StackCondition};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
-use crate::load_line::{LoadLineGoal, LoadLineRecord};
+use crate::load_line::{LoadLineBatch, LoadLineGoal, LoadLineRecord, LoadLineSlo};
 
 use crate::model::FidelityCheck;
 use crate::num::ratio;
@@ -131,6 +131,26 @@ impl OpStats {
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.total(|stats| stats.errors)
+    }
+
+    /// What a limit sees of these operations.
+    #[must_use]
+    pub fn batch(&self, limit: &LoadLineSlo) -> LoadLineBatch {
+        let mut batch = LoadLineBatch::default();
+        for (_, stats) in self.0.iter().filter(|(kind, _)| limit.is_about(**kind)) {
+            batch.operations += stats.ops() as f64;
+            batch.amount += limit.amount(&stats.response, stats.errors);
+        }
+        batch
+    }
+
+    /// What a limit is about, of these operations: nanoseconds, or a share.
+    #[must_use]
+    pub fn limited(&self, limit: &LoadLineSlo) -> f64 {
+        let mut all = KindStats::default();
+        let about = self.0.iter().filter(|(kind, _)| limit.is_about(**kind));
+        about.for_each(|(_, stats)| all.merge(stats));
+        limit.value(&all.response, all.errors)
     }
 
     fn total(&self, of: fn(&KindStats) -> u64) -> u64 {
@@ -391,6 +411,20 @@ pub struct TrialResult {
     /// What it was for, and what the limits saw of it, where a load line is searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_line: Option<LoadLineRecord>,
+    /// Energy that the machine of the load generator used meanwhile, where it has readings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub energy: Vec<EnergyUse>,
+}
+
+/// Energy that was used in a trial, its warm-up included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EnergyUse {
+    /// What it was read from.
+    pub source: String,
+    /// How much.
+    pub joules: f64,
 }
 
 /// Activity of a block device while operations were counted, and what these requested in that time.
@@ -501,6 +535,7 @@ impl TrialResult {
             nodes: Vec::new(),
             fault: None,
             load_line: None,
+            energy: Vec::new(),
         }
     }
 

@@ -16,6 +16,7 @@ pub mod device;
 pub mod host;
 pub mod journal;
 pub mod orphans;
+pub mod power;
 pub mod raise;
 pub mod tracer;
 pub mod watch;

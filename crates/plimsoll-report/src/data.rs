@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(crate) fn json<'a>(
     results: &RunFolderContents,
     comparisons: impl Iterator<Item = &'a ArmComparison>,
-    load_lines: Value,
+    load_lines: &Value,
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest

@@ -11,6 +11,7 @@ use plimsoll_stats::load_line::{
     ArmLoadLine, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop, load_line_trial,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use super::view::{ResultsView, bytes_per_s, ops_per_s};
 use crate::model::{
@@ -83,6 +84,12 @@ fn detail(line: &ArmLoadLine<'_>) -> String {
         all.extend(at_the_line(line).map(|load| format!("That is {load}.")));
         let binding = result.binding.as_ref();
         all.extend(binding.map(|name| format!("The limit it reaches first is {name}.")));
+    }
+    for (source, joules) in energy(line) {
+        let joules = units::three_digits(joules);
+        all.push(format!(
+            "A million operations took {joules} J of the {source}."
+        ));
     }
     if let Some(burst) = &result.burst {
         all.push(format!(
@@ -307,8 +314,20 @@ fn interval(line: &ArmLoadLine<'_>, edge: &LoadLineInterval) -> String {
     format!("{low} to {high}")
 }
 
-/// Operations and bytes per second at the line, from the trial nearest to it whose backlog did not grow.
+/// Operations and bytes per second at the line, from the trial nearest to it.
 fn rates_at_the_line(line: &ArmLoadLine<'_>) -> Option<(f64, f64)> {
+    let edge = line.result.sustained.point;
+    let nearest = nearest(line)?;
+    let factor = match line.unit {
+        WorkloadMultiple::Rate => edge / nearest.load_line.as_ref()?.request.multiple,
+        // More clients are not as many times the operations.
+        WorkloadMultiple::Clients(_) => 1.0,
+    };
+    Some((ops_per_s(nearest) * factor, bytes_per_s(nearest) * factor))
+}
+
+/// The trial nearest to the line whose backlog did not grow.
+fn nearest<'a>(line: &ArmLoadLine<'a>) -> Option<&'a TrialResult> {
     let edge = line.result.sustained.point;
     let far = |trial: &&TrialResult| {
         let multiple = trial
@@ -319,13 +338,7 @@ fn rates_at_the_line(line: &ArmLoadLine<'_>) -> Option<(f64, f64)> {
     };
     let kept_up = |trial: &&&TrialResult| load_line_trial(trial).is_some_and(|t| !t.backlog_grew);
     let trials = line.trials.iter().filter(kept_up).copied();
-    let nearest = trials.min_by(|a, b| far(a).total_cmp(&far(b)))?;
-    let factor = match line.unit {
-        WorkloadMultiple::Rate => edge / nearest.load_line.as_ref()?.request.multiple,
-        // More clients are not as many times the operations.
-        WorkloadMultiple::Clients(_) => 1.0,
-    };
-    Some((ops_per_s(nearest) * factor, bytes_per_s(nearest) * factor))
+    trials.min_by(|a, b| far(a).total_cmp(&far(b)))
 }
 
 fn at_the_line(line: &ArmLoadLine<'_>) -> Option<String> {
@@ -335,6 +348,17 @@ fn at_the_line(line: &ArmLoadLine<'_>) -> Option<String> {
         true => format!("{ops}, {}", units::throughput(bytes)),
         false => ops,
     })
+}
+
+/// Joules per million operations, by source, of the trial nearest to the line.
+fn energy(line: &ArmLoadLine<'_>) -> Vec<(String, f64)> {
+    let Some(nearest) = nearest(line).filter(|_| has_edge(line)) else {
+        return Vec::new();
+    };
+    let operations = nearest.stats.ops() as f64;
+    let each = nearest.energy.iter().filter(|one| one.joules > 0.0);
+    let each = each.map(|one| (one.source.clone(), ratio(one.joules * 1e6, operations)));
+    each.collect()
 }
 
 /// What a million operations cost at the line.
@@ -396,7 +420,7 @@ fn curve(
         let seen = load_line_trial(trial)?;
         Some(LoadCurvePoint {
             load: record.request.multiple,
-            value: limit.value(&trial.stats),
+            value: trial.stats.limited(limit),
             kept_up: !seen.backlog_grew,
             length_s: record.request.seconds,
         })
@@ -445,7 +469,7 @@ fn scale(line: &ArmLoadLine<'_>, at: usize, slo: &LoadLineSlo) -> Option<f64> {
             .load_line
             .as_ref()
             .and_then(|one| one.readings.get(at));
-        let value = slo.value(&trial.stats);
+        let value = trial.stats.limited(slo);
         let Some(reading) = reading.filter(|_| value > 0.0) else {
             continue;
         };
@@ -482,6 +506,7 @@ pub(super) fn data(view: &ResultsView<'_>) -> Value {
             "ops_per_s": rates.map(|rates| rates.0),
             "bytes_per_s": rates.map(|rates| rates.1),
             "cost_per_million": cost(view, line),
+            "joules_per_million": energy(line).into_iter().collect::<BTreeMap<_, _>>(),
         })
     });
     let ratios = ratios(view).into_iter().map(|(line, base, ratio)| {

@@ -67,7 +67,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
         subtitle: subtitle(&view),
         headline,
         sections,
-        data: data::json(results, view.every_comparison(), load_line::data(&view)),
+        data: data::json(results, view.every_comparison(), &load_line::data(&view)),
     }
 }
 

@@ -17,6 +17,7 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostPool, HostTimeSource as _, SystemClock};
+use plimsoll_machine::power::PowerMeter;
 use plimsoll_machine::watch::{self, ServerWatchScope};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +95,10 @@ pub(super) fn measure_trial(
     let mut device = arms
         .device(&trial.arm)
         .map(|name| DeviceWatch::begin(name, warmup(&entry.workload, settings)));
+    let clock = SystemClock::new();
+    let mut power = PowerMeter::open(Path::new("/"), &clock);
     let mut on_interval = |interval: TrialInterval| {
+        power.read(&clock);
         if let Some(device) = &mut device {
             device.interval(&interval);
         }
@@ -121,6 +125,7 @@ pub(super) fn measure_trial(
     let result = TrialResult {
         servers,
         device: device.and_then(DeviceWatch::end),
+        energy: power.used(),
         fault,
         failed: result.failed.or(failure.map(|failure| failure.text())),
         ..result

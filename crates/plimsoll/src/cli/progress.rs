@@ -78,7 +78,7 @@ impl RunProgress {
         let key = (result.trial.workload.clone(), result.trial.arm.clone());
         let search = self.searches.get_mut(&key)?;
         search.observe(&load_line_trial(result)?);
-        Some(search.result().sustained)
+        Some(search.sustained())
     }
 
     fn began(&mut self, trial: &TrialId) {
