@@ -71,6 +71,7 @@ fn manifest(blocks: u32) -> RunManifest {
         blocks,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }
 
