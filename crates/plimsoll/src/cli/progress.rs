@@ -4,7 +4,10 @@
 
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll_core::event::{RunEvent, RunListener, TrialId, TrialInterval, TrialResult};
+use plimsoll_core::design::BlockDesignResult;
+use plimsoll_core::event::{
+    RunEvent, RunListener, RunManifest, TrialId, TrialInterval, TrialResult,
+};
 use plimsoll_core::op::OpKind;
 use plimsoll_core::text::printable;
 use plimsoll_core::units::{self, Nanos};
@@ -17,12 +20,16 @@ pub(crate) struct RunProgress {
     live: bool,
     trials: u64,
     done: u64,
+    /// Blocks that `trials` are of, and trials of each block.
+    blocks: (u32, u64),
     now: String,
 }
 
 impl RunProgress {
-    /// For a plan of `trials` trials; quiet when the results go to a machine.
-    pub(crate) fn new(trials: u64, quiet: bool) -> Self {
+    /// For the trials of a manifest but so many that are done; quiet when the results go to a machine.
+    pub(crate) fn new(manifest: &RunManifest, done: u64, quiet: bool) -> Self {
+        let trials = manifest.planned_trials().saturating_sub(done);
+        let each = manifest.arms.len() as u64 * manifest.entries.len() as u64;
         let live = std::io::stderr().is_terminal() && !quiet;
         let bar = ProgressBar::with_draw_target(
             Some(trials),
@@ -39,6 +46,7 @@ impl RunProgress {
             live: live || quiet,
             trials,
             done: 0,
+            blocks: (manifest.blocks, each),
             now: String::new(),
         }
     }
@@ -51,6 +59,19 @@ impl RunProgress {
             trial.arm
         ));
         self.bar.set_message(format!("{} · preparing", self.now));
+    }
+
+    /// More blocks than were known of, after what a pilot told.
+    fn designed(&mut self, found: &BlockDesignResult) {
+        let (known, each) = self.blocks;
+        self.trials += u64::from(found.expected.saturating_sub(known)) * each;
+        self.blocks.0 = found.expected;
+        self.bar.set_length(self.trials);
+        self.say(&format!("design: {}", found.forecast));
+    }
+
+    fn say(&self, text: &str) {
+        self.bar.suspend(|| terminal::say(text));
     }
 
     fn second(&self, interval: &TrialInterval) {
@@ -66,6 +87,9 @@ impl RunProgress {
 
     fn ended(&mut self, result: &TrialResult) {
         self.done += 1;
+        // More may be needed than were expected.
+        self.trials = self.trials.max(self.done);
+        self.bar.set_length(self.trials);
         self.bar.inc(1);
         if !self.live {
             terminal::say(&format!(
@@ -134,9 +158,10 @@ impl RunListener for RunProgress {
                 } else {
                     format!("{}: ", warning.about)
                 };
-                self.bar
-                    .suspend(|| terminal::say(&format!("note: {about}{}", warning.text)));
+                self.say(&format!("note: {about}{}", warning.text));
             }
+            RunEvent::Designed(found) => self.designed(found),
+            RunEvent::BlocksEnded(ended) => self.say(&ended.sentence()),
             RunEvent::Finished { .. } => self.bar.finish_and_clear(),
         }
     }
