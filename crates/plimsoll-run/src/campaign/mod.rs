@@ -362,6 +362,11 @@ fn run_all(
 ) -> Result<CampaignEndKind, CliError> {
     // Bounded by the blocks of the manifest and of its design.
     for block in 0.. {
+        // A pilot that is not whole is no ground for a design.
+        if course.is_pilot() && stop.load(Ordering::Relaxed) {
+            course.ended(block, BlocksEndCause::UserQuit, listener);
+            break;
+        }
         if course.after(block, listener) == CourseStep::End {
             break;
         }

@@ -226,7 +226,7 @@ fn wrong_wishes_are_refused_with_one_error() {
         "do not work with --fault or --bounds",
     );
     refused(
-        &["-w", "ior,blocksize=1m,transfersize=1m", "--effect", "5%"],
+        &["-w", "ior-easy", "--effect", "5%"],
         "end when their work is done",
     );
 }
@@ -249,7 +249,7 @@ fn a_key_ends_a_run_that_still_reports_and_restores_the_terminal() {
     // The key comes when some trials are done.
     let keys = format!(
         "for i in $(seq 600); do test $(grep -c trial_ended {folder}/events.jsonl 2>/dev/null || echo 0) \
-         -ge 3 && break; sleep 0.1; done; printf xq; sleep 60"
+         -ge 3 && break; sleep 0.1; done; printf xq; sleep 10"
     );
     let command = format!("( {keys} ) | timeout 150 script -qec '{line}' /dev/null");
     let told = program("sh", &["-c", &command]).unwrap_or_default();
