@@ -34,19 +34,20 @@ LENGTH_S = 10
 ENTRIES = 3
 PLANTED = 1.10
 SIZE = "256M"
+READS = "randread,size=16m,depth=1"
 FIELDS = ["experiment", "repetition", "program", "budget_s", "verdict", "ratio", "low", "high", "blocks",
-          "length_s", "end", "seconds", "code", "delay_us"]
+          "length_s", "end", "seconds", "code", "delay_ms"]
 
 
 class Disk:
     """An nbdkit over a disk in memory, on a socket of its own, that ends with this program."""
 
-    def __init__(self, folder, name, delay_us):
+    def __init__(self, folder, name, delay_ms):
         self.socket = os.path.join(folder, name + ".sock")
         # A process that listens nowhere else; the delay is of each read and write.
         command = ["nbdkit", "--foreground", "--exit-with-parent", "--unix", self.socket, "--threads", "16",
-                   "--filter=delay", "memory", SIZE, f"delay-read={delay_us}us",
-                   f"delay-write={delay_us}us"]
+                   "--filter=delay", "memory", SIZE, f"delay-read={delay_ms}ms",
+                   f"delay-write={delay_ms}ms"]
         self.child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 10
         while not os.path.exists(self.socket):
@@ -101,19 +102,20 @@ def one_run(program, which, targets, options, budget_s, folder, extra):
     return row_of(*plimsoll(program, arguments, folder, budget_s))
 
 
-def calibrated(program, folder, base_us):
-    """The delay with which reads of one disk take a tenth longer than with the other's."""
-    fast = Disk(folder, "calibrate", base_us)
+def calibrated(program, folder, base_ms):
+    """The delay with which reads of one disk take a tenth longer than with the other's, in whole ms: the filter
+    knows no finer one."""
+    fast = Disk(folder, "calibrate", base_ms)
     try:
-        read = ["run", "randread,size=64m,depth=1", fast.target, "--destroy", "--for", "3s", "--no-verify"]
+        read = ["run", READS, fast.target, "--destroy", "--for", "3s", "--no-verify"]
         found, _, _ = plimsoll(program, read, os.path.join(folder, "calibration"), 60)
     finally:
         fast.end()
-    mean_us = found["trials"][0]["response_ns"]["mean"] / 1e3
-    return round(base_us + (PLANTED - 1) * mean_us), mean_us
+    mean_ms = found["trials"][0]["response_ns"]["mean"] / 1e6
+    return base_ms + max(1, round((PLANTED - 1) * mean_ms)), mean_ms
 
 
-def experiment(name, args, programs, targets, options, budget_s, extra, writer, delay_us):
+def experiment(name, args, programs, targets, options, budget_s, extra, writer, delay_ms):
     """All repetitions of one experiment, the programs in turns."""
     counts = {which: {} for which in programs}
     rng = random.Random(args.seed)
@@ -124,7 +126,7 @@ def experiment(name, args, programs, targets, options, budget_s, extra, writer, 
             folder = os.path.join(args.folder, f"{name}-{repetition}-{which}")
             row = one_run(programs[which], which, targets, options, budget_s, folder, extra)
             row |= {"experiment": name, "repetition": repetition, "program": which, "budget_s": budget_s,
-                    "delay_us": delay_us}
+                    "delay_ms": delay_ms}
             writer.writerow(row)
             args.csv.flush()
             verdicts = counts[which]
@@ -135,13 +137,14 @@ def experiment(name, args, programs, targets, options, budget_s, extra, writer, 
 
 
 def planted(args, programs, writer):
-    delay_us, mean_us = calibrated(programs["after"], args.folder, args.base_delay)
-    print(f"reads take {mean_us:.0f} us with a delay of {args.base_delay} us; the slow disk has {delay_us} us")
-    disks = [Disk(args.folder, "fast", args.base_delay), Disk(args.folder, "slow", delay_us)]
+    delay_ms, mean_ms = calibrated(programs["after"], args.folder, args.base_delay)
+    print(f"reads take {mean_ms:.2f} ms with a delay of {args.base_delay} ms; the slow disk has {delay_ms} ms, "
+          f"{100 * (delay_ms - args.base_delay) / mean_ms:.1f} % more")
+    disks = [Disk(args.folder, "fast", args.base_delay), Disk(args.folder, "slow", delay_ms)]
     try:
-        options = ["-w", "randread,size=64m,depth=1", "--destroy"]
+        options = ["-w", READS, "--destroy"]
         return experiment("planted", args, programs, [disk.target for disk in disks], options,
-                          args.planted_budget, args.after_planted, writer, delay_us)
+                          args.planted_budget, args.after_planted, writer, delay_ms)
     finally:
         for disk in disks:
             disk.end()
@@ -168,7 +171,7 @@ def main():
     parser.add_argument("--equal-budget", type=int, default=600, help="seconds (600)")
     parser.add_argument("--after-planted", default="--effect 10%", help="options of AFTER")
     parser.add_argument("--after-equal", default="--stop fixed", help="options of AFTER")
-    parser.add_argument("--base-delay", type=int, default=500, help="delay of both disks in us (500)")
+    parser.add_argument("--base-delay", type=int, default=9, help="delay of both disks in ms (9)")
     parser.add_argument("--directory", help="where the directory of 'equal' is made (else beside the run folders)")
     parser.add_argument("--workload", default="randread,size=256m", help="of 'equal'")
     parser.add_argument("--seed", type=int, default=1)
