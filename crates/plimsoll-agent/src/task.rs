@@ -151,7 +151,7 @@ impl<'a> PreparedTrial<'a> {
             stop,
         )
         .map_err(failed(CliExitCode::Failed))?;
-        let disk = settle(&task.settle, stop);
+        let disk = settle(&task.settle, task.entry.length, stop);
         Ok(PreparedTrial {
             task,
             prepared,
@@ -174,6 +174,7 @@ impl<'a> PreparedTrial<'a> {
             // The number is another for every trial, also of two arms on one system.
             stamp_seed: task.stamp_seed.derive("trial", task.trial.place.into()),
             start_at,
+            step: task.step,
         };
         let watch = BusyWatch::begin();
         let mut on_interval = |interval| turn.tell(AgentEvent::Second(interval));
@@ -245,7 +246,7 @@ fn run_programs(
         )));
     };
     let clock = HostClock::start();
-    let disk = settle(&task.settle, turn.stop());
+    let disk = settle(&task.settle, task.entry.length, turn.stop());
     let began_at = wait_for_start(clock.now(), turn)?;
     let clock = HostClock::start();
     let watch = BusyWatch::begin();

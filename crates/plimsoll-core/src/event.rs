@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::clock_offset::ClockOffset;
 use crate::comparison::{ArmComparison, ComparisonMetric, VerdictPolicy};
 use crate::data_check::DataCheckResult;
+use crate::design::{BlockDesign, BlockDesignResult, BlocksEnd, BlocksEndCause};
 use crate::failover::{FaultInjection, FaultResult, StackCondition};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
@@ -697,6 +698,9 @@ pub struct RunManifest {
     pub entries: Vec<WorkloadEntry>,
     /// Blocks planned.
     pub blocks: u32,
+    /// What the blocks are designed for and how they end, where that is not just their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<BlockDesign>,
     /// What each system adds to the one before it, in the order of the systems (without controls);
     /// empty unless the run climbs a ladder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -712,6 +716,39 @@ impl RunManifest {
     pub fn is_corner(&self, label: &str) -> bool {
         let mut corners = self.entries.iter().filter(|e| e.corner_of.is_some());
         corners.any(|entry| entry.label == label)
+    }
+
+    /// Takes over the design that the pilot led to.
+    pub fn adopt(&mut self, found: BlockDesignResult) {
+        self.blocks = found.blocks;
+        for entry in &mut self.entries {
+            entry.length = match entry.workload {
+                // Slices of a model are whole seconds.
+                Workload::Model(_) => Nanos(found.length.0.next_multiple_of(Nanos::SECOND.0)),
+                _ => found.length,
+            };
+        }
+        if let Some(design) = &mut self.design {
+            design.found = Some(found);
+        }
+    }
+
+    /// Takes over how the blocks ended: no more are planned.
+    pub fn end(&mut self, ended: BlocksEnd) {
+        if let Some(design) = &mut self.design {
+            // What the user ended may be resumed.
+            if ended.cause != BlocksEndCause::UserQuit {
+                self.blocks = self.blocks.min(ended.blocks.max(1));
+            }
+            design.ended = Some(ended);
+        }
+    }
+
+    /// The blocks that comparisons are made of.
+    #[must_use]
+    pub fn counted_blocks(&self) -> std::ops::Range<u32> {
+        let first = self.design.as_ref().map_or(0, BlockDesign::first_block);
+        first.min(self.blocks)..self.blocks
     }
 
     /// How many trials are planned; none of a load line, whose search says as it goes.
@@ -765,6 +802,10 @@ pub enum RunEvent {
     TrialEnded(Box<TrialResult>),
     /// A reader should know.
     Warning(RunWarning),
+    /// The pilot is over and has led to this design of the other blocks.
+    Designed(BlockDesignResult),
+    /// The blocks have ended as they were to end, or as the user wished.
+    BlocksEnded(BlocksEnd),
     /// All trials are done, or the user stopped.
     Finished {
         /// Whether the plan was cut short.

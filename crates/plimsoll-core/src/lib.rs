@@ -8,6 +8,7 @@
 pub mod clock_offset;
 pub mod comparison;
 pub mod data_check;
+pub mod design;
 pub mod event;
 pub mod failover;
 pub mod fault;

@@ -76,6 +76,8 @@ pub struct AgentTrialTask {
     pub stamp_seed: Seed,
     /// Time before the measured part.
     pub warmup: Nanos,
+    /// Length of the intervals that are told of.
+    pub step: Nanos,
     /// Play whole recordings instead of slices.
     pub whole: bool,
     /// How operations reach the kernel.

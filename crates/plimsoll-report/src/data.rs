@@ -46,6 +46,7 @@ pub(crate) fn json<'a>(
         "arms": manifest.arms,
         "entries": entries,
         "blocks": manifest.blocks,
+        "design": manifest.design,
         "load_nodes": manifest.load_nodes,
         "complete": results.complete,
         "warnings": results.warnings,

@@ -72,6 +72,7 @@ fn manifest(blocks: u32) -> RunManifest {
         blocks,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }
 

@@ -354,5 +354,6 @@ fn manifest(
         blocks,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }

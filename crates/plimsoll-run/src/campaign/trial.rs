@@ -4,6 +4,7 @@
 
 use super::device_watch::DeviceWatch;
 use super::failover::{FaultBench, under_condition, under_fault};
+use super::pilot::PILOT_STEP;
 use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{
@@ -218,6 +219,10 @@ pub(super) fn trial_task(
         seed: settings.seed,
         stamp_seed: settings.stamp_seed,
         warmup: warmup(&entry.workload, settings),
+        step: match settings.design {
+            Some(_) => PILOT_STEP,
+            None => Nanos::SECOND,
+        },
         whole: settings.whole,
         engine: settings.engine,
         data_check: settings.data_check,

@@ -209,6 +209,7 @@ fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
         blocks: saturating_u32(blocks as u64),
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll loadline`: how many times a workload each system carries within limits.
 
+use super::design::BlockDesignChoice;
 use super::inject::condition;
 use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
 use super::stack::StackOptionArgs;
@@ -211,6 +212,7 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         inject: Vec::new(),
         conditions: args.conditions(),
         load_line: Some(goal),
+        design: BlockDesignChoice::default(),
         whole: false,
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,

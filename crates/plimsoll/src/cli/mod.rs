@@ -3,6 +3,7 @@
 
 mod boot;
 mod compare;
+mod design;
 mod doctor;
 mod export;
 mod facts;
@@ -20,6 +21,7 @@ mod mix;
 mod model_file;
 mod profile;
 mod progress;
+mod quit_key;
 mod raze;
 mod record;
 mod report;

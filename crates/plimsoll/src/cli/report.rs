@@ -166,6 +166,8 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
         "folder": folder,
         "id": results.manifest.id,
         "seed": results.manifest.seed,
+        "policy": results.manifest.policy,
+        "design": results.manifest.design,
         "complete": results.complete,
         "comparisons": results.comparisons,
         "load_lines": plimsoll_report::load_lines(results),

@@ -6,6 +6,7 @@ mod bad_input;
 mod campaign;
 mod classics;
 mod corners;
+mod design;
 mod devices;
 mod examples;
 mod exchange;
