@@ -240,7 +240,9 @@ fn row(planted: (f64, f64), interplay: Interplay, has_bursts: bool, (name, metho
     }
     let share = |n: u32| format!("{:.1} %", 100.0 * f64::from(n) / f64::from(SYSTEMS));
     println!(
-        "| {}–{} | {interplay:?} | {} | {name} | {:.0} | {} | {} | {:.2} |",
+        "| {} to {} | {interplay:?} | {} | {name} | {:.0} | {} | {} | {:.2} |",
+        planted.0,
+        planted.1,
         if has_bursts {
             "with bursts"
         } else {

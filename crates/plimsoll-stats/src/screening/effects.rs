@@ -55,6 +55,9 @@ pub struct ScreeningResult {
     pub runs: usize,
     /// Standard deviation of a run, as far as blocks and settings do not explain it.
     pub deviation: f64,
+    /// Standard deviation of a run from those of the same row in other blocks: what more blocks make smaller.
+    /// Interactions of settings are in the deviation and not in this.
+    pub noise: f64,
     /// Smallest effect, as |ln ratio|, that these runs find with a power of 80 %.
     pub detectable: f64,
 }
@@ -105,8 +108,36 @@ pub fn screen(
         effects: effects.collect(),
         runs: runs.values.len(),
         deviation: fitted.deviation,
+        noise: noise(values).unwrap_or(fitted.deviation),
         detectable: (factor + student::quantile(POWER, freedom)) * largest,
     })
+}
+
+/// What is left of the logarithms when each row and each block has a level of its own, from rows that have
+/// all values; `None` where one block or one row is all there is.
+fn noise(values: &[Vec<Option<f64>>]) -> Option<f64> {
+    let logs = |row: &Vec<Option<f64>>| -> Option<Vec<f64>> {
+        let usable = row.iter().map(|v| v.filter(|v| v.is_finite() && *v > 0.0));
+        usable.map(|value| value.map(f64::ln)).collect()
+    };
+    let rows: Vec<Vec<f64>> = values.iter().filter_map(logs).collect();
+    let blocks = rows.first()?.len();
+    let freedom = rows.len().checked_sub(1)? * blocks.checked_sub(1)?;
+    if freedom == 0 || rows.iter().any(|row| row.len() != blocks) {
+        return None;
+    }
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    let of_rows: Vec<f64> = rows.iter().map(|row| mean(row)).collect();
+    let whole = mean(&of_rows);
+    let mut sum = 0.0;
+    for block in 0..blocks {
+        let of_block = rows.iter().map(|row| row[block]).sum::<f64>() / rows.len() as f64;
+        let left = rows.iter().zip(&of_rows);
+        sum += left
+            .map(|(row, of_row)| (row[block] - of_row - of_block + whole).powi(2))
+            .sum::<f64>();
+    }
+    Some((sum / freedom as f64).sqrt())
 }
 
 /// Settings that are worth a proof, the one that gains most first, at most so many. `sign` is 1 where more

@@ -125,6 +125,20 @@ fn intervals_cover_under_every_noise_law() {
 }
 
 #[test]
+fn interactions_widen_intervals_and_are_no_noise() {
+    let design = design(10, false);
+    let mut values = drawn(&design, &[0.1; 10], (3, 0.01), &mut Rng::new(Seed(4)));
+    for (row, of_row) in design.rows().iter().zip(&mut values) {
+        if row[0] && row[1] {
+            of_row.iter_mut().flatten().for_each(|value| *value *= 2.0);
+        }
+    }
+    let found = screen(&design, &values, 0.95).unwrap();
+    assert!((0.006..0.016).contains(&found.noise), "{found:?}");
+    assert!(found.deviation > 5.0 * found.noise, "{found:?}");
+}
+
+#[test]
 fn one_at_a_time_needs_more_than_three_times_the_runs_for_ten_settings() {
     let runs = design(10, false).one_at_a_time(2);
     assert!((runs - 24.0 * 17.32 / 4.0).abs() < 0.1, "{runs}");

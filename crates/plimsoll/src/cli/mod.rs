@@ -26,6 +26,7 @@ mod repro;
 mod run;
 mod stack;
 mod trace_ops;
+mod tune;
 mod verify;
 mod vm;
 mod watchdog;
@@ -58,6 +59,7 @@ enum CliCommand {
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
     Layers(layers::LayersArgs),
+    Tune(tune::TuneArgs),
     Ledger(ledger::LedgerArgs),
     Stack(stack::StackArgs),
     Failover(failover::FailoverArgs),
@@ -126,6 +128,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
+        CliCommand::Tune(args) => tune::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),
         CliCommand::Stack(args) => stack::main(&args),
         CliCommand::Failover(args) => failover::main(&args),

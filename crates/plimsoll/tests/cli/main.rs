@@ -21,5 +21,6 @@ mod profile;
 mod record;
 mod spreadsheet;
 mod support;
+mod tune;
 mod verify;
 mod verify_data;

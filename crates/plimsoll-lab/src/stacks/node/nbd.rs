@@ -248,7 +248,11 @@ impl NbdExportOptions {
         args.push(format!("file={}", node.image()).into());
         // What was read or written leaves the page cache at once: else that is measured. Without read-ahead,
         // since pages that the kernel reads ahead, and large ones of which a request covers a part, stay.
-        args.extend(["cache=none", "fadvise=random"].map(PlanCommandArg::from));
+        if self.cache.is_none() {
+            // With a write cache the word is that filter's.
+            args.push("cache=none".into());
+        }
+        args.push("fadvise=random".into());
         self.add_values(node, &mut args);
         if let Some(socket) = Self::socket(node) {
             // What a server before was killed with would be in the way.
