@@ -33,7 +33,7 @@ fn every_level_is_a_value_of_a_declared_setting_and_stands_there_once() {
 fn levels_reach_the_programs_that_they_are_of() {
     for (stack, at, fragment) in [
         ("nbd", "cache=writeback", "cache=writeback"),
-        ("nbd", "cache=unsafe", "--filter=cache"),
+        ("nbd", "cache=unsafe", "cache.no-flush=on"),
         ("nbd", "threads=64", "--threads 64"),
         ("nbd", "read_ahead=4MiB", "blockdev --setra 8192"),
         ("nbd", "atime=noatime", "nosuid,nodev,noatime"),
@@ -56,7 +56,7 @@ fn levels_reach_the_programs_that_they_are_of() {
         ),
         ("raid1", "barrier=off", "nosuid,nodev,nobarrier"),
         ("raid1", "read_ahead=0", "blockdev --setra 0"),
-        ("raid1", "transport=nbd,cache=unsafe", "cache=unsafe"),
+        ("raid1", "transport=nbd,cache=unsafe", "cache.no-flush=on"),
         ("raid5", "transport=nbd,threads=4", "--threads 4"),
         ("raid10", "threads=64", "--nr_iothreads 64"),
         ("gluster", "io_threads=64", "performance.io-thread-count 64"),

@@ -22,10 +22,8 @@ fn tune<'a>(target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&begin[..], more].concat()
 }
 
-fn settings(json: &serde_json::Value) -> Vec<String> {
-    let all = json["settings"].as_array().unwrap().iter();
-    all.map(|one| one["setting"].as_str().unwrap().to_owned())
-        .collect()
+fn settings(json: &serde_json::Value) -> usize {
+    json["settings"].as_array().map_or(0, Vec::len)
 }
 
 #[test]
@@ -46,7 +44,7 @@ fn a_planted_bad_setting_among_ten_is_found_and_proved_in_a_third_of_the_runs() 
         ],
     );
     let json = lab.json(&args);
-    assert_eq!(settings(&json).len(), 10);
+    assert_eq!(settings(&json), 10);
     let of = |name: &str| {
         let all = json["settings"].as_array().unwrap().iter();
         all.clone()

@@ -199,7 +199,10 @@ impl StackRecipe for IscsiStack {
                  nbdfuse, loop device)"
             ),
             servers: node::servers(&nodes),
-            proofs: vec![nodes[0].flushes()],
+            proofs: match settings.flag("barrier") {
+                true => vec![nodes[0].flushes()],
+                false => Vec::new(),
+            },
             ..StackOutputs::default()
         };
         Ok((plan, made))

@@ -161,7 +161,10 @@ impl StackRecipe for NbdStack {
                 restore: nodes[0].restart(),
                 ..node::servers(&nodes).remove(0)
             }],
-            proofs: vec![nodes[0].flushes()],
+            proofs: match nbd_node::sends_flushes(settings) {
+                true => vec![nodes[0].flushes()],
+                false => Vec::new(),
+            },
             ..StackOutputs::default()
         };
         Ok((plan, made))

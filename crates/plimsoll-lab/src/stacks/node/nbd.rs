@@ -35,10 +35,10 @@ pub(in crate::stacks) const CACHE: SettingDefinition = SettingDefinition {
     unit: SettingUnit::Choice(&["none", "writeback", "unsafe"]),
     default: "none",
     help: "NBD: write cache in the server, lost when the server is killed: none; written at a flush \
-           (writeback), as that of a disk; or never (unsafe: flushes are ignored)",
+           (writeback), as that of a disk; or never (unsafe: the client sends no flushes)",
 };
 
-/// Values worth trying (nbdkit-cache-filter(1)).
+/// Values worth trying (nbdkit-cache-filter(1); cache.no-flush of qemu(1)).
 pub(in crate::stacks) const CACHE_LEVELS: SettingLevels = levels(
     "cache",
     &[
@@ -75,17 +75,32 @@ pub(in crate::stacks) struct NbdExportOptions {
     pub(in crate::stacks) fail_after_s: u32,
     /// Operations that the server works on at the same time.
     pub(in crate::stacks) threads: u32,
-    /// How the server caches writes, as its filter names it; `None`: not at all.
-    pub(in crate::stacks) cache: Option<&'static str>,
+    /// Whether the server caches writes.
+    pub(in crate::stacks) cache: Option<NbdWriteCache>,
+}
+
+/// How a server caches writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::stacks) enum NbdWriteCache {
+    /// Until a flush.
+    UntilFlush,
+    /// For ever: its client sends no flush. The mode of the filter that ignores flushes loses what was
+    /// written (nbdkit 1.32), so they are left out where they begin.
+    ForEver,
 }
 
 /// How a server caches writes by the setting.
-pub(in crate::stacks) fn cache_of(settings: &SettingValues) -> Option<&'static str> {
+pub(in crate::stacks) fn cache_of(settings: &SettingValues) -> Option<NbdWriteCache> {
     match settings.text("cache") {
-        "writeback" => Some("writeback"),
-        "unsafe" => Some("unsafe"),
+        "writeback" => Some(NbdWriteCache::UntilFlush),
+        "unsafe" => Some(NbdWriteCache::ForEver),
         _ => None,
     }
+}
+
+/// Whether a flush of the client reaches its disk: not where the settings say that it should not.
+pub(in crate::stacks) fn sends_flushes(settings: &SettingValues) -> bool {
+    settings.flag("barrier") && settings.text("cache") != "unsafe"
 }
 
 impl NbdExportOptions {
@@ -278,8 +293,8 @@ impl NbdExportOptions {
             let bits = self.rate_bytes_per_s.saturating_mul(8);
             args.push(format!("rate={bits}").into());
         }
-        if let Some(mode) = self.cache {
-            args.push(format!("cache={mode}").into());
+        if self.cache.is_some() {
+            args.push("cache=writeback".into());
         }
         if self.has_errors() {
             let [reads, writes] = self.errors_percent;
@@ -321,6 +336,9 @@ impl NbdExportOptions {
             "driver=nbd,node-name=lun,{server},reconnect-delay={},open-timeout=10,cache.direct=on",
             self.fail_after_s
         );
+        if self.cache == Some(NbdWriteCache::ForEver) {
+            disk += ",cache.no-flush=on";
+        }
         if !self.has_key(node) {
             return (Vec::new(), disk);
         }

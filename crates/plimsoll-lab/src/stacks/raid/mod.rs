@@ -166,7 +166,10 @@ impl RaidStack {
     fn made(&self, order: &StackPlanInput<'_>, nodes: &[ExportedDisk<'_>]) -> StackOutputs {
         let at = mount_dir(order);
         let mut proofs = Vec::new();
-        for node in nodes {
+        for node in nodes
+            .iter()
+            .filter(|_| nbd_node::sends_flushes(order.settings()))
+        {
             proofs.push(node.flushes());
         }
         for node in nodes {

@@ -109,7 +109,7 @@ pub(super) fn main(args: &TuneArgs) -> CliResult {
     };
     if args.price_of_durability {
         let course = TuningCourse::begin(args, metric, workload.length)?;
-        return price::main(args, &target, course);
+        return price::main(args, &target, &course);
     }
     let (choices, left_out) = choices(args, &target)?;
     if choices.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn main(args: &TuneArgs) -> CliResult {
         return Err(failure);
     }
     let course = TuningCourse::begin(args, metric, workload.length)?;
-    search::main(args, (&target, &choices, &left_out), course)
+    search::main(args, (&target, &choices, &left_out), &course)
 }
 
 /// Whether more of it is better, as the sign of a gain.

@@ -78,7 +78,7 @@ struct DurabilityPrice {
     weak: CutLosses,
 }
 
-pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: TuningCourse) -> CliResult {
+pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: &TuningCourse) -> CliResult {
     let (levels, left_out) = levels(args, target)?;
     if levels.is_empty() {
         let mut text = format!(
@@ -94,18 +94,18 @@ pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: TuningCourse)
     if args.dry_run {
         return Ok(plan(args, &levels, &left_out, &cut));
     }
-    let (gains, code) = match gains(args, target, &levels, &course)? {
+    let (gains, code) = match gains(args, target, &levels, course)? {
         ControlFlow::Continue(results) => (Some(results), None),
         ControlFlow::Break(code) => (None, Some(code)),
     };
     let mut losses = BTreeMap::new();
     let code = match code {
         Some(code) => Some(code),
-        None => cuts(args, (&levels, &cut), &course, &mut losses)?,
+        None => cuts(args, (&levels, &cut), course, &mut losses)?,
     };
-    let price = |level: &PricedLevel| price_of(level, gains.as_ref(), &losses, (&course, &cut));
+    let price = |level: &PricedLevel| price_of(level, gains.as_ref(), &losses, (course, &cut));
     let prices: Vec<DurabilityPrice> = levels.iter().map(price).collect();
-    show(args, (&levels, &prices, &left_out), &cut, &course)?;
+    show(args, (&levels, &prices, &left_out), &cut, course)?;
     Ok(code.unwrap_or(ExitCode::SUCCESS))
 }
 

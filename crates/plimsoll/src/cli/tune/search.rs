@@ -66,7 +66,7 @@ pub(super) struct TuningReport<'a> {
 pub(super) fn main(
     args: &TuneArgs,
     (target, choices, left_out): (&TuningTarget, &[TuningChoice], &[String]),
-    course: TuningCourse,
+    course: &TuningCourse,
 ) -> CliResult {
     let mut rng = Rng::new(course.seed.derive("tuning", 0));
     let settings = choices.len();
@@ -93,7 +93,7 @@ pub(super) fn main(
         target,
         choices,
         left_out,
-        course: &course,
+        course,
         design: &design,
         blocks: 0,
         screening: None,
