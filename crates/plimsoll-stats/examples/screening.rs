@@ -40,8 +40,8 @@ struct System {
 }
 
 impl System {
-    /// Noise of 3 to 30 %, a planted setting whose other level makes it so much faster, two others that matter a
-    /// little (up to a tenth), the rest within 2 %.
+    /// Noise of 3 to 30 %, a planted setting whose other level makes it so much faster, two others that
+    /// matter a little (up to a tenth), the rest within 2 %.
     fn drawn(
         interplay: Interplay,
         has_bursts: bool,

@@ -2,8 +2,8 @@
 //! Two-level designs of Plackett and Burman (Biometrika 33, 1946, p. 305), and their fold-over (Box
 //! and Wilson, JRSS B 13, 1951, p. 1).
 //!
-//! Each design but the smallest is its first row, moved on by one place for each further row, and a row of all
-//! given levels. Rows and columns come in an order drawn from the seed: which settings are aliased with
+//! Each design is its first row, moved on by one place for each further row, and a row of all given
+//! levels. Rows and columns come in an order drawn from the seed: which settings are aliased with
 //! which interactions is then chance, not the order in which they were declared.
 
 use plimsoll_core::rng::Rng;

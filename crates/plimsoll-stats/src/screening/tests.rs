@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Screening on systems whose truth is known.
 
 use super::{SETTINGS_MAX, ScreeningDesign, candidates, screen};
 use crate::simulate::NoiseLaw;

@@ -160,8 +160,8 @@ pub(in crate::stacks) fn mount_options(settings: &SettingValues, fs: &str) -> St
     options.join(",")
 }
 
-/// Adds the steps that set how far is read ahead on devices of this machine, where that was asked for. It ends
-/// with the devices.
+/// Adds the steps that set how far is read ahead on devices of this machine, where that was asked for. It
+/// ends with the devices.
 pub(in crate::stacks) fn add_read_ahead(
     plan: &mut Plan,
     settings: &SettingValues,

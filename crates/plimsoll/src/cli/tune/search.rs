@@ -85,7 +85,7 @@ pub(super) fn main(
             args,
             (target, choices, left_out),
             (&design, &targets),
-            &course,
+            course,
         );
     }
     let mut report = TuningReport {
