@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_change_is_the_same_text_with_another_value() {
         for (text, setting, value, expect) in [
-            ("nbd", "cache", "unsafe", "nbd(cache=unsafe)"),
+            ("nbd", "cache", "writeback", "nbd(cache=writeback)"),
             (
                 "nbd(xfs,read_delay=5ms)",
                 "read_delay",
@@ -299,8 +299,8 @@ mod tests {
             "nbd(barrier=off,cache=writeback)"
         );
         assert_eq!(
-            TuningTarget::with_given("nbd(cache=unsafe)", &[("cache", "writeback")]),
-            "nbd(cache=unsafe)"
+            TuningTarget::with_given("nbd(cache=none)", &[("cache", "writeback")]),
+            "nbd(cache=none)"
         );
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let of = |name: &str| target.settings().iter().find(|s| s.name == name).unwrap();
         assert!(of("write_delay").levels.is_empty());
         let values: Vec<&str> = of("cache").levels.iter().map(|l| &*l.value).collect();
-        assert_eq!(values, ["unsafe", "none"]);
+        assert_eq!(values, ["none"]);
         assert!(!of("cache").from_risk.is_empty());
         assert!(names("local").is_empty());
         assert!(names("sim").contains(&"queue.servers".to_owned()));

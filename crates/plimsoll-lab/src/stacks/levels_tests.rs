@@ -33,7 +33,6 @@ fn every_level_is_a_value_of_a_declared_setting_and_stands_there_once() {
 fn levels_reach_the_programs_that_they_are_of() {
     for (stack, at, fragment) in [
         ("nbd", "cache=writeback", "cache=writeback"),
-        ("nbd", "cache=unsafe", "cache.no-flush=on"),
         ("nbd", "threads=64", "--threads 64"),
         ("nbd", "read_ahead=4MiB", "blockdev --setra 8192"),
         ("nbd", "atime=noatime", "nosuid,nodev,noatime"),
@@ -56,18 +55,16 @@ fn levels_reach_the_programs_that_they_are_of() {
         ),
         ("raid1", "barrier=off", "nosuid,nodev,nobarrier"),
         ("raid1", "read_ahead=0", "blockdev --setra 0"),
-        ("raid1", "transport=nbd,cache=unsafe", "cache.no-flush=on"),
+        ("raid1", "transport=nbd,cache=writeback", "--filter=cache"),
         ("raid5", "transport=nbd,threads=4", "--threads 4"),
         ("raid10", "threads=64", "--nr_iothreads 64"),
         ("gluster", "io_threads=64", "performance.io-thread-count 64"),
         ("gluster", "flush_behind=on", "performance.flush-behind on"),
     ] {
         let text = |name: &str| {
-            let mut lines = String::new();
-            for step in &snapshot::planned(name).plan.steps {
-                lines += &format!("{}\n", step.apply);
-            }
-            lines
+            let steps = snapshot::planned(name).plan.steps;
+            let lines: Vec<String> = steps.iter().map(|step| step.apply.to_string()).collect();
+            lines.join("\n")
         };
         assert!(!text(stack).contains(fragment), "{stack} has {fragment}");
         let tuned = text(&format!("{stack}({at})"));
@@ -85,7 +82,7 @@ fn levels_that_do_not_go_together_are_refused_before_anything_is_done() {
         ("nbd(read_ahead=513)", "whole KiB"),
         ("iscsi(max_burst=4k)", "from 64.0 KiB to 16.0 MiB"),
         ("iscsi(target=lio,atime=noatime)", "is for target=tgt"),
-        ("raid1(cache=unsafe)", "is for transport=nbd"),
+        ("raid1(cache=writeback)", "is for transport=nbd"),
         ("nfs(client=own,connections=4)", "is for client=kernel"),
         ("nfs(connections=17)", "from 1 to 16"),
         ("nfs(server=knfsd,attributes=0)", "is for server=ganesha"),

@@ -32,17 +32,16 @@ pub(in crate::stacks) const THREADS_LEVELS: SettingLevels =
 /// The write cache of the server's disk, as a setting.
 pub(in crate::stacks) const CACHE: SettingDefinition = SettingDefinition {
     name: "cache",
-    unit: SettingUnit::Choice(&["none", "writeback", "unsafe"]),
+    unit: SettingUnit::Choice(&["none", "writeback"]),
     default: "none",
-    help: "NBD: write cache in the server, lost when the server is killed: none; written at a flush \
-           (writeback), as that of a disk; or never (unsafe: the client sends no flushes)",
+    help: "NBD: write cache in the server, lost when the server is killed: none, or written at a flush \
+           (writeback), as that of a disk",
 };
 
-/// Values worth trying (nbdkit-cache-filter(1); cache.no-flush of qemu(1)).
+/// Values worth trying (nbdkit-cache-filter(1)).
 pub(in crate::stacks) const CACHE_LEVELS: SettingLevels = levels(
     "cache",
     &[
-        risky("unsafe", "every write since the server began to serve"),
         risky(
             "writeback",
             "writes that no flush followed when the server lost them and the client went on",
@@ -76,31 +75,17 @@ pub(in crate::stacks) struct NbdExportOptions {
     /// Operations that the server works on at the same time.
     pub(in crate::stacks) threads: u32,
     /// Whether the server caches writes.
-    pub(in crate::stacks) cache: Option<NbdWriteCache>,
+    pub(in crate::stacks) cache: bool,
 }
 
-/// How a server caches writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::stacks) enum NbdWriteCache {
-    /// Until a flush.
-    UntilFlush,
-    /// For ever: its client sends no flush. The mode of the filter that ignores flushes loses what was
-    /// written (nbdkit 1.32), so they are left out where they begin.
-    ForEver,
-}
-
-/// How a server caches writes by the setting.
-pub(in crate::stacks) fn cache_of(settings: &SettingValues) -> Option<NbdWriteCache> {
-    match settings.text("cache") {
-        "writeback" => Some(NbdWriteCache::UntilFlush),
-        "unsafe" => Some(NbdWriteCache::ForEver),
-        _ => None,
-    }
+/// Whether a server caches writes by the setting.
+pub(in crate::stacks) fn cache_of(settings: &SettingValues) -> bool {
+    settings.text("cache") == "writeback"
 }
 
 /// Whether a flush of the client reaches its disk: not where the settings say that it should not.
 pub(in crate::stacks) fn sends_flushes(settings: &SettingValues) -> bool {
-    settings.flag("barrier") && settings.text("cache") != "unsafe"
+    settings.flag("barrier")
 }
 
 impl NbdExportOptions {
@@ -144,7 +129,7 @@ impl NbdExportOptions {
             errors_percent: [0.0; 2],
             fail_after_s,
             threads: 16,
-            cache: None,
+            cache: false,
         }
     }
 
@@ -256,14 +241,14 @@ impl NbdExportOptions {
             args.push("--filter=rate".into());
         }
         // Below what slows it down: the cache is the disk's.
-        if self.cache.is_some() {
+        if self.cache {
             args.push("--filter=cache".into());
         }
         args.push("file".into());
         args.push(format!("file={}", node.image()).into());
         // What was read or written leaves the page cache at once: else that is measured. Without read-ahead,
         // since pages that the kernel reads ahead, and large ones of which a request covers a part, stay.
-        if self.cache.is_none() {
+        if !self.cache {
             // With a write cache the word is that filter's.
             args.push("cache=none".into());
         }
@@ -275,7 +260,7 @@ impl NbdExportOptions {
             plan.step("remove the stale socket of the server", forget, None);
         }
         let mut cmd = PlanCommand::new("timeout", args);
-        if self.cache.is_some() {
+        if self.cache {
             // Its file has no name, and goes with the process.
             cmd = cmd.env("TMPDIR", &*node.server_dir);
         }
@@ -293,7 +278,7 @@ impl NbdExportOptions {
             let bits = self.rate_bytes_per_s.saturating_mul(8);
             args.push(format!("rate={bits}").into());
         }
-        if self.cache.is_some() {
+        if self.cache {
             args.push("cache=writeback".into());
         }
         if self.has_errors() {
@@ -336,9 +321,6 @@ impl NbdExportOptions {
             "driver=nbd,node-name=lun,{server},reconnect-delay={},open-timeout=10,cache.direct=on",
             self.fail_after_s
         );
-        if self.cache == Some(NbdWriteCache::ForEver) {
-            disk += ",cache.no-flush=on";
-        }
         if !self.has_key(node) {
             return (Vec::new(), disk);
         }

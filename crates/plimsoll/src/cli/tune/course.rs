@@ -14,6 +14,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ pub(super) struct TuningCourse {
     length: Nanos,
     clock: SystemClock,
     stop: Arc<AtomicBool>,
+    /// Whether a cut left something behind.
+    pub(super) has_left: Cell<bool>,
 }
 
 /// One run of it.
@@ -80,6 +83,7 @@ impl TuningCourse {
             length: length.unwrap_or(LENGTH),
             clock: SystemClock::new(),
             stop: context::stop_flag()?,
+            has_left: Cell::new(false),
         })
     }
 
@@ -148,14 +152,23 @@ impl TuningCourse {
             ladder: &[],
         });
         match measured {
-            // That writes are lost is what a cut is made to show.
-            Err(failure) if run.cut.is_some() && failure.code == CliExitCode::BadData => {
+            // That writes are lost is what a cut is made to show; what a broken file system does not let go
+            // goes with `raze`, once its stack is down.
+            Err(failure) if run.cut.is_some() && is_of_cuts(failure.code) => {
                 let found = plimsoll_archive::open(&folder).map_err(failed(CliExitCode::Failed))?;
+                if failure.code == CliExitCode::NotCleaned {
+                    terminal::say(&failure.to_string());
+                    self.has_left.set(true);
+                }
                 Ok(ControlFlow::Continue(found))
             }
             other => other,
         }
     }
+}
+
+fn is_of_cuts(code: CliExitCode) -> bool {
+    matches!(code, CliExitCode::BadData | CliExitCode::NotCleaned)
 }
 
 /// A run of this command that is whole.

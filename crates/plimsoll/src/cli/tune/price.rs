@@ -10,7 +10,7 @@ use super::text::{shown, speed, table};
 use super::{TuneArgs, sign};
 use crate::terminal;
 use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::comparison::{ArmComparison, RatioEstimate};
 use plimsoll_core::event::{RunFolderContents, TrialResult};
 use plimsoll_core::failover::FaultInjection;
@@ -106,6 +106,11 @@ pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: &TuningCourse
     let price = |level: &PricedLevel| price_of(level, gains.as_ref(), &losses, (course, &cut));
     let prices: Vec<DurabilityPrice> = levels.iter().map(price).collect();
     show(args, (&levels, &prices, &left_out), &cut, course)?;
+    if course.has_left.get() {
+        let text = "a cut of power left something behind that could not be removed";
+        return Err(CliError::sentence(CliExitCode::NotCleaned, text)
+            .hint("its stack is down: plimsoll raze removes the rest"));
+    }
     Ok(code.unwrap_or(ExitCode::SUCCESS))
 }
 
