@@ -22,6 +22,7 @@ pub mod overload;
 pub mod paired;
 pub mod pilot;
 pub mod power;
+pub mod screening;
 pub mod simulate;
 pub mod stopping;
 pub mod student;

@@ -149,6 +149,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        quiet: false,
         ladder: &[],
     })?;
     let results = match measured {

@@ -115,6 +115,7 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        quiet: false,
         ladder: &[],
     })?;
     Ok(match measured {

@@ -106,6 +106,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        quiet: false,
         ladder: &ladder,
     })?;
     Ok(match measured {

@@ -222,6 +222,7 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         policy,
         output: args.output.as_deref(),
         json: args.json,
+        quiet: false,
         dry_run: args.dry_run,
         ladder: &[],
     })?;

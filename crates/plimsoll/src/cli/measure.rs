@@ -77,7 +77,7 @@ const RECOVERY: Nanos = Nanos(20_000_000_000);
 const FINDINGS_SHOWN: usize = 3;
 
 /// How long, from which seed, with which engine.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct TrialTimingArgs {
     /// Measure each trial for TIME (default: 10s, or what the workload file says; under a fault,
     /// 22s longer than that lasts).
@@ -137,9 +137,32 @@ impl TrialTimingArgs {
         self.verify_data.unwrap_or_default()
     }
 
+    /// The same for one of several runs of a command: with what is left of its time, and for another length.
+    pub(super) fn of_part(
+        &self,
+        length: Option<Nanos>,
+        budget: Option<Nanos>,
+        seed: Seed,
+    ) -> TrialTimingArgs {
+        TrialTimingArgs {
+            length,
+            budget,
+            seed: Some(seed.0),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn given_seed(&self) -> Option<Seed> {
+        self.seed.map(Seed)
+    }
+
     /// How long, where that was said.
     pub(super) fn length(&self) -> Option<Nanos> {
         self.length
+    }
+
+    pub(super) fn warmup(&self) -> Nanos {
+        self.warmup.unwrap_or(WARMUP)
     }
 
     /// After how long nothing more begins, where that was said.
@@ -251,6 +274,8 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
+    /// Leave the page, and print nothing of the results: they are a part of something.
+    pub(super) quiet: bool,
     /// What each target adds to the one before it; empty unless they are a ladder.
     pub(super) ladder: &'a [String],
 }
@@ -885,6 +910,9 @@ fn show(
     folder: &Path,
 ) -> Result<(), CliError> {
     let path = super::report::write_page(results, folder)?;
+    if job.quiet {
+        return Ok(());
+    }
     if job.json {
         terminal::print_json(&super::report::as_json(results, folder));
     } else {

@@ -29,6 +29,7 @@ mod repro;
 mod run;
 mod stack;
 mod trace_ops;
+mod tune;
 mod verify;
 mod vm;
 mod watchdog;
@@ -63,6 +64,7 @@ enum CliCommand {
     #[command(name = "loadline")]
     LoadLine(loadline::LoadLineArgs),
     Layers(layers::LayersArgs),
+    Tune(tune::TuneArgs),
     Ledger(ledger::LedgerArgs),
     Stack(stack::StackArgs),
     Failover(failover::FailoverArgs),
@@ -132,6 +134,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
+        CliCommand::Tune(args) => tune::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),
         CliCommand::Stack(args) => stack::main(&args),
         CliCommand::Failover(args) => failover::main(&args),

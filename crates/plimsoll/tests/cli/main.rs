@@ -23,5 +23,6 @@ mod profile;
 mod record;
 mod spreadsheet;
 mod support;
+mod tune;
 mod verify;
 mod verify_data;

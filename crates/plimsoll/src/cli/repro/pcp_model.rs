@@ -291,6 +291,7 @@ fn compared(
         output: Some(&folder.join("comparison")),
         json: false,
         dry_run: false,
+        quiet: false,
         ladder: &[],
         corners: SensitivityBoundMode::Off,
     })?;
