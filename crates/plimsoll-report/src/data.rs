@@ -5,6 +5,7 @@
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::ClientLoadNodeResult;
 use plimsoll_core::event::{PhaseResult, RunFolderContents, TrialResult};
+use plimsoll_core::explanation::ArmExplanations;
 use plimsoll_core::histogram::Histogram;
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 pub(crate) fn json<'a>(
     results: &RunFolderContents,
     comparisons: impl Iterator<Item = &'a ArmComparison>,
+    explanations: &[ArmExplanations],
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
@@ -28,6 +30,7 @@ pub(crate) fn json<'a>(
                 "direct": e.workload.is_direct(),
                 "inject": e.inject,
                 "condition": e.condition,
+                "client": e.client,
             })
         })
         .collect();
@@ -48,6 +51,7 @@ pub(crate) fn json<'a>(
         "complete": results.complete,
         "warnings": results.warnings,
         "comparisons": comparisons.collect::<Vec<_>>(),
+        "explanations": explanations,
         "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
     });
     document.to_string()
@@ -73,6 +77,7 @@ fn trial(of: &TrialResult) -> Value {
         "phases": of.phases.iter().map(phase).collect::<Vec<_>>(),
         "workers": of.workers,
         "fault": of.fault,
+        "machines": of.machines,
         "nodes": of.nodes.iter().map(node).collect::<Vec<_>>(),
     })
 }

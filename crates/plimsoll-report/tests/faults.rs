@@ -86,6 +86,7 @@ fn entry(kind: FaultKind) -> WorkloadEntry {
         workload: Workload::idle("sessions"),
         corner_of: None,
         condition: None,
+        client: None,
         inject: Some(FaultInjection {
             fault: kind,
             victim: None,

@@ -190,6 +190,7 @@ fn what_each_storage_target_moved_stands_among_the_servers() {
             moved_bytes,
             still: Nanos(still_s * Nanos::SECOND.0),
             processes_lost: 0,
+            resident_steps: Vec::new(),
         };
         let targets = [("work-OST0000", 90 << 20, 0), ("work-OST0001", 10 << 20, 3)];
         trial.servers = targets.map(used).to_vec();

@@ -66,6 +66,7 @@ fn manifest(blocks: u32) -> RunManifest {
             workload: Workload::Blocks(BlockIoWorkload::random("w", 0.5)),
             corner_of: None,
             condition: None,
+            client: None,
             inject: Some(injection),
         }],
         blocks,

@@ -8,6 +8,7 @@ use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::event::{
     ArmEntry, KindStats, OpStats, RunFolderContents, TrialResult, WorkloadEntry,
 };
+use plimsoll_core::explanation::ArmExplanations;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::op::OpKind;
@@ -25,6 +26,8 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) at_corners: Vec<ArmComparison>,
     /// Every rung of a ladder against the one below; empty unless the run climbs one.
     pub(crate) steps: Vec<ArmComparison>,
+    /// What may have limited each arm under each workload.
+    pub(crate) explanations: Vec<ArmExplanations>,
 }
 
 /// An arm and how it is drawn.
@@ -71,6 +74,7 @@ impl<'a> ResultsView<'a> {
             arms: arms.map(|arm| ArmView { arm, ink: ink(arm) }).collect(),
             comparisons,
             at_corners,
+            explanations: plimsoll_stats::explain::explain(results),
         }
     }
 

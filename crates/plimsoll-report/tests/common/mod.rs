@@ -142,6 +142,7 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         corner_of: None,
         inject: None,
         condition: None,
+        client: None,
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),

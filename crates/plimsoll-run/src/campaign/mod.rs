@@ -51,7 +51,7 @@ pub use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub use failover::{check_asked_under_faults, fault_intentions};
 pub use nodes::ClientLoadGenerators;
 pub use proof::{prove, refuse_failed, unseen};
-pub use scale::{WorkloadRequest, entries, label_of, labels_of};
+pub use scale::{WorkloadRequest, entries, label_of, labels_of, other_client_cpus};
 
 /// What holds for all trials.
 #[derive(Debug, Clone)]
@@ -82,6 +82,8 @@ pub struct CampaignOptions {
     pub inject: Vec<FaultInjection>,
     /// What systems are like, each in trials of its own.
     pub conditions: Vec<StackCondition>,
+    /// Numbers of processors of the client, each in trials of its own beside those with its usual one.
+    pub client_cpus: Vec<u32>,
     /// After how long no further trial begins.
     pub budget: Option<TimeBudget>,
 }

@@ -246,6 +246,7 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
         corner_of: None,
         inject: None,
         condition: None,
+        client: None,
     }
 }
 

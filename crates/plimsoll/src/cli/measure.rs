@@ -107,6 +107,12 @@ pub(super) struct TrialTimingArgs {
     /// not compare its results with those of runs without it.
     #[arg(long, value_name = "WHEN", value_parser = choices(&DATA_CHECKS))]
     verify_data: Option<DataCheck>,
+    /// Play every workload also with half and with double the client's CPUs.
+    ///
+    /// Each is a workload of its own in every block. If the result moves with the CPUs, the report says
+    /// that this measures your client. What cannot be doubled, because the machine has no more, is said.
+    #[arg(long)]
+    prove_client: bool,
     /// Play a model that missed a gate when it was fitted or verified.
     ///
     /// The report says so at its top.
@@ -495,8 +501,18 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
             "invalid value '{length}' for --for: expected at least 100 ms"
         )));
     }
+    if timing.prove_client && !job.source.clients.is_empty() {
+        return Err(CliError::invalid(
+            "use --prove-client: with --clients the load comes from other machines",
+        )
+        .hint("leave out --clients, and run it on one of them"));
+    }
     let seed = timing.seed();
     Ok(CampaignOptions {
+        client_cpus: match timing.prove_client {
+            true => campaign::other_client_cpus(),
+            false => Vec::new(),
+        },
         inject: job.inject.clone(),
         conditions: job.conditions.clone(),
         budget: timing.budget.map(TimeBudget::new),
@@ -533,6 +549,7 @@ pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
 pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {
+        client_cpus: Vec::new(),
         inject: Vec::new(),
         conditions: Vec::new(),
         budget: None,

@@ -47,6 +47,7 @@ fn manifest() -> RunManifest {
             corner_of: None,
             inject: None,
             condition: None,
+            client: None,
         }],
         blocks: 5,
         ladder: Vec::new(),
