@@ -176,6 +176,9 @@ pub struct EvidenceFigure {
     /// The limit that decided; absent for figures that only describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<f64>,
+    /// Whether it counts up to the limit, not from it on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub up_to: bool,
 }
 
 impl EvidenceFigure {
@@ -187,6 +190,16 @@ impl EvidenceFigure {
             value,
             unit,
             limit: Some(limit),
+            up_to: false,
+        }
+    }
+
+    /// A figure that decided by being small.
+    #[must_use]
+    pub fn up_to(figure: &str, value: f64, unit: EvidenceUnit, limit: f64) -> Self {
+        EvidenceFigure {
+            up_to: true,
+            ..EvidenceFigure::new(figure, value, unit, limit)
         }
     }
 
@@ -198,7 +211,17 @@ impl EvidenceFigure {
             value,
             unit,
             limit: None,
+            up_to: false,
         }
+    }
+
+    /// Whether it is beyond its limit; of several figures of an explanation it is enough that some are.
+    #[must_use]
+    pub fn is_decisive(&self) -> bool {
+        self.limit.is_some_and(|limit| match self.up_to {
+            true => self.value <= limit,
+            false => self.value >= limit,
+        })
     }
 
     /// It with its unit.
@@ -274,6 +297,9 @@ mod tests {
     fn figures_show_their_unit() {
         let figure = EvidenceFigure::new("read", 0.25, EvidenceUnit::Share, 0.1);
         assert_eq!(figure.shown(), "25.0 %");
+        assert!(figure.is_decisive());
+        assert!(!EvidenceFigure::up_to("read", 0.25, EvidenceUnit::Share, 0.1).is_decisive());
+        assert!(!EvidenceFigure::plain("read", 0.25, EvidenceUnit::Share).is_decisive());
         assert_eq!(EvidenceUnit::Nanoseconds.show(1.5e6), "1.50 ms");
         assert_eq!(EvidenceUnit::Times.show(2.0), "2.00×");
     }

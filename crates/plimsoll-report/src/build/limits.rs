@@ -94,23 +94,11 @@ fn finding(
 
 /// The figures that decided, in one sentence.
 fn deciding(one: &Explanation) -> String {
-    let figures = one.evidence.iter().filter(|figure| {
-        let limit = figure.limit;
-        limit.is_some_and(|limit| is_beyond(one.cause, figure.value, limit, &figure.figure))
-    });
+    let figures = one.evidence.iter().filter(|figure| figure.is_decisive());
     let words: Vec<String> = figures
         .map(|figure| format!("{}: {}", figure.figure, figure.shown()))
         .collect();
     format!("{}. See “What limited the results?”.", words.join("; "))
-}
-
-/// Whether a figure is one of those that decided: of several it is enough that some did.
-fn is_beyond(cause: ExplanationCause, value: f64, limit: f64, figure: &str) -> bool {
-    let is_small_one = figure.starts_with("scatter") || figure.starts_with("mean CPU frequency");
-    match is_small_one || (cause == ExplanationCause::ClientProcessors && limit < 1.0) {
-        true => value <= limit,
-        false => value >= limit,
-    }
 }
 
 /// The section; none where nothing was played.
@@ -173,8 +161,8 @@ fn table(view: &ResultsView<'_>, told: &ArmExplanations) -> ReportTable {
     }
     table.notes.push(
         "“Consistent with” is not “caused by”: something that was not looked at may look the same. \
-         Values are medians over the trials that show it; limit: the value from which on (of \
-         scatter and frequency: up to which) it counts."
+         Values are medians over the trials that show it; of several limits it may be enough that \
+         one is passed."
             .into(),
     );
     table
@@ -196,7 +184,8 @@ fn add_rows(one: &Explanation, table: &mut ReportTable) {
             ReportTableCell::new(figure.figure.clone()),
             ReportTableCell::new(figure.shown()),
             ReportTableCell::new(match figure.limit {
-                Some(limit) => figure.unit.show(limit),
+                Some(limit) if figure.up_to => format!("≤ {}", figure.unit.show(limit)),
+                Some(limit) => format!("≥ {}", figure.unit.show(limit)),
                 None => String::new(),
             }),
             ReportTableCell::new(at_first(format!("{} of {}", one.trials, one.of))),

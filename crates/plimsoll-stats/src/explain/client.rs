@@ -138,7 +138,7 @@ pub(super) fn slowed(evidence: &ArmEvidence<'_>) -> CauseFinding {
                 }),
                 slow.map(|share| {
                     let name = "mean CPU frequency, of the highest";
-                    EvidenceFigure::new(name, share, EvidenceUnit::Share, FREQUENCY_SHARE)
+                    EvidenceFigure::up_to(name, share, EvidenceUnit::Share, FREQUENCY_SHARE)
                 }),
             ]
             .into_iter()

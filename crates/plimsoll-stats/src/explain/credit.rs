@@ -154,7 +154,7 @@ fn figures(drop: &CreditDrop, trial: &TrialResult) -> Vec<EvidenceFigure> {
             EvidenceUnit::Times,
             DROP,
         ),
-        EvidenceFigure::new(
+        EvidenceFigure::up_to(
             "scatter of the seconds after the drop",
             drop.scatter,
             EvidenceUnit::Share,

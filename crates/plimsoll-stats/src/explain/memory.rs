@@ -120,7 +120,7 @@ pub(super) fn data_set(evidence: &ArmEvidence<'_>) -> CauseFinding {
     let figures = [
         EvidenceFigure::plain("data set", bytes as f64, EvidenceUnit::Bytes),
         EvidenceFigure::plain("memory of the client", memory as f64, EvidenceUnit::Bytes),
-        EvidenceFigure::new("data set, of memory", share, EvidenceUnit::Share, 1.0),
+        EvidenceFigure::up_to("data set, of memory", share, EvidenceUnit::Share, 1.0),
     ];
     let cause = ExplanationCause::DataSetInMemory;
     over_trials(evidence, cause, "", "", |_, _| {

@@ -47,17 +47,14 @@ pub(super) fn client_processors(
 }
 
 fn figures(ratio: &RatioEstimate, margin: f64) -> Vec<EvidenceFigure> {
-    let limit = match ratio.estimate > 1.0 {
-        true => 1.0 + margin,
-        false => 1.0 / (1.0 + margin),
+    let name = "result with them, of that with the usual number";
+    let (unit, most) = (EvidenceUnit::Times, 1.0 + margin);
+    let moved = match ratio.estimate > 1.0 {
+        true => EvidenceFigure::new(name, ratio.estimate, unit, most),
+        false => EvidenceFigure::up_to(name, ratio.estimate, unit, most.recip()),
     };
     vec![
-        EvidenceFigure::new(
-            "result with them, of that with the usual number",
-            ratio.estimate,
-            EvidenceUnit::Times,
-            limit,
-        ),
+        moved,
         EvidenceFigure::plain("interval from", ratio.low, EvidenceUnit::Times),
         EvidenceFigure::plain("interval to", ratio.high, EvidenceUnit::Times),
     ]

@@ -157,6 +157,8 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
                 "interrupted": trial.interrupted,
                 "data_check": trial.data_check,
                 "device": trial.device,
+                "servers": trial.servers,
+                "machines": trial.machines,
                 "fault": trial.fault,
             })
         })
@@ -167,6 +169,7 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
         "seed": results.manifest.seed,
         "complete": results.complete,
         "comparisons": results.comparisons,
+        "explanations": plimsoll_stats::explain::explain(results),
         "warnings": results.warnings,
         "trials": trials,
     })
