@@ -163,6 +163,9 @@ pub struct PeerRoundTrips {
     /// the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaded: Option<Nanos>,
+    /// Bytes per second that the way carried before the load began, by trains of packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<u64>,
     /// Packets sent under load.
     pub sent: u32,
     /// Those that were answered within a second.

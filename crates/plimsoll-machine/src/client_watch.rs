@@ -8,7 +8,7 @@
 use plimsoll_core::evidence::{
     CpuFrequencyUse, CpuUse, DiskUse, LinkUse, LoadThreadUse, MachineUse, PeerRoundTrips, TcpUse,
 };
-use plimsoll_core::num::saturating_u32;
+use plimsoll_core::num::{round_u64, saturating_u32};
 use plimsoll_core::units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,6 +25,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 const IDLE_TIMEOUT: Duration = Duration::from_millis(300);
 /// Round trips before the load begins.
 const IDLE_TRIPS: u32 = 3;
+/// Trains of packets before the load begins, and the longest time for one of them.
+const TRAINS: u32 = 5;
+const TRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time for an answer under load.
 const LOADED_TIMEOUT: Duration = Duration::from_millis(900);
 /// Round trips under load that are kept: after these, every other one is dropped.
@@ -38,6 +41,7 @@ pub struct PeerEchoes(Vec<PeerEcho>);
 struct PeerEcho {
     path: EchoPath,
     idle: Option<Duration>,
+    bytes_per_s: Option<u64>,
     loaded: Vec<Duration>,
     sent: u32,
     answered: u32,
@@ -52,8 +56,12 @@ impl PeerEchoes {
         let measured = paths.filter_map(|peer| EchoPath::to(peer)).map(|mut path| {
             // One that does not answer at once (a firewall) would only cost time.
             let trips = (0..IDLE_TRIPS).map_while(|_| path.round_trip(IDLE_TIMEOUT, clock));
+            let idle = trips.min();
+            let trains = (0..TRAINS).filter(|_| idle.is_some());
+            let rates = trains.map_while(|_| path.train(TRAIN_TIMEOUT, clock));
             PeerEcho {
-                idle: trips.min(),
+                bytes_per_s: rates.reduce(f64::max).map(round_u64),
+                idle,
                 path,
                 loaded: Vec::new(),
                 sent: 0,
@@ -88,6 +96,7 @@ impl PeerEchoes {
             PeerRoundTrips {
                 peer: peer.path.peer().into(),
                 idle: peer.idle.map(nanos),
+                bytes_per_s: peer.bytes_per_s,
                 loaded: peer.loaded.get(quarter).copied().map(nanos),
                 sent: peer.sent,
                 answered: peer.answered,

@@ -308,6 +308,10 @@ impl Sim {
                 peer: "10.0.0.2".into(),
                 idle: Some(Nanos(round_u64(idle))),
                 loaded: Some(Nanos(round_u64(loaded))),
+                // A clean way has room.
+                bytes_per_s: Some(round_u64(
+                    network / length.as_secs_f64() * self.between(1.5, 9.0),
+                )),
                 sent: 10,
                 answered: 10,
             }],

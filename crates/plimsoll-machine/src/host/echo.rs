@@ -15,6 +15,12 @@ const COOKIE: [u8; 8] = *b"plimsoll";
 /// Bytes of the header.
 const HEADER: usize = 8;
 
+/// Packets of a train, and bytes of each: a limiter lets the first ones pass at once.
+const TRAIN: u16 = 48;
+const TRAIN_BYTES: usize = 1_400;
+/// The packets after so many tell the rate.
+const TRAIN_HEAD: u16 = 24;
+
 /// A way to another machine.
 #[derive(Debug)]
 pub struct EchoPath {
@@ -49,6 +55,35 @@ impl EchoPath {
         &self.peer
     }
 
+    /// Bytes per second that the way carries, by how far apart the answers to a train of packets come
+    /// (packet dispersion; Dovrolis et al. 2001); `None` when not all were answered in time. What holds
+    /// this program up makes it look less: the largest of several trains is nearest to the truth.
+    pub fn train(&mut self, timeout: Duration, clock: &dyn HostTimeSource) -> Option<f64> {
+        let first = self.next.wrapping_add(1);
+        self.next = self.next.wrapping_add(TRAIN);
+        for n in 0..TRAIN {
+            let packet = request(self.is_v6, first.wrapping_add(n), TRAIN_BYTES);
+            self.socket.send(&packet).ok()?;
+        }
+        let (began, mut head) = (clock.now(), None);
+        let mut answer = [0_u8; 2048];
+        let mut seen = 0;
+        while seen < TRAIN {
+            let left = timeout.checked_sub(clock.now().saturating_sub(began))?;
+            let left = left.max(Duration::from_millis(1));
+            self.socket.set_read_timeout(Some(left)).ok()?;
+            let bytes = self.socket.recv(&mut answer).ok()?;
+            let is_ours = |n: u16| is_answer(&answer[..bytes], first.wrapping_add(n));
+            if (0..TRAIN).any(is_ours) {
+                seen += 1;
+                head = head.or((seen == TRAIN_HEAD).then(|| clock.now()));
+            }
+        }
+        let passed = clock.now().saturating_sub(head?).as_secs_f64();
+        let bytes = usize::from(TRAIN - TRAIN_HEAD) * TRAIN_BYTES;
+        (passed > 0.0).then(|| bytes as f64 / passed)
+    }
+
     /// How long one round trip takes; `None` when there was no answer in time.
     pub fn round_trip(
         &mut self,
@@ -57,7 +92,8 @@ impl EchoPath {
     ) -> Option<Duration> {
         self.next = self.next.wrapping_add(1);
         let began = clock.now();
-        self.socket.send(&request(self.is_v6, self.next)).ok()?;
+        let packet = request(self.is_v6, self.next, 0);
+        self.socket.send(&packet).ok()?;
         let mut answer = [0_u8; 256];
         loop {
             let left = timeout.checked_sub(clock.now().saturating_sub(began))?;
@@ -93,13 +129,14 @@ fn open(address: IpAddr) -> io::Result<UdpSocket> {
 }
 
 /// An echo request with its checksum. Of version 6 the kernel fills it in.
-fn request(is_v6: bool, number: u16) -> Vec<u8> {
+fn request(is_v6: bool, number: u16, bytes_min: usize) -> Vec<u8> {
     let kind = if is_v6 { 128 } else { 8 };
     let id = std::process::id().to_le_bytes();
     let mut packet = vec![kind, 0, 0, 0, id[0], id[1]];
     packet.extend(number.to_be_bytes());
     packet.extend(COOKIE);
     packet.extend(number.to_be_bytes());
+    packet.resize(packet.len().max(bytes_min), 0);
     let sum = checksum(&packet).to_be_bytes();
     packet[2..4].copy_from_slice(&sum);
     packet
@@ -130,7 +167,8 @@ fn is_answer(bytes: &[u8], number: u16) -> bool {
     let is_reply = matches!(packet.first(), Some(0 | 129));
     let mut expect = COOKIE.to_vec();
     expect.extend(number.to_be_bytes());
-    is_reply && packet.get(HEADER..) == Some(&expect)
+    let body = packet.get(HEADER..).unwrap_or_default();
+    is_reply && body.starts_with(&expect)
 }
 
 #[cfg(test)]
@@ -139,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_known_by_its_number_and_its_cookie() {
-        let mut packet = request(false, 7);
+        let mut packet = request(false, 7, 0);
         // What was sent with its own checksum adds up to nothing.
         assert_eq!(checksum(&packet), 0);
         assert!(!is_answer(&packet, 7), "a request is no answer");
@@ -150,7 +188,11 @@ mod tests {
         with_header.extend(&packet);
         assert!(is_answer(&with_header, 7));
         assert!(!is_answer(&[], 7) && !is_answer(&[0x4f; 21], 7));
-        assert!(request(true, 1)[0] == 128);
+        assert!(request(true, 1, 0)[0] == 128);
+        let mut long = request(false, 9, TRAIN_BYTES);
+        assert_eq!((long.len(), checksum(&long)), (TRAIN_BYTES, 0));
+        long[0] = 0;
+        assert!(is_answer(&long, 9));
     }
 
     #[test]

@@ -107,12 +107,16 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         return None;
     }
     let mut section = ReportSection::new("What limited the results?", answer(view));
-    let with_some = view
-        .explanations
-        .iter()
-        .filter(|told| !told.found.is_empty());
-    let tables = with_some.map(|told| ReportItem::Table(table(view, told)));
-    section.items.extend(tables);
+    let tables = tables(view);
+    if !tables.is_empty() {
+        let text = "“Consistent with” is not “caused by”: something that was not looked at may look the \
+                    same. Values are medians over the trials that show it; of several limits it may be \
+                    enough that one is passed.";
+        section
+            .items
+            .extend(tables.into_iter().map(ReportItem::Table));
+        section.items.push(ReportItem::Text(text.into()));
+    }
     for (text, lines) in [
         ("Looked at and not found", excluded(view)),
         ("Could not be looked at", unknown(view)),
@@ -152,20 +156,30 @@ fn answer(view: &ResultsView<'_>) -> String {
     }
 }
 
-fn table(view: &ResultsView<'_>, told: &ArmExplanations) -> ReportTable {
-    let caption = format!("{} on {}", view.name_of(&told.arm), told.workload);
-    let columns = ["Explanation", "Figure", "#Value", "#Limit", "~#Trials"];
-    let mut table = ReportTable::new(caption, &columns);
-    for one in &told.found {
-        add_rows(one, &mut table);
+/// One table for all systems of which the same is said under a workload.
+fn tables(view: &ResultsView<'_>) -> Vec<ReportTable> {
+    let mut groups: Vec<(&ArmExplanations, Vec<String>)> = Vec::new();
+    for told in view
+        .explanations
+        .iter()
+        .filter(|told| !told.found.is_empty())
+    {
+        let is_same =
+            |other: &ArmExplanations| other.workload == told.workload && other.found == told.found;
+        let name = view.name_of(&told.arm);
+        match groups.iter_mut().find(|(other, _)| is_same(other)) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((told, vec![name])),
+        }
     }
-    table.notes.push(
-        "“Consistent with” is not “caused by”: something that was not looked at may look the same. \
-         Values are medians over the trials that show it; of several limits it may be enough that \
-         one is passed."
-            .into(),
-    );
-    table
+    let table = |(told, names): (&ArmExplanations, Vec<String>)| {
+        let caption = format!("{} on {}", names.join(", "), told.workload);
+        let columns = ["Explanation", "Figure", "#Value", "#Limit", "~#Trials"];
+        let mut table = ReportTable::new(caption, &columns);
+        told.found.iter().for_each(|one| add_rows(one, &mut table));
+        table
+    };
+    groups.into_iter().map(table).collect()
 }
 
 fn add_rows(one: &Explanation, table: &mut ReportTable) {

@@ -15,6 +15,11 @@ const TRIP_SHARE: f64 = 0.3;
 const TRIP_NS: f64 = 1_000_000.0;
 /// A link that moves this share of its rate is full; headers and gaps take the rest.
 pub(super) const LINK_SHARE: f64 = 0.9;
+/// The same of what trains of packets found before the load: they share the way with other packets and
+/// with the scheduler, and tell less than the truth, hardly more.
+const FOUND_SHARE: f64 = 0.8;
+/// What trains cannot tell: with a faster way the program that listens is the limit.
+const FOUND_MAX: u64 = 250_000_000;
 /// Share of TCP segments sent again from which on throughput suffers (Mathis et al. 1997: it falls
 /// with the root of the loss).
 const RETRANSMIT_SHARE: f64 = 0.01;
@@ -62,15 +67,23 @@ pub(super) fn slow_link(evidence: &ArmEvidence<'_>) -> CauseFinding {
             .filter(|peer| peer.loaded.is_some())
             .max_by_key(|peer| peer.loaded);
         let full = machines(trial).filter_map(fullest).fold(0.0, f64::max);
+        let found = machines(trial).filter_map(of_found).reduce(f64::max);
         let Some(peer) = worst else {
             return TrialSign::Missing;
         };
         let loaded = peer.loaded.unwrap_or_default().0 as f64;
         let share = ratio(loaded, service);
-        if (loaded < TRIP_NS || share < TRIP_SHARE) && full < LINK_SHARE {
+        let is_late = loaded >= TRIP_NS && share >= TRIP_SHARE;
+        let is_full = full >= LINK_SHARE || found.is_some_and(|found| found >= FOUND_SHARE);
+        if !is_late && !is_full {
             return TrialSign::Absent;
         }
-        TrialSign::Shown(link_figures(peer, loaded, share, full))
+        let mut figures = link_figures(peer, loaded, share, full);
+        figures.extend(found.map(|found| {
+            let name = "throughput, of what the way carried before the load";
+            EvidenceFigure::new(name, found, EvidenceUnit::Share, FOUND_SHARE)
+        }));
+        TrialSign::Shown(figures)
     })
 }
 
@@ -97,6 +110,19 @@ fn link_figures(peer: &PeerRoundTrips, loaded: f64, share: f64, full: f64) -> Ve
             LINK_SHARE,
         ),
     ]
+}
+
+/// What the busier way of a machine's busiest link moved, of what trains of packets found for the
+/// slowest server; unknown for ways that are too fast for them.
+fn of_found(used: &MachineUse) -> Option<f64> {
+    let rates = used.peers.iter().filter_map(|peer| peer.bytes_per_s);
+    let slowest = rates.min().filter(|rate| *rate < FOUND_MAX)?;
+    let link = used.links.first()?;
+    let moved = link.received_bytes.max(link.sent_bytes) as f64;
+    Some(ratio(
+        ratio(moved, used.length.as_secs_f64()),
+        slowest as f64,
+    ))
 }
 
 /// The share of its rate that the fullest link of a machine moved, where rates are known.
