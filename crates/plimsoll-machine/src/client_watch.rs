@@ -26,7 +26,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_millis(300);
 /// Round trips before the load begins.
 const IDLE_TRIPS: u32 = 3;
 /// Trains of packets before the load begins, and the longest time for one of them.
-const TRAINS: u32 = 5;
+const TRAINS: u32 = 8;
 const TRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time for an answer under load.
 const LOADED_TIMEOUT: Duration = Duration::from_millis(900);

@@ -15,11 +15,10 @@ const COOKIE: [u8; 8] = *b"plimsoll";
 /// Bytes of the header.
 const HEADER: usize = 8;
 
-/// Packets of a train, and bytes of each: a limiter lets the first ones pass at once.
-const TRAIN: u16 = 48;
+/// Packets of a train, and bytes of each: far more than a limiter lets pass at once, and as many as the
+/// kernel keeps for a program that does not read them in time.
+const TRAIN: u16 = 80;
 const TRAIN_BYTES: usize = 1_400;
-/// The packets after so many tell the rate.
-const TRAIN_HEAD: u16 = 24;
 
 /// A way to another machine.
 #[derive(Debug)]
@@ -55,17 +54,18 @@ impl EchoPath {
         &self.peer
     }
 
-    /// Bytes per second that the way carries, by how far apart the answers to a train of packets come
-    /// (packet dispersion; Dovrolis et al. 2001); `None` when not all were answered in time. What holds
-    /// this program up makes it look less: the largest of several trains is nearest to the truth.
+    /// Bytes per second that the way carries, by the time from the first packet of a train to its last
+    /// answer (as packet trains are used; Dovrolis et al. 2001); `None` when not all were answered in
+    /// time. What holds this program up only makes it look less: the largest of several trains is
+    /// nearest to the truth.
     pub fn train(&mut self, timeout: Duration, clock: &dyn HostTimeSource) -> Option<f64> {
+        let began = clock.now();
         let first = self.next.wrapping_add(1);
         self.next = self.next.wrapping_add(TRAIN);
         for n in 0..TRAIN {
             let packet = request(self.is_v6, first.wrapping_add(n), TRAIN_BYTES);
             self.socket.send(&packet).ok()?;
         }
-        let (began, mut head) = (clock.now(), None);
         let mut answer = [0_u8; 2048];
         let mut seen = 0;
         while seen < TRAIN {
@@ -74,13 +74,10 @@ impl EchoPath {
             self.socket.set_read_timeout(Some(left)).ok()?;
             let bytes = self.socket.recv(&mut answer).ok()?;
             let is_ours = |n: u16| is_answer(&answer[..bytes], first.wrapping_add(n));
-            if (0..TRAIN).any(is_ours) {
-                seen += 1;
-                head = head.or((seen == TRAIN_HEAD).then(|| clock.now()));
-            }
+            seen += u16::from((0..TRAIN).any(is_ours));
         }
-        let passed = clock.now().saturating_sub(head?).as_secs_f64();
-        let bytes = usize::from(TRAIN - TRAIN_HEAD) * TRAIN_BYTES;
+        let passed = clock.now().saturating_sub(began).as_secs_f64();
+        let bytes = usize::from(TRAIN) * TRAIN_BYTES;
         (passed > 0.0).then(|| bytes as f64 / passed)
     }
 

@@ -15,9 +15,12 @@ const TRIP_SHARE: f64 = 0.3;
 const TRIP_NS: f64 = 1_000_000.0;
 /// A link that moves this share of its rate is full; headers and gaps take the rest.
 pub(super) const LINK_SHARE: f64 = 0.9;
-/// The same of what trains of packets found before the load: they share the way with other packets and
-/// with the scheduler, and tell less than the truth, hardly more.
-const FOUND_SHARE: f64 = 0.8;
+/// The same of what trains of packets found before the load: they tell a little too much where a limiter
+/// lets the first packets pass, and too little where this machine was busy; so the round trip must have
+/// grown as well …
+const FOUND_SHARE: f64 = 0.7;
+/// … by this factor.
+const TRIP_GROWTH: f64 = 5.0;
 /// What trains cannot tell: with a faster way the program that listens is the limit.
 const FOUND_MAX: u64 = 250_000_000;
 /// Share of TCP segments sent again from which on throughput suffers (Mathis et al. 1997: it falls
@@ -74,7 +77,10 @@ pub(super) fn slow_link(evidence: &ArmEvidence<'_>) -> CauseFinding {
         let loaded = peer.loaded.unwrap_or_default().0 as f64;
         let share = ratio(loaded, service);
         let is_late = loaded >= TRIP_NS && share >= TRIP_SHARE;
-        let is_full = full >= LINK_SHARE || found.is_some_and(|found| found >= FOUND_SHARE);
+        let idle = peer.idle.unwrap_or_default().0 as f64;
+        let has_grown = loaded >= TRIP_GROWTH * idle;
+        let is_found = found.is_some_and(|found| found >= FOUND_SHARE) && has_grown;
+        let is_full = full >= LINK_SHARE || is_found;
         if !is_late && !is_full {
             return TrialSign::Absent;
         }
