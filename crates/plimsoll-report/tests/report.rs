@@ -416,7 +416,7 @@ fn failures_stand_out() {
     }
     let told = text(&results);
     assert!(
-        told.contains("This measures your client: late load generator"),
+        told.contains("Consistent with late load generator"),
         "{told}"
     );
 }
