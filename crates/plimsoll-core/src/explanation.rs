@@ -235,7 +235,7 @@ impl EvidenceFigure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Explanation {
+pub struct CauseExplanation {
     /// What.
     pub cause: ExplanationCause,
     /// Which server, disk or node; empty where there is only one.
@@ -272,7 +272,7 @@ pub struct ArmExplanations {
     /// Label of the arm.
     pub arm: String,
     /// What was found, surest first, then in the order of causes.
-    pub found: Vec<Explanation>,
+    pub found: Vec<CauseExplanation>,
     /// What was looked at and not found.
     pub excluded: Vec<ExplanationCause>,
     /// What could not be looked at.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::event::{DeviceUse, TransferTotals, WorkloadEntry};
 use plimsoll_core::explanation::{
-    ArmExplanations, EvidenceUnit, Explanation, ExplanationCause, ExplanationStrength,
+    ArmExplanations, CauseExplanation, EvidenceUnit, ExplanationCause, ExplanationStrength,
 };
 use plimsoll_core::num::ratio;
 use plimsoll_core::units;
@@ -37,7 +37,7 @@ const MERGED_SHARE: f64 = 0.1;
 /// Explanations that belong next to the answer: one line for each cause, with the systems and
 /// workloads that it is about.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
-    let mut by_cause: BTreeMap<ExplanationCause, Vec<(&ArmExplanations, &Explanation)>> =
+    let mut by_cause: BTreeMap<ExplanationCause, Vec<(&ArmExplanations, &CauseExplanation)>> =
         BTreeMap::new();
     for told in &view.explanations {
         let first = told.found.iter();
@@ -55,10 +55,10 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
 fn finding(
     view: &ResultsView<'_>,
     cause: ExplanationCause,
-    all: &[(&ArmExplanations, &Explanation)],
+    all: &[(&ArmExplanations, &CauseExplanation)],
 ) -> ReportFinding {
     let is_clients = OF_CLIENT.contains(&cause);
-    let of = |(told, one): &(&ArmExplanations, &Explanation)| {
+    let of = |(told, one): &(&ArmExplanations, &CauseExplanation)| {
         let about = match one.about.as_str() {
             "" => String::new(),
             about => format!(" ({about})"),
@@ -93,7 +93,7 @@ fn finding(
 }
 
 /// The figures that decided, in one sentence.
-fn deciding(one: &Explanation) -> String {
+fn deciding(one: &CauseExplanation) -> String {
     let figures = one.evidence.iter().filter(|figure| figure.is_decisive());
     let words: Vec<String> = figures
         .map(|figure| format!("{}: {}", figure.figure, figure.shown()))
@@ -182,7 +182,7 @@ fn tables(view: &ResultsView<'_>) -> Vec<ReportTable> {
     groups.into_iter().map(table).collect()
 }
 
-fn add_rows(one: &Explanation, table: &mut ReportTable) {
+fn add_rows(one: &CauseExplanation, table: &mut ReportTable) {
     for (n, figure) in one.evidence.iter().enumerate() {
         let at_first = |text: String| match n {
             0 => text,

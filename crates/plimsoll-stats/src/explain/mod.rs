@@ -24,7 +24,7 @@ use plimsoll_core::event::{
 };
 use plimsoll_core::evidence::MachineUse;
 use plimsoll_core::explanation::{
-    ArmExplanations, EvidenceFigure, Explanation, ExplanationCause, ExplanationStrength,
+    ArmExplanations, CauseExplanation, EvidenceFigure, ExplanationCause, ExplanationStrength,
     UnknownCause,
 };
 use plimsoll_core::num::saturating_u32;
@@ -115,7 +115,7 @@ impl<'a> ArmEvidence<'a> {
 #[derive(Debug, Clone, PartialEq)]
 enum CauseFinding {
     /// It shows.
-    Found(Vec<Explanation>),
+    Found(Vec<CauseExplanation>),
     /// It would show, and does not.
     Excluded,
     /// What would show it is missing.
@@ -205,8 +205,8 @@ pub fn explain_arm(evidence: &ArmEvidence<'_>) -> ArmExplanations {
     told
 }
 
-fn sort(found: &mut [Explanation]) {
-    let is_weaker = |one: &Explanation| one.strength == ExplanationStrength::ConsistentWith;
+fn sort(found: &mut [CauseExplanation]) {
+    let is_weaker = |one: &CauseExplanation| one.strength == ExplanationStrength::ConsistentWith;
     found.sort_by(|a, b| {
         let by_strength = is_weaker(a).cmp(&is_weaker(b));
         let by_cause = by_strength.then(a.cause.cmp(&b.cause));
@@ -238,7 +238,7 @@ fn over_trials(
     match (of, shown.len() * 2 > of) {
         (0, _) => CauseFinding::Unknown(missing),
         (_, false) => CauseFinding::Excluded,
-        (_, true) => CauseFinding::Found(vec![Explanation {
+        (_, true) => CauseFinding::Found(vec![CauseExplanation {
             cause,
             about: about.into(),
             strength: ExplanationStrength::ConsistentWith,

@@ -4,7 +4,7 @@
 use plimsoll_core::comparison::RatioEstimate;
 use plimsoll_core::event::{ArmEntry, RunFolderContents, TrialResult, WorkloadEntry};
 use plimsoll_core::explanation::{
-    EvidenceFigure, EvidenceUnit, Explanation, ExplanationCause, ExplanationStrength,
+    CauseExplanation, EvidenceFigure, EvidenceUnit, ExplanationCause, ExplanationStrength,
 };
 use plimsoll_core::num::saturating_u32;
 
@@ -15,7 +15,7 @@ pub(super) fn client_processors(
     results: &RunFolderContents,
     entry: &WorkloadEntry,
     arm: &ArmEntry,
-) -> Vec<Explanation> {
+) -> Vec<CauseExplanation> {
     let manifest = &results.manifest;
     let others = manifest.entries.iter().filter_map(|other| {
         let client = other.client.as_ref()?;
@@ -31,7 +31,7 @@ pub(super) fn client_processors(
             let is_beyond = (ratio.low > 1.0 && ratio.estimate > most)
                 || (ratio.high < 1.0 && ratio.estimate < most.recip());
             let trials = saturating_u32(logs.len() as u64);
-            is_beyond.then(|| Explanation {
+            is_beyond.then(|| CauseExplanation {
                 cause: ExplanationCause::ClientProcessors,
                 about: match cpus {
                     1 => "1 CPU".into(),
