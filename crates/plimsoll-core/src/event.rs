@@ -8,6 +8,7 @@ use crate::clock_offset::ClockOffset;
 use crate::comparison::{ArmComparison, ComparisonMetric, VerdictPolicy};
 use crate::data_check::DataCheckResult;
 use crate::design::{BlockDesign, BlockDesignResult, BlocksEnd, BlocksEndCause};
+use crate::evidence::MachineUse;
 use crate::failover::{FaultInjection, FaultResult, StackCondition};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
@@ -409,6 +410,9 @@ pub struct TrialResult {
     /// Result of the fault that was injected meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultResult>,
+    /// What the machines that generate the load did meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineUse>,
     /// What it was for, and what the limits saw of it, where a load line is searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_line: Option<LoadLineRecord>,
@@ -512,6 +516,14 @@ pub struct ServerUse {
     pub still: Nanos,
     /// Its processes that exited meanwhile.
     pub processes_lost: u32,
+    /// Memory at evenly spaced times, from the first look to the last; empty in older runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resident_steps: Vec<u64>,
+}
+
+impl ServerUse {
+    /// Most times at which memory is kept, and least when there were as many looks.
+    pub const RESIDENT_STEPS: usize = 16;
 }
 
 impl TrialResult {
@@ -537,6 +549,7 @@ impl TrialResult {
             fault: None,
             load_line: None,
             energy: Vec::new(),
+            machines: Vec::new(),
         }
     }
 
@@ -643,6 +656,20 @@ pub struct WorkloadEntry {
     /// none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_line: Option<LoadLineGoal>,
+    /// What the clients are like in every trial of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientCondition>,
+}
+
+/// What a client is like while a workload is played, to see whether the result depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ClientCondition {
+    /// Label of the workload that is the same with the processors that the client has.
+    pub of: String,
+    /// Processors that the load generator may use.
+    pub cpus: u32,
 }
 
 impl WorkloadEntry {

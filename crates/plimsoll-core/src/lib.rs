@@ -10,6 +10,8 @@ pub mod comparison;
 pub mod data_check;
 pub mod design;
 pub mod event;
+pub mod evidence;
+pub mod explanation;
 pub mod failover;
 pub mod fault;
 pub mod format;

@@ -12,6 +12,7 @@ pub mod agent_server;
 pub mod busy;
 pub mod claim;
 pub mod cleanup;
+pub mod client_watch;
 pub mod device;
 pub mod host;
 pub mod journal;

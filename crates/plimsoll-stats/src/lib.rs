@@ -15,6 +15,7 @@ pub mod contrast;
 pub mod covariate;
 pub mod design;
 pub mod events;
+pub mod explain;
 pub mod family;
 pub mod load_line;
 pub mod outliers;

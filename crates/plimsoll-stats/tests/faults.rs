@@ -67,6 +67,7 @@ fn manifest(blocks: u32) -> RunManifest {
             corner_of: None,
             condition: None,
             load_line: None,
+            client: None,
             inject: Some(injection),
         }],
         blocks,

@@ -7,6 +7,7 @@ use plimsoll_core::load_line::{LoadLineQuantity, LoadLineSlo};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::WorkloadMultiple;
+use plimsoll_stats::explain::{self, ArmEvidence};
 use plimsoll_stats::load_line::{
     ArmLoadLine, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop, load_line_trial,
 };
@@ -19,6 +20,9 @@ use crate::model::{
     ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
 };
 use crate::words;
+
+/// Trials at multiples from here to there, of the line, show what is used up there.
+const EDGE: std::ops::RangeInclusive<f64> = 0.9..=1.15;
 
 /// The sentences a reader came for: every line, then every other system's against the base's.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
@@ -72,18 +76,22 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
         mark: "load line".into(),
         tone,
         text,
-        detail: detail(line),
+        detail: detail(view, line),
     }
 }
 
 /// What else there is to say of a line, as sentences.
-fn detail(line: &ArmLoadLine<'_>) -> String {
+fn detail(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> String {
     let mut all = Vec::new();
     let result = &line.result;
     if has_edge(line) {
         all.extend(at_the_line(line).map(|load| format!("That is {load}.")));
         let binding = result.binding.as_ref();
         all.extend(binding.map(|name| format!("The limit it reaches first is {name}.")));
+        let used_up = saturated(view, line);
+        all.extend(
+            used_up.map(|(name, used)| format!("At the edge {name} saturates first ({used}).")),
+        );
     }
     for (source, joules) in energy(line) {
         let joules = units::three_digits(joules);
@@ -350,6 +358,29 @@ fn at_the_line(line: &ArmLoadLine<'_>) -> Option<String> {
     })
 }
 
+/// What is used up at the edge, and how far.
+fn saturated(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<(String, String)> {
+    let edge = line.result.sustained.point;
+    let is_near = |trial: &&&TrialResult| {
+        let multiple = trial.load_line.as_ref().map(|one| one.request.multiple);
+        multiple.is_some_and(|multiple| EDGE.contains(&(multiple / edge)))
+    };
+    let manifest = &view.results.manifest;
+    let arm = manifest.arms.iter().find(|arm| arm.name == line.arm)?;
+    let with_bins = |trial: &&'_ TrialResult| {
+        let bins = view.results.intervals.get(&trial.trial.place);
+        bins.map_or(&[][..], Vec::as_slice)
+    };
+    let trials = line.trials.iter().filter(is_near);
+    let trials: Vec<_> = trials.map(|trial| (*trial, with_bins(trial))).collect();
+    let found = explain::saturated(&ArmEvidence::new(manifest, line.entry, arm, trials))?;
+    let figure = found.evidence();
+    Some((
+        found.name(),
+        format!("{} {}", figure.figure, figure.shown()),
+    ))
+}
+
 /// Joules per million operations, by source, of the trial nearest to the line.
 fn energy(line: &ArmLoadLine<'_>) -> Vec<(String, f64)> {
     let Some(nearest) = nearest(line).filter(|_| has_edge(line)) else {
@@ -506,6 +537,7 @@ pub(super) fn data(view: &ResultsView<'_>) -> Value {
             "ops_per_s": rates.map(|rates| rates.0),
             "bytes_per_s": rates.map(|rates| rates.1),
             "cost_per_million": cost(view, line),
+            "saturates_first": saturated(view, line).filter(|_| has_edge(line)).map(|found| found.0),
             "joules_per_million": energy(line).into_iter().collect::<BTreeMap<_, _>>(),
         })
     });

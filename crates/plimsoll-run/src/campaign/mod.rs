@@ -59,7 +59,7 @@ pub use nodes::ClientLoadGenerators;
 pub use order::{order, planned_order};
 pub use pilot::{PILOT_BLOCKS, PILOT_LENGTH};
 pub use proof::{prove, refuse_failed, unseen};
-pub use scale::{WorkloadRequest, entries, label_of, labels_of};
+pub use scale::{WorkloadRequest, entries, label_of, labels_of, other_client_cpus};
 
 /// What holds for all trials.
 #[derive(Debug, Clone)]
@@ -94,6 +94,8 @@ pub struct CampaignOptions {
     pub conditions: Vec<StackCondition>,
     /// The load line that is searched instead of comparing in blocks.
     pub load_line: Option<LoadLineGoal>,
+    /// Numbers of processors of the client, each in trials of its own beside those with its usual one.
+    pub client_cpus: Vec<u32>,
     /// After how long no further trial begins.
     pub budget: Option<TimeBudget>,
     /// What a pilot is to find a design for, if blocks are designed by one.

@@ -226,6 +226,7 @@ pub(super) fn trial_task(
         whole: settings.whole,
         engine: settings.engine,
         data_check: settings.data_check,
+        peers: arms.peers(&trial.arm),
     }
 }
 

@@ -248,6 +248,7 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
         inject: None,
         condition: None,
         load_line: None,
+        client: None,
     }
 }
 

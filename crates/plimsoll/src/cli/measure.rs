@@ -114,6 +114,12 @@ pub(super) struct TrialTimingArgs {
     /// not compare its results with those of runs without it.
     #[arg(long, value_name = "WHEN", value_parser = choices(&DATA_CHECKS))]
     verify_data: Option<DataCheck>,
+    /// Play every workload also with half and with double the client's CPUs.
+    ///
+    /// Each is a workload of its own in every block. If the result moves with the CPUs, the report says
+    /// that this measures your client. What cannot be doubled, because the machine has no more, is said.
+    #[arg(long)]
+    prove_client: bool,
     /// Play a model that missed a gate when it was fitted or verified.
     ///
     /// The report says so at its top.
@@ -587,9 +593,19 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
             "invalid value '{length}' for --for: expected at least 100 ms"
         )));
     }
+    if timing.prove_client && !job.source.clients.is_empty() {
+        return Err(CliError::invalid(
+            "use --prove-client: with --clients the load comes from other machines",
+        )
+        .hint("leave out --clients, and run it on one of them"));
+    }
     let seed = timing.seed();
     let pilot = job.design.goal.as_ref();
     Ok(CampaignOptions {
+        client_cpus: match timing.prove_client {
+            true => campaign::other_client_cpus(),
+            false => Vec::new(),
+        },
         inject: job.inject.clone(),
         conditions: job.conditions.clone(),
         load_line: job.load_line.clone(),
@@ -634,6 +650,7 @@ pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
 pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {
+        client_cpus: Vec::new(),
         inject: Vec::new(),
         conditions: Vec::new(),
         load_line: None,

@@ -48,6 +48,7 @@ fn manifest() -> RunManifest {
             inject: None,
             condition: None,
             load_line: None,
+            client: None,
         }],
         blocks: 5,
         ladder: Vec::new(),
