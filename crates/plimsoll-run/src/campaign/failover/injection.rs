@@ -10,7 +10,7 @@ use plimsoll_agent::failure::stopped;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::failover::FaultResult;
 use plimsoll_core::fault::FaultKind;
-use plimsoll_core::plan::{FaultAction, HERE, PlanAction};
+use plimsoll_core::plan::{FaultAction, HERE, PlanAction, PlanCommandArg};
 use plimsoll_lab::faults::{self, FaultJournal};
 use plimsoll_machine::host::{HostResolver as _, HostTimeSource};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +110,22 @@ fn not_carried(name: &str) -> CliError {
     CliError::sentence(CliExitCode::Failed, text).hint("give a lower --rate, or fewer --sessions")
 }
 
+/// What is said of a file system that a fault has destroyed.
+fn unmountable(name: &str, said: &str) -> CliError {
+    let text = format!("the file system of {name} was lost: {said}");
+    CliError::sentence(CliExitCode::BadData, text)
+}
+
+/// Whether an action mounts a file system of this machine here.
+fn mounts((node, action): (&str, &PlanAction), mount_dir: &str) -> bool {
+    let PlanAction::Run(cmd) = action else {
+        return false;
+    };
+    let is_there =
+        |arg: &PlanCommandArg| matches!(arg, PlanCommandArg::Text(path) if path == mount_dir);
+    node == HERE && cmd.program == "mount" && cmd.args.last().is_some_and(is_there)
+}
+
 /// How many of the processes that were there are not.
 fn crashed(before: &[u32], after: &[u32]) -> u32 {
     let gone = before.iter().filter(|pid| !after.contains(pid));
@@ -153,7 +169,11 @@ impl FailoverContext {
         // Whatever went wrong until now.
         let mended = self.mend(planned, (heal, &processes), &mut || users.end_once(), stop);
         let healed_at = FailoverSessions::now();
-        let crashed = mended.map_err(|failure| cannot_heal(failure, &self.name))?;
+        // What holds the data is back, and does not hold a file system any more: that is what came of it.
+        let crashed = match self.unmountable.is_some() {
+            true => 0,
+            false => mended.map_err(|failure| cannot_heal(failure, &self.name))?,
+        };
         noted
             .healed()
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;
@@ -183,6 +203,8 @@ impl FailoverContext {
             outage,
             check,
         };
+        let lost = self.unmountable.as_deref();
+        let ended = ended.and(lost.map_or(Ok(()), |said| Err(unmountable(&self.name, said))));
         Ok((Some(result), ended))
     }
 
@@ -343,12 +365,19 @@ impl FailoverContext {
             )
         };
         let starts = actions.iter().any(is_power);
+        self.unmountable = None;
         for (node, action) in actions {
             if starts && node != HERE {
                 self.wait_until_reached(node, stop);
             }
             let PlanAction::Await(cmd) = action else {
-                self.carry_out(&[(node.clone(), action.clone())], planned)?;
+                let done = self.carry_out(&[(node.clone(), action.clone())], planned);
+                if let Err(failure) = &done
+                    && mounts((node, action), &self.made.mount_dir)
+                {
+                    self.unmountable = Some(failure.text());
+                }
+                done?;
                 continue;
             };
             let mut left_s = cmd.limit_s;
@@ -442,5 +471,24 @@ impl FailoverContext {
             }
             self.clock.pause(LOOK);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::plan::PlanCommand;
+
+    #[test]
+    fn only_a_mount_of_the_stack_itself_tells_of_its_file_system() {
+        let run = |program: &str, at: &str| {
+            PlanAction::Run(PlanCommand::new(program, ["-t", "ext4", "/dev/x", at]))
+        };
+        assert!(mounts((HERE, &run("mount", "/s/mnt")), "/s/mnt"));
+        assert!(!mounts((HERE, &run("mount", "/s/other")), "/s/mnt"));
+        assert!(!mounts(("server", &run("mount", "/s/mnt")), "/s/mnt"));
+        assert!(!mounts((HERE, &run("mkfs", "/s/mnt")), "/s/mnt"));
+        let unmount = PlanAction::Unmount("/s/mnt".into());
+        assert!(!mounts((HERE, &unmount), "/s/mnt"));
     }
 }
