@@ -178,7 +178,9 @@ impl FailoverContext {
             .healed()
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;
         let under_load = users.are_at_work;
-        lasted.and(users.ended)?;
+        lasted?;
+        // A file system that is read-only since the fault ends them: that is a result, too.
+        let worked = users.ended;
         if under_load {
             self.wait_for(&users.sessions, self.patience, stop);
         }
@@ -204,7 +206,8 @@ impl FailoverContext {
             check,
         };
         let lost = self.unmountable.as_deref();
-        let ended = ended.and(lost.map_or(Ok(()), |said| Err(unmountable(&self.name, said))));
+        let lost = lost.map_or(Ok(()), |said| Err(unmountable(&self.name, said)));
+        let ended = lost.and(worked).and(ended);
         Ok((Some(result), ended))
     }
 

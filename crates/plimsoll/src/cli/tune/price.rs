@@ -66,8 +66,8 @@ enum PowerCut {
 struct CutLosses {
     cuts: u64,
     cuts_with_losses: u64,
-    /// After which there was no file system any more.
-    file_systems_lost: u64,
+    /// After which a file system could not be written to, or not even be mounted.
+    file_systems_failed: u64,
     written: u64,
     lost: u64,
 }
@@ -352,7 +352,7 @@ fn add(losses: &mut BTreeMap<String, CutLosses>, results: &RunFolderContents) {
             let lost = fault.check.data.bad.total();
             all.cuts += 1;
             // Nothing else can fail where nothing is played beside the sessions, and no observer looks on.
-            all.file_systems_lost += u64::from(has_failed);
+            all.file_systems_failed += u64::from(has_failed);
             all.cuts_with_losses += u64::from(lost > 0);
             all.written += fault.check.data.written;
             all.lost += lost;
@@ -403,9 +403,9 @@ fn lost(losses: CutLosses) -> String {
     match losses.cuts {
         0 => "cannot tell".into(),
         cuts => {
-            let file_systems = match losses.file_systems_lost {
+            let file_systems = match losses.file_systems_failed {
                 0 => String::new(),
-                lost => format!("; file system lost in {lost}"),
+                failed => format!("; file system failed in {failed}"),
             };
             format!(
                 "{} of {} in {} of {cuts} cuts{file_systems}",
@@ -475,7 +475,7 @@ fn show(
 
 fn losses_json(losses: CutLosses) -> Value {
     json!({ "cuts": losses.cuts, "cuts_with_losses": losses.cuts_with_losses,
-        "file_systems_lost": losses.file_systems_lost, "written": losses.written,
+        "file_systems_failed": losses.file_systems_failed, "written": losses.written,
         "lost": losses.lost })
 }
 
@@ -548,15 +548,15 @@ mod tests {
         assert_eq!(lost(kept), "0 of 900 in 0 of 5 cuts");
         let gone = CutLosses {
             cuts_with_losses: 5,
-            file_systems_lost: 4,
+            file_systems_failed: 4,
             lost: 700,
             ..kept
         };
         assert_eq!(
             lost(gone),
-            "700 of 900 in 5 of 5 cuts; file system lost in 4"
+            "700 of 900 in 5 of 5 cuts; file system failed in 4"
         );
-        assert_eq!(losses_json(gone)["file_systems_lost"], 4);
+        assert_eq!(losses_json(gone)["file_systems_failed"], 4);
         assert_eq!(lost(CutLosses::default()), "cannot tell");
     }
 }
