@@ -111,19 +111,27 @@ fn not_carried(name: &str) -> CliError {
 }
 
 /// What is said of a file system that a fault has destroyed.
-fn unmountable(name: &str, said: &str) -> CliError {
-    let text = format!("the file system of {name} was lost: {said}");
+fn broken_file_system(name: &str, said: &str) -> CliError {
+    let text = format!("the file system of {name} did not survive: {said}");
     CliError::sentence(CliExitCode::BadData, text)
 }
 
-/// Whether an action mounts a file system of this machine here.
-fn mounts((node, action): (&str, &PlanAction), mount_dir: &str) -> bool {
+/// File systems that are on disks, so that who cannot mount them has lost them.
+const ON_DISKS: [&str; 3] = ["btrfs", "ext4", "xfs"];
+
+/// Whether an action mounts or checks the file system of a stack that this machine has on its disks.
+fn proves((node, action): (&str, &PlanAction), mount_dir: &str) -> bool {
     let PlanAction::Run(cmd) = action else {
         return false;
     };
-    let is_there =
-        |arg: &PlanCommandArg| matches!(arg, PlanCommandArg::Text(path) if path == mount_dir);
-    node == HERE && cmd.program == "mount" && cmd.args.last().is_some_and(is_there)
+    let is_text = |arg: &PlanCommandArg, wanted: &str| matches!(arg, PlanCommandArg::Text(text) if text == wanted);
+    let is_one = |arg: &PlanCommandArg| ON_DISKS.iter().any(|name| is_text(arg, name));
+    let is_of_one = match &*cmd.program {
+        "mount" => cmd.args.iter().any(is_one),
+        program => program == "btrfs",
+    };
+    let is_there = cmd.args.last().is_some_and(|arg| is_text(arg, mount_dir));
+    node == HERE && is_of_one && is_there
 }
 
 /// How many of the processes that were there are not.
@@ -169,8 +177,8 @@ impl FailoverContext {
         // Whatever went wrong until now.
         let mended = self.mend(planned, (heal, &processes), &mut || users.end_once(), stop);
         let healed_at = FailoverSessions::now();
-        // What holds the data is back, and does not hold a file system any more: that is what came of it.
-        let crashed = match self.unmountable.is_some() {
+        // What holds the data is back, and does not hold a whole file system any more: that came of it.
+        let crashed = match self.broken.is_some() {
             true => 0,
             false => mended.map_err(|failure| cannot_heal(failure, &self.name))?,
         };
@@ -205,8 +213,8 @@ impl FailoverContext {
             outage,
             check,
         };
-        let lost = self.unmountable.as_deref();
-        let lost = lost.map_or(Ok(()), |said| Err(unmountable(&self.name, said)));
+        let lost = self.broken.as_deref();
+        let lost = lost.map_or(Ok(()), |said| Err(broken_file_system(&self.name, said)));
         let ended = lost.and(worked).and(ended);
         Ok((Some(result), ended))
     }
@@ -368,7 +376,7 @@ impl FailoverContext {
             )
         };
         let starts = actions.iter().any(is_power);
-        self.unmountable = None;
+        self.broken = None;
         for (node, action) in actions {
             if starts && node != HERE {
                 self.wait_until_reached(node, stop);
@@ -376,9 +384,9 @@ impl FailoverContext {
             let PlanAction::Await(cmd) = action else {
                 let done = self.carry_out(&[(node.clone(), action.clone())], planned);
                 if let Err(failure) = &done
-                    && mounts((node, action), &self.made.mount_dir)
+                    && proves((node, action), &self.made.mount_dir)
                 {
-                    self.unmountable = Some(failure.text());
+                    self.broken = Some(failure.text());
                 }
                 done?;
                 continue;
@@ -483,15 +491,20 @@ mod tests {
     use plimsoll_core::plan::PlanCommand;
 
     #[test]
-    fn only_a_mount_of_the_stack_itself_tells_of_its_file_system() {
+    fn only_what_works_on_the_file_system_itself_tells_of_it() {
         let run = |program: &str, at: &str| {
             PlanAction::Run(PlanCommand::new(program, ["-t", "ext4", "/dev/x", at]))
         };
-        assert!(mounts((HERE, &run("mount", "/s/mnt")), "/s/mnt"));
-        assert!(!mounts((HERE, &run("mount", "/s/other")), "/s/mnt"));
-        assert!(!mounts(("server", &run("mount", "/s/mnt")), "/s/mnt"));
-        assert!(!mounts((HERE, &run("mkfs", "/s/mnt")), "/s/mnt"));
+        assert!(proves((HERE, &run("mount", "/s/mnt")), "/s/mnt"));
+        assert!(!proves((HERE, &run("mount", "/s/other")), "/s/mnt"));
+        assert!(!proves(("server", &run("mount", "/s/mnt")), "/s/mnt"));
+        assert!(!proves((HERE, &run("mkfs", "/s/mnt")), "/s/mnt"));
+        let scrub = PlanCommand::new("btrfs", ["scrub", "start", "-B", "/s/mnt"]);
+        assert!(proves((HERE, &PlanAction::Run(scrub)), "/s/mnt"));
+        // A server that does not answer has not lost its files.
+        let nfs = PlanCommand::new("mount", ["-t", "nfs", "server:/", "/s/mnt"]);
+        assert!(!proves((HERE, &PlanAction::Run(nfs)), "/s/mnt"));
         let unmount = PlanAction::Unmount("/s/mnt".into());
-        assert!(!mounts((HERE, &unmount), "/s/mnt"));
+        assert!(!proves((HERE, &unmount), "/s/mnt"));
     }
 }

@@ -68,8 +68,8 @@ struct FailoverContext {
     site: StackNodes,
     nodes: HostPool,
     clock: SystemClock,
-    /// Why its file system could not be mounted when the fault was over, if it could not.
-    unmountable: Option<String>,
+    /// What shows that its file system did not survive the fault, if it did not.
+    broken: Option<String>,
 }
 
 /// One that was stopped before all was read back says nothing of what is there, unless it found that
@@ -177,7 +177,7 @@ impl FailoverContext {
             site: ask.site,
             nodes,
             clock: SystemClock::new(),
-            unmountable: None,
+            broken: None,
         })
     }
 

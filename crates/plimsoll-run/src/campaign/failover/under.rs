@@ -453,7 +453,7 @@ pub(in crate::campaign) fn under_fault<T>(
         let result = result.map(|result| FaultResult { ceiling, ..result });
         Ok((played, result, ended.err()))
     });
-    if context.unmountable.is_some() {
+    if context.broken.is_some() {
         bench.destroyed.borrow_mut().insert(context.name);
     }
     ended

@@ -66,7 +66,7 @@ enum PowerCut {
 struct CutLosses {
     cuts: u64,
     cuts_with_losses: u64,
-    /// After which a file system could not be written to, or not even be mounted.
+    /// After which a file system was read-only, had errors, or could not be mounted.
     file_systems_failed: u64,
     written: u64,
     lost: u64,
