@@ -191,7 +191,7 @@ fn mistakes_are_named_before_anything_is_done() {
             "has no settings to try",
         ),
         (
-            &["tune", "nbd", "-w", "randread", "--settings", "tread"],
+            &["tune", "nbd", "-w", "randread", "--settings", "thread"],
             "did you mean 'threads'",
         ),
         (
