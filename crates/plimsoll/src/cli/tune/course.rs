@@ -110,6 +110,11 @@ impl TuningCourse {
         self.time_left(args).is_some_and(|left| left.0 == 0)
     }
 
+    /// What is left of a run that failed.
+    pub(super) fn left_of(&self, run: &TuningRun<'_>) -> Option<RunFolderContents> {
+        plimsoll_archive::open(&self.folder.join(run.name)).ok()
+    }
+
     /// Carries a run out, or reads what an earlier command left of it.
     pub(super) fn run(
         &self,

@@ -7,7 +7,7 @@
 use super::course::{TuningCourse, TuningRun};
 use super::search::{faster, keep};
 use super::text::{shown, speed, table};
-use super::{TuneArgs, sign};
+use super::{TuneArgs, possible_here, sign};
 use crate::terminal;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
@@ -62,10 +62,12 @@ enum PowerCut {
 }
 
 /// What cuts did to a target.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct CutLosses {
     cuts: u64,
     cuts_with_losses: u64,
+    /// After which a file system was read-only, had errors, or could not be mounted.
+    file_systems_failed: u64,
     written: u64,
     lost: u64,
 }
@@ -99,9 +101,10 @@ pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: &TuningCourse
         ControlFlow::Break(code) => (None, Some(code)),
     };
     let mut losses = BTreeMap::new();
-    let code = match code {
-        Some(code) => Some(code),
-        None => cuts(args, (&levels, &cut), course, &mut losses)?,
+    // What is known until then is shown first.
+    let cut_off = match code {
+        Some(code) => Ok(Some(code)),
+        None => cuts(args, (&levels, &cut), course, &mut losses),
     };
     let price = |level: &PricedLevel| price_of(level, gains.as_ref(), &losses, (course, &cut));
     let prices: Vec<DurabilityPrice> = levels.iter().map(price).collect();
@@ -111,7 +114,7 @@ pub(super) fn main(args: &TuneArgs, target: &TuningTarget, course: &TuningCourse
         return Err(CliError::sentence(CliExitCode::NotCleaned, text)
             .hint("its stack is down: plimsoll raze removes the rest"));
     }
-    Ok(code.unwrap_or(ExitCode::SUCCESS))
+    Ok(cut_off?.unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Every value that weakens durability, beside the value that the stack has; where that is one, beside the
@@ -128,7 +131,15 @@ fn levels(
         for (safe, weak, risk) in pairs(setting) {
             let changed = if weak == setting.from { &safe } else { &weak };
             let changes = [(setting, changed.as_str())];
-            if let Err(reason) = target.check(&changes) {
+            // What goes together may still lack something on these machines.
+            let possible =
+                target
+                    .check(&changes)
+                    .and_then(|()| match args.dry_run || target.is_simulated() {
+                        true => Ok(()),
+                        false => possible_here(args, &target.with(&changes)),
+                    });
+            if let Err(reason) = possible {
                 left_out.push(format!("{}={changed}: {reason}", setting.name));
                 continue;
             }
@@ -297,11 +308,17 @@ fn cuts(
             blocks: 1,
             cut: Some(injection(fault)),
         };
-        let results = match course.run(args, &run)? {
-            ControlFlow::Break(code) => return Ok(Some(code)),
-            ControlFlow::Continue(results) => results,
-        };
-        add(losses, &results);
+        match course.run(args, &run) {
+            Ok(ControlFlow::Break(code)) => return Ok(Some(code)),
+            Ok(ControlFlow::Continue(results)) => add(losses, &results),
+            Err(failure) => {
+                // The cuts before the one that failed are as good as any.
+                if let Some(results) = course.left_of(&run) {
+                    add(losses, &results);
+                }
+                return Err(failure);
+            }
+        }
     }
     Ok(None)
 }
@@ -329,11 +346,13 @@ fn add(losses: &mut BTreeMap<String, CutLosses>, results: &RunFolderContents) {
             .trials
             .iter()
             .filter(of)
-            .filter_map(|trial| trial.fault.as_ref());
+            .filter_map(|trial| Some((trial.fault.as_ref()?, trial.failed.is_some())));
         let all = losses.entry(arm.target.clone()).or_default();
-        for fault in cuts {
+        for (fault, has_failed) in cuts {
             let lost = fault.check.data.bad.total();
             all.cuts += 1;
+            // Nothing else can fail where nothing is played beside the sessions, and no observer looks on.
+            all.file_systems_failed += u64::from(has_failed);
             all.cuts_with_losses += u64::from(lost > 0);
             all.written += fault.check.data.written;
             all.lost += lost;
@@ -383,10 +402,16 @@ fn price_of(
 fn lost(losses: CutLosses) -> String {
     match losses.cuts {
         0 => "cannot tell".into(),
-        cuts => format!(
-            "{} of {} in {} of {cuts} cuts",
-            losses.lost, losses.written, losses.cuts_with_losses
-        ),
+        cuts => {
+            let file_systems = match losses.file_systems_failed {
+                0 => String::new(),
+                failed => format!("; file system failed in {failed}"),
+            };
+            format!(
+                "{} of {} in {} of {cuts} cuts{file_systems}",
+                losses.lost, losses.written, losses.cuts_with_losses
+            )
+        }
     }
 }
 
@@ -450,7 +475,8 @@ fn show(
 
 fn losses_json(losses: CutLosses) -> Value {
     json!({ "cuts": losses.cuts, "cuts_with_losses": losses.cuts_with_losses,
-        "written": losses.written, "lost": losses.lost })
+        "file_systems_failed": losses.file_systems_failed, "written": losses.written,
+        "lost": losses.lost })
 }
 
 fn as_json(
@@ -506,4 +532,31 @@ fn plan(args: &TuneArgs, levels: &[PricedLevel], left_out: &[String], cut: &Powe
     }
     terminal::print(&text);
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_is_gone_is_said_beside_the_writes() {
+        let kept = CutLosses {
+            cuts: 5,
+            written: 900,
+            ..CutLosses::default()
+        };
+        assert_eq!(lost(kept), "0 of 900 in 0 of 5 cuts");
+        let gone = CutLosses {
+            cuts_with_losses: 5,
+            file_systems_failed: 4,
+            lost: 700,
+            ..kept
+        };
+        assert_eq!(
+            lost(gone),
+            "700 of 900 in 5 of 5 cuts; file system failed in 4"
+        );
+        assert_eq!(losses_json(gone)["file_systems_failed"], 4);
+        assert_eq!(lost(CutLosses::default()), "cannot tell");
+    }
 }
