@@ -156,7 +156,7 @@ impl LoadLineSlo {
     #[must_use]
     pub fn show(&self, value: f64) -> String {
         match self.quantity {
-            LoadLineQuantity::Errors => format!("{} %", units::three_digits(value * 100.0)),
+            LoadLineQuantity::Errors => format!("{} %", trimmed(value * 100.0)),
             _ => units::duration(Nanos(crate::num::round_u64(value))),
         }
     }
@@ -297,7 +297,7 @@ mod tests {
             ("p99.9<1s", "p99.9 < 1.00 s"),
             ("read  p50 <= 500us", "read p50 < 500 µs"),
             ("write mean < 2ms", "write mean < 2.00 ms"),
-            ("errors < 0.1%", "errors < 0.100 %"),
+            ("errors < 0.1%", "errors < 0.1 %"),
         ] {
             let limit: LoadLineSlo = text.parse().unwrap();
             assert_eq!(limit.to_string(), shown);
