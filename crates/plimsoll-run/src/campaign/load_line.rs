@@ -18,6 +18,9 @@ use plimsoll_stats::load_line::{
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Numbers that differ by less are the same.
+const ALMOST: f64 = 1e-6;
+
 /// One search: a system under a workload.
 struct SearchPlace<'a> {
     entry: &'a WorkloadEntry,
@@ -133,7 +136,8 @@ impl LoadLineCampaign<'_> {
         let place = &self.places[turn.search];
         let is_this = result.trial.arm == place.arm
             && result.trial.workload == place.entry.label
-            && (result.load_line.as_ref()).is_some_and(|record| record.request == turn.request);
+            && (result.load_line.as_ref())
+                .is_some_and(|record| is_alike(&record.request, &turn.request));
         let trial = load_line_trial(result).filter(|_| is_this).ok_or_else(|| {
             CliError::usage("resume the run: its trials are not those that this version would run")
                 .hint("give another folder with -o")
@@ -202,6 +206,16 @@ impl LoadLineCampaign<'_> {
         self.trials += 1;
         self.places[search].trials += 1;
     }
+}
+
+/// Whether a trial that was recorded is the one that is asked for. Numbers of a file may be off by their last
+/// digit.
+fn is_alike(recorded: &LoadLineRequest, asked: &LoadLineRequest) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= ALMOST * b.abs();
+    near(recorded.multiple, asked.multiple)
+        && near(recorded.seconds, asked.seconds)
+        && recorded.purpose == asked.purpose
+        && recorded.is_continued == asked.is_continued
 }
 
 fn limits(entry: &WorkloadEntry) -> usize {

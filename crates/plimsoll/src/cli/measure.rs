@@ -716,7 +716,7 @@ fn play(
     notes.extend(whole.as_ref().map(|whole| RunWarning {
         about: String::new(),
         text: format!(
-            "the run was interrupted and resumed when {}; what the machine did between is not known",
+            "the run was interrupted and resumed after {}; what the machine did between is not known",
             trials_done(&manifest, whole.len())
         ),
     }));
@@ -760,17 +760,17 @@ fn whole_trials(before: &RunFolderContents) -> Vec<TrialResult> {
 
 fn resuming(before: &RunFolderContents, folder: &Path) -> String {
     format!(
-        "resuming the run in {}: {}",
+        "resuming the run in {}: {} are done",
         folder.display(),
         trials_done(&before.manifest, whole_trials(before).len())
     )
 }
 
-/// `5 of 15 trials are done`; how many a search will have is not known.
+/// `5 of 15 trials`; how many a search will have is not known.
 fn trials_done(manifest: &RunManifest, done: usize) -> String {
     match manifest.planned_trials() {
-        0 => format!("{done} trials are done"),
-        planned => format!("{done} of {planned} trials are done"),
+        0 => format!("{done} trials"),
+        planned => format!("{done} of {planned} trials"),
     }
 }
 

@@ -427,7 +427,7 @@ fn the_device_of_a_run_is_recorded_and_held_against_what_was_asked() {
     // Operations that end between the last second and the look at the device.
     assert!((0.9..1.1).contains(&ratio), "{ratio}: {told}");
     let page = std::fs::read_to_string(lab.path("recorded/report.html")).unwrap();
-    assert!(page.contains("times the bytes requested"));
+    assert!(page.contains("the bytes requested in the same seconds"));
     let listed = lab.run(&["fit", "recorded/disks"]);
     assert!(
         text(&listed.stderr).contains(name),
