@@ -8,7 +8,8 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::WorkloadMultiple;
 use plimsoll_stats::load_line::{
-    ArmLoadLine, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop, load_line_trial,
+    ArmLoadLine, LoadLineFit, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop,
+    load_line_trial,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +23,9 @@ use crate::words;
 /// The sentences a reader came for: every line, then every other system's against the base's.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let lines = view.load_lines.iter();
-    let mut findings: Vec<ReportFinding> = lines.map(|line| sentence(view, line)).collect();
+    // Whether a system fits a use is a sentence of its own.
+    let alone = lines.filter(|line| line.goal.requirement.is_none());
+    let mut findings: Vec<ReportFinding> = alone.map(|line| sentence(view, line)).collect();
     findings.extend(ratios(view).into_iter().map(|(line, base, ratio)| {
         ratio_sentence(
             &view.name_of(line.arm),
@@ -76,7 +79,7 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
 }
 
 /// What else there is to say of a line, as sentences.
-fn detail(line: &ArmLoadLine<'_>) -> String {
+pub(super) fn detail(line: &ArmLoadLine<'_>) -> String {
     let mut all = Vec::new();
     let result = &line.result;
     if has_edge(line) {
@@ -267,7 +270,7 @@ fn has_edge(line: &ArmLoadLine<'_>) -> bool {
 }
 
 /// All limits: `p99 < 20 ms and errors < 0.1 %`.
-fn limits(line: &ArmLoadLine<'_>) -> String {
+pub(super) fn limits(line: &ArmLoadLine<'_>) -> String {
     let limits: Vec<String> = line.goal.limits.iter().map(ToString::to_string).collect();
     limits.join(" and ")
 }
@@ -482,6 +485,8 @@ pub(super) fn data(view: &ResultsView<'_>) -> Value {
             "ops_per_s": rates.map(|rates| rates.0),
             "bytes_per_s": rates.map(|rates| rates.1),
             "cost_per_million": cost(view, line),
+            "requirement": line.goal.requirement,
+            "fit": line.goal.requirement.as_ref().map(|_| LoadLineFit::of(line).name()),
         })
     });
     let ratios = ratios(view).into_iter().map(|(line, base, ratio)| {

@@ -8,6 +8,7 @@ mod export;
 mod facts;
 mod failover;
 mod fit;
+mod fit_for;
 mod gates;
 mod import;
 mod inject;
@@ -60,6 +61,8 @@ enum CliCommand {
     Compare(compare::CompareArgs),
     #[command(name = "loadline")]
     LoadLine(loadline::LoadLineArgs),
+    #[command(name = "fit-for")]
+    FitFor(fit_for::FitForArgs),
     Layers(layers::LayersArgs),
     Ledger(ledger::LedgerArgs),
     Stack(stack::StackArgs),
@@ -129,6 +132,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
+        CliCommand::FitFor(args) => fit_for::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),
         CliCommand::Stack(args) => stack::main(&args),
