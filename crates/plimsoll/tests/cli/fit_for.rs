@@ -57,7 +57,7 @@ fn a_sync_beyond_the_limit_does_not_fit_at_any_load() {
     let (fit, _, told) = judged(&lab, &args, 10);
     assert_eq!(fit, "does not fit");
     assert!(told.contains("[does not fit]"), "{told}");
-    assert!(told.contains("does not carry 0.250× of what it needs"));
+    assert!(told.contains("does not carry 0.25× of what it needs"));
     assert!(told.contains("https://etcd.io/docs/v3.5/faq/"), "{told}");
 }
 
