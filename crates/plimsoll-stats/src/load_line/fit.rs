@@ -14,7 +14,7 @@ const NEEDED: f64 = 1.0;
 pub enum LoadLineFit {
     /// With confidence: the load line lies above what is needed.
     Fits,
-    /// The interval holds what is needed, or the search could not be brought to an end.
+    /// The interval holds what is needed, or that was not held for as long as it must be.
     CannotTell,
     /// With confidence: the load line lies below what is needed.
     DoesNotFit,
@@ -60,7 +60,8 @@ fn fit(result: &LoadLineResult, (smallest, largest): (f64, f64), was_held: bool)
         _ if result.trials == 0 => LoadLineFit::CannotTell,
         Some(LoadLineStop::NothingCarried) if smallest <= NEEDED => LoadLineFit::DoesNotFit,
         Some(LoadLineStop::EverythingCarried) if largest >= NEEDED => LoadLineFit::Fits,
-        Some(LoadLineStop::WidthReached | LoadLineStop::BudgetReached) => {
+        // A search that was cut off has an interval as wide as what is known.
+        Some(LoadLineStop::WidthReached | LoadLineStop::BudgetReached) | None => {
             if edge.low >= NEEDED && was_held {
                 LoadLineFit::Fits
             } else if edge.high < NEEDED {
@@ -69,7 +70,7 @@ fn fit(result: &LoadLineResult, (smallest, largest): (f64, f64), was_held: bool)
                 LoadLineFit::CannotTell
             }
         }
-        _ => LoadLineFit::CannotTell,
+        Some(_) => LoadLineFit::CannotTell,
     }
 }
 
@@ -106,7 +107,9 @@ mod tests {
             (Some(BudgetReached), 0.3, 4.0, LoadLineFit::CannotTell),
             (Some(EverythingCarried), 8.0, 12.0, LoadLineFit::Fits),
             (Some(NothingCarried), 0.2, 0.3, LoadLineFit::DoesNotFit),
-            (None, 1.2, 1.4, LoadLineFit::CannotTell),
+            (None, 1.2, 1.4, LoadLineFit::Fits),
+            (None, 0.2, 0.9, LoadLineFit::DoesNotFit),
+            (None, 0.2, 1.4, LoadLineFit::CannotTell),
         ] {
             let found = fit(&result(stop, low, high), (0.25, 8.0), true);
             assert_eq!(found, expect, "{stop:?} {low} {high}");
