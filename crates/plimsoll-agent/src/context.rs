@@ -61,6 +61,20 @@ pub fn nodes() -> HostPool {
     })
 }
 
+/// A flag that SIGQUIT sets, for who has something to restore before [`die_of_quit`].
+pub fn quit_flag() -> Result<Arc<AtomicBool>, CliError> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::clone(&flag)).map_err(
+        |error| CliError::new(CliExitCode::Failed, format!("watch for SIGQUIT: {error}")),
+    )?;
+    Ok(flag)
+}
+
+/// Ends the program as SIGQUIT does where nobody watches for it.
+pub fn die_of_quit() {
+    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGQUIT);
+}
+
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; everything that waits looks at it.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
     let flag = Arc::new(AtomicBool::new(false));

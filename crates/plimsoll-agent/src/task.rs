@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a node does of a run, whether this machine or another one: the engine's side of every task.
 
+mod client_cpus;
 mod settle;
 
 use crate::context;
@@ -9,7 +10,9 @@ use crate::programs::{self, ProgramTrialResult};
 use crate::recorder::record_for;
 use crate::trial_load::{TrialLoad, block_seed};
 use crate::write_verify::write_verify;
+use client_cpus::ClientCpuLimit;
 use plimsoll_core::event::{GeneratorStats, OpStats, TrialResult};
+use plimsoll_core::evidence::MachineUse;
 use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask, AgentTrialResult, AgentTrialTask};
 use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::rng::Seed;
@@ -21,10 +24,13 @@ use plimsoll_engine::sys::clock::{HostClock, monotonic};
 use plimsoll_engine::{PreparedWorkload, RunOptions, RunResult, TargetLocation};
 use plimsoll_machine::agent_server::{AgentTaskContext, AgentTaskRunner};
 use plimsoll_machine::busy::BusyWatch;
-use plimsoll_machine::host::facts;
+use plimsoll_machine::client_watch::{ClientWatchSpan, PeerEchoes, watch_client};
+use plimsoll_machine::host::counters::MachineCounters;
+use plimsoll_machine::host::{SystemClock, facts};
 use plimsoll_machine::journal::StateDir;
 use settle::settle;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The furthest start that is waited for: who measures clocks and starts is done in seconds.
 const START_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
@@ -127,8 +133,12 @@ struct PreparedTrial<'a> {
     load: TrialLoad,
     /// What a disk did just before, while nothing was asked of it.
     disk: Option<NeighbourDiskUse>,
+    /// The ways to the servers.
+    peers: PeerEchoes,
     /// What others did while it was measured.
     others: Option<NeighbourUse>,
+    /// What this machine did while it was measured.
+    machine: Option<MachineUse>,
     /// How long laying out took.
     took: Nanos,
 }
@@ -151,13 +161,15 @@ impl<'a> PreparedTrial<'a> {
             stop,
         )
         .map_err(failed(CliExitCode::Failed))?;
-        let disk = settle(&task.settle, stop);
+        let disk = settle(&task.settle, task.entry.length, stop);
         Ok(PreparedTrial {
             task,
             prepared,
             load,
             disk,
+            peers: PeerEchoes::begin(&task.peers, &SystemClock::new()),
             others: None,
+            machine: None,
             took: clock.now(),
         })
     }
@@ -174,6 +186,7 @@ impl<'a> PreparedTrial<'a> {
             // The number is another for every trial, also of two arms on one system.
             stamp_seed: task.stamp_seed.derive("trial", task.trial.place.into()),
             start_at,
+            step: task.step,
         };
         let watch = BusyWatch::begin();
         let mut on_interval = |interval| turn.tell(AgentEvent::Second(interval));
@@ -182,9 +195,15 @@ impl<'a> PreparedTrial<'a> {
             turn.start_at().map(|at| at.min(monotonic() + START_MAX))
         };
         let run = &mut self.prepared;
-        let ran = run.run_in_step(&options, turn.stop(), &mut on_interval, &mut next_phase);
         // In virtual time nobody is in the way.
         let is_real = task.target.is_in_real_time();
+        let _cpus = ClientCpuLimit::of(&task.entry)?;
+        let peers = std::mem::take(&mut self.peers);
+        let after = start_at.since(monotonic()) + task.warmup;
+        let (ran, machine) = watched(is_real.then_some((after, peers)), || {
+            run.run_in_step(&options, turn.stop(), &mut on_interval, &mut next_phase)
+        });
+        self.machine = machine;
         self.others = is_real.then(|| others_during(&watch, self.disk.take()));
         ran.map_err(failed(CliExitCode::Failed))
     }
@@ -221,6 +240,7 @@ impl<'a> PreparedTrial<'a> {
             failed: outcome.failed,
             data_check: outcome.data_check,
             others: self.others,
+            machines: self.machine.into_iter().collect(),
             ..TrialResult::of(self.task.trial.clone())
         })
     }
@@ -245,15 +265,19 @@ fn run_programs(
         )));
     };
     let clock = HostClock::start();
-    let disk = settle(&task.settle, turn.stop());
+    let disk = settle(&task.settle, task.entry.length, turn.stop());
     let began_at = wait_for_start(clock.now(), turn)?;
     let clock = HostClock::start();
     let watch = BusyWatch::begin();
+    let peers = PeerEchoes::begin(&task.peers, &SystemClock::new());
+    let (ran, machine) = watched(Some((Nanos(0), peers)), || {
+        programs::run(commands, path, scratch, &context::host(), turn.stop())
+    });
     let ProgramTrialResult {
         phases,
         wall,
         notes,
-    } = programs::run(commands, path, scratch, &context::host(), turn.stop())?;
+    } = ran?;
     let others = Some(others_during(&watch, disk));
     notes
         .into_iter()
@@ -274,9 +298,35 @@ fn run_programs(
         phases,
         interrupted: turn.stop().load(Ordering::Relaxed),
         others,
+        machines: machine.into_iter().collect(),
         ..TrialResult::of(task.trial.clone())
     };
     played(result, Some(began_at))
+}
+
+/// Does something while this machine is watched, from `after` now on.
+fn watched<T>(
+    span: Option<(Nanos, PeerEchoes)>,
+    work: impl FnOnce() -> T,
+) -> (T, Option<MachineUse>) {
+    let Some((after, peers)) = span else {
+        return (work(), None);
+    };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let span = ClientWatchSpan {
+                after: Duration::from_nanos(after.0),
+                stop: &stop,
+            };
+            let clock = SystemClock::new();
+            watch_client(span, peers, &clock, &mut MachineCounters::now)
+        });
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        // A watcher that fell over watches no more; the trial counts all the same.
+        (done, watcher.join().unwrap_or_default())
+    })
 }
 
 /// What others did while they were watched, and on a disk before it.

@@ -119,6 +119,8 @@ fn add(results: &mut RunFolderContents, strips: &mut TrialDownsampler, event: Ru
         RunEvent::Interval { place, interval } => strips.push(place, &interval),
         RunEvent::TrialEnded(result) => results.trials.push(*result),
         RunEvent::Warning(warning) => results.warnings.push(warning),
+        RunEvent::Designed(found) => results.manifest.adopt(found),
+        RunEvent::BlocksEnded(ended) => results.manifest.end(ended),
         RunEvent::Finished {
             interrupted,
             comparisons,

@@ -128,7 +128,7 @@ impl RunFolderWriter {
         line.push(b'\n');
         // One write per line: after a crash at most the last line is torn.
         self.events.write_all(&line)?;
-        if matches!(event, RunEvent::TrialEnded(_) | RunEvent::Finished { .. }) {
+        if is_kept_at_once(event) {
             self.events.sync_data()?;
         }
         self.whole += line.len() as u64;
@@ -144,6 +144,17 @@ impl RunFolderWriter {
             source,
         });
     }
+}
+
+/// Whether an event must outlive a power cut that follows it.
+fn is_kept_at_once(event: &RunEvent) -> bool {
+    matches!(
+        event,
+        RunEvent::TrialEnded(_)
+            | RunEvent::Designed(_)
+            | RunEvent::BlocksEnded(_)
+            | RunEvent::Finished { .. }
+    )
 }
 
 /// The length of all lines that have an end.

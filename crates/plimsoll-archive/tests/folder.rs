@@ -38,6 +38,7 @@ fn manifest() -> RunManifest {
         blocks: 1,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }
 

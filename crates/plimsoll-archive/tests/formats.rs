@@ -7,6 +7,7 @@
 
 use plimsoll_archive::{ArchiveError, open};
 use plimsoll_core::comparison::{ComparisonMetric, ComparisonVerdict};
+use plimsoll_core::design::BlocksEndCause;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::format::FormatVersion;
@@ -118,11 +119,6 @@ fn format_2_2_has_checksums_and_says_what_could_not_be_carried() {
 #[test]
 fn format_2_3_has_faults() {
     let run = opened("2.3");
-    assert_eq!(
-        run.manifest.format,
-        FormatVersion::RUN,
-        "a new format needs its fixture"
-    );
     let inject = run.manifest.entries[0].inject.as_ref().unwrap();
     assert_eq!((inject.fault, inject.sessions), (FaultKind::PowerCut, 4));
     let slow = &run.trials[1];
@@ -136,6 +132,34 @@ fn format_2_3_has_faults() {
     assert!((outage - 2.5e9).abs() < 1.0, "{outage}");
     let base = run.comparisons[0].base_carried.unwrap();
     assert!((base.served_per_s - 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn format_2_4_has_designs_load_lines_and_what_the_clients_did() {
+    let run = opened("2.4");
+    assert_eq!(
+        run.manifest.format,
+        FormatVersion::RUN,
+        "a new format needs its fixture"
+    );
+    let design = run.manifest.design.as_ref().unwrap();
+    assert_eq!(design.found.as_ref().unwrap().expected, 9);
+    assert_eq!(
+        design.ended.unwrap().cause,
+        BlocksEndCause::PrecisionReached
+    );
+    let [.., line, fewer] = &run.manifest.entries[..] else {
+        panic!("two entries at least")
+    };
+    let goal = line.load_line.as_ref().unwrap();
+    assert_eq!(goal.limits[1].to_string(), "read mean < 2.00 ms");
+    assert_eq!(fewer.client.as_ref().unwrap().cpus, 1);
+    let trial = run.trials.last().unwrap();
+    let record = trial.load_line.as_ref().unwrap();
+    assert!((record.request.multiple - 2.5).abs() < 1e-9);
+    assert!((record.readings[1].batches[0].amount - 8_000.0).abs() < 1e-9);
+    assert_eq!(trial.machines[0].cpu_count, 2);
+    assert!((trial.energy[0].joules - 12.5).abs() < 1e-9);
 }
 
 #[test]

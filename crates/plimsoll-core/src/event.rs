@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use crate::clock_offset::ClockOffset;
 use crate::comparison::{ArmComparison, ComparisonMetric, VerdictPolicy};
 use crate::data_check::DataCheckResult;
+use crate::design::{BlockDesign, BlockDesignResult, BlocksEnd, BlocksEndCause};
+use crate::evidence::MachineUse;
 use crate::failover::{FaultInjection, FaultResult, StackCondition};
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
-use crate::load_line::{LoadLineGoal, LoadLineRecord};
+use crate::load_line::{LoadLineBatch, LoadLineGoal, LoadLineRecord, LoadLineSlo};
 
 use crate::model::FidelityCheck;
 use crate::num::ratio;
@@ -131,6 +133,26 @@ impl OpStats {
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.total(|stats| stats.errors)
+    }
+
+    /// What a limit sees of these operations.
+    #[must_use]
+    pub fn batch(&self, limit: &LoadLineSlo) -> LoadLineBatch {
+        let mut batch = LoadLineBatch::default();
+        for (_, stats) in self.0.iter().filter(|(kind, _)| limit.is_about(**kind)) {
+            batch.operations += stats.ops() as f64;
+            batch.amount += limit.amount(&stats.response, stats.errors);
+        }
+        batch
+    }
+
+    /// What a limit is about, of these operations: nanoseconds, or a share.
+    #[must_use]
+    pub fn limited(&self, limit: &LoadLineSlo) -> f64 {
+        let mut all = KindStats::default();
+        let about = self.0.iter().filter(|(kind, _)| limit.is_about(**kind));
+        about.for_each(|(_, stats)| all.merge(stats));
+        limit.value(&all.response, all.errors)
     }
 
     fn total(&self, of: fn(&KindStats) -> u64) -> u64 {
@@ -388,9 +410,26 @@ pub struct TrialResult {
     /// Result of the fault that was injected meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultResult>,
+    /// What the machines that generate the load did meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineUse>,
     /// What it was for, and what the limits saw of it, where a load line is searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_line: Option<LoadLineRecord>,
+    /// Energy that the machine of the load generator used meanwhile, where it has readings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub energy: Vec<EnergyUse>,
+}
+
+/// Energy that was used in a trial, its warm-up included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EnergyUse {
+    /// What it was read from.
+    pub source: String,
+    /// How much.
+    pub joules: f64,
 }
 
 /// Activity of a block device while operations were counted, and what these requested in that time.
@@ -477,6 +516,14 @@ pub struct ServerUse {
     pub still: Nanos,
     /// Its processes that exited meanwhile.
     pub processes_lost: u32,
+    /// Memory at evenly spaced times, from the first look to the last; empty in older runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resident_steps: Vec<u64>,
+}
+
+impl ServerUse {
+    /// Most times at which memory is kept, and least when there were as many looks.
+    pub const RESIDENT_STEPS: usize = 16;
 }
 
 impl TrialResult {
@@ -501,6 +548,8 @@ impl TrialResult {
             nodes: Vec::new(),
             fault: None,
             load_line: None,
+            energy: Vec::new(),
+            machines: Vec::new(),
         }
     }
 
@@ -607,6 +656,20 @@ pub struct WorkloadEntry {
     /// none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_line: Option<LoadLineGoal>,
+    /// What the clients are like in every trial of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientCondition>,
+}
+
+/// What a client is like while a workload is played, to see whether the result depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ClientCondition {
+    /// Label of the workload that is the same with the processors that the client has.
+    pub of: String,
+    /// Processors that the load generator may use.
+    pub cpus: u32,
 }
 
 impl WorkloadEntry {
@@ -662,6 +725,9 @@ pub struct RunManifest {
     pub entries: Vec<WorkloadEntry>,
     /// Blocks planned.
     pub blocks: u32,
+    /// What the blocks are designed for and how they end, where that is not just their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<BlockDesign>,
     /// What each system adds to the one before it, in the order of the systems (without controls);
     /// empty unless the run climbs a ladder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -677,6 +743,39 @@ impl RunManifest {
     pub fn is_corner(&self, label: &str) -> bool {
         let mut corners = self.entries.iter().filter(|e| e.corner_of.is_some());
         corners.any(|entry| entry.label == label)
+    }
+
+    /// Takes over the design that the pilot led to.
+    pub fn adopt(&mut self, found: BlockDesignResult) {
+        self.blocks = found.blocks;
+        for entry in &mut self.entries {
+            entry.length = match entry.workload {
+                // Slices of a model are whole seconds.
+                Workload::Model(_) => Nanos(found.length.0.next_multiple_of(Nanos::SECOND.0)),
+                _ => found.length,
+            };
+        }
+        if let Some(design) = &mut self.design {
+            design.found = Some(found);
+        }
+    }
+
+    /// Takes over how the blocks ended: no more are planned.
+    pub fn end(&mut self, ended: BlocksEnd) {
+        if let Some(design) = &mut self.design {
+            // What the user ended may be resumed.
+            if ended.cause != BlocksEndCause::UserQuit {
+                self.blocks = self.blocks.min(ended.blocks.max(1));
+            }
+            design.ended = Some(ended);
+        }
+    }
+
+    /// The blocks that comparisons are made of.
+    #[must_use]
+    pub fn counted_blocks(&self) -> std::ops::Range<u32> {
+        let first = self.design.as_ref().map_or(0, BlockDesign::first_block);
+        first.min(self.blocks)..self.blocks
     }
 
     /// How many trials are planned; none of a load line, whose search says as it goes.
@@ -730,6 +829,10 @@ pub enum RunEvent {
     TrialEnded(Box<TrialResult>),
     /// A reader should know.
     Warning(RunWarning),
+    /// The pilot is over and has led to this design of the other blocks.
+    Designed(BlockDesignResult),
+    /// The blocks have ended as they were to end, or as the user wished.
+    BlocksEnded(BlocksEnd),
     /// All trials are done, or the user stopped.
     Finished {
         /// Whether the plan was cut short.

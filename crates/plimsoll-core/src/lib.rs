@@ -8,7 +8,10 @@
 pub mod clock_offset;
 pub mod comparison;
 pub mod data_check;
+pub mod design;
 pub mod event;
+pub mod evidence;
+pub mod explanation;
 pub mod failover;
 pub mod fault;
 pub mod format;

@@ -13,6 +13,7 @@ use crate::data_check::DataCheck;
 use crate::event::{
     ClientLoadNodeResult, PhaseResult, TrialId, TrialInterval, TrialResult, WorkloadEntry,
 };
+use crate::evidence::MachineUse;
 use crate::num::ratio;
 use crate::recording::{CaptureBatch, CaptureHeader, CaptureStats, CaptureTask};
 use crate::rng::Seed;
@@ -76,12 +77,17 @@ pub struct AgentTrialTask {
     pub stamp_seed: Seed,
     /// Time before the measured part.
     pub warmup: Nanos,
+    /// Length of the intervals that are told of.
+    pub step: Nanos,
     /// Play whole recordings instead of slices.
     pub whole: bool,
     /// How operations reach the kernel.
     pub engine: EngineChoice,
     /// When what is written is verified.
     pub data_check: DataCheck,
+    /// Addresses of the servers, to which round trips are measured meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<String>,
 }
 
 /// What a node reports of its task, in order. The task is over with [`AgentEvent::Played`],
@@ -228,6 +234,12 @@ pub fn pool(
                     line
                 }));
             pooled.interrupted |= own.interrupted;
+            pooled
+                .machines
+                .extend(own.machines.into_iter().map(|used| MachineUse {
+                    machine: name.clone(),
+                    ..used
+                }));
             pooled.others = match (pooled.others.take(), own.others) {
                 (Some(all), Some(of_this)) => Some(all.and(&of_this)),
                 (all, of_this) => all.or(of_this),

@@ -75,6 +75,42 @@ pub const fn setting(
     }
 }
 
+/// A value of a setting that is worth trying where speed matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettingLevel {
+    /// The value, as a user would write it.
+    pub value: &'static str,
+    /// What a write that was acknowledged may lose at this value and not at a safer one; empty: nothing.
+    pub risk: &'static str,
+}
+
+/// The values of one setting that are worth trying, the one that tells most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettingLevels {
+    /// The setting.
+    pub setting: &'static str,
+    /// Its values, the default among them where a stack may come with another one.
+    pub levels: &'static [SettingLevel],
+}
+
+/// A value at which an acknowledged write is as safe as at any other.
+#[must_use]
+pub const fn level(value: &'static str) -> SettingLevel {
+    SettingLevel { value, risk: "" }
+}
+
+/// A value that weakens durability: what an acknowledged write may lose at it.
+#[must_use]
+pub const fn risky(value: &'static str, risk: &'static str) -> SettingLevel {
+    SettingLevel { value, risk }
+}
+
+/// The values of one setting, on one line.
+#[must_use]
+pub const fn levels(setting: &'static str, levels: &'static [SettingLevel]) -> SettingLevels {
+    SettingLevels { setting, levels }
+}
+
 /// What the values of a setting are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingUnit {
@@ -178,6 +214,12 @@ impl SettingValues {
             reason: reason.into(),
         };
         error.into()
+    }
+
+    /// Whether there is such a setting.
+    #[must_use]
+    pub fn is_declared(&self, name: &str) -> bool {
+        self.declared.iter().any(|setting| setting.name == name)
     }
 
     /// Whether the user gave it.

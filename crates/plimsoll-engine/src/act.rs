@@ -145,6 +145,7 @@ impl PhaseRun<'_> {
             spares,
             virtual_time: matches!(self.ground, OpenTarget::Sim(_)),
             warmup: self.options.warmup,
+            step: self.options.step,
             open: self.is_open_loop().then_some(length),
         }
     }
@@ -188,6 +189,7 @@ impl PhaseRun<'_> {
         RunSchedule {
             warmup: self.options.warmup,
             length: self.options.length,
+            step: self.options.step,
             count,
             may_end_early,
         }
@@ -493,7 +495,9 @@ impl WorkerSetup<'_> {
         let (virtual_time, open) = (desk.virtual_time, desk.open);
         let helpers = self.engine.helper_threads();
         let in_kernel = self.engine.has_kernel_threads();
-        let mut recorder = SampleRecorder::new(warmup, desk.messenger(helpers, in_kernel));
+        let step = desk.step;
+        let messenger = desk.messenger(helpers, in_kernel);
+        let mut recorder = SampleRecorder::new(warmup, messenger).in_steps(step);
         if let Some(length) = open {
             recorder = recorder.of_open_loop(length);
         }

@@ -44,6 +44,8 @@ pub(crate) enum ThroughputWindow {
 pub(crate) struct RunSchedule {
     pub(crate) warmup: Nanos,
     pub(crate) length: Nanos,
+    /// Length of what is called a second here.
+    pub(crate) step: Nanos,
     pub(crate) count: ThroughputWindow,
     /// Whether the work may be done before the planned end; then it counts up to its own.
     pub(crate) may_end_early: bool,
@@ -132,7 +134,7 @@ impl<'a> RunController<'a> {
     fn emit_seconds(&mut self, now: Option<Nanos>) {
         let reached = self.progress.iter().copied().min().unwrap_or(0);
         let measured = now.map_or(Nanos(0), |now| now.since(self.plan.warmup).since(PATIENCE));
-        let overdue = measured.0 / Nanos::SECOND.0;
+        let overdue = measured.0 / self.plan.step.0;
         // Workers that have ended stand at the end of time.
         let last = self
             .seconds
@@ -143,7 +145,7 @@ impl<'a> RunController<'a> {
         } else {
             reached.max(overdue)
         };
-        let held = self.plan.length.since(SLIVER).0 / Nanos::SECOND.0;
+        let held = self.plan.length.since(SLIVER).0 / self.plan.step.0;
         let until = until.min(held.max(until.saturating_sub(1)));
         while self.next < until {
             self.emit_second();
@@ -153,8 +155,8 @@ impl<'a> RunController<'a> {
     fn emit_second(&mut self) {
         let stats = self.seconds.remove(&self.next).unwrap_or_default();
         (self.on_interval)(TrialInterval {
-            start: Nanos(self.next * Nanos::SECOND.0),
-            length: Nanos::SECOND,
+            start: Nanos(self.next * self.plan.step.0),
+            length: self.plan.step,
             stats,
         });
         self.next += 1;
@@ -162,8 +164,9 @@ impl<'a> RunController<'a> {
 
     /// Passes on all that is left of a measured part of `length`.
     fn emit_rest(&mut self, length: Nanos) {
-        let left = |next: u64| length.since(Nanos(next * Nanos::SECOND.0));
-        while left(self.next) >= Nanos::SECOND + SLIVER {
+        let step = self.plan.step;
+        let left = |next: u64| length.since(Nanos(next * step.0));
+        while left(self.next) >= step + SLIVER {
             self.emit_second();
         }
         let mut stats = OpStats::default();
@@ -173,7 +176,7 @@ impl<'a> RunController<'a> {
         let left = left(self.next);
         if left >= SLIVER || stats.ops() > 0 {
             (self.on_interval)(TrialInterval {
-                start: Nanos(self.next * Nanos::SECOND.0),
+                start: Nanos(self.next * step.0),
                 // What ended in a second that was passed on without it is reported later.
                 length: left.max(Nanos(1)),
                 stats,
@@ -188,6 +191,7 @@ impl<'a> RunController<'a> {
             length,
             count,
             may_end_early,
+            ..
         } = self.plan;
         let interrupted = stopped && ended.iter().any(|worker| worker.end.interrupted);
         let gave_up = ended.iter().filter_map(|worker| worker.end.gave_up);

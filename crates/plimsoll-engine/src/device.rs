@@ -19,7 +19,10 @@ use crate::layout::write_random;
 
 /// Places that are looked at for whether a device has been filled. With so many, a part of 1 % that
 /// was not is found with a probability of 99.4 %.
-const SAMPLES: u64 = 512;
+const SAMPLES: usize = 512;
+
+/// Threads that read them.
+const SAMPLE_READERS: usize = 32;
 const SAMPLE_BYTES: usize = 4096;
 
 /// The claim on a device, held as long as anything works on it: nobody can mount it meanwhile, and
@@ -79,13 +82,26 @@ fn holds_data(file: &File, path: &Path, bytes: u64, seed: Seed) -> Result<bool, 
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     let blocks = (bytes / SAMPLE_BYTES as u64).max(1);
     let mut rng = Rng::new(seed.derive("samples", 0));
+    let mut samples: Vec<u64> = (0..SAMPLES).map(|_| rng.below(blocks)).collect();
+    (samples[0], samples[1]) = (0, blocks - 1);
+    // One after another they would take seconds on a device that answers late.
+    std::thread::scope(|scope| {
+        let parts = samples.chunks(SAMPLES / SAMPLE_READERS);
+        let readers: Vec<_> = parts
+            .map(|part| scope.spawn(move || hold_data(file, path, part)))
+            .collect();
+        let mut all = true;
+        for reader in readers {
+            all &= reader.join().expect("a reader does not panic")?;
+        }
+        Ok(all)
+    })
+}
+
+/// Whether there is something else than zeros in each of these blocks.
+fn hold_data(file: &File, path: &Path, blocks: &[u64]) -> Result<bool, EngineError> {
     let mut sample = [0; SAMPLE_BYTES];
-    for number in 0..SAMPLES {
-        let block = match number {
-            0 => 0,
-            1 => blocks - 1,
-            _ => rng.below(blocks),
-        };
+    for block in blocks {
         let moved = file
             .read_at(&mut sample, block * SAMPLE_BYTES as u64)
             .map_err(|e| EngineError::at("read", path, e))?;

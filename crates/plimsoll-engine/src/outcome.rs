@@ -31,6 +31,8 @@ pub struct RunOptions {
     /// When the clock of the run starts, on the machine's clock ([`crate::sys::clock::monotonic`]);
     /// at once, if that is past. Has no meaning in virtual time.
     pub start_at: Nanos,
+    /// Length of the intervals that are told of while it runs.
+    pub step: Nanos,
 }
 
 impl Default for RunOptions {
@@ -44,6 +46,7 @@ impl Default for RunOptions {
             data_check: DataCheck::Off,
             stamp_seed: Seed(0),
             start_at: Nanos(0),
+            step: Nanos::SECOND,
         }
     }
 }

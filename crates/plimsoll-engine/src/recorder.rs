@@ -101,6 +101,8 @@ pub struct SampleRecorder<B> {
     /// Gets the reports.
     pub boundary: B,
     warmup: Nanos,
+    /// Length of what is called a second here: there may be a need for finer ones.
+    step: Nanos,
     /// The current second; `None` in the warm-up.
     second: Option<u64>,
     next_at: Nanos,
@@ -118,12 +120,20 @@ impl<B: IntervalListener> SampleRecorder<B> {
             tally: IntervalStats::default(),
             boundary,
             warmup,
+            step: Nanos::SECOND,
             second: None,
             next_at: warmup,
             last_end: Nanos(0),
             own: WorkerOverhead::default(),
             marks: RequestMarks::default(),
         }
+    }
+
+    /// The same with seconds of another length.
+    #[must_use]
+    pub fn in_steps(mut self, step: Nanos) -> Self {
+        self.step = step.max(Nanos(1));
+        self
     }
 
     /// The same for an open loop whose measured part is to last so long, if that is known.
@@ -252,13 +262,13 @@ impl<B: IntervalListener> SampleRecorder<B> {
 
     #[cold]
     fn cross(&mut self, now: Nanos) {
-        let second = now.since(self.warmup).0 / Nanos::SECOND.0;
+        let second = now.since(self.warmup).0 / self.step.0;
         match self.second {
             None => self.boundary.measured_part_began(),
             Some(index) => self.boundary.passed(index, second, &mut self.tally),
         }
         self.second = Some(second);
-        self.next_at = self.warmup + Nanos((second + 1) * Nanos::SECOND.0);
+        self.next_at = self.warmup + Nanos((second + 1) * self.step.0);
     }
 
     /// The second that the measured part has reached.

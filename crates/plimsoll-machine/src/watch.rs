@@ -20,6 +20,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How often it is seen whether to stop.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// A look after a shorter time says nothing of a share of a processor: the last one of a trial.
+const SHARE_LOOK_MIN: Duration = Duration::from_millis(500);
+
 /// A server that moved less than this in a look stood still: heartbeats are less.
 const STILL_BYTES: u64 = 4096;
 
@@ -45,6 +48,44 @@ struct ServerWatchState {
     last: HostProcessUsage,
     thread_share_max: f64,
     still: Nanos,
+    resident: ResidentSteps,
+}
+
+/// Memory at evenly spaced looks: when there are too many, every other one is dropped, and from then
+/// on every other look is kept.
+struct ResidentSteps {
+    steps: Vec<u64>,
+    every: u32,
+    looks: u32,
+}
+
+impl ResidentSteps {
+    fn new(first: u64) -> Self {
+        ResidentSteps {
+            steps: vec![first],
+            every: 1,
+            looks: 0,
+        }
+    }
+
+    fn add(&mut self, bytes: u64) {
+        self.looks += 1;
+        if !self.looks.is_multiple_of(self.every) {
+            return;
+        }
+        if self.steps.len() == ServerUse::RESIDENT_STEPS {
+            let mut is_kept = false;
+            self.steps.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            self.every *= 2;
+            if !self.looks.is_multiple_of(self.every) {
+                return;
+            }
+        }
+        self.steps.push(bytes);
+    }
 }
 
 /// Watches these until stopped, and reports what they used. Servers whose node cannot be asked
@@ -92,7 +133,10 @@ fn note(watched: &mut [ServerWatchState], looks: Vec<Look>, passed: Duration) {
             .busiest_thread_ns
             .saturating_sub(one.last.busiest_thread_ns);
         let share = thread as f64 / (passed.as_nanos() as f64).max(1.0);
-        one.thread_share_max = one.thread_share_max.max(share);
+        if passed >= SHARE_LOOK_MIN {
+            one.thread_share_max = one.thread_share_max.max(share);
+        }
+        one.resident.add(now.resident_bytes);
         moved.push(now.moved_bytes.saturating_sub(one.last.moved_bytes));
         one.last = now;
     }
@@ -152,6 +196,7 @@ impl ServerWatchState {
             last: first,
             thread_share_max: 0.0,
             still: Nanos(0),
+            resident: ResidentSteps::new(first.resident_bytes),
         })
     }
 
@@ -167,6 +212,10 @@ impl ServerWatchState {
             moved_bytes: self.last.moved_bytes.saturating_sub(self.first.moved_bytes),
             still: self.still,
             processes_lost: self.first.processes.saturating_sub(self.last.processes),
+            resident_steps: match self.is_target {
+                true => Vec::new(),
+                false => self.resident.steps.clone(),
+            },
         }
     }
 }
@@ -187,6 +236,22 @@ mod tests {
             marks: vec![format!("mark-{name}")],
             asked: None,
             restore: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn memory_is_kept_at_even_steps_however_long_it_lasts() {
+        for looks in [3_u64, 15, 16, 17, 100, 5_000] {
+            let mut resident = ResidentSteps::new(0);
+            (1..=looks).for_each(|look| resident.add(look));
+            let steps = &resident.steps;
+            assert!(steps.len() <= ServerUse::RESIDENT_STEPS, "{looks}");
+            assert!(steps.len() as u64 > 3.min(looks), "{looks}: {steps:?}");
+            let width = steps[1] - steps[0];
+            assert!(
+                steps.windows(2).all(|two| two[1] - two[0] == width),
+                "{looks}: {steps:?}"
+            );
         }
     }
 

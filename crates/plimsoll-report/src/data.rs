@@ -5,6 +5,7 @@
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::ClientLoadNodeResult;
 use plimsoll_core::event::{PhaseResult, RunFolderContents, TrialResult};
+use plimsoll_core::explanation::ArmExplanations;
 use plimsoll_core::histogram::Histogram;
 use serde_json::{Value, json};
 
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 pub(crate) fn json<'a>(
     results: &RunFolderContents,
     comparisons: impl Iterator<Item = &'a ArmComparison>,
-    load_lines: Value,
+    explanations: &[ArmExplanations],
+    load_lines: &Value,
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
@@ -30,6 +32,7 @@ pub(crate) fn json<'a>(
                 "inject": e.inject,
                 "condition": e.condition,
                 "load_line": e.load_line,
+                "client": e.client,
             })
         })
         .collect();
@@ -46,11 +49,13 @@ pub(crate) fn json<'a>(
         "arms": manifest.arms,
         "entries": entries,
         "blocks": manifest.blocks,
+        "design": manifest.design,
         "load_nodes": manifest.load_nodes,
         "complete": results.complete,
         "warnings": results.warnings,
         "comparisons": comparisons.collect::<Vec<_>>(),
         "load_lines": load_lines,
+        "explanations": explanations,
         "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
     });
     document.to_string()
@@ -77,6 +82,7 @@ fn trial(of: &TrialResult) -> Value {
         "workers": of.workers,
         "fault": of.fault,
         "load_line": of.load_line.as_ref().map(|record| record.request),
+        "machines": of.machines,
         "nodes": of.nodes.iter().map(node).collect::<Vec<_>>(),
     })
 }

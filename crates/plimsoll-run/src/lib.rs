@@ -10,5 +10,6 @@ pub mod campaign;
 mod lab_failure;
 pub mod recorder;
 pub mod spec;
+pub mod tuning;
 
 pub use lab_failure::trying;

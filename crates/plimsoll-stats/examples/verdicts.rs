@@ -354,6 +354,8 @@ fn designed(
         has_control: true,
         workloads: 1,
         shortest_s: 1.0,
+        longest_s: f64::INFINITY,
+        blocks: None,
         policy: VerdictPolicy::default(),
     };
     let design = TrialDesign::from_pilot(&noise, &request).expect("a budget of minutes");

@@ -192,10 +192,11 @@ fn arm_values(
         let here = |t: &&&TrialResult| t.trial.block == block && t.trial.arm == arm;
         trials.iter().find(here).and_then(|t| value(t))
     };
+    let counted = manifest.counted_blocks();
     let values = |arm: &plimsoll_core::event::ArmEntry| ArmValues {
         name: arm.name.clone(),
         control_of: arm.control_of.clone(),
-        values: (0..manifest.blocks).map(|b| of(&arm.name, b)).collect(),
+        values: (counted.clone()).map(|b| of(&arm.name, b)).collect(),
     };
     // Those that cannot have its fault have no part in it.
     let arms = manifest.arms.iter();

@@ -73,6 +73,10 @@ pub struct DesignRequest {
     pub workloads: usize,
     /// No trial is shorter, in seconds: a workload may need its time.
     pub shortest_s: f64,
+    /// No trial is longer; the same as the shortest where the length is given.
+    pub longest_s: f64,
+    /// The number of blocks, where it is given.
+    pub blocks: Option<usize>,
     /// Confidence, margin and how the blocks end.
     pub policy: VerdictPolicy,
 }
@@ -131,7 +135,7 @@ impl TrialDesign {
         let longer = LENGTHS_S
             .iter()
             .copied()
-            .filter(|length| *length > shortest);
+            .filter(|length| *length > shortest && *length <= request.longest_s);
         let lengths = std::iter::once(shortest).chain(longer);
         let designs: Vec<TrialDesign> = lengths
             .filter_map(|length| of_length(noise, request, length))
@@ -186,15 +190,18 @@ fn of_length(noise: &PilotNoise, request: &DesignRequest, length_s: f64) -> Opti
     };
     let affordable = request.goal.budget_s() / block_s;
     let affordable = to_usize(floor_u64(affordable.min(BLOCKS_MOST as f64)));
-    if affordable < BLOCKS_LEAST {
+    if affordable < BLOCKS_LEAST && request.blocks.is_none() {
         return None;
     }
     let found = |blocks: usize| {
         let effect = request.goal.effect().map(f64::ln_1p);
         effect.is_some_and(|effect| test.power(effect, blocks) >= POWER)
     };
-    let needed = fewest_blocks(BLOCKS_LEAST, found).filter(|blocks| *blocks <= affordable);
-    let blocks = needed.unwrap_or(affordable);
+    let needed = match request.blocks {
+        Some(given) => Some(given).filter(|blocks| found(*blocks)),
+        None => fewest_blocks(BLOCKS_LEAST, found).filter(|blocks| *blocks <= affordable),
+    };
+    let blocks = needed.or(request.blocks).unwrap_or(affordable).max(1);
     let equal = DifferenceTest {
         confidence: request.policy.confidence,
         ..test
@@ -247,6 +254,8 @@ mod tests {
             has_control: true,
             workloads: 1,
             shortest_s: 0.5,
+            longest_s: f64::INFINITY,
+            blocks: None,
             policy: VerdictPolicy::default(),
         }
     }
@@ -291,6 +300,19 @@ mod tests {
         assert!(design.sentence().contains("should find differences from"));
         let hopeless = request(DesignGoal::Budget(5.0));
         assert_eq!(TrialDesign::from_pilot(&wild, &hopeless), None);
+    }
+
+    #[test]
+    fn what_is_given_stays_and_the_forecast_is_of_it() {
+        let some = noise(0.01, 0.0, 0.5);
+        let mut given = request(DesignGoal::Effect(0.05));
+        (given.shortest_s, given.longest_s, given.blocks) = (4.0, 4.0, Some(8));
+        let design = TrialDesign::from_pilot(&some, &given).unwrap();
+        assert_eq!((design.length_s, design.blocks), (4.0, 8));
+        assert!(!design.reaches_goal, "{design:?}");
+        given.blocks = Some(200);
+        let more = TrialDesign::from_pilot(&some, &given).unwrap();
+        assert!(more.reaches_goal && more.forecast.detectable < design.forecast.detectable);
     }
 
     #[test]

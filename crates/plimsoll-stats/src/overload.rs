@@ -40,7 +40,7 @@ const LATE_SHARE_MIN: f64 = 0.1;
 const OWN_LAG_MAX: f64 = 0.25;
 
 /// Share of its time for which a worker that had this little left to wait could not keep up.
-const BUSY_MAX: f64 = 0.9;
+pub(crate) const BUSY_MAX: f64 = 0.9;
 
 /// What was due and served in one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -67,11 +67,13 @@ fn manifest(blocks: u32) -> RunManifest {
             corner_of: None,
             condition: None,
             load_line: None,
+            client: None,
             inject: Some(injection),
         }],
         blocks,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }
 

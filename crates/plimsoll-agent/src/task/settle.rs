@@ -2,6 +2,7 @@
 //! Quiet before a trial: what earlier ones wrote is on the disks, and these are idle.
 
 use plimsoll_core::others::NeighbourDiskUse;
+use plimsoll_core::units::Nanos;
 use plimsoll_machine::busy::{self, DiskLook};
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock, facts};
 use std::fs::{self, File};
@@ -12,10 +13,12 @@ use std::time::Duration;
 
 /// Disks count as quiet after this many looks without a transfer.
 const QUIET_POLLS: u32 = 3;
-/// Time between two looks.
-const QUIET_POLL: Duration = Duration::from_millis(50);
+/// Time between two looks: longer than a disk takes for a request, and one in flight is seen anyway.
+const QUIET_POLL: Duration = Duration::from_millis(20);
 /// Other programs may use the disk for ever; after this the trial begins all the same.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
+/// The same of short trials: a tenth of their length, and at least this.
+const SETTLE_LEAST: Duration = Duration::from_millis(150);
 
 /// Waits until earlier trials burden this one no more: what they left in the page cache is written
 /// out, and the disks below have had nothing to do for a moment (a file system may discard freed
@@ -24,8 +27,15 @@ const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// Only the file systems that take part are synced: sync(2) waits for every one of the machine, also
 /// for that of another user whose server hangs.
 ///
+/// A trial of the length `trial` waits for at most a tenth of it: what its own run left is on the disks,
+/// and many short trials beside others' traffic would wait more than they measure.
+///
 /// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.
-pub(super) fn settle(places: &[PathBuf], stop: &AtomicBool) -> Option<NeighbourDiskUse> {
+pub(super) fn settle(
+    places: &[PathBuf],
+    trial: Nanos,
+    stop: &AtomicBool,
+) -> Option<NeighbourDiskUse> {
     for place in places {
         // What cannot be opened or synced shows in the trial itself.
         if let Ok(file) = File::open(place) {
@@ -37,26 +47,36 @@ pub(super) fn settle(places: &[PathBuf], stop: &AtomicBool) -> Option<NeighbourD
         }
     }
     let devices = &devices_below(places);
+    // Nothing can be seen of an export or of virtual time.
+    if devices.is_empty() {
+        return None;
+    }
+    let most = (Duration::from_nanos(trial.0) / 10).clamp(SETTLE_LEAST, SETTLE_MAX);
     let bytes = || -> Vec<_> {
         devices
             .iter()
             .filter_map(|device| facts::device_bytes(device).ok())
             .collect()
     };
+    let is_idle = || devices.iter().all(|device| facts::is_device_idle(device));
     let clock = SystemClock::new();
     let began = clock.now();
     let (mut last, mut quiet) = (bytes(), 0);
     // What earlier trials left is done by then; the second half shows others.
     let mut half: Option<(Duration, Vec<DiskLook>)> = None;
     while quiet < QUIET_POLLS
-        && clock.now().saturating_sub(began) < SETTLE_MAX
+        && clock.now().saturating_sub(began) < most
         && !stop.load(Ordering::Relaxed)
     {
         clock.pause(QUIET_POLL);
         let now = bytes();
-        quiet = if now == last { quiet + 1 } else { 0 };
+        quiet = if now == last && is_idle() {
+            quiet + 1
+        } else {
+            0
+        };
         last = now;
-        if half.is_none() && clock.now().saturating_sub(began) >= SETTLE_MAX / 2 {
+        if half.is_none() && clock.now().saturating_sub(began) >= most / 2 {
             half = Some((clock.now(), busy::look_at_disks(devices)));
         }
     }

@@ -11,7 +11,8 @@ use std::str::FromStr;
 use plimsoll_core::nearest::nearest;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::settings::{
-    SettingDefinition, SettingError, SettingUnit, SettingValues, hint, setting,
+    SettingDefinition, SettingError, SettingLevels, SettingUnit, SettingValues, hint, level,
+    levels, setting,
 };
 
 use super::array::{SimArray, SimArrayLayout, SimArraySpec};
@@ -71,6 +72,8 @@ pub struct SimPartInfo {
     pub about: &'static str,
     /// What can be set.
     pub settings: &'static [SettingDefinition],
+    /// Values that a search tries.
+    pub levels: &'static [SettingLevels],
     make: fn(&SettingValues) -> Result<SimPartSpec, SettingError>,
 }
 
@@ -154,6 +157,12 @@ static PARTS: [SimPartInfo; 9] = [
                 "how times spread",
             ),
         ],
+        levels: &[
+            levels("service", &[level("50us"), level("100us")]),
+            levels("rate", &[level("1000000000"), level("4000000000")]),
+            levels("servers", &[level("16"), level("4")]),
+            levels("law", &[level("constant"), level("exponential")]),
+        ],
         make: queue,
     },
     SimPartInfo {
@@ -195,6 +204,15 @@ static PARTS: [SimPartInfo; 9] = [
             ),
             setting("erase", SettingUnit::Time, "3500us", "time of an erase"),
         ],
+        levels: &[
+            levels("units", &[level("64"), level("16")]),
+            levels("page", &[level("4K"), level("16K")]),
+            levels("read", &[level("30us"), level("60us")]),
+            levels("write", &[level("200us"), level("400us")]),
+            levels("rate", &[level("1G"), level("400M")]),
+            levels("spread", &[level("0"), level("0.1")]),
+            levels("erase_every", &[level("0")]),
+        ],
         make: flash,
     },
     SimPartInfo {
@@ -208,6 +226,12 @@ static PARTS: [SimPartInfo; 9] = [
             setting("rate", SettingUnit::Size(1), "180M", "bytes per second"),
             setting("size", SettingUnit::Size(1), "1T", "bytes of the disk"),
         ],
+        levels: &[
+            levels("rpm", &[level("15000"), level("7200")]),
+            levels("seek", &[level("400us"), level("800us")]),
+            levels("seek_full", &[level("8ms"), level("16ms")]),
+            levels("rate", &[level("250M"), level("180M")]),
+        ],
         make: disk,
     },
     SimPartInfo {
@@ -215,6 +239,10 @@ static PARTS: [SimPartInfo; 9] = [
         is_layer: true,
         about: "several, chunk by chunk",
         settings: &[setting("disks", SettingUnit::Count, "4", "members"), CHUNK],
+        levels: &[
+            levels("disks", &[level("8"), level("4")]),
+            levels("chunk", &[level("256K"), level("64K")]),
+        ],
         make: |settings| array(settings, SimArrayLayout::Stripe, 2),
     },
     SimPartInfo {
@@ -222,6 +250,7 @@ static PARTS: [SimPartInfo; 9] = [
         is_layer: true,
         about: "several with the same on each",
         settings: &[setting("disks", SettingUnit::Count, "2", "members")],
+        levels: &[levels("disks", &[level("3"), level("2")])],
         make: |settings| array(settings, SimArrayLayout::Mirror, 2),
     },
     SimPartInfo {
@@ -229,6 +258,10 @@ static PARTS: [SimPartInfo; 9] = [
         is_layer: true,
         about: "several, chunk by chunk, with parity",
         settings: &[setting("disks", SettingUnit::Count, "4", "members"), CHUNK],
+        levels: &[
+            levels("disks", &[level("8"), level("4")]),
+            levels("chunk", &[level("256K"), level("64K")]),
+        ],
         make: |settings| array(settings, SimArrayLayout::Parity, 3),
     },
     SimPartInfo {
@@ -244,6 +277,10 @@ static PARTS: [SimPartInfo; 9] = [
                 "time of what needs only the cache",
             ),
         ],
+        levels: &[
+            levels("size", &[level("1G"), level("256M")]),
+            levels("hit", &[level("25us"), level("50us")]),
+        ],
         make: cache,
     },
     SimPartInfo {
@@ -258,6 +295,10 @@ static PARTS: [SimPartInfo; 9] = [
                 "1000000000",
                 "bytes per second each way",
             ),
+        ],
+        levels: &[
+            levels("rtt", &[level("100us"), level("200us")]),
+            levels("rate", &[level("4000000000"), level("1000000000")]),
         ],
         make: network,
     },
@@ -279,6 +320,11 @@ static PARTS: [SimPartInfo; 9] = [
                 "bytes per second (0: no limit)",
             ),
             setting("burst", SettingUnit::Time, "1s", "how long it can save up"),
+        ],
+        levels: &[
+            levels("iops", &[level("0")]),
+            levels("rate", &[level("0")]),
+            levels("burst", &[level("100ms"), level("1s")]),
         ],
         make: throttle,
     },

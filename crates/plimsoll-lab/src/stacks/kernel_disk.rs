@@ -116,7 +116,9 @@ impl KernelDisk {
         plan.step_on(on, "attach the disk", attach, Some(detach));
         let at = format!("{dir}/mnt");
         let fs = order.settings().text("fs");
-        file_system::add_mount_at(&mut plan, on, (&[PlanCommandArg::Text(link)], fs), &at);
+        let options = file_system::MOUNT_OPTIONS;
+        let disk = [PlanCommandArg::Text(link)];
+        file_system::add_mount_at(&mut plan, on, (&disk, fs, options), &at);
         let made = StackOutputs {
             mount_dir: at,
             file_system: fs.into(),

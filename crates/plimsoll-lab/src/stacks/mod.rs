@@ -15,6 +15,8 @@ pub mod gluster;
 mod inventory;
 pub mod iscsi;
 mod kernel_disk;
+#[cfg(test)]
+mod levels_tests;
 pub mod local;
 pub mod lustre;
 pub mod manage;
@@ -44,7 +46,7 @@ pub use site::{SiteError, StackPlacement, link_of};
 pub use spec::{SpecError, StackConfig};
 
 use plimsoll_core::plan::{Plan, StackNodes, StackOutputs};
-use plimsoll_core::settings::{SettingDefinition, SettingValues};
+use plimsoll_core::settings::{SettingDefinition, SettingLevels, SettingValues};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -299,6 +301,20 @@ pub trait StackRecipe: fmt::Debug + Sync {
     /// What can be set.
     fn settings(&self) -> &'static [SettingDefinition] {
         &[]
+    }
+
+    /// Values of its settings that `plimsoll tune` tries, and what they do to durability.
+    fn levels(&self) -> &'static [SettingLevels] {
+        &[]
+    }
+
+    /// Settings with which killing its servers takes away what their disks had not been told to flush, as
+    /// a cut of power does; `None` where killed processes leave everything in the kernel.
+    fn losing_power(
+        &self,
+        _choice: &StackConfig,
+    ) -> Option<&'static [(&'static str, &'static str)]> {
+        None
     }
 
     /// How many nodes it takes.

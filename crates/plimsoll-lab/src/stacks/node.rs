@@ -77,6 +77,14 @@ pub(super) fn fail_after_s(
     }
 }
 
+/// Reads how many operations a server works on at the same time.
+pub(super) fn threads(
+    settings: &plimsoll_core::settings::SettingValues,
+) -> Result<u32, PreconditionError> {
+    let threads = settings.count_within("threads", 1, 256);
+    threads.map_err(|error| PreconditionError(vec![error.to_string()]))
+}
+
 /// Longest path of a Unix socket, without its final zero byte.
 const MAX_SOCKET_PATH: usize = 107;
 
@@ -341,6 +349,14 @@ impl ExportedDisk<'_> {
         let place = (&*self.server.name, &*self.server_dir);
         let what = (why, self.server_program());
         self.chain().start_on(plan, place, what, cmd, ready);
+    }
+
+    /// What starts its server again, whose client finds it by itself.
+    pub(super) fn restart(&self) -> Vec<(String, PlanAction)> {
+        let mut plan = Plan::default();
+        self.add_server(&mut plan);
+        let steps = plan.steps.into_iter();
+        steps.map(|step| (step.node, step.apply)).collect()
     }
 
     fn add_server(&self, plan: &mut Plan) {

@@ -11,6 +11,7 @@ pub const SWITCH: [&str; 2] = ["vm", "power-switch"];
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
 pub(super) const ALLOWED: &[&str] = &[
     "bindfs",
+    "blockdev",
     "btrfs",
     "cat",
     "ceph",

@@ -152,7 +152,7 @@ fn package_of(program: &str) -> &'static str {
         "grub-mkimage" => "grub-common",
         "qemu-img" => "qemu-utils",
         "mount" | "umount" | "losetup" => "mount",
-        "setsid" | "fallocate" => "util-linux",
+        "blockdev" | "setsid" | "fallocate" => "util-linux",
         "gluster" | "glusterd" => "glusterfs-server",
         "glusterfs" => "glusterfs-client",
         "grep" => "grep",

@@ -296,6 +296,15 @@ pub fn device_bytes(number: &str) -> Result<DeviceBytes, HostError> {
     }
 }
 
+/// Whether a device has nothing in flight, by its number; also where the kernel does not count it.
+#[must_use]
+pub fn is_device_idle(number: &str) -> bool {
+    let text = fs::read_to_string(format!("/sys/dev/block/{number}/stat")).unwrap_or_default();
+    // Field 9 (from 1) of the block statistics: Documentation/block/stat.rst of the kernel.
+    let in_flight = text.split_whitespace().nth(8);
+    in_flight.is_none_or(|field| field == "0")
+}
+
 /// Flushes that a device was asked for, by its number; of a partition those of its disk. `None`
 /// where the kernel does not count them (before Linux 5.5, and for devices without requests).
 #[must_use]

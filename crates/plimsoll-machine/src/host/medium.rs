@@ -83,11 +83,51 @@ fn of_path(path: &Path, medium: &mut StorageMedium, layer: usize) {
             return of_path(&upper, medium, layer + 1);
         }
     }
+    let several = mount_members(path, is_device);
+    if !several.is_empty() {
+        say(medium, format!("btrfs over {}", several.join(", ")));
+        return several
+            .iter()
+            .for_each(|name| of_device(name, medium, layer + 1));
+    }
     let name =
         facts::device_of(path).and_then(|number| crate::host::disks::name_of_number(&number));
     if let Some(name) = name {
         of_device(&name, medium, layer);
     }
+}
+
+/// The devices of a btrfs of several, whose files have a device number that no device has.
+fn mount_members(path: &Path, is_device: bool) -> Vec<String> {
+    let mount = path
+        .canonicalize()
+        .ok()
+        .filter(|_| !is_device)
+        .and_then(|path| mounts::containing(&path).ok().flatten());
+    let Some(mount) = mount.filter(|mount| mount.file_system == "btrfs") else {
+        return Vec::new();
+    };
+    let source = Path::new(&mount.source).file_name().unwrap_or_default();
+    let systems = fs::read_dir("/sys/fs/btrfs")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let folders = systems.map(|entry| entry.path().join("devices"));
+    let of = |folder: PathBuf| -> Vec<String> {
+        let members = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = members
+            .map(|entry| entry.file_name().to_string_lossy().replace('!', "/"))
+            .collect();
+        names.sort();
+        names
+    };
+    let mut all = folders.map(of);
+    let found = all.find(|names| {
+        names
+            .iter()
+            .any(|name| Path::new(name).as_os_str() == source)
+    });
+    found.unwrap_or_default()
 }
 
 /// Where what is written to an overlay goes.
@@ -117,7 +157,12 @@ fn of_device(name: &str, medium: &mut StorageMedium, layer: usize) {
         let file = file.trim();
         say(medium, format!("loop device over {file}"));
         let was_disk = medium.in_memory.is_none();
+        let disks = medium.disks.len();
         of_path(Path::new(file), medium, layer + 1);
+        // Below a file of another machine or of a program this machine counts nothing.
+        if medium.disks.len() == disks && medium.in_memory.is_none() {
+            medium.disks.push(whole.clone());
+        }
         if was_disk && let Some(why) = &medium.in_memory {
             medium.in_memory = Some(format!("{whole} over {file} on {why}"));
         }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything that could make a reader doubt the answer: what is missing, whether the load was the
-//! intended one, whether memory answered for the storage, whether the generator kept up.
+//! intended one, whether the generator kept up.
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::event::ClientLoadNodeResult;
-use plimsoll_core::event::{DeviceUse, GeneratorStats, TransferTotals, TrialResult, WorkloadEntry};
+use plimsoll_core::event::{TrialResult, WorkloadEntry};
+use plimsoll_core::explanation::ExplanationCause;
 use plimsoll_core::model::FidelityCheck;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-
-use plimsoll_stats::generator_was_busy;
 
 use super::overload;
 use super::view::{ArmTrials, ResultsView, grouped, number};
@@ -25,21 +23,12 @@ use crate::words;
 const IMPORTED: &str = "imported from ";
 /// How it is called where an original program was the load.
 const PROGRAM: &str = "the original program";
-/// Lag beyond this share of all response time is named next to the answer. Shares of
-/// sums, because the mean is what is compared, and lag adds to it as it is.
-const LAG_SHARE: f64 = 0.1;
-
-/// Making the load may take this share of the processors’ time: where nothing is left, the storage
-/// waits for the processors as well.
-const CPU_SHARE_MAX: f64 = 0.8;
-
 /// Bad blocks that are named.
 const FINDINGS_SHOWN: usize = 5;
 
 /// Doubts that belong next to the answer: whoever reads only the first lines must see them.
 pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let mut alarms = Vec::new();
-    let mut late_corners = 0;
     if !view.results.complete {
         let text = "The run is incomplete".into();
         let detail = "Only completed blocks are evaluated.";
@@ -53,27 +42,7 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
             alarms.extend(unfinished(&pool, entry));
             alarms.extend(bad_data(&pool, entry));
             alarms.extend(held_up(&pool, entry));
-            let (_, late) = account(view, &pool, entry, "");
-            if late.is_some() && entry.corner_of.is_some() {
-                late_corners += 1;
-            } else if let Some(late) = late {
-                let text = format!(
-                    "{} on {}: {}",
-                    pool.name(),
-                    entry.label,
-                    late.trim_end_matches('.')
-                );
-                let detail = "Its response times include delay in the load generator.";
-                alarms.push(alarm("check the generator", text, detail));
-            }
         }
-    }
-    if late_corners > 0 {
-        let text =
-            format!("The load generator was late in {late_corners} runs at sensitivity bounds");
-        let detail =
-            "See “Did the load generator keep up?”; their response times include its delay.";
-        alarms.push(alarm("check the generator", text, detail));
     }
     alarms
 }
@@ -400,124 +369,6 @@ fn result(passed: usize, of: usize) -> ReportTableCell {
     }
 }
 
-/// A device that moved as much as it was asked, but for what a file system adds and the edges of
-/// seconds, is in here.
-const DEVICE_RATIO: std::ops::RangeInclusive<f64> = 0.9..=1.1;
-
-/// Whether memory could have answered for the storage.
-pub(super) fn cache(view: &ResultsView<'_>) -> Option<ReportSection> {
-    let ram = view.load_ram_bytes();
-    let whose = if view.results.manifest.load_nodes.is_empty() {
-        "this machine’s"
-    } else {
-        "a node’s"
-    };
-    let mut section = ReportSection::new("Could caching explain the results?", "");
-    for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
-        if ran_elsewhere(&view.pools(entry)) {
-            let text = format!(
-                "{}: unknown; the program reports neither its data set nor its use of the cache.",
-                entry.label
-            );
-            section
-                .items
-                .push(ReportItem::Notice(ReportSeverity::Plain, text));
-            continue;
-        }
-        let bytes = entry.workload.data_set_bytes();
-        let share = words::percent(ratio(bytes as f64, ram as f64));
-        let sizes = format!(
-            "{}: data set {}, {share} of {whose} memory ({})",
-            entry.label,
-            units::size(bytes as f64),
-            units::size(ram as f64),
-        );
-        let (tone, text) = served_by(view, entry);
-        section
-            .items
-            .push(ReportItem::Notice(tone, format!("{sizes}; {text}")));
-        let pools = view.pools(entry);
-        let told = pools
-            .iter()
-            .filter_map(|pool| served_by_device(pool, entry));
-        section.items.extend(told);
-    }
-    (!section.items.is_empty()).then_some(section)
-}
-
-/// What the device below a system moved for what it was asked, over all trials.
-fn served_by_device(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportItem> {
-    let used = || pool.trials.iter().filter_map(|trial| trial.device.as_ref());
-    let device = &used().next()?.device;
-    let sum = |of: fn(&DeviceUse) -> TransferTotals| {
-        used()
-            .map(of)
-            .fold(TransferTotals::default(), TransferTotals::and)
-    };
-    let (served, asked) = (sum(|used| used.served), sum(|used| used.asked));
-    let ways = [
-        ("read", served.read_bytes, asked.read_bytes),
-        ("wrote", served.written_bytes, asked.written_bytes),
-    ];
-    let ways = ways.iter().filter(|(_, _, asked)| *asked > 0);
-    let ratios: Vec<_> = ways
-        .map(|(verb, served, asked)| (*verb, ratio(*served as f64, *asked as f64)))
-        .collect();
-    if ratios.is_empty() {
-        return None;
-    }
-    let words: Vec<String> = ratios
-        .iter()
-        .map(|(verb, times)| format!("{verb} {times:.2} times"))
-        .collect();
-    let is_far = ratios
-        .iter()
-        .any(|(_, times)| !DEVICE_RATIO.contains(times));
-    let (tone, why) = match is_far {
-        true => (
-            ReportSeverity::Care,
-            "; a cache, a file system or another user made the difference",
-        ),
-        false => (ReportSeverity::Plain, ""),
-    };
-    let merged = merged(&used().collect::<Vec<_>>());
-    let text = format!(
-        "{}, {}: the device {device} {} the bytes requested in the same seconds{why}.{}",
-        entry.label,
-        pool.name(),
-        words.join(" and "),
-        merged.as_deref().unwrap_or_default()
-    );
-    Some(ReportItem::Notice(tone, text))
-}
-
-/// From this share on merges change what the storage is asked.
-const MERGED_SHARE: f64 = 0.1;
-
-/// What the kernel merged before it reached the device: then the storage saw fewer and larger
-/// requests than the workload has operations.
-fn merged(used: &[&DeviceUse]) -> Option<String> {
-    let ways = ["reads", "writes"].into_iter().enumerate();
-    let words: Vec<String> = ways
-        .filter_map(|(way, name)| {
-            let sum = |of: &dyn Fn(&DeviceUse) -> u64| -> u64 { used.iter().map(|u| of(u)).sum() };
-            let merged = sum(&|used| used.merged[way]);
-            let served = sum(&|used| [used.served.reads, used.served.writes][way]);
-            let asked = sum(&|used| [used.asked.reads, used.asked.writes][way]);
-            let share = ratio(merged as f64, merged.saturating_add(served) as f64);
-            (asked > 0 && share >= MERGED_SHARE)
-                .then(|| format!("{} of the {name}", words::percent(share)))
-        })
-        .collect();
-    (!words.is_empty()).then(|| {
-        format!(
-            " The kernel merged {} before the device, which received fewer and larger requests \
-             than the workload has.",
-            words.join(" and ")
-        )
-    })
-}
-
 /// Whether programs made the load, here or in an imported run: they give no account of it.
 fn ran_elsewhere(pools: &[ArmTrials<'_>]) -> bool {
     let mut engines = pools.iter().flat_map(|pool| {
@@ -528,61 +379,12 @@ fn ran_elsewhere(pools: &[ArmTrials<'_>]) -> bool {
     engines.any(|engine| engine.starts_with(IMPORTED) || engine == PROGRAM)
 }
 
-/// What memory could have done for the storage under this workload.
-fn served_by(view: &ResultsView<'_>, entry: &WorkloadEntry) -> (ReportSeverity, &'static str) {
-    let facts: Vec<_> = view
-        .results
-        .manifest
-        .arms
-        .iter()
-        .map(|arm| &arm.facts)
-        .collect();
-    let fits = entry.workload.data_set_bytes() < view.load_ram_bytes();
-    if facts.iter().all(|facts| facts.is_none()) {
-        return (
-            ReportSeverity::Plain,
-            "no storage and no cache was involved.",
-        );
-    }
-    if facts
-        .iter()
-        .copied()
-        .flatten()
-        .any(|facts| facts.memory().is_some())
-    {
-        return (
-            ReportSeverity::Bad,
-            "at least one system is in memory, so its results measure memory.",
-        );
-    }
-    let everywhere = facts
-        .iter()
-        .flat_map(|facts| facts.iter())
-        .all(|f| f.direct_align_bytes > 0);
-    match (entry.workload.is_direct() && everywhere, fits) {
-        (true, _) => (
-            ReportSeverity::Plain,
-            "direct I/O bypasses the client’s page cache; a cache behind it (a server, a \
-             controller) is possible.",
-        ),
-        (false, true) => (
-            ReportSeverity::Care,
-            "I/O uses the page cache on at least one system, and the data set fits into memory: \
-             the cache may have served the reads.",
-        ),
-        (false, false) => (
-            ReportSeverity::Plain,
-            "I/O uses the page cache on at least one system, but the data set exceeds memory: \
-             the cache can have served only a part of the reads.",
-        ),
-    }
-}
-
 /// The generator's own account.
 pub(super) fn generator(view: &ResultsView<'_>) -> Option<ReportSection> {
     let mut section = ReportSection::new(
         "Did the load generator keep up?",
-        "If requests were submitted late, response times include delay in the load generator.",
+        "If requests were submitted late, response times include delay in the load generator; the \
+         figures that decide are in “What limited the results?”.",
     );
     let mut table = ReportTable::new(
         "Load generator",
@@ -606,37 +408,40 @@ pub(super) fn generator(view: &ResultsView<'_>) -> Option<ReportSection> {
         }
         for (place, pool) in pools.iter().enumerate() {
             let label = if place == 0 { entry.label.as_str() } else { "" };
-            let (row, late) = account(view, pool, entry, label);
-            table.rows.push(row);
-            if let Some(text) = late {
-                let text = format!("{} on {}: {text}", pool.name(), entry.label);
-                section
-                    .items
-                    .push(ReportItem::Notice(ReportSeverity::Bad, text));
-            }
+            table.rows.push(account(view, pool, entry, label));
         }
     }
     if table.rows.is_empty() {
         return None;
     }
-    table.notes.push(format!(
+    table.notes.push(
         "Submission delay: the time from the intended start to the submission. While the queue is \
-         full, the storage causes it; the rest may be up to {} of all response time. Generating \
-         the load may use up to {} of the CPU time.",
-        words::percent_whole(LAG_SHARE),
-        words::percent_whole(CPU_SHARE_MAX)
-    ));
+         full, the storage causes it."
+            .into(),
+    );
     section.items.push(ReportItem::Table(table));
     Some(section)
 }
 
-/// A row of the table, and what went wrong.
+/// Whether the generator is one of the explanations.
+fn is_late(view: &ResultsView<'_>, pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> bool {
+    let arm = pool.trials.first().map(|trial| &trial.trial.arm);
+    let mut told = view.explanations.iter();
+    let told = told.find(|told| told.workload == entry.label && Some(&told.arm) == arm);
+    let causes = [
+        ExplanationCause::GeneratorLate,
+        ExplanationCause::ClientProcessor,
+    ];
+    told.is_some_and(|told| told.found.iter().any(|one| causes.contains(&one.cause)))
+}
+
+/// A row of the table.
 fn account(
     view: &ResultsView<'_>,
     pool: &ArmTrials<'_>,
     entry: &WorkloadEntry,
     label: &str,
-) -> (Vec<ReportTableCell>, Option<String>) {
+) -> Vec<ReportTableCell> {
     let cpu = pool.values(|t| {
         let spent = t.generator.user_cpu_ns + t.generator.system_cpu_ns;
         ratio(spent as f64, t.stats.ops() as f64)
@@ -646,14 +451,13 @@ fn account(
     let queue: u64 = pool.trials.iter().map(|t| t.generator.queue_lag_ns()).sum();
     let own = ratio(lag.sum_ns().saturating_sub(queue) as f64, response as f64);
     let lost: u64 = pool.trials.iter().map(|t| t.generator.not_submitted).sum();
-    let late = lateness(pool, entry, own).or_else(|| no_time_left(view, pool));
     let mut engines: Vec<&str> = Vec::new();
     for trial in &pool.trials {
         if !engines.contains(&trial.generator.engine.as_str()) {
             engines.push(&trial.generator.engine);
         }
     }
-    let row = vec![
+    vec![
         ReportTableCell::new(label),
         ReportTableCell::new(pool.name()),
         words::spread(&cpu, ChartQuantity::Duration),
@@ -662,88 +466,12 @@ fn account(
         ReportTableCell::new(words::percent(own)),
         ReportTableCell::new(words::percent(ratio(queue as f64, response as f64))),
         ReportTableCell::new(grouped(lost)),
-        match late {
-            None => ReportTableCell::new("yes").tone(ReportSeverity::Good),
-            Some(_) => ReportTableCell::new("NO").tone(ReportSeverity::Bad),
+        match is_late(view, pool, entry) {
+            false => ReportTableCell::new("yes").tone(ReportSeverity::Good),
+            true => ReportTableCell::new("NO").tone(ReportSeverity::Bad),
         },
         ReportTableCell::new(engines.join("; ")),
-    ];
-    (row, late)
-}
-
-/// Whether requests left late although there was room for them, which made up this share of all
-/// response time; or not at all.
-fn lateness(pool: &ArmTrials<'_>, entry: &WorkloadEntry, own: f64) -> Option<String> {
-    // Older runs do not record what waited for room in the queue.
-    let is_split = pool.trials.iter().any(|t| !t.generator.open.is_empty());
-    let lost: u64 = pool.trials.iter().map(|t| t.generator.not_submitted).sum();
-    let whose = if is_split {
-        "the generator"
-    } else {
-        "the generator or a full queue"
-    };
-    if own > LAG_SHARE && !entry.workload.waits_for_threads() {
-        let what = if own > 0.5 {
-            format!("{whose}, not the storage, was the bottleneck")
-        } else {
-            format!("that much was added by {whose}, not by the storage")
-        };
-        let room = if is_split {
-            ", although the queue was not full"
-        } else {
-            ""
-        };
-        return Some(format!(
-            "{} of the response time passed before the requests were submitted{room}: {what}.",
-            words::percent(own)
-        ));
-    }
-    (lost > 0 && !is_split).then(|| format!("{} requests were never submitted.", grouped(lost)))
-}
-
-/// Whether the load took all of the time there was, of a worker or of the machine.
-fn no_time_left(view: &ResultsView<'_>, pool: &ArmTrials<'_>) -> Option<String> {
-    let shares = pool.values(|trial| cpu_share(view, trial));
-    let most = shares.into_iter().fold(0.0, f64::max);
-    if most > CPU_SHARE_MAX {
-        return Some(format!(
-            "generating the load used {} of all CPU time, so the storage may have waited for a \
-             CPU.",
-            words::percent(most.min(1.0))
-        ));
-    }
-    let busy = |t: &&&TrialResult| !t.generator.open.is_empty() && generator_was_busy(t);
-    pool.trials.iter().find(busy).map(|_| {
-        "a worker was busy generating requests nearly all the time and could not keep up.".into()
-    })
-}
-
-/// Share of the processors' time that making the load took: of a machine's, or the largest of those
-/// of the nodes. 0 in virtual time, where processor time is no part of anything.
-fn cpu_share(view: &ResultsView<'_>, trial: &TrialResult) -> f64 {
-    let share = |generator: &GeneratorStats, length: Nanos, cpus: u32| {
-        let spent = generator
-            .user_cpu_ns
-            .saturating_add(generator.system_cpu_ns);
-        let is_virtual = generator.outside_ns == 0;
-        let all = length.0 as f64 * f64::from(cpus);
-        if is_virtual {
-            0.0
-        } else {
-            ratio(spent as f64, all)
-        }
-    };
-    let manifest = &view.results.manifest;
-    if trial.nodes.is_empty() {
-        return share(&trial.generator, trial.length, manifest.machine.cpus);
-    }
-    let of = |node: &ClientLoadNodeResult| {
-        let found = manifest.load_nodes.iter().find(|one| one.name == node.node);
-        found.map_or(0.0, |one| {
-            share(&node.generator, node.length, one.machine.cpus)
-        })
-    };
-    trial.nodes.iter().map(of).fold(0.0, f64::max)
+    ]
 }
 
 /// What the run itself warned of.

@@ -7,11 +7,13 @@ use plimsoll_core::load_line::{LoadLineQuantity, LoadLineSlo};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::WorkloadMultiple;
+use plimsoll_stats::explain::{self, ArmEvidence};
 use plimsoll_stats::load_line::{
     ArmLoadLine, LoadLineFit, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop,
     load_line_trial,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use super::view::{ResultsView, bytes_per_s, ops_per_s};
 use crate::model::{
@@ -19,6 +21,9 @@ use crate::model::{
     ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
 };
 use crate::words;
+
+/// Trials at multiples from here to there, of the line, show what is used up there.
+const EDGE: std::ops::RangeInclusive<f64> = 0.9..=1.15;
 
 /// The sentences a reader came for: every line, then every other system's against the base's.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
@@ -74,18 +79,28 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
         mark: "load line".into(),
         tone,
         text,
-        detail: detail(line),
+        detail: detail(view, line),
     }
 }
 
 /// What else there is to say of a line, as sentences.
-pub(super) fn detail(line: &ArmLoadLine<'_>) -> String {
+pub(super) fn detail(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> String {
     let mut all = Vec::new();
     let result = &line.result;
     if has_edge(line) {
         all.extend(at_the_line(line).map(|load| format!("That is {load}.")));
         let binding = result.binding.as_ref();
         all.extend(binding.map(|name| format!("The limit it reaches first is {name}.")));
+        let used_up = saturated(view, line);
+        all.extend(
+            used_up.map(|(name, used)| format!("At the edge {name} saturates first ({used}).")),
+        );
+    }
+    for (source, joules) in energy(line) {
+        let joules = units::three_digits(joules);
+        all.push(format!(
+            "A million operations took {joules} J of the {source}."
+        ));
     }
     if let Some(burst) = &result.burst {
         all.push(format!(
@@ -310,8 +325,20 @@ fn interval(line: &ArmLoadLine<'_>, edge: &LoadLineInterval) -> String {
     format!("{low} to {high}")
 }
 
-/// Operations and bytes per second at the line, from the trial nearest to it whose backlog did not grow.
+/// Operations and bytes per second at the line, from the trial nearest to it.
 fn rates_at_the_line(line: &ArmLoadLine<'_>) -> Option<(f64, f64)> {
+    let edge = line.result.sustained.point;
+    let nearest = nearest(line)?;
+    let factor = match line.unit {
+        WorkloadMultiple::Rate => edge / nearest.load_line.as_ref()?.request.multiple,
+        // More clients are not as many times the operations.
+        WorkloadMultiple::Clients(_) => 1.0,
+    };
+    Some((ops_per_s(nearest) * factor, bytes_per_s(nearest) * factor))
+}
+
+/// The trial nearest to the line whose backlog did not grow.
+fn nearest<'a>(line: &ArmLoadLine<'a>) -> Option<&'a TrialResult> {
     let edge = line.result.sustained.point;
     let far = |trial: &&TrialResult| {
         let multiple = trial
@@ -322,13 +349,7 @@ fn rates_at_the_line(line: &ArmLoadLine<'_>) -> Option<(f64, f64)> {
     };
     let kept_up = |trial: &&&TrialResult| load_line_trial(trial).is_some_and(|t| !t.backlog_grew);
     let trials = line.trials.iter().filter(kept_up).copied();
-    let nearest = trials.min_by(|a, b| far(a).total_cmp(&far(b)))?;
-    let factor = match line.unit {
-        WorkloadMultiple::Rate => edge / nearest.load_line.as_ref()?.request.multiple,
-        // More clients are not as many times the operations.
-        WorkloadMultiple::Clients(_) => 1.0,
-    };
-    Some((ops_per_s(nearest) * factor, bytes_per_s(nearest) * factor))
+    trials.min_by(|a, b| far(a).total_cmp(&far(b)))
 }
 
 fn at_the_line(line: &ArmLoadLine<'_>) -> Option<String> {
@@ -338,6 +359,40 @@ fn at_the_line(line: &ArmLoadLine<'_>) -> Option<String> {
         true => format!("{ops}, {}", units::throughput(bytes)),
         false => ops,
     })
+}
+
+/// What is used up at the edge, and how far.
+fn saturated(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<(String, String)> {
+    let edge = line.result.sustained.point;
+    let is_near = |trial: &&&TrialResult| {
+        let multiple = trial.load_line.as_ref().map(|one| one.request.multiple);
+        multiple.is_some_and(|multiple| EDGE.contains(&(multiple / edge)))
+    };
+    let manifest = &view.results.manifest;
+    let arm = manifest.arms.iter().find(|arm| arm.name == line.arm)?;
+    let with_bins = |trial: &&'_ TrialResult| {
+        let bins = view.results.intervals.get(&trial.trial.place);
+        bins.map_or(&[][..], Vec::as_slice)
+    };
+    let trials = line.trials.iter().filter(is_near);
+    let trials: Vec<_> = trials.map(|trial| (*trial, with_bins(trial))).collect();
+    let found = explain::saturated(&ArmEvidence::new(manifest, line.entry, arm, trials))?;
+    let figure = found.evidence();
+    Some((
+        found.name(),
+        format!("{} {}", figure.figure, figure.shown()),
+    ))
+}
+
+/// Joules per million operations, by source, of the trial nearest to the line.
+fn energy(line: &ArmLoadLine<'_>) -> Vec<(String, f64)> {
+    let Some(nearest) = nearest(line).filter(|_| has_edge(line)) else {
+        return Vec::new();
+    };
+    let operations = nearest.stats.ops() as f64;
+    let each = nearest.energy.iter().filter(|one| one.joules > 0.0);
+    let each = each.map(|one| (one.source.clone(), ratio(one.joules * 1e6, operations)));
+    each.collect()
 }
 
 /// What a million operations cost at the line.
@@ -399,7 +454,7 @@ fn curve(
         let seen = load_line_trial(trial)?;
         Some(LoadCurvePoint {
             load: record.request.multiple,
-            value: limit.value(&trial.stats),
+            value: trial.stats.limited(limit),
             kept_up: !seen.backlog_grew,
             length_s: record.request.seconds,
         })
@@ -448,7 +503,7 @@ fn scale(line: &ArmLoadLine<'_>, at: usize, slo: &LoadLineSlo) -> Option<f64> {
             .load_line
             .as_ref()
             .and_then(|one| one.readings.get(at));
-        let value = slo.value(&trial.stats);
+        let value = trial.stats.limited(slo);
         let Some(reading) = reading.filter(|_| value > 0.0) else {
             continue;
         };
@@ -487,6 +542,8 @@ pub(super) fn data(view: &ResultsView<'_>) -> Value {
             "cost_per_million": cost(view, line),
             "requirement": line.goal.requirement,
             "fit": line.goal.requirement.as_ref().map(|_| LoadLineFit::of(line).name()),
+            "saturates_first": saturated(view, line).filter(|_| has_edge(line)).map(|found| found.0),
+            "joules_per_million": energy(line).into_iter().collect::<BTreeMap<_, _>>(),
         })
     });
     let ratios = ratios(view).into_iter().map(|(line, base, ratio)| {

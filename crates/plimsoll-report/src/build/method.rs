@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How and where it was measured.
 
+use plimsoll_core::comparison::StoppingRule;
+use plimsoll_core::design::BlockDesign;
 use plimsoll_core::units;
 
 use super::view::ResultsView;
@@ -29,6 +31,8 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
             words::percent_whole(policy.margin),
         );
         section.items.push(ReportItem::Text(text));
+        let rule = stopping(policy.stopping, manifest.design.as_ref());
+        section.items.push(ReportItem::Text(rule));
     }
     let command = manifest.command.join(" ");
     let facts = [
@@ -39,7 +43,11 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
         ("Began", manifest.began_at.clone()),
         ("Run", manifest.id.clone()),
     ];
-    let facts = facts.into_iter().map(|(k, v)| (k.to_owned(), v));
+    let design = manifest.design.iter().flat_map(design);
+    let facts = facts
+        .into_iter()
+        .chain(design)
+        .map(|(k, v)| (k.to_owned(), v));
     let systems = view.arms.iter().map(|arm| arm.arm);
     let systems = systems.filter(|arm| arm.control_of.is_none());
     let lines = systems.filter_map(|arm| {
@@ -49,6 +57,51 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
     let facts = facts.chain(lines).chain(order(view)).collect();
     section.items.push(ReportItem::Facts(facts));
     section
+}
+
+/// When the blocks end, and what that promises.
+fn stopping(rule: StoppingRule, design: Option<&BlockDesign>) -> String {
+    let rule = match rule {
+        StoppingRule::Fixed => {
+            "Stopping rule: fixed. The number of blocks was known before they began."
+        }
+        StoppingRule::TwoStage => {
+            "Stopping rule: two stages (Stein). The noise of the first blocks, not their \
+             differences, set the number of blocks; tests and intervals are taken at 4.5 % instead \
+             of 5 % for that look."
+        }
+        StoppingRule::Anytime => {
+            "Stopping rule: anytime. After each block there is a look, by a test in which at most \
+             5 % of all runs ever call equal systems different, however many looks there are; the \
+             interval holds at all of them together."
+        }
+    };
+    let ended = design.and_then(|design| design.ended);
+    let ended = ended.map(|ended| format!(" The run {}.", ended.sentence()));
+    let order = match design {
+        Some(_) => {
+            " Within blocks each system follows each other one equally often (Williams \
+                    squares)."
+        }
+        None => "",
+    };
+    format!("{rule}{}{order}", ended.unwrap_or_default())
+}
+
+/// What the blocks were designed for, and from what.
+fn design(design: &BlockDesign) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if design.pilot_blocks > 0 {
+        facts.push(("Asked for", design.question()));
+        facts.push(("Blocks of the pilot", design.pilot_blocks.to_string()));
+    }
+    if !design.given.is_empty() {
+        facts.push(("Given, not designed", design.given.join(", ")));
+    }
+    if let Some(found) = &design.found {
+        facts.push(("Design", found.forecast.clone()));
+    }
+    facts
 }
 
 /// The order in which trials ended, a line per block.

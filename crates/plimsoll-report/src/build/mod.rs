@@ -9,6 +9,7 @@ mod doubts;
 mod faults;
 mod forest;
 mod ladder;
+mod limits;
 mod load_line;
 mod method;
 mod nodes;
@@ -44,7 +45,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     }
     sections.extend(faults::sections(&view));
     sections.extend(doubts::fidelity(&view));
-    sections.extend(doubts::cache(&view));
+    sections.extend(limits::section(&view));
     sections.extend(doubts::generator(&view));
     sections.extend(nodes::section(&view));
     sections.extend(servers::section(&view));
@@ -62,6 +63,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     });
     headline.extend(faults::headline(&view));
     headline.extend(surroundings::noise(&view));
+    headline.extend(limits::headline(&view));
     headline.extend(corners::doubts(&view));
     headline.extend(nodes::alarms(&view));
     headline.extend(doubts::alarms(&view));
@@ -70,7 +72,12 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
         subtitle: subtitle(&view),
         headline,
         sections,
-        data: data::json(results, view.every_comparison(), load_line::data(&view)),
+        data: data::json(
+            results,
+            view.every_comparison(),
+            &view.explanations,
+            &load_line::data(&view),
+        ),
     }
 }
 

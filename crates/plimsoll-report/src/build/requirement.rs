@@ -37,7 +37,7 @@ fn finding(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<ReportFindi
             LoadLineFit::CannotTell => ReportSeverity::Care,
         },
         text: format!("{verdict}{carried}"),
-        detail: detail(line, need, fit),
+        detail: detail(view, (line, need), fit),
     })
 }
 
@@ -66,7 +66,11 @@ fn carried(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<String> {
     }
 }
 
-fn detail(line: &ArmLoadLine<'_>, need: &LoadLineRequirement, fit: LoadLineFit) -> String {
+fn detail(
+    view: &ResultsView<'_>,
+    (line, need): (&ArmLoadLine<'_>, &LoadLineRequirement),
+    fit: LoadLineFit,
+) -> String {
     let mut all = vec![format!(
         "It needs {} at {}.",
         need.load,
@@ -80,7 +84,7 @@ fn detail(line: &ArmLoadLine<'_>, need: &LoadLineRequirement, fit: LoadLineFit) 
     if fit == LoadLineFit::CannotTell {
         all.push("A longer --budget or a smaller --width may tell.".into());
     }
-    all.push(load_line::detail(line));
+    all.push(load_line::detail(view, line));
     all.join(" ")
 }
 

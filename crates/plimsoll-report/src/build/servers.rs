@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the servers of the systems did: who worked how much, who stood still, whose memory grew,
-//! and which of that explains the answer.
+//! What the servers of the systems did: who worked how much, who stood still, whose memory grew.
+//! What of that explains the answer is among the explanations.
 
 use plimsoll_core::event::{ServerUse, WorkloadEntry};
 use plimsoll_core::num::ratio;
@@ -8,20 +8,6 @@ use plimsoll_core::units::{self, Nanos};
 
 use super::view::{ArmTrials, ResultsView};
 use crate::model::{ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell};
-use crate::words;
-
-/// A thread that takes this share of a processor in some second has no more to give.
-const THREAD_FULL: f64 = 0.95;
-/// Servers are uneven when the busiest moved this many times the mean.
-const UNEVEN: f64 = 1.25;
-/// A server that stood still for this share of the time while others worked is named.
-const STILL_SHARE: f64 = 0.05;
-/// More servers that stood still are not named one by one: the files of a workload may lie on few of
-/// the targets of a large file system.
-const STILL_NAMED: usize = 4;
-/// Memory that grew by this and by [`LEAK_SHARE`] of itself in every trial looks like a leak.
-const LEAK_BYTES: i64 = 16 << 20;
-const LEAK_SHARE: f64 = 0.1;
 
 /// One server over all trials of an arm.
 struct ServerTotals<'a> {
@@ -33,9 +19,6 @@ struct ServerTotals<'a> {
     moved_bytes: u64,
     still: Nanos,
     processes_lost: u32,
-    /// Trials it was watched in, and those in which its memory grew as a leak would.
-    trials: usize,
-    grew: usize,
     grown_bytes: i64,
 }
 
@@ -50,8 +33,6 @@ impl<'a> ServerTotals<'a> {
             moved_bytes: 0,
             still: Nanos(0),
             processes_lost: 0,
-            trials: 0,
-            grew: 0,
             grown_bytes: 0,
         }
     }
@@ -65,11 +46,6 @@ impl<'a> ServerTotals<'a> {
         self.still = self.still + used.still;
         self.processes_lost += used.processes_lost;
         self.grown_bytes += used.grown_bytes;
-        self.trials += 1;
-        let share = used.grown_bytes as f64 / (used.resident_bytes as f64).max(1.0);
-        if used.grown_bytes >= LEAK_BYTES && share >= LEAK_SHARE {
-            self.grew += 1;
-        }
     }
 
     /// Whether its processes were seen: not of an object storage target, which its client reports.
@@ -98,7 +74,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         }
         section.items.push(ReportItem::Table(table(entry, &rows)));
         for (pool, sums) in &rows {
-            let notices = findings(&pool.name(), sums).into_iter();
+            let notices = exits(&pool.name(), sums).into_iter();
             section
                 .items
                 .extend(notices.map(|text| ReportItem::Notice(ReportSeverity::Care, text)));
@@ -151,15 +127,9 @@ fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<ServerTotals<'_>>)]
 fn row(system: String, sum: &ServerTotals<'_>) -> Vec<ReportTableCell> {
     let moved = ratio(sum.moved_bytes as f64, sum.length.as_secs_f64());
     let [cpus, busiest, memory] = if sum.has_processes() {
-        let busiest = ReportTableCell::new(percent(sum.thread_share_max));
-        let full = sum.thread_share_max >= THREAD_FULL;
         [
             ReportTableCell::new(format!("{:.2}", sum.cpus())),
-            if full {
-                busiest.tone(ReportSeverity::Care)
-            } else {
-                busiest
-            },
+            ReportTableCell::new(percent(sum.thread_share_max)),
             ReportTableCell::new(units::size(sum.resident_bytes as f64))
                 .detail(growth(sum.grown_bytes)),
         ]
@@ -193,67 +163,16 @@ fn shares(sums: &[ServerTotals<'_>]) -> Option<(f64, f64)> {
     Some((most * moved.len() as f64 / total, jain))
 }
 
-/// What of it a reader should know before believing the figures.
-fn findings(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
-    let mut findings = still(system, sums);
-    for sum in sums {
-        if sum.thread_share_max >= THREAD_FULL {
-            findings.push(format!(
-                "{system}: a thread of {} used {} of a CPU: the server was CPU-bound, not \
-                 disk-bound.",
-                sum.name,
-                percent(sum.thread_share_max)
-            ));
-        }
-        if sum.grew == sum.trials && sum.trials > 1 {
-            findings.push(format!(
-                "{system}: the memory of {} grew in each of {}, by {} in all: it may leak.",
-                sum.name,
-                words::count(sum.trials, "trial"),
-                units::size(sum.grown_bytes as f64)
-            ));
-        }
-        if sum.processes_lost > 0 {
-            findings.push(format!(
-                "{system}: server processes of {} that exited during a trial: {}.",
-                sum.name, sum.processes_lost
-            ));
-        }
-    }
-    if let Some((most, _)) = shares(sums)
-        && most > UNEVEN
-    {
-        findings.push(format!(
-            "{system}: its servers were loaded unevenly: the busiest moved {most:.2} times the \
-             mean."
-        ));
-    }
-    findings
-}
-
-/// Who stood still while others worked; many of them in one sentence.
-fn still(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
-    let is_still =
-        |sum: &&ServerTotals<'_>| ratio(sum.still.0 as f64, sum.length.0 as f64) > STILL_SHARE;
-    let found: Vec<&ServerTotals<'_>> = sums.iter().filter(is_still).collect();
-    match found.len() {
-        _ if sums.len() < 2 => Vec::new(),
-        0..=STILL_NAMED => {
-            let one = |sum: &&ServerTotals<'_>| {
-                let still = units::clock_duration(sum.still);
-                let length = units::clock_duration(sum.length);
-                let name = sum.name;
-                format!("{system}: {name} stalled for {still} of {length} while others worked.")
-            };
-            found.iter().map(one).collect()
-        }
-        many => vec![format!(
-            "{system}: {many} of {} servers stalled for more than {} of the time while others \
-             worked; see the column “Stalled”.",
-            sums.len(),
-            percent(STILL_SHARE)
-        )],
-    }
+/// Servers that lost processes.
+fn exits(system: &str, sums: &[ServerTotals<'_>]) -> Vec<String> {
+    let lost = sums.iter().filter(|sum| sum.processes_lost > 0);
+    lost.map(|sum| {
+        format!(
+            "{system}: server processes of {} that exited during a trial: {}.",
+            sum.name, sum.processes_lost
+        )
+    })
+    .collect()
 }
 
 fn percent(share: f64) -> String {
@@ -284,6 +203,7 @@ mod tests {
             moved_bytes,
             still: Nanos(0),
             processes_lost: 0,
+            resident_steps: Vec::new(),
         }
     }
 
@@ -298,12 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn even_servers_raise_no_doubt() {
+    fn even_servers_are_as_even_as_can_be() {
         let used = [used("a", 1000), used("b", 1000)];
         let sums = sum(&used);
         let (most, jain) = shares(&sums).unwrap();
         assert!((most - 1.0).abs() < 1e-9 && (jain - 1.0).abs() < 1e-9);
-        assert!(findings("s", &sums).is_empty());
         assert!((sums[0].cpus() - 0.5).abs() < 1e-9);
     }
 
@@ -324,31 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn many_that_stand_still_are_counted() {
-        let names: Vec<String> = (0..9).map(|n| format!("t{n}")).collect();
-        let mut used: Vec<ServerUse> = names.iter().map(|name| used(name, 0)).collect();
-        used[0].moved_bytes = 1 << 20;
-        for one in &mut used[1..] {
-            one.still = Nanos::SECOND;
-        }
-        let said = still("s", &sum(&used));
-        assert_eq!(said.len(), 1);
-        assert!(said[0].contains("8 of 9 servers"), "{said:?}");
-        assert_eq!(still("s", &sum(&used[..3])).len(), 2);
-    }
-
-    #[test]
-    fn each_fault_is_named() {
-        let mut busy = used("a", 3000);
-        busy.thread_share_max = 0.99;
-        let mut idle = used("b", 0);
-        idle.still = Nanos::SECOND;
-        idle.grown_bytes = 64 << 20;
-        idle.processes_lost = 1;
-        let used = [busy, idle];
-        let text = findings("s", &sum(&used)).join("\n");
-        for word in ["CPU-bound", "stalled", "may leak", "exited", "unevenly"] {
-            assert!(text.contains(word), "{word}: {text}");
-        }
+    fn a_server_that_exits_is_named() {
+        let mut gone = used("b", 0);
+        gone.processes_lost = 1;
+        let used = [used("a", 3000), gone];
+        let text = exits("s", &sum(&used)).join("\n");
+        assert_eq!(
+            text,
+            "s: server processes of b that exited during a trial: 2."
+        );
     }
 }

@@ -89,7 +89,7 @@ fn tails(view: &ResultsView<'_>, row: &ArmComparison) -> String {
         let usable = response.supports_quantile(TAIL) && response.quantile_ns(TAIL) > 0;
         usable.then(|| response.quantile_ns(TAIL) as f64)
     };
-    let blocks = 0..view.results.manifest.blocks;
+    let blocks = view.results.manifest.counted_blocks();
     let ratios = blocks.filter_map(|block| Some(of(&row.arm, block)? / of(&row.base, block)?));
     let logs: Vec<f64> = ratios.map(f64::ln).collect();
     let confidence = view.results.manifest.policy.confidence;
@@ -364,8 +364,9 @@ fn notes(view: &ResultsView<'_>) -> Vec<String> {
         "Values are geometric means over blocks, with the range over blocks below; the ratio is \
          that of ordinary trials within blocks, both entries of the base counted. A/A bound: the \
          largest difference within the interval of the A/A control, which measures one system \
-         twice. MDE: the minimum detectable effect, the smallest true effect that these blocks \
-         detect with a power of 80 %."
+         twice; it limits a verdict only where the control itself differs. MDE: the minimum \
+         detectable effect, the smallest true effect that these blocks detect with a power of \
+         80 %."
             .into(),
     ];
     if !view.comparisons.iter().any(|c| c.is_control) {

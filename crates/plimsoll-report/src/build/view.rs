@@ -8,6 +8,7 @@ use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::event::{
     ArmEntry, KindStats, OpStats, RunFolderContents, TrialResult, WorkloadEntry,
 };
+use plimsoll_core::explanation::ArmExplanations;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::op::OpKind;
@@ -28,6 +29,8 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) steps: Vec<ArmComparison>,
     /// The load lines that were searched.
     pub(crate) load_lines: Vec<ArmLoadLine<'a>>,
+    /// What may have limited each arm under each workload.
+    pub(crate) explanations: Vec<ArmExplanations>,
 }
 
 /// An arm and how it is drawn.
@@ -75,6 +78,7 @@ impl<'a> ResultsView<'a> {
             comparisons,
             at_corners,
             load_lines: arm_load_lines(manifest, &results.trials),
+            explanations: plimsoll_stats::explain::explain(results),
         }
     }
 

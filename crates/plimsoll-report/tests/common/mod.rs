@@ -143,6 +143,7 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         inject: None,
         condition: None,
         load_line: None,
+        client: None,
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),
@@ -354,5 +355,6 @@ fn manifest(
         blocks,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }

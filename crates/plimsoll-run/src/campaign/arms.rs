@@ -25,6 +25,7 @@ use plimsoll_core::event::ArmEntry;
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanNode, PlanStep, StackOutputs};
 use plimsoll_core::target::{DeviceIdentity, NodeTarget, TargetFacts};
 use plimsoll_core::units;
+use plimsoll_lab::attach::{NbdServerAddress, RemoteDiskAddress, RemoteDiskTransport};
 use plimsoll_lab::stacks;
 use plimsoll_lab::stacks::{DownError, StackConfig};
 use plimsoll_machine::host::facts::MountIdentity;
@@ -254,6 +255,36 @@ impl ArmSet {
         let facts = facts.filter(|_| self.load.is_here())?;
         let number = facts::device_of(Path::new(&facts.path))?;
         plimsoll_machine::host::disks::name_of_number(&number)
+    }
+
+    /// Addresses of the machines that serve an arm, as far as they are known.
+    pub fn peers(&self, name: &str) -> Vec<String> {
+        let target = self.target(name);
+        let of_disk = |address: &RemoteDiskAddress| match &address.kind {
+            RemoteDiskTransport::Iscsi(iscsi) => Some(iscsi.host.clone()),
+            RemoteDiskTransport::Nbd { server, .. } => match server {
+                NbdServerAddress::Tcp(host, _) => Some(host.clone()),
+                NbdServerAddress::Unix(_) => None,
+            },
+        };
+        let by_address = match &target.spec {
+            TargetSpec::Attach(address) => of_disk(address),
+            TargetSpec::Nfs(address) => Some(address.host.clone()),
+            _ => None,
+        };
+        let facts = target.facts.as_ref();
+        let nfs = facts.filter(|facts| facts.file_system.starts_with("nfs"));
+        let by_mount = nfs.and_then(|facts| facts.mount_source.rsplit_once(":/"));
+        let nodes = target.made.iter().flat_map(|(_, nodes)| nodes);
+        let mut all: Vec<String> = by_address
+            .into_iter()
+            .chain(by_mount.map(|(host, _)| host.to_owned()))
+            .chain(nodes.map(|node| node.address.clone()))
+            .filter(|address| !address.is_empty())
+            .collect();
+        all.sort();
+        all.dedup();
+        all
     }
 
     /// What of an arm can be watched, and the way to its nodes.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The course of a comparison while it goes on: whether the blocks that are left can still bring a
-//! verdict, and whether the machine is quiet enough to begin.
+//! The course of a comparison while it goes on: which blocks are still to come, whether they can bring
+//! a verdict, and whether the machine is quiet enough to begin.
 
-use plimsoll_core::comparison::ComparisonVerdict;
-use plimsoll_core::event::{RunManifest, RunWarning, TrialResult};
+use super::pilot::{FIRST_STAGE, PilotRecord};
+use super::{CampaignOptions, TimeBudget};
+use plimsoll_core::comparison::{ComparisonVerdict, StoppingRule};
+use plimsoll_core::design::{BlockDesign, BlocksEnd, BlocksEndCause};
+use plimsoll_core::event::{RunEvent, RunListener, RunManifest, RunWarning, TrialId, TrialResult};
 use plimsoll_core::num::to_usize;
+use plimsoll_core::units::Nanos;
 use plimsoll_machine::busy;
 use plimsoll_machine::host::SystemClock;
+use plimsoll_stats::stopping::{StoppingPlan, StoppingReason, StoppingStep};
 use plimsoll_stats::{ArmValues, compare};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +22,8 @@ const BUSY_LOOK: Duration = Duration::from_millis(500);
 /// Blocks after which a control first says something.
 const BLOCKS_MIN: u32 = 2;
 
-/// An A/A bound from which on it is the noise that stands in the way.
-const FLOOR_MIN: f64 = 0.5;
+/// A smallest detectable difference from which on it is the noise that stands in the way.
+const DETECTABLE_MIN: f64 = 0.5;
 
 /// What others do on this machine now, if it disturbs.
 pub fn busy_now() -> Option<RunWarning> {
@@ -30,30 +35,226 @@ pub fn busy_now() -> Option<RunWarning> {
     })
 }
 
-/// The values so far: a number per trial, whatever its length.
+/// The blocks of a run: those that are done, and which come next.
 #[derive(Debug)]
-pub(super) struct InterimAnalysis<'a> {
-    manifest: &'a RunManifest,
+pub(super) struct BlockCourse<'a> {
+    /// As it was written, with the design once there is one.
+    manifest: RunManifest,
+    settings: &'a CampaignOptions,
+    analysis: InterimAnalysis,
+    pub(super) pilot: PilotRecord,
+}
+
+impl<'a> BlockCourse<'a> {
+    pub(super) fn new(
+        manifest: &RunManifest,
+        settings: &'a CampaignOptions,
+        pilot: PilotRecord,
+    ) -> Self {
+        let mut manifest = manifest.clone();
+        if let Some(design) = &mut manifest.design {
+            // What the user ended goes on.
+            let is_over = |ended: &BlocksEnd| ended.cause != BlocksEndCause::UserQuit;
+            design.ended = design.ended.filter(is_over);
+        }
+        BlockCourse {
+            manifest,
+            settings,
+            analysis: InterimAnalysis::default(),
+            pilot,
+        }
+    }
+
+    pub(super) fn manifest(&self) -> &RunManifest {
+        &self.manifest
+    }
+
+    fn design(&self) -> Option<&BlockDesign> {
+        self.manifest.design.as_ref()
+    }
+
+    /// Whether the trials to come are a pilot.
+    pub(super) fn is_pilot(&self) -> bool {
+        self.design().is_some_and(BlockDesign::awaits_pilot)
+    }
+
+    /// What holds for the trials to come.
+    pub(super) fn settings(&self) -> CampaignOptions {
+        let mut settings = self.settings.clone();
+        let given = settings.design.as_ref().and_then(|goal| goal.warmup);
+        let found = self.design().and_then(|design| design.found.as_ref());
+        if self.is_pilot() {
+            // It is to show whether there is a warm-up.
+            settings.warmup = given.unwrap_or(Nanos(0));
+        } else if let Some(found) = found {
+            settings.warmup = found.warmup;
+        }
+        if !self.is_pilot() {
+            settings.design = None;
+        }
+        settings
+    }
+
+    /// The trials of a block in their order.
+    pub(super) fn trials(&self, block: u32) -> Vec<TrialId> {
+        let mut trials = super::order(&self.manifest);
+        trials.retain(|trial| trial.block == block);
+        trials
+    }
+
+    /// Takes the result of a trial.
+    pub(super) fn take(&mut self, result: &TrialResult) {
+        self.analysis.take(&self.manifest, result);
+    }
+
+    /// What follows after so many blocks: the design after a pilot, the end, or another block.
+    pub(super) fn after(&mut self, done: u32, listener: &mut dyn RunListener) -> CourseStep {
+        if self.is_pilot()
+            && done >= self.manifest.blocks
+            && let Some(goal) = &self.settings.design
+        {
+            let left = self.settings.budget.map(TimeBudget::left);
+            let found = self.pilot.design(&self.manifest, goal, left);
+            listener.event(&RunEvent::Designed(found.clone()));
+            self.manifest.adopt(found);
+        }
+        if let Some(cause) = self.end(done) {
+            if self.design().is_some() {
+                self.ended(done, cause, listener);
+            }
+            return CourseStep::End;
+        }
+        if self.design().is_none() && done > 0 {
+            let warnings = self.analysis.after(&self.manifest, done).into_iter();
+            warnings.for_each(|warning| listener.event(&RunEvent::Warning(warning)));
+        }
+        CourseStep::Block
+    }
+
+    /// Says how the blocks ended, where that was not fixed from the start.
+    pub(super) fn ended(
+        &mut self,
+        blocks: u32,
+        cause: BlocksEndCause,
+        listener: &mut dyn RunListener,
+    ) {
+        let known = self.design().and_then(|design| design.ended);
+        if self.design().is_some() && known.is_none() {
+            let ended = BlocksEnd { blocks, cause };
+            listener.event(&RunEvent::BlocksEnded(ended));
+            self.manifest.end(ended);
+        }
+    }
+
+    /// Why there are no more blocks after so many, if so.
+    fn end(&self, done: u32) -> Option<BlocksEndCause> {
+        let Some(design) = self.design() else {
+            return (done >= self.manifest.blocks).then_some(BlocksEndCause::Planned);
+        };
+        if self.is_pilot() {
+            return None;
+        }
+        if let Some(ended) = design.ended.filter(|ended| done >= ended.blocks) {
+            return Some(ended.cause);
+        }
+        let (pilot, block_time) = match &design.found {
+            Some(found) => (design.pilot_blocks, found.block_time),
+            None => (0, Nanos(0)),
+        };
+        // Two stages look at the noise of trials that are all of one length.
+        let left_out = match self.manifest.policy.stopping {
+            StoppingRule::TwoStage => pilot,
+            StoppingRule::Fixed | StoppingRule::Anytime => design.first_block(),
+        };
+        if done > left_out
+            && let Some(cause) = self.stop(done - left_out, left_out)
+        {
+            return Some(cause);
+        }
+        // No block is begun that will hardly be whole.
+        let budget = self.settings.budget.filter(|_| design.found.is_some());
+        let is_short = budget.is_some_and(|budget| budget.left() < block_time);
+        is_short.then_some(BlocksEndCause::BudgetSpent)
+    }
+
+    fn stop(&self, done: u32, left_out: u32) -> Option<BlocksEndCause> {
+        let values = self.analysis.values(left_out);
+        let most = self.manifest.blocks.saturating_sub(left_out);
+        let plan = self.plan(most);
+        let reason = match plan.after(to_usize(done.into()), &values) {
+            StoppingStep::Continue { .. } => return None,
+            StoppingStep::Stop(reason) => reason,
+        };
+        let has_budget = self.settings.budget.is_some();
+        Some(match reason {
+            StoppingReason::Planned => BlocksEndCause::Planned,
+            StoppingReason::PrecisionReached => BlocksEndCause::PrecisionReached,
+            // The tests have decided; what else a verdict asks for may still be open.
+            StoppingReason::VerdictReached if !self.is_decided() && done < most => return None,
+            StoppingReason::VerdictReached if self.is_decided() => BlocksEndCause::VerdictReached,
+            StoppingReason::BudgetSpent if has_budget && !self.has_given_blocks() => {
+                BlocksEndCause::BudgetSpent
+            }
+            StoppingReason::VerdictReached | StoppingReason::BudgetSpent => {
+                BlocksEndCause::LimitReached
+            }
+        })
+    }
+
+    fn plan(&self, blocks_max: u32) -> StoppingPlan {
+        let found = self.design().and_then(|design| design.found.as_ref());
+        StoppingPlan {
+            policy: self.manifest.policy,
+            pilot_blocks: to_usize(FIRST_STAGE.into()),
+            effect: found.map_or(self.manifest.policy.margin, |found| found.effect),
+            blocks_max: to_usize(blocks_max.into()),
+        }
+    }
+
+    fn has_given_blocks(&self) -> bool {
+        let goal = self.settings.design.as_ref();
+        goal.is_some_and(|goal| goal.blocks.is_some())
+    }
+
+    /// Whether every system has a verdict, with all that belongs to one.
+    fn is_decided(&self) -> bool {
+        let first = self.design().map_or(0, BlockDesign::first_block);
+        let workloads = self.analysis.rows(&self.manifest, first);
+        let is_settled = |(_, rows): &WorkloadRows| {
+            let mut rows = rows.iter().filter(|row| !row.is_control);
+            rows.all(|row| row.verdict != ComparisonVerdict::Inconclusive)
+        };
+        workloads.len() == self.manifest.entries.len() && workloads.iter().all(is_settled)
+    }
+}
+
+/// What comes next in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CourseStep {
+    /// Another block.
+    Block,
+    /// Nothing.
+    End,
+}
+
+/// The values so far: a number per trial, whatever its length.
+#[derive(Debug, Default)]
+pub(super) struct InterimAnalysis {
     /// By workload, then arm and block.
     values: BTreeMap<String, Vec<ArmValues>>,
     /// Workloads of which it was said that going on cannot help.
     told: Vec<String>,
 }
 
-impl<'a> InterimAnalysis<'a> {
-    pub(super) fn new(manifest: &'a RunManifest) -> Self {
-        InterimAnalysis {
-            manifest,
-            values: BTreeMap::new(),
-            told: Vec::new(),
-        }
-    }
+/// The comparisons of a workload.
+type WorkloadRows = (String, Vec<plimsoll_core::comparison::ArmComparison>);
 
+impl InterimAnalysis {
     /// Takes the result of a trial.
-    pub(super) fn take(&mut self, result: &TrialResult) {
+    pub(super) fn take(&mut self, manifest: &RunManifest, result: &TrialResult) {
         let trial = &result.trial;
-        let entries = &self.manifest.entries;
-        let entry = entries.iter().find(|entry| entry.label == trial.workload);
+        let mut entries = manifest.entries.iter();
+        let entry = entries.find(|entry| entry.label == trial.workload);
         let metric = entry.and_then(|entry| entry.workload.metric());
         let Some(metric) = metric.filter(|_| result.is_comparable()) else {
             return;
@@ -61,59 +262,105 @@ impl<'a> InterimAnalysis<'a> {
         let empty = |arm: &plimsoll_core::event::ArmEntry| ArmValues {
             name: arm.name.clone(),
             control_of: arm.control_of.clone(),
-            values: vec![None; to_usize(self.manifest.blocks.into())],
+            values: Vec::new(),
         };
         let arms = self.values.entry(trial.workload.clone());
-        let arms = arms.or_insert_with(|| self.manifest.arms.iter().map(empty).collect());
-        let arm = arms.iter_mut().find(|arm| arm.name == trial.arm);
-        let slot = arm.and_then(|arm| arm.values.get_mut(to_usize(trial.block.into())));
-        if let Some(slot) = slot {
-            *slot = Some(result.value(metric));
+        let arms = arms.or_insert_with(|| manifest.arms.iter().map(empty).collect());
+        let block = to_usize(trial.block.into());
+        // All have a value for each block, if only none.
+        for arm in arms.iter_mut() {
+            let blocks = arm.values.len().max(block + 1);
+            arm.values.resize(blocks, None);
+        }
+        if let Some(arm) = arms.iter_mut().find(|arm| arm.name == trial.arm) {
+            arm.values[block] = Some(result.value(metric));
         }
     }
 
-    /// What is to be said after so many blocks: workloads on which the control scatters so much that
-    /// no verdict is to be expected of the blocks that are left.
-    pub(super) fn after(&mut self, done: u32) -> Vec<RunWarning> {
-        let left = self.manifest.blocks.saturating_sub(done);
+    /// The values of all workloads, the first blocks left out.
+    fn values(&self, left_out: u32) -> Vec<Vec<ArmValues>> {
+        let rest = |arm: &ArmValues| ArmValues {
+            values: arm
+                .values
+                .iter()
+                .skip(to_usize(left_out.into()))
+                .copied()
+                .collect(),
+            ..arm.clone()
+        };
+        let workloads = self.values.values();
+        workloads
+            .map(|arms| arms.iter().map(rest).collect())
+            .collect()
+    }
+
+    /// What a comparison would say now, the first blocks left out.
+    fn rows(&self, manifest: &RunManifest, left_out: u32) -> Vec<WorkloadRows> {
+        let labels = self.values.keys().zip(self.values(left_out));
+        let rows = labels.filter_map(|(label, arms)| {
+            let entry = manifest.entries.iter().find(|e| e.label == *label)?;
+            let metric = entry.workload.metric()?;
+            Some((
+                label.clone(),
+                compare(label, metric, &arms, &manifest.policy),
+            ))
+        });
+        rows.collect()
+    }
+
+    /// What is to be said after so many blocks: workloads on which trials scatter so much that no
+    /// verdict is to be expected of the blocks that are left.
+    pub(super) fn after(&mut self, manifest: &RunManifest, done: u32) -> Vec<RunWarning> {
+        let left = manifest.blocks.saturating_sub(done);
         if done < BLOCKS_MIN || left == 0 {
             return Vec::new();
         }
         let mut warnings = Vec::new();
-        for (label, arms) in &self.values {
-            let entry = self.manifest.entries.iter().find(|e| e.label == *label);
-            let metric = entry.and_then(|entry| entry.workload.metric());
-            let Some(metric) = metric.filter(|_| !self.told.contains(label)) else {
+        for (label, rows) in self.rows(manifest, 0) {
+            if self.told.contains(&label) {
                 continue;
-            };
-            let rows = compare(label, metric, arms, &self.manifest.policy);
-            let mut rows = rows.into_iter().filter(|row| !row.is_control).peekable();
-            let floor = rows.peek().and_then(|row| row.noise_floor);
-            let Some(floor) = floor.filter(|floor| *floor >= FLOOR_MIN) else {
-                continue;
-            };
-            let is_hopeless = rows.all(|row| {
-                let is_open = row.verdict == ComparisonVerdict::Inconclusive;
-                is_open
-                    && row
-                        .blocks_needed
-                        .is_none_or(|needed| needed > self.manifest.blocks)
+            }
+            let rows: Vec<_> = rows.into_iter().filter(|row| !row.is_control).collect();
+            let detectable = rows.iter().filter_map(|row| row.detectable);
+            let detectable = detectable.fold(0.0, f64::max);
+            let is_hopeless = rows.iter().all(|row| {
+                let needed = row.blocks_needed;
+                row.verdict == ComparisonVerdict::Inconclusive
+                    && needed.is_none_or(|needed| needed > manifest.blocks)
             });
-            if is_hopeless {
-                self.told.push(label.clone());
-                warnings.push(RunWarning {
-                    about: label.clone(),
-                    text: format!(
-                        "A/A bound {:.0} % after block {done}: the A/A control differs so much \
-                         that the {left} left will hardly give a verdict; Ctrl-C ends the run and \
-                         keeps what was measured; a quieter machine or longer trials (--for) would \
-                         help",
-                        floor * 100.0
-                    ),
-                });
+            if is_hopeless && detectable >= DETECTABLE_MIN {
+                warnings.push(hopeless(&label, &rows, done, left));
+                self.told.push(label);
             }
         }
         warnings
+    }
+}
+
+/// That the blocks that are left will hardly do, and what would.
+fn hopeless(
+    label: &str,
+    rows: &[plimsoll_core::comparison::ArmComparison],
+    done: u32,
+    left: u32,
+) -> RunWarning {
+    let detectable = rows.iter().filter_map(|row| row.detectable);
+    let needed = rows.iter().map(|row| row.blocks_needed);
+    let needed = needed
+        .reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b)))
+        .flatten();
+    let needed = match needed {
+        Some(blocks) => format!("about {blocks} blocks are needed"),
+        None => "more blocks are needed than can be run".into(),
+    };
+    RunWarning {
+        about: label.into(),
+        text: format!(
+            "after block {done} only differences from {:.0} % on would show, so the {left} left will \
+             hardly give a verdict ({needed}); Ctrl-C ends the run and keeps what was measured; a \
+             quieter machine or more, shorter trials (--effect, --budget) would help",
+            detectable.fold(0.0, f64::max) * 100.0
+        ),
     }
 }
 

@@ -234,7 +234,7 @@ impl RunListener for LoadLineReader<'_> {
             RunEvent::Interval { interval, .. } => {
                 let limits = self.entry.load_line.iter().flat_map(|goal| &goal.limits);
                 for (limit, reading) in limits.zip(&mut self.readings) {
-                    reading.batches.push(limit.batch(&interval.stats));
+                    reading.batches.push(interval.stats.batch(limit));
                 }
                 self.listener.event(event);
             }

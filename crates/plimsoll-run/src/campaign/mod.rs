@@ -14,6 +14,8 @@ mod failover;
 mod load_line;
 mod names;
 mod nodes;
+mod order;
+mod pilot;
 mod programs;
 mod proof;
 mod remote;
@@ -26,11 +28,13 @@ pub use corners::{SensitivityBoundMode, with_corners};
 pub use course::busy_now;
 
 use crate::recorder::sample;
-use course::InterimAnalysis;
+use course::{BlockCourse, CourseStep};
 use failover::FaultBench;
+use pilot::{PilotListener, PilotRecord};
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_archive::{ArchiveError, RunFolderWriter};
 use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::design::{BlockDesign, BlocksEndCause};
 use plimsoll_core::event::{
     RunEvent, RunFolderContents, RunListener, RunManifest, RunWarning, TrialId, TrialResult,
     WorkloadEntry,
@@ -47,14 +51,15 @@ use plimsoll_engine::RunOptions;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 pub use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub use failover::{check_asked_under_faults, fault_intentions};
 pub use load_line::load_line_seconds;
 pub use nodes::ClientLoadGenerators;
+pub use order::{order, planned_order};
+pub use pilot::{PILOT_BLOCKS, PILOT_LENGTH};
 pub use proof::{prove, refuse_failed, unseen};
-pub use scale::{WorkloadRequest, entries, label_of, labels_of};
+pub use scale::{WorkloadRequest, entries, label_of, labels_of, other_client_cpus};
 
 /// What holds for all trials.
 #[derive(Debug, Clone)]
@@ -89,8 +94,25 @@ pub struct CampaignOptions {
     pub conditions: Vec<StackCondition>,
     /// The load line that is searched instead of comparing in blocks.
     pub load_line: Option<LoadLineGoal>,
+    /// Numbers of processors of the client, each in trials of its own beside those with its usual one.
+    pub client_cpus: Vec<u32>,
     /// After how long no further trial begins.
     pub budget: Option<TimeBudget>,
+    /// What a pilot is to find a design for, if blocks are designed by one.
+    pub design: Option<BlockDesignGoal>,
+}
+
+/// What blocks are to reach, and what the user set of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BlockDesignGoal {
+    /// The true difference that is to be found four times in five, as a fraction.
+    pub effect: Option<f64>,
+    /// Number of blocks, the pilot's included.
+    pub blocks: Option<u32>,
+    /// Length of the measured part of trials.
+    pub length: Option<Nanos>,
+    /// Time before it.
+    pub warmup: Option<Nanos>,
 }
 
 /// A time after which nothing more begins.
@@ -109,8 +131,19 @@ impl TimeBudget {
         }
     }
 
+    /// How long it is.
+    pub fn length(&self) -> Nanos {
+        self.time
+    }
+
     fn is_over(&self) -> bool {
-        self.clock.now() >= Duration::from_nanos(self.time.0)
+        self.left() == Nanos(0)
+    }
+
+    /// What is left of it.
+    fn left(self) -> Nanos {
+        let passed = u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX);
+        self.time.since(Nanos(passed))
     }
 }
 
@@ -192,6 +225,7 @@ pub fn manifest(
         arms: arms.described(),
         entries,
         blocks: settings.blocks,
+        design: None,
         ladder: Vec::new(),
         load_nodes: arms.load().facts(),
     }
@@ -246,17 +280,21 @@ pub fn carry_out(
     for note in notes {
         everyone.event(&RunEvent::Warning(note.clone()));
     }
+    let pilot = pilot_before(manifest, folder, before.is_some());
     let ended = recorded(disks, arms, &mut everyone, |everyone| {
-        let plan = (manifest, done);
-        match settings.load_line {
-            None => run_all(plan, arms, (settings, bench.as_mut()), stop, everyone),
-            Some(_) => load_line::search_all(plan, arms, settings, stop, everyone),
+        if settings.load_line.is_some() {
+            let plan = (manifest, done);
+            return load_line::search_all(plan, arms, settings, stop, everyone);
         }
+        let plan = (BlockCourse::new(manifest, settings, pilot), done);
+        run_all(plan, arms, bench.as_mut(), stop, everyone)
     });
     let interrupted = !matches!(ended, Ok(CampaignEndKind::Whole)) || stop.load(Ordering::Relaxed);
     // However long it took, nothing of the results was held until now.
     let read = plimsoll_archive::open(folder);
     let trials = read.as_ref().map_or(&[][..], |results| &results.trials);
+    // That which is read has the design in it, and how the blocks ended.
+    let manifest = read.as_ref().map_or(manifest, |results| &results.manifest);
     let comparisons = plimsoll_stats::compare_all(manifest, trials);
     everyone.event(&RunEvent::Finished {
         interrupted,
@@ -329,40 +367,51 @@ fn recorded<T>(
 }
 
 fn run_all(
-    (manifest, done): (&RunManifest, &[TrialResult]),
+    (mut course, done): (BlockCourse<'_>, &[TrialResult]),
     arms: &ArmSet,
-    (settings, mut bench): (&CampaignOptions, Option<&mut FaultBench>),
+    mut bench: Option<&mut FaultBench>,
     stop: &AtomicBool,
     listener: &mut dyn RunListener,
 ) -> Result<CampaignEndKind, CliError> {
-    let is_stopped = || stop.load(Ordering::Relaxed);
-    let mut course = InterimAnalysis::new(manifest);
-    let mut block = 0;
-    for trial in order(manifest) {
-        if is_stopped() {
+    // Bounded by the blocks of the manifest and of its design.
+    for block in 0.. {
+        // A pilot that is not whole is no ground for a design.
+        if course.is_pilot() && stop.load(Ordering::Relaxed) {
+            course.ended(block, BlocksEndCause::UserQuit, listener);
             break;
         }
-        if trial.block > block {
-            block = trial.block;
-            let warnings = course.after(block).into_iter();
-            warnings.for_each(|warning| listener.event(&RunEvent::Warning(warning)));
+        if course.after(block, listener) == CourseStep::End {
+            break;
         }
-        if let Some(result) = done.iter().find(|result| result.trial == trial) {
-            course.take(result);
-            continue;
-        }
-        if is_out_of_time(settings, listener) {
-            return Ok(CampaignEndKind::OutOfTime);
-        }
-        let entry = entry_of(manifest, &trial);
-        let bench = bench.as_deref_mut();
-        match trial::run_trial(&trial, arms, entry, (settings, bench), stop, listener) {
-            // Another number of nodes is another load.
-            Ok(result) if result.lost_node().is_some() => return Ok(CampaignEndKind::LostNode),
-            Ok(result) => course.take(&result),
-            // A stop while files are laid out is no failure of the trial.
-            Err(failure) if failure.code != CliExitCode::NotCleaned && is_stopped() => break,
-            Err(failure) => return Err(failure),
+        let settings = course.settings();
+        for trial in course.trials(block) {
+            if stop.load(Ordering::Relaxed) {
+                course.ended(block, BlocksEndCause::UserQuit, listener);
+                return Ok(CampaignEndKind::Whole);
+            }
+            if let Some(result) = done.iter().find(|result| result.trial == trial) {
+                course.take(result);
+                course.pilot.take(result);
+                continue;
+            }
+            if settings.budget.is_some_and(|budget| budget.is_over()) {
+                return Ok(out_of_time(&mut course, block, listener));
+            }
+            let bench = bench.as_deref_mut();
+            let with = (&settings, bench);
+            match one_trial(&mut course, &trial, arms, with, stop, listener) {
+                // Another number of nodes is another load.
+                Ok(result) if result.lost_node().is_some() => return Ok(CampaignEndKind::LostNode),
+                Ok(result) => course.take(&result),
+                // A stop while files are laid out is no failure of the trial.
+                Err(failure)
+                    if failure.code != CliExitCode::NotCleaned && stop.load(Ordering::Relaxed) =>
+                {
+                    course.ended(block, BlocksEndCause::UserQuit, listener);
+                    return Ok(CampaignEndKind::Whole);
+                }
+                Err(failure) => return Err(failure),
+            }
         }
     }
     Ok(CampaignEndKind::Whole)
@@ -372,31 +421,81 @@ fn run_all(
 fn is_out_of_time(settings: &CampaignOptions, listener: &mut dyn RunListener) -> bool {
     let is_over = settings.budget.is_some_and(|budget| budget.is_over());
     if is_over {
-        listener.event(&RunEvent::Warning(RunWarning {
-            about: String::new(),
-            text:
-                "the time of --budget is over; the same command with the same -o runs what is left"
-                    .into(),
-        }));
+        listener.event(&RunEvent::Warning(budget_over()));
     }
     is_over
+}
+
+fn budget_over() -> RunWarning {
+    RunWarning {
+        about: String::new(),
+        text: "the time of --budget is over; the same command with the same -o runs what is left"
+            .into(),
+    }
+}
+
+/// Runs a trial; of a pilot it is kept what it tells of the noise and of what a trial costs.
+fn one_trial(
+    course: &mut BlockCourse<'_>,
+    trial: &TrialId,
+    arms: &ArmSet,
+    with: (&CampaignOptions, Option<&mut FaultBench>),
+    stop: &AtomicBool,
+    listener: &mut dyn RunListener,
+) -> Result<TrialResult, CliError> {
+    let entry = entry_of(course.manifest(), trial).clone();
+    if !course.is_pilot() {
+        return trial::run_trial(trial, arms, &entry, with, stop, listener);
+    }
+    let clock = SystemClock::new();
+    let warmup = trial::warmup(&entry.workload, with.0);
+    let mut heard = PilotListener {
+        record: &mut course.pilot,
+        listener,
+    };
+    let result = trial::run_trial(trial, arms, &entry, with, stop, &mut heard)?;
+    let mut targets = arms.target(&trial.arm).targets().into_iter();
+    let is_real = targets.any(|target| target.is_in_real_time());
+    let took = Nanos::from_secs_f64(clock.now().as_secs_f64());
+    course
+        .pilot
+        .take_timed(&result, warmup, is_real.then_some(took));
+    Ok(result)
+}
+
+/// The time of the budget is over: for designed blocks that is an end like others.
+fn out_of_time(
+    course: &mut BlockCourse<'_>,
+    block: u32,
+    listener: &mut dyn RunListener,
+) -> CampaignEndKind {
+    if course.manifest().design.is_some() && !course.is_pilot() {
+        course.ended(block, BlocksEndCause::BudgetSpent, listener);
+        return CampaignEndKind::Whole;
+    }
+    listener.event(&RunEvent::Warning(budget_over()));
+    CampaignEndKind::OutOfTime
+}
+
+/// What the steps of a pilot that was cut off tell, of a run that goes on.
+fn pilot_before(manifest: &RunManifest, folder: &Path, is_resumed: bool) -> PilotRecord {
+    let awaits = manifest
+        .design
+        .as_ref()
+        .is_some_and(BlockDesign::awaits_pilot);
+    if !is_resumed || !awaits {
+        return PilotRecord::default();
+    }
+    // What cannot be read is measured with what is left of the pilot.
+    let read = plimsoll_archive::open(folder);
+    read.map_or_else(
+        |_| PilotRecord::default(),
+        |read| PilotRecord::of(read.intervals),
+    )
 }
 
 fn entry_of<'a>(manifest: &'a RunManifest, trial: &TrialId) -> &'a WorkloadEntry {
     let mut entries = manifest.entries.iter();
     let found = entries.find(|entry| entry.label == trial.workload);
     found.expect("the order was made from these entries")
-}
-
-/// The order of the trials: randomised complete blocks from the recorded seed.
-pub fn order(manifest: &RunManifest) -> Vec<TrialId> {
-    let arms: Vec<String> = manifest.arms.iter().map(|arm| arm.name.clone()).collect();
-    let entries: Vec<(String, u32)> = manifest
-        .entries
-        .iter()
-        .map(|entry| (entry.label.clone(), entry.blocks(manifest.blocks)))
-        .collect();
-    let mut all = plimsoll_lab::experiment::order(&arms, &entries, manifest.seed);
-    all.retain(|trial| entry_of(manifest, trial).is_played_on(&trial.arm));
-    all
 }

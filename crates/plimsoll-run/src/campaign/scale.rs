@@ -7,7 +7,7 @@ use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::CliError;
 use plimsoll_agent::failure::stopped;
 use plimsoll_core::data_check::DataCheck;
-use plimsoll_core::event::{RunWarning, TrialId, WorkloadEntry};
+use plimsoll_core::event::{ClientCondition, RunWarning, TrialId, WorkloadEntry};
 use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::load::AgentTrialTask;
 use plimsoll_core::model::{IoDirection, WorkloadModel};
@@ -15,6 +15,7 @@ use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::BlockIoWorkload;
+use plimsoll_machine::host::{counters, facts};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Length of the measured part when nobody says: long enough for some thousand operations.
@@ -102,8 +103,9 @@ pub fn entries(
             text: text.clone(),
         }));
         centre = Some((entry.label.clone(), scale));
-        entries.extend(under_faults(entry, settings));
+        entries.extend(under_faults(&entry, settings));
     }
+    notes.extend(not_doubled(settings));
     Ok(entries)
 }
 
@@ -117,12 +119,13 @@ fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> Wor
         inject: None,
         condition: None,
         load_line: settings.load_line.clone(),
+        client: None,
     }
 }
 
 /// A workload under every fault that is injected, or while the systems are as they are asked to be; as it
 /// is where nothing of that is asked.
-fn under_faults(entry: WorkloadEntry, settings: &CampaignOptions) -> Vec<WorkloadEntry> {
+fn under_faults(entry: &WorkloadEntry, settings: &CampaignOptions) -> Vec<WorkloadEntry> {
     let label = entry.label.clone();
     let under = |injection: &FaultInjection| WorkloadEntry {
         label: label_under(&label, injection),
@@ -134,11 +137,69 @@ fn under_faults(entry: WorkloadEntry, settings: &CampaignOptions) -> Vec<Workloa
         condition: Some(condition.clone()),
         ..entry.clone()
     };
-    match (&*settings.inject, &*settings.conditions) {
-        ([], []) => vec![entry],
+    let all = match (&*settings.inject, &*settings.conditions) {
+        ([], []) => vec![entry.clone()],
         ([], conditions) => conditions.iter().map(whilst).collect(),
         (all, _) => all.iter().map(under).collect(),
+    };
+    all.into_iter()
+        .flat_map(|entry| with_client_cpus(entry, settings))
+        .collect()
+}
+
+/// A workload, and the same with other numbers of the client's processors.
+fn with_client_cpus(entry: WorkloadEntry, settings: &CampaignOptions) -> Vec<WorkloadEntry> {
+    let other = |cpus: &u32| WorkloadEntry {
+        label: label_with_cpus(&entry.label, *cpus),
+        client: Some(ClientCondition {
+            of: entry.label.clone(),
+            cpus: *cpus,
+        }),
+        ..entry.clone()
+    };
+    let others: Vec<WorkloadEntry> = settings.client_cpus.iter().map(other).collect();
+    std::iter::once(entry).chain(others).collect()
+}
+
+fn label_with_cpus(label: &str, cpus: u32) -> String {
+    match cpus {
+        1 => format!("{label} with 1 client CPU"),
+        more => format!("{label} with {more} client CPUs"),
     }
+}
+
+/// Half of the processors that this program may use, and double that number where the machine has as
+/// many.
+#[must_use]
+pub fn other_client_cpus() -> Vec<u32> {
+    other_cpus(facts::machine().cpus, counters::cpu_count())
+}
+
+fn other_cpus(usual: u32, all: u32) -> Vec<u32> {
+    let half = Some(usual / 2).filter(|half| *half > 0);
+    let double = Some(usual.saturating_mul(2)).filter(|double| *double <= all);
+    half.into_iter().chain(double).collect()
+}
+
+/// What a reader should know when the client could not be doubled, or not halved.
+fn not_doubled(settings: &CampaignOptions) -> Option<RunWarning> {
+    let usual = facts::machine().cpus;
+    let (least, most) = (
+        settings.client_cpus.iter().min()?,
+        settings.client_cpus.iter().max()?,
+    );
+    let text = match (*least < usual, *most > usual) {
+        (true, true) => return None,
+        (false, _) => "the client has one CPU, which cannot be halved".into(),
+        (_, false) => format!(
+            "the client’s {usual} CPUs could not be doubled: the machine has no more; start it with \
+             'taskset' on half of them to have both"
+        ),
+    };
+    Some(RunWarning {
+        about: "--prove-client".into(),
+        text,
+    })
 }
 
 fn label_under(label: &str, injection: &FaultInjection) -> String {
@@ -155,11 +216,17 @@ pub fn labels_of(asked: &WorkloadRequest, settings: &CampaignOptions) -> Vec<Str
 }
 
 fn labels_under(label: &str, settings: &CampaignOptions) -> Vec<String> {
-    match (&*settings.inject, &*settings.conditions) {
+    let all: Vec<String> = match (&*settings.inject, &*settings.conditions) {
         ([], []) => vec![label.into()],
         ([], conditions) => (conditions.iter().map(|one| label_while(label, one))).collect(),
         (all, _) => all.iter().map(|one| label_under(label, one)).collect(),
-    }
+    };
+    let with_cpus = |label: String| {
+        let others = settings.client_cpus.iter();
+        let others: Vec<String> = others.map(|cpus| label_with_cpus(&label, *cpus)).collect();
+        std::iter::once(label).chain(others)
+    };
+    all.into_iter().flat_map(with_cpus).collect()
 }
 
 /// What a workload will be called, as far as that is known before anything is measured.
@@ -246,6 +313,7 @@ fn sustained(
         inject: None,
         condition: None,
         load_line: None,
+        client: None,
     };
     let trial = TrialId {
         block: 0,
@@ -348,6 +416,19 @@ mod tests {
             assert!((found - expect).abs() < 1e-9, "{factor}: {found}");
         }
         assert!((round_down(f64::NAN) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_client_is_halved_and_doubled_as_far_as_it_can_be() {
+        for (usual, all, expect) in [
+            (1, 1, &[][..]),
+            (2, 2, &[1]),
+            (1, 2, &[2]),
+            (4, 8, &[2, 8]),
+            (3, 4, &[1]),
+        ] {
+            assert_eq!(other_cpus(usual, all), expect, "{usual} of {all}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::device_watch::DeviceWatch;
 use super::failover::{FaultBench, under_condition, under_fault};
+use super::pilot::PILOT_STEP;
 use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{
@@ -17,6 +18,7 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostPool, HostTimeSource as _, SystemClock};
+use plimsoll_machine::power::PowerMeter;
 use plimsoll_machine::watch::{self, ServerWatchScope};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +96,10 @@ pub(super) fn measure_trial(
     let mut device = arms
         .device(&trial.arm)
         .map(|name| DeviceWatch::begin(name, warmup(&entry.workload, settings)));
+    let clock = SystemClock::new();
+    let mut power = PowerMeter::open(Path::new("/"), &clock);
     let mut on_interval = |interval: TrialInterval| {
+        power.read(&clock);
         if let Some(device) = &mut device {
             device.interval(&interval);
         }
@@ -121,6 +126,7 @@ pub(super) fn measure_trial(
     let result = TrialResult {
         servers,
         device: device.and_then(DeviceWatch::end),
+        energy: power.used(),
         fault,
         failed: result.failed.or(failure.map(|failure| failure.text())),
         ..result
@@ -213,9 +219,14 @@ pub(super) fn trial_task(
         seed: settings.seed,
         stamp_seed: settings.stamp_seed,
         warmup: warmup(&entry.workload, settings),
+        step: match settings.design {
+            Some(_) => PILOT_STEP,
+            None => Nanos::SECOND,
+        },
         whole: settings.whole,
         engine: settings.engine,
         data_check: settings.data_check,
+        peers: arms.peers(&trial.arm),
     }
 }
 

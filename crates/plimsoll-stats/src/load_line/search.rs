@@ -544,7 +544,8 @@ impl LoadLineSearch {
 
     /// The interval of the posterior, widened to the stays that confirm it, and to the width that was
     /// asked for: a search that stops as soon as it is narrow stops too early too often.
-    fn sustained(&self) -> LoadLineInterval {
+    #[must_use]
+    pub fn sustained(&self) -> LoadLineInterval {
         let mut interval = self.supported();
         let missing = self.options.width.ln_1p() - (interval.high / interval.low).ln();
         if missing > 0.0 {

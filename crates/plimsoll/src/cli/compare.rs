@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
+use super::design::{BlockDesignArgs, BlockDesignChoice};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
     ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure, policy,
@@ -9,13 +10,16 @@ use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::fault::FaultKind;
-use plimsoll_run::campaign::DestroyConsent;
+use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Reads of a session a second, where nobody says: few, since a workload is compared beside them.
 const RATE: f64 = 20.0;
+
+/// Number of blocks, where nobody says.
+pub(super) const BLOCKS: u32 = 5;
 
 /// Compare systems side by side under the same workloads.
 ///
@@ -27,6 +31,8 @@ const RATE: f64 = 20.0;
 #[command(after_help = "Examples:
   plimsoll compare /mnt/a /mnt/b -w varmail
   plimsoll compare /mnt/a /mnt/b -w varmail --clients n1,n2 --on lab.toml
+  plimsoll compare /mnt/a /mnt/b -w varmail --effect 5% --budget 10m
+  plimsoll compare /mnt/a /mnt/b -w varmail --budget 10m --stop anytime
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --under healthy,degraded,slow")]
@@ -49,10 +55,12 @@ pub(super) struct CompareArgs {
     /// @FACTOR, or @auto: the largest round factor that the slowest system should carry.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Number of blocks: how often every system runs every workload.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000),
-        conflicts_with = "repeat")]
-    blocks: u32,
+    /// Number of blocks: how often every system runs every workload (default: 5; with --effect
+    /// what the pilot's noise asks for).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "repeat")]
+    blocks: Option<u32>,
+    #[command(flatten)]
+    design: BlockDesignArgs,
     /// Measure while the systems are like this, each condition in trials of its own: healthy,
     /// degraded (one server is killed), slow, delay, loss, disk-slow.
     ///
@@ -103,17 +111,30 @@ pub(super) struct CompareArgs {
     dry_run: bool,
 }
 
+/// How blocks are designed and end. A fault has a number of its own, a sensitivity bound few blocks.
+fn design(args: &CompareArgs) -> Result<BlockDesignChoice, CliError> {
+    let given = args.timing.given(args.blocks, args.targets.len());
+    let choice = args.design.choice(&given)?;
+    let is_apart = args.inject.is_asked() || args.at_corners.corners() != SensitivityBoundMode::Off;
+    if choice.design.is_some() && is_apart {
+        let text = "--effect and --stop do not work with --fault or --bounds";
+        return Err(CliError::invalid(text).hint("give --blocks or --repeat instead"));
+    }
+    Ok(choice)
+}
+
 pub(super) fn main(args: &CompareArgs) -> CliResult {
     let policy = policy(args.margin)?;
     if args.targets.len() < 2 && args.no_control {
         let text = "compare --no-control needs at least two targets";
         return Err(CliError::invalid(text).hint("give a second target"));
     }
+    let design = design(args)?;
     let measured = measure(&MeasureOptions {
         targets: &args.targets,
         workloads: &args.workloads,
         control: !args.no_control,
-        blocks: args.inject.repeat().unwrap_or(args.blocks),
+        blocks: args.inject.repeat().or(args.blocks).unwrap_or(BLOCKS),
         inject: args.inject.injections(&[], RATE)?,
         conditions: args.inject.conditions(&args.conditions),
         load_line: None,
@@ -124,9 +145,11 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         source: &args.source,
         consent: DestroyConsent::of(&args.destroy),
         policy,
+        design,
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        quiet: false,
         ladder: &[],
     })?;
     let results = match measured {

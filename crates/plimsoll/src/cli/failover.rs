@@ -3,6 +3,7 @@
 //!
 //! Manual: `docs/failover.md`.
 
+use super::design::BlockDesignChoice;
 use super::inject::{FaultInjectionArgs, SessionFiles};
 use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure};
 use super::stack::StackOptionArgs;
@@ -110,9 +111,11 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         source: &ClientLoadArgs::HERE,
         consent: DestroyConsent::of(&[]),
         policy: VerdictPolicy::default(),
+        design: BlockDesignChoice::default(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        quiet: false,
         ladder: &[],
     })?;
     Ok(match measured {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll fit-for`: whether storage fits a use, by what is published of the use's needs.
 
+use super::design::BlockDesignChoice;
 use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
 use super::stack::StackOptionArgs;
 use crate::terminal;
@@ -157,6 +158,7 @@ pub(super) fn main(args: &FitForArgs) -> CliResult {
         inject: Vec::new(),
         conditions: Vec::new(),
         load_line: Some(goal),
+        design: BlockDesignChoice::default(),
         whole: false,
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,
@@ -166,6 +168,7 @@ pub(super) fn main(args: &FitForArgs) -> CliResult {
         policy: policy(MARGIN)?,
         output: args.output.as_deref(),
         json: args.json,
+        quiet: false,
         dry_run: args.dry_run,
         ladder: &[],
     })?;

@@ -209,6 +209,7 @@ fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
         blocks: saturating_u32(blocks as u64),
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }
 
@@ -247,6 +248,7 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
         inject: None,
         condition: None,
         load_line: None,
+        client: None,
     }
 }
 

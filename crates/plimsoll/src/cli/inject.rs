@@ -113,6 +113,11 @@ impl FaultInjectionArgs {
         names.iter().map(condition).collect()
     }
 
+    /// Whether faults are injected.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.faults.is_empty()
+    }
+
     /// How often each is injected, where that was said.
     pub(super) fn repeat(&self) -> Option<u32> {
         self.repeat

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll layers`: what each layer of a stack costs.
 
+use super::compare::BLOCKS;
+use super::design::BlockDesignArgs;
 use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
@@ -19,6 +21,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll layers raid1 -w varmail
+  plimsoll layers raid1 -w varmail --effect 10% --budget 20m
   plimsoll layers 'gluster(distribute)+tenant(tls)+crypt' -w 'iozone -c -e -r 1m -s 64m -i 0 -i 1'")]
 pub(super) struct LayersArgs {
     /// Stack, with its layers.
@@ -27,9 +30,12 @@ pub(super) struct LayersArgs {
     /// Workload to run, see plimsoll run --help. May be repeated.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Number of blocks: how often every layer runs every workload.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    blocks: u32,
+    /// Number of blocks: how often every layer runs every workload (default: 5; with --effect
+    /// what the pilot's noise asks for).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    blocks: Option<u32>,
+    #[command(flatten)]
+    design: BlockDesignArgs,
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
@@ -76,13 +82,15 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
             args.stack
         )));
     }
+    let given = args.timing.given(args.blocks, rungs.len());
+    let design = args.design.choice(&given)?;
     let targets: Vec<String> = rungs.iter().map(|rung| rung.stack.clone()).collect();
     let ladder: Vec<String> = rungs.into_iter().map(|rung| rung.adds).collect();
     let measured = measure(&MeasureOptions {
         targets: &targets,
         workloads: &args.workloads,
         control: true,
-        blocks: args.blocks,
+        blocks: args.blocks.unwrap_or(BLOCKS),
         inject: Vec::new(),
         conditions: Vec::new(),
         load_line: None,
@@ -94,9 +102,11 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         source: &ClientLoadArgs::HERE,
         consent: DestroyConsent::of(&[]),
         policy,
+        design,
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        quiet: false,
         ladder: &ladder,
     })?;
     Ok(match measured {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll loadline`: how many times a workload each system carries within limits.
 
+use super::design::BlockDesignChoice;
 use super::inject::condition;
 use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
 use super::stack::StackOptionArgs;
@@ -212,6 +213,7 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         inject: Vec::new(),
         conditions: args.conditions(),
         load_line: Some(goal),
+        design: BlockDesignChoice::default(),
         whole: false,
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,
@@ -221,6 +223,7 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         policy,
         output: args.output.as_deref(),
         json: args.json,
+        quiet: false,
         dry_run: args.dry_run,
         ladder: &[],
     })?;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `run` and `compare` share: from arguments to a run folder, its report and its cleaning up.
 
+use super::design::{BlockDesignChoice, GivenTrials, check_designable};
 use super::progress::RunProgress;
+use super::quit_key::QuitKey;
 use super::stack::StackOptionArgs;
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -9,6 +11,7 @@ use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_agent::run_id;
 use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{
     RunFolderContents, RunManifest, RunWarning, TrialResult, WorkloadEntry,
 };
@@ -62,6 +65,8 @@ pub(super) fn choices<T: Copy + Send + Sync>(
 
 /// Shorter runs say nothing.
 const LENGTH_MIN: Nanos = Nanos(100_000_000);
+/// Warm-up where nobody says.
+const WARMUP: Nanos = Nanos::SECOND;
 /// Seconds a trial costs besides its measured part, for the estimate before the first one.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
@@ -72,7 +77,7 @@ const RECOVERY: Nanos = Nanos(20_000_000_000);
 const FINDINGS_SHOWN: usize = 3;
 
 /// How long, from which seed, with which engine.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct TrialTimingArgs {
     /// Measure each trial for TIME (default: 10s, or what the workload file says; under a fault,
     /// 22s longer than that lasts).
@@ -80,9 +85,10 @@ pub(super) struct TrialTimingArgs {
     /// Workloads that end by themselves need no length.
     #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
     length: Option<Nanos>,
-    /// Warm up for TIME before the measured part, for workloads that run as fast as they can.
-    #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME")]
-    warmup: Nanos,
+    /// Warm up for TIME before the measured part, for workloads that run as fast as they can
+    /// (default: 1s; with --effect what the pilot needs).
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    warmup: Option<Nanos>,
     /// Seed of all random numbers (default: drawn and printed).
     #[arg(long)]
     seed: Option<u64>,
@@ -108,6 +114,12 @@ pub(super) struct TrialTimingArgs {
     /// not compare its results with those of runs without it.
     #[arg(long, value_name = "WHEN", value_parser = choices(&DATA_CHECKS))]
     verify_data: Option<DataCheck>,
+    /// Play every workload also with half and with double the client's CPUs.
+    ///
+    /// Each is a workload of its own in every block. If the result moves with the CPUs, the report says
+    /// that this measures your client. What cannot be doubled, because the machine has no more, is said.
+    #[arg(long)]
+    prove_client: bool,
     /// Play a model that missed a gate when it was fitted or verified.
     ///
     /// The report says so at its top.
@@ -120,7 +132,8 @@ pub(super) struct TrialTimingArgs {
     shared: bool,
     /// Start no further trial after TIME, counted from the start of the command.
     ///
-    /// The same command with the same -o runs the trials that are left.
+    /// The same command with the same -o runs the trials that are left. With --effect or --stop
+    /// of compare and layers, blocks are designed to fit into it.
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     budget: Option<Nanos>,
 }
@@ -130,14 +143,48 @@ impl TrialTimingArgs {
         self.verify_data.unwrap_or_default()
     }
 
+    /// The same for one of several runs of a command: with what is left of its time, and for another length.
+    pub(super) fn of_part(
+        &self,
+        length: Option<Nanos>,
+        budget: Option<Nanos>,
+        seed: Seed,
+    ) -> TrialTimingArgs {
+        TrialTimingArgs {
+            length,
+            budget,
+            seed: Some(seed.0),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn given_seed(&self) -> Option<Seed> {
+        self.seed.map(Seed)
+    }
+
     /// How long, where that was said.
     pub(super) fn length(&self) -> Option<Nanos> {
         self.length
     }
 
+    pub(super) fn warmup(&self) -> Nanos {
+        self.warmup.unwrap_or(WARMUP)
+    }
+
     /// After how long nothing more begins, where that was said.
     pub(super) fn budget(&self) -> Option<Nanos> {
         self.budget
+    }
+
+    /// What of it a design of blocks has to keep to, beside these blocks.
+    pub(super) fn given(&self, blocks: Option<u32>, systems: usize) -> GivenTrials {
+        GivenTrials {
+            blocks,
+            length: self.length,
+            warmup: self.warmup,
+            budget: self.budget,
+            systems,
+        }
     }
 
     /// The seed that was given, or a new one.
@@ -228,9 +275,13 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) source: &'a ClientLoadArgs,
     pub(super) consent: DestroyConsent,
     pub(super) policy: VerdictPolicy,
+    /// How blocks are designed and end.
+    pub(super) design: BlockDesignChoice,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
+    /// Leave the page, and print nothing of the results: they are a part of something.
+    pub(super) quiet: bool,
     /// What each target adds to the one before it; empty unless they are a ladder.
     pub(super) ladder: &'a [String],
 }
@@ -261,16 +312,7 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     if asked.is_empty() {
         asked.push(sessions_alone());
     }
-    check_labels(&asked)?;
-    if job.load_line.is_some() {
-        asked.iter().try_for_each(check_multiple)?;
-    }
-    if !job.timing.force_model {
-        asked.iter().try_for_each(refuse_untrue)?;
-    }
-    if job.timing.data_check() != DataCheck::Off {
-        check_verifiable(&targets, &asked)?;
-    }
+    check_asked(job, &targets, &asked)?;
     let id = run_id::run_id();
     let mut settings = settings(job, &id)?;
     campaign::check_asked_under_faults(&asked, &targets, &settings)?;
@@ -301,14 +343,40 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         terminal::say(&resuming(before, &folder));
     }
     let stop = context::stop_flag()?;
+    let key = QuitKey::watch(&stop);
     let outcome = arms
         .raise(&id, &state, &asked, &job.consent, &stop)
         .and_then(|()| {
             let (kept, order) = ((&*folder, before.as_ref()), (&*asked, &mut settings));
-            play(job, &arms, order, &id, kept, &stop)
+            play(job, &arms, order, &id, kept, (&stop, &key))
         });
+    // What was measured until the key was pressed is an answer as any other.
+    let is_stopped = stop.load(Ordering::Relaxed) && !key.was_pressed();
+    drop(key);
     let left = arms.lower(&state);
-    ended(job, outcome, &left, (&folder, stop.load(Ordering::Relaxed)))
+    ended(job, outcome, &left, (&folder, is_stopped))
+}
+
+/// Looks at what was asked for before anything is done.
+fn check_asked(
+    job: &MeasureOptions<'_>,
+    targets: &[TargetSpec],
+    asked: &[WorkloadRequest],
+) -> Result<(), CliError> {
+    check_labels(asked)?;
+    if job.load_line.is_some() {
+        asked.iter().try_for_each(check_multiple)?;
+    }
+    if job.design.design.is_some() {
+        check_designable(asked.iter().map(|one| &one.workload))?;
+    }
+    if !job.timing.force_model {
+        asked.iter().try_for_each(refuse_untrue)?;
+    }
+    if job.timing.data_check() != DataCheck::Off {
+        check_verifiable(targets, asked)?;
+    }
+    Ok(())
 }
 
 /// The end of a run: its results are printed, whatever went wrong, and all that did.
@@ -525,8 +593,19 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
             "invalid value '{length}' for --for: expected at least 100 ms"
         )));
     }
+    if timing.prove_client && !job.source.clients.is_empty() {
+        return Err(CliError::invalid(
+            "use --prove-client: with --clients the load comes from other machines",
+        )
+        .hint("leave out --clients, and run it on one of them"));
+    }
     let seed = timing.seed();
+    let pilot = job.design.goal.as_ref();
     Ok(CampaignOptions {
+        client_cpus: match timing.prove_client {
+            true => campaign::other_client_cpus(),
+            false => Vec::new(),
+        },
         inject: job.inject.clone(),
         conditions: job.conditions.clone(),
         load_line: job.load_line.clone(),
@@ -536,10 +615,16 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
         data_check: timing.data_check(),
         // What an earlier run with the same seed left must not pass for what this one wrote.
         stamp_seed: seed.derive(&format!("stamps {id}"), 0),
-        policy: job.policy,
-        blocks: job.blocks,
-        length: timing.length,
-        warmup: timing.warmup,
+        policy: VerdictPolicy {
+            stopping: job.design.rule,
+            ..job.policy
+        },
+        blocks: pilot.map_or(job.blocks, |_| campaign::PILOT_BLOCKS),
+        length: pilot.map_or(timing.length, |_| {
+            Some(campaign::PILOT_LENGTH.max(timing.length.unwrap_or_default()))
+        }),
+        warmup: timing.warmup.unwrap_or(WARMUP),
+        design: pilot.cloned(),
         whole: job.whole,
         verify: !timing.no_verify,
         engine: timing.engine,
@@ -565,6 +650,7 @@ pub(super) fn policy(margin: f64) -> Result<VerdictPolicy, CliError> {
 pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     let seed = Seed(0).derive(id, 0);
     CampaignOptions {
+        client_cpus: Vec::new(),
         inject: Vec::new(),
         conditions: Vec::new(),
         load_line: None,
@@ -576,6 +662,7 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
         blocks: 1,
         length: None,
         warmup: Nanos(0),
+        design: None,
         whole: false,
         verify: true,
         data_check: DataCheck::Off,
@@ -590,7 +677,7 @@ fn play(
     (asked, settings): (&[WorkloadRequest], &mut CampaignOptions),
     id: &str,
     (folder, before): (&Path, Option<&RunFolderContents>),
-    stop: &AtomicBool,
+    (stop, key): (&AtomicBool, &QuitKey),
 ) -> Result<CampaignResult, CliError> {
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
@@ -614,12 +701,16 @@ fn play(
             let entries = campaign::entries(asked, arms, settings, stop, &mut notes)?;
             let mut manifest = campaign::manifest(id, arms, entries, settings);
             manifest.ladder = job.ladder.to_vec();
+            manifest.design.clone_from(&job.design.design);
             manifest
         }
     };
     if !job.json {
         arms.lines().iter().for_each(|line| terminal::say(line));
         terminal::say(&announcement(&manifest, folder));
+        if key.is_there() {
+            terminal::say("press q to end the run and report what was measured");
+        }
     }
     let whole = before.map(whole_trials);
     notes.extend(whole.as_ref().map(|whole| RunWarning {
@@ -630,9 +721,8 @@ fn play(
         ),
     }));
     let done = whole.as_ref().map_or(0, |whole| whole.len() as u64);
-    let planned = manifest.planned_trials().saturating_sub(done);
     let mut screen = match job.load_line {
-        None => RunProgress::new(planned, job.json),
+        None => RunProgress::new(&manifest, done, job.json),
         Some(_) => RunProgress::of_search(&manifest, job.json),
     };
     let plan = (&manifest, whole.as_deref());
@@ -711,19 +801,43 @@ fn announcement(manifest: &RunManifest, folder: &Path) -> String {
     let at_corners: u64 = corners.map(|entry| arms * blocks(entry)).sum();
     let plural = |n: u64| if n == 1 { "" } else { "s" };
     let lasts = lasts(manifest, &blocks);
+    let is_pilot = (manifest.design.as_ref()).is_some_and(BlockDesign::awaits_pilot);
+    let is_open = !is_pilot && !manifest.policy.stopping.is_fixed();
     let corners = if at_corners > 0 {
         format!(" ({at_corners} of them at the sensitivity bounds that --bounds asked for)")
     } else {
         String::new()
     };
     format!(
-        "{trials} trial{}{corners} in {} block{}, {lasts}; seed {}; recorded in {}",
+        "{}{trials} trial{}{corners} in {}{} block{}, {lasts}{}; seed {}; recorded in {}",
+        if is_pilot { "pilot: " } else { "" },
         plural(trials),
+        if is_open { "at most " } else { "" },
         manifest.blocks,
         plural(manifest.blocks.into()),
+        designed(manifest),
         manifest.seed,
         folder.display()
     )
+}
+
+/// What of a design is to be said before the first trial.
+fn designed(manifest: &RunManifest) -> String {
+    let Some(design) = &manifest.design else {
+        return String::new();
+    };
+    let given = match design.given.as_slice() {
+        [] => String::new(),
+        given => format!(" ({} as given)", given.join(", ")),
+    };
+    match (&design.found, design.pilot_blocks) {
+        (Some(found), _) => format!("; designed by the pilot: {}", found.forecast),
+        (None, 0) => format!("{given}; they end when every system has a verdict"),
+        (None, _) => format!(
+            "; its noise decides on the blocks that follow{given}, to {}",
+            design.question()
+        ),
+    }
 }
 
 /// How long all trials take, in words. On simulated devices time is virtual.
@@ -773,7 +887,8 @@ fn show_plan(
         labels.map(move |label| (label, blocks))
     };
     let entries: Vec<(String, u32)> = asked.iter().flat_map(of_each).collect();
-    let order = plimsoll_lab::experiment::order(&names, &entries, settings.seed);
+    let is_designed = job.design.design.is_some();
+    let order = campaign::planned_order(&names, &entries, settings.seed, is_designed);
     let mut intentions = arms.intentions(id, asked);
     intentions.extend(campaign::fault_intentions(settings));
     if job.json {
@@ -786,7 +901,13 @@ fn show_plan(
         let _ = writeln!(text, "  {line}");
     }
     let (n, seed) = (order.len(), settings.seed);
-    let _ = writeln!(text, "then run {n} trials (seed {seed}):");
+    let _ = match &job.design.goal {
+        None => writeln!(text, "then run {n} trials (seed {seed}):"),
+        Some(_) => writeln!(
+            text,
+            "then run {n} trials (seed {seed}) as a pilot, and design the blocks that follow by them:"
+        ),
+    };
     for trial in order {
         let _ = writeln!(
             text,
@@ -806,6 +927,9 @@ fn show(
     folder: &Path,
 ) -> Result<(), CliError> {
     let path = super::report::write_page(results, folder)?;
+    if job.quiet {
+        return Ok(());
+    }
     if job.json {
         terminal::print_json(&super::report::as_json(results, folder));
     } else {

@@ -3,6 +3,7 @@
 
 mod boot;
 mod compare;
+mod design;
 mod doctor;
 mod export;
 mod facts;
@@ -21,6 +22,7 @@ mod mix;
 mod model_file;
 mod profile;
 mod progress;
+mod quit_key;
 mod raze;
 mod record;
 mod report;
@@ -28,6 +30,7 @@ mod repro;
 mod run;
 mod stack;
 mod trace_ops;
+mod tune;
 mod verify;
 mod vm;
 mod watchdog;
@@ -64,6 +67,7 @@ enum CliCommand {
     #[command(name = "fit-for")]
     FitFor(fit_for::FitForArgs),
     Layers(layers::LayersArgs),
+    Tune(tune::TuneArgs),
     Ledger(ledger::LedgerArgs),
     Stack(stack::StackArgs),
     Failover(failover::FailoverArgs),
@@ -134,6 +138,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::LoadLine(args) => loadline::main(&args),
         CliCommand::FitFor(args) => fit_for::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
+        CliCommand::Tune(args) => tune::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),
         CliCommand::Stack(args) => stack::main(&args),
         CliCommand::Failover(args) => failover::main(&args),

@@ -4,6 +4,7 @@
 
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll_core::design::BlockDesignResult;
 use plimsoll_core::event::{
     RunEvent, RunListener, RunManifest, TrialId, TrialInterval, TrialResult,
 };
@@ -24,14 +25,18 @@ pub(crate) struct RunProgress {
     live: bool,
     trials: u64,
     done: u64,
+    /// Blocks that `trials` are of, and trials of each block.
+    blocks: (u32, u64),
     now: String,
     /// Searches of load lines, by workload and arm.
     searches: BTreeMap<(String, String), LoadLineSearch>,
 }
 
 impl RunProgress {
-    /// For a plan of `trials` trials; quiet when the results go to a machine.
-    pub(crate) fn new(trials: u64, quiet: bool) -> Self {
+    /// For the trials of a manifest but so many that are done; quiet when the results go to a machine.
+    pub(crate) fn new(manifest: &RunManifest, done: u64, quiet: bool) -> Self {
+        let trials = manifest.planned_trials().saturating_sub(done);
+        let each = manifest.arms.len() as u64 * manifest.entries.len() as u64;
         let live = std::io::stderr().is_terminal() && !quiet;
         let bar = ProgressBar::with_draw_target(
             Some(trials),
@@ -48,6 +53,7 @@ impl RunProgress {
             live: live || quiet,
             trials,
             done: 0,
+            blocks: (manifest.blocks, each),
             now: String::new(),
             searches: BTreeMap::new(),
         }
@@ -55,7 +61,7 @@ impl RunProgress {
 
     /// For searches of load lines, of which nobody knows how many trials they take.
     pub(crate) fn of_search(manifest: &RunManifest, quiet: bool) -> Self {
-        let mut screen = RunProgress::new(0, quiet);
+        let mut screen = RunProgress::new(manifest, 0, quiet);
         let style = ProgressStyle::with_template("{spinner} trial {pos} {msg}  {elapsed}");
         screen.bar.unset_length();
         screen
@@ -78,7 +84,7 @@ impl RunProgress {
         let key = (result.trial.workload.clone(), result.trial.arm.clone());
         let search = self.searches.get_mut(&key)?;
         search.observe(&load_line_trial(result)?);
-        Some(search.result().sustained)
+        Some(search.sustained())
     }
 
     fn began(&mut self, trial: &TrialId) {
@@ -94,6 +100,19 @@ impl RunProgress {
             trial.arm
         ));
         self.bar.set_message(format!("{} · preparing", self.now));
+    }
+
+    /// More blocks than were known of, after what a pilot told.
+    fn designed(&mut self, found: &BlockDesignResult) {
+        let (known, each) = self.blocks;
+        self.trials += u64::from(found.expected.saturating_sub(known)) * each;
+        self.blocks.0 = found.expected;
+        self.bar.set_length(self.trials);
+        self.say(&format!("design: {}", found.forecast));
+    }
+
+    fn say(&self, text: &str) {
+        self.bar.suspend(|| terminal::say(text));
     }
 
     fn second(&self, interval: &TrialInterval) {
@@ -118,6 +137,9 @@ impl RunProgress {
             }
             return;
         }
+        // More may be needed than were expected.
+        self.trials = self.trials.max(self.done);
+        self.bar.set_length(self.trials);
         if !self.live {
             terminal::say(&format!(
                 "{:>4}/{} {} · {}",
@@ -207,9 +229,10 @@ impl RunListener for RunProgress {
                 } else {
                     format!("{}: ", warning.about)
                 };
-                self.bar
-                    .suspend(|| terminal::say(&format!("note: {about}{}", warning.text)));
+                self.say(&format!("note: {about}{}", warning.text));
             }
+            RunEvent::Designed(found) => self.designed(found),
+            RunEvent::BlocksEnded(ended) => self.say(&ended.sentence()),
             RunEvent::Finished { .. } => self.bar.finish_and_clear(),
         }
     }

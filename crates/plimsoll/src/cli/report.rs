@@ -157,6 +157,8 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
                 "interrupted": trial.interrupted,
                 "data_check": trial.data_check,
                 "device": trial.device,
+                "servers": trial.servers,
+                "machines": trial.machines,
                 "fault": trial.fault,
                 "load_line": trial.load_line.as_ref().map(|record| record.request),
             })
@@ -166,9 +168,12 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
         "folder": folder,
         "id": results.manifest.id,
         "seed": results.manifest.seed,
+        "policy": results.manifest.policy,
+        "design": results.manifest.design,
         "complete": results.complete,
         "comparisons": results.comparisons,
         "load_lines": plimsoll_report::load_lines(results),
+        "explanations": plimsoll_stats::explain::explain(results),
         "warnings": results.warnings,
         "trials": trials,
     })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll run`: one workload on one target.
 
+use super::design::BlockDesignChoice;
 use super::measure::{
     ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
 };
@@ -120,9 +121,11 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         source: &args.source,
         consent: DestroyConsent::of(&args.destroy),
         policy: VerdictPolicy::default(),
+        design: BlockDesignChoice::default(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        quiet: false,
         ladder: &[],
     })?;
     let results = match measured {

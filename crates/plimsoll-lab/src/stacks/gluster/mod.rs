@@ -5,7 +5,9 @@
 //! [`tenants`], what a node is in [`cluster`], what a mount is in [`client`].
 
 use plimsoll_core::plan::{HERE, Plan, PlanAction, StackOutputs, StackSelfTest};
-use plimsoll_core::settings::{SettingDefinition, SettingUnit};
+use plimsoll_core::settings::{
+    SettingDefinition, SettingLevels, SettingUnit, level, levels, risky,
+};
 
 use super::{
     ClientPlace, PreconditionError, StackChange, StackConfig, StackFootprint, StackLadderRung,
@@ -119,6 +121,29 @@ const SETTINGS: &[SettingDefinition] = &[
     },
 ];
 
+const LEVELS: &[SettingLevels] = &[
+    levels("direct", &[level("off"), level("on")]),
+    levels("write_behind", &[level("off"), level("on")]),
+    levels("write_behind_window", &[level("16MiB"), level("1MiB")]),
+    levels(
+        "flush_behind",
+        &[
+            risky(
+                "on",
+                "what was written to files that were closed without fsync, when the client dies",
+            ),
+            level("off"),
+        ],
+    ),
+    levels("io_cache", &[level("on"), level("off")]),
+    levels("cache_size", &[level("128MiB"), level("32MiB")]),
+    levels("read_ahead", &[level("on"), level("off")]),
+    levels("quick_read", &[level("off"), level("on")]),
+    levels("stat_prefetch", &[level("off"), level("on")]),
+    levels("io_threads", &[level("64"), level("4"), level("16")]),
+    levels("event_threads", &[level("4"), level("1"), level("2")]),
+];
+
 /// The stack `gluster`.
 #[derive(Debug)]
 pub struct GlusterStack;
@@ -135,6 +160,10 @@ impl StackRecipe for GlusterStack {
 
     fn settings(&self) -> &'static [SettingDefinition] {
         SETTINGS
+    }
+
+    fn levels(&self) -> &'static [SettingLevels] {
+        LEVELS
     }
 
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {

@@ -4,7 +4,9 @@
 //! Manual: `iscsi.md`.
 
 use plimsoll_core::plan::{Plan, StackOutputs};
-use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
+use plimsoll_core::settings::{
+    SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels, risky,
+};
 
 use super::kernel_disk::KernelDisk;
 use super::node::{ExportTransport, FAIL_AFTER, file_system};
@@ -47,7 +49,41 @@ const SETTINGS: &[SettingDefinition] = &[
         default: "512",
         help: "logical sector size of the disk, in bytes",
     },
+    node::iscsi::IMMEDIATE_DATA,
+    node::iscsi::MAX_BURST,
+    node::nbd::THREADS,
+    file_system::READ_AHEAD,
+    file_system::ATIME,
+    file_system::BARRIER,
+    file_system::JOURNAL_DATA,
     FAIL_AFTER,
+];
+
+const LEVELS: &[SettingLevels] = &[
+    file_system::FS_LEVELS,
+    levels(
+        "write_cache",
+        &[risky("on", "writes that no flush followed"), level("off")],
+    ),
+    levels("sectors", &[level("4096"), level("512")]),
+    node::iscsi::IMMEDIATE_DATA_LEVELS,
+    node::iscsi::MAX_BURST_LEVELS,
+    node::nbd::THREADS_LEVELS,
+    file_system::READ_AHEAD_LEVELS,
+    file_system::ATIME_LEVELS,
+    file_system::BARRIER_LEVELS,
+    file_system::JOURNAL_DATA_LEVELS,
+];
+
+/// What only the target in user space, and its client, take.
+const OF_TGT: [&str; 7] = [
+    "immediate_data",
+    "max_burst",
+    "threads",
+    "read_ahead",
+    "atime",
+    "barrier",
+    "journal_data",
 ];
 
 /// From kernel to kernel.
@@ -70,8 +106,11 @@ fn check_lio(settings: &SettingValues) -> Result<(), PreconditionError> {
         ("sectors=4096", settings.text("sectors") != "512"),
     ];
     let given = given.iter().filter(|(_, is_given)| *is_given);
+    let given = given.map(|(word, _)| *word);
+    let others = OF_TGT.into_iter().filter(|name| settings.is_given(name));
     let unmet: Vec<String> = given
-        .map(|(word, _)| format!("{word} is for target=tgt"))
+        .chain(others)
+        .map(|word| format!("{word} is for target=tgt"))
         .collect();
     if unmet.is_empty() {
         Ok(())
@@ -99,7 +138,12 @@ impl StackRecipe for IscsiStack {
         SETTINGS
     }
 
+    fn levels(&self) -> &'static [SettingLevels] {
+        LEVELS
+    }
+
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
+        file_system::check_settings(&choice.settings, choice.settings.text("fs"))?;
         if is_kernel(choice) {
             check_lio(&choice.settings)?;
         }
@@ -155,7 +199,10 @@ impl StackRecipe for IscsiStack {
                  nbdfuse, loop device)"
             ),
             servers: node::servers(&nodes),
-            proofs: vec![nodes[0].flushes()],
+            proofs: match settings.flag("barrier") {
+                true => vec![nodes[0].flushes()],
+                false => Vec::new(),
+            },
             ..StackOutputs::default()
         };
         Ok((plan, made))

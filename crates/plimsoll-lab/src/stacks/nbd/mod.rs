@@ -3,10 +3,12 @@
 //!
 //! Manual: `nbd.md`.
 
-use plimsoll_core::plan::{Plan, StackOutputs};
-use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
+use plimsoll_core::plan::{Plan, StackOutputs, StackServer};
+use plimsoll_core::settings::{
+    SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels,
+};
 
-use super::node::nbd::NbdExportOptions;
+use super::node::nbd::{self as nbd_node, NbdExportOptions};
 use super::node::{ExportTransport, FAIL_AFTER, file_system};
 use super::{
     PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
@@ -57,7 +59,27 @@ const SETTINGS: &[SettingDefinition] = &[
                every machine that reaches the port can read and write the disk. Without --on the disk \
                is served at a private Unix socket",
     },
+    nbd_node::CACHE,
+    nbd_node::THREADS,
+    file_system::READ_AHEAD,
+    file_system::ATIME,
+    file_system::BARRIER,
+    file_system::JOURNAL_DATA,
     FAIL_AFTER,
+];
+
+/// Delays and limits are there to be planted: without them it is as fast as it can be.
+const LEVELS: &[SettingLevels] = &[
+    levels("read_delay", &[level("0")]),
+    levels("write_delay", &[level("0")]),
+    levels("rate", &[level("0")]),
+    file_system::FS_LEVELS,
+    nbd_node::THREADS_LEVELS,
+    nbd_node::CACHE_LEVELS,
+    file_system::READ_AHEAD_LEVELS,
+    file_system::ATIME_LEVELS,
+    file_system::BARRIER_LEVELS,
+    file_system::JOURNAL_DATA_LEVELS,
 ];
 
 fn transport(settings: &SettingValues) -> Result<ExportTransport, PreconditionError> {
@@ -83,8 +105,17 @@ impl StackRecipe for NbdStack {
         SETTINGS
     }
 
+    fn levels(&self) -> &'static [SettingLevels] {
+        LEVELS
+    }
+
+    fn losing_power(&self, _: &StackConfig) -> Option<&'static [(&'static str, &'static str)]> {
+        Some(nbd_node::LOSING_POWER)
+    }
+
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
+        file_system::check_settings(&choice.settings, choice.settings.text("fs"))?;
         Ok(StackFootprint {
             servers: 1,
             ports: 1,
@@ -126,8 +157,14 @@ impl StackRecipe for NbdStack {
                 "{fs} on one disk over NBD (image, nbdkit, qemu-storage-daemon, nbdfuse, loop \
                  device)"
             ),
-            servers: node::servers(&nodes),
-            proofs: vec![nodes[0].flushes()],
+            servers: vec![StackServer {
+                restore: nodes[0].restart(),
+                ..node::servers(&nodes).remove(0)
+            }],
+            proofs: match nbd_node::sends_flushes(settings) {
+                true => vec![nodes[0].flushes()],
+                false => Vec::new(),
+            },
             ..StackOutputs::default()
         };
         Ok((plan, made))

@@ -11,7 +11,9 @@ use plimsoll_core::plan::{
     HERE, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackOutputs, StackSelfTest,
     StackServer,
 };
-use plimsoll_core::settings::{SettingDefinition, SettingUnit};
+use plimsoll_core::settings::{
+    SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels, risky,
+};
 
 use kernel::KnfsdExport;
 
@@ -19,7 +21,7 @@ use super::node::file_system::MOUNT_OPTIONS;
 use super::sandbox::DaemonSandbox;
 use super::{
     ClientPlace, PreconditionError, StackConfig, StackFootprint, StackPlacement, StackPlanInput,
-    StackRecipe, StackRequirements, node,
+    StackRecipe, StackRequirements, node, not_given,
 };
 use plimsoll_machine::host::ports::MOUNT_PORT;
 
@@ -77,7 +79,75 @@ const SETTINGS: &[SettingDefinition] = &[
         default: "1MiB",
         help: "maximum size of a read or write call (rsize, wsize), 4 KiB to 1 MiB",
     },
+    SettingDefinition {
+        name: "attributes",
+        unit: SettingUnit::Count,
+        default: "60",
+        help: "server=ganesha: seconds for which the server caches attributes of files, up to 360",
+    },
+    SettingDefinition {
+        name: "threads",
+        unit: SettingUnit::Count,
+        default: "200",
+        help: "server=ganesha: maximum number of threads that work on requests, 2 to 1024",
+    },
+    SettingDefinition {
+        name: "connections",
+        unit: SettingUnit::Count,
+        default: "1",
+        help: "client=kernel: TCP connections to the server (nconnect), 1 to 16",
+    },
+    SettingDefinition {
+        name: "attribute_cache",
+        unit: SettingUnit::Flag,
+        default: "on",
+        help: "client=kernel: the client caches attributes of files; off: mount option noac, which also \
+               makes every write synchronous",
+    },
 ];
+
+const LEVELS: &[SettingLevels] = &[
+    levels(
+        "async",
+        &[
+            risky(
+                "on",
+                "writes and commits that were answered before they were on the disk",
+            ),
+            level("off"),
+        ],
+    ),
+    levels(
+        "sync",
+        &[risky("off", "writes that no fsync followed"), level("on")],
+    ),
+    levels(
+        "transfer",
+        &[level("64KiB"), level("1MiB"), level("256KiB")],
+    ),
+    levels("version", &[level("4"), level("3")]),
+    levels("attributes", &[level("0"), level("60"), level("360")]),
+    levels("threads", &[level("16"), level("200"), level("1024")]),
+    levels("connections", &[level("4"), level("1"), level("16")]),
+    levels("attribute_cache", &[level("on")]),
+];
+
+/// What only the kernel's client has, and what only ganesha has.
+const OF_CLIENT: [&str; 2] = ["connections", "attribute_cache"];
+const OF_GANESHA: [&str; 2] = ["attributes", "threads"];
+
+/// Checks numbers against what the programs take.
+fn check_numbers(settings: &SettingValues) -> Result<(), PreconditionError> {
+    for (name, low, high) in [
+        ("attributes", 0, 360),
+        ("threads", 2, 1024),
+        ("connections", 1, 16),
+    ] {
+        let found = settings.count_within(name, low, high);
+        found.map_err(|error| PreconditionError(vec![error.to_string()]))?;
+    }
+    Ok(())
+}
 
 /// The stack `nfs`.
 #[derive(Debug)]
@@ -96,8 +166,19 @@ impl StackRecipe for NfsStack {
         SETTINGS
     }
 
+    fn levels(&self) -> &'static [SettingLevels] {
+        LEVELS
+    }
+
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let settings = &choice.settings;
+        check_numbers(settings)?;
+        if is_kernel(choice) {
+            not_given(settings, &OF_GANESHA, "server=ganesha")?;
+        }
+        if settings.text("client") == "own" {
+            not_given(settings, &OF_CLIENT, "client=kernel")?;
+        }
         let (low, high) = TRANSFER_BYTES;
         let transfer = settings.bytes_within("transfer", low, high);
         transfer.map_err(|error| PreconditionError(vec![error.to_string()]))?;
@@ -181,6 +262,7 @@ impl StackRecipe for NfsStack {
         let about = about(order.choice);
         match client {
             Client::Own => {
+                not_given(order.settings(), &OF_CLIENT, "client=kernel")?;
                 made.address = Some(layout.address());
                 made.description = format!("{about}; plimsoll is the client");
             }
@@ -386,6 +468,13 @@ impl NfsStackLayout<'_> {
         let (exported, recovery) = (self.exported(), self.path("recovery"));
         let address = &self.server.address;
         let clients = node::clients_of(self.order, self.server).join(", ");
+        // What was not asked for is not named: ganesha's own defaults are what most people have.
+        let line = |name: &str, parameter: &str| match settings.is_given(name) {
+            true => format!("    {parameter} = {};\n", settings.text(name)),
+            false => String::new(),
+        };
+        let threads = line("threads", "RPC_Ioq_ThrdMax");
+        let attributes = line("attributes", "Attr_Expiration_Time");
         format!(
             "NFS_CORE_PARAM {{\n\
              \x20   Protocols = {version};\n\
@@ -396,6 +485,7 @@ impl NfsStackLayout<'_> {
              \x20   Enable_RQUOTA = false;\n\
              \x20   Enable_UDP = false;\n\
              \x20   mount_path_pseudo = true;\n\
+             {threads}\
              }}\n\
              NFSV4 {{\n\
              \x20   Graceless = true;\n\
@@ -416,6 +506,7 @@ impl NfsStackLayout<'_> {
              \x20   CLIENT {{ Clients = {clients}; Access_Type = RW; }}\n\
              \x20   MaxRead = {transfer};\n\
              \x20   MaxWrite = {transfer};\n\
+             {attributes}\
              \x20   FSAL {{ Name = VFS; }}\n\
              }}\n"
         )
@@ -512,9 +603,15 @@ impl NfsStackLayout<'_> {
             String::new()
         };
         let sync = if settings.flag("sync") { ",sync" } else { "" };
+        let cached = settings.flag("attribute_cache");
+        let noac = if cached { "" } else { ",noac" };
+        let connections = match settings.count("connections") {
+            1 => String::new(),
+            n => format!(",nconnect={n}"),
+        };
         let options = format!(
             "{MOUNT_OPTIONS},vers={version},proto=tcp,port={NFS_PORT},rsize={transfer},\
-             wsize={transfer},hard{of_version}{sync}"
+             wsize={transfer},hard{of_version}{sync}{connections}{noac}"
         );
         let source = format!("{}:{}", self.server.address, self.export());
         let mount = PlanCommand::new("mount", ["-t", "nfs", "-o", &options, &source, &at]);

@@ -20,6 +20,7 @@ pub(crate) fn needs() -> StackRequirements {
             "nbdfuse",
             "nbdinfo",
             "losetup",
+            "blockdev",
             "umount",
             "setsid",
         ],

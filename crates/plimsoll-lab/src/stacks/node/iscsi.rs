@@ -3,7 +3,9 @@
 //! when the former is gone for too long.
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck};
-use plimsoll_core::settings::SettingValues;
+use plimsoll_core::settings::{
+    SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels,
+};
 use std::fmt::Write as _;
 
 use super::ExportedDisk;
@@ -18,6 +20,35 @@ const USER: &str = "plimsoll";
 const NO_WRITE_CACHE: &str =
     "mode_page=8:0:18:0x10:0:0xff:0xff:0:0:0xff:0xff:0xff:0xff:0x80:0x14:0:0:0:0:0:0";
 
+/// Whether data go along with the command of a write, as a setting.
+pub(in crate::stacks) const IMMEDIATE_DATA: SettingDefinition = SettingDefinition {
+    name: "immediate_data",
+    unit: SettingUnit::Flag,
+    default: "on",
+    help: "the first data of a write go along with its command; off: the target asks for them",
+};
+
+/// Values worth trying (RFC 7143, section 13.11).
+pub(in crate::stacks) const IMMEDIATE_DATA_LEVELS: SettingLevels =
+    levels("immediate_data", &[level("off"), level("on")]);
+
+/// Most bytes that one answer of the target asks for or sends, as a setting.
+pub(in crate::stacks) const MAX_BURST: SettingDefinition = SettingDefinition {
+    name: "max_burst",
+    unit: SettingUnit::Size(1),
+    default: "256KiB",
+    help: "maximum bytes of one burst of data (MaxBurstLength), 64KiB to 16MiB",
+};
+
+/// Values worth trying (RFC 7143, section 13.13).
+pub(in crate::stacks) const MAX_BURST_LEVELS: SettingLevels = levels(
+    "max_burst",
+    &[level("4MiB"), level("64KiB"), level("256KiB")],
+);
+
+/// Bounds of a burst: not below the first one, which tgtd has at 64 KiB, and below what the protocol allows.
+const BURSTS: (u64, u64) = (64 << 10, 16 << 20);
+
 /// What can be set.
 #[derive(Debug)]
 pub(in crate::stacks) struct IscsiExportOptions {
@@ -29,6 +60,30 @@ pub(in crate::stacks) struct IscsiExportOptions {
     pub(in crate::stacks) sector_bytes: u32,
     /// How long the client waits for a target that is gone.
     pub(in crate::stacks) fail_after_s: u32,
+    /// Threads that the target does I/O with, where that was asked for.
+    pub(in crate::stacks) threads: Option<u32>,
+    /// Parameters of the protocol that were asked for, by their names.
+    pub(in crate::stacks) parameters: Vec<(&'static str, String)>,
+}
+
+/// Parameters of the protocol that differ from what the target has by itself.
+fn parameters(settings: &SettingValues) -> Result<Vec<(&'static str, String)>, PreconditionError> {
+    let mut parameters = Vec::new();
+    if settings.is_given("immediate_data") {
+        let word = if settings.flag("immediate_data") {
+            "Yes"
+        } else {
+            "No"
+        };
+        parameters.push(("ImmediateData", word.to_owned()));
+    }
+    let (low, high) = BURSTS;
+    let burst = settings.bytes_within("max_burst", low, high);
+    let burst = burst.map_err(|error| PreconditionError(vec![error.to_string()]))?;
+    if settings.is_given("max_burst") {
+        parameters.push(("MaxBurstLength", burst.to_string()));
+    }
+    Ok(parameters)
 }
 
 impl IscsiExportOptions {
@@ -43,6 +98,11 @@ impl IscsiExportOptions {
                 512
             },
             fail_after_s: super::fail_after_s(settings)?,
+            threads: settings
+                .is_given("threads")
+                .then(|| super::threads(settings))
+                .transpose()?,
+            parameters: parameters(settings)?,
         })
     }
 
@@ -53,6 +113,8 @@ impl IscsiExportOptions {
             write_cache: true,
             sector_bytes: 512,
             fail_after_s,
+            threads: None,
+            parameters: Vec::new(),
         }
     }
 
@@ -110,8 +172,11 @@ impl IscsiExportOptions {
     pub(super) fn add_target(&self, node: &ExportedDisk<'_>, plan: &mut Plan) {
         let control = node.server_path("tgt", ".sock");
         let portal = format!("portal={}", Self::portal(node));
-        let tgtd =
-            PlanCommand::new("tgtd", ["-f", "--iscsi", &portal]).env("TGT_IPC_SOCKET", &control);
+        let mut args = vec!["-f".to_owned(), "--iscsi".into(), portal];
+        if let Some(threads) = self.threads {
+            args.extend(["--nr_iothreads".into(), threads.to_string()]);
+        }
+        let tgtd = PlanCommand::new("tgtd", args).env("TGT_IPC_SOCKET", &control);
         let ready = PlanReadinessCheck::Port(node.server.first_port);
         node.start_server(plan, "start the iSCSI target", tgtd, ready);
         let name = Self::name(node);
@@ -126,6 +191,11 @@ impl IscsiExportOptions {
         };
         let why = "create the iSCSI target";
         admin(why, "new --mode target --tid 1 --targetname", &[&name]);
+        for (name, value) in &self.parameters {
+            let of = "update --mode target --tid 1 --name";
+            let why = format!("set {name} of the target");
+            admin(&why, of, &[name, "--value", value]);
+        }
         // Direct: else the server's page cache answers and the disk is not measured.
         let unit = "new --mode logicalunit --tid 1 --lun 1 --bstype rdwr --bsoflags direct";
         let more = ["--blocksize", &sectors, "--backing-store", &image];

@@ -6,7 +6,9 @@
 //! connect, both show that they know a key that was made for the stack (TLS with a shared key).
 
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanCommandArg, PlanReadinessCheck};
-use plimsoll_core::settings::SettingValues;
+use plimsoll_core::settings::{
+    SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels, risky,
+};
 use plimsoll_core::units::Nanos;
 
 use super::ExportedDisk;
@@ -15,8 +17,41 @@ use crate::stacks::PreconditionError;
 /// Delays are whole numbers of these: nbdkit supports no shorter ones, and reads 0.5ms as 0.
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// Operations nbdkit works on at the same time; more than the loop device sends.
-const THREADS: &str = "16";
+/// Operations that nbdkit works on at the same time, as a setting; the loop device sends fewer than 16.
+pub(in crate::stacks) const THREADS: SettingDefinition = SettingDefinition {
+    name: "threads",
+    unit: SettingUnit::Count,
+    default: "16",
+    help: "operations that the server works on at the same time, 1 to 256",
+};
+
+/// Values worth trying (nbdkit(1), tgtd(8)).
+pub(in crate::stacks) const THREADS_LEVELS: SettingLevels =
+    levels("threads", &[level("64"), level("4"), level("16")]);
+
+/// The write cache of the server's disk, as a setting.
+pub(in crate::stacks) const CACHE: SettingDefinition = SettingDefinition {
+    name: "cache",
+    unit: SettingUnit::Choice(&["none", "writeback"]),
+    default: "none",
+    help: "NBD: write cache in the server, lost when the server is killed: none, or written at a flush \
+           (writeback), as that of a disk",
+};
+
+/// Values worth trying (nbdkit-cache-filter(1)).
+pub(in crate::stacks) const CACHE_LEVELS: SettingLevels = levels(
+    "cache",
+    &[
+        risky(
+            "writeback",
+            "writes that no flush followed when the server lost them and the client went on",
+        ),
+        level("none"),
+    ],
+);
+
+/// What makes a server that is killed lose what a disk loses when its power is cut.
+pub(in crate::stacks) const LOSING_POWER: &[(&str, &str)] = &[("cache", "writeback")];
 
 /// Who the client says it is, and whose key is asked for.
 const USER: &str = "plimsoll";
@@ -37,6 +72,20 @@ pub(in crate::stacks) struct NbdExportOptions {
     pub(in crate::stacks) errors_percent: [f64; 2],
     /// How long the client waits for a server that is gone.
     pub(in crate::stacks) fail_after_s: u32,
+    /// Operations that the server works on at the same time.
+    pub(in crate::stacks) threads: u32,
+    /// Whether the server caches writes.
+    pub(in crate::stacks) cache: bool,
+}
+
+/// Whether a server caches writes by the setting.
+pub(in crate::stacks) fn cache_of(settings: &SettingValues) -> bool {
+    settings.text("cache") == "writeback"
+}
+
+/// Whether a flush of the client reaches its disk: not where the settings say that it should not.
+pub(in crate::stacks) fn sends_flushes(settings: &SettingValues) -> bool {
+    settings.flag("barrier")
 }
 
 impl NbdExportOptions {
@@ -66,6 +115,8 @@ impl NbdExportOptions {
             rate_bytes_per_s: settings.bytes("rate"),
             errors_percent,
             fail_after_s: super::fail_after_s(settings)?,
+            threads: super::threads(settings)?,
+            cache: cache_of(settings),
         })
     }
 
@@ -77,6 +128,8 @@ impl NbdExportOptions {
             rate_bytes_per_s: 0,
             errors_percent: [0.0; 2],
             fail_after_s,
+            threads: 16,
+            cache: false,
         }
     }
 
@@ -175,7 +228,8 @@ impl NbdExportOptions {
             .into();
         let (place, ready) = self.place(node);
         args.extend(place);
-        args.extend(["--threads", THREADS].map(PlanCommandArg::from));
+        let threads = self.threads.to_string();
+        args.extend(["--threads", &threads].map(PlanCommandArg::from));
         // Errors first: an operation that fails need not wait.
         if self.has_errors() {
             args.push("--filter=error".into());
@@ -186,18 +240,30 @@ impl NbdExportOptions {
         if self.rate_bytes_per_s > 0 {
             args.push("--filter=rate".into());
         }
+        // Below what slows it down: the cache is the disk's.
+        if self.cache {
+            args.push("--filter=cache".into());
+        }
         args.push("file".into());
         args.push(format!("file={}", node.image()).into());
         // What was read or written leaves the page cache at once: else that is measured. Without read-ahead,
         // since pages that the kernel reads ahead, and large ones of which a request covers a part, stay.
-        args.extend(["cache=none", "fadvise=random"].map(PlanCommandArg::from));
+        if !self.cache {
+            // With a write cache the word is that filter's.
+            args.push("cache=none".into());
+        }
+        args.push("fadvise=random".into());
         self.add_values(node, &mut args);
         if let Some(socket) = Self::socket(node) {
             // What a server before was killed with would be in the way.
             let forget = PlanAction::RemoveFile(socket);
             plan.step("remove the stale socket of the server", forget, None);
         }
-        let cmd = PlanCommand::new("timeout", args);
+        let mut cmd = PlanCommand::new("timeout", args);
+        if self.cache {
+            // Its file has no name, and goes with the process.
+            cmd = cmd.env("TMPDIR", &*node.server_dir);
+        }
         node.start_server(plan, "start the NBD server", cmd, ready);
     }
 
@@ -211,6 +277,9 @@ impl NbdExportOptions {
             // It counts bits.
             let bits = self.rate_bytes_per_s.saturating_mul(8);
             args.push(format!("rate={bits}").into());
+        }
+        if self.cache {
+            args.push("cache=writeback".into());
         }
         if self.has_errors() {
             let [reads, writes] = self.errors_percent;

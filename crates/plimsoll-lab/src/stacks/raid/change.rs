@@ -9,7 +9,7 @@ use super::{
     words,
 };
 use crate::stacks::node::ExportedDisk;
-use crate::stacks::node::file_system::add_mounting;
+use crate::stacks::node::file_system::{add_mounting, add_read_ahead, mount_options};
 
 /// Longest time to read or move all data. An end is better than none, and a day is more than any
 /// disk of a lab takes.
@@ -118,7 +118,10 @@ fn rebuild(
     lost.add_again(plan);
     let why = "scan all disks";
     plan.step(why, PlanAction::Run(scan(nodes)), None);
-    add_mounting(plan, HERE, (&disks(nodes), "btrfs"), &at);
+    let options = mount_options(order.settings(), "btrfs");
+    // The loop device of the lost node is a new one.
+    add_read_ahead(plan, order.settings(), &disks(nodes));
+    add_mounting(plan, HERE, (&disks(nodes), "btrfs", &options), &at);
     scrub(plan, order);
 }
 

@@ -9,10 +9,12 @@ mod health;
 mod md;
 
 use plimsoll_core::plan::{Plan, PlanCommand, PlanCommandArg, StackOutputs, StackSelfTest};
-use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
+use plimsoll_core::settings::{
+    SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels, risky,
+};
 
 use super::node::iscsi::IscsiExportOptions;
-use super::node::nbd::NbdExportOptions;
+use super::node::nbd::{self as nbd_node, NbdExportOptions};
 use super::node::{ExportTransport, ExportedDisk, FAIL_AFTER};
 use super::{
     PreconditionError, ScrubCount, StackChange, StackConfig, StackFootprint, StackLadderRung,
@@ -73,13 +75,62 @@ const SETTINGS: &[SettingDefinition] = &[
     node::file_system::FS,
     md::CHUNK,
     md::CONSISTENCY,
+    nbd_node::CACHE,
+    nbd_node::THREADS,
+    node::file_system::READ_AHEAD,
+    node::file_system::ATIME,
+    node::file_system::BARRIER,
 ];
+
+const LEVELS: &[SettingLevels] = &[
+    levels("transport", &[level("nbd"), level("iscsi")]),
+    levels("by", &[level("btrfs"), level("md")]),
+    levels("chunk", &[level("64KiB"), level("512KiB")]),
+    levels(
+        "consistency",
+        &[
+            level("journal"),
+            level("ppl"),
+            risky(
+                "resync",
+                "with raid5, writes beside one that was in progress when power was cut and a disk was lost",
+            ),
+            level("bitmap"),
+        ],
+    ),
+    nbd_node::CACHE_LEVELS,
+    nbd_node::THREADS_LEVELS,
+    node::file_system::READ_AHEAD_LEVELS,
+    node::file_system::ATIME_LEVELS,
+    node::file_system::BARRIER_LEVELS,
+];
+
+/// The file system that is mounted, as far as the settings alone tell.
+fn mounted(settings: &SettingValues) -> &str {
+    match settings.text("by") {
+        "md" => settings.text("fs"),
+        _ => "btrfs",
+    }
+}
 
 fn transport(settings: &SettingValues) -> Result<ExportTransport, PreconditionError> {
     let fail_after_s = node::fail_after_s(settings)?;
     Ok(match settings.text("transport") {
-        "nbd" => ExportTransport::Nbd(NbdExportOptions::plain(fail_after_s)),
-        _ => ExportTransport::Iscsi(IscsiExportOptions::plain(fail_after_s)),
+        "nbd" => ExportTransport::Nbd(NbdExportOptions {
+            threads: node::threads(settings)?,
+            cache: nbd_node::cache_of(settings),
+            ..NbdExportOptions::plain(fail_after_s)
+        }),
+        _ => {
+            not_given(settings, &["cache"], "transport=nbd")?;
+            ExportTransport::Iscsi(IscsiExportOptions {
+                threads: settings
+                    .is_given("threads")
+                    .then(|| node::threads(settings))
+                    .transpose()?,
+                ..IscsiExportOptions::plain(fail_after_s)
+            })
+        }
     })
 }
 
@@ -115,7 +166,10 @@ impl RaidStack {
     fn made(&self, order: &StackPlanInput<'_>, nodes: &[ExportedDisk<'_>]) -> StackOutputs {
         let at = mount_dir(order);
         let mut proofs = Vec::new();
-        for node in nodes {
+        for node in nodes
+            .iter()
+            .filter(|_| nbd_node::sends_flushes(order.settings()))
+        {
             proofs.push(node.flushes());
         }
         for node in nodes {
@@ -170,8 +224,20 @@ impl StackRecipe for RaidStack {
         SETTINGS
     }
 
+    fn levels(&self) -> &'static [SettingLevels] {
+        LEVELS
+    }
+
+    fn losing_power(
+        &self,
+        choice: &StackConfig,
+    ) -> Option<&'static [(&'static str, &'static str)]> {
+        (choice.settings.text("transport") == "nbd").then_some(nbd_node::LOSING_POWER)
+    }
+
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         transport(&choice.settings)?;
+        node::file_system::check_settings(&choice.settings, mounted(&choice.settings))?;
         Ok(StackFootprint {
             servers: self.nodes,
             ports: 1,
@@ -211,7 +277,10 @@ impl StackRecipe for RaidStack {
             ("scan all disks", scan(&nodes)),
         ];
         let at = mount_dir(order);
-        node::add_mount(&mut plan, make, &disks(&nodes), "btrfs", &at);
+        let disks = disks(&nodes);
+        node::file_system::add_read_ahead(&mut plan, order.settings(), &disks);
+        let options = node::file_system::mount_options(order.settings(), "btrfs");
+        node::add_mount(&mut plan, make, (&disks, "btrfs", &options), &at);
         let made = self.made(order, &nodes);
         Ok((plan, made))
     }

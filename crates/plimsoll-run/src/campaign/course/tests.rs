@@ -48,10 +48,12 @@ fn manifest() -> RunManifest {
             inject: None,
             condition: None,
             load_line: None,
+            client: None,
         }],
         blocks: 5,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        design: None,
     }
 }
 
@@ -74,12 +76,12 @@ fn result(arm: &str, block: u32, ops: u64) -> TrialResult {
 /// What is said after each block of these values of the three arms.
 fn said(blocks: &[[u64; 3]]) -> Vec<usize> {
     let manifest = manifest();
-    let mut course = InterimAnalysis::new(&manifest);
+    let mut course = InterimAnalysis::default();
     let after = |(block, values): (usize, &[u64; 3])| {
         let block = u32::try_from(block).unwrap();
         let arms = ARMS.iter().zip(values);
-        arms.for_each(|(arm, ops)| course.take(&result(arm, block, *ops)));
-        course.after(block + 1).len()
+        arms.for_each(|(arm, ops)| course.take(&manifest, &result(arm, block, *ops)));
+        course.after(&manifest, block + 1).len()
     };
     blocks.iter().enumerate().map(after).collect()
 }

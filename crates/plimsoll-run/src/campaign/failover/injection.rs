@@ -10,7 +10,7 @@ use plimsoll_agent::failure::stopped;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::failover::FaultResult;
 use plimsoll_core::fault::FaultKind;
-use plimsoll_core::plan::{FaultAction, HERE, PlanAction};
+use plimsoll_core::plan::{FaultAction, HERE, PlanAction, PlanCommandArg};
 use plimsoll_lab::faults::{self, FaultJournal};
 use plimsoll_machine::host::{HostResolver as _, HostTimeSource};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +110,30 @@ fn not_carried(name: &str) -> CliError {
     CliError::sentence(CliExitCode::Failed, text).hint("give a lower --rate, or fewer --sessions")
 }
 
+/// What is said of a file system that a fault has destroyed.
+fn broken_file_system(name: &str, said: &str) -> CliError {
+    let text = format!("the file system of {name} did not survive: {said}");
+    CliError::sentence(CliExitCode::BadData, text)
+}
+
+/// File systems that are on disks, so that who cannot mount them has lost them.
+const ON_DISKS: [&str; 3] = ["btrfs", "ext4", "xfs"];
+
+/// Whether an action mounts or checks the file system of a stack that this machine has on its disks.
+fn proves((node, action): (&str, &PlanAction), mount_dir: &str) -> bool {
+    let PlanAction::Run(cmd) = action else {
+        return false;
+    };
+    let is_text = |arg: &PlanCommandArg, wanted: &str| matches!(arg, PlanCommandArg::Text(text) if text == wanted);
+    let is_one = |arg: &PlanCommandArg| ON_DISKS.iter().any(|name| is_text(arg, name));
+    let is_of_one = match &*cmd.program {
+        "mount" => cmd.args.iter().any(is_one),
+        program => program == "btrfs",
+    };
+    let is_there = cmd.args.last().is_some_and(|arg| is_text(arg, mount_dir));
+    node == HERE && is_of_one && is_there
+}
+
 /// How many of the processes that were there are not.
 fn crashed(before: &[u32], after: &[u32]) -> u32 {
     let gone = before.iter().filter(|pid| !after.contains(pid));
@@ -153,12 +177,18 @@ impl FailoverContext {
         // Whatever went wrong until now.
         let mended = self.mend(planned, (heal, &processes), &mut || users.end_once(), stop);
         let healed_at = FailoverSessions::now();
-        let crashed = mended.map_err(|failure| cannot_heal(failure, &self.name))?;
+        // What holds the data is back, and does not hold a whole file system any more: that came of it.
+        let crashed = match self.broken.is_some() {
+            true => 0,
+            false => mended.map_err(|failure| cannot_heal(failure, &self.name))?,
+        };
         noted
             .healed()
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;
         let under_load = users.are_at_work;
-        lasted.and(users.ended)?;
+        lasted?;
+        // A file system that is read-only since the fault ends them: that is a result, too.
+        let worked = users.ended;
         if under_load {
             self.wait_for(&users.sessions, self.patience, stop);
         }
@@ -183,6 +213,9 @@ impl FailoverContext {
             outage,
             check,
         };
+        let lost = self.broken.as_deref();
+        let lost = lost.map_or(Ok(()), |said| Err(broken_file_system(&self.name, said)));
+        let ended = lost.and(worked).and(ended);
         Ok((Some(result), ended))
     }
 
@@ -343,12 +376,19 @@ impl FailoverContext {
             )
         };
         let starts = actions.iter().any(is_power);
+        self.broken = None;
         for (node, action) in actions {
             if starts && node != HERE {
                 self.wait_until_reached(node, stop);
             }
             let PlanAction::Await(cmd) = action else {
-                self.carry_out(&[(node.clone(), action.clone())], planned)?;
+                let done = self.carry_out(&[(node.clone(), action.clone())], planned);
+                if let Err(failure) = &done
+                    && proves((node, action), &self.made.mount_dir)
+                {
+                    self.broken = Some(failure.text());
+                }
+                done?;
                 continue;
             };
             let mut left_s = cmd.limit_s;
@@ -442,5 +482,29 @@ impl FailoverContext {
             }
             self.clock.pause(LOOK);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::plan::PlanCommand;
+
+    #[test]
+    fn only_what_works_on_the_file_system_itself_tells_of_it() {
+        let run = |program: &str, at: &str| {
+            PlanAction::Run(PlanCommand::new(program, ["-t", "ext4", "/dev/x", at]))
+        };
+        assert!(proves((HERE, &run("mount", "/s/mnt")), "/s/mnt"));
+        assert!(!proves((HERE, &run("mount", "/s/other")), "/s/mnt"));
+        assert!(!proves(("server", &run("mount", "/s/mnt")), "/s/mnt"));
+        assert!(!proves((HERE, &run("mkfs", "/s/mnt")), "/s/mnt"));
+        let scrub = PlanCommand::new("btrfs", ["scrub", "start", "-B", "/s/mnt"]);
+        assert!(proves((HERE, &PlanAction::Run(scrub)), "/s/mnt"));
+        // A server that does not answer has not lost its files.
+        let nfs = PlanCommand::new("mount", ["-t", "nfs", "server:/", "/s/mnt"]);
+        assert!(!proves((HERE, &PlanAction::Run(nfs)), "/s/mnt"));
+        let unmount = PlanAction::Unmount("/s/mnt".into());
+        assert!(!proves((HERE, &unmount), "/s/mnt"));
     }
 }

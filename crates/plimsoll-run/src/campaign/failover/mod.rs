@@ -68,6 +68,8 @@ struct FailoverContext {
     site: StackNodes,
     nodes: HostPool,
     clock: SystemClock,
+    /// What shows that its file system did not survive the fault, if it did not.
+    broken: Option<String>,
 }
 
 /// One that was stopped before all was read back says nothing of what is there, unless it found that
@@ -175,6 +177,7 @@ impl FailoverContext {
             site: ask.site,
             nodes,
             clock: SystemClock::new(),
+            broken: None,
         })
     }
 

@@ -167,9 +167,24 @@ impl<'scope> FailoverSessions<'scope> {
                 format!("check what {} keeps", self.name),
             )
         };
-        let places = [(located(self.target)?, self.name.clone())];
-        let mut check =
-            ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(unchecked())?;
+        let check = |target: &NodeTarget| {
+            let places = [(located(target)?, self.name.clone())];
+            ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(unchecked())
+        };
+        let mut check = match self.target {
+            NodeTarget::Directory {
+                path,
+                direct_align_bytes,
+            } if matches!(path.try_exists(), Ok(false)) => {
+                let empty =
+                    EmptyDirectory::beside(&self.ledger).map_err(failed(CliExitCode::Failed))?;
+                check(&NodeTarget::Directory {
+                    path: empty.0.clone(),
+                    direct_align_bytes: *direct_align_bytes,
+                })
+            }
+            target => check(target),
+        }?;
         check.data.bad.merge(&self.bad);
         let (campaign, probes) = ledger::probes(&self.ledger).map_err(unchecked())?;
         let first_at = campaign.began_at + probes.first_at;
@@ -182,6 +197,25 @@ impl<'scope> FailoverSessions<'scope> {
             OutageResult::of(&probes.sessions, &probes.probes, window),
             check,
         ))
+    }
+}
+
+/// What stands for a directory that is gone with its file system, or from it: nothing that was written is
+/// there. Removed in the end.
+struct EmptyDirectory(PathBuf);
+
+impl EmptyDirectory {
+    fn beside(ledger: &Path) -> std::io::Result<Self> {
+        let path = ledger.with_extension("gone");
+        std::fs::create_dir(&path)?;
+        Ok(EmptyDirectory(path))
+    }
+}
+
+impl Drop for EmptyDirectory {
+    fn drop(&mut self) {
+        // Empty, and in the run folder: if it stays, it does no harm.
+        let _ = std::fs::remove_dir(&self.0);
     }
 }
 

@@ -24,7 +24,8 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -237,6 +238,9 @@ pub(in crate::campaign) struct FaultBench {
     copier: Option<ScpCopier>,
     /// The most that a session got out of a system beside a workload, where that is asked.
     ceilings: BTreeMap<CeilingKey, f64>,
+    /// Stacks whose file system a fault has destroyed: what was written to their directories would go to this
+    /// machine's own disk.
+    destroyed: RefCell<BTreeSet<String>>,
 }
 
 /// A stack, a workload and its factor. Both entries of the A/A control are one stack, and a fault changes
@@ -274,6 +278,7 @@ impl FaultBench {
                 .derive("campaign", std::process::id().into()),
             copier: None,
             ceilings: done.iter().filter_map(ceiling).collect(),
+            destroyed: RefCell::default(),
         }
     }
 
@@ -401,6 +406,9 @@ pub(in crate::campaign) fn under_fault<T>(
         injection.length,
         injection.recovery_timeout,
     )?;
+    if bench.destroyed.borrow().contains(&context.name) {
+        return Err(no_file_system(&context.name));
+    }
     let all = context.plan_all(injection.fault, injection.victim.as_deref())?;
     let next = planned(&mut context, &all, (trial, injection.victim.as_deref()))?;
     // Arms of one block share the moment, too.
@@ -420,7 +428,7 @@ pub(in crate::campaign) fn under_fault<T>(
         number: trial.place + 1,
     };
     let switch = TrialLoadSwitch::default();
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let injector = scope.spawn(|| {
             std::thread::scope(|scope| {
                 let observers = watching.begin(scope, (&ledger, own));
@@ -444,5 +452,15 @@ pub(in crate::campaign) fn under_fault<T>(
         let result = result.filter(|result| super::counts(&result.check));
         let result = result.map(|result| FaultResult { ceiling, ..result });
         Ok((played, result, ended.err()))
-    })
+    });
+    if context.broken.is_some() {
+        bench.destroyed.borrow_mut().insert(context.name);
+    }
+    ended
+}
+
+fn no_file_system(name: &str) -> CliError {
+    let text = format!("{name} has no file system any more: an earlier fault destroyed it");
+    CliError::sentence(CliExitCode::BadData, text)
+        .hint("the results until then are kept; each further fault needs the stack made anew")
 }

@@ -2,6 +2,7 @@
 //! The tutorial "Comparing storage performance" of Performance Co-Pilot, whole: recorded averages,
 //! models, their verification beside that of the published job, and two configurations compared.
 
+use super::super::design::BlockDesignChoice;
 use super::super::measure::{ClientLoadArgs, MeasureOptions, measure, policy};
 use super::super::model_file;
 use super::super::verify::{JobFidelity, JobFile, JobSectionMapping, of_model};
@@ -286,9 +287,11 @@ fn compared(
         source: &ClientLoadArgs::HERE,
         consent: DestroyConsent::of(&args.destroy),
         policy: policy(0.05)?,
+        design: BlockDesignChoice::default(),
         output: Some(&folder.join("comparison")),
         json: false,
         dry_run: false,
+        quiet: false,
         ladder: &[],
         corners: SensitivityBoundMode::Off,
     })?;

@@ -4,7 +4,7 @@
 use crate::terminal;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliResult};
-use plimsoll_core::settings::SettingDefinition;
+use plimsoll_core::settings::{SettingDefinition, SettingLevel, SettingLevels};
 use plimsoll_lab::stacks::{self, StackConfig, StackPlacement};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -34,6 +34,15 @@ struct StackListEntry {
     name: &'static str,
     about: &'static str,
     settings: &'static [SettingDefinition],
+    levels: &'static [SettingLevels],
+}
+
+impl StackListEntry {
+    /// The values of a setting that `plimsoll tune` tries.
+    fn levels_of(&self, setting: &str) -> &'static [SettingLevel] {
+        let of = self.levels.iter().find(|levels| levels.setting == setting);
+        of.map_or(&[], |levels| levels.levels)
+    }
 }
 
 fn stacks() -> Vec<StackListEntry> {
@@ -41,6 +50,7 @@ fn stacks() -> Vec<StackListEntry> {
         name: stack.name(),
         about: stack.about(),
         settings: stack.settings(),
+        levels: stack.levels(),
     };
     stacks::ALL.iter().map(one).collect()
 }
@@ -50,6 +60,7 @@ fn layers() -> Vec<StackListEntry> {
         name: layer.name(),
         about: layer.about(),
         settings: layer.settings(),
+        levels: &[],
     };
     stacks::LAYERS.iter().map(one).collect()
 }
@@ -121,8 +132,13 @@ pub(super) fn show(args: &StackShowArgs) -> CliResult {
             .settings
             .iter()
             .map(|setting| {
+                let level = |level: &SettingLevel| {
+                    serde_json::json!({ "value": level.value, "risk": level.risk })
+                };
+                let levels: Vec<_> = known.levels_of(setting.name).iter().map(level).collect();
                 serde_json::json!({ "name": setting.name, "default": setting.default,
-                    "takes": crate::cli::workloads::unit(setting.unit), "help": setting.help })
+                    "takes": crate::cli::workloads::unit(setting.unit), "help": setting.help,
+                    "levels": levels })
             })
             .collect();
         terminal::print_json(
@@ -146,6 +162,14 @@ pub(super) fn show(args: &StackShowArgs) -> CliResult {
             "  {}{default}: {} ({takes})",
             setting.name, setting.help
         );
+        let levels = known.levels_of(setting.name);
+        if !levels.is_empty() {
+            let values: Vec<&str> = levels.iter().map(|level| level.value).collect();
+            let _ = writeln!(text, "      tune tries {}", values.join(", "));
+        }
+        for level in levels.iter().filter(|level| !level.risk.is_empty()) {
+            let _ = writeln!(text, "      {} may lose {}", level.value, level.risk);
+        }
     }
     for one in missing(known.name) {
         let _ = writeln!(text, "Not here: {one}");

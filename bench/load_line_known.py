@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Load lines of systems whose edge is known: how often does the interval hold it?
+
+    bench/load_line_known.py sim PLIMSOLL OUT.csv     # simulated queues, virtual time
+    bench/load_line_known.py disk PLIMSOLL OUT.csv    # a file behind nbdkit's rate limit, real time
+
+Simulated queues have one server with exponential service, or several: the response times of M/M/1 and M/M/c have
+closed forms (Kleinrock, Queueing Systems I, 1975, 3.2 and 3.5). nbdkit's rate filter lets so many bits a second
+through: with reads of one size the edge is that rate, for any limit that is far above the time of a read.
+"""
+
+import csv
+import json
+import math
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+BASE_PER_S = 10.0
+
+
+def erlang_c(servers, load):
+    """Probability of waiting in M/M/c with `load` = arrival rate / service rate."""
+    total, term = 0.0, 1.0
+    for k in range(servers):
+        if k:
+            term *= load / k
+        total += term
+    last = term * load / servers * servers / (servers - load)
+    return last / (total + last)
+
+
+def beyond(servers, rate, arrivals, limit_s):
+    """Share of response times beyond a limit in M/M/c."""
+    if arrivals >= servers * rate:
+        return 1.0
+    load = arrivals / rate
+    wait = erlang_c(servers, load)
+    drain = servers * rate - arrivals
+    if abs(drain - rate) < 1e-9 * rate:
+        return math.exp(-rate * limit_s) * (1 + wait * rate * limit_s)
+    both = wait * drain / (drain - rate) * (math.exp(-rate * limit_s) - math.exp(-drain * limit_s))
+    return (1 - wait) * math.exp(-rate * limit_s) + wait * math.exp(-drain * limit_s) + both
+
+
+def edge(servers, rate, limit_s, allowed):
+    low, high = 0.0, servers * rate
+    for _ in range(200):
+        middle = (low + high) / 2
+        if beyond(servers, rate, middle, limit_s) <= allowed:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def workload(folder, per_s, size, file_bytes):
+    path = os.path.join(folder, "w.toml")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(
+            'format = "2.0"\n[workload.blocks]\nname = "w"\n[[workload.blocks.groups]]\nname = "io"\n'
+            f"depth = 512\npace = {{ open = {{ poisson = {{ per_s = {per_s} }} }} }}\n"
+            f'mix = [ {{ kind = "read", bytes = {size}, weight = 1.0 }} ]\n'
+            f'extent = {{ file = "data", bytes = {file_bytes} }}\n'
+        )
+    return path
+
+
+def search(plimsoll, folder, target, slo, hold, seed, more):
+    began = time.monotonic()
+    command = [
+        plimsoll, "loadline", "-w", os.path.join(folder, "w.toml"), "--slo", slo, target,
+        "--for", hold, "--seed", str(seed), "--json", "-o", os.path.join(folder, f"run-{seed}"), *more,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    line = json.loads(done.stdout)["load_lines"]["lines"][0]
+    return line, time.monotonic() - began
+
+
+def simulated(plimsoll, count):
+    """Twenty queues, drawn from a fixed seed."""
+    draw = random.Random(20261123)
+    for seed in range(1, count + 1):
+        servers = draw.choice([1, 1, 2, 4])
+        service_ms = draw.choice([2, 5, 10, 20])
+        quantile = draw.choice([50, 90, 99])
+        rate = 1000.0 / service_ms
+        # A limit of some service times, above the quantile of the service alone.
+        alone_ms = service_ms * math.log(100 / (100 - quantile))
+        limit_ms = round(alone_ms * draw.uniform(1.6, 5.0))
+        truth = edge(servers, rate, limit_ms / 1000, 1 - quantile / 100) / BASE_PER_S
+        with tempfile.TemporaryDirectory() as folder:
+            workload(folder, BASE_PER_S, 4096, 64 << 20)
+            target = f"sim(queue,servers={servers},law=exponential,service={service_ms}ms,rate=100000M)"
+            slo = f"p{quantile} < {limit_ms}ms"
+            more = ["--from", "0.1", "--to", "1000"]
+            line, took = search(plimsoll, folder, target, slo, "10m", seed, more)
+        yield (target, slo, truth, line, took)
+
+
+def listening(path):
+    for _ in range(200):
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+                return
+            except OSError:
+                time.sleep(0.05)
+    sys.exit("nbdkit does not answer")
+
+
+def disks(plimsoll, count):
+    """Files behind nbdkit, each with a rate limit of its own, on a loopback port."""
+    draw = random.Random(20261124)
+    size = 65536
+    for seed in range(1, count + 1):
+        reads_per_s = draw.randrange(60, 400, 10)
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            image = os.path.join(folder, "disk")
+            with open(image, "wb") as file:
+                file.truncate(256 << 20)
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            server = subprocess.Popen(
+                [
+                    "nbdkit", "--foreground", "--ipaddr", "127.0.0.1", "--port", str(port), "--filter=rate",
+                    "file", image, f"rate={reads_per_s * size * 8}", "burstiness=0.5",
+                ]
+            )
+            try:
+                time.sleep(0.5)
+                workload(folder, 50, size, 64 << 20)
+                target = f"nbd://127.0.0.1:{port}/"
+                more = ["--destroy", "--from", "0.2", "--to", "20", "--width", "10%"]
+                line, took = search(plimsoll, folder, target, "p90 < 500ms", "20s", seed, more)
+            finally:
+                server.terminate()
+                server.wait()
+        yield (f"nbdkit rate {reads_per_s} reads/s", "p90 < 500ms", reads_per_s / 50, line, took)
+
+
+def main():
+    kind, plimsoll, out = sys.argv[1:4]
+    count = int(sys.argv[4]) if len(sys.argv) > 4 else 20
+    plimsoll = shutil.which(plimsoll) or sys.exit(f"{plimsoll} is not there")
+    rows = {"sim": simulated, "disk": disks}[kind](plimsoll, count)
+    inside = total = 0
+    with open(out, "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(
+            ["system", "limit", "truth", "low", "point", "high", "inside", "stop", "trials", "trial_s", "took_s"]
+        )
+        for target, slo, truth, line, took in rows:
+            low, point, high = line["sustained"]
+            is_inside = low <= truth <= high
+            inside, total = inside + is_inside, total + 1
+            table.writerow(
+                [target, slo, f"{truth:.4f}", f"{low:.4f}", f"{point:.4f}", f"{high:.4f}", int(is_inside),
+                 line["stop"], line["trials"], f"{line['trial_seconds']:.0f}", f"{took:.1f}"]
+            )
+            file.flush()
+            print(f"{inside}/{total} {target} {slo}: {truth:.3f} in {low:.3f} to {high:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

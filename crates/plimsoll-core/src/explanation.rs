@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Explanations of results: what may have limited them, on what evidence, and how sure that is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::num::round_u64;
+use crate::units::{self, Nanos};
+
+/// What may have limited a result. The order is that in which they are told: what makes others appear
+/// comes first (a page cache lets a client run at full speed; a slow link fills queues).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ExplanationCause {
+    /// The number of processors of the client decides the result.
+    ClientProcessors,
+    /// Memory answered for the storage, as the counters of devices show.
+    PageCache,
+    /// The data set fits into the memory of the machines, and nothing shows what devices did.
+    DataSetInMemory,
+    /// Credit for bursts was used up, and a fixed rate was left.
+    BurstCredit,
+    /// One of several disks was much slower than the others.
+    SlowDisk,
+    /// The way to the servers: its round trip, or its rate.
+    SlowLink,
+    /// TCP segments were lost and sent again.
+    Retransmits,
+    /// A thread of a server had no more of a processor to give.
+    ServerProcessor,
+    /// A server did nothing while others worked.
+    ServerStalled,
+    /// Servers were loaded unevenly.
+    ServersUneven,
+    /// The memory of a server grew all the time.
+    MemoryGrowth,
+    /// Other programs held the processors that the load waited for.
+    OtherPrograms,
+    /// A hypervisor gave the processors to other machines.
+    StolenProcessor,
+    /// The processors were slowed: heat, power saving, or a limit.
+    SlowedProcessor,
+    /// The load generator used up the processors.
+    ClientProcessor,
+    /// The load generator submitted late.
+    GeneratorLate,
+    /// An array copied or checked its members.
+    ArraySync,
+    /// More bytes went over the network than the workload moved.
+    NetworkBytes,
+    /// The clocks of nodes are not known well enough.
+    ClockOffset,
+}
+
+impl ExplanationCause {
+    /// All of them, in their order.
+    pub const ALL: [ExplanationCause; 19] = [
+        Self::ClientProcessors,
+        Self::PageCache,
+        Self::DataSetInMemory,
+        Self::BurstCredit,
+        Self::SlowDisk,
+        Self::SlowLink,
+        Self::Retransmits,
+        Self::ServerProcessor,
+        Self::ServerStalled,
+        Self::ServersUneven,
+        Self::MemoryGrowth,
+        Self::OtherPrograms,
+        Self::StolenProcessor,
+        Self::SlowedProcessor,
+        Self::ClientProcessor,
+        Self::GeneratorLate,
+        Self::ArraySync,
+        Self::NetworkBytes,
+        Self::ClockOffset,
+    ];
+
+    /// As people read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClientProcessors => "number of client CPUs",
+            Self::PageCache => "page cache",
+            Self::DataSetInMemory => "data set fits into memory",
+            Self::BurstCredit => "rate limit with burst credit",
+            Self::SlowDisk => "one slow disk",
+            Self::SlowLink => "slow network",
+            Self::Retransmits => "TCP retransmits",
+            Self::ServerProcessor => "CPU-bound server",
+            Self::ServerStalled => "stalled server",
+            Self::ServersUneven => "uneven servers",
+            Self::MemoryGrowth => "growing memory of a server",
+            Self::OtherPrograms => "CPU taken by other programs",
+            Self::StolenProcessor => "CPU steal",
+            Self::SlowedProcessor => "throttled CPU",
+            Self::ClientProcessor => "CPU-bound client",
+            Self::GeneratorLate => "late load generator",
+            Self::ArraySync => "RAID resync or scrub",
+            Self::NetworkBytes => "network bytes per user byte",
+            Self::ClockOffset => "clock offset of nodes",
+        }
+    }
+}
+
+/// How sure an explanation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ExplanationStrength {
+    /// Interleaved trials with and without it differ.
+    Cause,
+    /// What was seen is what it would look like; something else may look the same.
+    ConsistentWith,
+}
+
+impl ExplanationStrength {
+    /// As people read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ExplanationStrength::Cause => "cause",
+            ExplanationStrength::ConsistentWith => "consistent with",
+        }
+    }
+}
+
+/// What a figure of evidence measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceUnit {
+    /// A share, 0 to 1.
+    Share,
+    /// A factor.
+    Times,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Operations per second.
+    OpsPerSecond,
+    /// A number of things.
+    Count,
+}
+
+impl EvidenceUnit {
+    /// A value with its unit.
+    #[must_use]
+    pub fn show(self, value: f64) -> String {
+        match self {
+            EvidenceUnit::Share => format!("{} %", units::three_digits(value * 100.0)),
+            EvidenceUnit::Times => format!("{}×", units::three_digits(value)),
+            EvidenceUnit::Nanoseconds => units::duration(Nanos(round_u64(value))),
+            EvidenceUnit::Bytes => units::size(value),
+            EvidenceUnit::BytesPerSecond => units::throughput(value),
+            EvidenceUnit::OpsPerSecond => format!("{} ops/s", units::rate(value)),
+            EvidenceUnit::Count => units::three_digits(value),
+        }
+    }
+}
+
+/// One figure, and from where on it counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EvidenceFigure {
+    /// What was measured.
+    pub figure: String,
+    /// Its value: of several trials the median one.
+    pub value: f64,
+    /// What the value measures.
+    pub unit: EvidenceUnit,
+    /// The limit that decided; absent for figures that only describe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<f64>,
+    /// Whether it counts up to the limit, not from it on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub up_to: bool,
+}
+
+impl EvidenceFigure {
+    /// A figure that decided, and its limit.
+    #[must_use]
+    pub fn new(figure: &str, value: f64, unit: EvidenceUnit, limit: f64) -> Self {
+        EvidenceFigure {
+            figure: figure.into(),
+            value,
+            unit,
+            limit: Some(limit),
+            up_to: false,
+        }
+    }
+
+    /// A figure that decided by being small.
+    #[must_use]
+    pub fn up_to(figure: &str, value: f64, unit: EvidenceUnit, limit: f64) -> Self {
+        EvidenceFigure {
+            up_to: true,
+            ..EvidenceFigure::new(figure, value, unit, limit)
+        }
+    }
+
+    /// A figure that only describes.
+    #[must_use]
+    pub fn plain(figure: &str, value: f64, unit: EvidenceUnit) -> Self {
+        EvidenceFigure {
+            figure: figure.into(),
+            value,
+            unit,
+            limit: None,
+            up_to: false,
+        }
+    }
+
+    /// Whether it is beyond its limit; of several figures of an explanation it is enough that some are.
+    #[must_use]
+    pub fn is_decisive(&self) -> bool {
+        self.limit.is_some_and(|limit| match self.up_to {
+            true => self.value <= limit,
+            false => self.value >= limit,
+        })
+    }
+
+    /// It with its unit.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        self.unit.show(self.value)
+    }
+}
+
+/// What may have limited one arm under one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CauseExplanation {
+    /// What.
+    pub cause: ExplanationCause,
+    /// Which server, disk or node; empty where there is only one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// How sure.
+    pub strength: ExplanationStrength,
+    /// Trials that show it.
+    pub trials: u32,
+    /// Trials that could show it.
+    pub of: u32,
+    /// The figures.
+    pub evidence: Vec<EvidenceFigure>,
+}
+
+/// A cause that could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct UnknownCause {
+    /// Which.
+    pub cause: ExplanationCause,
+    /// What is missing.
+    pub why: String,
+}
+
+/// Everything that is said of one arm under one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ArmExplanations {
+    /// Label of the workload.
+    pub workload: String,
+    /// Label of the arm.
+    pub arm: String,
+    /// What was found, surest first, then in the order of causes.
+    pub found: Vec<CauseExplanation>,
+    /// What was looked at and not found.
+    pub excluded: Vec<ExplanationCause>,
+    /// What could not be looked at.
+    pub unknown: Vec<UnknownCause>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_stands_in_its_order_and_has_a_name_of_its_own() {
+        let mut sorted = ExplanationCause::ALL;
+        sorted.sort_unstable();
+        assert_eq!(sorted, ExplanationCause::ALL);
+        let mut names = ExplanationCause::ALL.map(ExplanationCause::name);
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn figures_show_their_unit() {
+        let figure = EvidenceFigure::new("read", 0.25, EvidenceUnit::Share, 0.1);
+        assert_eq!(figure.shown(), "25.0 %");
+        assert!(figure.is_decisive());
+        assert!(!EvidenceFigure::up_to("read", 0.25, EvidenceUnit::Share, 0.1).is_decisive());
+        assert!(!EvidenceFigure::plain("read", 0.25, EvidenceUnit::Share).is_decisive());
+        assert_eq!(EvidenceUnit::Nanoseconds.show(1.5e6), "1.50 ms");
+        assert_eq!(EvidenceUnit::Times.show(2.0), "2.00×");
+    }
+}

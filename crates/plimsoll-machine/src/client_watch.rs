@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Watching the machine that a load comes from, while it comes: a look each second at what the
+//! kernel counts, and a small packet to each server.
+//!
+//! Invariant: a few small files are read each second on a thread of its own, and what is kept does not
+//! grow with the length of the trial.
+
+use plimsoll_core::evidence::{
+    CpuFrequencyUse, CpuUse, DiskUse, LinkUse, LoadThreadUse, MachineUse, PeerRoundTrips, TcpUse,
+};
+use plimsoll_core::num::{round_u64, saturating_u32};
+use plimsoll_core::units::Nanos;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::host::HostTimeSource;
+use crate::host::counters::{DeviceCounters, LinkCounters, MachineCounters, link_bits_per_s};
+use crate::host::echo::EchoPath;
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often it is seen whether to stop.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Longest time for an answer of a server before the load begins.
+const IDLE_TIMEOUT: Duration = Duration::from_millis(300);
+/// Round trips before the load begins.
+const IDLE_TRIPS: u32 = 3;
+/// Trains of packets before the load begins, and the longest time for one of them.
+const TRAINS: u32 = 8;
+const TRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+/// Longest time for an answer under load.
+const LOADED_TIMEOUT: Duration = Duration::from_millis(900);
+/// Round trips under load that are kept: after these, every other one is dropped.
+const TRIPS_MAX: usize = 1024;
+
+/// The ways to the servers of a trial.
+#[derive(Debug, Default)]
+pub struct PeerEchoes(Vec<PeerEcho>);
+
+#[derive(Debug)]
+struct PeerEcho {
+    path: EchoPath,
+    idle: Option<Duration>,
+    bytes_per_s: Option<u64>,
+    loaded: Vec<Duration>,
+    sent: u32,
+    answered: u32,
+}
+
+impl PeerEchoes {
+    /// The ways to these servers, with the round trip of each while nothing is asked of it. Those
+    /// that are on this machine or do not answer are left out.
+    #[must_use]
+    pub fn begin(peers: &[String], clock: &dyn HostTimeSource) -> PeerEchoes {
+        let paths = peers.iter().take(MachineUse::PEERS_MAX);
+        let measured = paths.filter_map(|peer| EchoPath::to(peer)).map(|mut path| {
+            // One that does not answer at once (a firewall) would only cost time.
+            let trips = (0..IDLE_TRIPS).map_while(|_| path.round_trip(IDLE_TIMEOUT, clock));
+            let idle = trips.min();
+            let trains = (0..TRAINS).filter(|_| idle.is_some());
+            let rates = trains.map_while(|_| path.train(TRAIN_TIMEOUT, clock));
+            PeerEcho {
+                bytes_per_s: rates.reduce(f64::max).map(round_u64),
+                idle,
+                path,
+                loaded: Vec::new(),
+                sent: 0,
+                answered: 0,
+            }
+        });
+        PeerEchoes(measured.filter(|peer| peer.idle.is_some()).collect())
+    }
+
+    fn measure(&mut self, clock: &dyn HostTimeSource) {
+        for peer in &mut self.0 {
+            peer.sent += 1;
+            let Some(trip) = peer.path.round_trip(LOADED_TIMEOUT, clock) else {
+                continue;
+            };
+            peer.answered += 1;
+            peer.loaded.push(trip);
+            if peer.loaded.len() > TRIPS_MAX {
+                let mut is_kept = false;
+                peer.loaded.retain(|_| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+            }
+        }
+    }
+
+    fn end(self) -> Vec<PeerRoundTrips> {
+        let one = |mut peer: PeerEcho| {
+            peer.loaded.sort_unstable();
+            let quarter = peer.loaded.len() / 4;
+            PeerRoundTrips {
+                peer: peer.path.peer().into(),
+                idle: peer.idle.map(nanos),
+                bytes_per_s: peer.bytes_per_s,
+                loaded: peer.loaded.get(quarter).copied().map(nanos),
+                sent: peer.sent,
+                answered: peer.answered,
+            }
+        };
+        self.0.into_iter().map(one).collect()
+    }
+}
+
+/// When the watching begins and ends.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientWatchSpan<'a> {
+    /// How long nothing is counted at first: the warm-up.
+    pub after: Duration,
+    /// Set when the load is over.
+    pub stop: &'a AtomicBool,
+}
+
+/// Watches this machine until stopped; `None` when it was stopped before anything was to be counted.
+pub fn watch_client(
+    span: ClientWatchSpan<'_>,
+    mut peers: PeerEchoes,
+    clock: &dyn HostTimeSource,
+    look: &mut dyn FnMut() -> MachineCounters,
+) -> Option<MachineUse> {
+    let is_over = || span.stop.load(Ordering::Relaxed);
+    let wait_until = |at: Duration| {
+        while clock.now() < at && !is_over() {
+            clock.pause(PAUSE);
+        }
+    };
+    wait_until(clock.now() + span.after);
+    if is_over() {
+        return None;
+    }
+    let began = clock.now();
+    let mut fold = ClientUseFold::new(look());
+    let mut next = began + LOOK;
+    loop {
+        peers.measure(clock);
+        wait_until(next);
+        next = clock.now().max(next) + LOOK;
+        fold.add(look());
+        if is_over() {
+            break;
+        }
+    }
+    let mut used = fold.end(nanos(clock.now().saturating_sub(began)));
+    used.peers = peers.end();
+    Some(used)
+}
+
+/// What has been seen so far.
+struct ClientUseFold {
+    first: MachineCounters,
+    last: MachineCounters,
+    looks: u32,
+    threads: LoadThreadUse,
+    frequencies: Vec<f64>,
+    array_syncs: Vec<String>,
+}
+
+impl ClientUseFold {
+    fn new(first: MachineCounters) -> Self {
+        ClientUseFold {
+            last: first.clone(),
+            looks: 1,
+            threads: LoadThreadUse::default(),
+            frequencies: first.frequency.into_iter().collect(),
+            array_syncs: Vec::new(),
+            first,
+        }
+    }
+
+    fn add(&mut self, now: MachineCounters) {
+        self.looks += 1;
+        for (thread, (ran, waited)) in &now.threads {
+            // One that has come since began at nothing.
+            let before = self.last.threads.get(thread).copied().unwrap_or_default();
+            let since = |now: u64, before: u64| Nanos(now.saturating_sub(before));
+            self.threads.ran = self.threads.ran + since(*ran, before.0);
+            self.threads.waited = self.threads.waited + since(*waited, before.1);
+        }
+        if self.frequencies.len() < TRIPS_MAX {
+            self.frequencies.extend(now.frequency);
+        }
+        for sync in now.array_syncs.iter().flatten() {
+            if !self.array_syncs.contains(sync) && self.array_syncs.len() < MachineUse::ARRAYS_MAX {
+                self.array_syncs.push(sync.clone());
+            }
+        }
+        self.last = now;
+    }
+
+    fn end(self, length: Nanos) -> MachineUse {
+        let since = |last: Option<u64>, first: Option<u64>| Some(last?.saturating_sub(first?));
+        let (first, last) = (&self.first, &self.last);
+        let tcp = last.tcp.zip(first.tcp).map(|(last, first)| {
+            let again = last.1.saturating_sub(first.1);
+            TcpUse {
+                // Linux counts what is sent again in neither of the other.
+                sent: last.0.saturating_sub(first.0),
+                retransmitted: again,
+            }
+        });
+        MachineUse {
+            machine: String::new(),
+            length,
+            looks: self.looks,
+            cpu_count: saturating_u32(last.cpus.len() as u64),
+            cpus: cpus(first, last),
+            load_threads: (!last.threads.is_empty()).then_some(self.threads),
+            frequency: frequency(&self.frequencies),
+            heat_throttles: since(last.heat_throttles, first.heat_throttles),
+            cpu_limit_hits: since(last.cpu_limit_hits, first.cpu_limit_hits),
+            tcp,
+            links: links(first, last),
+            peers: Vec::new(),
+            disks: disks(first, last),
+            knows_arrays: last.array_syncs.is_some(),
+            array_syncs: self.array_syncs,
+        }
+    }
+}
+
+fn frequency(shares: &[f64]) -> Option<CpuFrequencyUse> {
+    let lowest = shares.iter().copied().reduce(f64::min)?;
+    Some(CpuFrequencyUse {
+        mean_share: shares.iter().sum::<f64>() / shares.len() as f64,
+        lowest_share: lowest,
+    })
+}
+
+fn cpus(first: &MachineCounters, last: &MachineCounters) -> Vec<CpuUse> {
+    let one = |(&cpu, &busy): (&u32, &u64)| CpuUse {
+        cpu,
+        busy: Nanos(busy.saturating_sub(first.cpus.get(&cpu).copied().unwrap_or(busy))),
+    };
+    let mut all: Vec<CpuUse> = last.cpus.iter().map(one).collect();
+    all.sort_by_key(|one| (std::cmp::Reverse(one.busy), one.cpu));
+    all.truncate(MachineUse::CPUS_MAX);
+    all
+}
+
+fn links(first: &MachineCounters, last: &MachineCounters) -> Vec<LinkUse> {
+    let one = |(name, now): (&String, &LinkCounters)| {
+        let before = first.links.get(name).copied().unwrap_or_default();
+        LinkUse {
+            link: name.clone(),
+            bits_per_s: link_bits_per_s(name),
+            received_bytes: now.received.saturating_sub(before.received),
+            sent_bytes: now.sent.saturating_sub(before.sent),
+            dropped: now.dropped.saturating_sub(before.dropped),
+        }
+    };
+    let moved = |link: &LinkUse| link.received_bytes.saturating_add(link.sent_bytes);
+    let mut all: Vec<LinkUse> = last.links.iter().map(one).collect();
+    all.retain(|link| moved(link) > 0);
+    all.sort_by_key(|link| std::cmp::Reverse(moved(link)));
+    all.truncate(MachineUse::LINKS_MAX);
+    all
+}
+
+fn disks(first: &MachineCounters, last: &MachineCounters) -> Vec<DiskUse> {
+    let one = |(name, now): (&String, &DeviceCounters)| {
+        let before = first.disks.get(name).copied().unwrap_or_default();
+        let ms =
+            |now: u64, before: u64| Nanos(now.saturating_sub(before).saturating_mul(1_000_000));
+        DiskUse {
+            disk: name.clone(),
+            requests: now.requests.saturating_sub(before.requests),
+            read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
+            written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
+            busy: ms(now.busy_ms, before.busy_ms),
+            request_time: ms(now.request_ms, before.request_ms),
+        }
+    };
+    let mut all: Vec<DiskUse> = last.disks.iter().map(one).collect();
+    all.retain(|disk| disk.requests > 0);
+    all.sort_by_key(|disk| std::cmp::Reverse(disk.busy));
+    all.truncate(MachineUse::DISKS_MAX);
+    all
+}
+
+fn nanos(length: Duration) -> Nanos {
+    Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::SystemClock;
+
+    #[test]
+    fn what_was_counted_between_the_looks_is_told() {
+        let stop = AtomicBool::new(false);
+        let mut turn = 0_u64;
+        let mut look = || {
+            turn += 1;
+            stop.store(turn > 1, Ordering::Relaxed);
+            MachineCounters {
+                cpus: [(0, 10 * turn), (1, 100 * turn)].into(),
+                threads: [(7, (50 * turn, 10 * turn)), (8, (9, 9))].into(),
+                tcp: Some((100 * turn, 7 * turn)),
+                heat_throttles: Some(5 * turn),
+                array_syncs: Some(vec!["md0: check".into()]),
+                ..MachineCounters::default()
+            }
+        };
+        let span = ClientWatchSpan {
+            after: Duration::ZERO,
+            stop: &stop,
+        };
+        let clock = SystemClock::new();
+        let used = watch_client(span, PeerEchoes::default(), &clock, &mut look).unwrap();
+        assert_eq!((used.looks, used.cpu_count), (2, 2));
+        assert_eq!(used.cpus[0].cpu, 1, "the busiest comes first");
+        let threads = used.load_threads.unwrap();
+        assert_eq!((threads.ran, threads.waited), (Nanos(50), Nanos(10)));
+        assert_eq!(used.tcp.unwrap().retransmitted, 7);
+        assert_eq!(used.heat_throttles, Some(5));
+        assert_eq!(used.array_syncs, ["md0: check"]);
+        assert!(used.knows_arrays && used.cpu_limit_hits.is_none());
+    }
+
+    #[test]
+    fn a_load_that_ends_in_its_warm_up_has_no_account() {
+        let stop = AtomicBool::new(true);
+        let span = ClientWatchSpan {
+            after: Duration::from_secs(3600),
+            stop: &stop,
+        };
+        let mut look = MachineCounters::now;
+        let clock = SystemClock::new();
+        assert!(watch_client(span, PeerEchoes::default(), &clock, &mut look).is_none());
+    }
+}

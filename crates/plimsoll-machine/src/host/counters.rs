@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the kernel has counted of this machine until now: processors, the threads of this program,
+//! links, TCP, disks. Looks only; one look reads a dozen small files.
+//!
+//! Formats: `Documentation/filesystems/proc.rst`, `admin-guide/iostats.rst`, `admin-guide/md.rst`
+//! and `scheduler/sched-stats.rst` of the kernel.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::disks;
+
+/// Sectors of the kernel's counters, whatever the device has.
+const SECTOR_BYTES: u64 = 512;
+
+/// Folder of the processors.
+const CPUS: &str = "/sys/devices/system/cpu";
+/// Folder of the network interfaces.
+const LINKS: &str = "/sys/class/net";
+
+/// One look at this machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MachineCounters {
+    /// Nanoseconds in which each processor ran something, by number.
+    pub cpus: BTreeMap<u32, u64>,
+    /// For each thread of this program: nanoseconds on a processor, and waiting for one.
+    pub threads: BTreeMap<u32, (u64, u64)>,
+    /// Frequency now, as a share of the highest, over all processors that tell it.
+    pub frequency: Option<f64>,
+    /// How often a processor was slowed because of heat.
+    pub heat_throttles: Option<u64>,
+    /// How often our group of processes had used up its processor time.
+    pub cpu_limit_hits: Option<u64>,
+    /// TCP segments: sent in all, and of these sent again.
+    pub tcp: Option<(u64, u64)>,
+    /// Links other than the loopback.
+    pub links: BTreeMap<String, LinkCounters>,
+    /// Devices.
+    pub disks: BTreeMap<String, DeviceCounters>,
+    /// Arrays that copy or check their members, and what they do; `None` where the kernel has no
+    /// arrays.
+    pub array_syncs: Option<Vec<String>>,
+}
+
+/// One network interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Packets dropped, both ways.
+    pub dropped: u64,
+}
+
+/// One device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Reads and writes that ended.
+    pub requests: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Milliseconds with something in flight.
+    pub busy_ms: u64,
+    /// Milliseconds of all requests together.
+    pub request_ms: u64,
+}
+
+impl MachineCounters {
+    /// Looks now. What cannot be read is left out.
+    #[must_use]
+    pub fn now() -> MachineCounters {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        MachineCounters {
+            cpus: cpus(&read("/proc/stat")),
+            threads: threads(),
+            frequency: frequency(),
+            heat_throttles: heat_throttles(),
+            cpu_limit_hits: cpu_limit_hits(&read("/proc/self/cgroup")),
+            tcp: tcp(&read("/proc/net/snmp")),
+            links: links(&read("/proc/net/dev")),
+            disks: devices(&disks::statistics().unwrap_or_default()),
+            array_syncs: fs::read_to_string("/proc/mdstat")
+                .ok()
+                .map(|text| array_syncs(&text)),
+        }
+    }
+}
+
+/// Processors of this machine, those included that this program may not use.
+#[must_use]
+pub fn cpu_count() -> u32 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    plimsoll_core::num::saturating_u32(cpus(&text).len() as u64)
+}
+
+/// Bits per second of a link, where it says so.
+#[must_use]
+pub fn link_bits_per_s(name: &str) -> Option<u64> {
+    let text = fs::read_to_string(Path::new(LINKS).join(name).join("speed")).ok()?;
+    // In megabits; −1 where nobody knows.
+    let mbits: u64 = text.trim().parse().ok()?;
+    (mbits > 0).then(|| mbits.saturating_mul(1_000_000))
+}
+
+/// Nanoseconds in which each processor ran something.
+fn cpus(text: &str) -> BTreeMap<u32, u64> {
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let one = |line: &str| {
+        let (name, ticks) = line.split_once(' ')?;
+        let number: u32 = name.strip_prefix("cpu")?.parse().ok()?;
+        let ticks: Vec<u64> = ticks
+            .split_whitespace()
+            .map_while(|w| w.parse().ok())
+            .collect();
+        let of = |field: usize| ticks.get(field).copied().unwrap_or(0);
+        // User, nice, system, interrupts; not idle, waiting, steal.
+        let busy = of(0) + of(1) + of(2) + of(5) + of(6);
+        Some((number, busy.saturating_mul(tick_ns)))
+    };
+    text.lines().filter_map(one).collect()
+}
+
+/// What the scheduler has counted of every thread of this program.
+fn threads() -> BTreeMap<u32, (u64, u64)> {
+    let folder = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let one = |entry: fs::DirEntry| {
+        let thread: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
+        let mut words = text.split_whitespace().map_while(|w| w.parse().ok());
+        Some((thread, (words.next()?, words.next()?)))
+    };
+    folder.flatten().filter_map(one).collect()
+}
+
+/// The numbers of the processors of which the kernel has a folder.
+fn numbered_cpus() -> impl Iterator<Item = std::path::PathBuf> {
+    let folder = fs::read_dir(CPUS).into_iter().flatten().flatten();
+    folder.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let number = name.strip_prefix("cpu").unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+fn number_in(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Frequency now as a share of the highest.
+fn frequency() -> Option<f64> {
+    let shares: Vec<f64> = numbered_cpus()
+        .filter_map(|cpu| {
+            let now = number_in(&cpu.join("cpufreq/scaling_cur_freq"))?;
+            let most = number_in(&cpu.join("cpufreq/cpuinfo_max_freq")).filter(|most| *most > 0)?;
+            Some(now as f64 / most as f64)
+        })
+        .collect();
+    let count = shares.len() as f64;
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / count)
+}
+
+fn heat_throttles() -> Option<u64> {
+    let counts: Vec<u64> = numbered_cpus()
+        .filter_map(|cpu| number_in(&cpu.join("thermal_throttle/core_throttle_count")))
+        .collect();
+    (!counts.is_empty()).then(|| counts.iter().sum())
+}
+
+/// How often our group of processes was held back by its limit of processor time: of both versions of
+/// control groups.
+fn cpu_limit_hits(groups: &str) -> Option<u64> {
+    let one = |line: &str| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let mount = match controllers {
+            "" => "/sys/fs/cgroup",
+            _ if controllers.split(',').any(|name| name == "cpu") => "/sys/fs/cgroup/cpu",
+            _ => return None,
+        };
+        let text = fs::read_to_string(format!("{mount}{path}/cpu.stat")).ok()?;
+        throttled(&text)
+    };
+    groups.lines().find_map(one)
+}
+
+fn throttled(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
+}
+
+/// Segments sent in all and again, by the names in the first of the two lines of TCP.
+fn tcp(text: &str) -> Option<(u64, u64)> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let pairs: BTreeMap<&str, &str> = names
+        .split_whitespace()
+        .zip(values.split_whitespace())
+        .collect();
+    let of = |name: &str| pairs.get(name)?.parse::<u64>().ok();
+    Some((of("OutSegs")?, of("RetransSegs")?))
+}
+
+fn links(text: &str) -> BTreeMap<String, LinkCounters> {
+    let one = |line: &str| {
+        let (name, rest) = line.split_once(':')?;
+        let fields: Vec<u64> = rest
+            .split_whitespace()
+            .map_while(|w| w.parse().ok())
+            .collect();
+        let of = |field: usize| fields.get(field).copied();
+        let counted = LinkCounters {
+            received: of(0)?,
+            sent: of(8)?,
+            dropped: of(3)? + of(11)?,
+        };
+        Some((name.trim().to_owned(), counted))
+    };
+    let all = text.lines().filter_map(one);
+    all.filter(|(name, _)| name != "lo").collect()
+}
+
+fn devices(text: &[u8]) -> BTreeMap<String, DeviceCounters> {
+    let text = String::from_utf8_lossy(text);
+    let one = |line: &str| {
+        let mut words = line.split_whitespace().skip(2);
+        let name = words.next()?.to_owned();
+        let fields: Vec<u64> = words.map_while(|w| w.parse().ok()).collect();
+        let of = |field: usize| fields.get(field).copied();
+        let counted = DeviceCounters {
+            requests: of(0)? + of(4)?,
+            read_bytes: of(2)?.saturating_mul(SECTOR_BYTES),
+            written_bytes: of(6)?.saturating_mul(SECTOR_BYTES),
+            busy_ms: of(9)?,
+            request_ms: of(3)? + of(7)?,
+        };
+        Some((name, counted))
+    };
+    text.lines().filter_map(one).collect()
+}
+
+/// Arrays of `/proc/mdstat` with something under way: `md0: resync`.
+fn array_syncs(text: &str) -> Vec<String> {
+    const ACTIONS: [&str; 4] = ["resync", "recovery", "check", "reshape"];
+    let mut array = "";
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if let Some((name, _)) = line.split_once(" : ") {
+            array = name.trim();
+        }
+        let is_under_way = |action: &&&str| {
+            let words = format!("{action} =");
+            // What only waits for its turn shows no figures.
+            line.contains(&words)
+        };
+        if let Some(action) = ACTIONS.iter().find(is_under_way) {
+            found.push(format!("{array}: {action}"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_prints_is_understood() {
+        let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        let stat =
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 50 10 15 450 2 3 4 20 5 0\ncpu11 1 0 0 9\nintr 1\n";
+        assert_eq!(cpus(stat), [(0, 82 * tick), (11, tick)].into());
+        let snmp = "Ip: A B\nIp: 1 2\nTcp: RtoMin OutSegs RetransSegs InErrs\nTcp: 200 1000 12 0\n";
+        assert_eq!(tcp(snmp), Some((1000, 12)));
+        assert_eq!(tcp("Tcp: OutSegs\n"), None);
+        let dev = "Inter-| Receive\n face |bytes packets\n    lo: 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n  \
+            eth0:100 2 0 3 0 0 0 0 200 4 0 5 0 0 0 0\n";
+        let eth0 = LinkCounters {
+            received: 100,
+            sent: 200,
+            dropped: 8,
+        };
+        assert_eq!(links(dev), [("eth0".to_owned(), eth0)].into());
+        let stat = b" 254 0 vda 10 1 80 5 20 2 160 7 0 9 12 0 0 0 0\n 7 0 loop0 x\n";
+        let vda = DeviceCounters {
+            requests: 30,
+            read_bytes: 80 * 512,
+            written_bytes: 160 * 512,
+            busy_ms: 9,
+            request_ms: 12,
+        };
+        assert_eq!(devices(stat), [("vda".to_owned(), vda)].into());
+        assert_eq!(throttled("nr_periods 9\nnr_throttled 4\n"), Some(4));
+    }
+
+    #[test]
+    fn only_an_array_that_is_at_work_is_named() {
+        let text = "Personalities : [raid1]\n\
+            md1 : active raid1 vdc[1] vdb[0]\n      1024 blocks [2/2] [UU]\n      \
+            [==>....]  check = 12.6% (130/1024) finish=0.1min speed=100K/sec\n\
+            md2 : active raid1 vde[1] vdd[0]\n      1024 blocks [2/2] [UU]\n      \tresync=DELAYED\n\
+            unused devices: <none>\n";
+        assert_eq!(array_syncs(text), ["md1: check"]);
+    }
+
+    #[test]
+    fn this_machine_can_be_looked_at() {
+        let counted = MachineCounters::now();
+        assert!(!counted.cpus.is_empty());
+        assert!(counted.threads.contains_key(&std::process::id()));
+    }
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What limited the results: the explanations with their figures, what was looked at and not found,
+//! and what could not be looked at.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::event::{DeviceUse, TransferTotals, WorkloadEntry};
+use plimsoll_core::explanation::{
+    ArmExplanations, CauseExplanation, EvidenceUnit, ExplanationCause, ExplanationStrength,
+};
+use plimsoll_core::num::ratio;
+use plimsoll_core::units;
+
+use super::view::{ArmTrials, ResultsView};
+use crate::model::{
+    ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+};
+use crate::words;
+
+/// Causes that are told in the section and not beside the answer: they describe more than they limit.
+const IN_SECTION_ONLY: [ExplanationCause; 3] = [
+    ExplanationCause::DataSetInMemory,
+    ExplanationCause::ServersUneven,
+    ExplanationCause::NetworkBytes,
+];
+
+/// Causes that are the client's: what was measured is then not the storage alone.
+const OF_CLIENT: [ExplanationCause; 3] = [
+    ExplanationCause::ClientProcessors,
+    ExplanationCause::ClientProcessor,
+    ExplanationCause::GeneratorLate,
+];
+
+/// From this share on merges change what the storage is asked.
+const MERGED_SHARE: f64 = 0.1;
+
+/// Explanations that belong next to the answer: one line for each cause, with the systems and
+/// workloads that it is about.
+pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
+    let mut by_cause: BTreeMap<ExplanationCause, Vec<(&ArmExplanations, &CauseExplanation)>> =
+        BTreeMap::new();
+    for told in &view.explanations {
+        let first = told.found.iter();
+        let mut first = first.filter(|one| !IN_SECTION_ONLY.contains(&one.cause));
+        if let Some(one) = first.next() {
+            by_cause.entry(one.cause).or_default().push((told, one));
+        }
+    }
+    by_cause
+        .into_iter()
+        .map(|(cause, all)| finding(view, cause, &all))
+        .collect()
+}
+
+fn finding(
+    view: &ResultsView<'_>,
+    cause: ExplanationCause,
+    all: &[(&ArmExplanations, &CauseExplanation)],
+) -> ReportFinding {
+    let is_clients = OF_CLIENT.contains(&cause);
+    let of = |(told, one): &(&ArmExplanations, &CauseExplanation)| {
+        let about = match one.about.as_str() {
+            "" => String::new(),
+            about => format!(" ({about})"),
+        };
+        format!("{} on {}{about}", view.name_of(&told.arm), told.workload)
+    };
+    let whom: Vec<String> = all.iter().map(of).collect();
+    let whom = match whom.len() {
+        0..=3 => whom.join(", "),
+        many => format!("{} and {} more", whom[..2].join(", "), many - 2),
+    };
+    let (_, one) = all[0];
+    let is_cause = one.strength == ExplanationStrength::Cause;
+    ReportFinding {
+        mark: if is_clients {
+            "check the generator"
+        } else {
+            "limited by"
+        }
+        .into(),
+        tone: match is_clients {
+            true => ReportSeverity::Bad,
+            false => ReportSeverity::Care,
+        },
+        text: match (is_clients && is_cause, is_cause) {
+            (true, _) => format!("This measures your client: {}: {whom}", cause.name()),
+            (false, true) => format!("{}: {whom}", cause.name()),
+            (false, false) => format!("Consistent with {}: {whom}", cause.name()),
+        },
+        detail: deciding(one),
+    }
+}
+
+/// The figures that decided, in one sentence.
+fn deciding(one: &CauseExplanation) -> String {
+    let figures = one.evidence.iter().filter(|figure| figure.is_decisive());
+    let words: Vec<String> = figures
+        .map(|figure| format!("{}: {}", figure.figure, figure.shown()))
+        .collect();
+    format!("{}. See “What limited the results?”.", words.join("; "))
+}
+
+/// The section; none where nothing was played.
+pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
+    if view.explanations.is_empty() {
+        return None;
+    }
+    let mut section = ReportSection::new("What limited the results?", answer(view));
+    let tables = tables(view);
+    if !tables.is_empty() {
+        let text = "“Consistent with” is not “caused by”: something that was not looked at may look the \
+                    same. Values are medians over the trials that show it; of several limits it may be \
+                    enough that one is passed.";
+        section
+            .items
+            .extend(tables.into_iter().map(ReportItem::Table));
+        section.items.push(ReportItem::Text(text.into()));
+    }
+    for (text, lines) in [
+        ("Looked at and not found", excluded(view)),
+        ("Could not be looked at", unknown(view)),
+    ] {
+        let lines = lines.into_iter();
+        let told = lines.map(|line| ReportItem::Text(format!("{text}{line}")));
+        section.items.extend(told);
+    }
+    for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
+        section.items.extend(sizes(view, entry));
+        let pools = view.pools(entry);
+        let moved = pools.iter().filter_map(|pool| device_bytes(pool, entry));
+        section.items.extend(moved.map(ReportItem::Text));
+    }
+    Some(section)
+}
+
+/// The answer in one sentence.
+fn answer(view: &ResultsView<'_>) -> String {
+    let all = || view.explanations.iter().flat_map(|told| &told.found);
+    let causes = all().filter(|one| one.strength == ExplanationStrength::Cause);
+    let mut names: Vec<&str> = causes.map(|one| one.cause.name()).collect();
+    names.dedup();
+    if !names.is_empty() {
+        return format!("Shown by trials with and without it: {}.", names.join(", "));
+    }
+    let mut causes: Vec<ExplanationCause> = all().map(|one| one.cause).collect();
+    causes.sort_unstable();
+    causes.dedup();
+    let names: Vec<&str> = causes.iter().map(|cause| cause.name()).collect();
+    match names.is_empty() {
+        true => "Nothing beside the storage itself was found to limit them.".into(),
+        false => format!(
+            "What was recorded is consistent with: {}. Only trials without it would show a cause.",
+            names.join(", ")
+        ),
+    }
+}
+
+/// One table for all systems of which the same is said under a workload.
+fn tables(view: &ResultsView<'_>) -> Vec<ReportTable> {
+    let mut groups: Vec<(&ArmExplanations, Vec<String>)> = Vec::new();
+    for told in view
+        .explanations
+        .iter()
+        .filter(|told| !told.found.is_empty())
+    {
+        let is_same =
+            |other: &ArmExplanations| other.workload == told.workload && other.found == told.found;
+        let name = view.name_of(&told.arm);
+        match groups.iter_mut().find(|(other, _)| is_same(other)) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((told, vec![name])),
+        }
+    }
+    let table = |(told, names): (&ArmExplanations, Vec<String>)| {
+        let caption = format!("{} on {}", names.join(", "), told.workload);
+        let columns = ["Explanation", "Figure", "#Value", "#Limit", "~#Trials"];
+        let mut table = ReportTable::new(caption, &columns);
+        told.found.iter().for_each(|one| add_rows(one, &mut table));
+        table
+    };
+    groups.into_iter().map(table).collect()
+}
+
+fn add_rows(one: &CauseExplanation, table: &mut ReportTable) {
+    for (n, figure) in one.evidence.iter().enumerate() {
+        let at_first = |text: String| match n {
+            0 => text,
+            _ => String::new(),
+        };
+        let about = match one.about.as_str() {
+            "" => String::new(),
+            about => format!(": {about}"),
+        };
+        table.rows.push(vec![
+            ReportTableCell::new(at_first(format!("{}{about}", one.cause.name())))
+                .detail(at_first(one.strength.name().into())),
+            ReportTableCell::new(figure.figure.clone()),
+            ReportTableCell::new(figure.shown()),
+            ReportTableCell::new(match figure.limit {
+                Some(limit) if figure.up_to => format!("≤ {}", figure.unit.show(limit)),
+                Some(limit) => format!("≥ {}", figure.unit.show(limit)),
+                None => String::new(),
+            }),
+            ReportTableCell::new(at_first(format!("{} of {}", one.trials, one.of))),
+        ]);
+    }
+}
+
+/// What was looked at and not found, once for all that have the same list.
+fn excluded(view: &ResultsView<'_>) -> Vec<String> {
+    let lists = view.explanations.iter().map(|told| {
+        let names: Vec<&str> = told.excluded.iter().map(|cause| cause.name()).collect();
+        (told, names.join(", "))
+    });
+    grouped_lists(view, lists.collect())
+}
+
+/// What could not be looked at, by what is missing.
+fn unknown(view: &ResultsView<'_>) -> Vec<String> {
+    let lists = view.explanations.iter().map(|told| {
+        let mut by_why: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for one in &told.unknown {
+            by_why.entry(&one.why).or_default().push(one.cause.name());
+        }
+        let parts = by_why
+            .iter()
+            .map(|(why, names)| format!("{} ({why})", names.join(", ")));
+        (told, parts.collect::<Vec<_>>().join("; "))
+    });
+    grouped_lists(view, lists.collect())
+}
+
+fn grouped_lists(view: &ResultsView<'_>, lists: Vec<(&ArmExplanations, String)>) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    let all = lists.len();
+    for (told, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        let whom = format!("{} on {}", view.name_of(&told.arm), told.workload);
+        match groups.iter_mut().find(|(known, _)| *known == list) {
+            Some((_, whose)) => whose.push(whom),
+            None => groups.push((list, vec![whom])),
+        }
+    }
+    let line = |(list, whose): (String, Vec<String>)| match whose.len() {
+        many if many == all => format!(": {list}."),
+        1..=3 => format!(" ({}): {list}.", whose.join(", ")),
+        many => format!(
+            " ({} and {} more): {list}.",
+            whose[..2].join(", "),
+            many - 2
+        ),
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// The data set and the memory that could hold it.
+fn sizes(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<ReportItem> {
+    let bytes = entry.workload.data_set_bytes();
+    let has_storage = view.arms.iter().any(|arm| arm.arm.facts.is_some());
+    if bytes == 0 || !has_storage {
+        return None;
+    }
+    let ram = view.load_ram_bytes();
+    let whose = match view.results.manifest.load_nodes.is_empty() {
+        true => "this machine’s",
+        false => "a node’s",
+    };
+    Some(ReportItem::Text(format!(
+        "{}: data set {}, {} of {whose} memory ({}); {}.",
+        entry.label,
+        units::size(bytes as f64),
+        words::percent(ratio(bytes as f64, ram as f64)),
+        units::size(ram as f64),
+        match entry.workload.is_direct() {
+            true => "direct I/O, where the system can do it",
+            false => "through the page cache",
+        }
+    )))
+}
+
+/// What the device below a system moved for what it was asked, over all trials.
+fn device_bytes(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<String> {
+    let used: Vec<&DeviceUse> = pool
+        .trials
+        .iter()
+        .filter_map(|t| t.device.as_ref())
+        .collect();
+    let sum = |of: fn(&DeviceUse) -> TransferTotals| {
+        let totals = used.iter().map(|used| of(used));
+        totals.fold(TransferTotals::default(), TransferTotals::and)
+    };
+    let (served, asked) = (sum(|used| used.served), sum(|used| used.asked));
+    let ways = [
+        ("read", served.read_bytes, asked.read_bytes),
+        ("wrote", served.written_bytes, asked.written_bytes),
+    ];
+    let ways = ways.iter().filter(|(_, _, asked)| *asked > 0);
+    let words: Vec<String> = ways
+        .map(|(verb, served, asked)| {
+            let times = EvidenceUnit::Times.show(ratio(*served as f64, *asked as f64));
+            format!("{verb} {times}")
+        })
+        .collect();
+    if words.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{}, {}: the device {} {} the bytes requested in the same seconds.{}",
+        entry.label,
+        pool.name(),
+        used[0].device,
+        words.join(" and "),
+        merged(&used).as_deref().unwrap_or_default()
+    ))
+}
+
+/// What the kernel merged before it reached the device: then the storage saw fewer and larger
+/// requests than the workload has operations.
+fn merged(used: &[&DeviceUse]) -> Option<String> {
+    let ways = ["reads", "writes"].into_iter().enumerate();
+    let words: Vec<String> = ways
+        .filter_map(|(way, name)| {
+            let sum = |of: &dyn Fn(&DeviceUse) -> u64| -> u64 { used.iter().map(|u| of(u)).sum() };
+            let merged = sum(&|used| used.merged[way]);
+            let served = sum(&|used| [used.served.reads, used.served.writes][way]);
+            let asked = sum(&|used| [used.asked.reads, used.asked.writes][way]);
+            let share = ratio(merged as f64, merged.saturating_add(served) as f64);
+            (asked > 0 && share >= MERGED_SHARE)
+                .then(|| format!("{} of the {name}", words::percent(share)))
+        })
+        .collect();
+    (!words.is_empty()).then(|| {
+        format!(
+            " The kernel merged {} before the device, which received fewer and larger requests \
+             than the workload has.",
+            words.join(" and ")
+        )
+    })
+}

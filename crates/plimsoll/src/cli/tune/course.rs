@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The runs of one `tune`: each is a comparison of its own, in a folder of its own below that of the
+//! command, and is not repeated when the command is.
+
+use super::TuneArgs;
+use crate::cli::design::BlockDesignChoice;
+use crate::cli::measure::{ClientLoadArgs, MeasureOptions, drawn_seed, measure, policy};
+use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_agent::{context, run_id};
+use plimsoll_core::comparison::{ComparisonMetric, VerdictPolicy};
+use plimsoll_core::event::RunFolderContents;
+use plimsoll_core::failover::FaultInjection;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a trial takes besides its measured part and its warm-up.
+const OVERHEAD: Nanos = Nanos(1_500_000_000);
+
+/// Length of trials where nobody says.
+const LENGTH: Nanos = Nanos(10_000_000_000);
+
+/// All runs of one command.
+pub(super) struct TuningCourse {
+    pub(super) folder: PathBuf,
+    pub(super) metric: ComparisonMetric,
+    pub(super) seed: Seed,
+    pub(super) policy: VerdictPolicy,
+    length: Nanos,
+    clock: SystemClock,
+    stop: Arc<AtomicBool>,
+    /// Whether a cut left something behind.
+    pub(super) has_left: Cell<bool>,
+}
+
+/// One run of it.
+pub(super) struct TuningRun<'a> {
+    /// Its folder.
+    pub(super) name: &'a str,
+    pub(super) targets: &'a [String],
+    pub(super) control: bool,
+    pub(super) blocks: u32,
+    /// A cut of power instead of the workload.
+    pub(super) cut: Option<FaultInjection>,
+}
+
+/// What is left of a run: its results, whole or not, or nothing because the user stopped it.
+pub(super) type TuningRunResult = ControlFlow<ExitCode, RunFolderContents>;
+
+impl TuningCourse {
+    pub(super) fn begin(
+        args: &TuneArgs,
+        metric: ComparisonMetric,
+        length: Option<Nanos>,
+    ) -> Result<TuningCourse, CliError> {
+        let folder = match &args.output {
+            Some(folder) => folder.clone(),
+            None => PathBuf::from("plimsoll-results").join(run_id::run_id()),
+        };
+        // A search that is continued is the same search.
+        let begun = ["screening", "gain"].map(|name| plimsoll_archive::open(&folder.join(name)));
+        let begun = begun.into_iter().find_map(Result::ok);
+        let seed = begun.map_or_else(
+            || {
+                args.timing
+                    .given_seed()
+                    .unwrap_or_else(|| Seed(drawn_seed()))
+            },
+            |found| found.manifest.seed,
+        );
+        Ok(TuningCourse {
+            folder,
+            metric,
+            seed,
+            policy: policy(args.effect.min(0.99))?,
+            length: length.unwrap_or(LENGTH),
+            clock: SystemClock::new(),
+            stop: context::stop_flag()?,
+            has_left: Cell::new(false),
+        })
+    }
+
+    /// Time of so many trials, about.
+    pub(super) fn time_of(&self, args: &TuneArgs, runs: u64) -> Nanos {
+        let each = self.length.0 + args.timing.warmup().0 + OVERHEAD.0;
+        Nanos(each.saturating_mul(runs))
+    }
+
+    /// How many more trials there is time for; `None`: as many as one likes.
+    pub(super) fn runs_left(&self, args: &TuneArgs) -> Option<u64> {
+        let left = self.time_left(args)?;
+        Some(left.0 / self.time_of(args, 1).0.max(1))
+    }
+
+    fn time_left(&self, args: &TuneArgs) -> Option<Nanos> {
+        let budget = args.timing.budget()?;
+        let gone = u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX);
+        Some(Nanos(budget.0.saturating_sub(gone)))
+    }
+
+    pub(super) fn is_over(&self, args: &TuneArgs) -> bool {
+        self.time_left(args).is_some_and(|left| left.0 == 0)
+    }
+
+    /// What is left of a run that failed.
+    pub(super) fn left_of(&self, run: &TuningRun<'_>) -> Option<RunFolderContents> {
+        plimsoll_archive::open(&self.folder.join(run.name)).ok()
+    }
+
+    /// Carries a run out, or reads what an earlier command left of it.
+    pub(super) fn run(
+        &self,
+        args: &TuneArgs,
+        run: &TuningRun<'_>,
+    ) -> Result<TuningRunResult, CliError> {
+        let folder = self.folder.join(run.name);
+        if let Some(found) = done_before(&folder)? {
+            return Ok(ControlFlow::Continue(found));
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(ControlFlow::Break(CliExitCode::Interrupted.into()));
+        }
+        if !args.json {
+            terminal::say(&format!("{}:", run.name));
+        }
+        let length = match run.cut {
+            Some(_) => None,
+            None => args.timing.length(),
+        };
+        let timing = args.timing.of_part(length, self.time_left(args), self.seed);
+        let workload = [args.workload.clone()];
+        let measured = measure(&MeasureOptions {
+            targets: run.targets,
+            workloads: if run.cut.is_some() { &[] } else { &workload },
+            control: run.control,
+            blocks: run.blocks,
+            inject: run.cut.iter().cloned().collect(),
+            conditions: Vec::new(),
+            load_line: None,
+            design: BlockDesignChoice::default(),
+            whole: false,
+            corners: SensitivityBoundMode::Off,
+            timing: &timing,
+            shape: &args.shape,
+            source: &ClientLoadArgs::HERE,
+            consent: DestroyConsent::of(&[]),
+            policy: self.policy,
+            output: Some(&folder),
+            json: args.json,
+            dry_run: false,
+            quiet: true,
+            ladder: &[],
+        });
+        match measured {
+            // That writes are lost is what a cut is made to show; what a broken file system does not let go
+            // goes with `raze`, once its stack is down.
+            Err(failure) if run.cut.is_some() && is_of_cuts(failure.code) => {
+                let found = plimsoll_archive::open(&folder).map_err(failed(CliExitCode::Failed))?;
+                if failure.code == CliExitCode::NotCleaned {
+                    terminal::say(&failure.to_string());
+                    self.has_left.set(true);
+                }
+                Ok(ControlFlow::Continue(found))
+            }
+            other => other,
+        }
+    }
+}
+
+fn is_of_cuts(code: CliExitCode) -> bool {
+    matches!(code, CliExitCode::BadData | CliExitCode::NotCleaned)
+}
+
+/// A run of this command that is whole.
+fn done_before(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
+    if !folder.exists() {
+        return Ok(None);
+    }
+    let Ok(mut found) = plimsoll_archive::open(folder) else {
+        return Ok(None);
+    };
+    if !found.complete {
+        return Ok(None);
+    }
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    if found.manifest.command.get(1..) != Some(&*command) {
+        return Err(CliError::usage(format!(
+            "write {}: it holds a run of another command",
+            folder.display()
+        ))
+        .hint("give another directory with -o"));
+    }
+    found.comparisons = plimsoll_stats::compare_all(&found.manifest, &found.trials);
+    Ok(Some(found))
+}
