@@ -12,9 +12,10 @@ pub enum CliExitCode {
     Failed = 1,
     /// The command line or an input file is wrong.
     Usage = 2,
-    /// `--fail-on different` and there was one.
+    /// `--fail-on different` and there was one; `fit-for`: a target does not fit.
     Different = 10,
-    /// `--fail-on inconclusive` and there was one.
+    /// `--fail-on inconclusive` and there was one; `fit-for`: of no target it is sure that it does not
+    /// fit, and of some not that they do.
     Inconclusive = 11,
     /// A target lost or changed data.
     BadData = 12,
@@ -36,8 +37,9 @@ Exit codes:
   0    done; every verdict that was asked for was reached
   1    a failure of the machine or of plimsoll
   2    a mistake in the command line or in an input file
-  10   compare --fail-on different: a difference was found, or an arm cannot carry the load
-  11   compare --fail-on inconclusive: a comparison was inconclusive
+  10   compare --fail-on different: a difference was found, or an arm cannot carry the load;
+       fit-for: a target does not fit
+  11   compare --fail-on inconclusive: a comparison was inconclusive; fit-for: cannot tell
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
        ledger or faults under load found bad blocks
   13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`

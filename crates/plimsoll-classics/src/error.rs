@@ -16,6 +16,9 @@ pub enum ClassicsError {
         /// All names.
         known: String,
     },
+    /// No requirement has this name; the whole sentence.
+    #[error("{0}")]
+    Requirement(String),
     /// A setting that is not known, or a value that cannot be used.
     #[error(transparent)]
     Setting(#[from] SettingError),

@@ -18,9 +18,11 @@ mod ior;
 mod iozone;
 mod known;
 mod mdtest;
+mod need;
 pub mod originals;
 mod parts;
 mod registry;
+mod requirements;
 mod sgpdd;
 mod stamp;
 mod surveys;
@@ -29,9 +31,11 @@ mod words;
 
 pub use error::ClassicsError;
 pub use known::WorkloadDefinition;
+pub use need::find_requirement;
 pub use plimsoll_core::nearest::nearest;
 pub use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 pub use registry::{find, known};
+pub use requirements::{REQUIREMENTS, RequirementDefinition, RequirementSource};
 pub use words::ClassicSpec;
 
 use plimsoll_core::event::{PhaseResult, TrialResult};

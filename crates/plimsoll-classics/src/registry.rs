@@ -6,8 +6,8 @@ use plimsoll_core::nearest::nearest;
 use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
 use crate::{
-    basic, bonnie, boot, build, copy, filebench, ior, iozone, mdtest, sgpdd, stamp, surveys,
-    sysbench,
+    basic, bonnie, boot, build, copy, filebench, ior, iozone, mdtest, requirements, sgpdd, stamp,
+    surveys, sysbench,
 };
 
 /// Rooms of known workloads, in the order of lists.
@@ -25,6 +25,7 @@ const ROOMS: &[&[WorkloadDefinition]] = &[
     copy::KNOWN,
     build::KNOWN,
     boot::KNOWN,
+    requirements::KNOWN,
 ];
 
 /// Every workload that is known by name.

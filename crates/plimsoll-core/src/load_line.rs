@@ -35,6 +35,45 @@ pub struct LoadLineGoal {
     /// What a target costs per hour, by what was given on the command line.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costs: BTreeMap<String, f64>,
+    /// What the workload at a multiple of 1 stands for, where a target is asked whether it fits a use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirement: Option<LoadLineRequirement>,
+}
+
+/// What a use needs of its storage, and who says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineRequirement {
+    /// Its name, such as `etcd`.
+    pub name: String,
+    /// What it is for, in one line.
+    pub about: String,
+    /// The load at a multiple of 1, in words.
+    pub load: String,
+    /// Limits that the user gave in place of those of the sources.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_own_limits: bool,
+    /// Where its figures come from.
+    pub sources: Vec<LoadLineSource>,
+    /// What the figures leave open, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A publication that a requirement rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLineSource {
+    /// Its title, with who published it.
+    pub title: String,
+    /// Where it is.
+    pub url: String,
+    /// When it was published, or read where it has no date.
+    pub date: String,
+    /// The figure that is taken from it.
+    pub says: String,
 }
 
 /// A limit that a load must keep to be carried, such as `read p99 < 20ms`.

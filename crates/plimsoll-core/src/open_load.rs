@@ -139,6 +139,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_due_after_the_planned_end_neither_counts_nor_makes_steps_longer() {
+        let mut load = OpenLoad::new(Some(Nanos(2_000_000_000)));
+        load.due_at(Nanos(1_900_000_000), 3);
+        load.due_at(Nanos(14_000_000_000), 5);
+        assert_eq!(load.step, STEP_MIN);
+        assert_eq!(load.due.iter().sum::<u64>(), 3);
+    }
+
+    #[test]
     fn loads_of_different_steps_add_up() {
         let (mut long, mut short) = (OpenLoad::new(None), OpenLoad::new(None));
         (0..600).for_each(|n| long.due_at(Nanos(n * 100 * MS), 1));

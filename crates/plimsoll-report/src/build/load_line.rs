@@ -9,7 +9,8 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::WorkloadMultiple;
 use plimsoll_stats::explain::{self, ArmEvidence};
 use plimsoll_stats::load_line::{
-    ArmLoadLine, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop, load_line_trial,
+    ArmLoadLine, LoadLineFit, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop,
+    load_line_trial,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,7 +28,9 @@ const EDGE: std::ops::RangeInclusive<f64> = 0.9..=1.15;
 /// The sentences a reader came for: every line, then every other system's against the base's.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let lines = view.load_lines.iter();
-    let mut findings: Vec<ReportFinding> = lines.map(|line| sentence(view, line)).collect();
+    // Whether a system fits a use is a sentence of its own.
+    let alone = lines.filter(|line| line.goal.requirement.is_none());
+    let mut findings: Vec<ReportFinding> = alone.map(|line| sentence(view, line)).collect();
     findings.extend(ratios(view).into_iter().map(|(line, base, ratio)| {
         ratio_sentence(
             &view.name_of(line.arm),
@@ -81,7 +84,7 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
 }
 
 /// What else there is to say of a line, as sentences.
-fn detail(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> String {
+pub(super) fn detail(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> String {
     let mut all = Vec::new();
     let result = &line.result;
     if has_edge(line) {
@@ -282,7 +285,7 @@ fn has_edge(line: &ArmLoadLine<'_>) -> bool {
 }
 
 /// All limits: `p99 < 20 ms and errors < 0.1 %`.
-fn limits(line: &ArmLoadLine<'_>) -> String {
+pub(super) fn limits(line: &ArmLoadLine<'_>) -> String {
     let limits: Vec<String> = line.goal.limits.iter().map(ToString::to_string).collect();
     limits.join(" and ")
 }
@@ -537,6 +540,8 @@ pub(super) fn data(view: &ResultsView<'_>) -> Value {
             "ops_per_s": rates.map(|rates| rates.0),
             "bytes_per_s": rates.map(|rates| rates.1),
             "cost_per_million": cost(view, line),
+            "requirement": line.goal.requirement,
+            "fit": line.goal.requirement.as_ref().map(|_| LoadLineFit::of(line).name()),
             "saturates_first": saturated(view, line).filter(|_| has_edge(line)).map(|found| found.0),
             "joules_per_million": energy(line).into_iter().collect::<BTreeMap<_, _>>(),
         })

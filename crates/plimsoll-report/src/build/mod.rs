@@ -15,6 +15,7 @@ mod method;
 mod nodes;
 mod overload;
 mod phases;
+mod requirement;
 mod series;
 mod servers;
 mod surroundings;
@@ -36,6 +37,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     let mut sections: Vec<ReportSection> = Vec::new();
     sections.extend(doubts::missing(&view));
     sections.extend(load_line::section(&view));
+    sections.extend(requirement::section(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
     for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
@@ -51,7 +53,8 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.push(method::method(&view));
     sections.push(method::arms(&view));
     sections.push(method::machine(&view));
-    let mut headline = load_line::headline(&view);
+    let mut headline = requirement::headline(&view);
+    headline.extend(load_line::headline(&view));
     headline.extend(surroundings::memory(&view));
     headline.extend(if view.steps.is_empty() {
         verdicts::headline(&view)

@@ -7,6 +7,7 @@
 //! limit of each operation kind is a limit like any other, with its own counts.
 
 mod edges;
+mod fit;
 mod limit;
 mod of_run;
 mod outcome;
@@ -21,6 +22,7 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
+pub use fit::LoadLineFit;
 pub use limit::{LoadLineLimit, LoadLineMargin, LoadLineMeasure};
 pub use of_run::{ArmLoadLine, arm_load_lines, load_line_options, load_line_trial};
 pub use outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};

@@ -112,7 +112,7 @@ pub(super) struct LoadLineArgs {
 }
 
 /// `5%` or `0.05`.
-fn fraction(text: &str) -> Result<f64, String> {
+pub(super) fn fraction(text: &str) -> Result<f64, String> {
     let number = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
         None => text.parse(),
@@ -163,6 +163,7 @@ impl LoadLineArgs {
             sustained: Nanos(10 * part.0),
             budget: self.budget(10 * part.0),
             costs: self.costs()?,
+            requirement: None,
         })
     }
 

@@ -9,6 +9,7 @@ mod export;
 mod facts;
 mod failover;
 mod fit;
+mod fit_for;
 mod gates;
 mod import;
 mod inject;
@@ -63,6 +64,8 @@ enum CliCommand {
     Compare(compare::CompareArgs),
     #[command(name = "loadline")]
     LoadLine(loadline::LoadLineArgs),
+    #[command(name = "fit-for")]
+    FitFor(fit_for::FitForArgs),
     Layers(layers::LayersArgs),
     Tune(tune::TuneArgs),
     Ledger(ledger::LedgerArgs),
@@ -133,6 +136,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
+        CliCommand::FitFor(args) => fit_for::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
         CliCommand::Tune(args) => tune::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),

@@ -39,12 +39,17 @@ pub(super) fn main(args: &WorkloadsArgs) -> CliResult {
 }
 
 fn as_json(known: &WorkloadDefinition) -> serde_json::Value {
+    let settings = settings_as_json(known.settings);
+    serde_json::json!({ "name": known.name, "about": known.about, "settings": settings })
+}
+
+/// Settings for programs.
+pub(super) fn settings_as_json(settings: &[SettingDefinition]) -> serde_json::Value {
     let setting = |setting: &SettingDefinition| {
         serde_json::json!({ "name": setting.name, "default": setting.default,
             "unit": unit(setting.unit), "help": setting.help })
     };
-    let settings: Vec<serde_json::Value> = known.settings.iter().map(setting).collect();
-    serde_json::json!({ "name": known.name, "about": known.about, "settings": settings })
+    settings.iter().map(setting).collect()
 }
 
 fn list(all: &[&WorkloadDefinition]) -> String {

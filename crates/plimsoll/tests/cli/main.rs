@@ -11,6 +11,7 @@ mod devices;
 mod examples;
 mod exchange;
 mod failover;
+mod fit_for;
 mod foreign_text;
 mod ground;
 mod ledger;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether systems fit a use: what it needs, who says so, and the verdict on each system.
+
+use plimsoll_core::load_line::LoadLineRequirement;
+use plimsoll_core::units;
+use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineStop};
+
+use super::load_line;
+use super::view::ResultsView;
+use crate::model::{
+    ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+};
+use crate::words;
+
+/// The verdicts of a run that asks whether systems fit a use.
+pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
+    let lines = view.load_lines.iter();
+    lines.filter_map(|line| finding(view, line)).collect()
+}
+
+/// The verdict on a line that was searched for a use; `None` where none was asked for.
+fn finding(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<ReportFinding> {
+    let need = line.goal.requirement.as_ref()?;
+    let fit = LoadLineFit::of(line);
+    let (arm, name) = (view.name_of(line.arm), &need.name);
+    let verdict = match fit {
+        LoadLineFit::Fits => format!("{arm} fits {name}"),
+        LoadLineFit::DoesNotFit => format!("{arm} does not fit {name}"),
+        LoadLineFit::CannotTell => format!("cannot tell whether {arm} fits {name}"),
+    };
+    let carried = carried(view, line).map_or(String::new(), |text| format!(": {text}"));
+    Some(ReportFinding {
+        mark: fit.name().into(),
+        tone: match fit {
+            LoadLineFit::Fits => ReportSeverity::Good,
+            LoadLineFit::DoesNotFit => ReportSeverity::Bad,
+            LoadLineFit::CannotTell => ReportSeverity::Care,
+        },
+        text: format!("{verdict}{carried}"),
+        detail: detail(view, (line, need), fit),
+    })
+}
+
+/// How much of what is needed a system carries.
+fn carried(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<String> {
+    let (result, goal) = (&line.result, line.goal);
+    let times = |multiple: f64| format!("{}×", units::three_digits(multiple));
+    let edge = &result.sustained;
+    match result.stop {
+        _ if result.trials == 0 => None,
+        Some(LoadLineStop::NothingCarried) => Some(format!(
+            "it does not carry {} of what it needs",
+            times(goal.smallest)
+        )),
+        Some(LoadLineStop::EverythingCarried) => Some(format!(
+            "it carries {} what it needs and more",
+            times(goal.largest)
+        )),
+        _ => Some(format!(
+            "it carries {} what it needs ({} CI {} to {})",
+            times(edge.point),
+            words::percent_whole(view.results.manifest.policy.confidence),
+            units::three_digits(edge.low),
+            units::three_digits(edge.high),
+        )),
+    }
+}
+
+fn detail(
+    view: &ResultsView<'_>,
+    (line, need): (&ArmLoadLine<'_>, &LoadLineRequirement),
+    fit: LoadLineFit,
+) -> String {
+    let mut all = vec![format!(
+        "It needs {} at {}.",
+        need.load,
+        load_line::limits(line)
+    )];
+    if need.has_own_limits {
+        all.push("The limits are those of --slo.".into());
+    } else if let Some(source) = need.sources.first() {
+        all.push(format!("Source: {}, {}.", source.title, source.url));
+    }
+    if fit == LoadLineFit::CannotTell {
+        all.push("A longer --budget or a smaller --width may tell.".into());
+    }
+    all.push(load_line::detail(view, line));
+    all.join(" ")
+}
+
+/// What is needed, and by whom it is published.
+pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
+    let line = view.load_lines.first()?;
+    let need = line.goal.requirement.as_ref()?;
+    let mut section = ReportSection::new(
+        format!("What does {} need?", need.name),
+        format!("{}.", need.about),
+    );
+    section.items.push(ReportItem::Facts(vec![
+        ("Load".into(), need.load.clone()),
+        ("Limits".into(), load_line::limits(line)),
+    ]));
+    let mut table = ReportTable::new("Sources", &["Figure", "Source", "Date"]);
+    for source in &need.sources {
+        table.rows.push(vec![
+            ReportTableCell::new(&source.says),
+            ReportTableCell::new(&source.title).detail(source.url.clone()),
+            ReportTableCell::new(&source.date),
+        ]);
+    }
+    table.notes.clone_from(&need.notes);
+    section.items.push(ReportItem::Table(table));
+    Some(section)
+}
