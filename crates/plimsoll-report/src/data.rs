@@ -8,11 +8,11 @@ use plimsoll_core::event::{PhaseResult, RunFolderContents, TrialResult};
 use plimsoll_core::histogram::Histogram;
 use serde_json::{Value, json};
 
-/// One JSON document; field names carry their unit.
+/// One JSON document, with what was computed beside the comparisons; field names carry their unit.
 pub(crate) fn json<'a>(
     results: &RunFolderContents,
     comparisons: impl Iterator<Item = &'a ArmComparison>,
-    load_lines: &Value,
+    beside: [(&str, Value); 3],
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
@@ -30,10 +30,11 @@ pub(crate) fn json<'a>(
                 "inject": e.inject,
                 "condition": e.condition,
                 "load_line": e.load_line,
+                "load_loop": e.load_loop,
             })
         })
         .collect();
-    let document = json!({
+    let mut document = json!({
         "format": manifest.format,
         "program": manifest.program,
         "id": manifest.id,
@@ -51,9 +52,11 @@ pub(crate) fn json<'a>(
         "complete": results.complete,
         "warnings": results.warnings,
         "comparisons": comparisons.collect::<Vec<_>>(),
-        "load_lines": load_lines,
         "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
     });
+    for (key, value) in beside {
+        document[key] = value;
+    }
     document.to_string()
 }
 

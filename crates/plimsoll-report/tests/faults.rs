@@ -87,6 +87,7 @@ fn entry(kind: FaultKind) -> WorkloadEntry {
         corner_of: None,
         condition: None,
         load_line: None,
+        load_loop: None,
         inject: Some(FaultInjection {
             fault: kind,
             victim: None,

@@ -10,10 +10,12 @@ mod faults;
 mod forest;
 mod ladder;
 mod load_line;
+mod loops;
 mod method;
 mod nodes;
 mod overload;
 mod phases;
+mod secondary;
 mod series;
 mod servers;
 mod surroundings;
@@ -37,6 +39,8 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.extend(load_line::section(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
+    sections.extend(loops::section(&view));
+    sections.extend(secondary::section(&view));
     for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
         sections.push(workload::section(&view, entry));
     }
@@ -57,6 +61,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     } else {
         ladder::headline(&view)
     });
+    headline.extend(loops::headline(&view));
     headline.extend(faults::headline(&view));
     headline.extend(surroundings::noise(&view));
     headline.extend(corners::doubts(&view));
@@ -67,8 +72,17 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
         subtitle: subtitle(&view),
         headline,
         sections,
-        data: data::json(results, view.every_comparison(), &load_line::data(&view)),
+        data: data::json(results, view.every_comparison(), beside(&view)),
     }
+}
+
+/// What is computed beside the comparisons, for programs.
+fn beside(view: &ResultsView<'_>) -> [(&'static str, serde_json::Value); 3] {
+    [
+        ("load_lines", load_line::data(view)),
+        ("secondary", serde_json::json!(view.secondary)),
+        ("loops", serde_json::json!(view.loops)),
+    ]
 }
 
 /// The load lines of a run, for programs.

@@ -143,6 +143,7 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         inject: None,
         condition: None,
         load_line: None,
+        load_loop: None,
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),
@@ -352,6 +353,7 @@ fn manifest(
         arms,
         entries,
         blocks,
+        balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
         design: None,
