@@ -7,7 +7,7 @@ use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::CliError;
 use plimsoll_agent::failure::stopped;
 use plimsoll_core::data_check::DataCheck;
-use plimsoll_core::event::{RunWarning, TrialId, WorkloadEntry};
+use plimsoll_core::event::{RunWarning, TrialId, TrialResult, WorkloadEntry};
 use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::load::AgentTrialTask;
 use plimsoll_core::model::{IoDirection, WorkloadModel};
@@ -107,7 +107,11 @@ pub fn entries(
     Ok(entries)
 }
 
-fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> WorkloadEntry {
+pub(super) fn entry(
+    asked: &WorkloadRequest,
+    scale: f64,
+    settings: &CampaignOptions,
+) -> WorkloadEntry {
     WorkloadEntry {
         label: label(asked.workload.name(), scale),
         scale,
@@ -117,6 +121,7 @@ fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> Wor
         inject: None,
         condition: None,
         load_line: settings.load_line.clone(),
+        load_loop: None,
     }
 }
 
@@ -246,7 +251,22 @@ fn sustained(
         inject: None,
         condition: None,
         load_line: None,
+        load_loop: None,
     };
+    let result = probed(&probe, arm, arms, settings, stop)?;
+    let lost = result.stats.errors() + result.generator.unfinished;
+    let done = result.stats.ops().saturating_sub(lost) as f64;
+    Ok(ratio(done, result.length.as_secs_f64()) / arms.load().nodes().len().max(1) as f64)
+}
+
+/// What a system does in a trial that is no part of the campaign.
+pub(super) fn probed(
+    probe: &WorkloadEntry,
+    arm: &str,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+) -> Result<TrialResult, CliError> {
     let trial = TrialId {
         block: 0,
         place: 0,
@@ -257,7 +277,7 @@ fn sustained(
         warmup: Nanos::SECOND,
         data_check: DataCheck::Off,
         seed: settings.seed.derive("probe", 0),
-        ..trial_task(&trial, arms, (&probe, settings), n)
+        ..trial_task(&trial, arms, (probe, settings), n)
     };
     let load = arms.load();
     let mut hosts = load.hosts();
@@ -267,9 +287,7 @@ fn sustained(
     if result.interrupted {
         return Err(stopped());
     }
-    let lost = result.stats.errors() + result.generator.unfinished;
-    let done = result.stats.ops().saturating_sub(lost) as f64;
-    Ok(ratio(done, result.length.as_secs_f64()) / load.nodes().len().max(1) as f64)
+    Ok(result)
 }
 
 /// The same mix as fast as the storage lets it: mean size, share of reads, working set.

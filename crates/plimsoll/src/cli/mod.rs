@@ -4,6 +4,7 @@
 mod boot;
 mod compare;
 mod design;
+mod diff;
 mod doctor;
 mod export;
 mod facts;
@@ -63,6 +64,7 @@ enum CliCommand {
     Compare(compare::CompareArgs),
     #[command(name = "loadline")]
     LoadLine(loadline::LoadLineArgs),
+    Diff(diff::DiffArgs),
     Layers(layers::LayersArgs),
     Tune(tune::TuneArgs),
     Ledger(ledger::LedgerArgs),
@@ -133,6 +135,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
+        CliCommand::Diff(args) => diff::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
         CliCommand::Tune(args) => tune::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),
