@@ -39,6 +39,7 @@ fn manifest() -> RunManifest {
         ladder: Vec::new(),
         load_nodes: Vec::new(),
         design: None,
+        balanced: false,
     }
 }
 

@@ -20,9 +20,34 @@ pub enum ComparisonMetric {
     WriteOutage,
     /// Time from a fault until the sessions work as before; less is better.
     BrownOut,
+    /// 99th percentile of the response times; less is better.
+    P99Response,
+    /// 99.9th percentile of the response times; less is better.
+    P999Response,
+    /// CPU time of the load generator per operation; less is better.
+    CpuPerOperation,
+    /// Time spent preparing, such as laying out files; less is better.
+    PreparationTime,
+    /// Jain's index of the rates of clients: 1 when all are served alike, 1/n when one of n has
+    /// everything; more is better.
+    ClientEvenness,
+    /// How far trials of one system lie from their median, as |ln ratio|; less is better. Of an arm, not
+    /// of a trial.
+    RunToRunVariation,
 }
 
 impl ComparisonMetric {
+    /// What is compared beside the one metric of a workload, in the order of reports. Never the metric of
+    /// a workload, so that no exit code depends on them.
+    pub const SECONDARY: [ComparisonMetric; 6] = [
+        ComparisonMetric::P99Response,
+        ComparisonMetric::P999Response,
+        ComparisonMetric::RunToRunVariation,
+        ComparisonMetric::ClientEvenness,
+        ComparisonMetric::CpuPerOperation,
+        ComparisonMetric::PreparationTime,
+    ];
+
     /// As people read it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -33,6 +58,22 @@ impl ComparisonMetric {
             ComparisonMetric::WallTime => "wall time",
             ComparisonMetric::WriteOutage => "write outage",
             ComparisonMetric::BrownOut => "degraded time",
+            ComparisonMetric::P99Response => "p99 response time",
+            ComparisonMetric::P999Response => "p99.9 response time",
+            ComparisonMetric::CpuPerOperation => "client CPU per operation",
+            ComparisonMetric::PreparationTime => "preparation time",
+            ComparisonMetric::ClientEvenness => "evenness among clients",
+            ComparisonMetric::RunToRunVariation => "run-to-run variation",
+        }
+    }
+
+    /// The quantile of the response times that it is.
+    #[must_use]
+    pub fn quantile(self) -> Option<f64> {
+        match self {
+            ComparisonMetric::P99Response => Some(0.99),
+            ComparisonMetric::P999Response => Some(0.999),
+            _ => None,
         }
     }
 
@@ -41,7 +82,9 @@ impl ComparisonMetric {
     pub fn more_is_better(self) -> bool {
         matches!(
             self,
-            ComparisonMetric::OpsPerSecond | ComparisonMetric::BytesPerSecond
+            ComparisonMetric::OpsPerSecond
+                | ComparisonMetric::BytesPerSecond
+                | ComparisonMetric::ClientEvenness
         )
     }
 
@@ -52,11 +95,19 @@ impl ComparisonMetric {
             ComparisonMetric::MeanResponse
             | ComparisonMetric::WallTime
             | ComparisonMetric::WriteOutage
-            | ComparisonMetric::BrownOut => {
+            | ComparisonMetric::BrownOut
+            | ComparisonMetric::P99Response
+            | ComparisonMetric::P999Response
+            | ComparisonMetric::CpuPerOperation
+            | ComparisonMetric::PreparationTime => {
                 crate::units::duration(crate::units::Nanos(crate::num::round_u64(value)))
             }
             ComparisonMetric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),
             ComparisonMetric::BytesPerSecond => crate::units::throughput(value),
+            ComparisonMetric::ClientEvenness => crate::units::three_digits(value),
+            ComparisonMetric::RunToRunVariation => {
+                format!("± {} %", crate::units::three_digits(100.0 * value.exp_m1()))
+            }
         }
     }
 }
@@ -226,6 +277,57 @@ pub struct ArmComparison {
     /// What the arm served of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm_carried: Option<OverloadStats>,
+}
+
+/// The loop that decides when requests begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LoadLoopKind {
+    /// A client asks again when it was answered: a slow system is asked less.
+    Closed,
+    /// Requests begin at their instants, answered or not.
+    Open,
+}
+
+impl LoadLoopKind {
+    /// As people read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LoadLoopKind::Closed => "closed loop",
+            LoadLoopKind::Open => "open loop",
+        }
+    }
+}
+
+/// How much a closed loop understates the tail: the same throughput on one system in both loops.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLoopComparison {
+    /// Workload label, without the loop.
+    pub workload: String,
+    /// The system.
+    pub arm: String,
+    /// Blocks in which both loops have a value.
+    pub blocks: u32,
+    /// Turns a second that the open loop was asked for: what the closed loop reached.
+    pub asked_per_s: f64,
+    /// Operations a second of the closed loop, mean over blocks.
+    pub closed_ops_per_s: f64,
+    /// The same of the open loop.
+    pub open_ops_per_s: f64,
+    /// 99th percentile of the response times in the closed loop, geometric mean over blocks.
+    pub closed_p99_ns: f64,
+    /// The same in the open loop.
+    pub open_p99_ns: f64,
+    /// p99 of the open loop ÷ p99 of the closed one; `None` where there is none.
+    pub factor: Option<RatioEstimate>,
+    /// The verdict on that factor.
+    pub verdict: ComparisonVerdict,
+    /// Why there is no factor, or what else a reader should know; may be empty.
+    pub reason: String,
 }
 
 impl ArmComparison {

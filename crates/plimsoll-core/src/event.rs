@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::clock_offset::ClockOffset;
-use crate::comparison::{ArmComparison, ComparisonMetric, VerdictPolicy};
+use crate::comparison::{ArmComparison, ComparisonMetric, LoadLoopKind, VerdictPolicy};
 use crate::data_check::DataCheckResult;
 use crate::design::{BlockDesign, BlockDesignResult, BlocksEnd, BlocksEndCause};
 use crate::evidence::MachineUse;
@@ -23,6 +23,7 @@ use crate::rng::Seed;
 use crate::target::{MachineFacts, TargetFacts};
 use crate::units::Nanos;
 use crate::workload::Workload;
+use crate::workload::loops::LoadLoopPace;
 
 /// The three distributions of one kind of operation, and its counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,6 +338,14 @@ pub struct WorkerResult {
     pub bytes: u64,
 }
 
+impl WorkerResult {
+    /// Operations per second, from the start of its first to the end of its last.
+    #[must_use]
+    pub fn ops_per_s(&self) -> f64 {
+        ratio(self.ops as f64, self.ended.since(self.began).as_secs_f64())
+    }
+}
+
 /// Limit on the phases of one trial when results are read: no program has as many.
 pub const PHASES_MAX: usize = 4096;
 
@@ -608,7 +617,43 @@ impl TrialResult {
                 let felt = fault.and_then(|fault| fault.felt(metric));
                 felt.map_or(f64::NAN, |felt| felt.0 as f64)
             }
+            ComparisonMetric::P99Response | ComparisonMetric::P999Response => {
+                let response = self.stats.response();
+                let quantile = metric.quantile().filter(|q| response.supports_quantile(*q));
+                quantile.map_or(f64::NAN, |q| response.quantile_ns(q) as f64)
+            }
+            ComparisonMetric::CpuPerOperation => {
+                let cpu_ns = self.generator.user_cpu_ns + self.generator.system_cpu_ns;
+                // Spinning until requests are due is the same for all systems.
+                let own_ns = cpu_ns.saturating_sub(self.generator.pacing_ns);
+                ratio(own_ns as f64, self.done() as f64)
+            }
+            ComparisonMetric::PreparationTime => self.prepare.0 as f64,
+            ComparisonMetric::ClientEvenness => self.evenness().unwrap_or(f64::NAN),
+            // Of several trials.
+            ComparisonMetric::RunToRunVariation => f64::NAN,
         }
+    }
+
+    /// Jain's index of the rates of its nodes, or of its workers where it has one node. `None` when it has
+    /// but one client.
+    fn evenness(&self) -> Option<f64> {
+        let nodes = self.nodes.iter().map(ClientLoadNodeResult::ops_per_s);
+        let workers = self.workers.iter();
+        // Where all did the same work, the time that it took tells them apart.
+        let same_work = self
+            .workers
+            .windows(2)
+            .all(|pair| pair[0].ops == pair[1].ops);
+        let rates: Vec<f64> = match (self.nodes.len(), same_work) {
+            (0 | 1, true) => workers.map(WorkerResult::ops_per_s).collect(),
+            (0 | 1, false) => workers.map(|worker| worker.ops as f64).collect(),
+            _ => nodes.collect(),
+        };
+        let sum: f64 = rates.iter().sum();
+        let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+        let is_index = rates.len() > 1 && squares > 0.0;
+        is_index.then(|| sum * sum / (rates.len() as f64 * squares))
     }
 }
 
@@ -659,6 +704,9 @@ pub struct WorkloadEntry {
     /// What the clients are like in every trial of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCondition>,
+    /// Which of two loops with the same throughput it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_loop: Option<LoadLoopEntry>,
 }
 
 /// What a client is like while a workload is played, to see whether the result depends on it.
@@ -670,6 +718,19 @@ pub struct ClientCondition {
     pub of: String,
     /// Processors that the load generator may use.
     pub cpus: u32,
+}
+
+/// One of two entries that play the same throughput in different loops.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LoadLoopEntry {
+    /// Which loop.
+    pub kind: LoadLoopKind,
+    /// Label of the workload, without the loop.
+    pub of: String,
+    /// What both are like on each arm.
+    pub paces: BTreeMap<String, LoadLoopPace>,
 }
 
 impl WorkloadEntry {
@@ -684,6 +745,25 @@ impl WorkloadEntry {
             Some(_) => blocks.min(Self::CORNER_BLOCKS_MAX),
             None => blocks,
         }
+    }
+
+    /// The entry as it is played on an arm: an open loop is paced at what the closed one reached there.
+    #[must_use]
+    pub fn on_arm(&self, arm: &str) -> WorkloadEntry {
+        let mut entry = self.clone();
+        let twin = self.load_loop.as_ref();
+        let pace = twin.and_then(|twin| Some((twin.kind, twin.paces.get(arm)?)));
+        if let (Some((kind, pace)), Workload::Blocks(blocks)) = (pace, &mut entry.workload) {
+            blocks.pace_as(kind, pace);
+        }
+        entry
+    }
+
+    /// Whether it is the open one of two loops: its load is another one on each arm.
+    #[must_use]
+    pub fn is_open_twin(&self) -> bool {
+        let twin = self.load_loop.as_ref();
+        twin.is_some_and(|twin| twin.kind == LoadLoopKind::Open)
     }
 
     /// Whether it has trials on this arm: a fault may not be possible there.
@@ -728,6 +808,9 @@ pub struct RunManifest {
     /// What the blocks are designed for and how they end, where that is not just their number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub design: Option<BlockDesign>,
+    /// Whether the systems of a block come in rows of Williams squares, though the blocks are not designed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub balanced: bool,
     /// What each system adds to the one before it, in the order of the systems (without controls);
     /// empty unless the run climbs a ladder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -25,6 +25,8 @@ impl FormatVersion {
     pub const RUN_WITH_CHECKSUMS: FormatVersion = FormatVersion { major: 2, minor: 2 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
+    /// Campaign files.
+    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.
     pub const LEDGER: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Journals of changes made to a machine.

@@ -5,6 +5,7 @@
 //! and fuzzed without a machine. A type is serialised only if it lives here.
 #![forbid(unsafe_code)]
 
+pub mod campaign_file;
 pub mod clock_offset;
 pub mod comparison;
 pub mod data_check;
@@ -31,6 +32,7 @@ pub mod plan;
 pub mod profile;
 pub mod recording;
 pub mod rng;
+pub mod run_diff;
 #[cfg(test)]
 mod schemas;
 pub mod settings;

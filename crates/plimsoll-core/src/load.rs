@@ -277,10 +277,8 @@ fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
             ratio(both, wall.as_secs_f64())
         }
         ComparisonMetric::WallTime => wall.0 as f64,
-        // No phase is measured by what a fault did.
-        ComparisonMetric::MeanResponse
-        | ComparisonMetric::WriteOutage
-        | ComparisonMetric::BrownOut => sum.stats.response().mean_ns(),
+        // No phase is measured by anything else.
+        _ => sum.stats.response().mean_ns(),
     };
     sum.wall = wall;
     sum.user_cpu_ns += phase.user_cpu_ns;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::campaign_file::CampaignFile;
 use crate::event::{RunEvent, RunManifest, TrialResult};
 use crate::format::FormatVersion;
 use crate::model::{
@@ -65,7 +66,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 6] {
+fn described() -> [DescribedFile; 7] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -86,6 +87,11 @@ fn described() -> [DescribedFile; 6] {
         file::<TrialResult>("trial-result", run, "The result of one trial"),
         file::<WorkloadFile>("workload", workload, "A workload file, as JSON"),
         file::<ModelFile>("model", workload, "A model file, as JSON"),
+        file::<CampaignFile>(
+            "campaign",
+            Some(FormatVersion::CAMPAIGN),
+            "A campaign file, as JSON",
+        ),
         file::<InventoryFile>("inventory", None, "An inventory file, as JSON"),
     ]
 }
@@ -306,6 +312,11 @@ fn values(name: &str) -> Vec<Value> {
             let mut all = examples_in(FIXTURES);
             all.retain(|file| file["workload"].get("model").is_some());
             all.extend(models());
+            all
+        }
+        "campaign" => {
+            let mut all = examples_in("examples/campaigns");
+            all.extend(examples_of("docs/campaigns.md"));
             all
         }
         "inventory" => {

@@ -5,16 +5,14 @@
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::ClientLoadNodeResult;
 use plimsoll_core::event::{PhaseResult, RunFolderContents, TrialResult};
-use plimsoll_core::explanation::ArmExplanations;
 use plimsoll_core::histogram::Histogram;
 use serde_json::{Value, json};
 
-/// One JSON document; field names carry their unit.
+/// One JSON document, with what was computed beside the comparisons; field names carry their unit.
 pub(crate) fn json<'a>(
     results: &RunFolderContents,
     comparisons: impl Iterator<Item = &'a ArmComparison>,
-    explanations: &[ArmExplanations],
-    load_lines: &Value,
+    beside: [(&str, Value); 4],
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
@@ -33,10 +31,11 @@ pub(crate) fn json<'a>(
                 "condition": e.condition,
                 "load_line": e.load_line,
                 "client": e.client,
+                "load_loop": e.load_loop,
             })
         })
         .collect();
-    let document = json!({
+    let mut document = json!({
         "format": manifest.format,
         "program": manifest.program,
         "id": manifest.id,
@@ -54,10 +53,11 @@ pub(crate) fn json<'a>(
         "complete": results.complete,
         "warnings": results.warnings,
         "comparisons": comparisons.collect::<Vec<_>>(),
-        "load_lines": load_lines,
-        "explanations": explanations,
         "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
     });
+    for (key, value) in beside {
+        document[key] = value;
+    }
     document.to_string()
 }
 

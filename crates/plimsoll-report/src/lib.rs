@@ -13,6 +13,7 @@ mod describe;
 mod html;
 pub mod model;
 mod put;
+mod run_diff;
 mod svg;
 mod terminal;
 mod words;
@@ -25,6 +26,7 @@ pub use data::phase;
 pub use describe::{describe, profile};
 pub use html::html;
 pub use model::ReportDocument;
+pub use run_diff::{run_diff, run_diff_report};
 pub use terminal::terminal;
 #[cfg(feature = "xlsx")]
 pub use xlsx::xlsx;

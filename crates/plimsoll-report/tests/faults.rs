@@ -88,6 +88,7 @@ fn entry(kind: FaultKind) -> WorkloadEntry {
         condition: None,
         load_line: None,
         client: None,
+        load_loop: None,
         inject: Some(FaultInjection {
             fault: kind,
             victim: None,

@@ -2,11 +2,12 @@
 //! Runs and comparisons: targets made ready, trials asked of nodes in their planned order, everything
 //! recorded, everything undone.
 //!
-//! `campaign` carries them out; `spec` reads targets and workloads as users write them. What happens is
-//! told to a listener as events; nothing here prints.
+//! `campaign` carries them out; `spec` reads targets and workloads as users write them, `campaign_file` many at
+//! once. What happens is told to a listener as events; nothing here prints.
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+pub mod campaign_file;
 mod lab_failure;
 pub mod recorder;
 pub mod spec;

@@ -116,6 +116,8 @@ pub struct ArrangementTest {
     choices: Vec<Vec<u32>>,
     /// Which choice of each block, a row for every arrangement, the true one first.
     picks: Vec<u16>,
+    /// Whether differences count up to a limit only.
+    is_clipped: bool,
 }
 
 impl ArrangementTest {
@@ -139,6 +141,17 @@ impl ArrangementTest {
             blocks,
             choices,
             picks,
+            is_clipped: true,
+        })
+    }
+
+    /// The same with differences that count in full: for values of which the mean, not the middle, is asked.
+    #[must_use]
+    pub(crate) fn of_means(blocks: &[BlockLogValues]) -> Option<ArrangementTest> {
+        let test = ArrangementTest::of(blocks)?;
+        Some(ArrangementTest {
+            is_clipped: false,
+            ..test
         })
     }
 
@@ -281,7 +294,7 @@ impl ArrangementTest {
             .flat_map(|block| distances(&block.aligned(effect)));
         let scale = MEDIAN_TO_DEVIATION * median(pairs).unwrap_or(0.0);
         // Where most are the same to the last digit, clipping would leave nothing.
-        if scale > 0.0 {
+        if self.is_clipped && scale > 0.0 {
             CLIP * scale
         } else {
             f64::INFINITY

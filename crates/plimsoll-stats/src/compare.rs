@@ -68,8 +68,9 @@ type Compare = fn(&str, ComparisonMetric, &[ArmValues], &VerdictPolicy) -> Vec<A
 
 fn each(manifest: &RunManifest, trials: &[TrialResult], compare: Compare) -> Vec<ArmComparison> {
     let mut all = Vec::new();
-    // Trials of a load line have loads of their own each: there is nothing to compare in blocks.
-    let in_blocks = |entry: &&WorkloadEntry| entry.load_line.is_none();
+    // Trials of a load line have loads of their own each, and an open twin has another load on each arm:
+    // there is nothing to compare in blocks.
+    let in_blocks = |entry: &&WorkloadEntry| entry.load_line.is_none() && !entry.is_open_twin();
     for entry in manifest.entries.iter().filter(in_blocks) {
         all.extend(under_fault(manifest, trials, entry, compare));
         let usable: Vec<&TrialResult> = trials
@@ -183,7 +184,7 @@ pub fn phase_label(workload: &str, phase: &str) -> String {
 }
 
 /// The values of all arms by block; of several trials of an arm in a block the first counts.
-fn arm_values(
+pub(crate) fn arm_values(
     (manifest, entry): (&RunManifest, &WorkloadEntry),
     trials: &[&TrialResult],
     value: impl Fn(&TrialResult) -> Option<f64>,
@@ -262,14 +263,14 @@ fn own<'a>(arms: &'a [ArmValues], base: &'a ArmValues, arm: &ArmValues) -> &'a A
         .unwrap_or(base)
 }
 
-fn clamped(policy: &VerdictPolicy) -> VerdictPolicy {
+pub(crate) fn clamped(policy: &VerdictPolicy) -> VerdictPolicy {
     VerdictPolicy {
         confidence: policy.confidence.clamp(0.5, 0.9999),
         ..*policy
     }
 }
 
-fn question(policy: &VerdictPolicy, family: usize) -> ContrastQuestion {
+pub(crate) fn question(policy: &VerdictPolicy, family: usize) -> ContrastQuestion {
     ContrastQuestion {
         confidence: policy.confidence,
         // A margin that is not positive makes nothing equivalent.
@@ -280,17 +281,21 @@ fn question(policy: &VerdictPolicy, family: usize) -> ContrastQuestion {
 }
 
 /// Two arms and the logarithms that their blocks share.
-struct ArmPair<'a> {
-    base: &'a ArmValues,
-    arm: &'a ArmValues,
-    blocks: Vec<BlockLogValues>,
+pub(crate) struct ArmPair<'a> {
+    pub(crate) base: &'a ArmValues,
+    pub(crate) arm: &'a ArmValues,
+    pub(crate) blocks: Vec<BlockLogValues>,
     /// Blocks with a value in both arms of which one has no logarithm (zero, not a number).
     unusable: usize,
 }
 
 impl<'a> ArmPair<'a> {
     /// Second entries are averaged with the first, but for a control, which is held against it.
-    fn of(arms: &'a [ArmValues], base: &'a ArmValues, arm: &'a ArmValues) -> ArmPair<'a> {
+    pub(crate) fn of(
+        arms: &'a [ArmValues],
+        base: &'a ArmValues,
+        arm: &'a ArmValues,
+    ) -> ArmPair<'a> {
         let entries = |of: &'a ArmValues| -> Vec<&'a ArmValues> {
             let second = |other: &&ArmValues| other.control_of.as_ref() == Some(&of.name);
             let seconds = arms.iter().filter(second);
@@ -350,22 +355,22 @@ fn logs_in(entries: &[&ArmValues], block: usize) -> Vec<f64> {
 }
 
 /// The policy and what the control says of the lab.
-struct Judge {
+pub(crate) struct Judge {
     policy: VerdictPolicy,
     control: Option<PairedLogRatioStats>,
 }
 
 /// What the tests say of a row before there is a verdict.
-struct Evidence<'a> {
-    contrast: &'a ArmContrast,
+pub(crate) struct Evidence<'a> {
+    pub(crate) contrast: &'a ArmContrast,
     /// Of no difference, corrected for the family.
-    p_value: f64,
-    outliers: OutlierCounts,
+    pub(crate) p_value: f64,
+    pub(crate) outliers: OutlierCounts,
 }
 
 impl Judge {
     /// A confidence outside 0.5..=0.9999 is taken as the nearer end.
-    fn of(arms: &[ArmValues], base: &ArmValues, policy: &VerdictPolicy) -> Judge {
+    pub(crate) fn of(arms: &[ArmValues], base: &ArmValues, policy: &VerdictPolicy) -> Judge {
         let policy = clamped(policy);
         let differences = |control: &ArmValues| -> Vec<f64> {
             let pair = ArmPair::of(arms, own(arms, base, control), control);
@@ -421,7 +426,7 @@ impl Judge {
         rows
     }
 
-    fn undecided(
+    pub(crate) fn undecided(
         &self,
         workload: &str,
         metric: ComparisonMetric,
@@ -447,7 +452,7 @@ impl Judge {
         }
     }
 
-    fn decide(&self, row: &mut ArmComparison, evidence: &Evidence<'_>, family: usize) {
+    pub(crate) fn decide(&self, row: &mut ArmComparison, evidence: &Evidence<'_>, family: usize) {
         let contrast = evidence.contrast;
         let alpha = 1.0 - self.policy.confidence;
         row.ratio = Some(contrast.ratio());
@@ -584,8 +589,13 @@ impl Judge {
         self.control.as_ref().is_some_and(beyond)
     }
 
+    /// Whether there is a control to judge by.
+    pub(crate) fn has_control(&self) -> bool {
+        self.control.is_some()
+    }
+
     /// The A/A bound, in logarithms.
-    fn bound(&self) -> f64 {
+    pub(crate) fn bound(&self) -> f64 {
         let admitted = |c: &PairedLogRatioStats| c.largest_admitted(self.policy.confidence);
         self.control.as_ref().map_or(0.0, admitted)
     }
@@ -607,7 +617,7 @@ impl Judge {
 /// The normal quantile of the power that is asked of a design.
 const SURPLUS: f64 = 0.841_621;
 
-fn worse(metric: ComparisonMetric) -> WorseSide {
+pub(crate) fn worse(metric: ComparisonMetric) -> WorseSide {
     if metric.more_is_better() {
         WorseSide::Smaller
     } else {
@@ -635,7 +645,7 @@ fn with_lost_blocks(mut row: ArmComparison, unusable: usize) -> ArmComparison {
     row
 }
 
-fn percent(fraction: f64) -> String {
+pub(crate) fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     let places = usize::from(value < 9.95);
     format!("{value:.places$} %")
@@ -647,7 +657,7 @@ fn plain(fraction: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-fn joined(first: &str, second: &str) -> String {
+pub(crate) fn joined(first: &str, second: &str) -> String {
     if first.is_empty() {
         second.into()
     } else {

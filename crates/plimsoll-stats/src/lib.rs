@@ -9,6 +9,7 @@
 
 pub mod anytime;
 pub mod arrangement;
+pub mod between_runs;
 pub mod carryover;
 pub mod compare;
 pub mod contrast;
@@ -18,17 +19,23 @@ pub mod events;
 pub mod explain;
 pub mod family;
 pub mod load_line;
+pub mod loops;
 pub mod outliers;
 pub mod overload;
 pub mod paired;
 pub mod pilot;
 pub mod power;
+pub mod scatter;
 pub mod screening;
+pub mod secondary;
 pub mod simulate;
 pub mod stopping;
 pub mod student;
 pub mod summary;
 
+pub use between_runs::compare_runs;
 pub use compare::{ArmValues, compare, compare_all, compare_steps, contrasts, phase_label};
+pub use loops::compare_loops;
 pub use overload::{carried, generator_was_busy};
+pub use secondary::compare_secondary;
 pub use summary::SummaryStats;

@@ -368,6 +368,7 @@ fn entry(label: &str) -> WorkloadEntry {
         condition: None,
         load_line: None,
         client: None,
+        load_loop: None,
     }
 }
 
@@ -382,6 +383,7 @@ fn manifest() -> RunManifest {
         generator: String::new(),
         policy: VerdictPolicy::default(),
         design: None,
+        balanced: false,
         machine: MachineFacts {
             host: String::new(),
             kernel: String::new(),

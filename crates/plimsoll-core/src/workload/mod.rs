@@ -7,6 +7,7 @@
 pub mod blocks;
 pub mod commands;
 pub mod files;
+pub mod loops;
 pub mod multiple;
 pub mod series;
 

@@ -11,11 +11,13 @@ mod forest;
 mod ladder;
 mod limits;
 mod load_line;
+mod loops;
 mod method;
 mod nodes;
 mod overload;
 mod phases;
 mod requirement;
+mod secondary;
 mod series;
 mod servers;
 mod surroundings;
@@ -40,6 +42,8 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.extend(requirement::section(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
+    sections.extend(loops::section(&view));
+    sections.extend(secondary::section(&view));
     for entry in view.entries().filter(|entry| !entry.workload.is_idle()) {
         sections.push(workload::section(&view, entry));
     }
@@ -61,6 +65,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     } else {
         ladder::headline(&view)
     });
+    headline.extend(loops::headline(&view));
     headline.extend(faults::headline(&view));
     headline.extend(surroundings::noise(&view));
     headline.extend(limits::headline(&view));
@@ -72,13 +77,18 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
         subtitle: subtitle(&view),
         headline,
         sections,
-        data: data::json(
-            results,
-            view.every_comparison(),
-            &view.explanations,
-            &load_line::data(&view),
-        ),
+        data: data::json(results, view.every_comparison(), beside(&view)),
     }
+}
+
+/// What is computed beside the comparisons, for programs.
+fn beside(view: &ResultsView<'_>) -> [(&'static str, serde_json::Value); 4] {
+    [
+        ("explanations", serde_json::json!(view.explanations)),
+        ("load_lines", load_line::data(view)),
+        ("secondary", serde_json::json!(view.secondary)),
+        ("loops", serde_json::json!(view.loops)),
+    ]
 }
 
 /// The load lines of a run, for programs.

@@ -353,7 +353,14 @@ pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
         ComparisonMetric::MeanResponse
         | ComparisonMetric::WallTime
         | ComparisonMetric::WriteOutage
-        | ComparisonMetric::BrownOut => ChartQuantity::Duration,
+        | ComparisonMetric::BrownOut
+        | ComparisonMetric::P99Response
+        | ComparisonMetric::P999Response
+        | ComparisonMetric::CpuPerOperation
+        | ComparisonMetric::PreparationTime => ChartQuantity::Duration,
+        ComparisonMetric::ClientEvenness | ComparisonMetric::RunToRunVariation => {
+            ChartQuantity::Number
+        }
         ComparisonMetric::OpsPerSecond => ChartQuantity::Rate,
         ComparisonMetric::BytesPerSecond => ChartQuantity::Throughput,
     }

@@ -3,7 +3,7 @@
 //!
 //! Trials cut short by the user stay out of the view unless an arm has nothing else to show.
 
-use plimsoll_core::comparison::ArmComparison;
+use plimsoll_core::comparison::{ArmComparison, LoadLoopComparison};
 use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::event::{
     ArmEntry, KindStats, OpStats, RunFolderContents, TrialResult, WorkloadEntry,
@@ -13,7 +13,7 @@ use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::op::OpKind;
 use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
-use plimsoll_stats::{compare_all, compare_steps};
+use plimsoll_stats::{compare_all, compare_loops, compare_secondary, compare_steps};
 
 use crate::model::{ChartQuantity, ChartSeriesStyle};
 use crate::words;
@@ -25,6 +25,10 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) comparisons: Vec<ArmComparison>,
     /// The same at the sensitivity bounds of models.
     pub(crate) at_corners: Vec<ArmComparison>,
+    /// The metrics beside the one that was fixed beforehand.
+    pub(crate) secondary: Vec<ArmComparison>,
+    /// What was played in both loops.
+    pub(crate) loops: Vec<LoadLoopComparison>,
     /// Every rung of a ladder against the one below; empty unless the run climbs one.
     pub(crate) steps: Vec<ArmComparison>,
     /// The load lines that were searched.
@@ -77,6 +81,8 @@ impl<'a> ResultsView<'a> {
             arms: arms.map(|arm| ArmView { arm, ink: ink(arm) }).collect(),
             comparisons,
             at_corners,
+            secondary: compare_secondary(manifest, &results.trials),
+            loops: compare_loops(manifest, &results.trials),
             load_lines: arm_load_lines(manifest, &results.trials),
             explanations: plimsoll_stats::explain::explain(results),
         }

@@ -144,6 +144,7 @@ fn entries(size: Size) -> Vec<WorkloadEntry> {
         condition: None,
         load_line: None,
         client: None,
+        load_loop: None,
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),
@@ -353,6 +354,7 @@ fn manifest(
         arms,
         entries,
         blocks,
+        balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
         design: None,

@@ -12,6 +12,7 @@ mod device;
 mod device_watch;
 mod failover;
 mod load_line;
+mod loops;
 mod names;
 mod nodes;
 mod order;
@@ -55,6 +56,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub use failover::{check_asked_under_faults, fault_intentions};
 pub use load_line::load_line_seconds;
+pub use loops::{check_both_loops, twin_entries, twin_labels};
 pub use nodes::ClientLoadGenerators;
 pub use order::{order, planned_order};
 pub use pilot::{PILOT_BLOCKS, PILOT_LENGTH};
@@ -226,6 +228,7 @@ pub fn manifest(
         entries,
         blocks: settings.blocks,
         design: None,
+        balanced: false,
         ladder: Vec::new(),
         load_nodes: arms.load().facts(),
     }

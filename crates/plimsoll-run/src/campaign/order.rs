@@ -2,8 +2,8 @@
 //! The order of the trials of a run.
 //!
 //! Blocks and the workloads in them are drawn by the lab. Within a workload the arms come in random
-//! order, or, where the blocks are designed, in rows of Williams squares: what a trial leaves behind
-//! then meets all arms alike, and each order of two arms is still as likely as the other.
+//! order, or, where the blocks are designed or a campaign file says so, in rows of Williams squares: what a
+//! trial leaves behind then meets all arms alike, and each order of two arms is still as likely as the other.
 
 use plimsoll_core::event::{RunManifest, TrialId};
 use plimsoll_core::num::to_usize;
@@ -21,7 +21,8 @@ pub fn order(manifest: &RunManifest) -> Vec<TrialId> {
         .iter()
         .map(|entry| (entry.label.clone(), entry.blocks(manifest.blocks)))
         .collect();
-    let mut all = planned_order(&arms, &entries, manifest.seed, manifest.design.is_some());
+    let is_balanced = manifest.design.is_some() || manifest.balanced;
+    let mut all = planned_order(&arms, &entries, manifest.seed, is_balanced);
     all.retain(|trial| super::entry_of(manifest, trial).is_played_on(&trial.arm));
     all
 }
@@ -31,10 +32,10 @@ pub fn planned_order(
     arms: &[String],
     workloads: &[(String, u32)],
     seed: Seed,
-    is_designed: bool,
+    is_balanced: bool,
 ) -> Vec<TrialId> {
     let mut trials = plimsoll_lab::experiment::order(arms, workloads, seed);
-    if !is_designed || arms.len() < BALANCED_FROM {
+    if !is_balanced || arms.len() < BALANCED_FROM {
         return trials;
     }
     for (workload, blocks) in workloads {

@@ -7,7 +7,7 @@ use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::CliError;
 use plimsoll_agent::failure::stopped;
 use plimsoll_core::data_check::DataCheck;
-use plimsoll_core::event::{ClientCondition, RunWarning, TrialId, WorkloadEntry};
+use plimsoll_core::event::{ClientCondition, RunWarning, TrialId, TrialResult, WorkloadEntry};
 use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::load::AgentTrialTask;
 use plimsoll_core::model::{IoDirection, WorkloadModel};
@@ -109,7 +109,11 @@ pub fn entries(
     Ok(entries)
 }
 
-fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> WorkloadEntry {
+pub(super) fn entry(
+    asked: &WorkloadRequest,
+    scale: f64,
+    settings: &CampaignOptions,
+) -> WorkloadEntry {
     WorkloadEntry {
         label: label(asked.workload.name(), scale),
         scale,
@@ -120,6 +124,7 @@ fn entry(asked: &WorkloadRequest, scale: f64, settings: &CampaignOptions) -> Wor
         condition: None,
         load_line: settings.load_line.clone(),
         client: None,
+        load_loop: None,
     }
 }
 
@@ -314,7 +319,22 @@ fn sustained(
         condition: None,
         load_line: None,
         client: None,
+        load_loop: None,
     };
+    let result = probed(&probe, arm, arms, settings, stop)?;
+    let lost = result.stats.errors() + result.generator.unfinished;
+    let done = result.stats.ops().saturating_sub(lost) as f64;
+    Ok(ratio(done, result.length.as_secs_f64()) / arms.load().nodes().len().max(1) as f64)
+}
+
+/// What a system does in a trial that is no part of the campaign.
+pub(super) fn probed(
+    probe: &WorkloadEntry,
+    arm: &str,
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    stop: &AtomicBool,
+) -> Result<TrialResult, CliError> {
     let trial = TrialId {
         block: 0,
         place: 0,
@@ -325,7 +345,7 @@ fn sustained(
         warmup: Nanos::SECOND,
         data_check: DataCheck::Off,
         seed: settings.seed.derive("probe", 0),
-        ..trial_task(&trial, arms, (&probe, settings), n)
+        ..trial_task(&trial, arms, (probe, settings), n)
     };
     let load = arms.load();
     let mut hosts = load.hosts();
@@ -335,9 +355,7 @@ fn sustained(
     if result.interrupted {
         return Err(stopped());
     }
-    let lost = result.stats.errors() + result.generator.unfinished;
-    let done = result.stats.ops().saturating_sub(lost) as f64;
-    Ok(ratio(done, result.length.as_secs_f64()) / load.nodes().len().max(1) as f64)
+    Ok(result)
 }
 
 /// The same mix as fast as the storage lets it: mean size, share of reads, working set.

@@ -193,7 +193,7 @@ pub(super) fn trial_task(
     let is_under_fault = !is_whole(entry);
     AgentTrialTask {
         trial: trial.clone(),
-        entry: entry.clone(),
+        entry: entry.on_arm(&trial.arm),
         target: match (
             arms.target(&trial.arm).targets().swap_remove(n),
             is_under_fault,

@@ -4,13 +4,16 @@
 use super::design::{BlockDesignArgs, BlockDesignChoice};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
-    ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure, policy,
+    CampaignChoice, ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
+    policy,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
+use plimsoll_core::campaign_file::CampaignOrder;
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +37,8 @@ pub(super) const BLOCKS: u32 = 5;
   plimsoll compare /mnt/a /mnt/b -w varmail --effect 5% --budget 10m
   plimsoll compare /mnt/a /mnt/b -w varmail --budget 10m --stop anytime
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail
+  plimsoll compare --campaign campaign.toml -o results/monday
+  plimsoll compare /mnt/a /mnt/b -w open.toml --closed-and-open
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --fault kill --repeat 5
   plimsoll compare raid1 'gluster(volume=replicate)' --on netns -w varmail --under healthy,degraded,slow")]
 #[command(group = clap::ArgGroup::new("under-fault").multiple(true).requires("fault").conflicts_with("bounds")
@@ -47,14 +52,33 @@ pub(super) struct CompareArgs {
     /// Directories, new files (`file:PATH`), block devices, existing iSCSI or NBD targets
     /// (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or
     /// stacks.
-    #[arg(required = true, num_args = 1.., value_name = "TARGET")]
+    #[arg(required_unless_present = "campaign", num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
     /// Workload to run, see plimsoll run --help. May be repeated.
     ///
     /// A name with settings, a file, or an original program before a colon. A model may have
     /// @FACTOR, or @auto: the largest round factor that the slowest system should carry.
-    #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
+    #[arg(
+        short,
+        long = "workload",
+        required_unless_present = "campaign",
+        value_name = "WORKLOAD"
+    )]
     workloads: Vec<String>,
+    /// Read targets, workloads, their parameters and conditions from FILE instead.
+    ///
+    /// The file is TOML. A setting with a list of values makes one system or workload of each value;
+    /// docs/campaigns.md lists its keys.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "workloads", "blocks", "conditions", "margin",
+        "no_control", "fault", "repeat", "bounds"])]
+    campaign: Option<PathBuf>,
+    /// Play each workload also in the other loop, at the same throughput, and report how much a closed
+    /// loop hides of the tail.
+    ///
+    /// For block I/O. On each system the closed loop is measured first; the open one is paced at what it
+    /// reached. The result is the factor between the 99th percentiles of both.
+    #[arg(long, conflicts_with_all = ["fault", "conditions", "bounds", "effect", "stopping"])]
+    closed_and_open: bool,
     /// Number of blocks: how often every system runs every workload (default: 5; with --effect
     /// what the pilot's noise asks for).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "repeat")]
@@ -111,32 +135,75 @@ pub(super) struct CompareArgs {
     dry_run: bool,
 }
 
-/// How blocks are designed and end. A fault has a number of its own, a sensitivity bound few blocks.
-fn design(args: &CompareArgs) -> Result<BlockDesignChoice, CliError> {
-    let given = args.timing.given(args.blocks, args.targets.len());
-    let choice = args.design.choice(&given)?;
-    let is_apart = args.inject.is_asked() || args.at_corners.corners() != SensitivityBoundMode::Off;
-    if choice.design.is_some() && is_apart {
-        let text = "--effect and --stop do not work with --fault or --bounds";
-        return Err(CliError::invalid(text).hint("give --blocks or --repeat instead"));
+/// What is to be compared: what the command line says, or a campaign file.
+struct ComparedCampaign {
+    targets: Vec<String>,
+    variants: Vec<WorkloadVariant>,
+    conditions: Vec<Option<FaultKind>>,
+    blocks: Option<u32>,
+    margin: f64,
+    control: bool,
+    balanced: bool,
+}
+
+impl ComparedCampaign {
+    fn of(args: &CompareArgs) -> Result<ComparedCampaign, CliError> {
+        let Some(file) = &args.campaign else {
+            return Ok(ComparedCampaign {
+                targets: args.targets.clone(),
+                variants: Vec::new(),
+                conditions: args.conditions.clone(),
+                blocks: args.blocks,
+                margin: args.margin,
+                control: !args.no_control,
+                balanced: false,
+            });
+        };
+        let plan = CampaignPlan::read(file)?;
+        if args.closed_and_open && !plan.conditions.is_empty() {
+            let text = "--closed-and-open does not work with conditions: remove 'under' from the campaign file";
+            return Err(CliError::invalid(text));
+        }
+        Ok(ComparedCampaign {
+            targets: plan.targets,
+            variants: plan.workloads,
+            conditions: plan.conditions,
+            blocks: plan.blocks,
+            margin: plan.margin.unwrap_or(args.margin),
+            control: plan.control,
+            balanced: plan.order == CampaignOrder::Balanced,
+        })
     }
-    Ok(choice)
+
+    /// How blocks are designed and end. A fault has a number of its own, a sensitivity bound few blocks.
+    fn design(&self, args: &CompareArgs) -> Result<BlockDesignChoice, CliError> {
+        let given = args.timing.given(self.blocks, self.targets.len());
+        let choice = args.design.choice(&given)?;
+        let is_apart =
+            args.inject.is_asked() || args.at_corners.corners() != SensitivityBoundMode::Off;
+        if choice.design.is_some() && is_apart {
+            let text = "--effect and --stop do not work with --fault or --bounds";
+            return Err(CliError::invalid(text).hint("give --blocks or --repeat instead"));
+        }
+        Ok(choice)
+    }
 }
 
 pub(super) fn main(args: &CompareArgs) -> CliResult {
-    let policy = policy(args.margin)?;
-    if args.targets.len() < 2 && args.no_control {
+    let asked = ComparedCampaign::of(args)?;
+    let policy = policy(asked.margin)?;
+    if asked.targets.len() < 2 && !asked.control {
         let text = "compare --no-control needs at least two targets";
         return Err(CliError::invalid(text).hint("give a second target"));
     }
-    let design = design(args)?;
+    let design = asked.design(args)?;
     let measured = measure(&MeasureOptions {
-        targets: &args.targets,
+        targets: &asked.targets,
         workloads: &args.workloads,
-        control: !args.no_control,
-        blocks: args.inject.repeat().or(args.blocks).unwrap_or(BLOCKS),
+        control: asked.control,
+        blocks: args.inject.repeat().or(asked.blocks).unwrap_or(BLOCKS),
         inject: args.inject.injections(&[], RATE)?,
-        conditions: args.inject.conditions(&args.conditions),
+        conditions: args.inject.conditions(&asked.conditions),
         load_line: None,
         whole: false,
         corners: args.at_corners.corners(),
@@ -146,6 +213,11 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         consent: DestroyConsent::of(&args.destroy),
         policy,
         design,
+        campaign: CampaignChoice {
+            variants: &asked.variants,
+            balanced: asked.balanced,
+            closed_and_open: args.closed_and_open,
+        },
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

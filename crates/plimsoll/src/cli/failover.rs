@@ -5,7 +5,7 @@
 
 use super::design::BlockDesignChoice;
 use super::inject::{FaultInjectionArgs, SessionFiles};
-use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure};
+use super::measure::{CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure};
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
@@ -112,6 +112,7 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         consent: DestroyConsent::of(&[]),
         policy: VerdictPolicy::default(),
         design: BlockDesignChoice::default(),
+        campaign: CampaignChoice::default(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

@@ -2,7 +2,9 @@
 //! `plimsoll fit-for`: whether storage fits a use, by what is published of the use's needs.
 
 use super::design::BlockDesignChoice;
-use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
+use super::measure::{
+    CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy,
+};
 use super::stack::StackOptionArgs;
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
@@ -165,6 +167,7 @@ pub(super) fn main(args: &FitForArgs) -> CliResult {
         shape: &args.shape,
         source: &args.source,
         consent: DestroyConsent::of(&args.destroy),
+        campaign: CampaignChoice::default(),
         policy: policy(MARGIN)?,
         output: args.output.as_deref(),
         json: args.json,

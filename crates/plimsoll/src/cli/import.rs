@@ -207,6 +207,7 @@ fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
         arms: sources.iter().map(arm).collect(),
         entries: vec![entry(sources)],
         blocks: saturating_u32(blocks as u64),
+        balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
         design: None,
@@ -249,6 +250,7 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
         condition: None,
         load_line: None,
         client: None,
+        load_loop: None,
     }
 }
 

@@ -3,7 +3,9 @@
 
 use super::compare::BLOCKS;
 use super::design::BlockDesignArgs;
-use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
+use super::measure::{
+    CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy,
+};
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::plan::StackSpec;
@@ -103,6 +105,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         consent: DestroyConsent::of(&[]),
         policy,
         design,
+        campaign: CampaignChoice::default(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

@@ -3,7 +3,9 @@
 
 use super::design::BlockDesignChoice;
 use super::inject::condition;
-use super::measure::{ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy};
+use super::measure::{
+    CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy,
+};
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::failover::StackCondition;
@@ -214,6 +216,7 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         conditions: args.conditions(),
         load_line: Some(goal),
         design: BlockDesignChoice::default(),
+        campaign: CampaignChoice::default(),
         whole: false,
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,

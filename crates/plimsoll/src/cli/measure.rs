@@ -27,6 +27,7 @@ use plimsoll_run::campaign::{
     self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, DestroyConsent,
     SensitivityBoundMode, TimeBudget, WorkloadRequest,
 };
+use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -254,6 +255,17 @@ impl ClientLoadArgs {
     }
 }
 
+/// What goes beyond targets and workloads of a command line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CampaignChoice<'a> {
+    /// The workloads of a campaign file.
+    pub(super) variants: &'a [WorkloadVariant],
+    /// Whether systems come in rows of Williams squares.
+    pub(super) balanced: bool,
+    /// Whether each workload is played in both loops at one throughput.
+    pub(super) closed_and_open: bool,
+}
+
 /// What `run` and `compare` ask for.
 #[derive(Debug)]
 pub(super) struct MeasureOptions<'a> {
@@ -277,6 +289,7 @@ pub(super) struct MeasureOptions<'a> {
     pub(super) policy: VerdictPolicy,
     /// How blocks are designed and end.
     pub(super) design: BlockDesignChoice,
+    pub(super) campaign: CampaignChoice<'a>,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
@@ -307,6 +320,12 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         .workloads
         .iter()
         .map(|text| asked(text, job.timing.length))
+        .chain(
+            job.campaign
+                .variants
+                .iter()
+                .map(|one| varied(one, job.timing.length)),
+        )
         .collect::<Result<_, _>>()?;
     let mut asked = campaign::with_corners(asked, job.corners);
     if asked.is_empty() {
@@ -366,6 +385,10 @@ fn check_asked(
     check_labels(asked)?;
     if job.load_line.is_some() {
         asked.iter().try_for_each(check_multiple)?;
+    }
+    if job.campaign.closed_and_open {
+        let check = |one| campaign::check_both_loops(one).map(drop);
+        asked.iter().try_for_each(check)?;
     }
     if job.design.design.is_some() {
         check_designable(asked.iter().map(|one| &one.workload))?;
@@ -586,6 +609,15 @@ pub(super) fn asked(text: &str, length: Option<Nanos>) -> Result<WorkloadRequest
     })
 }
 
+/// A workload of a campaign file, which says where it stands when it cannot be read.
+fn varied(one: &WorkloadVariant, length: Option<Nanos>) -> Result<WorkloadRequest, CliError> {
+    let read = asked(&one.text, length.or(one.length));
+    let mut request = read.map_err(|failure| one.about(&failure))?;
+    let name = one.named(request.workload.name());
+    request.workload.rename(name);
+    Ok(request)
+}
+
 fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliError> {
     let timing = job.timing;
     if let Some(length) = timing.length.filter(|length| *length < LENGTH_MIN) {
@@ -698,10 +730,15 @@ fn play(
         // A factor that was found stays what it was.
         Some(before) => before.manifest.clone(),
         None => {
-            let entries = campaign::entries(asked, arms, settings, stop, &mut notes)?;
+            let resolve = match job.campaign.closed_and_open {
+                true => campaign::twin_entries,
+                false => campaign::entries,
+            };
+            let entries = resolve(asked, arms, settings, stop, &mut notes)?;
             let mut manifest = campaign::manifest(id, arms, entries, settings);
             manifest.ladder = job.ladder.to_vec();
             manifest.design.clone_from(&job.design.design);
+            manifest.balanced = job.campaign.balanced;
             manifest
         }
     };
@@ -883,12 +920,15 @@ fn show_plan(
     let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
     let of_each = |asked: &WorkloadRequest| {
         let blocks = asked.blocks(settings);
-        let labels = campaign::labels_of(asked, settings).into_iter();
-        labels.map(move |label| (label, blocks))
+        let labels = match job.campaign.closed_and_open {
+            true => campaign::twin_labels(asked).into(),
+            false => campaign::labels_of(asked, settings),
+        };
+        labels.into_iter().map(move |label| (label, blocks))
     };
     let entries: Vec<(String, u32)> = asked.iter().flat_map(of_each).collect();
-    let is_designed = job.design.design.is_some();
-    let order = campaign::planned_order(&names, &entries, settings.seed, is_designed);
+    let is_balanced = job.design.design.is_some() || job.campaign.balanced;
+    let order = campaign::planned_order(&names, &entries, settings.seed, is_balanced);
     let mut intentions = arms.intentions(id, asked);
     intentions.extend(campaign::fault_intentions(settings));
     if job.json {

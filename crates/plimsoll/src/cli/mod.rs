@@ -4,6 +4,7 @@
 mod boot;
 mod compare;
 mod design;
+mod diff;
 mod doctor;
 mod export;
 mod facts;
@@ -66,6 +67,7 @@ enum CliCommand {
     LoadLine(loadline::LoadLineArgs),
     #[command(name = "fit-for")]
     FitFor(fit_for::FitForArgs),
+    Diff(diff::DiffArgs),
     Layers(layers::LayersArgs),
     Tune(tune::TuneArgs),
     Ledger(ledger::LedgerArgs),
@@ -137,6 +139,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
         CliCommand::FitFor(args) => fit_for::main(&args),
+        CliCommand::Diff(args) => diff::main(&args),
         CliCommand::Layers(args) => layers::main(&args),
         CliCommand::Tune(args) => tune::main(&args),
         CliCommand::Ledger(args) => ledger::main(&args),

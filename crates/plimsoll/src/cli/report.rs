@@ -172,6 +172,8 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
         "design": results.manifest.design,
         "complete": results.complete,
         "comparisons": results.comparisons,
+        "secondary": plimsoll_stats::compare_secondary(&results.manifest, &results.trials),
+        "loops": plimsoll_stats::compare_loops(&results.manifest, &results.trials),
         "load_lines": plimsoll_report::load_lines(results),
         "explanations": plimsoll_stats::explain::explain(results),
         "warnings": results.warnings,

@@ -3,7 +3,7 @@
 
 use super::design::BlockDesignChoice;
 use super::measure::{
-    ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
+    CampaignChoice, ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliExitCode, CliResult};
@@ -122,6 +122,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         consent: DestroyConsent::of(&args.destroy),
         policy: VerdictPolicy::default(),
         design: BlockDesignChoice::default(),
+        campaign: CampaignChoice::default(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

@@ -4,6 +4,7 @@
 mod attach;
 mod bad_input;
 mod campaign;
+mod campaigns;
 mod classics;
 mod corners;
 mod design;

@@ -4,7 +4,9 @@
 
 use super::TuneArgs;
 use crate::cli::design::BlockDesignChoice;
-use crate::cli::measure::{ClientLoadArgs, MeasureOptions, drawn_seed, measure, policy};
+use crate::cli::measure::{
+    CampaignChoice, ClientLoadArgs, MeasureOptions, drawn_seed, measure, policy,
+};
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_agent::{context, run_id};
@@ -146,6 +148,7 @@ impl TuningCourse {
             conditions: Vec::new(),
             load_line: None,
             design: BlockDesignChoice::default(),
+            campaign: CampaignChoice::default(),
             whole: false,
             corners: SensitivityBoundMode::Off,
             timing: &timing,

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll diff`: two runs of one campaign at two times.
+
+use super::measure::policy;
+use crate::terminal;
+use plimsoll_agent::failure::{CliExitCode, CliResult, failed};
+use plimsoll_core::comparison::ComparisonVerdict;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Compare two runs of the same campaign: what changed around them, and in their results.
+///
+/// The runs were not interleaved. Where both have the same base, each system is held against the base
+/// that was measured in the same blocks, so what changed for both alike cancels. The base itself is compared
+/// as it is; without A/A controls in both runs there is no verdict on it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll diff results/before-upgrade results/after-upgrade
+  plimsoll diff results/monday results/tuesday --fail-on different --json")]
+pub(super) struct DiffArgs {
+    /// Run folder of the earlier run.
+    before: PathBuf,
+    /// Run folder of the later run.
+    after: PathBuf,
+    /// Equivalence margin: results within this fraction of each other are equivalent.
+    #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
+    margin: f64,
+    /// Exit with an error code when there is such a verdict.
+    ///
+    /// `different` exits with 10, also when a system cannot carry the load in one of the runs; `inconclusive`
+    /// exits with 11.
+    #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
+    fail_on: Option<String>,
+    /// Print the differences as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(args: &DiffArgs) -> CliResult {
+    let policy = policy(args.margin)?;
+    let open =
+        |folder: &PathBuf| plimsoll_archive::open(folder).map_err(failed(CliExitCode::Usage));
+    let (before, after) = (open(&args.before)?, open(&args.after)?);
+    let names = [&args.before, &args.after].map(|folder| folder.display().to_string());
+    let diff = plimsoll_report::run_diff((&names[0], &before), (&names[1], &after), &policy);
+    if args.json {
+        terminal::print_json(&serde_json::json!(diff));
+    } else {
+        let report = plimsoll_report::run_diff_report(&diff, &policy);
+        let (width, colour) = (terminal::width(), terminal::colour());
+        terminal::print_coloured(&plimsoll_report::terminal(&report, width, colour, false));
+    }
+    let any = |verdict| diff.results.iter().any(|row| row.verdict == verdict);
+    match args.fail_on.as_deref() {
+        Some("different")
+            if any(ComparisonVerdict::Different) || any(ComparisonVerdict::CannotCarry) =>
+        {
+            super::done(CliExitCode::Different)
+        }
+        Some("inconclusive") if any(ComparisonVerdict::Inconclusive) => {
+            super::done(CliExitCode::Inconclusive)
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

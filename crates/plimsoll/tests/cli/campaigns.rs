@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Campaign files, secondary metrics, both loops, and two runs at two times, in virtual time.
+
+use crate::support::{Lab, text};
+use serde_json::Value;
+use std::path::Path;
+
+/// A queue of one server with exponential service of 10 ms.
+const QUEUE: &str = "sim(queue,servers=1,law=exponential,service=10ms,rate=100000M)";
+
+/// Two such queues, one of which takes half as long again.
+const SLOWER: &str = "sim(queue,servers=1,law=exponential,service=15ms,rate=100000M)";
+
+fn example() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file = root.join("examples/campaigns/parameters.toml");
+    file.display().to_string()
+}
+
+fn write(lab: &Lab, name: &str, text: &str) -> String {
+    std::fs::write(lab.path(name), text).expect("a writable test directory");
+    name.into()
+}
+
+/// Reads of one client at a time on 64 MiB, with this pace.
+fn group(pace: &str) -> String {
+    format!(
+        "format = \"2.0\"\n[workload.blocks]\nname = \"w\"\n[[workload.blocks.groups]]\nname = \"io\"\n\
+         {pace}\nextent = {{ file = \"data\", bytes = 67108864 }}\n"
+    )
+}
+
+fn workloads(json: &Value) -> Vec<&str> {
+    let rows = json["comparisons"].as_array().expect("comparisons");
+    let mut labels: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["workload"].as_str())
+        .collect();
+    labels.dedup();
+    labels
+}
+
+#[test]
+fn the_example_of_a_campaign_plays_every_choice_in_balanced_orders() {
+    let lab = Lab::new();
+    let file = example();
+    let json = lab.json(&[
+        "compare",
+        "--campaign",
+        &file,
+        "--for",
+        "1s",
+        "--seed",
+        "3",
+        "--json",
+        "-o",
+        "r",
+    ]);
+    let expect = [
+        "lookup depth=1",
+        "lookup depth=16",
+        "lookup depth=4",
+        "randwrite",
+    ];
+    let mut found = workloads(&json);
+    found.sort_unstable();
+    assert_eq!(found, expect);
+    // Three systems and the control under four workloads in five blocks.
+    assert_eq!(json["trials"].as_array().unwrap().len(), 4 * 4 * 5);
+    let manifest = std::fs::read_to_string(lab.path("r/manifest.json")).unwrap();
+    assert!(manifest.contains("\"balanced\":true"), "{manifest}");
+    assert!(manifest.contains("sim(disk,rpm=15000)"), "{manifest}");
+    // A dry run prints the order that is then run.
+    let plan = lab.json(&[
+        "compare",
+        "--campaign",
+        &file,
+        "--seed",
+        "3",
+        "--json",
+        "--dry-run",
+    ]);
+    let of = |trials: &Value| -> Vec<(String, String)> {
+        let trials = trials.as_array().unwrap().iter();
+        let word = |trial: &Value, key: &str| trial[key].as_str().unwrap().to_owned();
+        trials
+            .map(|trial| (word(trial, "workload"), word(trial, "arm")))
+            .collect()
+    };
+    assert_eq!(of(&plan["trials"]), of(&json["trials"]));
+}
+
+#[test]
+fn a_campaign_file_and_a_command_line_are_the_same_comparison() {
+    let lab = Lab::new();
+    let file = write(
+        &lab,
+        "c.toml",
+        "format = \"1.0\"\nblocks = 3\norder = \"random\"\n[[target]]\ntarget = \"sim(flash)\"\n\
+         [[target]]\ntarget = \"sim(disk)\"\n[[workload]]\nworkload = \"randread\"\nfor = \"1s\"\n\
+         settings = { size = \"8M\" }\n",
+    );
+    let common = ["--seed", "5", "--no-verify", "--json", "-o"];
+    let by_file = lab.json(&[&["compare", "--campaign", &file], &common[..], &["a"]].concat());
+    let words = [
+        "compare",
+        "sim(flash)",
+        "sim(disk)",
+        "-w",
+        "randread,size=8M",
+        "--blocks",
+        "3",
+    ];
+    let by_words = lab.json(&[&words[..], &["--for", "1s"], &common, &["b"]].concat());
+    assert_eq!(by_file["comparisons"], by_words["comparisons"]);
+    assert!(by_file["comparisons"].as_array().unwrap().len() >= 2);
+}
+
+#[test]
+fn a_mistake_in_a_campaign_file_is_told_with_line_and_key() {
+    let lab = Lab::new();
+    let head = "format = \"1.0\"\n[[target]]\ntarget = \"null\"\n[[workload]]\n";
+    let cases = [
+        (
+            "workload = \"varmial\"\n",
+            "campaign c.toml, line 5, workload 1, workload:",
+        ),
+        (
+            "workload = \"varmail\"\nsettigns = 1\n",
+            "campaign c.toml, line 6: unknown field `settigns`",
+        ),
+        (
+            "workload = \"varmail\"\nsettings = { nfiles = \"x\" }\n",
+            "line 5, workload 1, workload:",
+        ),
+        (
+            "workload = \"varmail\"\nfor = \"soon\"\n",
+            "line 6, workload 1, for:",
+        ),
+    ];
+    for (tail, expect) in cases {
+        let file = write(&lab, "c.toml", &format!("{head}{tail}"));
+        let output = lab.run(&["compare", "--campaign", &file]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(expect), "{error}\n{expect}");
+        assert_eq!(error.matches("error").count(), 1, "{error}");
+    }
+    let output = lab.run(&["compare", "--campaign", "c.toml", "-w", "varmail"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cannot be used with"));
+}
+
+#[test]
+fn the_tail_of_an_open_loop_is_what_the_law_of_the_queue_says() {
+    let lab = Lab::new();
+    // One client that thinks as long as it waits: half of what the server can do. In an open loop at that
+    // rate the response is exponential with twice the mean: the factor is 2.
+    write(
+        &lab,
+        "w.toml",
+        &group("pace = { closed = { think = 10000000, every = 1 } }"),
+    );
+    let args = [
+        "compare",
+        QUEUE,
+        "-w",
+        "w.toml",
+        "--closed-and-open",
+        "--for",
+        "120s",
+    ];
+    let more = [
+        "--blocks",
+        "6",
+        "--seed",
+        "2",
+        "--no-verify",
+        "--json",
+        "-o",
+        "r",
+    ];
+    let json = lab.json(&[&args[..], &more].concat());
+    let loops = json["loops"].as_array().unwrap();
+    let [row] = &loops[..] else {
+        panic!("{loops:?}")
+    };
+    let number = |key: &str| row[key].as_f64().unwrap();
+    assert!((number("asked_per_s") - 50.0).abs() < 5.0, "{row}");
+    assert!(
+        (number("open_ops_per_s") / number("closed_ops_per_s") - 1.0).abs() < 0.1,
+        "{row}"
+    );
+    let factor = ["low", "estimate", "high"].map(|key| row["factor"][key].as_f64().unwrap());
+    assert!(factor[0] < 2.1 && factor[2] > 1.9, "{row}");
+    assert!((factor[1] - 2.0).abs() < 0.25, "{row}");
+    assert_eq!(row["verdict"], "different");
+    let report = text(&lab.run(&["report", "r"]).stdout);
+    let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("the p99 in an open loop is"), "{report}");
+    assert!(report.contains("Closed and open loop"), "{report}");
+    // The open loops of arms are not held against each other.
+    assert!(
+        workloads(&json)
+            .iter()
+            .all(|label| label.contains("closed loop")),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_closed_loop_as_fast_as_it_can_hides_that_its_rate_cannot_be_carried() {
+    let lab = Lab::new();
+    write(&lab, "w.toml", &group("depth = 1"));
+    let args = [
+        "compare",
+        QUEUE,
+        "-w",
+        "w.toml",
+        "--closed-and-open",
+        "--for",
+        "60s",
+    ];
+    let more = [
+        "--blocks",
+        "3",
+        "--seed",
+        "2",
+        "--no-verify",
+        "--json",
+        "-o",
+        "r",
+    ];
+    let json = lab.json(&[&args[..], &more].concat());
+    let row = &json["loops"][0];
+    // At the very limit the backlog grows in most blocks, or at least the tail does by far.
+    let factor = row["factor"]["estimate"].as_f64();
+    assert!(
+        row["verdict"] == "cannot_carry" || factor.is_some_and(|factor| factor > 4.0),
+        "{row}"
+    );
+}
+
+#[test]
+fn a_workload_with_a_rate_gets_clients_that_think() {
+    let lab = Lab::new();
+    write(
+        &lab,
+        "w.toml",
+        &group("depth = 64\npace = { open = { poisson = { per_s = 50.0 } } }"),
+    );
+    let args = [
+        "compare",
+        QUEUE,
+        "-w",
+        "w.toml",
+        "--closed-and-open",
+        "--for",
+        "60s",
+    ];
+    let more = [
+        "--blocks",
+        "4",
+        "--seed",
+        "2",
+        "--no-verify",
+        "--json",
+        "-o",
+        "r",
+    ];
+    let json = lab.json(&[&args[..], &more].concat());
+    let row = &json["loops"][0];
+    let asked = row["asked_per_s"].as_f64().unwrap();
+    assert!((asked - 50.0).abs() < 6.0, "{row}");
+    let factor = row["factor"]["estimate"].as_f64().unwrap();
+    assert!((1.2..2.6).contains(&factor), "{row}");
+    let warnings = json["warnings"].to_string();
+    assert!(warnings.contains(" that think"), "{warnings}");
+}
+
+#[test]
+fn what_cannot_be_played_in_both_loops_is_refused_with_the_reason() {
+    let lab = Lab::new();
+    for (workload, expect) in [
+        ("varmail", "it is not block I/O"),
+        ("mdtest-easy", "it is not block I/O"),
+    ] {
+        let output = lab.run(&["compare", "null", "-w", workload, "--closed-and-open"]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(
+            error.contains("cannot be played in both loops") && error.contains(expect),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_else_differs_stands_below_the_answer_and_changes_no_exit_code() {
+    let lab = Lab::new();
+    // Both carry the load, and the mean of the slower one is the primary metric.
+    write(
+        &lab,
+        "w.toml",
+        &group("depth = 64\npace = { open = { poisson = { per_s = 20.0 } } }"),
+    );
+    let args = [
+        "compare", QUEUE, SLOWER, "-w", "w.toml", "--for", "30s", "--blocks", "6",
+    ];
+    let output = lab.run(&[&args[..], &["--seed", "4", "--no-verify", "-o", "r"]].concat());
+    let page = text(&output.stdout);
+    let (answer, below) = page.split_once("What else differs?").expect("the section");
+    assert!(answer.contains("mean response time"), "{page}");
+    assert!(
+        below.contains("p99 response time") && below.contains("run-to-run variation"),
+        "{page}"
+    );
+    let json = lab.json(&["report", "r", "--json"]);
+    let rows = json["secondary"].as_array().unwrap();
+    let p99 = rows
+        .iter()
+        .find(|row| row["metric"] == "p99_response")
+        .unwrap();
+    assert_eq!(p99["verdict"], "different", "{p99}");
+    let few = rows
+        .iter()
+        .find(|row| row["metric"] == "p999_response")
+        .unwrap();
+    assert!(
+        few["reason"].as_str().unwrap().contains("needs 2995"),
+        "{few}"
+    );
+    // The same system twice: whatever stands below, the exit code is that of the one metric.
+    let same = [
+        "compare", QUEUE, "-w", "w.toml", "--for", "30s", "--blocks", "6",
+    ];
+    let more = [
+        "--seed",
+        "4",
+        "--no-verify",
+        "--fail-on",
+        "different",
+        "-o",
+        "s",
+    ];
+    assert_eq!(lab.run(&[&same[..], &more].concat()).status.code(), Some(0));
+}
+
+#[test]
+fn two_runs_are_compared_by_the_base_that_both_measured() {
+    let lab = Lab::new();
+    write(
+        &lab,
+        "w.toml",
+        &group("depth = 64\npace = { open = { poisson = { per_s = 20.0 } } }"),
+    );
+    let run = |second: &str, seed: &str, folder: &str| {
+        let args = [
+            "compare", QUEUE, second, "-w", "w.toml", "--for", "60s", "--blocks", "8",
+        ];
+        let more = ["--seed", seed, "--no-verify", "-o", folder];
+        assert!(lab.run(&[&args[..], &more].concat()).status.success());
+    };
+    run(SLOWER, "1", "before");
+    run(SLOWER, "2", "same");
+    let diff = |after: &str, more: &[&str]| lab.run(&[&["diff", "before", after], more].concat());
+    let same = lab.json(&["diff", "before", "same", "--json"]);
+    let rows = same["results"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{same}");
+    let arm = rows.iter().find(|row| row["arm"] == SLOWER).unwrap();
+    assert_eq!(arm["basis"]["base_of_blocks"], QUEUE);
+    assert_ne!(arm["verdict"], "different", "{arm}");
+    let base = rows.iter().find(|row| row["arm"] == QUEUE).unwrap();
+    assert_eq!(base["basis"], "time_between");
+    assert_eq!(
+        diff("same", &["--fail-on", "different"]).status.code(),
+        Some(0)
+    );
+    let page = text(&diff("same", &[]).stdout);
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("What changed around the runs"), "{page}");
+    assert!(page.contains("measured in the same blocks"), "{page}");
+    // Of a run of another length that is a change around it, and the result is compared all the same.
+    let args = [
+        "compare", QUEUE, SLOWER, "-w", "w.toml", "--for", "30s", "--blocks", "8",
+    ];
+    lab.run(&[&args[..], &["--seed", "3", "--no-verify", "-o", "short"]].concat());
+    let short = lab.json(&["diff", "before", "short", "--json"]);
+    let changes = short["surroundings"].to_string();
+    assert!(changes.contains("entries.w.length"), "{changes}");
+    let output = diff("nowhere", &[]);
+    assert_eq!(output.status.code(), Some(2));
+}
