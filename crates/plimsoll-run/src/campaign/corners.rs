@@ -52,6 +52,7 @@ pub fn with_corners(
             notes: Vec::new(),
             length,
             is_corner: true,
+            most: None,
         }));
     }
     all

@@ -22,13 +22,16 @@ const AROUND: Nanos = Nanos(60 * Nanos::SECOND.0);
 pub(super) fn data_bytes(asked: &[WorkloadRequest]) -> u64 {
     let (mut file, mut trees) = (VERIFY_BYTES, 0);
     for one in asked {
-        match &one.workload {
+        // A search of a load line plays more clients, each with files of its own where they share none.
+        let (workload, length) = match one.most {
+            None => (one.workload.clone(), one.length),
+            Some((multiple, length)) => (one.workload.times(multiple), Some(length)),
+        };
+        match &workload {
             Workload::Files(files) => trees += files.data_set_bytes() * 2,
-            Workload::Series(_) | Workload::Commands(_) => {
-                trees += one.workload.data_set_bytes();
-            }
-            Workload::Blocks(blocks) => file = file.max(blocks_bytes(blocks, one.length)),
-            Workload::Model(_) => file = file.max(one.workload.data_set_bytes()),
+            Workload::Series(_) | Workload::Commands(_) => trees += workload.data_set_bytes(),
+            Workload::Blocks(blocks) => file = file.max(blocks_bytes(blocks, length)),
+            Workload::Model(_) => file = file.max(workload.data_set_bytes()),
         }
     }
     file + trees
@@ -109,6 +112,7 @@ mod tests {
             notes: Vec::new(),
             length: None,
             is_corner: false,
+            most: None,
         };
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);
         assert_eq!(file, 1 << 30);
@@ -127,6 +131,24 @@ mod tests {
         // One line a second, and a minute around the run.
         assert_eq!(stamp("64", 40), 100 * 64);
         assert_eq!(stamp("1m", 540), 600 << 20);
+    }
+
+    #[test]
+    fn a_search_of_a_load_line_needs_room_for_its_largest_multiple() {
+        let mut blocks = BlockIoWorkload::random("own files", 0.0);
+        blocks.groups[0].extent.shared = false;
+        blocks.groups[0].extent.bytes = 1 << 30;
+        let mut asked = WorkloadRequest {
+            workload: Workload::Blocks(blocks),
+            scale: None,
+            notes: Vec::new(),
+            length: None,
+            is_corner: false,
+            most: None,
+        };
+        assert_eq!(data_bytes(std::slice::from_ref(&asked)), 1 << 30);
+        asked.most = Some((50.0, Nanos::SECOND));
+        assert_eq!(data_bytes(&[asked]), 50 << 30);
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct WorkloadRequest {
     pub length: Option<Nanos>,
     /// Whether it is a sensitivity bound, of the last entry before it that is none.
     pub is_corner: bool,
+    /// The most that a search of a load line plays of it: so many times, for so long.
+    pub most: Option<(f64, Nanos)>,
 }
 
 impl WorkloadRequest {

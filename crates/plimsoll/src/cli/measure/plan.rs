@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run is about to do, in words, and what an interrupted one did.
+
+use super::MeasureOptions;
+use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::design::BlockDesign;
+use plimsoll_core::event::{RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
+use plimsoll_core::load_line::LoadLineGoal;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_engine::SimDeviceSpec;
+use plimsoll_run::campaign::{self, ArmSet, CampaignOptions, WorkloadRequest};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Seconds a trial costs besides its measured part, for the estimate before the first one.
+const OVERHEAD: Nanos = Nanos(1_500_000_000);
+
+/// What a fault costs besides the time that it lasts, for the same estimate.
+const RECOVERY: Nanos = Nanos(20_000_000_000);
+
+/// An interrupted run of this command, where the folder holds one.
+///
+/// # Errors
+/// When it holds anything else.
+pub(super) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
+    let Err(occupied) = plimsoll_archive::check_free(folder) else {
+        return Ok(None);
+    };
+    let occupied = failed(CliExitCode::Usage)(occupied);
+    let Ok(found) = plimsoll_archive::open(folder) else {
+        return Err(occupied);
+    };
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let is_this = found.manifest.command.get(1..) == Some(&*command);
+    match (found.complete, is_this) {
+        (false, true) => Ok(Some(found)),
+        (false, false) => Err(occupied.hint(
+            "it holds an interrupted run of another command; the same command would resume it",
+        )),
+        (true, _) => Err(occupied),
+    }
+}
+
+/// The trials that need not be run again.
+pub(super) fn whole_trials(before: &RunFolderContents) -> Vec<TrialResult> {
+    let trials = before.trials.iter();
+    trials.filter(|trial| !trial.interrupted).cloned().collect()
+}
+
+pub(super) fn resuming(before: &RunFolderContents, folder: &Path) -> String {
+    format!(
+        "resuming the run in {}: {} are done",
+        folder.display(),
+        trials_done(&before.manifest, whole_trials(before).len())
+    )
+}
+
+/// `5 of 15 trials`; how many a search will have is not known.
+pub(super) fn trials_done(manifest: &RunManifest, done: usize) -> String {
+    match manifest.planned_trials() {
+        0 => format!("{done} trials"),
+        planned => format!("{done} of {planned} trials"),
+    }
+}
+
+/// What is about to happen, in one paragraph.
+pub(super) fn announcement(manifest: &RunManifest, folder: &Path) -> String {
+    let goals = || {
+        manifest
+            .entries
+            .iter()
+            .filter_map(|entry| entry.load_line.as_ref())
+    };
+    if let Some(goal) = goals().next() {
+        let searches = goals().count() * manifest.arms.len();
+        return format!(
+            "{searches} load line{} to find, at most {} of trials each; a multiple is carried when it \
+             is held for {}; seed {}; recorded in {}",
+            if searches == 1 { "" } else { "s" },
+            units::clock_duration(goal.budget),
+            units::clock_duration(goal.sustained),
+            manifest.seed,
+            folder.display()
+        );
+    }
+    let trials = manifest.planned_trials();
+    let arms = manifest.arms.len() as u64;
+    let blocks = |entry: &WorkloadEntry| u64::from(entry.blocks(manifest.blocks));
+    let corners = manifest.entries.iter().filter(|e| e.corner_of.is_some());
+    let at_corners: u64 = corners.map(|entry| arms * blocks(entry)).sum();
+    let plural = |n: u64| if n == 1 { "" } else { "s" };
+    let lasts = lasts(manifest, &blocks);
+    let is_pilot = (manifest.design.as_ref()).is_some_and(BlockDesign::awaits_pilot);
+    let is_open = !is_pilot && !manifest.policy.stopping.is_fixed();
+    let corners = if at_corners > 0 {
+        format!(" ({at_corners} of them at the sensitivity bounds that --bounds asked for)")
+    } else {
+        String::new()
+    };
+    format!(
+        "{}{trials} trial{}{corners} in {}{} block{}, {lasts}{}; seed {}; recorded in {}",
+        if is_pilot { "pilot: " } else { "" },
+        plural(trials),
+        if is_open { "at most " } else { "" },
+        manifest.blocks,
+        plural(manifest.blocks.into()),
+        designed(manifest),
+        manifest.seed,
+        folder.display()
+    )
+}
+
+/// What of a design is to be said before the first trial.
+fn designed(manifest: &RunManifest) -> String {
+    let Some(design) = &manifest.design else {
+        return String::new();
+    };
+    let given = match design.given.as_slice() {
+        [] => String::new(),
+        given => format!(" ({} as given)", given.join(", ")),
+    };
+    match (&design.found, design.pilot_blocks) {
+        (Some(found), _) => format!("; designed by the pilot: {}", found.forecast),
+        (None, 0) => format!("{given}; they end when every system has a verdict"),
+        (None, _) => format!(
+            "; its noise decides on the blocks that follow{given}, to {}",
+            design.question()
+        ),
+    }
+}
+
+/// How long all trials take, in words. On simulated devices time is virtual.
+fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> String {
+    let mut entries = manifest.entries.iter();
+    if entries.any(|entry| entry.workload.ends_by_itself()) {
+        return "as long as the work takes".into();
+    }
+    let arms = manifest.arms.iter();
+    let (simulated, real): (Vec<_>, Vec<_>) =
+        arms.partition(|arm| SimDeviceSpec::is_meant(&arm.target));
+    let total = |arms: usize, beside: Nanos| {
+        let entries = manifest.entries.iter();
+        let beside = |entry: &WorkloadEntry| {
+            let fault = entry.inject.as_ref().map(|one| one.length + RECOVERY);
+            let condition = entry.condition.as_ref().and_then(|one| one.fault);
+            beside + fault.or(condition.map(|_| RECOVERY)).unwrap_or_default()
+        };
+        let each = entries.map(|entry| {
+            let length = entry.length + beside(entry);
+            length.0.saturating_mul(blocks(entry))
+        });
+        let once = each.fold(0u64, u64::saturating_add);
+        units::clock_duration(Nanos(once.saturating_mul(arms as u64)))
+    };
+    let real_time = total(real.len(), OVERHEAD);
+    let virtual_time = total(simulated.len(), Nanos(0));
+    match (real.is_empty(), simulated.is_empty()) {
+        (_, true) => format!("about {real_time}"),
+        (true, false) => format!("{virtual_time} of virtual time"),
+        (false, false) => format!("about {real_time}, and {virtual_time} of virtual time"),
+    }
+}
+
+/// The searches of a dry run, as labels and arms: their trials follow from what those before them show.
+fn searches(
+    arms: &[String],
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
+) -> Vec<(String, String)> {
+    let labels = asked
+        .iter()
+        .flat_map(|one| campaign::labels_of(one, settings));
+    let on_each = |label: String| arms.iter().map(move |arm| (label.clone(), arm.clone()));
+    labels.flat_map(on_each).collect()
+}
+
+/// What the searches of a dry run would do, in words.
+fn searches_text(goal: &LoadLineGoal, seed: Seed, searches: &[(String, String)]) -> String {
+    let limits: Vec<String> = goal.limits.iter().map(ToString::to_string).collect();
+    let mut text = format!(
+        "then find load lines (seed {seed}): multiples from {} to {} at {}, at most {} of trials each:\n",
+        goal.smallest,
+        goal.largest,
+        limits.join(" and "),
+        units::clock_duration(goal.budget)
+    );
+    for (label, arm) in searches {
+        let _ = writeln!(text, "  {label} on {arm}");
+    }
+    text
+}
+
+/// The plan of a dry run: what would be made, and the trials in their order.
+pub(super) fn show_plan(
+    job: &MeasureOptions<'_>,
+    arms: &ArmSet,
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
+    id: &str,
+) {
+    let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
+    let of_each = |asked: &WorkloadRequest| {
+        let blocks = asked.blocks(settings);
+        let labels = match job.campaign.closed_and_open {
+            true => campaign::twin_labels(asked).into(),
+            false => campaign::labels_of(asked, settings),
+        };
+        labels.into_iter().map(move |label| (label, blocks))
+    };
+    let entries: Vec<(String, u32)> = asked.iter().flat_map(of_each).collect();
+    let searches = match job.load_line {
+        Some(_) => searches(&names, asked, settings),
+        None => Vec::new(),
+    };
+    let is_balanced = job.design.design.is_some() || job.campaign.balanced;
+    let order = match job.load_line {
+        Some(_) => Vec::new(),
+        None => campaign::planned_order(&names, &entries, settings.seed, is_balanced),
+    };
+    let mut intentions = arms.intentions(id, asked);
+    intentions.extend(campaign::fault_intentions(settings));
+    if job.json {
+        let plan = serde_json::json!({ "would": intentions, "seed": settings.seed,
+            "length_ns": settings.length, "trials": order, "searches": searches });
+        return terminal::print_json(&plan);
+    }
+    let mut text = String::from("Nothing was done. It would:\n");
+    for line in intentions {
+        let _ = writeln!(text, "  {line}");
+    }
+    if let Some(goal) = &job.load_line {
+        text.push_str(&searches_text(goal, settings.seed, &searches));
+        return terminal::print(&text);
+    }
+    let (n, seed) = (order.len(), settings.seed);
+    let _ = match &job.design.goal {
+        None => writeln!(text, "then run {n} trials (seed {seed}):"),
+        Some(_) => writeln!(
+            text,
+            "then run {n} trials (seed {seed}) as a pilot, and design the blocks that follow by them:"
+        ),
+    };
+    for trial in order {
+        let _ = writeln!(
+            text,
+            "  block {} · {} on {}",
+            trial.block + 1,
+            trial.workload,
+            trial.arm
+        );
+    }
+    terminal::print(&text);
+}
