@@ -3,20 +3,20 @@
 """Load lines of systems whose edge is known: how often does the interval hold it?
 
     bench/load_line_known.py sim PLIMSOLL OUT.csv     # simulated queues, virtual time
-    bench/load_line_known.py disk PLIMSOLL OUT.csv    # a file behind nbdkit's rate limit, real time
+    bench/load_line_known.py disk PLIMSOLL OUT.csv    # disks of nbdkit that serve one read at a time, real time
 
 Simulated queues have one server with exponential service, or several: the response times of M/M/1 and M/M/c have
-closed forms (Kleinrock, Queueing Systems I, 1975, 3.2 and 3.5). nbdkit's rate filter lets so many bits a second
-through: with reads of one size the edge is that rate, for any limit that is far above the time of a read.
+closed forms (Kleinrock, Queueing Systems I, 1975, 3.2 and 3.5). An nbdkit with one thread and a delay is M/D/1 under
+Poisson arrivals, whose waiting times Erlang gave in 1909; how long a read occupies it is measured beforehand.
 """
 
+import concurrent.futures
 import csv
 import json
 import math
 import os
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -108,44 +108,88 @@ def simulated(plimsoll, count):
 
 def listening(path):
     for _ in range(200):
-        with socket.socket(socket.AF_UNIX) as probe:
-            try:
-                probe.connect(path)
-                return
-            except OSError:
-                time.sleep(0.05)
-    sys.exit("nbdkit does not answer")
+        if os.path.exists(path):
+            return
+        time.sleep(0.05)
+    sys.exit("nbdkit does not listen")
+
+
+class Disk:
+    """Memory behind nbdkit with one thread: each read occupies it for so many milliseconds."""
+
+    def __init__(self, folder, delay_ms):
+        self.socket = os.path.join(folder, "nbd.sock")
+        self.server = subprocess.Popen(
+            ["nbdkit", "--foreground", "--exit-with-parent", "--unix", self.socket, "--threads", "1",
+             "--filter=delay", "memory", "128M", f"delay-read={delay_ms}ms"]
+        )
+        listening(self.socket)
+        self.target = f"nbd+unix:///?socket={self.socket}"
+
+    def end(self):
+        self.server.terminate()
+        self.server.wait()
+
+
+def closed(plimsoll, folder, target, depth):
+    """Reads per second and mean response time in s of a closed loop."""
+    command = [plimsoll, "run", f"randread,size=64m,depth={depth}", target, "--destroy", "--for", "8s",
+               "--no-verify", "--json", "-o", os.path.join(folder, f"depth-{depth}")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    trial = json.loads(done.stdout)["trials"][0]
+    return trial["ops"] / (trial["length_ns"] / 1e9), trial["response_ns"]["mean"] / 1e9
+
+
+def waits_at_most(arrivals, service_s, limit_s):
+    """Share of requests that wait no longer than a limit in M/D/1 (Erlang 1909)."""
+    load = arrivals * service_s
+    if load >= 1 or limit_s < 0:
+        return 0.0
+    terms = []
+    for k in range(int(limit_s / service_s) + 1):
+        x = arrivals * (k * service_s - limit_s)
+        terms.append(x**k / math.factorial(k) * math.exp(-x))
+    return (1 - load) * math.fsum(terms)
+
+
+def edge_of_disk(service_s, limit_s, share):
+    low, high = 0.0, 1 / service_s
+    for _ in range(100):
+        middle = (low + high) / 2
+        if waits_at_most(middle, service_s, limit_s) >= share:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def disk(plimsoll, seed, delay_ms, quantile, times):
+    """One disk: how long a read occupies it is measured by a closed loop that always has more for it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        one = Disk(folder, delay_ms)
+        try:
+            per_s, _ = closed(plimsoll, folder, one.target, 8)
+            _, alone_s = closed(plimsoll, folder, one.target, 1)
+            limit_ms = round(times * delay_ms)
+            truth = edge_of_disk(1 / per_s, limit_ms / 1000 - alone_s, quantile / 100) / 20
+            workload(folder, 20, 4096, 64 << 20)
+            slo = f"p{quantile} < {limit_ms}ms"
+            more = ["--destroy", "--from", "0.2", "--to", "50", "--width", "10%"]
+            line, took = search(plimsoll, folder, one.target, slo, "60s", seed, more)
+        finally:
+            one.end()
+    return f"nbdkit {delay_ms} ms, one thread, {per_s:.1f} reads/s", slo, truth, line, took
 
 
 def disks(plimsoll, count):
-    """Files behind nbdkit, each with a rate limit of its own, on a loopback port."""
+    """Disks that serve one read at a time in a known time, four at a time: they hardly need a processor."""
     draw = random.Random(20261124)
-    size = 65536
-    for seed in range(1, count + 1):
-        reads_per_s = draw.randrange(60, 400, 10)
-        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-            image = os.path.join(folder, "disk")
-            with open(image, "wb") as file:
-                file.truncate(256 << 20)
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            server = subprocess.Popen(
-                [
-                    "nbdkit", "--foreground", "--ipaddr", "127.0.0.1", "--port", str(port), "--filter=rate",
-                    "file", image, f"rate={reads_per_s * size * 8}", "burstiness=0.5",
-                ]
-            )
-            try:
-                time.sleep(0.5)
-                workload(folder, 50, size, 64 << 20)
-                target = f"nbd://127.0.0.1:{port}/"
-                more = ["--destroy", "--from", "0.2", "--to", "20", "--width", "10%"]
-                line, took = search(plimsoll, folder, target, "p90 < 500ms", "20s", seed, more)
-            finally:
-                server.terminate()
-                server.wait()
-        yield (f"nbdkit rate {reads_per_s} reads/s", "p90 < 500ms", reads_per_s / 50, line, took)
+    cases = [(seed, draw.randrange(3, 16), draw.choice([50, 90]), draw.uniform(2.5, 6.0))
+             for seed in range(1, count + 1)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        started = [pool.submit(disk, plimsoll, *case) for case in cases]
+        for done in concurrent.futures.as_completed(started):
+            yield done.result()
 
 
 def main():

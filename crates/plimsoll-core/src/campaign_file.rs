@@ -176,6 +176,6 @@ mod tests {
             ]
         );
         assert_eq!(settings_choices(&BTreeMap::new()), [Vec::new()]);
-        assert!(toml::from_str::<CampaignFile>(&text.replace("settings", "setings")).is_err());
+        assert!(toml::from_str::<CampaignFile>(&text.replace("settings", "settngs")).is_err());
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::num::round_u64;
 use crate::units::{self, Nanos};
 
-/// What may have limited a result. The order is that in which they are told: what makes others appear
+/// What may have limited a result. The order is that in which they are listed: what makes others appear
 /// comes first (a page cache lets a client run at full speed; a slow link fills queues).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -77,7 +77,7 @@ pub struct AgentTrialTask {
     pub stamp_seed: Seed,
     /// Time before the measured part.
     pub warmup: Nanos,
-    /// Length of the intervals that are told of.
+    /// Length of the intervals that are reported.
     pub step: Nanos,
     /// Play whole recordings instead of slices.
     pub whole: bool,

@@ -129,7 +129,8 @@ pub struct LoadLineRequest {
     pub seconds: f64,
     /// Why.
     pub purpose: LoadLinePurpose,
-    /// Whether it goes on where the last trial ended, at the same multiple and without a pause.
+    /// Whether it goes on where the last trial ended, at the same multiple: no other system is played
+    /// between them, but the pause that every trial begins with stays.
     pub is_continued: bool,
 }
 
@@ -149,7 +150,7 @@ pub struct LoadLineBatch {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LoadLineReading {
-    /// A second each, or what the trial's length allows; at least ten.
+    /// A second each, or what the length of the trial allows.
     pub batches: Vec<LoadLineBatch>,
 }
 
@@ -312,17 +313,10 @@ fn quantity_of(name: &str) -> Result<LoadLineQuantity, String> {
 }
 
 fn share_of(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.strip_suffix('%') {
-        Some(number) => (number.trim(), 0.01),
-        None => (text, 1.0),
-    };
-    let share = number.parse::<f64>().map(|number| number * unit);
-    match share {
-        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
-        _ => Err(format!(
-            "invalid share '{text}': expected a share of the operations such as 0.1% or 0.001"
-        )),
-    }
+    let share = units::parse_fraction(text).filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| {
+        format!("invalid share '{text}': expected a share of the operations such as 0.1% or 0.001")
+    })
 }
 
 #[cfg(test)]

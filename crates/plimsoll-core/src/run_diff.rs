@@ -55,7 +55,7 @@ pub struct RunDiffFact {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunDiffBasis {
-    /// Against this arm, which both runs measured in the same blocks: what changed for all arms alike cancels.
+    /// Against this arm, which both runs measured in the same blocks: what changed for all alike cancels.
     BaseOfBlocks(String),
     /// Against nothing: what else changed between the runs is in the ratio, and not in its interval.
     TimeBetween,

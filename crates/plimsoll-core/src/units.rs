@@ -172,6 +172,17 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads a fraction: `5%` or `0.05`. A number above 1 without a sign may be meant as a percentage.
+#[must_use]
+pub fn parse_fraction(text: &str) -> Option<f64> {
+    let parse = |number: &str| number.trim().parse::<f64>().ok();
+    let fraction = match text.trim().strip_suffix('%') {
+        Some(percent) => parse(percent).map(|percent| percent / 100.0),
+        None => parse(text).filter(|fraction| *fraction <= 1.0),
+    };
+    fraction.filter(|fraction| fraction.is_finite())
+}
+
 /// Reads a length of time: `10` (seconds), `1.5s`, `200ms`, `2m`, `1h`.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ pub struct RunOptions {
     /// When the clock of the run starts, on the machine's clock ([`crate::sys::clock::monotonic`]);
     /// at once, if that is past. Has no meaning in virtual time.
     pub start_at: Nanos,
-    /// Length of the intervals that are told of while it runs.
+    /// Length of the intervals that are reported while it runs.
     pub step: Nanos,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct WorkerReportChannel {
     pub(crate) virtual_time: bool,
     /// Length of the warm-up.
     pub(crate) warmup: Nanos,
-    /// Length of the intervals that are told of.
+    /// Length of the intervals that are reported.
     pub(crate) step: Nanos,
     /// For an open loop, the length of the measured part, where that is known.
     pub(crate) open: Option<Option<Nanos>>,

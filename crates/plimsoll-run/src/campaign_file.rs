@@ -455,8 +455,8 @@ name = "mail"
             ),
             (
                 "blocks = 7",
-                "bloks = 7",
-                "line 2: unknown field `bloks`, expected one of",
+                "blcks = 7",
+                "line 2: unknown field `blcks`, expected one of",
             ),
             (
                 "blocks = 7",

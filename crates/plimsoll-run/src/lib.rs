@@ -2,8 +2,8 @@
 //! Runs and comparisons: targets made ready, trials asked of nodes in their planned order, everything
 //! recorded, everything undone.
 //!
-//! `campaign` carries them out; `spec` reads targets and workloads as users write them, `campaign_file` many at
-//! once. What happens is told to a listener as events; nothing here prints.
+//! `campaign` carries them out; `spec` reads targets and workloads as users write them, `campaign_file` many
+//! at once. A listener gets what happens as events; nothing here prints.
 #![forbid(unsafe_code)]
 
 pub mod campaign;

@@ -3,9 +3,9 @@
 //!
 //! Nothing was interleaved between them: whatever happened to the machine in the time between is in the
 //! difference. Where both runs have the same base, the ratio to it within blocks is compared, in which such
-//! changes cancel as far as they meet both systems alike. The base itself, and runs of one system, are compared
-//! as they are; such a difference counts only where both runs have an A/A control and it lies beyond what both
-//! controls admit, and without controls there is no verdict.
+//! changes cancel as far as they meet both systems alike. The base itself, and runs of one system, are
+//! compared as they are; such a difference counts only where both runs have an A/A control and it lies beyond
+//! what both controls admit, and without controls there is no verdict.
 //!
 //! Blocks of two runs are no pairs, so the interval is Welch's: it needs no equal scatter.
 
@@ -17,7 +17,9 @@ use plimsoll_core::num::{floor_u64, saturating_u32, to_usize};
 use plimsoll_core::run_diff::{RunDiffBasis, RunDiffRow};
 
 use crate::arrangement::BlockLogValues;
-use crate::compare::{ArmPair, ArmValues, Judge, arm_values, clamped, percent, phase_label};
+use crate::compare::{
+    ArmPair, ArmValues, ComparisonJudge, arm_values, clamped, percent, phase_label,
+};
 use crate::family::holm;
 use crate::overload::carried;
 use crate::student;
@@ -26,8 +28,8 @@ use crate::summary::is_usable;
 /// Manifest and trials of a run.
 pub type RunRecord<'a> = (&'a RunManifest, &'a [TrialResult]);
 
-/// Every result that both runs have, the later one against the earlier. The policy is that of the verdicts here;
-/// both runs may have had others.
+/// Every result that both runs have, the later one against the earlier. The policy is that of the verdicts
+/// here; both runs may have had others.
 #[must_use]
 pub fn compare_runs(
     before: RunRecord<'_>,
@@ -113,7 +115,7 @@ impl RunMeasurement {
     /// The largest |ln ratio| that its control admits; `None` without one.
     fn bound(&self, policy: &VerdictPolicy) -> Option<f64> {
         let base = self.base()?;
-        let judge = Judge::of(&self.arms, base, policy);
+        let judge = ComparisonJudge::of(&self.arms, base, policy);
         judge.has_control().then(|| judge.bound())
     }
 }

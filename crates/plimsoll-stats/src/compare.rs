@@ -222,7 +222,7 @@ pub fn compare(
     };
     let others = arms.iter().filter(|arm| arm.name != base.name);
     let pairs = others.map(|arm| ArmPair::of(arms, own(arms, base, arm), arm));
-    Judge::of(arms, base, policy).rows(workload, metric, &pairs.collect::<Vec<_>>())
+    ComparisonJudge::of(arms, base, policy).rows(workload, metric, &pairs.collect::<Vec<_>>())
 }
 
 fn step_by_step(
@@ -237,7 +237,7 @@ fn step_by_step(
     };
     let steps = rungs.windows(2);
     let pairs = steps.map(|pair| ArmPair::of(arms, pair[0], pair[1]));
-    Judge::of(arms, base, policy).rows(workload, metric, &pairs.collect::<Vec<_>>())
+    ComparisonJudge::of(arms, base, policy).rows(workload, metric, &pairs.collect::<Vec<_>>())
 }
 
 /// What the blocks say of each arm against the base, controls left out, as [`compare`] asks it.
@@ -355,22 +355,26 @@ fn logs_in(entries: &[&ArmValues], block: usize) -> Vec<f64> {
 }
 
 /// The policy and what the control says of the lab.
-pub(crate) struct Judge {
+pub(crate) struct ComparisonJudge {
     policy: VerdictPolicy,
     control: Option<PairedLogRatioStats>,
 }
 
 /// What the tests say of a row before there is a verdict.
-pub(crate) struct Evidence<'a> {
+pub(crate) struct ComparisonEvidence<'a> {
     pub(crate) contrast: &'a ArmContrast,
     /// Of no difference, corrected for the family.
     pub(crate) p_value: f64,
     pub(crate) outliers: OutlierCounts,
 }
 
-impl Judge {
+impl ComparisonJudge {
     /// A confidence outside 0.5..=0.9999 is taken as the nearer end.
-    pub(crate) fn of(arms: &[ArmValues], base: &ArmValues, policy: &VerdictPolicy) -> Judge {
+    pub(crate) fn of(
+        arms: &[ArmValues],
+        base: &ArmValues,
+        policy: &VerdictPolicy,
+    ) -> ComparisonJudge {
         let policy = clamped(policy);
         let differences = |control: &ArmValues| -> Vec<f64> {
             let pair = ArmPair::of(arms, own(arms, base, control), control);
@@ -385,7 +389,7 @@ impl Judge {
                 let admitted = |p: &PairedLogRatioStats| p.largest_admitted(policy.confidence);
                 admitted(a).total_cmp(&admitted(b))
             });
-        Judge { policy, control }
+        ComparisonJudge { policy, control }
     }
 
     fn rows(
@@ -414,7 +418,7 @@ impl Judge {
             };
             let mut row = self.undecided(workload, metric, pair);
             if let Some(contrast) = contrast {
-                let evidence = Evidence {
+                let evidence = ComparisonEvidence {
                     contrast,
                     p_value,
                     outliers: OutlierCounts::of(&pair.blocks, contrast.estimate, worse(metric)),
@@ -452,7 +456,12 @@ impl Judge {
         }
     }
 
-    pub(crate) fn decide(&self, row: &mut ArmComparison, evidence: &Evidence<'_>, family: usize) {
+    pub(crate) fn decide(
+        &self,
+        row: &mut ArmComparison,
+        evidence: &ComparisonEvidence<'_>,
+        family: usize,
+    ) {
         let contrast = evidence.contrast;
         let alpha = 1.0 - self.policy.confidence;
         row.ratio = Some(contrast.ratio());
@@ -527,7 +536,7 @@ impl Judge {
 
     fn inconclusive(
         &self,
-        evidence: &Evidence<'_>,
+        evidence: &ComparisonEvidence<'_>,
         distinct: bool,
         needed: Option<usize>,
     ) -> String {

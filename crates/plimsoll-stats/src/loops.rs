@@ -2,7 +2,8 @@
 //! The same throughput on one system in both loops: by how much the closed one understates the tail.
 //!
 //! A closed loop asks a slow system less often, so what would have waited is not in its response times
-//! (coordinated omission). The factor is that of the 99th percentiles within blocks, tested as two systems are.
+//! (coordinated omission). The factor is that of the 99th percentiles within blocks, tested as two systems
+//! are.
 
 use plimsoll_core::comparison::{
     ComparisonMetric, ComparisonVerdict, LoadLoopComparison, LoadLoopKind, VerdictPolicy,

@@ -5,9 +5,9 @@
 //! Forsythe, 1974). If both systems scatter alike, nothing tells which of the distances of a block is the
 //! arm's, so the arrangement test applies to them: it needs no normal noise, which the F test and Bartlett's
 //! do, and a shift of the machine from block to block meets both alike. Entries of a control keep medians of
-//! their own: a median of more values leaves larger distances. Distances count in full, unlike the values of a
-//! verdict: the mean distance from a middle hardly depends on where exactly that is taken, but their middle does,
-//! and with skewed noise a test of clipped distances is wrong in one campaign of twelve.
+//! their own: a median of more values leaves larger distances. Distances count in full, unlike the values of
+//! a verdict: the mean distance from a middle hardly depends on where exactly that is taken, but their middle
+//! does, and with skewed noise a test of clipped distances is wrong in one campaign of twelve.
 //!
 //! The interval holds all factors by which the arm's distances can be divided without the test rejecting.
 

@@ -13,7 +13,9 @@ use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::units::Nanos;
 
-use crate::compare::{ArmPair, ArmValues, Evidence, Judge, arm_values, clamped, question, worse};
+use crate::compare::{
+    ArmPair, ArmValues, ComparisonEvidence, ComparisonJudge, arm_values, clamped, question, worse,
+};
 use crate::contrast::ArmContrast;
 use crate::family::holm;
 use crate::outliers::OutlierCounts;
@@ -24,8 +26,8 @@ use crate::summary::is_usable;
 /// Preparations that are shorter on all systems are noise of the clock and of the page cache.
 const PREPARATION_MIN: Nanos = Nanos(100_000_000);
 
-/// Every secondary comparison that the trials of a run allow, workload by workload. Workloads with phases, with
-/// faults or with sensitivity bounds have none.
+/// Every secondary comparison that the trials of a run allow, workload by workload. Workloads with phases,
+/// with faults or with sensitivity bounds have none.
 #[must_use]
 pub fn compare_secondary(manifest: &RunManifest, trials: &[TrialResult]) -> Vec<ArmComparison> {
     let is_plain = |entry: &&WorkloadEntry| {
@@ -192,11 +194,11 @@ impl MetricValues {
         (evidence, p_value): (&SecondaryEvidence, f64),
         (policy, family): (&VerdictPolicy, usize),
     ) -> ArmComparison {
-        let judge = Judge::of(&self.arms, pair.base, policy);
+        let judge = ComparisonJudge::of(&self.arms, pair.base, policy);
         let mut row = judge.undecided(workload, self.metric, pair);
         match evidence {
             SecondaryEvidence::Mean(contrast) => {
-                let evidence = Evidence {
+                let evidence = ComparisonEvidence {
                     contrast,
                     p_value,
                     outliers: OutlierCounts::of(

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::HostTimeSource;
 
-/// What an echo request carries: a number of ours, so that answers to others are told apart.
+/// What an echo request carries: a number of ours, so that answers to others are not taken for ours.
 const COOKIE: [u8; 8] = *b"plimsoll";
 
 /// Bytes of the header.

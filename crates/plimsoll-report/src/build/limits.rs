@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::words;
 
-/// Causes that are told in the section and not beside the answer: they describe more than they limit.
+/// Causes that are listed in the section and not beside the answer: they describe more than they limit.
 const IN_SECTION_ONLY: [ExplanationCause; 3] = [
     ExplanationCause::DataSetInMemory,
     ExplanationCause::ServersUneven,

@@ -7,7 +7,7 @@ use super::view::ResultsView;
 use crate::model::{ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell};
 use crate::words;
 
-/// More rows than these are told in a line on the terminal.
+/// More rows than these are summed up in a line on the terminal.
 const ROWS_MAX: usize = 14;
 
 /// The table, below the answer; `None` where nothing but the one metric was measured.

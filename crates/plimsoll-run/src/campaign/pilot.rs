@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub const PILOT_BLOCKS: u32 = 3;
 /// Length of their trials, where no longer one is asked for.
 pub const PILOT_LENGTH: Nanos = Nanos(3 * Nanos::SECOND.0);
-/// Steps in which these are told of.
+/// Steps in which these are reported.
 pub(super) const PILOT_STEP: Nanos = Nanos(500_000_000);
 /// Blocks after which two stages look at the noise.
 pub(super) const FIRST_STAGE: u32 = 6;
@@ -309,7 +309,7 @@ fn percent(fraction: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Keeps the steps of trials that are told of, and passes all on.
+/// Keeps the steps of trials that are reported, and passes all on.
 pub(super) struct PilotListener<'a> {
     pub(super) record: &'a mut PilotRecord,
     pub(super) listener: &'a mut dyn RunListener,

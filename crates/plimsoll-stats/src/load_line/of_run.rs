@@ -55,7 +55,7 @@ pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadL
     })
 }
 
-/// What a search is told of a trial; `None` of one that belongs to none, or was cut short by the user.
+/// What a search sees of a trial; `None` of one that belongs to none, or was cut short by the user.
 #[must_use]
 pub fn load_line_trial(result: &TrialResult) -> Option<LoadLineTrial> {
     let record = result.load_line.as_ref().filter(|_| !result.interrupted)?;

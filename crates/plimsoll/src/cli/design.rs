@@ -165,13 +165,7 @@ pub(super) fn check_designable<'a>(
 
 /// Reads `5%` or `0.05`.
 fn effect(text: &str) -> Result<f64, String> {
-    let parse = |number: &str| number.trim().parse::<f64>().ok();
-    let fraction = match text.strip_suffix('%') {
-        Some(percent) => parse(percent).map(|percent| percent / 100.0),
-        // A 5 may be meant as a percentage.
-        None => parse(text).filter(|fraction| *fraction < 1.0),
-    };
-    fraction
+    units::parse_fraction(text)
         .filter(|fraction| *fraction >= 1e-4 && *fraction <= EFFECT_MAX)
         .ok_or_else(|| "expected a percentage or a fraction, such as 5% or 0.05".into())
 }

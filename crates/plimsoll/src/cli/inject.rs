@@ -92,25 +92,30 @@ pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
     FaultKind::find(text).ok_or_else(|| format!("expected one of {}", FaultKind::names()))
 }
 
+/// What the systems are to be like, with this server where one is named and something is done to it.
+pub(super) fn conditions(
+    names: &[Option<FaultKind>],
+    victim: Option<&str>,
+    settle_timeout: Nanos,
+) -> Vec<StackCondition> {
+    let condition = |fault: &Option<FaultKind>| StackCondition {
+        fault: *fault,
+        victim: victim.filter(|_| fault.is_some()).map(str::to_owned),
+        settle_timeout,
+    };
+    names.iter().map(condition).collect()
+}
+
 fn share(text: &str) -> Result<f64, String> {
-    let percent = text
-        .strip_suffix('%')
-        .and_then(|number| number.parse().ok());
-    percent
-        .filter(|percent| (1.0..=100.0).contains(percent))
-        .map(|percent: f64| percent / 100.0)
+    units::parse_fraction(text)
+        .filter(|share| (0.01..=1.0).contains(share))
         .ok_or_else(|| "expected a share from 1% to 100%".into())
 }
 
 impl FaultInjectionArgs {
     /// What the systems are to be like, with this server where one is named.
     pub(super) fn conditions(&self, names: &[Option<FaultKind>]) -> Vec<StackCondition> {
-        let condition = |fault: &Option<FaultKind>| StackCondition {
-            fault: *fault,
-            victim: self.victim.clone().filter(|_| fault.is_some()),
-            settle_timeout: self.recovery_timeout,
-        };
-        names.iter().map(condition).collect()
+        conditions(names, self.victim.as_deref(), self.recovery_timeout)
     }
 
     /// Whether faults are injected.

@@ -115,14 +115,9 @@ pub(super) struct LoadLineArgs {
 
 /// `5%` or `0.05`.
 pub(super) fn fraction(text: &str) -> Result<f64, String> {
-    let number = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
-        None => text.parse(),
-    };
-    match number {
-        Ok(number) if (0.005..=1.0).contains(&number) => Ok(number),
-        _ => Err("expected a fraction from 0.5% to 100%".into()),
-    }
+    units::parse_fraction(text)
+        .filter(|width| (0.005..=1.0).contains(width))
+        .ok_or_else(|| "expected a fraction from 0.5% to 100%".into())
 }
 
 /// `TARGET=0.12/h`.
@@ -195,12 +190,8 @@ impl LoadLineArgs {
     }
 
     fn conditions(&self) -> Vec<StackCondition> {
-        let condition = |fault: &Option<FaultKind>| StackCondition {
-            fault: *fault,
-            victim: self.victim.clone().filter(|_| fault.is_some()),
-            settle_timeout: self.recovery_timeout,
-        };
-        self.conditions.iter().map(condition).collect()
+        let victim = self.victim.as_deref();
+        super::inject::conditions(&self.conditions, victim, self.recovery_timeout)
     }
 }
 

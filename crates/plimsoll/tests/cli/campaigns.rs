@@ -60,7 +60,7 @@ fn the_example_of_a_campaign_plays_every_choice_in_balanced_orders() {
         "lookup depth=1",
         "lookup depth=16",
         "lookup depth=4",
-        "randwrite",
+        "randwrite size=64M",
     ];
     let mut found = workloads(&json);
     found.sort_unstable();

@@ -16,6 +16,7 @@ use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::nearest::nearest;
 use plimsoll_core::settings::hint;
+use plimsoll_core::units;
 use plimsoll_lab::stacks::{StackConfig, manage};
 use plimsoll_run::tuning::{TuningLevel, TuningSetting, TuningTarget};
 use plimsoll_stats::screening::SETTINGS_MAX;
@@ -88,13 +89,9 @@ struct TuningChoice {
 }
 
 fn effect(text: &str) -> Result<f64, String> {
-    let percent = text
-        .strip_suffix('%')
-        .and_then(|number| number.parse().ok());
-    percent
-        .filter(|percent: &f64| (1.0..=100.0).contains(percent))
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| "expected a percentage from 1% to 100%".into())
+    units::parse_fraction(text)
+        .filter(|effect| (0.01..=1.0).contains(effect))
+        .ok_or_else(|| "expected a percentage or a fraction from 1% to 100%".into())
 }
 
 pub(super) fn main(args: &TuneArgs) -> CliResult {

@@ -22,7 +22,7 @@ const SUGGESTIONS_MAX: usize = 5;
 /// Rows of a design that are always folded over: so many stacks at a time do no harm.
 const FOLDED_MAX: usize = 16;
 
-/// Blocks of the first screening: with two, bursts and what settings do together are told from noise.
+/// Blocks of the first screening: two distinguish bursts, and what settings do together, from noise.
 const BLOCKS: u32 = 2;
 
 /// Most blocks of the second screening, and of a proof.
