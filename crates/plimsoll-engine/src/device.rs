@@ -3,12 +3,13 @@
 //!
 //! Whether a device may be destroyed is not asked here: who names it has answered that.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_core::rng::{Rng, Seed};
 use rustix::fs::OFlags;
@@ -21,9 +22,16 @@ use crate::layout::write_random;
 /// was not is found with a probability of 99.4 %.
 const SAMPLES: usize = 512;
 
+/// Places that are looked at when this process has found or made it full before: trials follow each other, and
+/// a disk that answers one read after the other would spend more time on samples than on a short trial.
+const SAMPLES_AGAIN: usize = 16;
+
 /// Threads that read them.
 const SAMPLE_READERS: usize = 32;
 const SAMPLE_BYTES: usize = 4096;
+
+/// Devices that were full when this process last looked, by number, with the bytes that were looked at.
+static FULL: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
 
 /// The claim on a device, held as long as anything works on it: nobody can mount it meanwhile, and
 /// no other program that asks can use it.
@@ -64,9 +72,21 @@ pub(crate) fn fill(
     let mut file = held
         .open(path, OFlags::RDWR)
         .map_err(|e| EngineError::at("open", path, e))?;
-    if holds_data(&file, path, bytes, seed)? {
+    let number = file
+        .metadata()
+        .map_err(|e| EngineError::at("look at", path, e))?
+        .rdev();
+    let known = *full().get(&number).unwrap_or(&0);
+    let samples = if bytes <= known {
+        SAMPLES_AGAIN
+    } else {
+        SAMPLES
+    };
+    if holds_data(&file, path, (bytes, samples), seed)? {
+        full().insert(number, known.max(bytes));
         return Ok(());
     }
+    full().remove(&number);
     file.seek(SeekFrom::Start(0))
         .map_err(|e| EngineError::at("go to the start of", path, e))?;
     let mut rng = Rng::new(seed.derive("contents", 0));
@@ -74,19 +94,34 @@ pub(crate) fn fill(
     file.sync_all()
         .map_err(|e| EngineError::at("make durable", path, e))?;
     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    full().insert(number, bytes);
     Ok(())
 }
 
-fn holds_data(file: &File, path: &Path, bytes: u64, seed: Seed) -> Result<bool, EngineError> {
+/// Forgets which devices were full: something may have discarded blocks.
+pub(crate) fn forget_full() {
+    full().clear();
+}
+
+fn full() -> MutexGuard<'static, BTreeMap<u64, u64>> {
+    FULL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn holds_data(
+    file: &File,
+    path: &Path,
+    (bytes, samples): (u64, usize),
+    seed: Seed,
+) -> Result<bool, EngineError> {
     // What was read before must not answer for the device.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     let blocks = (bytes / SAMPLE_BYTES as u64).max(1);
     let mut rng = Rng::new(seed.derive("samples", 0));
-    let mut samples: Vec<u64> = (0..SAMPLES).map(|_| rng.below(blocks)).collect();
+    let mut samples: Vec<u64> = (0..samples).map(|_| rng.below(blocks)).collect();
     (samples[0], samples[1]) = (0, blocks - 1);
     // One after another they would take seconds on a device that answers late.
     std::thread::scope(|scope| {
-        let parts = samples.chunks(SAMPLES / SAMPLE_READERS);
+        let parts = samples.chunks(samples.len().div_ceil(SAMPLE_READERS));
         let readers: Vec<_> = parts
             .map(|part| scope.spawn(move || hold_data(file, path, part)))
             .collect();

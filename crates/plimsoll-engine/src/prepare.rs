@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::model::{ModelExcerpt, ReplayAddressSpace};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::BlockIoWorkload;
+use plimsoll_core::workload::blocks::{
+    ArrivalProcess, BlockIoMixEntry, BlockIoOpKind, BlockIoPacing, BlockIoWorkload,
+};
 use plimsoll_core::workload::series::PhaseWorkload;
 
 use crate::check::check_workload;
@@ -104,11 +106,31 @@ impl PreparedWorkload {
         }
     }
 
+    /// Whether blocks that were full may be empty afterwards. What recorded requests hold is not looked at.
+    fn may_discard(&self) -> bool {
+        let discards = |turn: &BlockIoMixEntry| turn.kind == BlockIoOpKind::Discard;
+        match &self.workload {
+            Workload::Blocks(blocks) => {
+                let mut groups = blocks.groups.iter();
+                groups.any(|group| {
+                    matches!(group.pace, BlockIoPacing::Open(ArrivalProcess::Trace(_)))
+                        || group.mix.iter().any(discards)
+                })
+            }
+            Workload::Model(model) => model.requests.is_some(),
+            Workload::Series(_) => true,
+            Workload::Files(_) | Workload::Commands(_) => false,
+        }
+    }
+
     /// Removes every file that was laid out or created by a run. A device stays.
     ///
     /// # Errors
     /// When a file cannot be removed; the others may or may not be gone.
     pub fn remove(self) -> Result<(), EngineError> {
+        if self.may_discard() {
+            device::forget_full();
+        }
         let (Some(data), None) = (self.ground.data(), self.ground.device()) else {
             return Ok(());
         };
