@@ -182,11 +182,11 @@ def disk(plimsoll, seed, delay_ms, quantile, times):
 
 
 def disks(plimsoll, count):
-    """Disks that serve one read at a time in a known time, four at a time: they hardly need a processor."""
+    """Disks that serve one read at a time in a known time, five at a time: they hardly need a processor."""
     draw = random.Random(20261124)
     cases = [(seed, draw.randrange(3, 16), draw.choice([50, 90]), draw.uniform(2.5, 6.0))
              for seed in range(1, count + 1)]
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
         started = [pool.submit(disk, plimsoll, *case) for case in cases]
         for done in concurrent.futures.as_completed(started):
             yield done.result()
