@@ -22,8 +22,8 @@ use crate::layout::write_random;
 /// was not is found with a probability of 99.4 %.
 const SAMPLES: usize = 512;
 
-/// Places that are looked at when this process has found or made it full before: trials follow each other, and
-/// a disk that answers one read after the other would spend more time on samples than on a short trial.
+/// Places that are looked at when this process has found or made it full before: trials follow each other,
+/// and a disk that answers one read after the other would spend more time on samples than on a short trial.
 const SAMPLES_AGAIN: usize = 16;
 
 /// Threads that read them.

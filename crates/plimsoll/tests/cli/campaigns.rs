@@ -68,7 +68,7 @@ fn the_example_of_a_campaign_plays_every_choice_in_balanced_orders() {
     // Three systems and the control under four workloads in five blocks.
     assert_eq!(json["trials"].as_array().unwrap().len(), 4 * 4 * 5);
     let manifest = std::fs::read_to_string(lab.path("r/manifest.json")).unwrap();
-    assert!(manifest.contains("\"balanced\":true"), "{manifest}");
+    assert!(manifest.contains("\"balanced\": true"), "{manifest}");
     assert!(manifest.contains("sim(disk,rpm=15000)"), "{manifest}");
     // A dry run prints the order that is then run.
     let plan = lab.json(&[
