@@ -30,6 +30,10 @@ const SHORT_WIDTH: f64 = 0.9;
 /// Short trials are enough after the time of so many stays.
 const SHORT_MAX: f64 = 2.0;
 
+/// After so many short trials that did not find the edge they are twice as long: where rare operations come in
+/// clumps, more trials of a few seconds say little, and most of them look better than a long one.
+const DOUBLED_AFTER: usize = 16;
+
 /// A stay less probable than this, given the short trials, contradicts them.
 const FORETOLD: f64 = 0.05;
 
@@ -84,6 +88,8 @@ pub struct LoadLineSearch {
     /// A short trial that nobody expected, until it is repeated.
     doubted: Option<DoubtedTrial>,
     refined: usize,
+    /// Trials that were to find about where the edge is.
+    located: usize,
     steadiness: Option<LoadLineSteadiness>,
     trials: usize,
     seconds: f64,
@@ -120,6 +126,7 @@ impl LoadLineSearch {
             exhaust_tries: 0,
             doubted: None,
             refined: 0,
+            located: 0,
             steadiness: None,
             trials: 0,
             seconds: 0.0,
@@ -172,20 +179,31 @@ impl LoadLineSearch {
             let place = place.unwrap_or(PLACES[self.trials % PLACES.len()]);
             return self.at(
                 self.short.quantile(place),
-                options.short_s,
+                options.short_s * self.longer(),
                 LoadLinePurpose::Locate,
             );
         }
         let is_known = width <= SHORT_WIDTH * self.goal() && self.refined >= REFINED_MIN;
         if is_known || is_outside || is_late {
+            // Above the edge only where short trials have said all that they can.
+            let is_low = is_known || is_outside || self.stays.len().is_multiple_of(2);
             return self.at(
-                self.side(&self.short, true),
+                self.side(&self.short, is_low),
                 self.part_s(),
                 LoadLinePurpose::Sustain,
             );
         }
         let place = self.side(&self.short, self.refined.is_multiple_of(2));
-        self.at(place, options.trial_s, LoadLinePurpose::Refine)
+        self.at(
+            place,
+            options.trial_s * self.longer(),
+            LoadLinePurpose::Refine,
+        )
+    }
+
+    /// How many times as long as at first short trials are.
+    fn longer(&self) -> f64 {
+        2.0_f64.powi(i32::try_from(self.located / DOUBLED_AFTER).unwrap_or(i32::MAX))
     }
 
     /// The width asked for, in logarithms; of whole numbers at least the step from one to the next.
@@ -203,9 +221,12 @@ impl LoadLineSearch {
         SPARE * (1.0 - self.options.confidence) / 2.0
     }
 
-    /// Whether short trials alone have taken so long that it is time to see whether they are right.
+    /// Whether short trials have taken so long that it is time to see whether they are right, or would be no
+    /// shorter than stays.
     fn is_late_for_stays(&self) -> bool {
-        self.stays.is_empty() && self.seconds > SHORT_MAX * self.options.sustained_s
+        let sustained = self.options.sustained_s;
+        self.stays.is_empty() && self.seconds > SHORT_MAX * sustained
+            || 2.0 * self.longer() * self.options.short_s > sustained
     }
 
     /// A place on one side of the edge: as far as it is not known, and never so near that the slope
@@ -323,6 +344,7 @@ impl LoadLineSearch {
                 self.take(&whole);
             }
         } else {
+            self.located += usize::from(trial.request.purpose == LoadLinePurpose::Locate);
             self.take(trial);
         }
     }
