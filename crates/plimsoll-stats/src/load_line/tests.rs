@@ -5,7 +5,7 @@
 use plimsoll_core::comparison::{ComparisonVerdict, VerdictPolicy};
 use plimsoll_core::rng::{Rng, Seed};
 
-use plimsoll_core::load_line::{LoadLineBatch, LoadLineReading, LoadLineRequest};
+use plimsoll_core::load_line::{LoadLineBatch, LoadLinePurpose, LoadLineReading, LoadLineRequest};
 
 use super::*;
 
@@ -299,4 +299,56 @@ fn ratios_of_lines_have_the_three_verdicts() {
         LoadLineRatio::of(&nothing, &result_at(1.0, 1.1), &policy),
         None
     );
+}
+
+/// A hundred operations a second at a multiple of 1; those beyond the limit come in clumps of about ten, and
+/// make up 1 % at a multiple of 1 and hardly more above it.
+fn clumps(request: LoadLineRequest, rng: &mut Rng) -> LoadLineTrial {
+    let operations = 100.0 * request.multiple;
+    let share = 0.01 * request.multiple.powf(1.6);
+    let mut second = || {
+        let is_clump = rng.unit() < share * operations / 10.0;
+        let beyond = if is_clump {
+            10.0 * rng.exponential(1.0)
+        } else {
+            0.0
+        };
+        batch(operations.round(), beyond.round())
+    };
+    let seconds = request.seconds.round() as usize;
+    LoadLineTrial {
+        request,
+        readings: vec![LoadLineReading {
+            batches: (0..seconds).map(|_| second()).collect(),
+        }],
+        served: 1.0,
+        backlog_grew: false,
+        is_void: false,
+    }
+}
+
+#[test]
+fn where_short_trials_say_little_they_get_longer_and_stays_decide() {
+    for seed in 1..=5 {
+        let mut rng = Rng::new(Seed(seed));
+        let mut search = LoadLineSearch::new(LoadLineOptions {
+            limits: vec![share(0.01)],
+            short_s: 4.0,
+            trial_s: 12.0,
+            sustained_s: 120.0,
+            budget_s: 2_880.0,
+            ..LoadLineOptions::default()
+        });
+        let mut stays = 0.0;
+        while let LoadLineStep::Try(request) = search.next() {
+            if request.purpose == LoadLinePurpose::Sustain {
+                stays += request.seconds;
+            }
+            search.observe(&clumps(request, &mut rng));
+        }
+        let found = search.result().sustained;
+        assert!(stays >= 480.0, "{seed}: {stays} s of stays, {found:?}");
+        let is_held = found.low <= 1.1 && 0.95 <= found.high;
+        assert!(is_held, "{seed}: {found:?}");
+    }
 }
