@@ -254,8 +254,7 @@ fn row(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Vec<ReportTableCell> {
         (_, Some(LoadLineStop::EverythingCarried)) => {
             ReportTableCell::new(format!("≥ {}", multiple(line, line.goal.largest)))
         }
-        _ => ReportTableCell::new(multiple(line, result.sustained.point))
-            .detail(interval(line, &result.sustained)),
+        _ => with_interval(line, &result.sustained),
     };
     let load = at_the_line(line).filter(|_| has_edge(line));
     let burst = result.burst.as_ref();
@@ -266,14 +265,18 @@ fn row(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Vec<ReportTableCell> {
         ReportTableCell::new(load.unwrap_or_else(|| "–".into())),
         ReportTableCell::new(result.binding.clone().unwrap_or_else(|| "–".into())),
         match burst {
-            Some(burst) => {
-                ReportTableCell::new(multiple(line, burst.point)).detail(interval(line, burst))
-            }
+            Some(burst) => with_interval(line, burst),
             None => ReportTableCell::new("–"),
         },
         ReportTableCell::new(result.trials.to_string())
             .detail(units::clock_duration(Nanos::from_secs_f64(result.seconds))),
     ]
+}
+
+/// In one text: where a table is narrow, details are left out, and no line stands without its interval.
+fn with_interval(line: &ArmLoadLine<'_>, edge: &LoadLineInterval) -> ReportTableCell {
+    let point = multiple(line, edge.point);
+    ReportTableCell::new(format!("{point} ({})", interval(line, edge)))
 }
 
 fn has_edge(line: &ArmLoadLine<'_>) -> bool {

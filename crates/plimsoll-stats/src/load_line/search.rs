@@ -30,8 +30,8 @@ const SHORT_WIDTH: f64 = 0.9;
 /// Short trials are enough after the time of so many stays.
 const SHORT_MAX: f64 = 2.0;
 
-/// After so many short trials that did not find the edge they are twice as long: where rare operations come in
-/// clumps, more trials of a few seconds say little, and most of them look better than a long one.
+/// After so many short trials that did not find the edge they are twice as long: where rare operations come
+/// in clumps, more trials of a few seconds say little, and most of them look better than a long one.
 const DOUBLED_AFTER: usize = 16;
 
 /// A stay less probable than this, given the short trials, contradicts them.
@@ -221,8 +221,8 @@ impl LoadLineSearch {
         SPARE * (1.0 - self.options.confidence) / 2.0
     }
 
-    /// Whether short trials have taken so long that it is time to see whether they are right, or would be no
-    /// shorter than stays.
+    /// Whether short trials have taken so long that it is time to see whether they are right, or would be
+    /// no shorter than stays.
     fn is_late_for_stays(&self) -> bool {
         let sustained = self.options.sustained_s;
         self.stays.is_empty() && self.seconds > SHORT_MAX * sustained

@@ -3,6 +3,7 @@
 //! edge of noisy systems is seen in `tests/load_line.rs`.
 
 use plimsoll_core::comparison::{ComparisonVerdict, VerdictPolicy};
+use plimsoll_core::num::round_u64;
 use plimsoll_core::rng::{Rng, Seed};
 
 use plimsoll_core::load_line::{LoadLineBatch, LoadLinePurpose, LoadLineReading, LoadLineRequest};
@@ -315,12 +316,10 @@ fn clumps(request: LoadLineRequest, rng: &mut Rng) -> LoadLineTrial {
         };
         batch(operations.round(), beyond.round())
     };
-    let seconds = request.seconds.round() as usize;
+    let batches = (0..round_u64(request.seconds)).map(|_| second()).collect();
     LoadLineTrial {
         request,
-        readings: vec![LoadLineReading {
-            batches: (0..seconds).map(|_| second()).collect(),
-        }],
+        readings: vec![LoadLineReading { batches }],
         served: 1.0,
         backlog_grew: false,
         is_void: false,
