@@ -9,6 +9,7 @@ use plimsoll_archive::{ArchiveError, open};
 use plimsoll_core::comparison::{ComparisonMetric, ComparisonVerdict};
 use plimsoll_core::design::BlocksEndCause;
 use plimsoll_core::event::RunFolderContents;
+use plimsoll_core::failover::StackConditionState;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::op::OpKind;
@@ -137,11 +138,6 @@ fn format_2_3_has_faults() {
 #[test]
 fn format_2_4_has_designs_load_lines_and_what_the_clients_did() {
     let run = opened("2.4");
-    assert_eq!(
-        run.manifest.format,
-        FormatVersion::RUN,
-        "a new format needs its fixture"
-    );
     let design = run.manifest.design.as_ref().unwrap();
     assert_eq!(design.found.as_ref().unwrap().expected, 9);
     assert_eq!(
@@ -160,6 +156,22 @@ fn format_2_4_has_designs_load_lines_and_what_the_clients_did() {
     assert!((record.readings[1].batches[0].amount - 8_000.0).abs() < 1e-9);
     assert_eq!(trial.machines[0].cpu_count, 2);
     assert!((trial.energy[0].joules - 12.5).abs() < 1e-9);
+}
+
+#[test]
+fn format_2_5_has_stacks_that_are_busy_or_full() {
+    let run = opened("2.5");
+    assert_eq!(
+        run.manifest.format,
+        FormatVersion::RUN,
+        "a new format needs its fixture"
+    );
+    let last = run.manifest.entries.last().unwrap();
+    let condition = last.condition.as_ref().unwrap();
+    assert_eq!(condition.state, Some(StackConditionState::Rebuild));
+    assert_eq!(condition.injected(), Some(FaultKind::Kill));
+    assert_eq!(condition.victim.as_deref(), Some("server2"));
+    assert_eq!(run.trials.len(), opened("2.4").trials.len());
 }
 
 #[test]

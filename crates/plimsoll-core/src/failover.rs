@@ -68,6 +68,9 @@ pub struct StackCondition {
     /// The fault that one of its servers has meanwhile; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultKind>,
+    /// What else it is like; only where there is no such fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StackConditionState>,
     /// Which server; absent: another one in each block, in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victim: Option<String>,
@@ -75,23 +78,121 @@ pub struct StackCondition {
     pub settle_timeout: Nanos,
 }
 
-impl StackCondition {
-    /// Conditions by their names. Faults after which a system does not go on are none.
-    pub const ALL: [(&str, Option<FaultKind>); 6] = [
-        ("healthy", None),
-        ("degraded", Some(FaultKind::Kill)),
-        ("slow", Some(FaultKind::Slow)),
-        ("delay", Some(FaultKind::Delay)),
-        ("loss", Some(FaultKind::Loss)),
-        ("disk-slow", Some(FaultKind::DiskSlow)),
+/// What a storage system without a fault can be busy with, or short of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StackConditionState {
+    /// A server that was lost, and missed writes, is back and gets what it lacks.
+    Rebuild,
+    /// All data are read and compared with their copies or checksums, again and again.
+    Scrub,
+    /// Its file system is full to [`FULL_SHARE`].
+    Full,
+}
+
+/// How much of a file system is in use while it is [full](StackConditionState::Full).
+pub const FULL_SHARE: f64 = 0.9;
+
+/// A condition without what it needs beside its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StackConditionKind {
+    /// As it should be.
+    Healthy,
+    /// One server has this fault.
+    Fault(FaultKind),
+    /// It is busy, or short of room.
+    State(StackConditionState),
+}
+
+impl StackConditionKind {
+    /// All by their names. Faults after which a system does not go on are none.
+    pub const ALL: [(&str, StackConditionKind); 9] = [
+        ("healthy", StackConditionKind::Healthy),
+        ("degraded", StackConditionKind::Fault(FaultKind::Kill)),
+        (
+            "rebuild",
+            StackConditionKind::State(StackConditionState::Rebuild),
+        ),
+        (
+            "scrub",
+            StackConditionKind::State(StackConditionState::Scrub),
+        ),
+        ("full", StackConditionKind::State(StackConditionState::Full)),
+        ("slow", StackConditionKind::Fault(FaultKind::Slow)),
+        ("delay", StackConditionKind::Fault(FaultKind::Delay)),
+        ("loss", StackConditionKind::Fault(FaultKind::Loss)),
+        ("disk-slow", StackConditionKind::Fault(FaultKind::DiskSlow)),
     ];
 
-    /// What it is called.
+    /// The one of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<StackConditionKind> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind)
+    }
+
+    /// All names in one line.
+    #[must_use]
+    pub fn names() -> String {
+        Self::ALL.map(|(name, _)| name).join(", ")
+    }
+}
+
+impl StackCondition {
+    /// A condition that is waited for at most so long, with this server where one is named and something is
+    /// done to one.
+    #[must_use]
+    pub fn new(kind: StackConditionKind, victim: Option<&str>, settle_timeout: Nanos) -> Self {
+        let (fault, state) = match kind {
+            StackConditionKind::Healthy => (None, None),
+            StackConditionKind::Fault(fault) => (Some(fault), None),
+            StackConditionKind::State(state) => (None, Some(state)),
+        };
+        let condition = StackCondition {
+            fault,
+            state,
+            victim: None,
+            settle_timeout,
+        };
+        StackCondition {
+            victim: victim
+                .filter(|_| condition.injected().is_some())
+                .map(str::to_owned),
+            ..condition
+        }
+    }
+
+    /// What is injected into a server for it: whoever is rebuilt was lost before.
+    #[must_use]
+    pub fn injected(&self) -> Option<FaultKind> {
+        match self.state {
+            Some(StackConditionState::Rebuild) => Some(FaultKind::Kill),
+            _ => self.fault,
+        }
+    }
+
+    /// Whether it is as it should be.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.fault.is_none() && self.state.is_none()
+    }
+
+    /// What a system in it is, after "while".
     #[must_use]
     pub fn name(&self) -> &'static str {
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|(_, fault)| *fault == self.fault);
-        found.map_or("faulty", |(name, _)| name)
+        match (self.state, self.fault) {
+            (Some(StackConditionState::Rebuild), _) => "rebuilding",
+            (Some(StackConditionState::Scrub), _) => "scrubbing",
+            (Some(StackConditionState::Full), _) => "90 % full",
+            (None, None) => "healthy",
+            (None, Some(fault)) => {
+                let kind = StackConditionKind::Fault(fault);
+                let mut all = StackConditionKind::ALL.into_iter();
+                all.find(|(_, known)| *known == kind)
+                    .map_or("faulty", |(name, _)| name)
+            }
+        }
     }
 }
 

@@ -104,6 +104,23 @@ fn unmounts((_, action): &(String, PlanAction), made: &StackOutputs) -> bool {
     matches!(action, PlanAction::Unmount(path) if *path == made.mount_dir)
 }
 
+/// How many of these actions it takes until the mount of a stack is back that they take away; none where they
+/// leave it.
+#[must_use]
+pub fn remounted_at(actions: &[(String, PlanAction)], made: &StackOutputs) -> usize {
+    let is_back = |(node, action): &(String, PlanAction)| match action {
+        PlanAction::MountIs { path, .. } => node == HERE && *path == made.mount_dir,
+        _ => false,
+    };
+    match actions.iter().any(|one| unmounts(one, made)) {
+        true => actions
+            .iter()
+            .rposition(is_back)
+            .map_or(actions.len(), |at| at + 1),
+        false => 0,
+    }
+}
+
 /// Plans a fault of one server of what was made.
 ///
 /// # Errors

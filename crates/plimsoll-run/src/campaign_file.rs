@@ -7,8 +7,7 @@ use plimsoll_core::campaign_file::{
     CampaignFile, CampaignOrder, CampaignParameter, CampaignSetting, CampaignTarget,
     CampaignWorkload, settings_choices,
 };
-use plimsoll_core::failover::StackCondition;
-use plimsoll_core::fault::FaultKind;
+use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::units::{self, Nanos};
 use std::collections::BTreeMap;
@@ -31,7 +30,7 @@ pub struct CampaignPlan {
     /// The workloads.
     pub workloads: Vec<WorkloadVariant>,
     /// Conditions by their faults; of a healthy system none.
-    pub conditions: Vec<Option<FaultKind>>,
+    pub conditions: Vec<StackConditionKind>,
     /// Number of blocks, where the file says.
     pub blocks: Option<u32>,
     /// Equivalence margin, where the file says.
@@ -289,21 +288,19 @@ fn check_lists(
 fn conditions(
     places: &CampaignFileText<'_>,
     names: &[String],
-) -> Result<Vec<Option<FaultKind>>, CliError> {
+) -> Result<Vec<StackConditionKind>, CliError> {
     let mut conditions = Vec::new();
     for (number, name) in names.iter().enumerate() {
         let place = || places.at(&[Step::Key("under"), Step::Item(number)]);
-        let all = StackCondition::ALL;
-        let found = all.iter().find(|(known, _)| known == name);
-        let Some((_, fault)) = found else {
-            let known = all.map(|(name, _)| name).join(", ");
+        let Some(kind) = StackConditionKind::find(name) else {
+            let known = StackConditionKind::names();
             let reason = format!("invalid value '{name}': expected one of {known}");
             return Err(place().invalid(reason));
         };
-        if conditions.contains(fault) {
+        if conditions.contains(&kind) {
             return Err(place().invalid(format!("'{name}' is given twice")));
         }
-        conditions.push(*fault);
+        conditions.push(kind);
     }
     Ok(conditions)
 }

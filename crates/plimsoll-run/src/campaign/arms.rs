@@ -32,7 +32,8 @@ use plimsoll_machine::host::{facts, lustre};
 use plimsoll_machine::raise::AppliedPlan;
 use plimsoll_machine::watch::ServerWatchScope;
 use plimsoll_nfs::NfsAddress;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -168,9 +169,16 @@ pub struct ArmSet {
     ground: ArmClaims,
     /// Made when there are programs to run, for each node of the load in its order.
     scratch: Vec<PathBuf>,
+    /// What has been said once of a system under a workload, and need not be said of every trial.
+    said: RefCell<BTreeSet<String>>,
 }
 
 impl ArmSet {
+    /// Whether this has not been said yet.
+    pub(super) fn is_first_time(&self, what: &str) -> bool {
+        self.said.borrow_mut().insert(what.to_owned())
+    }
+
     /// The arms of these targets: labels are short where they can be, and the base is entered a
     /// second time when a control is wanted.
     pub fn named(
@@ -204,6 +212,7 @@ impl ArmSet {
             devices: Vec::new(),
             ground: ArmClaims::default(),
             scratch: Vec::new(),
+            said: RefCell::default(),
         }
     }
 

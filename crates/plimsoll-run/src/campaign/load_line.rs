@@ -102,7 +102,7 @@ impl LoadLineCampaign<'_> {
         let (arms, stop) = (self.arms, self.stop);
         let entry = self.places[turn.search].entry;
         let first = self.trial_id(turn.search);
-        let ended = in_condition(&first, arms, entry, stop, || {
+        let ended = in_condition((&first, entry), arms, stop, listener, |listener| {
             let mut turn = turn;
             loop {
                 if is_out_of_time(self.settings, listener) {

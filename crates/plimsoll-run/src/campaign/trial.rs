@@ -41,23 +41,33 @@ pub(super) fn run_trial(
     listener: &mut dyn RunListener,
 ) -> Result<TrialResult, CliError> {
     listener.event(&RunEvent::TrialBegan(trial.clone()));
-    in_condition(trial, arms, entry, stop, || {
+    in_condition((trial, entry), arms, stop, listener, |listener| {
         measure_trial(trial, arms, entry, with, stop, listener)
     })
 }
 
 /// Does something while the trial's system is as the entry wants it.
 pub(super) fn in_condition<T>(
-    trial: &TrialId,
+    (trial, entry): (&TrialId, &WorkloadEntry),
     arms: &ArmSet,
-    entry: &WorkloadEntry,
     stop: &AtomicBool,
-    work: impl FnOnce() -> Result<T, CliError>,
+    listener: &mut dyn RunListener,
+    work: impl FnOnce(&mut dyn RunListener) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    match &entry.condition {
-        None => work(),
-        Some(condition) => under_condition((trial, condition), arms, stop, work),
+    let Some(condition) = &entry.condition else {
+        return work(listener);
+    };
+    let of = (trial, condition, entry.workload.data_set_bytes());
+    let (done, rebuilt_in) = under_condition(of, arms, stop, || work(&mut *listener))?;
+    let about = format!("{} on {}", entry.label, trial.arm);
+    if let Some(rebuilt_in) = rebuilt_in.filter(|_| arms.is_first_time(&about)) {
+        let text = format!(
+            "the rebuild took {}, and the trial lasted longer: part of it measures a system that is whole again",
+            units::duration(rebuilt_in)
+        );
+        listener.event(&RunEvent::Warning(RunWarning { about, text }));
     }
+    Ok(done)
 }
 
 /// Runs it on all nodes that its load comes from. This machine is such a node.

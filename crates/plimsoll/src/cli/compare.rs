@@ -11,7 +11,7 @@ use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::campaign_file::CampaignOrder;
 use plimsoll_core::comparison::ComparisonVerdict;
-use plimsoll_core::fault::FaultKind;
+use plimsoll_core::failover::StackConditionKind;
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
 use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
 use std::ops::ControlFlow;
@@ -86,13 +86,13 @@ pub(super) struct CompareArgs {
     #[command(flatten)]
     design: BlockDesignArgs,
     /// Measure while the systems are like this, each condition in trials of its own: healthy,
-    /// degraded (one server is killed), slow, delay, loss, disk-slow.
+    /// degraded (one server is killed), rebuild, scrub, full (to 90 %), slow, delay, loss, disk-slow.
     ///
-    /// One server of each stack has the fault from before the measured part of a trial until after
-    /// it, another one in each block. Targets must be stacks.
+    /// From before the measured part of a trial until after it; faults are of one server of each
+    /// stack, another one in each block. Targets must be stacks.
     #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition,
         conflicts_with_all = ["fault", "bounds"])]
-    conditions: Vec<Option<FaultKind>>,
+    conditions: Vec<StackConditionKind>,
     #[command(flatten)]
     inject: FaultInjectionArgs,
     #[command(flatten)]
@@ -139,7 +139,7 @@ pub(super) struct CompareArgs {
 struct ComparedCampaign {
     targets: Vec<String>,
     variants: Vec<WorkloadVariant>,
-    conditions: Vec<Option<FaultKind>>,
+    conditions: Vec<StackConditionKind>,
     blocks: Option<u32>,
     margin: f64,
     control: bool,

@@ -3,7 +3,7 @@
 
 use super::measure::choices;
 use plimsoll_agent::failure::CliError;
-use plimsoll_core::failover::{FaultInjection, FaultObserver, StackCondition};
+use plimsoll_core::failover::{FaultInjection, FaultObserver, StackCondition, StackConditionKind};
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units::{self, Nanos};
 use std::collections::BTreeMap;
@@ -79,13 +79,9 @@ pub(super) struct FaultInjectionArgs {
 }
 
 /// A condition by its name.
-pub(super) fn condition(text: &str) -> Result<Option<FaultKind>, String> {
-    let all = StackCondition::ALL;
-    let found = all.into_iter().find(|(name, _)| *name == text);
-    let names = all.map(|(name, _)| name).join(", ");
-    found
-        .map(|(_, fault)| fault)
-        .ok_or_else(|| format!("expected one of {names}"))
+pub(super) fn condition(text: &str) -> Result<StackConditionKind, String> {
+    StackConditionKind::find(text)
+        .ok_or_else(|| format!("expected one of {}", StackConditionKind::names()))
 }
 
 pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
@@ -94,16 +90,12 @@ pub(super) fn fault(text: &str) -> Result<FaultKind, String> {
 
 /// What the systems are to be like, with this server where one is named and something is done to it.
 pub(super) fn conditions(
-    names: &[Option<FaultKind>],
+    kinds: &[StackConditionKind],
     victim: Option<&str>,
     settle_timeout: Nanos,
 ) -> Vec<StackCondition> {
-    let condition = |fault: &Option<FaultKind>| StackCondition {
-        fault: *fault,
-        victim: victim.filter(|_| fault.is_some()).map(str::to_owned),
-        settle_timeout,
-    };
-    names.iter().map(condition).collect()
+    let condition = |kind: &StackConditionKind| StackCondition::new(*kind, victim, settle_timeout);
+    kinds.iter().map(condition).collect()
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -114,8 +106,8 @@ fn share(text: &str) -> Result<f64, String> {
 
 impl FaultInjectionArgs {
     /// What the systems are to be like, with this server where one is named.
-    pub(super) fn conditions(&self, names: &[Option<FaultKind>]) -> Vec<StackCondition> {
-        conditions(names, self.victim.as_deref(), self.recovery_timeout)
+    pub(super) fn conditions(&self, kinds: &[StackConditionKind]) -> Vec<StackCondition> {
+        conditions(kinds, self.victim.as_deref(), self.recovery_timeout)
     }
 
     /// Whether faults are injected.

@@ -8,8 +8,7 @@ use super::measure::{
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
-use plimsoll_core::failover::StackCondition;
-use plimsoll_core::fault::FaultKind;
+use plimsoll_core::failover::{StackCondition, StackConditionKind};
 use plimsoll_core::load_line::{LoadLineGoal, LoadLineSlo};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode, load_line_seconds};
@@ -73,9 +72,10 @@ pub(super) struct LoadLineArgs {
     #[arg(long = "cost", value_name = "TARGET=PRICE/h", value_parser = cost)]
     costs: Vec<(String, f64)>,
     /// Search while the systems are like this, each condition a row of its own: healthy, degraded (one
-    /// server is killed), slow, delay, loss, disk-slow. Targets must be stacks.
+    /// server is killed), rebuild, scrub, full (to 90 %), slow, delay, loss, disk-slow. Targets must be
+    /// stacks.
     #[arg(long = "under", value_name = "CONDITION,...", value_delimiter = ',', value_parser = condition)]
-    conditions: Vec<Option<FaultKind>>,
+    conditions: Vec<StackConditionKind>,
     /// Server that has the fault of --under (default: another one in each trial).
     #[arg(long, value_name = "SERVER", requires = "conditions")]
     victim: Option<String>,

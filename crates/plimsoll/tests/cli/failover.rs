@@ -177,6 +177,44 @@ fn a_system_is_measured_while_it_is_slow_and_only_a_redundant_one_while_it_is_de
 }
 
 #[test]
+fn a_redundant_system_is_measured_while_it_rebuilds_while_it_scrubs_and_while_it_is_full() {
+    let lab = Lab::new();
+    let missing = missing(&lab, "raid1");
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("a comparison while a stack rebuilds", &why);
+    }
+    let command = "compare raid1 -w randwrite,size=16m --size 512M --blocks 1 --for 1s --warmup 0s \
+                   --under rebuild,scrub,full --json -o run";
+    let told = lab.json(&command.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(told["complete"], true);
+    let trials = told["trials"].as_array().unwrap();
+    for condition in ["rebuilding", "scrubbing", "90 % full"] {
+        let label = format!("randwrite size=16m while {condition}");
+        let of = trials.iter().find(|trial| trial["workload"] == *label);
+        assert!(of.unwrap()["ops"].as_u64().unwrap() > 0, "{trials:?}");
+    }
+    let said = told["warnings"].to_string();
+    assert!(said.contains("is killed before each trial"), "{said}");
+    assert!(said.contains("scrubbed again and again"), "{said}");
+    assert!(said.contains("filled to 90 %"), "{said}");
+    // One that has no copies cannot be read against them.
+    let refused = lab.run(
+        &"compare local -w randread --under scrub"
+            .split(' ')
+            .collect::<Vec<_>>(),
+    );
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("only stacks with several nodes can"),
+        "{said}"
+    );
+    let status = lab.json(&["stack", "status", "--json"]);
+    assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
+}
+
+#[test]
 fn faults_of_a_comparison_that_make_no_sense_are_refused_before_anything_is_made() {
     let lab = Lab::new();
     let place = lab.directory("place");

@@ -7,6 +7,7 @@
 mod ceiling;
 mod condition;
 mod copies;
+mod fill_file;
 mod injection;
 mod observers;
 mod sessions;

@@ -80,7 +80,7 @@ pub fn check_asked_under_faults(
     targets: &[TargetSpec],
     settings: &CampaignOptions,
 ) -> Result<(), CliError> {
-    let has_condition = settings.conditions.iter().any(|one| one.fault.is_some());
+    let has_condition = settings.conditions.iter().any(|one| !one.is_healthy());
     let option = match settings.inject.is_empty() {
         true => "--under",
         false => "--fault",
