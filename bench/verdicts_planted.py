@@ -5,7 +5,7 @@
 verdicts_planted.py BEFORE AFTER [options]     (root; nbdkit; PLIMSOLL_STATE as you like)
 
 BEFORE and AFTER are paths of programs, each with its plimsoll-agent beside it. They take turns, in an
-order that is drawn for each repetition, and have the same total time.
+order that is drawn for each repetition, and have the same total time. With - for BEFORE only AFTER runs.
 
 planted  two disks of nbdkit over files in memory, one behind nbdkit's delay filter so that its reads take
          about a tenth longer; the delay is calibrated before the first repetition. Counted: "different".
@@ -179,6 +179,8 @@ def main():
     parser.add_argument("--output", default="verdicts-planted.csv")
     args = parser.parse_args()
     programs = {"before": os.path.abspath(args.before), "after": os.path.abspath(args.after)}
+    if args.before == "-":
+        del programs["before"]
     base = tempfile.mkdtemp(prefix="plimsoll-planted-", dir=args.directory)
     args.folder = base
     try:
