@@ -41,7 +41,7 @@ impl Drop for FillFile {
 }
 
 impl FillFile {
-    /// Fills the file system of a directory to a share of it, with room for what is going to be written there.
+    /// Fills the file system of a directory to a share of it, with what is going to be written there.
     pub(super) fn fill(dir: &Path, share: f64, data_bytes: u64) -> io::Result<FillFile> {
         let filled = FillFile::create(dir, FILL_FILE)?;
         // Allocated and given back: what a file system calls free is not always there for a file.
