@@ -24,7 +24,7 @@ pub use build::{build, load_lines};
 pub use csv::csv;
 pub use data::phase;
 pub use describe::{describe, profile};
-pub use html::html;
+pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
 pub use run_diff::{run_diff, run_diff_report};
 pub use terminal::terminal;
