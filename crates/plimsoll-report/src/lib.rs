@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod chart_tables;
 mod csv;
 mod data;
 mod describe;
@@ -14,6 +15,7 @@ mod html;
 pub mod model;
 mod put;
 mod run_diff;
+mod script;
 mod svg;
 mod terminal;
 mod words;

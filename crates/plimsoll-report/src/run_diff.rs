@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::model::{
-    ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
-    ReportTableCell,
+    ReportAnswer, ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+    ReportTable, ReportTableCell,
 };
 use crate::words;
 
@@ -174,6 +174,7 @@ pub fn run_diff_report(diff: &RunDiff, policy: &VerdictPolicy) -> ReportDocument
             "began {} · and {}",
             diff.before.began_at, diff.after.began_at
         ),
+        answer: ReportAnswer::default(),
         headline: diff
             .results
             .iter()

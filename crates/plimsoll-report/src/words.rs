@@ -99,7 +99,9 @@ fn spread_as(
     let Some(summary) = SummaryStats::of(values.iter().copied()) else {
         return dash();
     };
-    ReportTableCell::new(show(quantity, summary.mean)).detail(range(&summary, quantity))
+    ReportTableCell::new(show(quantity, summary.mean))
+        .detail(range(&summary, quantity))
+        .value(summary.mean)
 }
 
 /// For what there is nothing to say of.
