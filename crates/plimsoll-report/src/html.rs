@@ -72,8 +72,8 @@ pub fn page_parts(report: &ReportDocument) -> ReportPageParts {
         sections.insert(place, findings);
     }
     ReportPageParts {
+        answer: answer(report, &sections),
         sections,
-        answer: answer(report),
     }
 }
 
@@ -125,7 +125,7 @@ pub fn html(report: &ReportDocument) -> String {
 }
 
 /// The first screen: the sentence, what else is asked at once, the picture, what to do and what to doubt.
-fn answer(report: &ReportDocument) -> String {
+fn answer(report: &ReportDocument, sections: &[ReportPagePart]) -> String {
     let ReportAnswer {
         text,
         tone,
@@ -163,7 +163,7 @@ fn answer(report: &ReportDocument) -> String {
     if !next.is_empty() || !doubts.is_empty() {
         out.push_str("<div class=\"two\">\n");
         steps(&mut out, next);
-        doubted(&mut out, doubts);
+        doubted(&mut out, doubts, sections);
         out.push_str("</div>\n");
     }
     out.push_str("</section>\n");
@@ -182,16 +182,17 @@ fn steps(out: &mut String, next: &[ReportNextStep]) {
     out.push_str("</div>\n");
 }
 
-fn doubted(out: &mut String, doubts: &[ReportDoubt]) {
+fn doubted(out: &mut String, doubts: &[ReportDoubt], sections: &[ReportPagePart]) {
     out.push_str("<div>\n<h3>What to doubt</h3>\n");
     if doubts.is_empty() {
         out.push_str("<p>Nothing raised a doubt.</p>\n");
     } else {
         out.push_str("<ul>\n");
         for doubt in doubts {
-            let more = match doubt.section.as_str() {
-                "" => String::new(),
-                id => format!(" <a href=\"#{}\">More</a>", escape(id)),
+            let is_there = sections.iter().any(|part| part.id == doubt.section);
+            let more = match is_there {
+                true => format!(" <a href=\"#{}\">More</a>", doubt.section),
+                false => String::new(),
             };
             put!(*out, "<li>{}{more}</li>\n", prose(&doubt.text));
         }

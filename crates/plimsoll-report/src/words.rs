@@ -46,8 +46,12 @@ fn places(ratio: &RatioEstimate) -> usize {
     } else {
         3
     };
-    // Two digits must remain of a small ratio.
-    if ratio.estimate < 0.1 { 3 } else { by_width }
+    match ratio.estimate {
+        // Two digits must remain of a small ratio.
+        small if small < 0.1 => 3,
+        large if large >= 100.0 => by_width.min(1),
+        _ => by_width,
+    }
 }
 
 /// The estimate as people read it: `3.12`.

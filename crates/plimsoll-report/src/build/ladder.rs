@@ -36,27 +36,33 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     view.steps.iter().map(sentence).collect()
 }
 
-/// What the dearest layer costs, and the whole stack.
+/// What the whole stack costs, and its dearest layer.
 pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
-    let last = view.steps.last()?;
-    let top = view.comparisons.iter();
-    let top = top.filter(|row| row.workload == last.workload && row.arm == last.arm);
-    let whole = top.filter_map(|row| {
+    let dearest = dearest(view);
+    let workload = &dearest.or(view.steps.first())?.workload;
+    let top = view.steps.iter().rfind(|row| row.workload == *workload)?;
+    let mut all = view.comparisons.iter();
+    let whole = all.find(|row| row.workload == *workload && row.arm == top.arm);
+    let whole = whole.and_then(|row| {
         let ratio = row.ratio.as_ref()?;
         let (times, interval) = (words::estimate(ratio), words::interval(ratio));
-        let (metric, base) = (row.metric.name(), &row.base);
+        let metric = row.metric.name();
         Some(format!(
-            "The whole stack has {times}× the {metric} of {base} on {} ({interval})",
-            row.workload
+            "{times}× the {metric} of {} ({interval})",
+            row.base
         ))
     });
-    let whole = whole.last();
-    let dear = match dearest(view) {
-        Some(row) => format!("most of it by {}", told(view, row)),
-        None => "and no layer differs from the one below it".into(),
+    let whole = whole.unwrap_or_else(|| "too few data for a ratio".into());
+    let dear = match dearest {
+        Some(row) => {
+            let interval = row.ratio.as_ref().map(words::interval).unwrap_or_default();
+            let adds = adds(view, &row.arm);
+            format!("its dearest layer is +{adds}: {} ({interval})", cost(row))
+        }
+        None => "no layer is shown to cost anything".into(),
     };
-    let whole = whole.unwrap_or_else(|| format!("{} has too few data", last.arm));
-    Some((ReportSeverity::Plain, format!("{whole}, {dear}.")))
+    let text = format!("On {workload} the whole stack has {whole}; {dear}.");
+    Some((ReportSeverity::Plain, text))
 }
 
 /// What a layer costs, in words.
@@ -124,8 +130,8 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
 
 /// The waterfall of the first workload, for a first screen.
 pub(super) fn first_figure(view: &ResultsView<'_>) -> Option<ReportFigure> {
-    let first = view.steps.first()?;
-    Some(figure(view, &[first.workload.as_str()]).compact())
+    let shown = dearest(view).or(view.steps.first())?;
+    Some(figure(view, &[shown.workload.as_str()]).compact())
 }
 
 /// The step that changes the value most, among those that differ.
@@ -176,9 +182,10 @@ fn panel(view: &ResultsView<'_>, label: &str) -> Option<WaterfallPanel> {
     let step = |row: &&ArmComparison| WaterfallStep {
         label: format!("+{}", adds(view, &row.arm)),
         value: row.arm_value,
-        interval: row
-            .ratio
-            .map(|ratio| (row.base_value * ratio.low, row.base_value * ratio.high)),
+        interval: row.ratio.map(|ratio| {
+            let at = |end: f64| row.arm_value * end / ratio.estimate;
+            (at(ratio.low), at(ratio.high))
+        }),
         text: match &row.ratio {
             Some(ratio) => format!("{}× ({})", words::estimate(ratio), words::interval(ratio)),
             None => cost(row),

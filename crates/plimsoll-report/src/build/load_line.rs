@@ -101,17 +101,27 @@ pub(super) fn loads(view: &ResultsView<'_>) -> Vec<String> {
     told.collect()
 }
 
-/// The limit that each system reaches first, and what is used up there.
+/// The limits that are reached first, and what is used up there, each with whom it is said of.
 pub(super) fn limits_reached(view: &ResultsView<'_>) -> Vec<String> {
-    let lines = view.load_lines.iter().filter(|line| has_edge(line));
-    let told = lines.filter_map(|line| {
-        let binding = line.result.binding.as_ref()?;
-        let used = saturated(view, line).map_or(String::new(), |(name, used)| {
-            format!(", {name} saturates ({used})")
-        });
-        Some(format!("{}: {binding}{used}", view.name_of(line.arm)))
-    });
-    told.collect()
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for line in view.load_lines.iter().filter(|line| has_edge(line)) {
+        let Some(binding) = &line.result.binding else {
+            continue;
+        };
+        let text = match saturated(view, line) {
+            Some((name, used)) => format!("{binding} first, where {name} saturates ({used})"),
+            None => format!("{binding} is reached first"),
+        };
+        let arm = view.name_of(line.arm);
+        match told.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, arms)) => arms.push(arm),
+            None => told.push((text, vec![arm])),
+        }
+    }
+    let lines = told
+        .into_iter()
+        .map(|(text, arms)| format!("{}: {text}", arms.join(", ")));
+    lines.collect()
 }
 
 fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {

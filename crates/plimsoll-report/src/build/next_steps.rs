@@ -5,8 +5,8 @@ use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::workload::{Workload, WorkloadMultiple};
 use plimsoll_stats::load_line::LoadLineStop;
 
+use super::faults;
 use super::view::ResultsView;
-use super::{faults, ladder};
 use crate::model::ReportNextStep;
 use crate::words;
 
@@ -116,7 +116,13 @@ fn safe_load(view: &ResultsView<'_>) -> Option<ReportNextStep> {
 
 /// As many faults as bound a loss.
 fn more_faults(view: &ResultsView<'_>) -> Option<ReportNextStep> {
-    let fewest = faults::fewest(view)?;
+    let is_failover = view
+        .results
+        .manifest
+        .command
+        .get(1)
+        .is_some_and(|verb| verb == "failover");
+    let fewest = faults::fewest(view).filter(|_| is_failover)?;
     let repeat = FAULTS.to_string();
     (fewest < FAULTS).then(|| {
         step(
@@ -160,18 +166,11 @@ fn more_blocks(view: &ResultsView<'_>) -> Option<ReportNextStep> {
 
 /// Of a ladder: what the whole stack does when a part fails.
 fn hurt(view: &ResultsView<'_>) -> Option<ReportNextStep> {
-    ladder::dearest(view)?;
-    let stack = view
-        .results
-        .manifest
-        .command
-        .get(2)
-        .filter(|word| !word.starts_with('-'))?;
+    let command = &view.results.manifest.command;
+    let (verb, stack) = (command.get(1)?, command.get(2)?);
     let words = ["failover".to_owned(), stack.clone()];
-    Some(step(
-        "See what the whole stack does when a server fails.",
-        line(&words),
-    ))
+    let text = "See what the whole stack does when a server fails.";
+    (verb == "layers" && !stack.starts_with('-')).then(|| step(text, line(&words)))
 }
 
 /// How much of the load each system carries.

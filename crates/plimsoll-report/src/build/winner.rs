@@ -82,8 +82,8 @@ fn over_all(outcomes: &[WorkloadOutcome<'_>]) -> (ReportSeverity, String) {
         all if all == total => {
             clauses.push(format!("no system is best on any of {total} workloads"))
         }
-        1..=NAMED_MAX => clauses.push(format!("none is on {}", open.join(", "))),
-        many => clauses.push(format!("none is on {many} of {total} workloads")),
+        1..=NAMED_MAX => clauses.push(format!("no winner yet on {}", open.join(", "))),
+        many => clauses.push(format!("no winner yet on {many} of {total} workloads")),
     }
     let tone = match (names.len(), open.is_empty()) {
         (1, true) => ReportSeverity::Good,

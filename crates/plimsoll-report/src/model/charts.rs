@@ -384,7 +384,7 @@ pub struct WaterfallStep {
     pub label: String,
     /// The value of the stack up to here.
     pub value: f64,
-    /// Where that would lie at both ends of the interval of the ratio to the layer below; `None`: unknown.
+    /// The same at both ends of the interval of the ratio to the layer below; `None`: unknown.
     pub interval: Option<(f64, f64)>,
     /// What is said of it.
     pub text: String,
