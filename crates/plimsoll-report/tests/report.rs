@@ -576,7 +576,7 @@ fn one_system_faults_and_ladders_have_answers_of_their_own() {
     ladder.manifest.ladder = vec!["disk".into(), "redundancy".into()];
     let ladder = build(&ladder);
     assert!(
-        ladder.answer.text.contains("+redundancy on "),
+        ladder.answer.text.contains("+redundancy: "),
         "{}",
         ladder.answer.text
     );
