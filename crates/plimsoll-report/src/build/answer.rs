@@ -3,9 +3,8 @@
 //!
 //! Whatever the run was made for leads: a load line, a ladder, faults, a comparison, one system.
 
-use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::event::WorkloadEntry;
-use plimsoll_core::num::round_u64;
 use plimsoll_core::units;
 
 use super::view::{ResultsView, ops_per_s};
@@ -259,78 +258,83 @@ fn section_of(finding: &ReportFinding) -> &'static str {
 
 /// What the way in which it was measured cannot show.
 fn of_design(view: &ResultsView<'_>) -> Vec<ReportDoubt> {
-    let mut told = Vec::new();
-    let mut doubt = |text: String, section: &str| {
-        told.push(ReportDoubt {
-            text,
-            section: section.into(),
-        });
-    };
-    let rows = || view.comparisons.iter();
-    if let Some(row) =
-        rows().find(|row| row.is_control && row.verdict == ComparisonVerdict::Different)
-    {
-        let text = format!(
-            "{} differs from itself on {}",
-            row.base,
-            words::workload(row)
-        );
-        doubt(format!("{text}: order or drift is at work."), "verdicts");
-    }
-    let systems = || view.arms.iter().filter(|arm| arm.arm.control_of.is_none());
-    if systems().any(|arm| arm.arm.target.contains(SIMULATED) && arm.arm.facts.is_none()) {
-        doubt(
-            "Simulated devices follow simple laws; no hardware was measured.".into(),
-            "systems",
-        );
-    }
-    let blind = rows()
-        .filter(|row| !row.is_control)
-        .filter_map(|row| row.detectable);
-    let blind = blind.fold(0.0, f64::max);
-    if blind > BLIND && blind.is_finite() {
-        let text = format!(
-            "Differences below {} may go unseen with so few blocks.",
-            words::percent(blind)
-        );
-        doubt(text, "verdicts");
-    }
-    if !view.comparisons.is_empty() && !rows().any(|row| row.is_control) {
-        doubt(
-            "There is no A/A control: what the same system differs by from itself is unknown."
-                .into(),
-            "verdicts",
-        );
-    }
-    let blocks = round_u64(
-        view.results
-            .trials
-            .iter()
-            .map(|t| f64::from(t.trial.block))
-            .fold(0.0, f64::max),
+    let told = [
+        drift(view),
+        simulated(view),
+        blind(view),
+        no_control(view),
+        one_block(view),
+        rising(view),
+        warned(view),
+    ];
+    let doubts = told.into_iter().flatten();
+    let doubts = doubts.map(|(text, section)| ReportDoubt {
+        text,
+        section: section.into(),
+    });
+    doubts.collect()
+}
+
+/// A doubt, and the section that says more.
+type DesignDoubt = Option<(String, &'static str)>;
+
+fn drift(view: &ResultsView<'_>) -> DesignDoubt {
+    let differs =
+        |row: &&ArmComparison| row.is_control && row.verdict == ComparisonVerdict::Different;
+    let row = view.comparisons.iter().find(differs)?;
+    let text = format!(
+        "{} differs from itself on {}",
+        row.base,
+        words::workload(row)
     );
-    if view.load_lines.is_empty() && blocks == 0 && !view.results.trials.is_empty() {
-        doubt(
-            "There is one block: nothing shows how far the results repeat.".into(),
-            "method",
-        );
-    }
-    if view
+    Some((format!("{text}: order or drift is at work."), "verdicts"))
+}
+
+fn simulated(view: &ResultsView<'_>) -> DesignDoubt {
+    let mut arms = view.arms.iter().map(|view| view.arm);
+    let is_simulated = arms.any(|arm| arm.target.contains(SIMULATED) && arm.facts.is_none());
+    let text = "Simulated devices follow simple laws; no hardware was measured.";
+    is_simulated.then(|| (text.into(), "systems"))
+}
+
+fn blind(view: &ResultsView<'_>) -> DesignDoubt {
+    let rows = view.comparisons.iter().filter(|row| !row.is_control);
+    let most = rows.filter_map(|row| row.detectable).fold(0.0, f64::max);
+    (most > BLIND && most.is_finite()).then(|| {
+        let most = words::percent(most);
+        (
+            format!("Differences below {most} may go unseen with so few blocks."),
+            "verdicts",
+        )
+    })
+}
+
+fn no_control(view: &ResultsView<'_>) -> DesignDoubt {
+    let has_control = view.comparisons.iter().any(|row| row.is_control);
+    let text = "There is no A/A control: what the same system differs by from itself is unknown.";
+    (!view.comparisons.is_empty() && !has_control).then(|| (text.into(), "verdicts"))
+}
+
+fn one_block(view: &ResultsView<'_>) -> DesignDoubt {
+    let trials = &view.results.trials;
+    let is_one = !trials.is_empty() && trials.iter().all(|trial| trial.trial.block == 0);
+    let text = "There is one block: nothing shows how far the results repeat.";
+    (view.load_lines.is_empty() && is_one).then(|| (text.into(), "method"))
+}
+
+fn rising(view: &ResultsView<'_>) -> DesignDoubt {
+    let mut found = view
         .load_lines
         .iter()
-        .any(|line| line.result.steadiness.is_some_and(|found| !found.is_steady))
-    {
-        doubt(
-            "Response times still rose at the end of the longest stay.".into(),
-            "load-line",
-        );
-    }
+        .filter_map(|line| line.result.steadiness);
+    let text = "Response times still rose at the end of the longest stay.";
+    found
+        .any(|found| !found.is_steady)
+        .then(|| (text.into(), "load-line"))
+}
+
+fn warned(view: &ResultsView<'_>) -> DesignDoubt {
     let warnings = view.results.warnings.len();
-    if warnings > 0 {
-        doubt(
-            format!("The run gave {}.", words::count(warnings, "warning")),
-            "warnings",
-        );
-    }
-    told
+    let text = || format!("The run gave {}.", words::count(warnings, "warning"));
+    (warnings > 0).then(|| (text(), "warnings"))
 }

@@ -80,7 +80,7 @@ fn over_all(outcomes: &[WorkloadOutcome<'_>]) -> (ReportSeverity, String) {
     match open.len() {
         0 => {}
         all if all == total => {
-            clauses.push(format!("no system is best on any of {total} workloads"))
+            clauses.push(format!("no system is best on any of {total} workloads"));
         }
         1..=NAMED_MAX => clauses.push(format!("no winner yet on {}", open.join(", "))),
         many => clauses.push(format!("no winner yet on {many} of {total} workloads")),

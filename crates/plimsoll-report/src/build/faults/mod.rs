@@ -177,7 +177,7 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
             .collect();
         let most = lengths.iter().copied().fold(0.0, f64::max);
         let faults = kinds.iter().map(|kind| kind.faults.len()).sum::<usize>();
-        let middle = median(lengths.into_iter());
+        let middle = median(lengths);
         stops.extend(middle.map(|middle| (kinds[0].system, middle, most, faults)));
         let lost = kinds.iter().flat_map(SystemFaults::results);
         let lost = lost.filter(|fault| !fault.kept_its_data()).count();
