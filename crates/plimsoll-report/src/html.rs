@@ -392,8 +392,8 @@ fn cell(out: &mut String, cell: &ReportTableCell, numeric: bool, is_head: bool) 
     put!(*out, "</{tag}>");
 }
 
-/// The number that a cell is by itself: `1 234`, `4.2 %`, `3.1×`, `3.12 (2.8 to 3.5)`. Not of one with a unit,
-/// which says only in its own cell how large it is.
+/// The number that a cell is by itself: `1 234`, `4.2 %`, `3.1×`, `3.12 (2.8 to 3.5)`. Not of one with a
+/// unit, which differs from cell to cell.
 fn plain_number(text: &str) -> Option<f64> {
     let digits = |c: &char| c.is_ascii_digit() || ['.', '\u{202f}', '-', '+'].contains(c);
     let number: String = text
