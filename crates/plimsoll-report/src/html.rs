@@ -206,7 +206,7 @@ fn command(out: &mut String, text: &str) {
     if !text.is_empty() {
         put!(
             *out,
-            "<pre class=\"command\" tabindex=\"0\" role=\"region\" aria-label=\"Command\">{}</pre>\n",
+            "<pre class=\"command\" tabindex=\"0\" role=\"group\" aria-label=\"Command\">{}</pre>\n",
             escape(text)
         );
     }
@@ -324,7 +324,7 @@ fn chart(out: &mut String, id: &str, figure: &ReportFigure) {
     }
     put!(
         *out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Chart: {title}\">{}</div>\n",
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Chart: {title}\">{}</div>\n",
         draw(figure, &format!("{id}-title"))
     );
     if let Some(rows) = chart_tables::table(figure) {
@@ -339,7 +339,7 @@ fn table(out: &mut String, table: &ReportTable) {
     let caption = escape(&table.caption);
     put!(
         *out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table: {caption}\"><table>\n\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table: {caption}\"><table>\n\
          <caption>{caption}</caption>\n<thead><tr>"
     );
     for column in &table.columns {
