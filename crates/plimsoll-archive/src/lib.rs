@@ -17,6 +17,7 @@
 //! write remembers the first failure and says so at the end. Nothing here interprets results.
 #![forbid(unsafe_code)]
 
+mod digest;
 mod error;
 mod layout;
 mod read;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading a run folder, whole or cut off.
 
+use crate::digest::FileDigester;
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
 use crate::sealed::{CHECKSUM, UnsealResult, unseal};
 use crate::strip::TrialDownsampler;
-use plimsoll_core::event::{PHASES_MAX, RunEvent, RunFolderContents, RunManifest, RunWarning};
+use plimsoll_core::event::{
+    PHASES_MAX, RunEvent, RunFileDigest, RunFolderContents, RunManifest, RunWarning,
+};
 use plimsoll_core::format::FormatVersion;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -27,7 +30,8 @@ const DAMAGED_SHOWN: u64 = 3;
 /// # Errors
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
 pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
-    let manifest = manifest(folder)?;
+    let mut files = Vec::new();
+    let manifest = manifest(folder, &mut files)?;
     let is_sealed = manifest.format >= FormatVersion::RUN_WITH_CHECKSUMS;
     let mut strips = TrialDownsampler::new();
     let mut results = RunFolderContents {
@@ -37,9 +41,11 @@ pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
         warnings: Vec::new(),
         comparisons: Vec::new(),
         complete: false,
+        files,
     };
     let path = folder.join(EVENTS);
-    let mut lines = BufReader::new(File::open(&path).map_err(io_error("read", &path))?);
+    let file = File::open(&path).map_err(io_error("read", &path))?;
+    let mut lines = BufReader::new(FileDigester::new(file));
     let mut damaged = 0;
     // Bounded by the file: every turn consumes a line or ends.
     for number in 1u64.. {
@@ -64,6 +70,7 @@ pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
         results.warnings.push(whole_run(text));
     }
     results.intervals = strips.into_steps();
+    results.files.push(lines.into_inner().finish(EVENTS));
     Ok(results)
 }
 
@@ -131,7 +138,7 @@ fn add(results: &mut RunFolderContents, strips: &mut TrialDownsampler, event: Ru
     }
 }
 
-fn manifest(folder: &Path) -> Result<RunManifest, ArchiveError> {
+fn manifest(folder: &Path, files: &mut Vec<RunFileDigest>) -> Result<RunManifest, ArchiveError> {
     let path = folder.join(MANIFEST);
     let size = match fs::metadata(&path) {
         Ok(facts) => facts.len(),
@@ -149,7 +156,11 @@ fn manifest(folder: &Path) -> Result<RunManifest, ArchiveError> {
             "it has {size} bytes, more than any manifest"
         )));
     }
-    let text = fs::read(&path).map_err(io_error("read", &path))?;
+    let file = File::open(&path).map_err(io_error("read", &path))?;
+    let (mut file, mut text) = (FileDigester::new(file), Vec::new());
+    file.read_to_end(&mut text)
+        .map_err(io_error("read", &path))?;
+    files.push(file.finish(MANIFEST));
     let unsealed = unseal(text.trim_ascii_end());
     // The version first: a newer manifest may have fields that this program does not know.
     let mut value: serde_json::Value =

@@ -53,12 +53,31 @@ pub(crate) fn json<'a>(
         "complete": results.complete,
         "warnings": results.warnings,
         "comparisons": comparisons.collect::<Vec<_>>(),
-        "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
     });
     for (key, value) in beside {
         document[key] = value;
     }
+    add_trials(&mut document, &results.trials);
     document.to_string()
+}
+
+/// Most bytes of the whole, as far as trials have a say in it: a page is to be sent.
+const BYTES_MAX: usize = 300_000;
+
+/// The trials, as many as there is room for, and how many are left to the exports.
+fn add_trials(document: &mut Value, all: &[TrialResult]) {
+    let mut room = BYTES_MAX.saturating_sub(document.to_string().len());
+    let fits = |told: &Value| {
+        let length = told.to_string().len() + 1;
+        let is_inside = length <= room;
+        room = room.saturating_sub(length);
+        is_inside
+    };
+    let trials: Vec<Value> = all.iter().map(trial).take_while(fits).collect();
+    if trials.len() < all.len() {
+        document["trials_left_out"] = json!(all.len() - trials.len());
+    }
+    document["trials"] = Value::Array(trials);
 }
 
 fn trial(of: &TrialResult) -> Value {

@@ -14,8 +14,8 @@ use plimsoll_core::profile::{
 use plimsoll_core::units;
 
 use crate::model::{
-    ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
-    ReportTableCell,
+    ReportAnswer, ReportDocument, ReportDoubt, ReportFinding, ReportItem, ReportSection,
+    ReportSeverity, ReportTable, ReportTableCell,
 };
 use crate::words::{count, dash, percent};
 
@@ -71,9 +71,45 @@ pub fn profile(recording: &str, about: &str, profile: &DiskProfile) -> ReportDoc
             units::duration(units::Nanos::from_secs_f64(profile.interval_s)),
             profile.intervals_dropped
         ),
+        answer: answer(profile),
         headline: headline(profile),
         sections,
         data: "{}".into(),
+    }
+}
+
+/// The load in a sentence; what can be done with the recording.
+fn answer(profile: &DiskProfile) -> ReportAnswer {
+    let bursts = match profile.bursts.first() {
+        Some(burst) => burst_text(burst),
+        None => "none found".into(),
+    };
+    let facts = [("Load", load_detail(profile)), ("Bursts", bursts)];
+    let facts = facts.into_iter().filter(|(_, text)| !text.is_empty());
+    let dropped = profile.intervals_dropped;
+    let doubt = |text: String| ReportDoubt {
+        text,
+        section: String::new(),
+    };
+    let missing = (dropped > 0).then(|| {
+        doubt(format!(
+            "{} could not be used.",
+            count(to_usize(dropped), "interval")
+        ))
+    });
+    let counters = profile.requests.is_none().then(|| {
+        doubt(
+            "Counters say nothing of offsets, nor of the order of requests within an interval."
+                .into(),
+        )
+    });
+    ReportAnswer {
+        text: format!("{} asks for {}.", profile.disk, load_text(profile)),
+        tone: ReportSeverity::Plain,
+        facts: facts.map(|(name, text)| (name.to_owned(), text)).collect(),
+        figure: over_time::first_figure(profile),
+        next: Vec::new(),
+        doubts: missing.into_iter().chain(counters).collect(),
     }
 }
 

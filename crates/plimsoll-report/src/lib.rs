@@ -7,13 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod chart_tables;
 mod csv;
 mod data;
 mod describe;
+mod gates;
 mod html;
 pub mod model;
 mod put;
 mod run_diff;
+mod script;
 mod svg;
 mod terminal;
 mod words;
@@ -24,7 +27,8 @@ pub use build::{build, load_lines};
 pub use csv::csv;
 pub use data::phase;
 pub use describe::{describe, profile};
-pub use html::html;
+pub use gates::{fitted, verified};
+pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
 pub use run_diff::{run_diff, run_diff_report};
 pub use terminal::terminal;

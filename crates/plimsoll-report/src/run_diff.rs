@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::model::{
-    ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
-    ReportTableCell,
+    ReportAnswer, ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+    ReportTable, ReportTableCell,
 };
 use crate::words;
 
@@ -174,6 +174,7 @@ pub fn run_diff_report(diff: &RunDiff, policy: &VerdictPolicy) -> ReportDocument
             "began {} · and {}",
             diff.before.began_at, diff.after.began_at
         ),
+        answer: answer(diff, policy),
         headline: diff
             .results
             .iter()
@@ -181,6 +182,43 @@ pub fn run_diff_report(diff: &RunDiff, policy: &VerdictPolicy) -> ReportDocument
             .collect(),
         sections: sections.into_iter().flatten().collect(),
         data: serde_json::json!(diff).to_string(),
+    }
+}
+
+/// What changed, in a sentence.
+fn answer(diff: &RunDiff, policy: &VerdictPolicy) -> ReportAnswer {
+    let of = |verdict| {
+        diff.results
+            .iter()
+            .filter(move |row| row.verdict == verdict)
+    };
+    let changed: Vec<&RunDiffRow> = (of(ComparisonVerdict::Different))
+        .chain(of(ComparisonVerdict::CannotCarry))
+        .collect();
+    let total = words::count(diff.results.len(), "result");
+    let (tone, text) = match changed.first() {
+        None if diff.results.is_empty() => (
+            ReportSeverity::Care,
+            "The runs have no result in common.".into(),
+        ),
+        None => {
+            let same = of(ComparisonVerdict::Equivalent).count();
+            let open = diff.results.len() - same;
+            let text = format!(
+                "Of {total} none is shown to have changed: {same} equivalent, {open} inconclusive."
+            );
+            (ReportSeverity::Same, text)
+        }
+        Some(row) => {
+            let first = finding(row, policy);
+            let text = format!("{} of {total} changed: {}.", changed.len(), first.text);
+            (first.tone, text)
+        }
+    };
+    ReportAnswer {
+        text,
+        tone,
+        ..ReportAnswer::default()
     }
 }
 

@@ -2,6 +2,7 @@
 //! Numbers as words: ratios, percentages and spreads, said the same way everywhere.
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict, RatioEstimate};
+use plimsoll_core::num::round_u64;
 use plimsoll_stats::SummaryStats;
 
 use crate::model::{ChartQuantity, ReportSeverity, ReportTableCell};
@@ -46,8 +47,12 @@ fn places(ratio: &RatioEstimate) -> usize {
     } else {
         3
     };
-    // Two digits must remain of a small ratio.
-    if ratio.estimate < 0.1 { 3 } else { by_width }
+    match ratio.estimate {
+        // Two digits must remain of a small ratio.
+        small if small < 0.1 => 3,
+        large if large >= 100.0 => by_width.min(1),
+        _ => by_width,
+    }
 }
 
 /// The estimate as people read it: `3.12`.
@@ -99,7 +104,9 @@ fn spread_as(
     let Some(summary) = SummaryStats::of(values.iter().copied()) else {
         return dash();
     };
-    ReportTableCell::new(show(quantity, summary.mean)).detail(range(&summary, quantity))
+    ReportTableCell::new(show(quantity, summary.mean))
+        .detail(range(&summary, quantity))
+        .value(summary.mean)
 }
 
 /// For what there is nothing to say of.
@@ -175,4 +182,28 @@ fn certainty(row: &ArmComparison) -> &'static str {
 pub(crate) fn percent_whole(fraction: f64) -> String {
     let text = format!("{:.1}", fraction * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A whole number with thin spaces between thousands.
+pub(crate) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number of unknown unit, readable at any magnitude.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        "–".into()
+    } else if value.abs() >= 1e4 {
+        grouped(round_u64(value))
+    } else {
+        plimsoll_core::units::three_digits(value)
+    }
 }

@@ -6,7 +6,10 @@
 use std::path::Path;
 
 use plimsoll_core::histogram::Histogram;
-use plimsoll_core::model::{BurstPattern, DirectionRates, IoDirection, ModelPhase, ModelPhaseSpan};
+use plimsoll_core::model::{
+    BurstPattern, DirectionRates, FidelityCheck, FidelityNoiseFloor, FidelityReport,
+    FidelityReportRow, IoDirection, ModelPhase, ModelPhaseSpan,
+};
 use plimsoll_core::op::OpKind;
 use plimsoll_core::profile::{
     AccessSkew, ArrivalDispersion, DeviceKind, DeviceLoad, DeviceRanking, DirectionProfile,
@@ -252,7 +255,8 @@ fn the_page_has_charts_with_holes_marks_and_no_foreign_markup() {
         assert!(page.contains(part), "{part}");
     }
     // The missing point cuts each line of the reads in two.
-    let reads = page.matches("<title>operations, read</title>").count();
+    let (_, evidence) = page.split_once("id=\"content\"").unwrap();
+    let reads = evidence.matches("<title>operations, read</title>").count();
     assert_eq!(reads, 2);
     let without = html(&describe(&description(None)));
     assert!(!without.contains("Working set"));
@@ -335,4 +339,45 @@ fn what_was_not_recorded_is_a_dash_and_never_nought() {
     ] {
         assert!(!text.contains(nought), "{nought}: {text}");
     }
+}
+
+#[test]
+fn gates_are_a_page_that_says_first_whether_all_were_passed() {
+    let check = |metric: &str, error: f64| FidelityReportRow {
+        line: FidelityCheck {
+            metric: metric.into(),
+            recorded: 100.0,
+            submitted: 100.0 * (1.0 + error),
+            error,
+            gate: 0.02,
+        },
+        floor: FidelityNoiseFloor {
+            seeds: None,
+            halves: None,
+        },
+    };
+    let report = |lines: Vec<FidelityReportRow>| FidelityReport {
+        recording: "nas.csv".into(),
+        disk: "sda".into(),
+        from: "0 s".into(),
+        to: "60 s".into(),
+        compared: 60,
+        lines,
+        untold: vec!["no offsets".into()],
+    };
+    let good = report(vec![check("reads <per> second", 0.01)]);
+    let page = |report: &FidelityReport| {
+        let document = plimsoll_report::verified("nas.toml", &[("nas".into(), report)]);
+        (document.answer.text.clone(), html(&document))
+    };
+    let (said, drawn) = page(&good);
+    assert_eq!(
+        said,
+        "nas.toml is the recorded load: it passes all of 1 gate."
+    );
+    assert!(drawn.contains("reads &lt;per&gt; second") && drawn.contains("data-n=\"0.01\""));
+    let bad = report(vec![check("reads per second", 0.01), check("bytes", -0.3)]);
+    let (said, drawn) = page(&bad);
+    assert!(said.contains("misses 1 of 2 gates: bytes"), "{said}");
+    assert!(drawn.contains("MISSED") && drawn.contains("no offsets"));
 }

@@ -33,6 +33,15 @@ fn page(results: &RunFolderContents) -> String {
     html(&build(results))
 }
 
+/// The page without the script, which is made elsewhere, and its hash.
+fn without_script(page: &str) -> String {
+    let (before, rest) = page.split_once("<script>").unwrap();
+    let after = rest.rsplit_once("</script>").unwrap().1;
+    let (head, hashed) = before.split_once("'sha256-").unwrap();
+    let hashed = hashed.split_once('\'').unwrap().1;
+    format!("{head}'sha256-'{hashed}<script></script>{after}")
+}
+
 fn text(results: &RunFolderContents) -> String {
     terminal(&build(results), 100, false, false)
 }
@@ -60,7 +69,7 @@ fn snapshot(name: &str, found: &str) {
 #[test]
 fn the_reports_of_fixed_results_are_as_they_were() {
     let results = results(SMALL);
-    snapshot("report.html", &page(&results));
+    snapshot("report.html", &without_script(&page(&results)));
     snapshot("report.txt", &text(&results));
     snapshot("report.csv", &csv(&results));
 }
@@ -267,7 +276,7 @@ fn the_reports_of_phases_and_of_programs_are_as_they_were() {
             !page.contains("<tree>"),
             "{name}: what programs are given is escaped"
         );
-        snapshot(&format!("{name}.html"), &page);
+        snapshot(&format!("{name}.html"), &without_script(&page));
         snapshot(&format!("{name}.txt"), &text);
         snapshot(&format!("{name}.csv"), &table);
     }
@@ -315,7 +324,7 @@ fn the_page_is_well_formed_and_needs_nothing_from_elsewhere() {
     for arms in [1, 2, 3] {
         let page = page(&results(Size { arms, ..SMALL }));
         assert_well_formed(&page);
-        let foreign = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        let foreign = without_script(&page).replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         for word in ["http:", "https:", "src=", "@import", "url("] {
             assert!(!foreign.contains(word), "{word}");
         }
@@ -345,7 +354,16 @@ fn names_from_outside_cannot_become_markup() {
     results.comparisons.clear();
     let page = page(&results);
     assert_well_formed(&page);
-    assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"));
+    assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;"));
+    let tip =
+        "data-tip=\"&lt;/script&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;, block 1: ";
+    for attribute in [
+        tip,
+        "data-series=\"&lt;/script&gt;",
+        "data-legend=\"&lt;/script&gt;",
+    ] {
+        assert!(page.contains(attribute), "{attribute}");
+    }
     assert_eq!(data(&page)["arms"][0]["name"], evil);
     assert!(!text(&results).contains('\u{1b}'));
 }
@@ -434,6 +452,188 @@ fn lines_keep_to_the_width_of_the_terminal() {
         assert!(long.is_empty(), "{width}: {long:#?}");
     }
     assert!(terminal(&report, 100, true, false).contains("\u{1b}[1m"));
+}
+
+/// All values of an attribute.
+fn values<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
+    let start = format!(" {attribute}=\"");
+    let parts = page.split(&start).skip(1);
+    parts.map(|rest| rest.split_once('"').unwrap().0).collect()
+}
+
+#[test]
+fn names_of_places_are_unique_and_every_link_leads_to_one() {
+    let mut results = results(Size { arms: 3, ..SMALL });
+    // Labels that come to the same name, and one that a place of the page has.
+    results.manifest.entries[1].label = "nas-×40".into();
+    for trial in &mut results.trials {
+        if trial.trial.workload == "varmail" {
+            trial.trial.workload = "nas-×40".into();
+        }
+    }
+    results.comparisons.clear();
+    let page = page(&results);
+    let ids = values(&page, "id");
+    let once: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(once.len(), ids.len(), "{ids:?}");
+    assert!(
+        once.contains("verdicts") && once.contains("workload-nas-40-2"),
+        "{ids:?}"
+    );
+    for link in values(&page, "href") {
+        assert!(once.contains(link.trim_start_matches('#')), "{link}");
+    }
+    for name in values(&page, "aria-labelledby") {
+        assert!(once.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_first_screen_answers_with_its_uncertainty_and_a_command() {
+    let report = build(&results(SMALL));
+    let answer = &report.answer;
+    assert!(
+        answer.text.contains(" is best on ") && answer.text.contains(" to "),
+        "{}",
+        answer.text
+    );
+    let names: Vec<&str> = answer.facts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["How sure", "At what load", "Limited by"]);
+    assert!(
+        answer.facts[0].1.contains("at 95 % confidence"),
+        "{:?}",
+        answer.facts
+    );
+    assert!(answer.facts[1].1.contains("ops/s"), "{:?}", answer.facts);
+    let figure = answer.figure.as_ref().unwrap();
+    assert!(
+        figure.title.starts_with("Which systems differ from local"),
+        "{}",
+        figure.title
+    );
+    assert!(!answer.next.is_empty() && answer.next.len() <= 2);
+    for step in &answer.next {
+        assert!(step.command.starts_with("plimsoll "), "{}", step.command);
+    }
+    assert!(answer.doubts.len() <= 3);
+    let page = html(&report);
+    let (_, screen) = page.split_once("id=\"answer\"").unwrap();
+    let screen = screen.split_once("</section>").unwrap().0;
+    for part in [
+        "class=\"said",
+        "<svg",
+        "What to do next",
+        "class=\"command\"",
+        "What to doubt",
+    ] {
+        assert!(screen.contains(part), "{part}");
+    }
+    let said = terminal(&report, 100, false, true);
+    let (first, last) = (
+        said.find(" is best on ").unwrap(),
+        said.rfind("Next: ").unwrap(),
+    );
+    assert!(
+        first < said.find("── ").unwrap() && last > said.rfind("── ").unwrap(),
+        "{said}"
+    );
+}
+
+#[test]
+fn one_system_faults_and_ladders_have_answers_of_their_own() {
+    let one = build(&results(Size { arms: 1, ..SMALL }));
+    assert!(
+        one.answer.text.contains("local on nas"),
+        "{}",
+        one.answer.text
+    );
+    assert!(one.answer.figure.is_some());
+    let faults = build(&under_faults());
+    let text = &faults.answer.text;
+    assert!(
+        text.starts_with("raid1 lost acknowledged writes after 1 of 3 faults"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Writes stop on local for 200 ms (median of 6 faults"),
+        "{text}"
+    );
+    let figure = faults.answer.figure.as_ref().unwrap();
+    assert!(
+        figure.title.contains("stand still after a fault?"),
+        "{}",
+        figure.title
+    );
+    let page = html(&faults);
+    for part in [
+        "id=\"integrity\"",
+        "Acknowledged, verified, lost",
+        "writes stand still for 30",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let mut ladder = results(SMALL);
+    ladder.manifest.ladder = vec!["disk".into(), "redundancy".into()];
+    let ladder = build(&ladder);
+    assert!(
+        ladder.answer.text.contains("+redundancy: "),
+        "{}",
+        ladder.answer.text
+    );
+    assert!(html(&ladder).contains("How much does each layer add?"));
+    let mut none = results(Size { arms: 1, ..SMALL });
+    none.trials.clear();
+    assert!(build(&none).answer.text.contains("No trial was completed"));
+}
+
+#[test]
+fn every_chart_is_a_question_with_an_answer_and_a_table() {
+    let page = page(&results(Size { arms: 3, ..SMALL }));
+    let figures: Vec<&str> = page.split("<figure ").skip(1).collect();
+    assert!(figures.len() > 8, "{}", figures.len());
+    for figure in figures {
+        let figure = figure.split_once("</figure>").unwrap().0;
+        let caption = figure.split_once("</figcaption>").unwrap().0;
+        assert!(caption.contains("?</strong>"), "{caption}");
+        assert!(!caption.contains("<span></span>"), "{caption}");
+        let is_beside = ["answer-chart", "verdicts-chart"]
+            .iter()
+            .any(|id| figure.contains(id));
+        let has_own = figure.contains("The chart as a table");
+        assert!(
+            has_own || is_beside || caption.contains("How long do the slowest"),
+            "{caption}"
+        );
+    }
+    for part in [
+        "class=\"heat ",
+        "class=\"area ",
+        " data-n=\"",
+        "scope=\"row\"",
+        "Raw data",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_campaign_of_a_hundred_trials_is_a_page_below_a_megabyte() {
+    let size = Size {
+        arms: 3,
+        workloads: 1,
+        blocks: 25,
+        seconds: 10,
+        busy: 0.1,
+    };
+    let results = results(size);
+    assert_eq!(results.trials.len(), 100);
+    let page = page(&results);
+    assert!(page.len() < 1_000_000, "{}", page.len());
+    let data = data(&page);
+    let told = data["trials"].as_array().unwrap().len() as u64;
+    let left_out = data["trials_left_out"].as_u64().unwrap_or(0);
+    assert_eq!(told + left_out, 100);
+    assert!(data.to_string().len() < 320_000);
 }
 
 #[test]

@@ -353,6 +353,7 @@ impl Sim {
             warnings: Vec::new(),
             comparisons: Vec::new(),
             complete: true,
+            files: Vec::new(),
         }
     }
 }

@@ -149,4 +149,17 @@ pub struct RunFolderContents {
     pub comparisons: Vec<ArmComparison>,
     /// Whether the plan was carried out to its end.
     pub complete: bool,
+    /// The files that all of it was read from, in the order of reading.
+    pub files: Vec<RunFileDigest>,
+}
+
+/// A file of a run folder, as far as it was read: events are appended, so that what was read stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFileDigest {
+    /// Its name.
+    pub name: String,
+    /// How many of its first bytes were read.
+    pub bytes: u64,
+    /// SHA-256 of these bytes, in hexadecimal digits.
+    pub sha256: String,
 }

@@ -220,7 +220,7 @@ pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
     if results.complete && lines.is_empty() {
         return None;
     }
-    let mut section = ReportSection::new("This run is incomplete", "");
+    let mut section = ReportSection::new("This run is incomplete", "").at("incomplete");
     section.is_answer = true;
     section.items.push(ReportItem::Notice(
         ReportSeverity::Bad,
@@ -385,7 +385,8 @@ pub(super) fn generator(view: &ResultsView<'_>) -> Option<ReportSection> {
         "Did the load generator keep up?",
         "If requests were submitted late, response times include delay in the load generator; the \
          figures that decide are in “What limited the results?”.",
-    );
+    )
+    .at("generator");
     let mut table = ReportTable::new(
         "Load generator",
         &[

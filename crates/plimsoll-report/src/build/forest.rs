@@ -4,8 +4,57 @@
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 
 use super::view::ResultsView;
-use crate::model::{ForestChart, ForestGroup, ForestRow};
+use crate::model::{ForestChart, ForestGroup, ForestRow, ReportChart, ReportFigure};
 use crate::words;
+
+/// Most rows of a first screen.
+const ROWS_FIRST: usize = 8;
+
+/// The plot with the question that it answers.
+pub(super) fn figure(view: &ResultsView<'_>) -> ReportFigure {
+    let chart = chart(view);
+    let title = format!("Which systems differ from {}, and by how much?", chart.base);
+    let rows = || view.comparisons.iter().filter(|row| !row.is_control);
+    let count = |verdict| rows().filter(|row| row.verdict == verdict).count();
+    let told = [
+        (ComparisonVerdict::Different, "different"),
+        (ComparisonVerdict::Equivalent, "equivalent"),
+        (
+            ComparisonVerdict::CannotCarry,
+            "without a ratio, since a load was too much",
+        ),
+        (ComparisonVerdict::Inconclusive, "inconclusive"),
+    ];
+    let told = told.map(|(verdict, word)| (count(verdict), word));
+    let told: Vec<String> = told
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let answer = format!(
+        "Of {}: {}. The band is ±{}, within which systems count as equivalent; lines are {} \
+         confidence intervals.",
+        words::count(rows().count(), "comparison"),
+        told.join(", "),
+        words::percent_whole(chart.margin),
+        words::percent_whole(view.results.manifest.policy.confidence)
+    );
+    ReportFigure::new(title, answer, ReportChart::Forest(chart))
+}
+
+/// As much of it as a first screen has room for.
+pub(super) fn first_figure(view: &ResultsView<'_>) -> ReportFigure {
+    let mut figure = figure(view).compact();
+    if let ReportChart::Forest(chart) = &mut figure.chart {
+        let mut room = ROWS_FIRST;
+        for group in &mut chart.groups {
+            group.rows.truncate(room);
+            room -= group.rows.len();
+        }
+        chart.groups.retain(|group| !group.rows.is_empty());
+    }
+    figure
+}
 
 /// All comparisons, by workload in the order of the plan.
 pub(super) fn chart(view: &ResultsView<'_>) -> ForestChart {

@@ -4,8 +4,12 @@
 use plimsoll_core::comparison::{ArmComparison, ComparisonMetric, ComparisonVerdict};
 use plimsoll_core::event::ArmEntry;
 
+use super::verdicts::quantity_of;
 use super::view::ResultsView;
-use crate::model::{ReportFinding, ReportItem, ReportSection, ReportTable, ReportTableCell};
+use crate::model::{
+    ReportChart, ReportFigure, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+    ReportTable, ReportTableCell, WaterfallChart, WaterfallPanel, WaterfallStep,
+};
 use crate::words;
 
 /// One sentence per layer and workload: what it adds, and what that costs.
@@ -30,6 +34,35 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         }
     };
     view.steps.iter().map(sentence).collect()
+}
+
+/// What the whole stack costs, and its dearest layer.
+pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
+    let dearest = dearest(view);
+    let workload = &dearest.or(view.steps.first())?.workload;
+    let top = view.steps.iter().rfind(|row| row.workload == *workload)?;
+    let mut all = view.comparisons.iter();
+    let whole = all.find(|row| row.workload == *workload && row.arm == top.arm);
+    let whole = whole.and_then(|row| {
+        let ratio = row.ratio.as_ref()?;
+        let (times, interval) = (words::estimate(ratio), words::interval(ratio));
+        let metric = row.metric.name();
+        Some(format!(
+            "{times}× the {metric} of {} ({interval})",
+            row.base
+        ))
+    });
+    let whole = whole.unwrap_or_else(|| "too few data for a ratio".into());
+    let dear = match dearest {
+        Some(row) => {
+            let interval = row.ratio.as_ref().map(words::interval).unwrap_or_default();
+            let adds = adds(view, &row.arm);
+            format!("its dearest layer is +{adds}: {} ({interval})", cost(row))
+        }
+        None => "no layer is shown to cost anything".into(),
+    };
+    let text = format!("On {workload} the whole stack has {whole}; {dear}.");
+    Some((ReportSeverity::Plain, text))
 }
 
 /// What a layer costs, in words.
@@ -77,7 +110,8 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         "What does each layer cost?",
         "The stack is built layer by layer, and all steps are measured within the same blocks. \
          Each step is compared with the one below it.",
-    );
+    )
+    .at("layers");
     section.is_answer = true;
     let mut labels: Vec<&str> = Vec::new();
     for row in &view.steps {
@@ -85,11 +119,89 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
             labels.push(&row.workload);
         }
     }
+    let figure = figure(view, &labels).beside_its_table();
+    section.items.push(ReportItem::Chart(figure));
     let tables = labels
         .into_iter()
         .map(|label| ReportItem::Table(table(view, label)));
     section.items.extend(tables);
     Some(section)
+}
+
+/// The waterfall of the first workload, for a first screen.
+pub(super) fn first_figure(view: &ResultsView<'_>) -> Option<ReportFigure> {
+    let shown = dearest(view).or(view.steps.first())?;
+    Some(figure(view, &[shown.workload.as_str()]).compact())
+}
+
+/// The step that changes the value most, among those that differ.
+pub(super) fn dearest<'v>(view: &'v ResultsView<'_>) -> Option<&'v ArmComparison> {
+    let worse = |row: &ArmComparison| {
+        let ratio = row.ratio.map_or(1.0, |ratio| ratio.estimate);
+        match row.metric.more_is_better() {
+            true => 1.0 / ratio,
+            false => ratio,
+        }
+    };
+    let steps = view.steps.iter();
+    let costly = steps.filter(|row| row.verdict == ComparisonVerdict::Different);
+    let costly = costly.filter(|row| worse(row) > 1.0);
+    costly.max_by(|a, b| worse(a).total_cmp(&worse(b)))
+}
+
+/// A step in words: `+iscsi: 2.1× the mean response time of disk (1.9 to 2.3)`.
+pub(super) fn told(view: &ResultsView<'_>, row: &ArmComparison) -> String {
+    let interval = row.ratio.as_ref().map(words::interval).unwrap_or_default();
+    let adds = adds(view, &row.arm);
+    format!("+{adds} on {}: {} ({interval})", row.workload, cost(row))
+}
+
+fn figure(view: &ResultsView<'_>, labels: &[&str]) -> ReportFigure {
+    let answer = match dearest(view) {
+        Some(row) => format!("The dearest layer is {}.", told(view, row)),
+        None => "No layer costs more than the noise of the trials.".into(),
+    };
+    let panels = labels.iter().filter_map(|label| panel(view, label));
+    let chart = WaterfallChart {
+        panels: panels.collect(),
+    };
+    let title = "How much does each layer add?";
+    ReportFigure::new(title, answer, ReportChart::Waterfall(chart))
+}
+
+fn panel(view: &ResultsView<'_>, label: &str) -> Option<WaterfallPanel> {
+    let steps: Vec<&ArmComparison> = view.steps.iter().filter(|r| r.workload == label).collect();
+    let first = steps.first()?;
+    let lowest = WaterfallStep {
+        label: adds(view, &first.base).into(),
+        value: first.base_value,
+        interval: None,
+        text: first.metric.show(first.base_value),
+        tone: ReportSeverity::Plain,
+    };
+    let step = |row: &&ArmComparison| WaterfallStep {
+        label: format!("+{}", adds(view, &row.arm)),
+        value: row.arm_value,
+        interval: row.ratio.map(|ratio| {
+            let at = |end: f64| row.arm_value * end / ratio.estimate;
+            (at(ratio.low), at(ratio.high))
+        }),
+        text: match &row.ratio {
+            Some(ratio) => format!("{}× ({})", words::estimate(ratio), words::interval(ratio)),
+            None => cost(row),
+        },
+        tone: words::tone(row),
+    };
+    let usable = |step: &WaterfallStep| step.value > 0.0;
+    Some(WaterfallPanel {
+        title: label.into(),
+        metric: first.metric.name().into(),
+        quantity: quantity_of(first.metric),
+        steps: std::iter::once(lowest)
+            .chain(steps.iter().map(step))
+            .filter(usable)
+            .collect(),
+    })
 }
 
 fn table(view: &ResultsView<'_>, label: &str) -> ReportTable {

@@ -31,6 +31,9 @@ const OF_CLIENT: [ExplanationCause; 3] = [
     ExplanationCause::GeneratorLate,
 ];
 
+/// The mark of findings about them.
+const OF_CLIENT_MARK: &str = "check the generator";
+
 /// From this share on merges change what the storage is asked.
 const MERGED_SHARE: f64 = 0.1;
 
@@ -50,6 +53,43 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         .into_iter()
         .map(|(cause, all)| finding(view, cause, &all))
         .collect()
+}
+
+/// Those of the client: what was measured is then not the storage alone.
+pub(super) fn of_client(view: &ResultsView<'_>) -> Vec<ReportFinding> {
+    let findings = headline(view).into_iter();
+    findings
+        .filter(|finding| finding.mark == OF_CLIENT_MARK)
+        .collect()
+}
+
+/// What limited whom, in a few words.
+pub(super) fn in_short(view: &ResultsView<'_>) -> String {
+    let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+    for one in &view.explanations {
+        let first = one
+            .found
+            .iter()
+            .find(|one| !IN_SECTION_ONLY.contains(&one.cause));
+        let Some(cause) = first else { continue };
+        let (name, arm) = (cause.cause.name(), view.name_of(&one.arm));
+        match told.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, arms)) if arms.contains(&arm) => {}
+            Some((_, arms)) => arms.push(arm),
+            None => told.push((name, vec![arm])),
+        }
+    }
+    match (told.is_empty(), view.explanations.is_empty()) {
+        (_, true) => String::new(),
+        (true, _) => "the storage itself: nothing else was found".into(),
+        (false, _) => {
+            let told: Vec<String> = told
+                .iter()
+                .map(|(name, arms)| format!("{name} ({})", arms.join(", ")))
+                .collect();
+            format!("consistent with {}", told.join("; "))
+        }
+    }
 }
 
 fn finding(
@@ -74,7 +114,7 @@ fn finding(
     let is_cause = one.strength == ExplanationStrength::Cause;
     ReportFinding {
         mark: if is_clients {
-            "check the generator"
+            OF_CLIENT_MARK
         } else {
             "limited by"
         }
@@ -106,7 +146,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     if view.explanations.is_empty() {
         return None;
     }
-    let mut section = ReportSection::new("What limited the results?", answer(view));
+    let mut section = ReportSection::new("What limited the results?", answer(view)).at("limits");
     let tables = tables(view);
     if !tables.is_empty() {
         let text = "“Consistent with” is not “caused by”: something that was not looked at may look the \

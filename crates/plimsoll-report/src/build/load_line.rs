@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use super::view::{ResultsView, bytes_per_s, ops_per_s};
 use crate::model::{
     ChartQuantity, LoadCurve, LoadCurveBand, LoadCurveChart, LoadCurvePoint, ReportChart,
-    ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+    ReportFigure, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
 };
 use crate::words;
 
@@ -40,6 +41,87 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         )
     }));
     findings
+}
+
+/// Who carries most, how sure that is, and what the others carry.
+pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
+    let entry = view.load_entries().next()?;
+    let mut lines = of_entry(view, &entry.label);
+    // Of those that carried all that was allowed, or nothing of it, the line lies beyond.
+    let place = |line: &ArmLoadLine<'_>| match line.result.stop {
+        Some(LoadLineStop::NothingCarried) => 0.0,
+        Some(LoadLineStop::EverythingCarried) => line.goal.largest,
+        _ => line.result.sustained.point,
+    };
+    lines.sort_by(|a, b| place(b).total_cmp(&place(a)));
+    let (best, others) = lines.split_first()?;
+    let said = sentence(view, best);
+    let Some(second) = others.first() else {
+        return Some((said.tone, format!("{}.", said.text)));
+    };
+    let brief = |line: &&ArmLoadLine<'_>| match has_edge(line) {
+        true => format!(
+            "{} {} ({})",
+            view.name_of(line.arm),
+            multiple(line, line.result.sustained.point),
+            interval(line, &line.result.sustained)
+        ),
+        false => sentence(view, line).text,
+    };
+    if best.result.stop == Some(LoadLineStop::NothingCarried) {
+        let least = of_workload(best, best.goal.smallest);
+        let text = format!("No system carries {least} at {}.", limits(best));
+        return Some((ReportSeverity::Bad, text));
+    }
+    let others: Vec<String> = others.iter().map(brief).collect();
+    let is_apart = !(has_edge(best) && has_edge(second))
+        || best.result.sustained.low > second.result.sustained.high;
+    let (tone, lead) = match is_apart && place(best) > place(second) {
+        true => (ReportSeverity::Good, "carries most"),
+        false => (ReportSeverity::Same, "and the next are too close to call"),
+    };
+    let name = view.name_of(best.arm);
+    let (others, said) = (others.join("; "), said.text);
+    let said = said
+        .strip_prefix(&format!("{name} carries "))
+        .unwrap_or(&said);
+    Some((
+        tone,
+        format!("{name} {lead}: {said}. Against that: {others}."),
+    ))
+}
+
+/// What each system serves at its line.
+pub(super) fn loads(view: &ResultsView<'_>) -> Vec<String> {
+    let lines = view.load_lines.iter().filter(|line| has_edge(line));
+    let told = lines.filter_map(|line| {
+        let load = at_the_line(line)?;
+        Some(format!("{} {load}", view.name_of(line.arm)))
+    });
+    told.collect()
+}
+
+/// The limits that are reached first, and what is used up there, each with whom it is said of.
+pub(super) fn limits_reached(view: &ResultsView<'_>) -> Vec<String> {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for line in view.load_lines.iter().filter(|line| has_edge(line)) {
+        let Some(binding) = &line.result.binding else {
+            continue;
+        };
+        let text = match saturated(view, line) {
+            Some((name, used)) => format!("{binding} first, where {name} saturates ({used})"),
+            None => format!("{binding} is reached first"),
+        };
+        let arm = view.name_of(line.arm);
+        match told.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, arms)) => arms.push(arm),
+            None => told.push((text, vec![arm])),
+        }
+    }
+    let lines = told
+        .into_iter()
+        .map(|(text, arms)| format!("{}: {text}", arms.join(", ")));
+    lines.collect()
 }
 
 fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
@@ -194,17 +276,14 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         "A multiple is carried when all limits hold and the backlog does not grow for {}.",
         units::clock_duration(first.goal.sustained)
     );
-    let mut section = ReportSection::new("How much load does each system carry?", lead);
+    let mut section =
+        ReportSection::new("How much load does each system carry?", lead).at("load-line");
     section.is_answer = true;
     section.items.push(ReportItem::Table(table(view)));
     for entry in view.load_entries() {
-        let lines: Vec<&ArmLoadLine<'_>> = (view.load_lines.iter())
-            .filter(|line| line.entry.label == entry.label && line.result.trials > 0)
-            .collect();
-        let chart = lines.first().map(|_| chart(view, &lines));
-        section
-            .items
-            .extend(chart.map(|chart| ReportItem::Chart(ReportChart::LoadCurves(chart))));
+        let lines = of_entry(view, &entry.label);
+        let figure = lines.first().map(|_| figure(view, &lines));
+        section.items.extend(figure.map(ReportItem::Chart));
     }
     Some(section)
 }
@@ -302,7 +381,8 @@ fn multiple(line: &ArmLoadLine<'_>, of: f64) -> String {
 }
 
 fn clients(of: f64) -> usize {
-    plimsoll_core::num::to_usize(plimsoll_core::num::round_u64(of))
+    // There is no less than one.
+    plimsoll_core::num::to_usize(plimsoll_core::num::round_u64(of)).max(1)
 }
 
 /// `3.4× nas`, `37 clients of varmail`.
@@ -422,14 +502,55 @@ fn drawn(lines: &[&ArmLoadLine<'_>]) -> (usize, LoadLineSlo) {
     (at, goal.limits[at])
 }
 
+/// The curves of the first workload whose load line was searched, for a first screen.
+pub(super) fn first_figure(view: &ResultsView<'_>) -> Option<ReportFigure> {
+    let entry = view.load_entries().next()?;
+    let lines = of_entry(view, &entry.label);
+    lines.first()?;
+    Some(figure(view, &lines).compact())
+}
+
+/// The lines of a workload that were searched.
+fn of_entry<'v, 'a>(view: &'v ResultsView<'a>, label: &str) -> Vec<&'v ArmLoadLine<'a>> {
+    let lines = view.load_lines.iter();
+    lines
+        .filter(|line| line.entry.label == label && line.result.trials > 0)
+        .collect()
+}
+
+fn figure(view: &ResultsView<'_>, lines: &[&ArmLoadLine<'_>]) -> ReportFigure {
+    let (_, limit) = drawn(lines);
+    let title = format!(
+        "How does {} of {} grow with the load?",
+        limit.subject(),
+        lines[0].entry.label
+    );
+    let told = |line: &&ArmLoadLine<'_>| {
+        let arm = view.name_of(line.arm);
+        let edge = &line.result.sustained;
+        match line.result.stop {
+            Some(LoadLineStop::NothingCarried) => {
+                format!("{arm} not even at {}", multiple(line, line.goal.smallest))
+            }
+            Some(LoadLineStop::EverythingCarried) => {
+                format!("{arm} at {} and more", multiple(line, line.goal.largest))
+            }
+            _ => format!(
+                "{arm} up to {} ({})",
+                multiple(line, edge.point),
+                interval(line, edge)
+            ),
+        }
+    };
+    let told: Vec<String> = lines.iter().map(told).collect();
+    let answer = format!("{limit} holds: {}.", told.join("; "));
+    ReportFigure::new(title, answer, ReportChart::LoadCurves(chart(view, lines)))
+}
+
 fn chart(view: &ResultsView<'_>, lines: &[&ArmLoadLine<'_>]) -> LoadCurveChart {
     let (at, limit) = drawn(lines);
     let label = &lines[0].entry.label;
     LoadCurveChart {
-        title: format!(
-            "How does {} of {label} grow with the load?",
-            limit.subject()
-        ),
         load: match lines[0].unit {
             WorkloadMultiple::Rate => format!("times {label}"),
             WorkloadMultiple::Clients(_) => format!("clients of {label}"),

@@ -5,7 +5,8 @@ use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::units;
 
-use super::view::ResultsView;
+use super::next_steps;
+use super::view::{ResultsView, grouped};
 use crate::model::{ReportItem, ReportSection, ReportTable, ReportTableCell};
 use crate::words;
 
@@ -13,7 +14,7 @@ use crate::words;
 pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
     let manifest = &view.results.manifest;
     let policy = &manifest.policy;
-    let mut section = ReportSection::new("How it was measured", "");
+    let mut section = ReportSection::new("How it was measured", "").at("method");
     if view.is_comparison() {
         let confidence = words::percent_whole(policy.confidence);
         let alpha = words::percent_whole(1.0 - policy.confidence);
@@ -34,12 +35,10 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
         let rule = stopping(policy.stopping, manifest.design.as_ref());
         section.items.push(ReportItem::Text(rule));
     }
-    let command = manifest.command.join(" ");
     let facts = [
         ("Blocks planned", manifest.blocks.to_string()),
         ("Seed", manifest.seed.to_string()),
         ("Random numbers", manifest.generator.clone()),
-        ("Command", command),
         ("Began", manifest.began_at.clone()),
         ("Run", manifest.id.clone()),
     ];
@@ -56,7 +55,36 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
     });
     let facts = facts.chain(lines).chain(order(view)).collect();
     section.items.push(ReportItem::Facts(facts));
+    let typed = manifest.command.get(1..).unwrap_or_default();
+    if !typed.is_empty() {
+        let command = next_steps::line(typed);
+        section.items.push(ReportItem::Command(command));
+    }
     section
+}
+
+/// What all of it was read from, to be compared with a folder that somebody has.
+pub(super) fn raw_data(view: &ResultsView<'_>) -> Option<ReportSection> {
+    let files = &view.results.files;
+    let last = files.last()?;
+    let lead = "Everything here is computed from these files of the run folder.";
+    let mut section = ReportSection::new("Raw data", lead);
+    section.page_only = true;
+    let mut table = ReportTable::new("Files", &["File", "#Bytes", "SHA-256"]);
+    for file in files {
+        table.rows.push(vec![
+            ReportTableCell::new(file.name.clone()),
+            ReportTableCell::new(grouped(file.bytes)).value(file.bytes as f64),
+            ReportTableCell::new(file.sha256.clone()),
+        ]);
+    }
+    table.notes.push(
+        "Of the first so many bytes: events are appended, and a run that goes on later adds to them.".into(),
+    );
+    section.items.push(ReportItem::Table(table));
+    let check = format!("head -c {} {} | sha256sum", last.bytes, last.name);
+    section.items.push(ReportItem::Command(check));
+    Some(section)
 }
 
 /// When the blocks end, and what that promises.
@@ -131,7 +159,7 @@ fn order(view: &ResultsView<'_>) -> Vec<(String, String)> {
 
 /// What the systems are.
 pub(super) fn arms(view: &ResultsView<'_>) -> ReportSection {
-    let mut section = ReportSection::new("The systems", "");
+    let mut section = ReportSection::new("The systems", "").at("systems");
     section.page_only = true;
     let mut table = ReportTable::new(
         "Systems and their targets",
@@ -218,7 +246,7 @@ fn targets(view: &ResultsView<'_>) -> Option<ReportTable> {
 pub(super) fn machine(view: &ResultsView<'_>) -> ReportSection {
     let manifest = &view.results.manifest;
     let machine = &manifest.machine;
-    let mut section = ReportSection::new("Machine and versions", "");
+    let mut section = ReportSection::new("Machine and versions", "").at("machine");
     section.page_only = true;
     let governor = machine.cpu_governor.clone();
     let mut facts = vec![

@@ -4,15 +4,18 @@
 //! First the answer, then the evidence for it, then everything that could make one doubt it, then
 //! how and where it was measured. Pure: the same results give the same report.
 
+mod answer;
 mod corners;
 mod doubts;
 mod faults;
 mod forest;
+mod heat_map;
 mod ladder;
 mod limits;
 mod load_line;
 mod loops;
 mod method;
+mod next_steps;
 mod nodes;
 mod overload;
 mod phases;
@@ -23,6 +26,7 @@ mod servers;
 mod surroundings;
 mod verdicts;
 mod view;
+mod winner;
 mod workload;
 
 use plimsoll_core::event::RunFolderContents;
@@ -57,6 +61,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.push(method::method(&view));
     sections.push(method::arms(&view));
     sections.push(method::machine(&view));
+    sections.extend(method::raw_data(&view));
     let mut headline = requirement::headline(&view);
     headline.extend(load_line::headline(&view));
     headline.extend(surroundings::memory(&view));
@@ -75,6 +80,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     ReportDocument {
         title: title(&view),
         subtitle: subtitle(&view),
+        answer: answer::answer(&view),
         headline,
         sections,
         data: data::json(results, view.every_comparison(), beside(&view)),

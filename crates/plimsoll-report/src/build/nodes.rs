@@ -42,7 +42,8 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         "Load by client node",
         "Every node ran the whole workload. Everything else in this report covers all nodes \
          together: histograms and counts are added, rates use the longest measured part.",
-    );
+    )
+    .at("nodes");
     for entry in &view.results.manifest.entries {
         let pools = view.pools(entry);
         let rows: Vec<_> = pools.iter().map(|pool| (pool, sums(pool))).collect();

@@ -18,6 +18,43 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     lines.filter_map(|line| finding(view, line)).collect()
 }
 
+/// Who fits, who does not, and how much room the best has.
+pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
+    let lines = || {
+        let lines = view.load_lines.iter();
+        lines.filter(|line| line.goal.requirement.is_some())
+    };
+    let name = &lines().next()?.goal.requirement.as_ref()?.name;
+    let best = lines().max_by(|a, b| {
+        let point = |line: &ArmLoadLine<'_>| line.result.sustained.point;
+        point(a).total_cmp(&point(b))
+    })?;
+    let told = [
+        (LoadLineFit::Fits, "fits", "fit"),
+        (LoadLineFit::DoesNotFit, "does not fit", "do not fit"),
+        (
+            LoadLineFit::CannotTell,
+            "may or may not fit",
+            "may or may not fit",
+        ),
+    ];
+    let clause = |(fit, one, many): (LoadLineFit, &str, &str)| {
+        let those = lines().filter(|line| LoadLineFit::of(line) == fit);
+        let names: Vec<String> = those.map(|line| view.name_of(line.arm)).collect();
+        let verb = if names.len() == 1 { one } else { many };
+        (!names.is_empty()).then(|| format!("{} {verb} {name}", names.join(", ")))
+    };
+    let clauses: Vec<String> = told.into_iter().filter_map(clause).collect();
+    let room = carried(view, best).map_or(String::new(), |text| {
+        format!("; of {}: {text}", view.name_of(best.arm))
+    });
+    let tone = match lines().all(|line| LoadLineFit::of(line) == LoadLineFit::Fits) {
+        true => ReportSeverity::Good,
+        false => ReportSeverity::Care,
+    };
+    Some((tone, format!("{}{room}.", clauses.join("; "))))
+}
+
 /// The verdict on a line that was searched for a use; `None` where none was asked for.
 fn finding(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<ReportFinding> {
     let need = line.goal.requirement.as_ref()?;

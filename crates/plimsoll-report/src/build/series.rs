@@ -6,7 +6,8 @@ use plimsoll_core::event::TrialTimeBin;
 use plimsoll_core::num::{ratio, round_u64};
 
 use super::view::{ArmTrials, ResultsView};
-use crate::model::{ChartQuantity, SeriesPanel, TimeSeriesChart};
+use crate::model::{ChartQuantity, ReportChart, ReportFigure, SeriesPanel, TimeSeriesChart};
+use crate::words;
 
 /// Most points of a line; longer trials are drawn in longer steps. Wide enough for the eye, small
 /// enough that ten systems and ten blocks stay a small page.
@@ -16,20 +17,20 @@ const POINTS_MAX: usize = 150;
 type BlockSeriesPoints = Vec<(f64, f64)>;
 
 /// Operations per second, and the highest percentile of response time that one step supports.
-pub(super) fn charts(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Vec<TimeSeriesChart> {
+pub(super) fn figures(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Vec<ReportFigure> {
     let steps: Vec<Vec<(u32, Vec<TrialTimeBin>)>> = pools.iter().map(|p| steps(view, p)).collect();
     if steps.iter().flatten().all(|(_, line)| line.len() < 2) {
         return Vec::new();
     }
-    let mut charts = vec![TimeSeriesChart {
-        title: "Operations per second over the trial".into(),
+    let rates = TimeSeriesChart {
         quantity: ChartQuantity::Rate,
         log: false,
         panels: panels(pools, &steps, |step| {
             let ops = step.response.count();
             Some(ratio(ops as f64, step.length.as_secs_f64()))
         }),
-    }];
+    };
+    let mut figures = vec![figure("Does the rate hold over the trial?", rates)];
     // Nine steps in ten must support the percentile, or the line would be mostly holes.
     let all: Vec<&TrialTimeBin> = steps.iter().flatten().flat_map(|(_, l)| l).collect();
     let supported = |q: f64| {
@@ -38,8 +39,7 @@ pub(super) fn charts(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Vec<Tim
     };
     let choice = [(0.99, "p99"), (0.9, "p90"), (0.5, "median")];
     if let Some((q, name)) = choice.into_iter().find(|(q, _)| supported(*q)) {
-        charts.push(TimeSeriesChart {
-            title: format!("Response time over the trial, {name} of each step"),
+        let times = TimeSeriesChart {
             quantity: ChartQuantity::Duration,
             log: true,
             panels: panels(pools, &steps, |step| {
@@ -48,13 +48,42 @@ pub(super) fn charts(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Vec<Tim
                     .supports_quantile(q)
                     .then(|| response.quantile_ns(q) as f64)
             }),
-        });
+        };
+        let title = format!("Does the response time hold over the trial ({name} of each step)?");
+        figures.push(figure(&title, times));
     }
-    charts
+    figures
+}
+
+/// The chart with how far the end of the trial differs from its beginning.
+fn figure(title: &str, chart: TimeSeriesChart) -> ReportFigure {
+    let told = chart.panels.iter().filter_map(|panel| {
+        let first = panel.blocks.first().map(|(_, line)| line);
+        let line = if panel.middle.is_empty() {
+            first?
+        } else {
+            &panel.middle
+        };
+        let third = line.len() / 3;
+        let mean = |part: &[(f64, f64)]| ratio(part.iter().map(|p| p.1).sum(), part.len() as f64);
+        let (begin, end) = (mean(&line[..third]), mean(&line[line.len() - third..]));
+        let change = end / begin - 1.0;
+        let sign = if change < 0.0 { "−" } else { "+" };
+        (begin > 0.0).then(|| {
+            let change = words::percent(change.abs());
+            format!("{} {sign}{change}", panel.ink.label())
+        })
+    });
+    let told: Vec<String> = told.collect();
+    let answer = match told.is_empty() {
+        true => "The trials are too short to tell.".into(),
+        false => format!("From the first third to the last: {}.", told.join(", ")),
+    };
+    ReportFigure::new(title, answer, ReportChart::Series(chart))
 }
 
 /// The intervals of each trial, joined to at most [`POINTS_MAX`] steps.
-fn steps(view: &ResultsView<'_>, pool: &ArmTrials<'_>) -> Vec<(u32, Vec<TrialTimeBin>)> {
+pub(super) fn steps(view: &ResultsView<'_>, pool: &ArmTrials<'_>) -> Vec<(u32, Vec<TrialTimeBin>)> {
     let trials = pool.trials.iter();
     let found = trials.filter_map(|t| {
         let intervals = view.results.intervals.get(&t.trial.place)?;

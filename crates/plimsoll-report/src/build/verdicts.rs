@@ -13,8 +13,8 @@ use super::phases::transfers;
 use super::view::{ArmTrials, ResultsView};
 use super::{corners, forest, overload};
 use crate::model::{
-    ChartQuantity, ReportChart, ReportFinding, ReportItem, ReportSection, ReportSeverity,
-    ReportTable, ReportTableCell,
+    ChartQuantity, ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
 };
 use crate::words;
 
@@ -275,10 +275,8 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         above = &row.workload;
     }
     table.notes = notes(view);
-    section
-        .items
-        .push(ReportItem::Chart(ReportChart::Forest(forest::chart(view))));
-    section.items.insert(0, ReportItem::Table(table));
+    let figure = forest::figure(view).beside_its_table();
+    section.items = vec![ReportItem::Chart(figure), ReportItem::Table(table)];
     Some(section)
 }
 

@@ -10,13 +10,14 @@ use plimsoll_core::event::{
 };
 use plimsoll_core::explanation::ArmExplanations;
 use plimsoll_core::histogram::Histogram;
-use plimsoll_core::num::{ratio, round_u64};
+use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;
 use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
 use plimsoll_stats::{compare_all, compare_loops, compare_secondary, compare_steps};
 
 use crate::model::{ChartQuantity, ChartSeriesStyle};
 use crate::words;
+pub(crate) use crate::words::{grouped, number};
 
 /// Results with what every section needs of them.
 pub(crate) struct ResultsView<'a> {
@@ -226,28 +227,4 @@ pub(crate) fn ops_per_s(trial: &TrialResult) -> f64 {
 /// Bytes per second of a trial.
 pub(crate) fn bytes_per_s(trial: &TrialResult) -> f64 {
     ratio(trial.stats.bytes() as f64, trial.length.as_secs_f64())
-}
-
-/// A whole number with thin spaces between thousands.
-pub(crate) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A number of unknown unit, readable at any magnitude.
-pub(crate) fn number(value: f64) -> String {
-    if !value.is_finite() {
-        "–".into()
-    } else if value.abs() >= 1e4 {
-        grouped(round_u64(value))
-    } else {
-        plimsoll_core::units::three_digits(value)
-    }
 }

@@ -9,12 +9,14 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{BlockIoGroup, BlockIoPacing};
+use plimsoll_stats::SummaryStats;
 
 use super::view::{ArmTrials, ResultsView, bytes_per_s, grouped, ops_per_s};
-use super::{corners, phases, series};
+use super::{corners, heat_map, phases, series};
 use crate::model::{
-    CentralTendency, ChartQuantity, DotChart, DotPanel, PercentileChart, ReportChart, ReportItem,
-    ReportSection, ReportSeverity, ReportTable, ReportTableCell,
+    CentralTendency, ChartQuantity, DotChart, DotPanel, PercentileChart, PercentileLine,
+    ReportChart, ReportFigure, ReportItem, ReportSection, ReportSeverity, ReportTable,
+    ReportTableCell,
 };
 use crate::words;
 
@@ -28,7 +30,8 @@ const QUANTILES: [(f64, &str); 4] = [
 
 /// The whole section.
 pub(super) fn section(view: &ResultsView<'_>, entry: &WorkloadEntry) -> ReportSection {
-    let mut section = ReportSection::new(entry.label.clone(), description(entry));
+    let mut section = ReportSection::new(entry.label.clone(), description(entry))
+        .at(&format!("workload {}", entry.label));
     let pools = view.pools(entry);
     if pools.is_empty() {
         let none = "No trial of this workload was completed.";
@@ -58,21 +61,17 @@ pub(super) fn section(view: &ResultsView<'_>, entry: &WorkloadEntry) -> ReportSe
         }
         return section;
     }
+    section.items.push(ReportItem::Chart(blocks(&pools)));
     section
         .items
-        .push(ReportItem::Chart(ReportChart::Dots(dots(&pools))));
-    section
-        .items
-        .push(ReportItem::Chart(ReportChart::Curves(curves(&pools))));
+        .push(ReportItem::Chart(percentiles(&pools).beside_its_table()));
     section.items.push(ReportItem::Table(quantiles(&pools)));
     section
         .items
         .extend(corners::table(view, entry).map(ReportItem::Table));
-    for chart in series::charts(view, &pools) {
-        section
-            .items
-            .push(ReportItem::Chart(ReportChart::Series(chart)));
-    }
+    let over_time = series::figures(view, &pools).into_iter();
+    let over_time = over_time.chain(heat_map::figure(view, &pools));
+    section.items.extend(over_time.map(ReportItem::Chart));
     section.items.push(ReportItem::Table(kinds(&pools, true)));
     section
 }
@@ -158,6 +157,30 @@ fn group(group: &BlockIoGroup) -> String {
     )
 }
 
+/// The blocks side by side, with how far they agree.
+fn blocks(pools: &[ArmTrials<'_>]) -> ReportFigure {
+    let spread = |pool: &ArmTrials<'_>| {
+        let values = pool.values(|t| t.value(ComparisonMetric::MeanResponse));
+        let summary = SummaryStats::of(values).filter(|s| s.count > 1 && s.mean > 0.0)?;
+        let apart = (summary.max - summary.min) / summary.mean;
+        Some(format!("{} {}", pool.name(), words::percent(apart)))
+    };
+    let told: Vec<String> = pools.iter().filter_map(spread).collect();
+    let answer = match told.is_empty() {
+        true => "There is one block, so nothing shows how far results repeat.".into(),
+        false => format!(
+            "Lowest to highest block, as a share of the mean response time: {}. A dot is a block, a \
+             bar their mean.",
+            told.join(", ")
+        ),
+    };
+    let title = match several(pools) {
+        true => "Do the blocks agree?",
+        false => "How fast is it?",
+    };
+    ReportFigure::new(title, answer, ReportChart::Dots(dots(pools)))
+}
+
 fn dots(pools: &[ArmTrials<'_>]) -> DotChart {
     let panel = |title: &str, quantity, value: fn(&_) -> f64| DotPanel {
         title: title.into(),
@@ -165,11 +188,6 @@ fn dots(pools: &[ArmTrials<'_>]) -> DotChart {
         values: pools.iter().map(|p| p.by_block(value)).collect(),
     };
     DotChart {
-        title: if several(pools) {
-            "Block by block: a dot per block, a bar at their mean".into()
-        } else {
-            "Response time and rates".into()
-        },
         each: "block",
         row: "System",
         middle: CentralTendency::Mean,
@@ -189,25 +207,61 @@ fn several(pools: &[ArmTrials<'_>]) -> bool {
     pools.iter().any(|p| p.trials.len() > 1)
 }
 
-fn curves(pools: &[ArmTrials<'_>]) -> PercentileChart {
-    PercentileChart {
-        title: "Response time by percentile, all blocks together".into(),
-        lines: pools
-            .iter()
-            .map(|pool| (pool.ink.clone(), curve(&pool.stats.response())))
-            .collect(),
-    }
+/// The distribution of response times, with how slow the slowest are.
+pub(super) fn percentiles(pools: &[ArmTrials<'_>]) -> ReportFigure {
+    let tail = |pool: &ArmTrials<'_>| {
+        let response = pool.stats.response();
+        let told = response.supports_quantile(0.99).then(|| {
+            let p99 = ChartQuantity::Duration.show(response.quantile_ns(0.99) as f64);
+            let range = match pool.quantile_range(0.99, OpStats::response) {
+                range if range.is_empty() => range,
+                range => format!(" ({range} over blocks)"),
+            };
+            format!("{p99} on {}{range}", pool.name())
+        });
+        told.unwrap_or_else(|| format!("{} has too few to say", pool.name()))
+    };
+    let told: Vec<String> = pools.iter().map(tail).collect();
+    let bands = match several(pools) {
+        true => " Bands: lowest to highest block.",
+        false => "",
+    };
+    let answer = format!("99 of 100 end within {}.{bands}", told.join("; "));
+    let lines = pools.iter().map(|pool| PercentileLine {
+        ink: pool.ink.clone(),
+        points: curve(&pool.stats.response()),
+        band: band(pool),
+    });
+    let chart = PercentileChart {
+        lines: lines.collect(),
+    };
+    let title = "How long do the slowest operations take?";
+    ReportFigure::new(title, answer, ReportChart::Curves(chart))
 }
 
-/// 40 points per power of ten of 1/(1-p), as far as the count supports the percentile.
+/// Percentiles of a curve: `steps` per power of ten of 1/(1-p), to six nines, as far as the axis goes.
+fn curve_quantiles(steps: u32) -> impl Iterator<Item = f64> {
+    (1..=6 * steps).map(move |i| 1.0 - 10f64.powf(-f64::from(i) / f64::from(steps)))
+}
+
+/// The curve, as far as the count supports the percentile.
 fn curve(histogram: &Histogram) -> Vec<(f64, f64)> {
-    let percentile = |i: u32| 1.0 - 10f64.powf(-f64::from(i) / 40.0);
-    // Six nines are as far as the axis goes.
-    (1..=240)
-        .map(percentile)
+    curve_quantiles(40)
         .filter(|q| histogram.supports_quantile(*q))
         .map(|q| (q, histogram.quantile_ns(q) as f64))
         .collect()
+}
+
+/// Lowest and highest block at every percentile that two blocks support.
+fn band(pool: &ArmTrials<'_>) -> Vec<(f64, f64, f64)> {
+    let blocks: Vec<Histogram> = pool.trials.iter().map(|t| t.stats.response()).collect();
+    let at = |q: f64| {
+        let supported = blocks.iter().filter(|block| block.supports_quantile(q));
+        let values: Vec<u64> = supported.map(|block| block.quantile_ns(q)).collect();
+        let (low, high) = (values.iter().min()?, values.iter().max()?);
+        (values.len() > 1).then_some((q, *low as f64, *high as f64))
+    };
+    curve_quantiles(10).filter_map(at).collect()
 }
 
 fn quantiles(pools: &[ArmTrials<'_>]) -> ReportTable {

@@ -3,11 +3,15 @@
 
 use plimsoll_core::model::ModelPhaseSpan;
 use plimsoll_core::profile::{DiskProfile, ProfilePoint};
+use plimsoll_core::units::{Nanos, clock_duration};
 
 use crate::model::{
-    ChartQuantity, ChartSeriesStyle, ReportChart, ReportItem, ReportSection, TimelineChart,
-    TimelineLine, TimelinePanel,
+    ChartQuantity, ChartSeriesStyle, ReportChart, ReportFigure, ReportItem, ReportSection,
+    TimelineChart, TimelineLine, TimelinePanel,
 };
+
+/// Most panels of a first screen.
+const PANELS_FIRST: usize = 2;
 
 /// A figure of a point.
 type TimelineValueFn = fn(&ProfilePoint) -> Option<f64>;
@@ -58,33 +62,52 @@ const PANELS: [(&str, ChartQuantity, &[TimelineLineSpec]); 6] = [
 
 /// The section; `None` when there is nothing to be drawn.
 pub(super) fn section(profile: &DiskProfile) -> Option<ReportSection> {
-    let length_s = profile.points.last()?.to_s;
-    let panels: Vec<TimelinePanel> = PANELS
-        .iter()
-        .filter_map(|row| panel(profile, row))
-        .collect();
-    if panels.is_empty() {
-        return None;
-    }
-    let several = panels
-        .iter()
-        .flat_map(|p| &p.lines)
-        .any(|l| !l.peaks.is_empty());
-    let title = match several {
-        true => "Over time; thin lines: the busiest interval of each step",
-        false => "Over time",
-    };
     let mut section = ReportSection::new("Over time", "");
     section
         .items
-        .push(ReportItem::Chart(ReportChart::Timeline(TimelineChart {
-            title: title.into(),
-            from: profile.from.clone(),
-            length_s,
-            panels,
-            marks: marks(profile),
-        })));
+        .push(ReportItem::Chart(figure(profile, PANELS.len())?));
     Some(section)
+}
+
+/// As many panels as a first screen has room for.
+pub(super) fn first_figure(profile: &DiskProfile) -> Option<ReportFigure> {
+    Some(figure(profile, PANELS_FIRST)?.compact())
+}
+
+fn figure(profile: &DiskProfile, panels_max: usize) -> Option<ReportFigure> {
+    let length_s = profile.points.last()?.to_s;
+    let panels = PANELS.iter().filter_map(|row| panel(profile, row));
+    let panels: Vec<TimelinePanel> = panels.take(panels_max).collect();
+    let busiest = busiest(panels.first()?)?;
+    let mut lines = panels.iter().flat_map(|p| &p.lines);
+    let thin = match lines.any(|line| !line.peaks.is_empty()) {
+        true => " Thin lines: the busiest interval of each step.",
+        false => "",
+    };
+    let chart = TimelineChart {
+        from: profile.from.clone(),
+        length_s,
+        panels,
+        marks: marks(profile),
+    };
+    let title = "When does the device work, and how much?";
+    let chart = ReportChart::Timeline(chart);
+    Some(ReportFigure::new(title, format!("{busiest}{thin}"), chart))
+}
+
+/// The highest step of a panel, and how far into the recording it lies.
+fn busiest(panel: &TimelinePanel) -> Option<String> {
+    let steps = panel.lines.iter().flat_map(|line| {
+        let steps = line.steps.iter();
+        steps.map(|(from, _, value)| (line.ink.label(), *from, *value))
+    });
+    let (name, from, value) = steps.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some(format!(
+        "Most {}: {name} with {}, {} after the start.",
+        panel.title,
+        panel.quantity.show(value),
+        clock_duration(Nanos::from_secs_f64(from))
+    ))
 }
 
 /// Where the phases are that stand out from the first, the one of most of the time.

@@ -7,8 +7,8 @@ use plimsoll_core::units::{self, Nanos};
 
 use super::sentence;
 use crate::model::{
-    ChartSeriesStyle, PercentileChart, ReportChart, ReportFinding, ReportItem, ReportSection,
-    ReportTable, ReportTableCell,
+    ChartQuantity, ChartSeriesStyle, PercentileChart, PercentileLine, ReportChart, ReportFigure,
+    ReportFinding, ReportItem, ReportSection, ReportTable, ReportTableCell,
 };
 use crate::words::{dash, percent, percent_whole};
 
@@ -353,9 +353,9 @@ fn response(requests: &RequestsProfile) -> Option<ReportTable> {
 fn curves(requests: &RequestsProfile) -> ReportSection {
     let mut section = ReportSection::new("Distributions of times", "");
     section.page_only = true;
-    let response = curve("Times from start to end", told(requests));
+    let response = curve("How long do operations take?", told(requests));
     let gaps = requests.gaps.iter().map(|gaps| ("between starts", gaps));
-    let gaps = curve("Times between starts", gaps);
+    let gaps = curve("How far apart do operations start?", gaps);
     section.items.extend(response.into_iter().chain(gaps));
     section
 }
@@ -371,14 +371,23 @@ fn curve<'a>(
             control: false,
         };
         let points = times.quantiles.iter().map(|(q, ns)| (*q, *ns as f64));
-        (ink, points.collect::<Vec<_>>())
+        PercentileLine {
+            ink,
+            points: points.collect(),
+            band: Vec::new(),
+        }
     };
     let lines = times.enumerate().map(line);
-    let lines: Vec<_> = lines.filter(|(_, points)| points.len() > 1).collect();
+    let lines: Vec<_> = lines.filter(|line| line.points.len() > 1).collect();
+    let half = |line: &PercentileLine| {
+        let (_, ns) = line.points.iter().find(|(q, _)| *q >= 0.5)?;
+        let half = ChartQuantity::Duration.show(*ns);
+        Some(format!("{} {half} or less", line.ink.label()))
+    };
+    let halves: Vec<String> = lines.iter().filter_map(half).collect();
+    let answer = format!("Half of them: {}.", halves.join("; "));
     (!lines.is_empty()).then(|| {
-        ReportItem::Chart(ReportChart::Curves(PercentileChart {
-            title: title.into(),
-            lines,
-        }))
+        let chart = ReportChart::Curves(PercentileChart { lines });
+        ReportItem::Chart(ReportFigure::new(title, answer, chart))
     })
 }

@@ -12,7 +12,7 @@ const TOP: f64 = 24.0;
 /// Right part of a panel, for the middle as a number.
 const NUMBER: f64 = 84.0;
 
-pub(super) fn draw(dots: &DotChart) -> String {
+pub(super) fn draw(dots: &DotChart) -> Canvas {
     let mut canvas = Canvas::new();
     let height = ROW * dots.arms.len() as f64;
     for (i, ink) in dots.arms.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn draw(dots: &DotChart) -> String {
     for (i, panel) in dots.panels.iter().enumerate() {
         draw_panel(&mut canvas, (dots, panel), LEFT + width * i as f64, width);
     }
-    canvas.finish(&dots.title, TOP + height + 26.0)
+    canvas.finish(TOP + height + 26.0)
 }
 
 fn draw_panel(canvas: &mut Canvas, (dots, panel): (&DotChart, &DotPanel), left: f64, width: f64) {
@@ -64,6 +64,7 @@ fn draw_panel(canvas: &mut Canvas, (dots, panel): (&DotChart, &DotPanel), left: 
         let Some(middle) = dots.middle.of(values.iter().map(|(_, v)| *v)) else {
             continue;
         };
+        canvas.begin_series(&ink.label());
         let x = scale.at(middle);
         canvas.line((x, y - 8.0), (x, y + 8.0), &format!("mean {class}"));
         let shape = if ink.control { "hollow" } else { "dot" };
@@ -89,5 +90,6 @@ fn draw_panel(canvas: &mut Canvas, (dots, panel): (&DotChart, &DotPanel), left: 
             "number",
             &middle,
         );
+        canvas.end_series();
     }
 }

@@ -4,14 +4,13 @@
 use super::scale::{AxisScale, ratio_ticks};
 use super::{Anchor, Canvas, WIDTH, fit};
 use crate::model::{ForestChart, ForestGroup, ForestRow};
-use crate::words;
 
 const LEFT: f64 = 210.0;
 const RIGHT: f64 = 640.0;
 const ROW: f64 = 26.0;
 const HEAD: f64 = 30.0;
 
-pub(super) fn draw(forest: &ForestChart) -> String {
+pub(super) fn draw(forest: &ForestChart) -> Canvas {
     let scale = axis(forest);
     let mut canvas = Canvas::new();
     canvas.text((664.0, 14.0), Anchor::Start, "muted", "ratio (interval)");
@@ -29,13 +28,7 @@ pub(super) fn draw(forest: &ForestChart) -> String {
     let title = format!("ratio to {}, logarithmic", fit(&forest.base, 200.0));
     let middle = f64::midpoint(LEFT, RIGHT);
     canvas.text((middle, y + 38.0), Anchor::Middle, "muted", &title);
-    let caption = format!(
-        "Ratio to {} with its interval; the band is the margin of ±{} within which systems count \
-         as equivalent",
-        forest.base,
-        words::percent_whole(forest.margin)
-    );
-    canvas.finish(&caption, y + 44.0)
+    canvas.finish(y + 44.0)
 }
 
 /// Wide enough for every interval, but not for ends that two noisy blocks can throw anywhere.
@@ -125,7 +118,7 @@ fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &AxisScale, y: f64) {
         } else {
             // The interval goes on beyond the axis: an arrow head says so.
             let head = [(end + step, y - 4.0), (end, y), (end + step, y + 4.0)];
-            canvas.path(&head, &class, "the interval goes on");
+            canvas.path(&head, &class, "");
         }
     }
     let hollow = if row.control { "hollow" } else { "solid" };

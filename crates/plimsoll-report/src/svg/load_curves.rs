@@ -9,27 +9,29 @@ use plimsoll_core::units;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 780.0;
 const TOP: f64 = 12.0;
-const BOTTOM: f64 = 320.0;
+/// Height of the plot, and on a first screen.
+const HEIGHTS: (f64, f64) = (308.0, 210.0);
 
 /// Radius of the dot of a trial of ten seconds, and of the longest.
 const RADIUS: (f64, f64) = (2.5, 6.0);
 
-pub(super) fn draw(chart: &LoadCurveChart) -> String {
+pub(super) fn draw(chart: &LoadCurveChart, compact: bool) -> Canvas {
     let mut canvas = Canvas::new();
-    let (x, y) = axes(chart);
+    let bottom = TOP + if compact { HEIGHTS.1 } else { HEIGHTS.0 };
+    let (x, y) = axes(chart, bottom);
     frame(&mut canvas, chart, &x, &y);
     for curve in &chart.curves {
-        edge(&mut canvas, curve, &x);
-    }
-    for (n, curve) in chart.curves.iter().enumerate() {
+        canvas.begin_series(&curve.ink.label());
+        edge(&mut canvas, (chart, curve), &x, &y);
         band(&mut canvas, curve, &x, &y);
         dots(&mut canvas, (chart, curve), &x, &y);
-        legend(&mut canvas, curve, n);
+        canvas.end_series();
     }
-    canvas.finish(&chart.title, BOTTOM + 44.0)
+    labels(&mut canvas, chart, &y);
+    canvas.finish(bottom + 44.0)
 }
 
-fn axes(chart: &LoadCurveChart) -> (AxisScale, AxisScale) {
+fn axes(chart: &LoadCurveChart, bottom: f64) -> (AxisScale, AxisScale) {
     let points = || chart.curves.iter().flat_map(|curve| &curve.points);
     let edges = || chart.curves.iter().filter_map(|curve| curve.edge);
     let loads = points()
@@ -58,7 +60,7 @@ fn axes(chart: &LoadCurveChart) -> (AxisScale, AxisScale) {
         AxisScale {
             from: if is_log { low / 1.3 } else { 0.0 },
             to: high * 1.3,
-            start: BOTTOM,
+            start: bottom,
             end: TOP,
             log: is_log,
         },
@@ -74,14 +76,15 @@ fn frame(canvas: &mut Canvas, chart: &LoadCurveChart, x: &AxisScale, y: &AxisSca
         canvas.line((LEFT, y.at(value)), (RIGHT, y.at(value)), "grid");
         canvas.text((LEFT - 8.0, y.at(value) + 4.0), Anchor::End, "", &label);
     }
+    let bottom = y.start;
     for (value, label) in number_ticks(x.from, x.to) {
-        canvas.line((x.at(value), TOP), (x.at(value), BOTTOM), "grid");
-        canvas.text((x.at(value), BOTTOM + 18.0), Anchor::Middle, "", &label);
+        canvas.line((x.at(value), TOP), (x.at(value), bottom), "grid");
+        canvas.text((x.at(value), bottom + 18.0), Anchor::Middle, "", &label);
     }
-    canvas.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
+    canvas.line((LEFT, bottom), (RIGHT, bottom), "axis");
     let middle = f64::midpoint(LEFT, RIGHT);
     let title = format!("{}, logarithmic; larger dots are longer trials", chart.load);
-    canvas.text((middle, BOTTOM + 38.0), Anchor::Middle, "muted", &title);
+    canvas.text((middle, bottom + 38.0), Anchor::Middle, "muted", &title);
     let (name, limit) = &chart.limit;
     canvas.line((LEFT, y.at(*limit)), (RIGHT, y.at(*limit)), "limit");
     let name = fit(name, 200.0);
@@ -94,20 +97,33 @@ fn frame(canvas: &mut Canvas, chart: &LoadCurveChart, x: &AxisScale, y: &AxisSca
 }
 
 /// The interval of a load line, from top to bottom.
-fn edge(canvas: &mut Canvas, curve: &LoadCurve, x: &AxisScale) {
+fn edge(
+    canvas: &mut Canvas,
+    (chart, curve): (&LoadCurveChart, &LoadCurve),
+    x: &AxisScale,
+    y: &AxisScale,
+) {
     let Some((low, point, high)) = curve.edge else {
         return;
     };
     let class = ink_class(&curve.ink);
     let width = (x.at(high) - x.at(low)).max(1.0);
-    canvas.rect(
-        (x.at(low), TOP),
-        (width, BOTTOM - TOP),
+    let [low_text, point_text, high_text] = [low, point, high].map(units::three_digits);
+    let tip = format!(
+        "{}: load line {point_text} ({low_text} to {high_text}) {}",
+        curve.ink.label(),
+        chart.load
+    );
+    let place = (x.at(low), TOP);
+    canvas.bar(
+        place,
+        (width, y.start - TOP),
         &format!("shade {class}"),
+        &tip,
     );
     canvas.line(
         (x.at(point), TOP),
-        (x.at(point), BOTTOM),
+        (x.at(point), y.start),
         &format!("mark {class}"),
     );
 }
@@ -122,12 +138,12 @@ fn band(canvas: &mut Canvas, curve: &LoadCurve, x: &AxisScale, y: &AxisScale) {
     let upper = band.iter().map(|at| (x.at(at.load), y.at(at.high)));
     let lower = band.iter().rev().map(|at| (x.at(at.load), y.at(at.low)));
     let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
-    canvas.path(&outline, &format!("area {class}"), "confidence band");
+    canvas.path(&outline, &format!("area {class}"), "");
     let middle: Vec<(f64, f64)> = band
         .iter()
         .map(|at| (x.at(at.load), y.at(at.middle)))
         .collect();
-    canvas.path(&middle, &format!("curve {class}"), &curve.ink.label());
+    canvas.path(&middle, &format!("curve {class}"), "");
 }
 
 fn dots(
@@ -155,15 +171,24 @@ fn dots(
     }
 }
 
-fn legend(canvas: &mut Canvas, curve: &LoadCurve, n: usize) {
-    let class = ink_class(&curve.ink);
-    let at = TOP + 10.0 + 18.0 * n as f64;
-    canvas.dot((RIGHT + 12.0, at), 4.0, &format!("solid {class}"), "");
-    let text = fit(&curve.ink.label(), WIDTH - RIGHT - 26.0);
-    canvas.text(
-        (RIGHT + 22.0, at + 4.0),
-        Anchor::Start,
-        &format!("ink {class}"),
-        &text,
-    );
+/// Names at the right, each at the height of its system's highest dot, pushed apart where they collide.
+fn labels(canvas: &mut Canvas, chart: &LoadCurveChart, y: &AxisScale) {
+    const APART: f64 = 16.0;
+    let place = |curve: &LoadCurve| {
+        let highest = curve.points.iter().max_by(|a, b| a.load.total_cmp(&b.load));
+        highest.map_or(TOP, |point| y.at(point.value))
+    };
+    let mut order: Vec<(&LoadCurve, f64)> = chart.curves.iter().map(|c| (c, place(c))).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut next = TOP + 8.0;
+    for (curve, at) in order {
+        let at = at.max(next);
+        next = at + APART;
+        let class = ink_class(&curve.ink);
+        canvas.begin_series(&curve.ink.label());
+        let text = fit(&curve.ink.label(), WIDTH - RIGHT - 26.0);
+        let place = (RIGHT + 12.0, at + 4.0);
+        canvas.text(place, Anchor::Start, &format!("ink {class}"), &text);
+        canvas.end_series();
+    }
 }

@@ -7,12 +7,15 @@
 mod curves;
 mod dots;
 mod forest;
+mod heat_map;
 mod load_curves;
+mod outages;
 mod scale;
 mod series;
 mod timeline;
+mod waterfall;
 
-use crate::model::{ChartSeriesStyle, ReportChart};
+use crate::model::{ChartSeriesStyle, ReportChart, ReportFigure};
 use crate::put::put;
 use plimsoll_core::text::is_unprintable;
 
@@ -22,15 +25,49 @@ const WIDTH: f64 = 960.0;
 /// Colours of the style sheet; further arms repeat them with another stroke.
 const COLOURS: usize = 8;
 
-/// Draws a chart.
-pub(crate) fn draw(chart: &ReportChart) -> String {
-    match chart {
+/// Draws a chart; `named_by` is the id of the element that names it.
+pub(crate) fn draw(figure: &ReportFigure, named_by: &str) -> String {
+    let compact = figure.is_compact;
+    let canvas = match &figure.chart {
         ReportChart::Forest(forest) => forest::draw(forest),
-        ReportChart::Curves(curves) => curves::draw(curves),
-        ReportChart::LoadCurves(chart) => load_curves::draw(chart),
+        ReportChart::Waterfall(chart) => waterfall::draw(chart),
+        ReportChart::HeatMap(chart) => heat_map::draw(chart),
+        ReportChart::Outages(chart) => outages::draw(chart),
+        ReportChart::Curves(curves) => curves::draw(curves, compact),
+        ReportChart::LoadCurves(chart) => load_curves::draw(chart, compact),
         ReportChart::Dots(dots) => dots::draw(dots),
         ReportChart::Series(series) => series::draw(series),
         ReportChart::Timeline(timeline) => timeline::draw(timeline),
+    };
+    canvas.finished(named_by)
+}
+
+/// Whose marks a chart has, once each: the entries of its legend, with their classes. None where rows or
+/// panels name them already and nothing overlaps.
+pub(crate) fn legend(chart: &ReportChart) -> Vec<(String, String)> {
+    let inks: Vec<&ChartSeriesStyle> = match chart {
+        ReportChart::Curves(curves) => curves.lines.iter().map(|line| &line.ink).collect(),
+        ReportChart::LoadCurves(chart) => chart.curves.iter().map(|curve| &curve.ink).collect(),
+        ReportChart::Dots(dots) => dots.arms.iter().collect(),
+        ReportChart::Timeline(timeline) => {
+            let panels = timeline.panels.iter();
+            panels
+                .flat_map(|panel| &panel.lines)
+                .map(|line| &line.ink)
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut entries: Vec<(String, String)> = Vec::new();
+    for ink in inks {
+        let entry = (ink.label(), ink_class(ink));
+        if !entries.iter().any(|(name, _)| *name == entry.0) {
+            entries.push(entry);
+        }
+    }
+    match entries.len() {
+        0 | 1 => Vec::new(),
+        _ => entries,
     }
 }
 
@@ -71,13 +108,24 @@ enum Anchor {
 /// A drawing in the making.
 struct Canvas {
     body: String,
+    height: f64,
 }
 
 impl Canvas {
     fn new() -> Canvas {
         Canvas {
             body: String::new(),
+            height: 0.0,
         }
+    }
+
+    /// All that is drawn until [`Self::end_series`] is of this arm.
+    fn begin_series(&mut self, name: &str) {
+        put!(self.body, "<g data-series=\"{}\">", escape(name));
+    }
+
+    fn end_series(&mut self) {
+        self.body.push_str("</g>");
     }
 
     fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str) {
@@ -107,39 +155,63 @@ impl Canvas {
         );
     }
 
-    fn dot(&mut self, (x, y): (f64, f64), radius: f64, class: &str, title: &str) {
-        let title = escape(title);
+    /// A mark that says something when it is pointed at, and to who hears the page.
+    fn dot(&mut self, (x, y): (f64, f64), radius: f64, class: &str, tip: &str) {
+        let tip = escape(tip);
         put!(
             self.body,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"{class}\"><title>{title}\
-             </title></circle>"
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"{class}\" data-tip=\"{tip}\">\
+             <title>{tip}</title></circle>"
+        );
+    }
+
+    /// A bar that says something.
+    fn bar(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), class: &str, tip: &str) {
+        let (w, tip) = (w.max(1.0), escape(tip));
+        put!(
+            self.body,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" class=\"{class}\" \
+             data-tip=\"{tip}\"><title>{tip}</title></rect>"
         );
     }
 
     /// A line through points; nothing below two.
-    fn path(&mut self, points: &[(f64, f64)], class: &str, title: &str) {
+    fn path(&mut self, points: &[(f64, f64)], class: &str, tip: &str) {
         if points.len() < 2 {
             return;
         }
-        self.body.push_str("<path d=\"");
+        let mut d = String::new();
         for (i, (x, y)) in points.iter().enumerate() {
             let command = if i == 0 { 'M' } else { 'L' };
-            put!(self.body, "{command}{x:.1} {y:.1}");
+            put!(d, "{command}{x:.1} {y:.1}");
         }
-        let title = escape(title);
-        put!(
-            self.body,
-            "\" class=\"{class}\"><title>{title}</title></path>"
-        );
+        self.shape(&d, class, tip);
     }
 
-    fn finish(self, title: &str, height: f64) -> String {
-        let title = escape(title);
+    /// A shape by its path, which says something unless `tip` is empty.
+    fn shape(&mut self, d: &str, class: &str, tip: &str) {
+        if tip.is_empty() {
+            put!(self.body, "<path d=\"{d}\" class=\"{class}\"/>");
+        } else {
+            let tip = escape(tip);
+            put!(
+                self.body,
+                "<path d=\"{d}\" class=\"{class}\" data-tip=\"{tip}\"><title>{tip}</title></path>"
+            );
+        }
+    }
+
+    /// Says how high the drawing is.
+    fn finish(mut self, height: f64) -> Canvas {
+        self.height = height;
+        self
+    }
+
+    fn finished(self, named_by: &str) -> String {
         format!(
-            "<figure><figcaption>{title}</figcaption><svg xmlns=\"http://www.w3.org/2000/svg\" \
-             viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{title}\">{}</svg>\
-             </figure>\n",
-            self.body
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" \
+             aria-labelledby=\"{named_by}\">{}</svg>\n",
+            self.height, self.body
         )
     }
 }

@@ -20,7 +20,7 @@ struct Axes {
     ticks: Vec<(f64, String)>,
 }
 
-pub(super) fn draw(series: &TimeSeriesChart) -> String {
+pub(super) fn draw(series: &TimeSeriesChart) -> Canvas {
     let mut canvas = Canvas::new();
     let (axes, unit) = axes(series);
     let across = series.panels.len().clamp(1, ACROSS);
@@ -47,7 +47,7 @@ pub(super) fn draw(series: &TimeSeriesChart) -> String {
         "seconds into the trial"
     };
     canvas.text((WIDTH, height + 14.0), Anchor::End, "muted", note);
-    canvas.finish(&series.title, height + 20.0)
+    canvas.finish(height + 20.0)
 }
 
 fn axes(series: &TimeSeriesChart) -> (Axes, &'static str) {
@@ -123,6 +123,7 @@ fn draw_panel(
         end: left + width,
         log: false,
     };
+    canvas.begin_series(&panel.ink.label());
     let title = fit(&panel.ink.label(), width);
     canvas.text(
         (left, top - 10.0),
@@ -157,9 +158,27 @@ fn draw_panel(
         "middle"
     };
     for (block, line) in &panel.blocks {
-        let title = format!("{}, block {}", panel.ink.label(), block + 1);
+        let title = match line_range(line) {
+            Some((low, high)) => format!(
+                "{}, block {}: {}",
+                panel.ink.label(),
+                block + 1,
+                crate::words::between(low, high, series.quantity)
+            ),
+            None => String::new(),
+        };
         canvas.path(&at(line), &format!("{thin} {class}"), &title);
     }
     let title = format!("{}, median of the blocks", panel.ink.label());
     canvas.path(&at(&panel.middle), &format!("middle {class}"), &title);
+    canvas.end_series();
+}
+
+/// Lowest and highest value of a line.
+fn line_range(line: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let values = line.iter().map(|point| point.1);
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    (low <= high).then_some((low, high))
 }

@@ -21,7 +21,7 @@ const STEPS_S: [f64; 26] = [
 ];
 const DAY_S: f64 = 86_400.0;
 
-pub(super) fn draw(timeline: &TimelineChart) -> String {
+pub(super) fn draw(timeline: &TimelineChart) -> Canvas {
     let mut canvas = Canvas::new();
     let x = AxisScale {
         from: 0.0,
@@ -60,7 +60,7 @@ pub(super) fn draw(timeline: &TimelineChart) -> String {
         };
         canvas.text((at, height + 4.0), anchor, "", label);
     }
-    canvas.finish(&timeline.title, height + 10.0)
+    canvas.finish(height + 10.0)
 }
 
 fn draw_panel(
@@ -101,6 +101,7 @@ fn draw_panel(
         right -= 7.0 * label.chars().count() as f64 + 18.0;
     }
     for line in &panel.lines {
+        canvas.begin_series(&line.ink.label());
         let class = ink_class(&line.ink);
         let peaks = format!("{}, busiest interval", line.ink.label());
         steps(
@@ -118,6 +119,7 @@ fn draw_panel(
             &format!("middle {class}"),
             &title,
         );
+        canvas.end_series();
     }
 }
 

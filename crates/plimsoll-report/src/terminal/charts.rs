@@ -103,9 +103,9 @@ impl Page {
         self.table(&table);
     }
 
-    pub(super) fn series(&mut self, series: &TimeSeriesChart) {
+    pub(super) fn series(&mut self, title: &str, series: &TimeSeriesChart) {
         self.line("");
-        let caption = self.paint(ReportSeverity::Plain, true, &series.title);
+        let caption = self.paint(ReportSeverity::Plain, true, title);
         self.line(&caption);
         for panel in &series.panels {
             let first = panel.blocks.first().map(|(_, line)| line);
@@ -133,9 +133,9 @@ impl Page {
 
 impl Page {
     /// Every line by its highest values.
-    pub(super) fn timeline(&mut self, timeline: &TimelineChart) {
+    pub(super) fn timeline(&mut self, title: &str, timeline: &TimelineChart) {
         self.line("");
-        let caption = self.paint(ReportSeverity::Plain, true, &timeline.title);
+        let caption = self.paint(ReportSeverity::Plain, true, title);
         self.line(&caption);
         let room = self.width.saturating_sub(NAMES + 20).clamp(10, 80);
         for panel in &timeline.panels {

@@ -2,8 +2,8 @@
 //! The report for a terminal: the same sentences and tables, charts as far as characters go.
 //!
 //! Invariant: without colour, nothing but printable characters and line feeds is written, so that
-//! a name from outside cannot steer the terminal. Percentile curves are left to the page: the
-//! table below them has their values.
+//! a name from outside cannot steer the terminal. Drawings that characters cannot give are left to the
+//! page; tables have their values.
 
 mod charts;
 mod table;
@@ -11,7 +11,8 @@ mod table;
 use plimsoll_core::text::printable;
 
 use crate::model::{
-    ReportChart, ReportDocument, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+    ReportAnswer, ReportChart, ReportDocument, ReportFigure, ReportFinding, ReportItem,
+    ReportSection, ReportSeverity,
 };
 
 /// The report as text for a terminal of this width (40 at least), ended by a line feed. With
@@ -26,6 +27,9 @@ pub fn terminal(report: &ReportDocument, width: usize, color: bool, answer_only:
     let title = page.paint(ReportSeverity::Plain, true, &report.title);
     page.line(&title);
     page.wrapped(ReportSeverity::Muted, "", &report.subtitle);
+    if !report.answer.text.is_empty() {
+        page.answer(&report.answer);
+    }
     if !report.headline.is_empty() {
         page.line("");
         report.headline.iter().for_each(|s| page.sentence(s));
@@ -34,6 +38,7 @@ pub fn terminal(report: &ReportDocument, width: usize, color: bool, answer_only:
     for section in report.sections.iter().filter(wanted) {
         page.section(section);
     }
+    page.next(&report.answer);
     page.out
 }
 
@@ -122,11 +127,53 @@ impl Page {
                 }
             }
             ReportItem::Table(table) => self.table(table),
-            ReportItem::Chart(ReportChart::Forest(forest)) => self.forest(forest),
-            ReportItem::Chart(ReportChart::Dots(dots)) => self.dots(dots),
-            ReportItem::Chart(ReportChart::Series(series)) => self.series(series),
-            ReportItem::Chart(ReportChart::Timeline(timeline)) => self.timeline(timeline),
-            ReportItem::Chart(ReportChart::Curves(_) | ReportChart::LoadCurves(_)) => {}
+            ReportItem::Chart(figure) => self.figure(figure),
+            ReportItem::Command(command) => self.command(command),
+        }
+    }
+
+    fn figure(&mut self, figure: &ReportFigure) {
+        match &figure.chart {
+            ReportChart::Forest(forest) => self.forest(forest),
+            ReportChart::Dots(dots) => self.dots(dots),
+            ReportChart::Series(series) => self.series(&figure.title, series),
+            ReportChart::Timeline(timeline) => self.timeline(&figure.title, timeline),
+            ReportChart::Curves(_)
+            | ReportChart::LoadCurves(_)
+            | ReportChart::Waterfall(_)
+            | ReportChart::HeatMap(_)
+            | ReportChart::Outages(_) => {}
+        }
+    }
+
+    /// On a line of its own, whole: it is to be copied.
+    fn command(&mut self, command: &str) {
+        let command = printable(command);
+        self.line(&format!("  {command}"));
+    }
+
+    /// What stands above everything else.
+    fn answer(&mut self, answer: &ReportAnswer) {
+        self.line("");
+        let text: Vec<String> = wrap(&answer.text, self.width);
+        for line in text {
+            let line = self.paint(answer.tone, answer.tone == ReportSeverity::Plain, &line);
+            self.line(&line);
+        }
+        for (name, value) in &answer.facts {
+            self.wrapped(ReportSeverity::Muted, "  ", &format!("{name}: {value}"));
+        }
+    }
+
+    /// What stands below everything else, where the eye is when it is over.
+    fn next(&mut self, answer: &ReportAnswer) {
+        if answer.next.is_empty() {
+            return;
+        }
+        self.line("");
+        for step in &answer.next {
+            self.wrapped(ReportSeverity::Plain, "", &format!("Next: {}", step.text));
+            self.command(&step.command);
         }
     }
 }

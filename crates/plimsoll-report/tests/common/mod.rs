@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
-    ArmEntry, GeneratorStats, KindStats, OpStats, RunFolderContents, RunManifest, RunWarning,
-    TrialId, TrialInterval, TrialResult, TrialTimeBin, WorkloadEntry,
+    ArmEntry, GeneratorStats, KindStats, OpStats, RunFileDigest, RunFolderContents, RunManifest,
+    RunWarning, TrialId, TrialInterval, TrialResult, TrialTimeBin, WorkloadEntry,
 };
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::{
@@ -273,6 +273,11 @@ pub(crate) fn results(size: Size) -> RunFolderContents {
             text: "the export is async: a crash of the server loses acknowledged writes".into(),
         }],
         complete: true,
+        files: vec![RunFileDigest {
+            name: "events.jsonl".into(),
+            bytes: 123_456,
+            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".into(),
+        }],
     }
 }
 

@@ -2,6 +2,7 @@
 //! `plimsoll diff`: two runs of one campaign at two times.
 
 use super::measure::policy;
+use super::report::write_html;
 use crate::terminal;
 use plimsoll_agent::failure::{CliExitCode, CliResult, failed};
 use plimsoll_core::comparison::ComparisonVerdict;
@@ -31,6 +32,9 @@ pub(super) struct DiffArgs {
     /// exits with 11.
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
     fail_on: Option<String>,
+    /// Also write the differences as a page to FILE.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print the differences as JSON.
     #[arg(long)]
     json: bool,
@@ -43,10 +47,13 @@ pub(super) fn main(args: &DiffArgs) -> CliResult {
     let (before, after) = (open(&args.before)?, open(&args.after)?);
     let names = [&args.before, &args.after].map(|folder| folder.display().to_string());
     let diff = plimsoll_report::run_diff((&names[0], &before), (&names[1], &after), &policy);
+    let report = plimsoll_report::run_diff_report(&diff, &policy);
+    if let Some(path) = &args.html {
+        write_html(path, &report)?;
+    }
     if args.json {
         terminal::print_json(&serde_json::json!(diff));
     } else {
-        let report = plimsoll_report::run_diff_report(&diff, &policy);
         let (width, colour) = (terminal::width(), terminal::colour());
         terminal::print_coloured(&plimsoll_report::terminal(&report, width, colour, false));
     }

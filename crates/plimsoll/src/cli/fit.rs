@@ -89,6 +89,9 @@ pub(super) struct FitArgs {
     /// List every gate, not only missed ones.
     #[arg(long)]
     gates: bool,
+    /// Also write profile and fidelity as a page to FILE.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print profile and fidelity as JSON.
     #[arg(long)]
     json: bool,
@@ -122,6 +125,11 @@ pub(super) fn main(args: &FitArgs) -> CliResult {
     }
     for warning in &fitted.warnings {
         terminal::say(&format!("note: {warning}"));
+    }
+    if let Some(path) = &args.html {
+        let (about, profile) = (about(&fitted), &fitted.profile);
+        let report = plimsoll_report::fitted(&about, profile, &fitted.model);
+        super::report::write_html(path, &report)?;
     }
     if args.json {
         terminal::print_json(&serde_json::json!({
@@ -309,14 +317,19 @@ fn name(args: &FitArgs) -> String {
         .unwrap_or_else(|| "model".into())
 }
 
-fn text(fitted: &FitResult, args: &FitArgs) -> String {
-    let (model, profile) = (&fitted.model, &fitted.profile);
-    let source = &model.source;
+/// Format and host of the recording, as a report begins.
+fn about(fitted: &FitResult) -> String {
+    let source = &fitted.model.source;
     let host = match source.host.as_str() {
         "" => String::new(),
         host => format!("host {host} · "),
     };
-    let about = format!("{} · {host}", source.format);
+    format!("{} · {host}", source.format)
+}
+
+fn text(fitted: &FitResult, args: &FitArgs) -> String {
+    let (model, profile) = (&fitted.model, &fitted.profile);
+    let (source, about) = (&model.source, about(fitted));
     let report = plimsoll_report::profile(&source.recording, &about, profile);
     let mut text = plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), false);
     match (&model.requests, &model.parametric) {

@@ -53,13 +53,7 @@ pub(super) fn main(args: &ReportArgs) -> CliResult {
     }
     let page = match &args.html {
         Some(path) => {
-            let write = |error| {
-                CliError::new(
-                    CliExitCode::Failed,
-                    format!("write {}: {error}", path.display()),
-                )
-            };
-            plimsoll_archive::write_result(path, html(&results)).map_err(write)?;
+            write_html(path, &plimsoll_report::build(&results))?;
             path.clone()
         }
         None => write_page(&results, &args.folder)?,
@@ -75,6 +69,20 @@ pub(super) fn main(args: &ReportArgs) -> CliResult {
 
 fn html(results: &RunFolderContents) -> String {
     plimsoll_report::html(&plimsoll_report::build(results))
+}
+
+/// Writes a page to a file that the user named.
+pub(super) fn write_html(
+    path: &Path,
+    report: &plimsoll_report::ReportDocument,
+) -> Result<(), CliError> {
+    let write = |error| {
+        CliError::new(
+            CliExitCode::Failed,
+            format!("write {}: {error}", path.display()),
+        )
+    };
+    plimsoll_archive::write_result(path, plimsoll_report::html(report)).map_err(write)
 }
 
 /// Every trial that does the work of a classic program, as that program would print it.

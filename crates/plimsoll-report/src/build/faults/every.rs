@@ -6,17 +6,21 @@ use plimsoll_core::op::OpKind;
 use plimsoll_core::outage::BrownOut;
 use plimsoll_core::units::{self, Nanos};
 
-use super::{SystemFaults, good, parts, stall};
+use super::{SystemFaults, good, outages, parts, shown, stall};
 use crate::model::{
-    CentralTendency, ChartQuantity, ChartSeriesStyle, DotChart, DotPanel, ReportChart, ReportItem,
-    ReportSection, ReportTable, ReportTableCell,
+    CentralTendency, ChartQuantity, ChartSeriesStyle, DotChart, DotPanel, ReportChart,
+    ReportFigure, ReportItem, ReportSection, ReportTable, ReportTableCell,
 };
 use crate::words::{count, dash, percent_whole};
 
 pub(super) fn section(kinds: &[SystemFaults<'_>], is_answer: bool) -> ReportSection {
     let mut all = ReportSection::new(format!("{}: every fault", kinds[0].system), load(kinds));
     all.is_answer = is_answer;
-    all.items = vec![ReportItem::Chart(dots(kinds))];
+    all.items = outages::figure(kinds)
+        .map(ReportItem::Chart)
+        .into_iter()
+        .collect();
+    all.items.push(ReportItem::Chart(dots(kinds)));
     all.items.extend(parts::parts(kinds).map(ReportItem::Table));
     all.items.push(ReportItem::Table(table(kinds)));
     all.items.extend(observers(kinds).map(ReportItem::Table));
@@ -45,7 +49,7 @@ fn load(kinds: &[SystemFaults<'_>]) -> String {
 const TAKER_AT: usize = 3;
 
 /// All faults in the order of their injection, each with the name of its kind.
-fn in_order<'a>(kinds: &'a [SystemFaults<'a>]) -> Vec<(&'a str, &'a FaultResult)> {
+pub(super) fn in_order<'a>(kinds: &'a [SystemFaults<'a>]) -> Vec<(&'a str, &'a FaultResult)> {
     let of = |kind: &'a SystemFaults<'a>| {
         let faults = kind.faults.iter();
         faults.map(|(place, fault)| (*place, kind.name, *fault))
@@ -165,7 +169,7 @@ fn observers(kinds: &[SystemFaults<'_>]) -> Option<ReportTable> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn dots(kinds: &[SystemFaults<'_>]) -> ReportChart {
+fn dots(kinds: &[SystemFaults<'_>]) -> ReportFigure {
     let ink = |(colour, kind): (usize, &SystemFaults<'_>)| ChartSeriesStyle {
         name: kind.name.into(),
         colour,
@@ -179,8 +183,16 @@ fn dots(kinds: &[SystemFaults<'_>]) -> ReportChart {
             .map(|kind| (0..).zip(kind.lengths(op)).collect())
             .collect(),
     };
-    ReportChart::Dots(DotChart {
-        title: "One dot for each fault".into(),
+    let told = kinds.iter().filter_map(|kind| {
+        let lengths = kind.lengths(OpKind::Write);
+        let most = lengths.iter().copied().fold(0.0, f64::max);
+        let middle = CentralTendency::Median.of(lengths)?;
+        let (middle, most) = (shown(middle), shown(most));
+        Some(format!("{} {middle}, at most {most}", kind.name))
+    });
+    let told: Vec<String> = told.collect();
+    let answer = format!("Median write outage: {}.", told.join("; "));
+    let chart = ReportChart::Dots(DotChart {
         each: "fault",
         row: "fault",
         middle: CentralTendency::Median,
@@ -191,5 +203,7 @@ fn dots(kinds: &[SystemFaults<'_>]) -> ReportChart {
         ]
         .map(panel)
         .into(),
-    })
+    });
+    let title = "How long is an outage, fault by fault?";
+    ReportFigure::new(title, answer, chart).beside_its_table()
 }

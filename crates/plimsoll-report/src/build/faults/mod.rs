@@ -5,6 +5,8 @@
 
 mod every;
 mod grid;
+mod integrity;
+mod outages;
 mod parts;
 
 use plimsoll_core::event::WorkloadEntry;
@@ -14,7 +16,9 @@ use plimsoll_core::outage::OutageStall;
 use plimsoll_stats::events::{bound_of_none, covered_by_longest, median};
 
 use super::view::ResultsView;
-use crate::model::{ChartQuantity, ReportFinding, ReportItem, ReportSection, ReportSeverity};
+use crate::model::{
+    ChartQuantity, ReportFigure, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+};
 use crate::words::{count, percent_whole};
 
 /// Confidence of what is said of faults that were not tried.
@@ -139,6 +143,77 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     all
 }
 
+/// The picture of a first screen.
+pub(super) fn first_figure(view: &ResultsView<'_>) -> Option<ReportFigure> {
+    outages::first_figure(&systems(view))
+}
+
+/// The fewest faults of a kind that was injected at all.
+pub(super) fn fewest(view: &ResultsView<'_>) -> Option<usize> {
+    let systems = systems(view);
+    let counts = systems.iter().flatten().map(|kind| kind.faults.len());
+    counts.filter(|count| *count > 0).min()
+}
+
+/// What the number of faults bounds.
+pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
+    let faults = fewest(view)?;
+    Some(format!(
+        "{} of each kind: what none showed happens in at most {} of such faults (95 % confidence)",
+        count(faults, "fault"),
+        percent_whole(bound_of_none(faults, CONFIDENCE))
+    ))
+}
+
+/// How long writes stop, the shortest first, and whether anything was lost.
+pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
+    let systems = systems(view);
+    let mut stops: Vec<(&str, f64, f64, usize)> = Vec::new();
+    let mut lossy = Vec::new();
+    for kinds in &systems {
+        let lengths: Vec<f64> = kinds
+            .iter()
+            .flat_map(|kind| kind.lengths(OpKind::Write))
+            .collect();
+        let most = lengths.iter().copied().fold(0.0, f64::max);
+        let faults = kinds.iter().map(|kind| kind.faults.len()).sum::<usize>();
+        let middle = median(lengths);
+        stops.extend(middle.map(|middle| (kinds[0].system, middle, most, faults)));
+        let lost = kinds.iter().flat_map(SystemFaults::results);
+        let lost = lost.filter(|fault| !fault.kept_its_data()).count();
+        if lost > 0 {
+            lossy.push(format!(
+                "{} lost acknowledged writes after {lost} of {}",
+                kinds[0].system,
+                count(faults, "fault")
+            ));
+        }
+    }
+    stops.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let brief = |(system, middle, most, faults): &(&str, f64, f64, usize)| {
+        let (middle, most) = (shown(*middle), shown(*most));
+        format!(
+            "{system} for {middle} (median of {}, at most {most})",
+            count(*faults, "fault")
+        )
+    };
+    let told: Vec<String> = stops.iter().map(brief).collect();
+    if told.is_empty() {
+        return None;
+    }
+    let writes = format!("Writes stop on {}", told.join(", on "));
+    Some(match lossy.is_empty() {
+        true => (
+            ReportSeverity::Plain,
+            format!("{writes}; no acknowledged write was lost."),
+        ),
+        false => (
+            ReportSeverity::Bad,
+            format!("{}. {writes}.", lossy.join("; ")),
+        ),
+    })
+}
+
 fn outage(kind: &SystemFaults<'_>) -> ReportFinding {
     let ends = [("write", OpKind::Write), ("read", OpKind::Read)];
     let lengths = ends.into_iter().filter_map(|(name, op)| {
@@ -254,7 +329,8 @@ pub(super) fn sections(view: &ResultsView<'_>) -> Vec<ReportSection> {
         .iter()
         .filter(|kinds| kinds.iter().any(|kind| !kind.faults.is_empty()));
     sections.extend(done.map(|kinds| every::section(kinds, !view.is_comparison())));
-    if !sections.is_empty() {
+    sections.extend(integrity::section(view, &systems));
+    if systems.iter().flatten().any(|kind| !kind.faults.is_empty()) {
         sections.push(method());
     }
     sections

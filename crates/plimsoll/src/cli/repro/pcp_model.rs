@@ -17,7 +17,9 @@ use plimsoll_core::model::{FidelityReport, ModelFacts};
 use plimsoll_core::profile::DiskProfile;
 use plimsoll_fit::{FitOptions, RecordingSelection};
 use plimsoll_report::ReportDocument;
-use plimsoll_report::model::{ReportFinding, ReportItem, ReportSection, ReportSeverity};
+use plimsoll_report::model::{
+    ReportAnswer, ReportFinding, ReportItem, ReportSection, ReportSeverity,
+};
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
 use plimsoll_trace::OpenRecording;
 use std::path::{Path, PathBuf};
@@ -337,6 +339,7 @@ fn report(
         title: "Comparing storage performance: the tutorial of Performance Co-Pilot, done again"
             .into(),
         subtitle: format!("plimsoll repro pcp-model · {id}"),
+        answer: ReportAnswer::default(),
         headline: done.iter().map(headline).collect(),
         sections,
         data: tables::data(done, results).to_string(),

@@ -74,6 +74,9 @@ pub(super) struct VerifyArgs {
     /// List every gate, not only missed ones.
     #[arg(long)]
     gates: bool,
+    /// Also write the result as a page to FILE.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -101,6 +104,15 @@ fn end(passed: bool) -> CliResult {
     }
 }
 
+/// The page, where one is wanted.
+fn write_page(args: &VerifyArgs, reports: &[(String, &FidelityReport)]) -> Result<(), CliError> {
+    let Some(path) = &args.html else {
+        return Ok(());
+    };
+    let load = args.load.display().to_string();
+    super::report::write_html(path, &plimsoll_report::verified(&load, reports))
+}
+
 fn model(args: &VerifyArgs) -> CliResult {
     if !args.sections.is_empty() || args.measured.is_some() {
         return Err(CliError::invalid(
@@ -119,6 +131,7 @@ fn model(args: &VerifyArgs) -> CliResult {
         terminal::say(&format!("note: {warning}"));
     }
     let passed = verification.missed().next().is_none();
+    write_page(args, &[(model.name.clone(), &verification)])?;
     if args.json {
         terminal::print_json(&serde_json::json!({
             "load": model.name,
@@ -193,6 +206,10 @@ fn job_file(args: &VerifyArgs) -> CliResult {
     for map in &maps {
         held.push(file.hold(map, &args.against, args.measured)?);
     }
+    let reports = held
+        .iter()
+        .map(|job| (job.sections.clone(), &job.verification));
+    write_page(args, &reports.collect::<Vec<_>>())?;
     if args.json {
         let all: Vec<serde_json::Value> = held.iter().map(JobFidelity::json).collect();
         terminal::print_json(&serde_json::json!({

@@ -1,203 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a report says, as data: sentences, tables and charts without any markup.
-//!
-//! Invariant: texts are plain and unescaped; numbers in charts are in base units (seconds on time
-//! axes, nanoseconds for response times, bytes and operations per second).
+//! Charts as data.
 
 use plimsoll_core::comparison::RatioEstimate;
 use plimsoll_core::num::round_u64;
 use plimsoll_core::units::{self, Nanos};
 
-/// A whole report.
+use super::ReportSeverity;
+
+/// A chart with the question that it answers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReportDocument {
-    /// What was measured.
+pub struct ReportFigure {
+    /// The question.
     pub title: String,
-    /// Which run, where and when.
-    pub subtitle: String,
-    /// The answer, sentence by sentence.
-    pub headline: Vec<ReportFinding>,
-    /// The rest, most wanted first.
-    pub sections: Vec<ReportSection>,
-    /// Machine-readable results (JSON).
-    pub data: String,
+    /// What the chart says to it, in a sentence.
+    pub answer: String,
+    /// The drawing.
+    pub chart: ReportChart,
+    /// Whether a table beside it holds the same, so that it needs none of its own.
+    pub has_table_beside: bool,
+    /// Whether it is drawn low, for a first screen.
+    pub is_compact: bool,
 }
 
-/// How something is to be taken. Never the only carrier of a meaning: the text says it too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportSeverity {
-    /// As it is.
-    Plain,
-    /// Good news.
-    Good,
-    /// Bad news.
-    Bad,
-    /// To be read with care.
-    Care,
-    /// Of second rank.
-    Muted,
-    /// Two systems are the same for all that matters.
-    Same,
-}
-
-impl ReportSeverity {
-    /// Its name in pages; that which is as it is needs none.
-    pub(crate) fn class(self) -> &'static str {
-        match self {
-            ReportSeverity::Plain => "",
-            ReportSeverity::Good => "good",
-            ReportSeverity::Bad => "bad",
-            ReportSeverity::Care => "care",
-            ReportSeverity::Muted => "muted",
-            ReportSeverity::Same => "same",
-        }
-    }
-}
-
-/// One part of the answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportFinding {
-    /// One or two words: the verdict.
-    pub mark: String,
-    /// How it is to be taken.
-    pub tone: ReportSeverity,
-    /// The statement.
-    pub text: String,
-    /// How sure it is, and what else there is to say.
-    pub detail: String,
-}
-
-/// A titled part of a report.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReportSection {
-    /// Heading.
-    pub title: String,
-    /// Under the heading, in one line; may be empty.
-    pub lead: String,
-    /// Whether the terminal leaves it to the page.
-    pub page_only: bool,
-    /// Whether it belongs to the answer itself, not to its grounds.
-    pub is_answer: bool,
-    /// What is in it.
-    pub items: Vec<ReportItem>,
-}
-
-impl ReportSection {
-    /// An empty section.
+impl ReportFigure {
+    /// A chart of full height, with a table of its own.
     #[must_use]
-    pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
-        ReportSection {
+    pub fn new(title: impl Into<String>, answer: impl Into<String>, chart: ReportChart) -> Self {
+        ReportFigure {
             title: title.into(),
-            lead: lead.into(),
-            page_only: false,
-            is_answer: false,
-            items: Vec::new(),
-        }
-    }
-}
-
-/// A piece of a section.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ReportItem {
-    /// A paragraph.
-    Text(String),
-    /// A sentence set apart.
-    Notice(ReportSeverity, String),
-    /// Names and values.
-    Facts(Vec<(String, String)>),
-    /// A table.
-    Table(ReportTable),
-    /// A table whose news fits into a line: the terminal shows the line, the page opens the table.
-    Folded(String, ReportTable),
-    /// A chart.
-    Chart(ReportChart),
-}
-
-/// A column of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportTableColumn {
-    /// Heading, with the unit where cells have none.
-    pub title: String,
-    /// Whether cells are numbers, set flush right.
-    pub numeric: bool,
-    /// Whether it may be left out where there is little room.
-    pub secondary: bool,
-}
-
-/// A cell of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportTableCell {
-    /// The value.
-    pub text: String,
-    /// Its spread or its meaning, set smaller; may be empty.
-    pub detail: String,
-    /// How it is to be taken.
-    pub tone: ReportSeverity,
-}
-
-impl ReportTableCell {
-    /// A cell without detail.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        ReportTableCell {
-            text: text.into(),
-            detail: String::new(),
-            tone: ReportSeverity::Plain,
+            answer: answer.into(),
+            chart,
+            has_table_beside: false,
+            is_compact: false,
         }
     }
 
-    /// The same with a detail.
+    /// The same where a table beside it holds what it shows.
     #[must_use]
-    pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = detail.into();
+    pub fn beside_its_table(mut self) -> Self {
+        self.has_table_beside = true;
         self
     }
 
-    /// The same in another tone.
+    /// The same, drawn low and without a table: the whole one stands further below.
     #[must_use]
-    pub fn tone(mut self, tone: ReportSeverity) -> Self {
-        self.tone = tone;
+    pub fn compact(mut self) -> Self {
+        (self.is_compact, self.has_table_beside) = (true, true);
         self
     }
 }
 
-/// A table. A row whose first cell is empty belongs to the row above.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportTable {
-    /// What it shows.
-    pub caption: String,
-    /// Columns.
-    pub columns: Vec<ReportTableColumn>,
-    /// Rows, each as long as `columns`.
-    pub rows: Vec<Vec<ReportTableCell>>,
-    /// What a reader needs to read it.
-    pub notes: Vec<String>,
-}
-
-impl ReportTable {
-    /// An empty table; a column title that starts with `#` marks a column of numbers, one
-    /// that starts with `~` (before the `#`) a secondary one.
-    #[must_use]
-    pub fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
-        let column = |title: &&str| ReportTableColumn {
-            title: title.trim_start_matches(['~', '#']).into(),
-            numeric: title.trim_start_matches('~').starts_with('#'),
-            secondary: title.starts_with('~'),
-        };
-        ReportTable {
-            caption: caption.into(),
-            columns: columns.iter().map(column).collect(),
-            rows: Vec::new(),
-            notes: Vec::new(),
-        }
-    }
-}
-
-/// A chart.
+/// A drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportChart {
     /// Ratios with their intervals.
     Forest(ForestChart),
+    /// What each layer of a stack adds.
+    Waterfall(WaterfallChart),
+    /// How many operations took how long, and when.
+    HeatMap(HeatMapChart),
+    /// When storage stood still around faults.
+    Outages(OutageChart),
     /// Percentiles of response time.
     Curves(PercentileChart),
     /// Response against offered load.
@@ -313,17 +176,24 @@ pub struct ForestRow {
 /// Percentile curves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PercentileChart {
-    /// What it shows.
-    pub title: String,
-    /// One per arm: (percentile as a share 0..1, nanoseconds), rising.
-    pub lines: Vec<(ChartSeriesStyle, Vec<(f64, f64)>)>,
+    /// One per arm.
+    pub lines: Vec<PercentileLine>,
+}
+
+/// The percentiles of one arm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PercentileLine {
+    /// Arm.
+    pub ink: ChartSeriesStyle,
+    /// (Percentile as a share 0..1, nanoseconds), rising.
+    pub points: Vec<(f64, f64)>,
+    /// (Percentile, lowest and highest of the blocks), rising; empty for one block.
+    pub band: Vec<(f64, f64, f64)>,
 }
 
 /// Response against offered load, several systems in one drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadCurveChart {
-    /// What it shows.
-    pub title: String,
     /// What the load is counted in: `times nas`.
     pub load: String,
     /// Unit of the values.
@@ -407,8 +277,6 @@ impl CentralTendency {
 /// One dot for each thing that was measured, arms as rows, quantities as panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DotChart {
-    /// What it shows.
-    pub title: String,
     /// What a dot stands for.
     pub each: &'static str,
     /// What a row stands for.
@@ -435,8 +303,6 @@ pub struct DotPanel {
 /// Small multiples over time: one panel per arm, one thin line per block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeSeriesChart {
-    /// What it shows.
-    pub title: String,
     /// Unit of the values.
     pub quantity: ChartQuantity,
     /// Whether the axis of values is logarithmic; a linear one starts at 0.
@@ -459,8 +325,6 @@ pub struct SeriesPanel {
 /// Figures over the time of a recording, one panel under the other, with the same axis of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelineChart {
-    /// What it shows.
-    pub title: String,
     /// The first instant, `2010-07-14T11:00:02+10:00`; what is no such text begins at 0 s.
     pub from: String,
     /// Length of the axis, seconds.
@@ -491,4 +355,87 @@ pub struct TimelineLine {
     pub steps: Vec<(f64, f64, f64)>,
     /// The same for the highest single intervals, where steps hold several; else empty.
     pub peaks: Vec<(f64, f64, f64)>,
+}
+
+/// What each layer of a stack adds, one panel per workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaterfallChart {
+    /// Panels.
+    pub panels: Vec<WaterfallPanel>,
+}
+
+/// The layers under one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaterfallPanel {
+    /// Workload.
+    pub title: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// Its unit.
+    pub quantity: ChartQuantity,
+    /// Layers, the lowest first.
+    pub steps: Vec<WaterfallStep>,
+}
+
+/// A layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaterfallStep {
+    /// What it adds.
+    pub label: String,
+    /// The value of the stack up to here.
+    pub value: f64,
+    /// The same at both ends of the interval of the ratio to the layer below; `None`: unknown.
+    pub interval: Option<(f64, f64)>,
+    /// What is said of it.
+    pub text: String,
+    /// How it is to be taken.
+    pub tone: ReportSeverity,
+}
+
+/// Response times over the time of a trial: how many operations took how long, one panel per arm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeatMapChart {
+    /// Length of the axis of time, seconds.
+    pub length_s: f64,
+    /// Ends of the rows: row N goes from edge N to edge N + 1, in nanoseconds, rising.
+    pub edges_ns: Vec<f64>,
+    /// Panels.
+    pub panels: Vec<HeatMapPanel>,
+}
+
+/// One arm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeatMapPanel {
+    /// Arm.
+    pub ink: ChartSeriesStyle,
+    /// Columns in the order of time, each with the operations of every row.
+    pub columns: Vec<Vec<u64>>,
+}
+
+/// Faults one below the other, each with when storage stood still.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutageChart {
+    /// Length of the axis, seconds after the fault.
+    pub length_s: f64,
+    /// Faults in the order of their injection.
+    pub rows: Vec<OutageRow>,
+    /// Faults that are not shown.
+    pub left_out: usize,
+}
+
+/// One fault. All times are seconds after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutageRow {
+    /// Which fault.
+    pub label: String,
+    /// What was done to it, in words.
+    pub about: String,
+    /// When the fault was ended, or what it took was brought back.
+    pub ended_s: f64,
+    /// When writes stood still, from and to, and whether that had an end.
+    pub writes: Option<(f64, f64, bool)>,
+    /// The same of reads.
+    pub reads: Option<(f64, f64, bool)>,
+    /// Until when the rate was lower than before, and whether that had an end.
+    pub degraded: Option<(f64, bool)>,
 }

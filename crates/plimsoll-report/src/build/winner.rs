@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which system is best: per workload, and over all of them in one sentence.
+
+use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict, RatioEstimate};
+
+use super::overload;
+use super::view::ResultsView;
+use crate::model::ReportSeverity;
+use crate::words;
+
+/// What the comparisons of one workload come to.
+struct WorkloadOutcome<'a> {
+    label: &'a str,
+    /// Who is best; none while that is open, or where all are the same.
+    best: Option<&'a str>,
+    /// In a sentence.
+    text: String,
+    /// What it rests on, without what is best.
+    grounds: String,
+    tone: ReportSeverity,
+}
+
+/// Most workloads that are named one by one.
+const NAMED_MAX: usize = 4;
+
+/// The sentence; `None` where nothing was compared.
+pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
+    let outcomes = outcomes(view);
+    match &outcomes[..] {
+        [] => None,
+        [one] => Some((one.tone, format!("{}.", one.text))),
+        several => Some(over_all(several)),
+    }
+}
+
+fn outcomes<'v>(view: &'v ResultsView<'_>) -> Vec<WorkloadOutcome<'v>> {
+    let mut labels: Vec<&str> = Vec::new();
+    for row in view.comparisons.iter().filter(|row| !row.is_control) {
+        if !labels.contains(&row.workload.as_str()) {
+            labels.push(&row.workload);
+        }
+    }
+    let of = |label: &&'v str| {
+        let rows = view.comparisons.iter();
+        let rows: Vec<&ArmComparison> = rows
+            .filter(|r| !r.is_control && r.workload == *label)
+            .collect();
+        outcome(view, &rows)
+    };
+    labels.iter().filter_map(of).collect()
+}
+
+/// Several workloads: who is best where.
+fn over_all(outcomes: &[WorkloadOutcome<'_>]) -> (ReportSeverity, String) {
+    let mut names: Vec<&str> = Vec::new();
+    for name in outcomes.iter().filter_map(|one| one.best) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let total = outcomes.len();
+    let where_best = |name: &str| -> Vec<&str> {
+        let won = outcomes.iter().filter(|one| one.best == Some(name));
+        won.map(|one| one.label).collect()
+    };
+    let clause = |name: &&str| {
+        let won = where_best(name);
+        match won.len() {
+            all if all == total => format!("{name} is best on all {total} workloads"),
+            1..=NAMED_MAX => format!("{name} is best on {}", won.join(", ")),
+            many => format!("{name} is best on {many} of {total} workloads"),
+        }
+    };
+    let mut clauses: Vec<String> = names.iter().map(clause).collect();
+    let open: Vec<&str> = outcomes
+        .iter()
+        .filter(|one| one.best.is_none())
+        .map(|one| one.label)
+        .collect();
+    match open.len() {
+        0 => {}
+        all if all == total => {
+            clauses.push(format!("no system is best on any of {total} workloads"));
+        }
+        1..=NAMED_MAX => clauses.push(format!("no winner yet on {}", open.join(", "))),
+        many => clauses.push(format!("no winner yet on {many} of {total} workloads")),
+    }
+    let tone = match (names.len(), open.is_empty()) {
+        (1, true) => ReportSeverity::Good,
+        (0, _) => ReportSeverity::Care,
+        _ => ReportSeverity::Plain,
+    };
+    let first = capital(&clauses.join("; "));
+    let (label, grounds) = (outcomes[0].label, &outcomes[0].grounds);
+    (tone, format!("{first}. On {label}: {grounds}."))
+}
+
+fn capital(text: &str) -> String {
+    let is_sentence = text.starts_with("no system");
+    match is_sentence {
+        true => format!("N{}", &text[1..]),
+        false => text.to_owned(),
+    }
+}
+
+/// How much worse than the base, or better when below 1.
+fn cost(row: &ArmComparison) -> f64 {
+    let ratio = row.ratio.map_or(1.0, |ratio| ratio.estimate);
+    match row.metric.more_is_better() {
+        true => 1.0 / ratio.max(f64::MIN_POSITIVE),
+        false => ratio,
+    }
+}
+
+fn outcome<'v>(view: &ResultsView<'_>, rows: &[&'v ArmComparison]) -> Option<WorkloadOutcome<'v>> {
+    let first = rows.first()?;
+    let made = |best, tone, text: String| {
+        Some(WorkloadOutcome {
+            label: words::workload(first),
+            best,
+            grounds: text
+                .split_once(": ")
+                .map_or(text.clone(), |(_, grounds)| grounds.into()),
+            text,
+            tone,
+        })
+    };
+    let overloaded = rows
+        .iter()
+        .find(|row| row.verdict == ComparisonVerdict::CannotCarry);
+    if let Some(row) = overloaded {
+        let text = overload::sentence(view, row)?.text;
+        let best = match (row.base_is_overloaded(), row.arm_is_overloaded()) {
+            (true, false) => Some(row.arm.as_str()),
+            (false, true) if rows.len() == 1 => Some(row.base.as_str()),
+            _ => None,
+        };
+        return made(best, ReportSeverity::Bad, text);
+    }
+    let is_better =
+        |row: &&ArmComparison| row.verdict == ComparisonVerdict::Different && cost(row) < 1.0;
+    let mut better: Vec<&ArmComparison> = rows.iter().copied().filter(is_better).collect();
+    better.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    if let [best, others @ ..] = &better[..] {
+        let rival = others.iter().find(|other| overlap(best, other));
+        return match rival {
+            Some(rival) => made(None, ReportSeverity::Plain, too_close(best, rival)),
+            None => made(Some(&best.arm), ReportSeverity::Good, ahead(best)),
+        };
+    }
+    let closest = rows.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    if rows
+        .iter()
+        .all(|row| row.verdict == ComparisonVerdict::Different)
+    {
+        return made(
+            Some(&closest.base),
+            ReportSeverity::Good,
+            behind(closest, rows.len()),
+        );
+    }
+    let equal = rows
+        .iter()
+        .filter(|row| row.verdict == ComparisonVerdict::Equivalent);
+    let equal: Vec<&str> = equal.map(|row| row.arm.as_str()).collect();
+    let open = rows
+        .iter()
+        .find(|row| row.verdict == ComparisonVerdict::Inconclusive);
+    match open {
+        Some(row) => made(None, ReportSeverity::Care, undecided(view, row)),
+        None => made(None, ReportSeverity::Same, equivalent(view, first, &equal)),
+    }
+}
+
+fn overlap(a: &ArmComparison, b: &ArmComparison) -> bool {
+    match (&a.ratio, &b.ratio) {
+        (Some(a), Some(b)) => a.low <= b.high && b.low <= a.high,
+        _ => true,
+    }
+}
+
+/// `3.12× the mean response time of local (2.80 to 3.48)`.
+fn times(row: &ArmComparison) -> String {
+    let ratio = |ratio: &RatioEstimate| format!("{}×", words::estimate(ratio));
+    let times = row
+        .ratio
+        .as_ref()
+        .map_or_else(|| "an unknown multiple of".into(), ratio);
+    let interval = row.ratio.as_ref().map(words::interval).unwrap_or_default();
+    format!(
+        "{times} the {} of {} ({interval})",
+        row.metric.name(),
+        row.base
+    )
+}
+
+fn ahead(row: &ArmComparison) -> String {
+    format!(
+        "{} is best on {}: {}",
+        row.arm,
+        words::workload(row),
+        times(row)
+    )
+}
+
+/// The base leads. Of what is better the more there is of it, it has so many times as much.
+fn behind(closest: &ArmComparison, rivals: usize) -> String {
+    let (base, workload) = (&closest.base, words::workload(closest));
+    let next = match rivals {
+        1 => "",
+        _ => "the next, ",
+    };
+    let grounds = match (&closest.ratio, closest.metric.more_is_better()) {
+        (Some(ratio), true) => {
+            let inverse = RatioEstimate {
+                estimate: 1.0 / ratio.estimate,
+                low: 1.0 / ratio.high,
+                high: 1.0 / ratio.low,
+            };
+            format!(
+                "it has {}× the {} of {next}{} ({})",
+                words::estimate(&inverse),
+                closest.metric.name(),
+                closest.arm,
+                words::interval(&inverse)
+            )
+        }
+        _ => format!("{next}{} has {}", closest.arm, times(closest)),
+    };
+    format!("{base} is best on {workload}: {grounds}")
+}
+
+fn too_close(best: &ArmComparison, rival: &ArmComparison) -> String {
+    format!(
+        "{} and {} are best on {}, too close to each other to call: {} has {}, {} {}",
+        best.arm,
+        rival.arm,
+        words::workload(best),
+        best.arm,
+        times(best),
+        rival.arm,
+        times(rival)
+    )
+}
+
+fn undecided(view: &ResultsView<'_>, row: &ArmComparison) -> String {
+    let workload = words::workload(row);
+    if row.ratio.is_none() {
+        return format!(
+            "No winner yet on {workload}: there is not enough data of {}",
+            row.arm
+        );
+    }
+    format!(
+        "No winner yet on {workload}: {} was seen with {}, which neither shows a difference nor excludes \
+         one of {}",
+        row.arm,
+        times(row),
+        words::percent_whole(view.results.manifest.policy.margin)
+    )
+}
+
+fn equivalent(view: &ResultsView<'_>, first: &ArmComparison, equal: &[&str]) -> String {
+    format!(
+        "{} and {} are equivalent on {}: their {} is within ±{}",
+        first.base,
+        equal.join(", "),
+        words::workload(first),
+        first.metric.name(),
+        words::percent_whole(view.results.manifest.policy.margin)
+    )
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Faults one below the other: when writes and reads stood still, until when the rate was low, and when the
+//! fault was ended. 0 is the fault.
+
+use super::scale::{AxisScale, linear_ticks};
+use super::{Anchor, Canvas, WIDTH, fit};
+use crate::model::{ChartQuantity, OutageChart, OutageRow};
+use plimsoll_core::units::{Nanos, duration};
+
+const LEFT: f64 = 150.0;
+const RIGHT: f64 = 850.0;
+const ROW: f64 = 30.0;
+const TOP: f64 = 26.0;
+
+/// What is drawn, with its class and its words.
+const KEYS: [(&str, &str); 4] = [
+    ("out c1", "writes stand still"),
+    ("out c0", "reads stand still"),
+    ("low", "rate below before"),
+    ("mark", "fault ended"),
+];
+
+pub(super) fn draw(chart: &OutageChart) -> Canvas {
+    let mut canvas = Canvas::new();
+    let bottom = TOP + ROW * chart.rows.len() as f64;
+    let x = AxisScale {
+        from: 0.0,
+        to: (chart.length_s * 1.02).max(1e-3),
+        start: LEFT,
+        end: RIGHT,
+        log: false,
+    };
+    key(&mut canvas);
+    let (ticks, unit) = linear_ticks(x.to * 1e9, ChartQuantity::Duration, 6.0);
+    for (value, label) in ticks {
+        let at = x.at(value / 1e9);
+        canvas.line((at, TOP), (at, bottom), "grid");
+        canvas.text((at, bottom + 16.0), Anchor::Middle, "", &label);
+    }
+    for (i, row) in chart.rows.iter().enumerate() {
+        draw_row(&mut canvas, row, &x, TOP + ROW * i as f64);
+    }
+    canvas.line((LEFT, TOP), (LEFT, bottom), "axis");
+    let more = match chart.left_out {
+        0 => String::new(),
+        more => format!("; {more} more faults in the table"),
+    };
+    let note = format!("{unit} after the fault{more}");
+    canvas.text((RIGHT, bottom + 34.0), Anchor::End, "muted", &note);
+    canvas.finish(bottom + 40.0)
+}
+
+fn key(canvas: &mut Canvas) {
+    let mut at = LEFT;
+    for (class, words) in KEYS {
+        match class {
+            "mark" => canvas.line((at + 6.0, 4.0), (at + 6.0, 16.0), class),
+            _ => canvas.rect((at, 5.0), (14.0, 10.0), class),
+        }
+        canvas.text((at + 20.0, 14.0), Anchor::Start, "muted", words);
+        at += 34.0 + 6.6 * words.len() as f64;
+    }
+}
+
+fn draw_row(canvas: &mut Canvas, row: &OutageRow, x: &AxisScale, top: f64) {
+    let seconds = |s: f64| duration(Nanos::from_secs_f64(s.max(0.0)));
+    let label = fit(&row.label, LEFT - 14.0);
+    canvas.text((0.0, top + 18.0), Anchor::Start, "", &label);
+    if let Some((until, is_over)) = row.degraded {
+        let more = if is_over { "" } else { "at least " };
+        let tip = format!("{}: rate low for {more}{}", row.about, seconds(until));
+        let place = (x.at(0.0), top + 4.0);
+        canvas.bar(place, (x.at(until) - x.at(0.0), ROW - 8.0), "low", &tip);
+    }
+    for (span, name, class, y) in [
+        (row.writes, "writes", "out c1", 6.0),
+        (row.reads, "reads", "out c0", 16.0),
+    ] {
+        let Some((from, to, is_over)) = span else {
+            continue;
+        };
+        let more = if is_over { "" } else { "at least " };
+        let tip = format!(
+            "{}: {name} stand still for {more}{}",
+            row.about,
+            seconds(to - from)
+        );
+        let place = (x.at(from), top + y);
+        canvas.bar(place, (x.at(to) - x.at(from), 8.0), class, &tip);
+        if name == "writes" {
+            let shown = format!("{}{}", if is_over { "" } else { "> " }, seconds(to - from));
+            canvas.text((WIDTH, top + 18.0), Anchor::End, "number", &shown);
+        }
+    }
+    // Beyond the axis it says nothing of the outage.
+    if row.ended_s <= x.to {
+        let at = x.at(row.ended_s);
+        canvas.line((at, top + 2.0), (at, top + ROW - 2.0), "mark");
+    }
+}

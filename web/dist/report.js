@@ -1,0 +1,1 @@
+// Placeholder: what is built from web/ takes its place.
