@@ -152,6 +152,7 @@ pub struct RunExportTrial {
     /// Whether data were lost or damaged; `null` where nothing was verified.
     pub lost_data: Option<bool>,
     /// Its operations by kind.
+    #[cfg_attr(test, schemars(schema_with = "by_kind::<RunExportKind>"))]
     pub kinds: BTreeMap<OpKind, RunExportKind>,
     /// Its seconds.
     pub intervals: Vec<RunExportInterval>,
@@ -184,6 +185,7 @@ pub struct RunExportInterval {
     /// Its length.
     pub length_s: f64,
     /// Operations that ended in it, by kind.
+    #[cfg_attr(test, schemars(schema_with = "by_kind::<RunExportIntervalKind>"))]
     pub kinds: BTreeMap<OpKind, RunExportIntervalKind>,
 }
 
@@ -230,4 +232,14 @@ pub struct RunExportWarning {
     pub about: String,
     /// The sentence.
     pub text: String,
+}
+
+/// The derived schema takes any key.
+#[cfg(test)]
+fn by_kind<T: schemars::JsonSchema>(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "propertyNames": generator.subschema_for::<OpKind>(),
+        "additionalProperties": generator.subschema_for::<T>(),
+    })
 }

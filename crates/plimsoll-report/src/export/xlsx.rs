@@ -159,7 +159,9 @@ fn header(sheet: &mut Worksheet, names: &[&str]) -> Result<(), XlsxError> {
 
 /// Text as text, never as a formula or a link.
 fn text(sheet: &mut Worksheet, row: u32, column: u16, text: &str) -> Result<(), XlsxError> {
-    let shown: String = printable(text).chars().take(CELL_CHARS_MAX).collect();
+    // XML cannot hold the last two characters of the first plane.
+    let shown = printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
+    let shown: String = shown.chars().take(CELL_CHARS_MAX).collect();
     sheet.write_string(row, column, shown).map(drop)
 }
 
