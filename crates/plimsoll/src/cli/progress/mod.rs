@@ -8,6 +8,8 @@ mod events;
 mod lines;
 mod screen;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::terminal;
 use lines::ProgressLines;

@@ -38,7 +38,7 @@ pub(super) fn drawn(
         .collect();
     if has_key {
         tail.push(Line::styled(
-            "q ends the run and reports what was measured",
+            "press q to end the run and report what was measured",
             FAINT,
         ));
     }
@@ -126,7 +126,7 @@ fn name_width(state: &RunProgressState, width: u16) -> u16 {
     let names = state.manifest.arms.iter().map(|arm| arm_name(arm));
     let longest = names.map(|name| Span::raw(name).width() + 2).max();
     let longest = u16::try_from(longest.unwrap_or(0)).unwrap_or(NAME_MAX);
-    longest.clamp(8, NAME_MAX.min(width / 3))
+    longest.max(8).min(NAME_MAX).min(width / 3)
 }
 
 fn arm_name(arm: &ArmEntry) -> String {
@@ -144,12 +144,13 @@ fn arm_rows(state: &RunProgressState, width: u16) -> Vec<Row<'static>> {
     };
     let row = |arm: &ArmEntry| {
         let mark = if is_now(arm) { "▸ " } else { "  " };
+        let room = usize::from(name_width(state, width)).saturating_sub(2);
         let empty = ArmActivity::default();
         let known = state.arms.get(&arm.name).unwrap_or(&empty);
         let rate = known.ops_per_s.back();
         let has_moved = known.bytes_per_s > 0.0;
         let mut cells = vec![
-            Line::raw(format!("{mark}{}", arm_name(arm))),
+            Line::raw(format!("{mark}{}", cut(&arm_name(arm), room))),
             right(rate.map(|rate| units::rate(*rate))),
             right(known.p99.map(units::duration)),
         ];
@@ -218,15 +219,17 @@ fn arm_table(rows: Vec<Row<'static>>, state: &RunProgressState, width: u16) -> T
     Table::new(rows, widths).header(Row::new(titles).style(FAINT))
 }
 
-/// What is known so far: verdicts as they form, or where load lines are.
-fn verdict_rows(state: &RunProgressState) -> Vec<Row<'static>> {
+/// What is known so far: verdicts as they form, or where load lines are. Each row has what it is about, the
+/// estimate, the metric, and the verdict with its colour.
+fn verdict_rows(state: &RunProgressState) -> Vec<[Span<'static>; 4]> {
     let lines = state.lines().map(|(workload, arm, line)| {
         let [low, high] = [line.low, line.high].map(three_digits);
-        Row::new([
-            Line::raw(printable(&format!("  {arm} on {workload}"))),
-            Line::raw(format!("line between ×{low} and ×{high}")),
-            Line::raw(""),
-        ])
+        [
+            Span::raw(printable(&format!("  {arm} on {workload}"))),
+            Span::raw(format!("×{low} to ×{high}")),
+            Span::raw("load line"),
+            Span::raw(""),
+        ]
     });
     let shown =
         |row: &&ArmComparison| !row.is_control || row.verdict == ComparisonVerdict::Different;
@@ -236,19 +239,20 @@ fn verdict_rows(state: &RunProgressState) -> Vec<Row<'static>> {
             false => format!("  {} on {}", row.arm, row.workload),
         };
         let ratio = row.ratio.map_or_else(
-            || "one block is no comparison".to_owned(),
+            || "too few blocks".to_owned(),
             |ratio| {
                 let [estimate, low, high] =
                     [ratio.estimate, ratio.low, ratio.high].map(three_digits);
-                format!("{estimate}× ({low} to {high}) the {}", row.metric.name())
+                format!("{estimate}× ({low} to {high})")
             },
         );
         let (verdict, colour) = verdict(row);
-        Row::new([
-            Line::raw(printable(&name)),
-            Line::raw(ratio),
-            Line::styled(verdict, Style::new().fg(colour)),
-        ])
+        [
+            Span::raw(printable(&name)),
+            Span::raw(ratio),
+            Span::raw(row.metric.name()),
+            Span::styled(verdict, Style::new().fg(colour)),
+        ]
     });
     verdicts.chain(lines).collect()
 }
@@ -268,13 +272,42 @@ fn verdict(row: &ArmComparison) -> (String, Color) {
     }
 }
 
-fn verdict_table(rows: Vec<Row<'static>>, state: &RunProgressState, width: u16) -> Table<'static> {
+/// Widths of the estimate, the metric and the verdict.
+const ESTIMATE: [u16; 3] = [24, 22, 18];
+
+fn verdict_table(
+    rows: Vec<[Span<'static>; 4]>,
+    state: &RunProgressState,
+    width: u16,
+) -> Table<'static> {
+    let is_wide = width >= WIDE_MIN;
+    let [estimate, metric, verdict] = ESTIMATE;
+    let figures = estimate + verdict + if is_wide { metric + 3 } else { 2 };
+    let longest = rows.iter().map(|row| row[0].width()).max().unwrap_or(0);
+    let longest = u16::try_from(longest).unwrap_or(width);
+    let name = longest.max(20).min(width.saturating_sub(figures));
     let title = match state.planned {
-        Some(_) => "so far; the verdict is that at the end",
-        None => "searched so far",
+        Some(_) => "so far, no verdict",
+        None => "so far",
     };
-    let name = Constraint::Length(width * 2 / 5);
-    let widths = [name, Constraint::Fill(1), Constraint::Length(18)];
-    let header = Row::new([format!("  {}", cut(title, usize::from(width * 2 / 5) - 2))]);
-    Table::new(rows, widths).header(header.style(FAINT))
+    let mut widths = vec![name, estimate, metric, verdict];
+    let mut titles = vec![
+        format!("  {title}"),
+        String::new(),
+        String::new(),
+        String::new(),
+    ];
+    let rows = rows.into_iter().map(|[about, ratio, metric, verdict]| {
+        let about = Span::raw(cut(&about.content, name.into()));
+        match is_wide {
+            true => Row::new(vec![about, ratio, metric, verdict]),
+            false => Row::new(vec![about, ratio, verdict]),
+        }
+    });
+    if !is_wide {
+        widths.remove(2);
+        titles.remove(2);
+    }
+    Table::new(rows, widths.into_iter().map(Constraint::Length))
+        .header(Row::new(titles).style(FAINT))
 }
