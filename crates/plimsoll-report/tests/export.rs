@@ -254,6 +254,8 @@ fn markdown_answers_first_and_shows_names_as_they_are() {
     let plain = text(ReportExportFormat::Markdown, &run);
     let second = plain.lines().nth(2).unwrap();
     assert!(second.starts_with("**"), "{second}");
+    let times = plain.contains("2026-04-01T09:12:44+02:00") && !plain.contains("\\.");
+    assert!(times, "what needs no escape has none: {plain}");
     for part in [
         "| workload | system |",
         "### What to doubt",

@@ -200,15 +200,15 @@ fn escaped(text: &str) -> String {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         let is_word_next = chars.peek().is_some_and(|next| !next.is_whitespace());
+        // Of an address or of the name of a picture, not of a time of day.
+        let is_name_next = (chars.peek()).is_some_and(|next| *next == '/' || next.is_alphabetic());
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' | '!' => out.extend(['\\', c]),
-            '@' | ':' | '#' if is_word_next => {
-                out.push(c);
-                out.push_str("<!-- -->");
-            }
+            '@' | '#' if is_word_next => out.extend([&*c.to_string(), "<!-- -->"]),
+            ':' if is_name_next => out.push_str(":<!-- -->"),
             other => out.push(other),
         }
         if out.eq_ignore_ascii_case("www") || out.to_ascii_lowercase().ends_with(" www") {
@@ -224,7 +224,10 @@ fn escaped(text: &str) -> String {
 
 fn lead(text: &str) -> String {
     let number = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let is_list = number > 0 && text[number..].starts_with(['.', ')']);
+    let mut after = text[number..].chars();
+    let is_list = number > 0
+        && matches!(after.next(), Some('.' | ')'))
+        && after.next().is_none_or(char::is_whitespace);
     match (number, is_list) {
         (0, _) => format!("\\{text}"),
         (_, true) => format!("{}\\{}", &text[..number], &text[number..]),

@@ -286,13 +286,9 @@ fn verdict_table(
     let longest = rows.iter().map(|row| row[0].width()).max().unwrap_or(0);
     let longest = u16::try_from(longest).unwrap_or(width);
     let name = longest.max(20).min(width.saturating_sub(figures));
-    let title = match state.planned {
-        Some(_) => "so far, no verdict",
-        None => "so far",
-    };
     let mut widths = vec![name, estimate, metric, verdict];
     let mut titles = vec![
-        format!("  {title}"),
+        "  so far".to_owned(),
         String::new(),
         String::new(),
         String::new(),
