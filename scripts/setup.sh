@@ -61,7 +61,8 @@ case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
     "shellcheck shellcheck checks-the-scripts" "codespell codespell checks-the-spelling"
-    "bonnie++ bonnie++ its-output-is-read") ;;
+    "bonnie++ bonnie++ its-output-is-read"
+    "python3-venv /usr/share/doc/python3-venv holds-the-libraries-that-read-exported-files-back") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
   vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;
@@ -88,7 +89,25 @@ for line in "${wanted[@]}"; do
     echo "needs $package: ${why//-/ }"
   fi
 done
+# Libraries that exported files are read back with, in a place of their own; only tests use them.
+python_libraries=(pandas==3.1.1 pyarrow==26.0.1 duckdb==2.0.0 openpyxl==3.1.5 hdrhistogram==0.10.8
+  xmlschema==4.3.2 jsonschema==4.26.0)
+make_python() {
+  local place made wanted
+  place=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/python
+  wanted="${python_libraries[*]}"
+  made=$(cat "$place/made-of" 2>/dev/null || true)
+  if [ "$made" = "$wanted" ]; then return; fi
+  echo "making $place: libraries that read exported files back"
+  if python3 -m venv "$place" && "$place/bin/pip" install --quiet "${python_libraries[@]}"; then
+    echo "$wanted" >"$place/made-of"
+  else
+    echo "setup.sh: exports will not be read back by other libraries: their tests say SKIPPED" >&2
+    rm -rf "$place"
+  fi
+}
 finish() {
+  if [ "$what" = test ]; then make_python; fi
   if [ "$what" = bench ]; then exec "$(dirname "$0")/build-t-io-uring.sh"; fi
   exit 0
 }
@@ -101,7 +120,7 @@ if [ "$(id -u)" -ne 0 ]; then
   esac
   echo "setup.sh: not root, so nothing is installed; what needs these is left out. To have it:"
   echo "  sudo apt-get install --no-install-recommends ${missing[*]}"
-  exit 0
+  finish
 fi
 echo "installing: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive

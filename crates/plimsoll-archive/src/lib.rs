@@ -28,6 +28,6 @@ mod write;
 
 pub use error::ArchiveError;
 pub use layout::REPORT;
-pub use read::open;
+pub use read::{open, open_whole};
 pub use result_file::{ResultFile, write_result};
 pub use write::{RunFolderWriter, check_free, write_report};

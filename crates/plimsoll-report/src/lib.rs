@@ -8,9 +8,9 @@
 
 mod build;
 mod chart_tables;
-mod csv;
 mod data;
 mod describe;
+mod export;
 mod gates;
 mod html;
 pub mod model;
@@ -24,9 +24,9 @@ mod words;
 mod xlsx;
 
 pub use build::{build, load_lines};
-pub use csv::csv;
 pub use data::phase;
 pub use describe::{describe, profile};
+pub use export::{ReportExportError, ReportExportFormat, csv, export};
 pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;

@@ -2,8 +2,10 @@
 //! `plimsoll report`: show a run again from its folder.
 
 use crate::terminal;
+use clap::builder::PossibleValuesParser;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::event::RunFolderContents;
+use plimsoll_report::ReportExportFormat;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,13 +16,33 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll report plimsoll-results/20260101-120000-4711
-  plimsoll report plimsoll-results/20260101-120000-4711 --csv > trials.csv")]
+  plimsoll report plimsoll-results/20260101-120000-4711 --export run.md,trials.csv,intervals.parquet
+  plimsoll report plimsoll-results/20260101-120000-4711 --csv > trials.csv
+
+Formats of --export: .md (Markdown), .csv and .parquet (every second), .trials.csv and .trials.parquet
+(every trial; also the names trials.csv, trials.parquet), .xlsx, .json, .hlog (HdrHistogram), .xml (JUnit).
+docs/exports.md describes each.")]
 pub(super) struct ReportArgs {
     /// Run folder.
     folder: PathBuf,
     /// Write the page to FILE instead of into the run folder.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the run to files for other programs, each in the format that its name ends with.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_delimiter = ',',
+        conflicts_with_all = ["html", "csv", "classic", "json"]
+    )]
+    export: Vec<PathBuf>,
+    /// Format of the one file of --export, whatever its name.
+    #[arg(long = "as", value_name = "FORMAT", requires = "export",
+        value_parser = PossibleValuesParser::new(ReportExportFormat::ALL.map(ReportExportFormat::name)))]
+    format: Option<String>,
+    /// Overwrite files of --export.
+    #[arg(long, requires = "export")]
+    force: bool,
     /// Print one line per trial and kind of operation, as CSV.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -33,6 +55,9 @@ pub(super) struct ReportArgs {
 }
 
 pub(super) fn main(args: &ReportArgs) -> CliResult {
+    if !args.export.is_empty() {
+        return export(args);
+    }
     let mut results = plimsoll_archive::open(&args.folder).map_err(failed(CliExitCode::Usage))?;
     // Verdicts are reached again from the trials: a killed run never wrote any.
     results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
@@ -65,6 +90,58 @@ pub(super) fn main(args: &ReportArgs) -> CliResult {
         terminal::print(&format!("Report: {}", page.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the files of `--export`. Nothing is read before it is known that all of them can be written.
+fn export(args: &ReportArgs) -> CliResult {
+    if args.format.is_some() && args.export.len() > 1 {
+        return Err(
+            CliError::usage("export in one format: --as is for one FILE")
+                .hint("leave --as out and name each file with its suffix"),
+        );
+    }
+    let mut files = Vec::new();
+    for path in &args.export {
+        files.push((path, export_format(args, path)?));
+        super::check_output(path, args.force || is_device(path))?;
+    }
+    let mut results =
+        plimsoll_archive::open_whole(&args.folder).map_err(failed(CliExitCode::Usage))?;
+    results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
+    for (path, format) in files {
+        let wrong = |error: String| {
+            let text = format!("write {}: {error}", path.display());
+            CliError::new(CliExitCode::Failed, text)
+        };
+        let bytes = plimsoll_report::export(format, &results);
+        let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
+        plimsoll_archive::write_result(path, bytes).map_err(|error| wrong(error.to_string()))?;
+        terminal::say(&format!("Wrote {} ({})", path.display(), format.name()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What shells and pipes are reached by is there already, and takes what is written.
+fn is_device(path: &Path) -> bool {
+    path.starts_with("/dev") || path.starts_with("/proc")
+}
+
+fn export_format(args: &ReportArgs, path: &Path) -> Result<ReportExportFormat, CliError> {
+    if let Some(format) = args.format.as_deref().and_then(ReportExportFormat::named) {
+        return Ok(format);
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ReportExportFormat::of_file(&name).ok_or_else(|| {
+        let suffixes = ReportExportFormat::ALL.map(ReportExportFormat::suffix);
+        let text = format!(
+            "export to {}: its name does not tell the format",
+            path.display()
+        );
+        CliError::usage(text).hint(format!(
+            "end it with one of {}, or give --as",
+            suffixes.join(" ")
+        ))
+    })
 }
 
 fn html(results: &RunFolderContents) -> String {

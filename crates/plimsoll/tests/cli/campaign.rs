@@ -83,6 +83,22 @@ fn varmail_counts_thirteen_operations_a_loop() {
         assert!(csv.contains(kind), "{kind} is missing: {csv}");
     }
     assert!(is_empty(&target));
+    let files = "run.md,trials.csv,seconds.csv,run.xlsx,run.json,seconds.parquet,run.hlog,run.xml";
+    let exported = lab.run(&["report", "r", "--export", files]);
+    assert_eq!(exported.status.code(), Some(0), "{exported:?}");
+    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+    assert_eq!(read("trials.csv"), csv);
+    assert!(read("seconds.csv").lines().count() > 8);
+    assert!(read("run.xml").contains("operations and data"));
+    let sheet = crate::spreadsheet::cells(&lab.path("run.xlsx"), "trials");
+    assert_eq!(sheet["B2"], "varmail");
+    for (file, word) in [("run.md", "--force"), ("run.doc", ".parquet")] {
+        let refused = lab.run(&["report", "r", "--export", file]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(word), "{refused:?}");
+    }
+    let args = ["report", "r", "--export", "/dev/stdout", "--as", "junit"];
+    assert_eq!(text(&lab.run(&args).stdout), read("run.xml"));
 }
 
 #[test]

@@ -240,23 +240,31 @@ fn a_key_ends_a_run_that_still_reports_and_restores_the_terminal() {
         return skipped("q on a terminal", "script (util-linux) is missing here");
     }
     let plimsoll = env!("CARGO_BIN_EXE_plimsoll");
-    let folder = lab.path("r").display().to_string();
-    let state = lab.path("state").display().to_string();
-    let line = format!(
-        "stty -a > {folder}.before; PLIMSOLL_STATE={state} {plimsoll} compare null null -w randread,size=1m \
+    for (term, shows_screen) in [("dumb", false), ("xterm", true)] {
+        let folder = lab.path(term).display().to_string();
+        let state = lab.path("state").display().to_string();
+        let line = format!(
+            "stty cols 80 rows 24; stty -a > {folder}.before; TERM={term} PLIMSOLL_STATE={state} {plimsoll} compare null null -w randread,size=1m \
          --for 1s --warmup 0s --blocks 500 --no-verify -o {folder}; echo code $?; stty -a > {folder}.after"
-    );
-    // The key comes when some trials are done.
-    let keys = format!(
-        "for i in $(seq 600); do test $(grep -c trial_ended {folder}/events.jsonl 2>/dev/null || echo 0) \
+        );
+        // The key comes when some trials are done.
+        let keys = format!(
+            "for i in $(seq 600); do test $(grep -c trial_ended {folder}/events.jsonl 2>/dev/null || echo 0) \
          -ge 3 && break; sleep 0.1; done; printf xq; sleep 10"
-    );
-    let command = format!("( {keys} ) | timeout 150 script -qec '{line}' /dev/null");
-    let told = program("sh", &["-c", &command]).unwrap_or_default();
-    assert!(told.contains("press q to end the run"), "{told}");
-    assert!(told.contains("code 0"), "{told}");
-    assert!(told.contains("Report: "), "{told}");
-    let mode = |when: &str| std::fs::read_to_string(format!("{folder}.{when}")).unwrap();
-    assert_eq!(mode("before"), mode("after"));
-    assert_eq!(manifest_of(&lab, "r")["complete"], false);
+        );
+        let command = format!("( {keys} ) | timeout 150 script -qec '{line}' /dev/null");
+        let told = program("sh", &["-c", &command]).unwrap_or_default();
+        assert!(told.contains("press q to end the run"), "{told}");
+        assert!(told.contains("code 0"), "{told}");
+        assert!(told.contains("Report: "), "{told}");
+        assert_eq!(told.contains("▸ null"), shows_screen, "{told}");
+        let report = &told[told.find("Report: ").unwrap()..];
+        assert!(
+            !report.contains('\u{1b}'),
+            "nothing is drawn over the report: {report}"
+        );
+        let mode = |when: &str| std::fs::read_to_string(format!("{folder}.{when}")).unwrap();
+        assert_eq!(mode("before"), mode("after"));
+        assert_eq!(manifest_of(&lab, term)["complete"], false);
+    }
 }

@@ -8,7 +8,7 @@ mod plan;
 pub(super) use asked::asked;
 
 use super::design::{BlockDesignChoice, GivenTrials};
-use super::progress::RunProgress;
+use super::progress::{ProgressMode, RunProgress};
 use super::quit_key::QuitKey;
 use super::stack::StackOptionArgs;
 use crate::terminal;
@@ -129,6 +129,9 @@ pub(super) struct TrialTimingArgs {
     /// of compare and layers, blocks are designed to fit into it.
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     budget: Option<Nanos>,
+    /// How the run is shown on standard error while it goes on.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    progress: ProgressMode,
 }
 
 impl TrialTimingArgs {
@@ -478,10 +481,11 @@ fn play(
             manifest
         }
     };
-    if !job.json {
+    let progress = job.timing.progress.resolved(job.json);
+    if !job.json && progress != ProgressMode::Json {
         arms.lines().iter().for_each(|line| terminal::say(line));
         terminal::say(&plan::announcement(&manifest, folder));
-        if key.is_there() {
+        if key.is_there() && progress != ProgressMode::Screen {
             terminal::say("press q to end the run and report what was measured");
         }
     }
@@ -494,10 +498,7 @@ fn play(
         ),
     }));
     let done = whole.as_ref().map_or(0, |whole| whole.len() as u64);
-    let mut screen = match job.load_line {
-        None => RunProgress::new(&manifest, done, job.json),
-        Some(_) => RunProgress::of_search(&manifest, job.json),
-    };
+    let mut screen = RunProgress::new(&manifest, done, progress, key.is_there());
     let resumed = (&manifest, whole.as_deref());
     campaign::carry_out(resumed, arms, settings, &notes, folder, stop, &mut screen)
 }

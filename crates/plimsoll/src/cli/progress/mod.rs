@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a run is shown while it goes on, beside its results: a screen on a terminal, lines elsewhere, or JSON.
+//!
+//! The screen is drawn below what was printed before and is gone when the run is over, so the report that
+//! follows stands in its place. It changes nothing of the terminal: no mode, no other screen, no cursor.
+
+mod events;
+mod lines;
+mod screen;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use crate::terminal;
+use lines::ProgressLines;
+use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
+use plimsoll_core::text::printable_json;
+use state::RunProgressState;
+use std::time::{Duration, Instant};
+
+/// How a run is shown while it goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ProgressMode {
+    /// The screen on a terminal, lines elsewhere; only notes where results are printed as JSON.
+    #[default]
+    Auto,
+    /// One screen that is drawn anew.
+    Screen,
+    /// A line for each trial, and one every ten seconds.
+    Lines,
+    /// A line of JSON for each event (docs/progress.md).
+    Json,
+    /// Only notes: what a reader of the results should know.
+    Off,
+}
+
+impl ProgressMode {
+    /// What it comes to here.
+    pub(super) fn resolved(self, prints_json: bool) -> ProgressMode {
+        match self {
+            ProgressMode::Auto if prints_json => ProgressMode::Off,
+            ProgressMode::Auto if terminal::can_redraw() => ProgressMode::Screen,
+            ProgressMode::Auto => ProgressMode::Lines,
+            // There is nothing that could be drawn over.
+            ProgressMode::Screen if !terminal::can_redraw() => ProgressMode::Lines,
+            given => given,
+        }
+    }
+}
+
+/// Shortest time between two drawings, except when a trial begins or ends.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// Listens to a run and shows it on the standard error stream.
+#[derive(Debug)]
+pub(crate) struct RunProgress {
+    mode: ProgressMode,
+    state: RunProgressState,
+    lines: ProgressLines,
+    began: Instant,
+    drawn: Option<Instant>,
+    has_key: bool,
+}
+
+impl RunProgress {
+    /// For the trials of a manifest but so many that are done.
+    pub(super) fn new(
+        manifest: &RunManifest,
+        done: u64,
+        mode: ProgressMode,
+        has_key: bool,
+    ) -> Self {
+        let state = RunProgressState::new(manifest, done);
+        if mode == ProgressMode::Json {
+            say_json(&events::began(manifest, &state));
+        }
+        RunProgress {
+            mode,
+            state,
+            lines: ProgressLines::new(),
+            began: Instant::now(),
+            drawn: None,
+            has_key,
+        }
+    }
+
+    fn draw(&mut self, event: &RunEvent) {
+        let is_second = matches!(event, RunEvent::Interval { .. });
+        let is_recent = self.drawn.is_some_and(|at| at.elapsed() < REDRAW);
+        if is_second && is_recent {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let size = terminal::size();
+        let drawn = screen::drawn(&self.state, self.began.elapsed(), size, self.has_key);
+        terminal::draw(&drawn);
+    }
+}
+
+impl RunListener for RunProgress {
+    fn event(&mut self, event: &RunEvent) {
+        self.state.event(event);
+        match self.mode {
+            ProgressMode::Screen if matches!(event, RunEvent::Finished { .. }) => terminal::erase(),
+            ProgressMode::Screen => {
+                // What a reader should know stays above the screen when that is gone.
+                if let RunEvent::Warning(_) | RunEvent::Designed(_) | RunEvent::BlocksEnded(_) =
+                    event
+                {
+                    self.lines.event(event, &self.state);
+                }
+                self.draw(event);
+            }
+            ProgressMode::Lines => self.lines.event(event, &self.state),
+            ProgressMode::Json => {
+                if let Some(line) = events::line(event, &self.state) {
+                    say_json(&line);
+                }
+            }
+            ProgressMode::Auto | ProgressMode::Off => {
+                // Whoever reads the results as JSON still gets the notes beside them.
+                if let RunEvent::Warning(_) | RunEvent::Designed(_) | RunEvent::BlocksEnded(_) =
+                    event
+                {
+                    self.lines.event(event, &self.state);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for RunProgress {
+    fn drop(&mut self) {
+        // Also when the run was given up.
+        if self.mode == ProgressMode::Screen {
+            terminal::erase();
+        }
+    }
+}
+
+fn say_json(value: &serde_json::Value) {
+    terminal::say(&printable_json(&value.to_string()));
+}
