@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The seconds of a run as they are read: joined to steps, so that those of a day fit into memory.
 //!
-//! Invariant: unless every second is asked for, at most [`STEPS_MAX`] steps of a trial and, while trials have more than one, at most
-//! [`TOTAL_MAX`] of all trials are held.
+//! Invariant: unless every second is asked for, at most [`STEPS_MAX`] steps of a trial and, while trials
+//! have more than one, at most [`TOTAL_MAX`] of all trials are held.
 
 use plimsoll_core::event::{TrialInterval, TrialTimeBin};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run in lines, for logs and pipes: one for each trial, and one every ten seconds of it.
 
-use super::state::{RunProgressState, RunRates, note};
+use super::state::{RunProgressState, RunRates, note, now};
 use crate::terminal;
 use plimsoll_core::event::{OpStats, RunEvent, TrialResult};
 use plimsoll_core::load_line::{LoadLinePurpose, LoadLineRecord};
@@ -25,7 +25,7 @@ pub(super) struct ProgressLines {
 impl ProgressLines {
     pub(super) fn new() -> Self {
         ProgressLines {
-            last: Instant::now(),
+            last: now(),
             stats: OpStats::default(),
             length: Nanos(0),
         }

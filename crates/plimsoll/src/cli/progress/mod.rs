@@ -15,7 +15,7 @@ use crate::terminal;
 use lines::ProgressLines;
 use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
 use plimsoll_core::text::printable_json;
-use state::RunProgressState;
+use state::{RunProgressState, now};
 use std::time::{Duration, Instant};
 
 /// How a run is shown while it goes on.
@@ -78,7 +78,7 @@ impl RunProgress {
             mode,
             state,
             lines: ProgressLines::new(),
-            began: Instant::now(),
+            began: now(),
             drawn: None,
             has_key,
         }
@@ -90,7 +90,7 @@ impl RunProgress {
         if is_second && is_recent {
             return;
         }
-        self.drawn = Some(Instant::now());
+        self.drawn = Some(now());
         let size = terminal::size();
         let drawn = screen::drawn(&self.state, self.began.elapsed(), size, self.has_key);
         terminal::draw(&drawn);

@@ -61,7 +61,7 @@ pub(super) fn drawn(
     heading(state, elapsed, head, &mut buffer);
     progress(state, bar, &mut buffer);
     arm_table(arms, state, width).render(next(tables[0]), &mut buffer);
-    verdict_table(verdicts, state, width).render(next(tables[1]), &mut buffer);
+    verdict_table(verdicts, width).render(next(tables[1]), &mut buffer);
     for line in tail {
         line.render(next(1), &mut buffer);
     }
@@ -123,10 +123,10 @@ fn progress(state: &RunProgressState, area: Rect, buffer: &mut Buffer) {
 
 /// Columns of names: as wide as the longest, within limits.
 fn name_width(state: &RunProgressState, width: u16) -> u16 {
-    let names = state.manifest.arms.iter().map(|arm| arm_name(arm));
+    let names = state.manifest.arms.iter().map(arm_name);
     let longest = names.map(|name| Span::raw(name).width() + 2).max();
     let longest = u16::try_from(longest.unwrap_or(0)).unwrap_or(NAME_MAX);
-    longest.max(8).min(NAME_MAX).min(width / 3)
+    longest.clamp(8, NAME_MAX).min(width / 3)
 }
 
 fn arm_name(arm: &ArmEntry) -> String {
@@ -275,11 +275,7 @@ fn verdict(row: &ArmComparison) -> (String, Color) {
 /// Widths of the estimate, the metric and the verdict.
 const ESTIMATE: [u16; 3] = [24, 22, 18];
 
-fn verdict_table(
-    rows: Vec<[Span<'static>; 4]>,
-    state: &RunProgressState,
-    width: u16,
-) -> Table<'static> {
+fn verdict_table(rows: Vec<[Span<'static>; 4]>, width: u16) -> Table<'static> {
     let is_wide = width >= WIDE_MIN;
     let [estimate, metric, verdict] = ESTIMATE;
     let figures = estimate + verdict + if is_wide { metric + 3 } else { 2 };

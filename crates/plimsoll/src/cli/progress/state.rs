@@ -11,12 +11,18 @@ use plimsoll_stats::load_line::{
     LoadLineInterval, LoadLineSearch, load_line_options, load_line_trial,
 };
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Seconds of an arm that are kept for its line.
 const HISTORY_MAX: usize = 120;
 /// Notes that are kept on the screen.
 const NOTES_MAX: usize = 3;
+
+/// The clock of the screen, which no result depends on.
+#[expect(clippy::disallowed_methods, reason = "nothing is measured with it")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
 
 /// What a trial is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
