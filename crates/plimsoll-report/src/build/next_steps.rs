@@ -270,14 +270,6 @@ fn drop_value<'w>(words: &mut impl Iterator<Item = &'w String>) {
 
 /// A command as a shell takes it.
 pub(super) fn line(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let quoted: Vec<String> = words.iter().map(|word| words::shell_word(word)).collect();
     format!("plimsoll {}", quoted.join(" "))
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }

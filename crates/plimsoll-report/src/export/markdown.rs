@@ -11,7 +11,7 @@ use plimsoll_core::text::printable;
 
 use super::comparisons;
 use crate::build::build;
-use crate::model::{ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable};
+use crate::model::{ReportFinding, ReportItem, ReportSection, ReportTable};
 use crate::put::put;
 use crate::words;
 
@@ -22,25 +22,28 @@ const CHARS_MAX: usize = 60_000;
 pub(super) fn markdown(results: &RunFolderContents) -> String {
     let report = build(results);
     let mut out = format!("## {}\n\n", escaped(&report.title));
-    let is_doubt = |found: &&ReportFinding| found.tone == ReportSeverity::Care;
-    let (doubts, answers): (Vec<_>, Vec<_>) = report.headline.iter().partition(is_doubt);
-    for (number, found) in answers.iter().enumerate() {
-        put_finding(&mut out, found, number == 0);
+    let answer = &report.answer;
+    if !answer.text.is_empty() {
+        put!(out, "**{}**\n\n", escaped(&answer.text));
+    }
+    for (name, value) in &answer.facts {
+        put!(out, "- {}: {}\n", escaped(name), escaped(value));
     }
     put!(out, "\n{}\n\n", escaped(&report.subtitle));
     put_verdicts(&mut out, results);
-    if !doubts.is_empty() || !results.warnings.is_empty() {
+    if !answer.doubts.is_empty() {
         out.push_str("### What to doubt\n\n");
-        doubts
-            .iter()
-            .for_each(|found| put_finding(&mut out, found, false));
-        for warning in &results.warnings {
-            let about = match warning.about.is_empty() {
-                true => String::new(),
-                false => format!("{}: ", warning.about),
-            };
-            put!(out, "- {}\n", escaped(&format!("{about}{}", warning.text)));
+        for doubt in &answer.doubts {
+            put!(out, "- {}\n", escaped(&doubt.text));
         }
+        out.push('\n');
+    }
+    if !report.headline.is_empty() {
+        out.push_str("### All findings\n\n");
+        report
+            .headline
+            .iter()
+            .for_each(|found| put_finding(&mut out, found));
         out.push('\n');
     }
     put_command(&mut out, &results.manifest.command);
@@ -62,18 +65,13 @@ pub(super) fn markdown(results: &RunFolderContents) -> String {
     out
 }
 
-fn put_finding(out: &mut String, found: &ReportFinding, is_first: bool) {
+fn put_finding(out: &mut String, found: &ReportFinding) {
     let (mark, text) = (escaped(&found.mark), escaped(&found.text));
-    if is_first {
-        put!(*out, "**{mark}**: {text}\n\n");
-    } else {
-        put!(*out, "- **{mark}**: {text}");
-    }
+    put!(*out, "- **{mark}**: {text}");
     if !found.detail.is_empty() {
-        let break_before = if is_first { "" } else { "  \n  " };
-        put!(*out, "{break_before}{}", escaped(&found.detail));
+        put!(*out, "  \n  {}", escaped(&found.detail));
     }
-    out.push_str(if is_first { "\n\n" } else { "\n" });
+    out.push('\n');
 }
 
 fn put_verdicts(out: &mut String, results: &RunFolderContents) {
@@ -115,25 +113,20 @@ fn put_row<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
     out.push('\n');
 }
 
-/// The command in a fence that is longer than any in it.
 fn put_command(out: &mut String, command: &[String]) {
     let words: Vec<String> = command
         .iter()
-        .map(|word| quoted(&printable(word)))
+        .map(|word| words::shell_word(&printable(word)))
         .collect();
-    let line = words.join(" ");
+    put_code(out, &words.join(" "));
+}
+
+/// A command in a fence that is longer than any in it.
+fn put_code(out: &mut String, command: &str) {
+    let line = printable(command);
     let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     put!(*out, "{fence}sh\n{line}\n{fence}\n\n");
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,×".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 /// A section that opens when it is wanted.
@@ -157,6 +150,7 @@ fn folded(section: &ReportSection) -> String {
                 out.push('\n');
             }
             ReportItem::Table(table) | ReportItem::Folded(_, table) => put_table(&mut out, table),
+            ReportItem::Command(command) => put_code(&mut out, command),
             // Pictures are what the page is for; each has its table.
             ReportItem::Chart(_) => {}
         }
