@@ -23,15 +23,16 @@ const SLOW: f64 = 0.99;
 
 /// All blocks of an arm in one panel, second on second; none where trials are too short.
 pub(super) fn figure(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Option<ReportFigure> {
-    let trials: Vec<_> = pools.iter().map(|pool| steps(view, pool)).collect();
-    let longest = trials.iter().flatten().map(|(_, bins)| bins.len()).max()?;
-    let columns = longest.min(COLUMNS_MAX);
-    let bins = trials
-        .into_iter()
-        .map(|trials| trials.into_iter().flat_map(|(_, bins)| bins));
-    let bins: Vec<Vec<TrialTimeBin>> = bins.map(Iterator::collect).collect();
+    let bins = pools.iter().map(|pool| steps(view, pool).into_iter());
+    let bins = bins.map(|trials| trials.flat_map(|(_, bins)| bins).collect());
+    let bins: Vec<Vec<TrialTimeBin>> = bins.collect();
     let all = || bins.iter().flatten();
-    let end = all().map(|bin| bin.start + bin.length).max()?;
+    let end = all().map(|bin| bin.start + bin.length).max()?.as_secs_f64();
+    // A column narrower than the steps would be a hole between two of them.
+    let step = all().map(|bin| bin.length).max()?.as_secs_f64();
+    let part = step.max(end / COLUMNS_MAX as f64);
+    let last = all().map(|bin| column(bin, part)).max()?;
+    let (columns, length_s) = (last + 1, part * (last + 1) as f64);
     let low = all().filter(|bin| !bin.response.is_empty());
     let low = low.map(|bin| bin.response.min_ns()).min()?.max(1) as f64;
     let high = all().map(|bin| bin.response.max_ns()).max()? as f64;
@@ -39,11 +40,10 @@ pub(super) fn figure(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Option<
         return None;
     }
     let edges_ns = edges(low, high.max(low * 2.0));
-    let length_s = end.as_secs_f64();
     let mut told = Vec::new();
     let mut panels = Vec::new();
     for (pool, bins) in pools.iter().zip(&bins).filter(|(_, bins)| !bins.is_empty()) {
-        let joined = joined(bins, columns, length_s);
+        let joined = joined(bins, columns, part);
         told.extend(slow_times(&joined, length_s).map(|text| format!("{} {text}", pool.name())));
         panels.push(HeatMapPanel {
             ink: pool.ink.clone(),
@@ -70,13 +70,17 @@ pub(super) fn figure(view: &ResultsView<'_>, pools: &[ArmTrials<'_>]) -> Option<
     ))
 }
 
+/// The column in which the middle of a step lies.
+fn column(bin: &TrialTimeBin, part: f64) -> usize {
+    let middle = bin.start.as_secs_f64() + bin.length.as_secs_f64() / 2.0;
+    to_usize(floor_u64(ratio(middle, part)))
+}
+
 /// The steps in columns of equal length.
-fn joined(bins: &[TrialTimeBin], columns: usize, length_s: f64) -> Vec<Histogram> {
+fn joined(bins: &[TrialTimeBin], columns: usize, part: f64) -> Vec<Histogram> {
     let mut joined = vec![Histogram::default(); columns];
     for bin in bins {
-        let middle = bin.start.as_secs_f64() + bin.length.as_secs_f64() / 2.0;
-        let at = to_usize(floor_u64(ratio(middle, length_s) * columns as f64));
-        joined[at.min(columns - 1)].merge(&bin.response);
+        joined[column(bin, part).min(columns - 1)].merge(&bin.response);
     }
     joined
 }
