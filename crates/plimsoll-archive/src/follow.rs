@@ -2,15 +2,34 @@
 //! Reading a run folder while somebody else writes it.
 
 use crate::error::{ArchiveError, io_error};
-use crate::layout::EVENTS;
+use crate::layout::{EVENTS, MANIFEST};
 use crate::read::{EventLineReader, manifest};
 use plimsoll_core::event::{RunEvent, RunManifest};
+use plimsoll_core::format::FormatVersion;
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Longest line that is waited for, in bytes; the rest of a longer one is passed over.
-const LINE_MAX: usize = 64 << 20;
+const LINE_MAX: u64 = 64 << 20;
+
+/// Most bytes of the last line, which holds all comparisons, that are read to see how a run ended.
+const LAST_MAX: u64 = 16 << 20;
+
+/// Whether a folder holds a run: a directory with a manifest and events, none of which is a link to somewhere
+/// else.
+#[must_use]
+pub fn holds_run(folder: &Path) -> bool {
+    let kind = |path: &Path| path.symlink_metadata().map(|facts| facts.file_type());
+    let is_file = |name| kind(&folder.join(name)).is_ok_and(|kind| kind.is_file());
+    kind(folder).is_ok_and(|kind| kind.is_dir()) && is_file(MANIFEST) && is_file(EVENTS)
+}
+
+/// Bytes of the events that are there: what was read of them is out of date when it is another number.
+#[must_use]
+pub fn events_bytes(folder: &Path) -> u64 {
+    folder.join(EVENTS).metadata().map_or(0, |facts| facts.len())
+}
 
 /// Whether a program is writing events into the folder now. Its lock ends with it, however it ends.
 ///
@@ -26,6 +45,24 @@ pub fn is_being_written(folder: &Path) -> Result<bool, ArchiveError> {
     ))
 }
 
+/// Whether the last event of a run says that its plan was carried out to its end, without a look at the others.
+/// `format` is that of its manifest.
+#[must_use]
+pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
+    let last = || -> std::io::Result<Vec<u8>> {
+        let mut events = File::open(folder.join(EVENTS))?;
+        let len = events.metadata()?.len();
+        events.seek(SeekFrom::Start(len.saturating_sub(LAST_MAX)))?;
+        let mut bytes = Vec::new();
+        events.take(LAST_MAX).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = last().unwrap_or_default();
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let event = lines.next_back().and_then(|line| EventLineReader::of(format).event(line).ok());
+    matches!(event, Some(RunEvent::Finished { interrupted: false, .. }))
+}
+
 /// Gives the events of a run folder bit by bit, from the first one on and as they are written.
 #[derive(Debug)]
 pub struct RunFolderFollower {
@@ -33,10 +70,10 @@ pub struct RunFolderFollower {
     manifest: RunManifest,
     lines: EventLineReader,
     events: File,
-    /// Bytes that were read from the file.
-    read_bytes: u64,
-    /// The beginning of a line whose end is not there yet.
-    begun: Vec<u8>,
+    /// Where the first line begins that was not read.
+    at: u64,
+    /// Bytes to read at least, for a line that is longer than a look.
+    wanted: u64,
     /// Whether the rest of a line that is too long is being passed over.
     is_passing: bool,
     damaged: u64,
@@ -53,11 +90,11 @@ impl RunFolderFollower {
         let events = File::open(&path).map_err(io_error("read", &path))?;
         Ok(RunFolderFollower {
             folder: folder.into(),
-            lines: EventLineReader::of(&manifest),
+            lines: EventLineReader::of(manifest.format),
             manifest,
             events,
-            read_bytes: 0,
-            begun: Vec::new(),
+            at: 0,
+            wanted: 0,
             is_passing: false,
             damaged: 0,
         })
@@ -79,67 +116,55 @@ impl RunFolderFollower {
     #[must_use]
     pub fn share_read(&self) -> f64 {
         match self.events.metadata() {
-            Ok(facts) if facts.len() > 0 => (self.read_bytes as f64 / facts.len() as f64).min(1.0),
+            Ok(facts) if facts.len() > 0 => (self.at as f64 / facts.len() as f64).min(1.0),
             _ => 1.0,
         }
     }
 
-    /// The events of at most about `bytes_max` bytes more; `None` when nothing was written since the last
-    /// look. A line whose end is not there yet waits for the next look.
+    /// The events of about `bytes_max` bytes more; `None` when there is no whole line that was not read. A line
+    /// whose end is not there yet waits: who resumes the run takes it away.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn look(&mut self, bytes_max: u64) -> Result<Option<Vec<RunEvent>>, ArchiveError> {
-        let mut bytes = Vec::new();
         let path = self.folder.join(EVENTS);
-        let read = self.read(bytes_max, &mut bytes);
-        if read.map_err(io_error("read", &path))? == 0 {
-            return Ok(None);
-        }
+        let wanted = bytes_max.max(self.wanted);
+        let bytes = self.read(wanted).map_err(io_error("read", &path))?;
+        let is_cut = bytes.len() as u64 == wanted;
+        let Some(last) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+            return Ok(is_cut.then(|| self.want_more(bytes.len() as u64)));
+        };
+        self.wanted = 0;
+        self.at += last as u64 + 1;
         let mut events = Vec::new();
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.add(line, &mut events);
+        for line in bytes[..=last].split_inclusive(|byte| *byte == b'\n') {
+            if std::mem::take(&mut self.is_passing) {
+                continue;
+            }
+            match self.lines.event(line) {
+                Ok(event) => events.push(event),
+                Err(_) => self.damaged += 1,
+            }
         }
         Ok(Some(events))
     }
 
-    fn read(&mut self, bytes_max: u64, bytes: &mut Vec<u8>) -> std::io::Result<usize> {
-        // A run that is resumed loses a torn last line: then the file is shorter than what was read.
-        let len = self.events.metadata()?.len();
-        if len < self.read_bytes {
-            self.read_bytes -= self.begun.len() as u64;
-            self.begun.clear();
+    /// A line is longer than what was read of it.
+    fn want_more(&mut self, read: u64) -> Vec<RunEvent> {
+        if self.is_passing || read >= LINE_MAX {
+            self.damaged += u64::from(!self.is_passing);
+            self.is_passing = true;
+            self.at += read;
+        } else {
+            self.wanted = 2 * read;
         }
-        self.events.seek(SeekFrom::Start(self.read_bytes))?;
-        let read = (&self.events).take(bytes_max).read_to_end(bytes)?;
-        self.read_bytes += read as u64;
-        Ok(read)
+        Vec::new()
     }
 
-    /// Takes a line, or a part of one.
-    fn add(&mut self, part: &[u8], events: &mut Vec<RunEvent>) {
-        let is_end = part.last() == Some(&b'\n');
-        if !self.is_passing && self.begun.len() + part.len() > LINE_MAX {
-            self.is_passing = true;
-            self.damaged += 1;
-            self.begun = Vec::new();
-        }
-        if self.is_passing {
-            self.is_passing = !is_end;
-            return;
-        }
-        if !is_end {
-            return self.begun.extend_from_slice(part);
-        }
-        let read = if self.begun.is_empty() {
-            self.lines.event(part)
-        } else {
-            self.begun.extend_from_slice(part);
-            self.lines.event(&std::mem::take(&mut self.begun))
-        };
-        match read {
-            Ok(event) => events.push(event),
-            Err(_) => self.damaged += 1,
-        }
+    fn read(&mut self, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.events.seek(SeekFrom::Start(self.at))?;
+        (&self.events).take(bytes_max).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 }

@@ -30,7 +30,7 @@ mod strip;
 mod write;
 
 pub use error::ArchiveError;
-pub use follow::{RunFolderFollower, is_being_written};
+pub use follow::{RunFolderFollower, events_bytes, has_completed, holds_run, is_being_written};
 pub use layout::REPORT;
 pub use read::{manifest, open};
 pub use result_file::{ResultFile, write_result};

@@ -28,7 +28,7 @@ const DAMAGED_SHOWN: u64 = 3;
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
 pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
     let manifest = manifest(folder)?;
-    let reader = EventLineReader::of(&manifest);
+    let reader = EventLineReader::of(manifest.format);
     let mut strips = TrialDownsampler::new();
     let mut results = RunFolderContents {
         manifest,
@@ -88,9 +88,9 @@ pub(crate) struct EventLineReader {
 }
 
 impl EventLineReader {
-    pub(crate) fn of(manifest: &RunManifest) -> EventLineReader {
+    pub(crate) fn of(format: FormatVersion) -> EventLineReader {
         EventLineReader {
-            is_sealed: manifest.format >= FormatVersion::RUN_WITH_CHECKSUMS,
+            is_sealed: format >= FormatVersion::RUN_WITH_CHECKSUMS,
         }
     }
 
