@@ -27,9 +27,21 @@ const DAMAGED_SHOWN: u64 = 3;
 /// # Errors
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
 pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
+    read(folder, TrialDownsampler::new())
+}
+
+/// The same with every second of every trial, for tables of them: it takes as much memory as the folder has
+/// bytes.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_whole(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
+    read(folder, TrialDownsampler::whole())
+}
+
+fn read(folder: &Path, mut strips: TrialDownsampler) -> Result<RunFolderContents, ArchiveError> {
     let manifest = manifest(folder)?;
     let reader = EventLineReader::of(manifest.format);
-    let mut strips = TrialDownsampler::new();
     let mut results = RunFolderContents {
         manifest,
         trials: Vec::new(),
