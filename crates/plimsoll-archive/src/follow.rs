@@ -28,7 +28,10 @@ pub fn holds_run(folder: &Path) -> bool {
 /// Bytes of the events that are there: what was read of them is out of date when it is another number.
 #[must_use]
 pub fn events_bytes(folder: &Path) -> u64 {
-    folder.join(EVENTS).metadata().map_or(0, |facts| facts.len())
+    folder
+        .join(EVENTS)
+        .metadata()
+        .map_or(0, |facts| facts.len())
 }
 
 /// Whether a program is writing events into the folder now. Its lock ends with it, however it ends.
@@ -59,8 +62,16 @@ pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
     };
     let bytes = last().unwrap_or_default();
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    let event = lines.next_back().and_then(|line| EventLineReader::of(format).event(line).ok());
-    matches!(event, Some(RunEvent::Finished { interrupted: false, .. }))
+    let event = lines
+        .next_back()
+        .and_then(|line| EventLineReader::of(format).event(line).ok());
+    matches!(
+        event,
+        Some(RunEvent::Finished {
+            interrupted: false,
+            ..
+        })
+    )
 }
 
 /// Gives the events of a run folder bit by bit, from the first one on and as they are written.

@@ -96,9 +96,10 @@ impl TrialDownsampler {
 
     /// Takes an interval of a trial.
     pub(crate) fn push(&mut self, place: u32, interval: &TrialInterval) {
+        let is_whole = self.is_whole;
         let strip = self.strip(place);
         let more = strip.push(&TrialTimeBin::from(interval));
-        if self.is_whole {
+        if is_whole {
             return;
         }
         if strip.steps.len() > STEPS_MAX {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run folder is read back as it was written, and as far as it got when it was cut off.
 
-use plimsoll_archive::{
-    ArchiveError, RunFolderFollower, RunFolderWriter, is_being_written, open,
-};
+use plimsoll_archive::{ArchiveError, RunFolderFollower, RunFolderWriter, is_being_written, open};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
     OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId, TrialInterval, TrialResult,
