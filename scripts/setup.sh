@@ -61,7 +61,8 @@ case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
     "shellcheck shellcheck checks-the-scripts" "codespell codespell checks-the-spelling"
-    "bonnie++ bonnie++ its-output-is-read") ;;
+    "bonnie++ bonnie++ its-output-is-read" "openssl openssl certificates-of-the-live-page"
+    "python3-prometheus-client /usr/lib/python3/dist-packages/prometheus_client* reads-our-metrics-as-Prometheus-does") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
   vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;
