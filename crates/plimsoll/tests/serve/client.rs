@@ -161,14 +161,14 @@ impl TestServer {
         path: &str,
         is_there: impl Fn(&serde_json::Value) -> bool,
     ) -> serde_json::Value {
-        for _ in 0..1200 {
+        for _ in 0..3000 {
             let answer = self.get(path);
             if answer.status == 200 && is_there(&answer.json()) {
                 return answer.json();
             }
             pause(100);
         }
-        panic!("not so within two minutes: {path}: {:?}", self.get(path));
+        panic!("not so within five minutes: {path}: {:?}", self.get(path));
     }
 
     /// Ends it as Ctrl-C does; gives its exit code and all that it said after its address.
