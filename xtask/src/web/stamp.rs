@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `web/dist` was built from, in one number: written beside it, compared by a test and by the build script of
-//! the crate that embeds it (which includes this file, so it uses the standard library alone).
+//! What `web/dist` was built from, in one number: written beside it, compared by a test and by the build
+//! script of the crate that embeds it, which includes this file: so it uses the standard library alone.
 
 use std::fs;
 use std::io;
