@@ -81,17 +81,18 @@ export interface CatalogueSetting {
 export interface CatalogueStack {
   name: string;
   text: string;
-  nodes: number | string | null;
+  nodes: number;
   settings: CatalogueSetting[];
   ready: boolean;
-  missing: string | string[] | null;
+  missing: string[];
 }
 
 export interface Catalogue {
   workloads: { name: string; text: string; settings: CatalogueSetting[] }[];
   stacks: CatalogueStack[];
-  layers: { name: string; text: string; settings: CatalogueSetting[] }[];
+  layers: { name: string; text: string; settings: CatalogueSetting[]; ready: boolean; missing: string[] }[];
   faults: { name: string; text: string }[];
+  conditions: string[];
   inventories: string[];
   targets: string[];
 }
@@ -100,7 +101,7 @@ export interface StackState {
   name: string;
   state: string;
   nodes: { name: string; state: string; text: string }[];
-  sessions: string[] | number | string | null;
+  sessions: string | null;
   recovery: string | null;
   outputs: string[];
   text: string;
@@ -124,7 +125,7 @@ export interface RunRequest {
   kind: RunKind;
   targets: string[];
   workloads: string[];
-  options: Record<string, string>;
+  options: Record<string, string[]>;
 }
 
 export interface StackRequest {
@@ -155,8 +156,6 @@ export class ServerError extends Error {
     readonly status: number,
     text: string,
     readonly hint: string,
-    /** The field of a form that it is about, where the server says so. */
-    readonly field: string | null = null,
   ) {
     super(text);
   }
@@ -190,8 +189,8 @@ async function call<T>(method: string, path: string, body?: unknown, signal?: Ab
 
 async function refusal(answer: Response): Promise<ServerError> {
   try {
-    const { error } = (await answer.json()) as { error: { text: string; hint?: string; field?: string } };
-    return new ServerError(answer.status, error.text, error.hint ?? "", error.field ?? null);
+    const { error } = (await answer.json()) as { error: { text: string; hint?: string | null } };
+    return new ServerError(answer.status, error.text, error.hint ?? "");
   } catch {
     return new ServerError(answer.status, `The server answered ${answer.status} ${answer.statusText}.`, "");
   }

@@ -8,7 +8,7 @@ import { useLoaded } from "./connection";
 import { ActionButton, Choice, CommandBox, Field, Page, Waiting } from "./parts";
 import { go } from "./router";
 import { SettingFields, type Settings } from "./settings";
-import { commandText, withSettings } from "./words";
+import { commandText, workloadWith } from "./words";
 
 const KINDS: readonly { value: RunKind; label: string; text: string }[] = [
   { value: "compare", label: "Compare", text: "Which of several systems is better, and how sure is that?" },
@@ -22,18 +22,24 @@ interface CampaignOption {
   label: string;
   help: string;
   kinds: readonly RunKind[];
+  /** What the program calls it, where it is not the same. */
+  flag?: string;
+  /** Commas part several values: the option then stands once with all, or once for each. */
+  several?: "once" | "each";
 }
 
+const ALL: readonly RunKind[] = ["compare", "run", "loadline", "failover"];
+/** The server knows which of these the program takes for which kind, and says so; this list is what is offered. */
 const OPTIONS: readonly CampaignOption[] = [
-  { name: "length", label: "Length of a trial", help: "30s, 2m", kinds: ["compare", "run", "loadline"] },
-  { name: "blocks", label: "Blocks", help: "Rounds in which every system has its turn", kinds: ["compare", "run"] },
-  { name: "budget", label: "Time for all of it", help: "1h: as many blocks as fit", kinds: ["compare", "loadline"] },
+  { name: "length", flag: "for", label: "Length of a trial", help: "30s, 2m", kinds: ALL },
+  { name: "blocks", label: "Blocks", help: "Rounds in which every system has its turn", kinds: ["compare"] },
+  { name: "budget", label: "Time for all of it", help: "1h: as much as fits", kinds: ALL },
   { name: "effect", label: "Difference worth finding", help: "5%: plans length and number of trials", kinds: ["compare"] },
-  { name: "slo", label: "Limits", help: "p99<20ms", kinds: ["compare", "run", "loadline"] },
-  { name: "under", label: "Conditions", help: "healthy,degraded", kinds: ["compare"] },
+  { name: "slo", label: "Limits", help: "p99 < 20ms, errors < 0.1%", kinds: ["loadline"], several: "each" },
+  { name: "under", label: "Conditions", help: "healthy, degraded", kinds: ["compare", "loadline"], several: "once" },
   { name: "fault", label: "Fault", help: "What is done to the stack", kinds: ["failover"] },
   { name: "repeat", label: "Times", help: "How often it is done", kinds: ["failover"] },
-  { name: "seed", label: "Seed", help: "Makes orders and data repeatable", kinds: ["compare", "run", "loadline", "failover"] },
+  { name: "seed", label: "Seed", help: "Makes orders and data repeatable", kinds: ALL },
 ];
 
 interface ChosenWorkload {
@@ -87,9 +93,7 @@ function Form(props: { catalogue: Catalogue }): JSX.Element {
     <form class="form" onSubmit={(event) => event.preventDefault()}>
       <Choice legend="What for?" value={draft.kind} set={(kind) => change({ kind })} options={KINDS} />
       <Targets draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
-      {draft.kind !== "failover" && (
-        <Workloads draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
-      )}
+      <Workloads draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
       <Options draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
       <h2>The command</h2>
       <CommandBox command={previewOf(request)} />
@@ -143,7 +147,9 @@ function Workloads(props: PartProps): JSX.Element {
   return (
     <fieldset>
       <legend>Workloads</legend>
-      <p class="note">A name, with its settings below; or a workload as on the command line, or a file.</p>
+      <p class="note">
+        By name, with settings below. {draft.kind === "failover" && "None: sessions write and read by themselves."}
+      </p>
       {draft.workloads.map((workload, i) => {
         const found = known.find((one) => one.name === workload.name);
         return (
@@ -219,21 +225,32 @@ function Remove(props: { label: string; act: () => void }): JSX.Element {
 }
 
 function requestOf(draft: CampaignDraft): RunRequest {
-  const given = OPTIONS.filter((option) => option.kinds.includes(draft.kind) && draft.options[option.name]);
-  const workloads = draft.kind === "failover" ? [] : draft.workloads.filter((workload) => workload.name.trim());
+  const given = OPTIONS.filter((option) => option.kinds.includes(draft.kind) && draft.options[option.name]?.trim());
+  const workloads = draft.workloads.filter((workload) => workload.name.trim());
+  const values = (option: CampaignOption): string[] => {
+    const text = draft.options[option.name] ?? "";
+    return option.several ? text.split(",").map((value) => value.trim()) : [text.trim()];
+  };
   return {
     kind: draft.kind,
     targets: draft.targets.map((target) => target.trim()).filter(Boolean),
-    workloads: workloads.map((workload) => withSettings(workload.name.trim(), workload.settings)),
-    options: Object.fromEntries(given.map((option) => [option.name, draft.options[option.name] ?? ""])),
+    workloads: workloads.map((workload) => workloadWith(workload.name.trim(), workload.settings)),
+    options: Object.fromEntries(given.map((option) => [option.name, values(option)])),
   };
 }
 
 /** What will be typed; the job shows what was. */
 function previewOf(request: RunRequest): string {
-  const options = Object.entries(request.options).flatMap(([name, value]) => [`--${name}`, value]);
-  const workloads = request.workloads.flatMap((workload) => ["-w", workload]);
-  return commandText(["plimsoll", request.kind, ...request.targets, ...workloads, ...options]);
+  const options = Object.entries(request.options).flatMap(([name, values]) => flagsOf(name, values));
+  const { kind, targets, workloads } = request;
+  if (kind === "run") return commandText(["plimsoll", kind, ...workloads, ...targets, ...options]);
+  return commandText(["plimsoll", kind, ...targets, ...workloads.flatMap((one) => ["-w", one]), ...options]);
+}
+
+function flagsOf(name: string, values: string[]): string[] {
+  const option = OPTIONS.find((one) => one.name === name);
+  const flag = `--${option?.flag ?? name}`;
+  return option?.several === "each" ? values.map((value) => `${flag}=${value}`) : [`${flag}=${values.join(",")}`];
 }
 
 /** What was said of a field: errors quote the value they are about. */

@@ -37,7 +37,7 @@ export function StacksPage(): JSX.Element {
           {stacks.map((stack) => (
             <li key={stack.name}>
               <a href={href("stacks", stack.name)}>{stack.name}</a> <StateChip state={stack.state} />
-              <p class="muted">{stack.text}</p>
+              <p class="muted lines">{stack.text}</p>
             </li>
           ))}
         </ul>
@@ -86,23 +86,18 @@ export function StackPage(props: { name: string }): JSX.Element {
   );
 }
 
-/** Text of what may be a list, a number or words. */
-function words(value: StackState["sessions"]): string {
-  return Array.isArray(value) ? value.join(", ") : String(value ?? "");
-}
-
 function State(props: { stack: StackState }): JSX.Element {
   const { stack } = props;
   return (
     <>
-      <p>
+      <p class="lines">
         <StateChip state={stack.state} /> {stack.text}
       </p>
       <dl>
-        {words(stack.sessions) !== "" && (
+        {stack.sessions !== null && (
           <>
             <dt>Sessions</dt>
-            <dd>{words(stack.sessions)}</dd>
+            <dd>{stack.sessions}</dd>
           </>
         )}
         {stack.recovery !== null && (
@@ -165,7 +160,7 @@ function FailOver(props: { name: string }): JSX.Element {
   const { value: catalogue } = useLoaded(api.catalogue, ["catalogue"]);
   const [fault, setFault] = useState("");
   const start = async (): Promise<void> => {
-    const options: Record<string, string> = fault === "" ? {} : { fault };
+    const options: Record<string, string[]> = fault === "" ? {} : { fault: [fault] };
     const job = await api.startRun({ kind: "failover", targets: [props.name], workloads: [], options });
     if (job.run !== null) go("runs", job.run);
     else go("jobs", job.id);

@@ -143,7 +143,6 @@ function Step(props: StepProps): JSX.Element | null {
 function NodesStep(props: StepProps): JSX.Element {
   const options = [
     { value: "", label: "This machine", text: "Its own disk, or loop devices and servers on it." },
-    { value: "netns", label: "Networks of this machine", text: "Each server in a network of its own, which faults can cut." },
     ...props.catalogue.inventories.map((path) => ({ value: path, label: path, text: "Machines of an inventory" })),
   ];
   return (
@@ -157,10 +156,8 @@ function NodesStep(props: StepProps): JSX.Element {
 }
 
 function LayoutStep(props: StepProps): JSX.Element {
-  const missing = (stack: CatalogueStack): string => {
-    const what = Array.isArray(stack.missing) ? stack.missing.join("; ") : (stack.missing ?? "");
-    return stack.ready || what === "" ? "" : ` Missing here: ${what}`;
-  };
+  const missing = (stack: CatalogueStack): string =>
+    stack.ready ? "" : ` Missing here: ${stack.missing.join("; ")}`;
   return (
     <Choice
       legend="Which layout?"
@@ -198,7 +195,7 @@ function LayersStep(props: StepProps): JSX.Element {
             {chosen !== undefined && (
               <SettingFields
                 title={`Settings of ${layer.name}`}
-                offered={layer.settings ?? []}
+                offered={layer.settings}
                 values={chosen}
                 set={(settings) => change({ layers: { ...draft.layers, [layer.name]: settings } })}
                 wrong={fine}

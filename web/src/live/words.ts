@@ -72,8 +72,14 @@ export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** `name(a=1,b=2)`: a workload or stack with those settings that differ from what is usual. */
+/** `name(a=1,b=2)`: a stack or layer with those settings that differ from what is usual. */
 export function withSettings(name: string, settings: Record<string, string>): string {
   const given = Object.entries(settings).filter(([, value]) => value !== "");
   return given.length === 0 ? name : `${name}(${given.map(([key, value]) => `${key}=${value}`).join(",")})`;
+}
+
+/** `name,a=1,b=2`: a workload with such settings. */
+export function workloadWith(name: string, settings: Record<string, string>): string {
+  const given = Object.entries(settings).filter(([, value]) => value !== "");
+  return [name, ...given.map(([key, value]) => `${key}=${value}`)].join(",");
 }
