@@ -2,6 +2,7 @@
 // A chart of seconds that can be moved while the server is asked only for what is shown, thinned, and a margin.
 import uPlot from "uplot";
 import type { RunSeries, SeriesWindow } from "./api";
+import { instant } from "./words";
 import { isShort, moved, wanted, zoomed, type LoadedWindow, type TimeWindow } from "./view";
 
 export interface ChartArm {
@@ -26,6 +27,8 @@ type Mode = "all" | "latest" | "free";
 /** What `latest` shows, in seconds. */
 const LATEST_S = 120;
 const HEIGHT_PX = 300;
+/** Steps of the axis of time, in seconds. */
+const STEPS_S = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 432000, 864000];
 const PAN = 0.2;
 const ZOOM = 1.4;
 
@@ -180,12 +183,13 @@ export class SeriesChart {
     const options: uPlot.Options = {
       width: this.width,
       height: HEIGHT_PX,
+      padding: [10, 26, 0, 0],
       scales: {
         x: { time: false, auto: false, min: this.view.min, max: this.view.max },
         y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
       },
       axes: [
-        { ...axis, values: (_plot, splits) => splits.map((s) => `${s} s`) },
+        { ...axis, incrs: STEPS_S, space: 70, values: (_plot, splits) => splits.map(instant) },
         { ...axis, size: 78, values: (_plot, splits) => splits.map((v) => this.source.figure(v)) },
       ],
       series: [{}, ...this.source.arms.flatMap((arm) => this.lines(arm, colour(arm.colour)))],
@@ -202,9 +206,11 @@ export class SeriesChart {
 
   private lines(arm: ChartArm, colour: string): uPlot.Series[] {
     const show = !this.off.has(arm.name);
-    const edge: uPlot.Series = { show, width: 0, points: { show: false }, fill: `${colour}2e` };
+    const low: uPlot.Series = { show, width: 0, points: { show: false } };
+    // The band reaches from the high edge down to the low one.
+    const high: uPlot.Series = { ...low, fill: `${colour}2e` };
     const middle: uPlot.Series = { show, width: 1.5, stroke: colour, points: { show: false }, label: arm.name };
-    return [edge, edge, arm.control ? { ...middle, dash: [4, 3] } : middle];
+    return [low, high, arm.control ? { ...middle, dash: [4, 3] } : middle];
   }
 
   private redrawn(): void {
@@ -221,13 +227,13 @@ export class SeriesChart {
     if (plot === undefined) return;
     const instants = plot.data[0];
     const at = plot.cursor.idx ?? plot.valToIdx((this.view.min + this.view.max) / 2);
-    const instant = instants[at];
-    if (instant === undefined) return this.source.said("");
+    const second = instants[at];
+    if (second === undefined) return this.source.said("");
     const figures = this.source.arms.flatMap((arm, i) => {
       const value = plot.data[3 * i + 3]?.[at];
       return this.off.has(arm.name) || value == null ? [] : [`${arm.name} ${this.source.figure(value)}`];
     });
-    this.source.said(`At ${Math.round(instant)} s: ${figures.join(" · ") || "nothing measured"}`);
+    this.source.said(`At ${instant(second)}: ${figures.join(" · ") || "nothing measured"}`);
   }
 
   private readonly key = (event: KeyboardEvent): void => {

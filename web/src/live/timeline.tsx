@@ -22,7 +22,8 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
   const [metric, setMetric] = useState<SeriesMetric>("iops");
   const [workload, setWorkload] = useState(run.workloads[0] ?? "");
   const [off, setOff] = useState<string[]>([]);
-  const [said, setSaid] = useState("");
+  // Set directly: it changes with every frame, and nothing else does.
+  const readout = useRef<HTMLParagraphElement>(null);
   const [error, setError] = useState<ServerError>();
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<SeriesChart | undefined>(undefined);
@@ -36,7 +37,9 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
       label,
       fetch: (window, signal) => api.series(run.id, metric, window, signal),
       figure: (value) => figure(metric, value),
-      said: setSaid,
+      said: (text) => {
+        if (readout.current) readout.current.textContent = text;
+      },
       failed: (caught) => {
         const refused = asServerError(caught);
         if (refused.isGone) reportGone();
@@ -70,7 +73,7 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
       </div>
       <Refused error={error} />
       <div ref={box} class="chart" tabIndex={0} role="group" aria-label={`${label}. ${KEYS}`} />
-      <p class="note readout">{said || "\u00a0"}</p>
+      <p ref={readout} class="note readout" />
       <Legend run={run} off={off} flip={flip} />
       <Latest run={run} seconds={props.seconds} />
       <p class="note">
@@ -140,7 +143,7 @@ function Legend(props: { run: RunDetail; off: string[]; flip: (arm: string) => v
           onClick={() => props.flip(arm.name)}
         >
           <span class={`swatch ${colourOf(arm, i).slice(2)}`} aria-hidden="true" /> {arm.name}
-          {arm.control && " (control)"}
+          {arm.control && !arm.name.includes("control") && " (control)"}
         </button>
       ))}
     </div>

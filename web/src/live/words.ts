@@ -46,6 +46,15 @@ export function figure(metric: SeriesMetric, value: number | null | undefined): 
   }
 }
 
+/** A time since the beginning: `45 s`, `12:05`, `3:00:00`. */
+export function instant(seconds: number): string {
+  const whole = Math.round(seconds);
+  if (whole < 100) return `${whole} s`;
+  const two = (n: number): string => String(n).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
 export const METRIC_NAMES: Record<SeriesMetric, string> = {
   iops: "IOPS",
   bandwidth: "Bandwidth",
