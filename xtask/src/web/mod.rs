@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask web`: builds what browsers get, from `web/src` into `web/dist`, which is committed, so that the
+//! `cargo xtask web`: builds what browsers get, from `web/src` into `web/dist`. That is committed, so that the
 //! program can be built without Node.
 
 mod stamp;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `web/dist` was built from, in one number: written beside it, compared by a test and by the build script of
-//! the crate that embeds it (which includes this file, so it uses the standard library alone).
+//! What `web/dist` was built from, in one number: written beside it, compared by a test and by the build
+//! script of the crate that embeds it, which includes this file: so it uses the standard library alone.
 
 use std::fs;
 use std::io;
@@ -11,15 +11,13 @@ pub(crate) const STALE: &str = "web/dist is older than web/src: run cargo xtask 
 /// Where the number is kept.
 pub(crate) const STAMP: &str = "web/dist/stamp.txt";
 /// Everything that decides what is built: folders and files.
-pub(crate) const SOURCES: [&str; 8] = [
+pub(crate) const SOURCES: [&str; 6] = [
     "web/src",
     "web/public",
-    "web/tools",
     "web/package.json",
     "web/package-lock.json",
     "web/tsconfig.json",
     "web/vite.config.ts",
-    "crates/plimsoll-report/src/page.css",
 ];
 
 /// Whether the stamp differs from the sources.
