@@ -101,7 +101,8 @@ pub(crate) struct RunBoard {
     /// The trials that began, by place.
     places: BTreeMap<u32, TrialId>,
     now: Option<TrialNow>,
-    /// Response times of the trial that is measured, by kind.
+    /// The trial whose seconds came last, and its response times by kind: they stay until another one has some.
+    pub(crate) measured: Option<TrialId>,
     pub(crate) responses: BTreeMap<OpKind, Histogram>,
     /// Where the trial begins on the axis of the run, and where the last second of all ended.
     offset_s: f64,
@@ -119,6 +120,7 @@ impl RunBoard {
             trials_done: 0,
             places: BTreeMap::new(),
             now: None,
+            measured: None,
             responses: BTreeMap::new(),
             offset_s: 0.0,
             end_s: 0.0,
@@ -174,7 +176,6 @@ impl RunBoard {
 
     fn began(&mut self, trial: TrialId) -> Vec<RunNews> {
         self.offset_s = self.end_s;
-        self.responses.clear();
         self.now = Some(TrialNow {
             block: trial.block,
             arm: trial.arm.clone(),
@@ -189,6 +190,10 @@ impl RunBoard {
         let Some(trial) = self.places.get(&place) else {
             return Vec::new();
         };
+        if self.measured.as_ref() != Some(trial) {
+            self.measured = Some(trial.clone());
+            self.responses.clear();
+        }
         let stats = &interval.stats;
         let length_s = interval.length.as_secs_f64();
         let start_s = self.offset_s + interval.start.as_secs_f64();

@@ -265,7 +265,7 @@ mod tests {
                 .zip(&all.high)
                 .all(|(low, high)| low.unwrap() < high.unwrap())
         );
-        assert_eq!(all.t[0], 25.0);
+        assert!((all.t[0] - 25.0).abs() < 1e-9);
         let near = columns.points(SecondMetric::P50, (10.0, 13.0), 100);
         assert_eq!(near.t, [10.5, 11.5, 12.5]);
         assert_eq!(near.mid, near.low);

@@ -71,7 +71,7 @@ const FAMILIES: [(&str, &str, &str, &str); 10] = [
         "plimsoll_response_time_seconds",
         "histogram",
         "seconds",
-        "Response times of the trial that is measured, by kind of operation.",
+        "Response times of the trial whose seconds came last, by kind of operation.",
     ),
 ];
 
@@ -213,19 +213,25 @@ fn run(id: &str, board: &RunBoard, samples: &mut MetricSamples) {
         );
         samples.add("plimsoll_errors", "_total", &labels, totals.errors as f64);
     }
-    let Some(now) = board.now() else {
+    if let Some(now) = board.now() {
+        let labels = [
+            ("campaign", id),
+            ("arm", &*now.arm),
+            ("workload", &*now.workload),
+        ];
+        samples.add("plimsoll_trial_running", "", &labels, 1.0);
+    }
+    let Some(trial) = &board.measured else {
         return;
     };
-    let labels = [
-        ("campaign", id),
-        ("arm", now.arm.as_str()),
-        ("workload", now.workload.as_str()),
-    ];
-    samples.add("plimsoll_trial_running", "", &labels, 1.0);
     for (kind, histogram) in &board.responses {
-        let name = kind.to_string();
-        let mut labels = labels.to_vec();
-        labels.push(("op", &name));
+        let kind = kind.to_string();
+        let labels = [
+            ("campaign", id),
+            ("arm", &*trial.arm),
+            ("workload", &*trial.workload),
+            ("op", &*kind),
+        ];
         samples.histogram("plimsoll_response_time_seconds", &labels, histogram);
     }
 }

@@ -2,7 +2,7 @@
 //! Secrets: drawn from the kernel, read from a file that only its owner reads, compared in a time that does
 //! not depend on them.
 //!
-//! Invariant: no secret is printed by `Debug`; it is told only by [`Secret::reveal`].
+//! Invariant: no secret is printed by `Debug`; it is told only by [`ServerSecret::reveal`].
 
 use crate::error::ServeError;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -20,29 +20,31 @@ const LENGTH: std::ops::RangeInclusive<usize> = 32..=256;
 
 /// A secret of printable characters.
 #[derive(Clone)]
-pub(crate) struct Secret(String);
+pub(crate) struct ServerSecret(String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ServerSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
+        f.write_str("ServerSecret")
     }
 }
 
-impl Secret {
+impl ServerSecret {
     /// A new one, from the kernel.
-    pub(crate) fn draw() -> std::io::Result<Secret> {
+    pub(crate) fn draw() -> std::io::Result<ServerSecret> {
         let mut bytes = [0u8; BYTES];
         let mut filled = 0;
         while filled < BYTES {
             filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
         }
-        Ok(Secret(bytes.iter().fold(String::new(), |text, byte| {
-            text + &format!("{byte:02x}")
-        })))
+        Ok(ServerSecret(
+            bytes
+                .iter()
+                .fold(String::new(), |text, byte| text + &format!("{byte:02x}")),
+        ))
     }
 
     /// The token in a file that nobody but its owner can read.
-    pub(crate) fn read(path: &Path) -> Result<Secret, ServeError> {
+    pub(crate) fn read(path: &Path) -> Result<ServerSecret, ServeError> {
         let io = |source| ServeError::Io {
             doing: "read the token file",
             path: path.into(),
@@ -84,7 +86,7 @@ impl Secret {
                 "make one: (umask 077; openssl rand -hex 32 >FILE)",
             ));
         }
-        Ok(Secret(token.to_owned()))
+        Ok(ServerSecret(token.to_owned()))
     }
 
     /// Whether it is this. Takes the same time for every other one of its length.
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn secrets_are_new_and_not_shown() {
-        let (one, other) = (Secret::draw().unwrap(), Secret::draw().unwrap());
+        let (one, other) = (ServerSecret::draw().unwrap(), ServerSecret::draw().unwrap());
         assert_eq!(one.reveal().len(), 64);
         assert!(one.is(one.reveal()) && !one.is(other.reveal()) && !one.is(""));
         assert!(!format!("{one:?}").contains(one.reveal()));
@@ -133,7 +135,7 @@ mod tests {
         for (text, mode, wrong) in cases {
             write(&path, text).unwrap();
             std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            match Secret::read(&path) {
+            match ServerSecret::read(&path) {
                 Ok(secret) => assert!(wrong.is_empty() && secret.is(text.trim_end())),
                 Err(error) => {
                     let told = error.to_string();
@@ -144,6 +146,6 @@ mod tests {
         }
         let link = place.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(Secret::read(&link).is_err());
+        assert!(ServerSecret::read(&link).is_err());
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who is let in: sessions of pages, and how often a wrong token was tried.
 
-use crate::secret::Secret;
+use crate::secret::ServerSecret;
 use crate::sync::locked;
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -19,8 +19,8 @@ const FAILURES_TIME: Duration = Duration::from_secs(60);
 /// A page that gave the token.
 #[derive(Debug, Clone)]
 struct PageSession {
-    key: Secret,
-    csrf: Secret,
+    key: ServerSecret,
+    csrf: ServerSecret,
     used_at: Instant,
 }
 
@@ -33,8 +33,8 @@ pub(crate) struct SessionBoard {
 
 impl SessionBoard {
     /// A new session: the key for its cookie, and the secret for its header.
-    pub(crate) fn begin(&self) -> std::io::Result<(Secret, Secret)> {
-        let (key, csrf) = (Secret::draw()?, Secret::draw()?);
+    pub(crate) fn begin(&self) -> std::io::Result<(ServerSecret, ServerSecret)> {
+        let (key, csrf) = (ServerSecret::draw()?, ServerSecret::draw()?);
         let mut sessions = locked(&self.sessions);
         drop_idle(&mut sessions);
         if sessions.len() >= SESSIONS_MAX {
@@ -50,7 +50,7 @@ impl SessionBoard {
     }
 
     /// The header's secret of the session with this key.
-    pub(crate) fn csrf(&self, key: &str) -> Option<Secret> {
+    pub(crate) fn csrf(&self, key: &str) -> Option<ServerSecret> {
         let mut sessions = locked(&self.sessions);
         drop_idle(&mut sessions);
         let found = sessions.iter_mut().find(|session| session.key.is(key))?;
@@ -89,7 +89,7 @@ mod tests {
     fn sessions_are_limited_and_end() {
         let board = SessionBoard::default();
         let all: Vec<_> = (0..=SESSIONS_MAX).map(|_| board.begin().unwrap()).collect();
-        let known = |key: &Secret| board.csrf(key.reveal());
+        let known = |key: &ServerSecret| board.csrf(key.reveal());
         assert!(known(&all[0].0).is_none());
         let (key, csrf) = &all[SESSIONS_MAX];
         assert!(known(key).unwrap().is(csrf.reveal()));

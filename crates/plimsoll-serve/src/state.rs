@@ -5,7 +5,7 @@ use crate::catalogue::ServerCatalogue;
 use crate::error::ServeError;
 use crate::jobs::JobBoard;
 use crate::runs::RunStore;
-use crate::secret::Secret;
+use crate::secret::ServerSecret;
 use crate::session::SessionBoard;
 use crate::sync::locked;
 use std::fmt;
@@ -63,7 +63,7 @@ impl fmt::Debug for ServeOptions {
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(crate) options: ServeOptions,
-    pub(crate) token: Secret,
+    pub(crate) token: ServerSecret,
     pub(crate) sessions: SessionBoard,
     pub(crate) runs: Arc<RunStore>,
     pub(crate) jobs: JobBoard,
@@ -81,8 +81,8 @@ impl ServerState {
     pub(crate) fn of(options: ServeOptions) -> Result<ServerState, ServeError> {
         check_address(&options)?;
         let token = match &options.token_file {
-            Some(path) => Secret::read(path)?,
-            None => Secret::draw().map_err(ServeError::System)?,
+            Some(path) => ServerSecret::read(path)?,
+            None => ServerSecret::draw().map_err(ServeError::System)?,
         };
         let io = |source| ServeError::Io {
             doing: "use the folder of runs",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs, shown and stopped.
 
-use super::{Answer, Shared, answer, answer_with};
+use super::{Answer, SharedState, answer, answer_with};
 use crate::guard::{JsonForm, NothingForm};
 use crate::jobs::{JobFacts, ServerJob};
 use crate::state::ServerState;
@@ -21,7 +21,7 @@ pub(super) fn started(state: &ServerState, job: &Arc<ServerJob>) -> Answer {
     answer_with(StatusCode::ACCEPTED, facts(state, job))
 }
 
-pub(super) async fn list(State(state): Shared) -> Answer {
+pub(super) async fn list(State(state): SharedState) -> Answer {
     let all: Vec<JobFacts> = state
         .jobs
         .all()
@@ -31,13 +31,13 @@ pub(super) async fn list(State(state): Shared) -> Answer {
     answer(all)
 }
 
-pub(super) async fn show(State(state): Shared, Path(id): Path<String>) -> Answer {
+pub(super) async fn show(State(state): SharedState, Path(id): Path<String>) -> Answer {
     let job = state.jobs.find(&id)?;
     answer(facts(&state, &job))
 }
 
 pub(super) async fn stop(
-    State(state): Shared,
+    State(state): SharedState,
     Path(id): Path<String>,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {

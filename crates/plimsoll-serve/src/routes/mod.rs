@@ -27,7 +27,7 @@ use std::sync::Arc;
 const BODY_MAX: usize = 64 << 10;
 
 /// What handlers share.
-type Shared = State<Arc<ServerState>>;
+type SharedState = State<Arc<ServerState>>;
 /// What handlers answer.
 type Answer = Result<Response, RequestError>;
 
@@ -122,7 +122,7 @@ async fn beside<T: Send + 'static>(
     done.map_err(|_| RequestError::failed("the server failed at this request"))?
 }
 
-async fn server(State(state): Shared) -> Answer {
+async fn server(State(state): SharedState) -> Answer {
     answer(json!({
         "version": state.options.version,
         "host": state.options.host,
@@ -131,7 +131,7 @@ async fn server(State(state): Shared) -> Answer {
     }))
 }
 
-async fn catalogue(State(state): Shared) -> Answer {
+async fn catalogue(State(state): SharedState) -> Answer {
     let found = beside(move || Ok(state.look_up_catalogue())).await?;
     answer(&*found)
 }

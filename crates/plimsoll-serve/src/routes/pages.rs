@@ -21,9 +21,6 @@ pub(super) fn router() -> Router<Arc<ServerState>> {
             "/",
             get(|| async { file("text/html; charset=utf-8", PAGE) }),
         )
-        // The page names its files beside itself.
-        .route("/live.js", get(script))
-        .route("/live.css", get(style))
         .route("/assets/live.js", get(script))
         .route("/assets/live.css", get(style))
         .route("/assets/report.css", get(report))

@@ -3,7 +3,7 @@
 
 use super::jobs::started;
 use super::stacks::catalogue;
-use super::{Answer, Shared, answer, beside};
+use super::{Answer, SharedState, answer, beside};
 use crate::columns::SecondMetric;
 use crate::error::RequestError;
 use crate::forms::RunForm;
@@ -52,12 +52,12 @@ pub(super) struct DiffQuery {
     with: String,
 }
 
-pub(super) async fn list(State(state): Shared) -> Answer {
+pub(super) async fn list(State(state): SharedState) -> Answer {
     let runs = Arc::clone(&state.runs);
     answer(beside(move || Ok(runs.list())).await?)
 }
 
-pub(super) async fn show(State(state): Shared, Path(id): Path<String>) -> Answer {
+pub(super) async fn show(State(state): SharedState, Path(id): Path<String>) -> Answer {
     let runs = Arc::clone(&state.runs);
     let of = id.clone();
     let facts = beside(move || runs.facts(&of, true)).await?;
@@ -114,14 +114,14 @@ async fn built(state: &Arc<ServerState>, id: String) -> Result<ReportDocument, R
     beside(move || runs.report(&id)).await
 }
 
-pub(super) async fn sections(State(state): Shared, Path(id): Path<String>) -> Answer {
+pub(super) async fn sections(State(state): SharedState, Path(id): Path<String>) -> Answer {
     let parts = plimsoll_report::page_parts(&built(&state, id).await?);
     let section = |part: &plimsoll_report::ReportPagePart| json!({ "id": part.id, "title": part.title, "html": part.html });
     let sections: Vec<Value> = parts.sections.iter().map(section).collect();
     answer(json!({ "answer": parts.answer, "sections": sections }))
 }
 
-pub(super) async fn report(State(state): Shared, Path(id): Path<String>) -> Answer {
+pub(super) async fn report(State(state): SharedState, Path(id): Path<String>) -> Answer {
     let page = plimsoll_report::html(&built(&state, id).await?);
     let kind = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
@@ -131,7 +131,7 @@ pub(super) async fn report(State(state): Shared, Path(id): Path<String>) -> Answ
 }
 
 pub(super) async fn series(
-    State(state): Shared,
+    State(state): SharedState,
     Path(id): Path<String>,
     QueryForm(query): QueryForm<SeriesQuery>,
 ) -> Answer {
@@ -163,7 +163,7 @@ pub(super) async fn series(
 }
 
 pub(super) async fn export(
-    State(state): Shared,
+    State(state): SharedState,
     Path((id, format)): Path<(String, String)>,
 ) -> Answer {
     let format = ReportExportFormat::named(&format).ok_or_else(|| {
@@ -193,7 +193,10 @@ pub(super) async fn export(
     Ok((kind, bytes).into_response())
 }
 
-pub(super) async fn diff(State(state): Shared, QueryForm(query): QueryForm<DiffQuery>) -> Answer {
+pub(super) async fn diff(
+    State(state): SharedState,
+    QueryForm(query): QueryForm<DiffQuery>,
+) -> Answer {
     let DiffQuery { base, with } = query;
     let _turn = state
         .building
@@ -212,7 +215,7 @@ pub(super) async fn diff(State(state): Shared, QueryForm(query): QueryForm<DiffQ
     answer(json!({ "html": html.await? }))
 }
 
-pub(super) async fn start(State(state): Shared, JsonForm(form): JsonForm<RunForm>) -> Answer {
+pub(super) async fn start(State(state): SharedState, JsonForm(form): JsonForm<RunForm>) -> Answer {
     let offered = catalogue(&state).await?;
     let id = state.new_run();
     let folder = state.runs.folder().join(&id);
@@ -225,7 +228,7 @@ pub(super) async fn start(State(state): Shared, JsonForm(form): JsonForm<RunForm
 }
 
 pub(super) async fn resume(
-    State(state): Shared,
+    State(state): SharedState,
     Path(id): Path<String>,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions of pages: the token is exchanged for one, so that it need not be kept by the browser.
 
-use super::{Answer, Shared, answer};
+use super::{Answer, SharedState, answer};
 use crate::error::RequestError;
 use crate::guard::{COOKIE, JsonForm, NothingForm, check_token, not_let_in, session_key};
 use axum::extract::State;
@@ -16,7 +16,10 @@ pub(super) struct TokenForm {
     token: String,
 }
 
-pub(super) async fn begin(State(state): Shared, JsonForm(form): JsonForm<TokenForm>) -> Answer {
+pub(super) async fn begin(
+    State(state): SharedState,
+    JsonForm(form): JsonForm<TokenForm>,
+) -> Answer {
     check_token(&state, &form.token)?;
     let (key, csrf) = state.sessions.begin().map_err(RequestError::failed)?;
     let secure = if state.options.tls.is_some() {
@@ -34,7 +37,7 @@ pub(super) async fn begin(State(state): Shared, JsonForm(form): JsonForm<TokenFo
     Ok(told)
 }
 
-pub(super) async fn show(State(state): Shared, headers: HeaderMap) -> Answer {
+pub(super) async fn show(State(state): SharedState, headers: HeaderMap) -> Answer {
     let csrf = session_key(&headers).and_then(|key| state.sessions.csrf(key));
     match csrf {
         Some(csrf) => answer(json!({ "csrf": csrf.reveal() })),
@@ -43,7 +46,7 @@ pub(super) async fn show(State(state): Shared, headers: HeaderMap) -> Answer {
 }
 
 pub(super) async fn end(
-    State(state): Shared,
+    State(state): SharedState,
     headers: HeaderMap,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {

@@ -2,7 +2,7 @@
 //! Stacks: what the program says of them, and jobs that change them.
 
 use super::jobs::started;
-use super::{Answer, Shared, answer, beside};
+use super::{Answer, SharedState, answer, beside};
 use crate::forms::{StackForm, change_args};
 use crate::guard::{JsonForm, NothingForm};
 use crate::jobs::JobSubject;
@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(super) async fn list(State(state): Shared) -> Answer {
+pub(super) async fn list(State(state): SharedState) -> Answer {
     let args = ["stack", "status", "--json"].map(String::from);
     let told = state.jobs.ask(&args).await?;
     let stacks = told
@@ -87,7 +87,7 @@ fn names(line: &str, name: &str) -> bool {
         .any(|word| word == name)
 }
 
-pub(super) async fn plan(State(state): Shared, JsonForm(form): JsonForm<StackForm>) -> Answer {
+pub(super) async fn plan(State(state): SharedState, JsonForm(form): JsonForm<StackForm>) -> Answer {
     let offered = catalogue(&state).await?;
     let name = form.name(&offered)?;
     let told = state.jobs.ask(&form.args(true, &offered)?).await?;
@@ -119,7 +119,10 @@ fn typed(args: &[String]) -> Vec<String> {
     words
 }
 
-pub(super) async fn raise(State(state): Shared, JsonForm(form): JsonForm<StackForm>) -> Answer {
+pub(super) async fn raise(
+    State(state): SharedState,
+    JsonForm(form): JsonForm<StackForm>,
+) -> Answer {
     let offered = catalogue(&state).await?;
     let subject = JobSubject {
         stack: Some(form.name(&offered)?),
@@ -130,7 +133,7 @@ pub(super) async fn raise(State(state): Shared, JsonForm(form): JsonForm<StackFo
 }
 
 pub(super) async fn change(
-    State(state): Shared,
+    State(state): SharedState,
     Path((name, change)): Path<(String, String)>,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {

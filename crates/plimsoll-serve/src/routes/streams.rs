@@ -2,7 +2,7 @@
 //! Events as they happen, as server-sent events.
 
 use super::jobs::facts;
-use super::{Answer, Shared, plain_json};
+use super::{Answer, SharedState, plain_json};
 use crate::board::RunNews;
 use crate::error::RequestError;
 use crate::jobs::ServerJob;
@@ -27,7 +27,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// Pieces that may wait for a slow listener; then it is waited for.
 const WAITING_MAX: usize = 16;
 
-pub(super) async fn of_run(State(state): Shared, Path(id): Path<String>) -> Answer {
+pub(super) async fn of_run(State(state): SharedState, Path(id): Path<String>) -> Answer {
     let run = state.runs.open(&id).await?;
     let permit = permit(&state)?;
     let (to, stream) = channel(WAITING_MAX);
@@ -35,7 +35,7 @@ pub(super) async fn of_run(State(state): Shared, Path(id): Path<String>) -> Answ
     Ok(told_as(stream))
 }
 
-pub(super) async fn of_job(State(state): Shared, Path(id): Path<String>) -> Answer {
+pub(super) async fn of_job(State(state): SharedState, Path(id): Path<String>) -> Answer {
     let job = state.jobs.find(&id)?;
     let permit = permit(&state)?;
     let (to, stream) = channel(WAITING_MAX);

@@ -95,18 +95,21 @@ impl TestServer {
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .expect("a time");
-        let mut text = format!("{request} HTTP/1.1\r\nConnection: close\r\n");
+        let mut lines = vec![format!("{request} HTTP/1.1"), "Connection: close".into()];
         if !headers.iter().any(|(name, _)| *name == "Host") {
-            text += &format!("Host: {}\r\n", self.address);
+            lines.push(format!("Host: {}", self.address));
         }
-        for (name, value) in headers {
-            text += &format!("{name}: {value}\r\n");
-        }
+        lines.extend(
+            headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}")),
+        );
         if !body.is_empty() {
-            text += &format!("Content-Length: {}\r\n", body.len());
+            lines.push(format!("Content-Length: {}", body.len()));
         }
+        let text = lines.join("\r\n");
         // The server may answer and close before it has read everything.
-        let _ = stream.write_all(format!("{text}\r\n{body}").as_bytes());
+        let _ = stream.write_all(format!("{text}\r\n\r\n{body}").as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
         parse(&bytes)
@@ -172,7 +175,7 @@ impl TestServer {
     }
 
     /// Ends it as Ctrl-C does; gives its exit code and all that it said after its address.
-    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(&mut self) -> (Option<i32>, String) {
         interrupt(&self.child);
         let mut rest = String::new();
         let _ = self.said.read_to_string(&mut rest);

@@ -91,7 +91,7 @@ fn second(start: u64) -> RunEvent {
 
 /// A run of one trial whose every name is this.
 pub(crate) fn named(folder: &Path, name: &str) {
-    let mut writer = RunFolderWriter::create(folder, &manifest(name)).unwrap();
+    let mut writer = RunFolderWriter::create(folder, &manifest(name)).expect("a new folder");
     writer.event(&began(name));
     (0..3).for_each(|at| writer.event(&second(at)));
     writer.event(&RunEvent::Warning(RunWarning {
@@ -106,28 +106,31 @@ pub(crate) fn named(folder: &Path, name: &str) {
 
 /// A run of one trial of so many seconds. Their lines are copies of one, with times of their own.
 pub(crate) fn long(folder: &Path, seconds: u64) {
-    let mut writer = RunFolderWriter::create(folder, &manifest("long")).unwrap();
+    let mut writer = RunFolderWriter::create(folder, &manifest("long")).expect("a new folder");
     writer.event(&began("long"));
     drop(writer);
     let path = folder.join("events.jsonl");
-    let events = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    let events = std::fs::OpenOptions::new()
+        .append(true)
+        .open(path)
+        .expect("the folder has events");
     let mut events = std::io::BufWriter::new(events);
-    let line = serde_json::to_string(&second(0)).unwrap();
-    let (before, after) = line.split_once("\"start\":0").unwrap();
+    let line = serde_json::to_string(&second(0)).expect("plain data");
+    let (before, after) = line.split_once("\"start\":0").expect("a time");
     for at in 0..seconds {
         let start = at * Nanos::SECOND.0;
         let rest = format!("{}\"start\":{start}{after}", &before[1..]);
         let sum = crc32c(rest.as_bytes());
-        writeln!(events, "{{\"crc32c\":\"{sum:08x}\",{rest}").unwrap();
+        writeln!(events, "{{\"crc32c\":\"{sum:08x}\",{rest}").expect("room");
     }
-    events.flush().unwrap();
+    events.flush().expect("room");
 }
 
 /// CRC-32C, bit by bit eight at a time.
 fn crc32c(bytes: &[u8]) -> u32 {
     static TABLE: std::sync::LazyLock<[u32; 256]> = std::sync::LazyLock::new(|| {
         std::array::from_fn(|byte| {
-            let byte = u32::try_from(byte).unwrap();
+            let byte = u32::try_from(byte).expect("a byte");
             (0..8).fold(byte, |sum, _| {
                 (sum >> 1) ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 }
             })

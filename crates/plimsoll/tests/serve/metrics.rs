@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What Prometheus is told: its own parser reads it, and the dashboard asks for nothing else.
 
-use super::client::{TestServer, skipped};
+use super::client::{TestServer, pause, skipped};
 use super::started;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -26,6 +26,7 @@ fn told() -> String {
         {
             return metrics.body;
         }
+        pause(100);
     }
     panic!("no response times are told");
 }
@@ -101,20 +102,20 @@ fn parsed(text: &str) {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.spawn().expect("it was found");
     child
         .stdin
         .take()
-        .unwrap()
+        .expect("it reads and answers")
         .write_all(text.as_bytes())
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
+        .expect("it reads and answers");
+    let output = child.wait_with_output().expect("it reads and answers");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}\n{text}");
     let samples: usize = String::from_utf8_lossy(&output.stdout)
         .trim()
         .parse()
-        .unwrap();
+        .expect("it reads and answers");
     assert_eq!(
         samples,
         text.lines().filter(|line| !line.starts_with('#')).count()
