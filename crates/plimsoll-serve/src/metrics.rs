@@ -251,7 +251,9 @@ mod tests {
             2.0,
         );
         let mut histogram = Histogram::new();
-        [50_000, 2_000_000, 90_000_000_000].map(|ns| histogram.record(Nanos(ns)));
+        [50_000, 2_000_000, 90_000_000_000]
+            .into_iter()
+            .for_each(|ns| histogram.record(Nanos(ns)));
         samples.histogram(
             "plimsoll_response_time_seconds",
             &[("op", "read")],

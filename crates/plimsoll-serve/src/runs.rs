@@ -28,7 +28,7 @@ const ROWS_OPEN_MAX: usize = 2 * ROWS_MAX;
 /// Most runs in a list.
 const LISTED_MAX: usize = 500;
 /// Bytes of a look into a run folder, and the pause where there was nothing new.
-const LOOK_BYTES: u64 = 4 << 20;
+const LOOK_BYTES: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(200);
 /// News that are kept for who listens.
 const NEWS_KEPT: usize = 2048;
@@ -382,7 +382,7 @@ fn take(follower: &mut RunFolderFollower, run: &OpenRun, is_live: bool) -> bool 
         clippy::cast_sign_loss,
         reason = "a share of a thousand"
     )]
-    let read = (follower.share_read() * 1000.0) as u32;
+    let read = (follower.share_read() * 1000.0).ceil() as u32;
     let news = match looked {
         Ok(Some(events)) => {
             let mut news = Vec::new();

@@ -95,10 +95,15 @@ fn arms(manifest: &plimsoll_core::event::RunManifest) -> Vec<Value> {
     manifest.arms.iter().map(told).collect()
 }
 
-/// Waits a little while for a run that is being read for the first time.
+/// Waits a little while for a run that is being read for the first time, and a little longer for its beginning.
 async fn wait_for_whole(run: &OpenRun) {
     let began = tokio::time::Instant::now();
-    while run.share_read() < 1.0 && began.elapsed() < FIRST_LOOK {
+    let is_enough = || match run.share_read() {
+        read if read >= 1.0 => true,
+        read if read > 0.0 => began.elapsed() > FIRST_LOOK,
+        _ => began.elapsed() > 2 * FIRST_LOOK,
+    };
+    while !is_enough() {
         tokio::time::sleep(LOOK).await;
     }
 }
