@@ -48,8 +48,8 @@ pub fn is_being_written(folder: &Path) -> Result<bool, ArchiveError> {
     ))
 }
 
-/// Whether the last event of a run says that its plan was carried out to its end, without a look at the others.
-/// `format` is that of its manifest.
+/// Whether the last event of a run says that its plan was carried out to its end, without a look at the
+/// others. `format` is that of its manifest.
 #[must_use]
 pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
     let last = || -> std::io::Result<Vec<u8>> {
@@ -132,8 +132,8 @@ impl RunFolderFollower {
         }
     }
 
-    /// The events of about `bytes_max` bytes more; `None` when there is no whole line that was not read. A line
-    /// whose end is not there yet waits: who resumes the run takes it away.
+    /// The events of about `bytes_max` bytes more; `None` when there is no whole line that was not read. A
+    /// line whose end is not there yet waits: who resumes the run takes it away.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -101,7 +101,8 @@ pub(crate) struct RunBoard {
     /// The trials that began, by place.
     places: BTreeMap<u32, TrialId>,
     now: Option<TrialNow>,
-    /// The trial whose seconds came last, and its response times by kind: they stay until another one has some.
+    /// The trial whose seconds came last, and its response times by kind: they stay until another one has
+    /// some.
     pub(crate) measured: Option<TrialId>,
     pub(crate) responses: BTreeMap<OpKind, Histogram>,
     /// Where the trial begins on the axis of the run, and where the last second of all ended.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forms of the page, checked and made into arguments.
 //!
-//! Invariant: nothing of a form can start a program of its own, name a file that was not offered, or become an
-//! option: values stand behind `--option=`, names behind `--`. Consent to overwrite a device cannot be given.
+//! Invariant: nothing of a form can start a program of its own, name a file that was not offered, or become
+//! an option: values stand behind `--option=`, names behind `--`. Consent to overwrite a device cannot be
+//! given.
 
 use crate::catalogue::ServerCatalogue;
 use crate::error::RequestError;

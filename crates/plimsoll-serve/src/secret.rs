@@ -15,7 +15,8 @@ use subtle::ConstantTimeEq as _;
 /// Random bytes of a secret.
 const BYTES: usize = 32;
 
-/// Shortest and longest token in a file: half of the digits of one that is drawn, and more than anybody needs.
+/// Shortest and longest token in a file: half of the digits of one that is drawn, and more than anybody
+/// needs.
 const LENGTH: std::ops::RangeInclusive<usize> = 32..=256;
 
 /// A secret of printable characters.

@@ -95,7 +95,8 @@ fn arms(manifest: &plimsoll_core::event::RunManifest) -> Vec<Value> {
     manifest.arms.iter().map(told).collect()
 }
 
-/// Waits a little while for a run that is being read for the first time, and a little longer for its beginning.
+/// Waits a little while for a run that is being read for the first time, and a little longer for its
+/// beginning.
 async fn wait_for_whole(run: &OpenRun) {
     let began = tokio::time::Instant::now();
     let is_enough = || match run.share_read() {

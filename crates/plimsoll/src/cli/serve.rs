@@ -18,9 +18,9 @@ use std::path::PathBuf;
 /// Serve a page that shows runs while they go on, compares old ones, and starts new ones.
 ///
 /// The address that is printed holds a token; who has it may do with the page what you may do with this
-/// program. Without --target and --inventory the page can measure simulated devices and stacks of this machine
-/// only. Ctrl-C stops the runs that were started here, as it would on a terminal, and ends the server; stacks
-/// stay up.
+/// program. Without --target and --inventory the page can measure simulated devices and stacks of this
+/// machine only. Ctrl-C stops the runs that were started here, as it would on a terminal, and ends the
+/// server; stacks stay up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll serve
