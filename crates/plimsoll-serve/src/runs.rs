@@ -377,12 +377,13 @@ async fn follow(mut follower: RunFolderFollower, run: std::sync::Weak<OpenRun>) 
 /// Looks once; whether something was there.
 fn take(follower: &mut RunFolderFollower, run: &OpenRun, is_live: bool) -> bool {
     let looked = follower.look(LOOK_BYTES);
+    // Whole only when a look finds nothing more.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a share of a thousand"
     )]
-    let read = (follower.share_read() * 1000.0).ceil() as u32;
+    let read = (follower.share_read() * 1000.0).ceil().min(999.0) as u32;
     let news = match looked {
         Ok(Some(events)) => {
             let mut news = Vec::new();
