@@ -35,6 +35,12 @@ more=(
   "openssh-client ssh reaches-nodes"
   "openssh-server sshd stands-for-a-node"
 )
+# Tests look at pages as browsers do.
+browser=(
+  "nodejs node runs-the-browser-tests"
+  "npm npm fetches-what-the-browser-tests-need"
+  "chromium chromium the-browser-of-the-browser-tests"
+)
 # Large, so only on request. Debian starts none of these daemons before a cluster is set up for them.
 ceph=(
   "ceph-mon ceph-mon monitor-of-the-ceph-stack"
@@ -61,8 +67,9 @@ case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
     "shellcheck shellcheck checks-the-scripts" "codespell codespell checks-the-spelling"
-    "bonnie++ bonnie++ its-output-is-read"
-    "python3-venv /usr/share/doc/python3-venv holds-the-libraries-that-read-exported-files-back") ;;
+    "python3-venv /usr/share/doc/python3-venv holds-the-libraries-that-read-exported-files-back"
+    "python3-prometheus-client /usr/lib/python3/dist-packages/prometheus_client* reads-our-metrics-as-Prometheus-does"
+    "bonnie++ bonnie++ its-output-is-read" "${browser[@]}") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
   vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Licences whose terms allow use under Apache-2.0.
-const LICENCES: [&str; 11] = [
+const LICENCES: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -17,6 +17,7 @@ const LICENCES: [&str; 11] = [
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
+    "ISC",
     "MIT",
     "Unicode-3.0",
     "Unlicense",

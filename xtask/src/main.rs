@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask check|test|tidy|layers|deps|fuzz|bench|twins`.
+//! Build tasks: `cargo xtask check|test|tidy|layers|deps|fuzz|bench|twins|web`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ mod layers;
 mod suite;
 mod tidy;
 mod twins;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,7 +23,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let faults = match task.as_str() {
-        "tidy" => tidy::faults(&root()),
+        "tidy" => {
+            let mut faults = tidy::faults(&root());
+            faults.extend(web::faults(&root()));
+            faults
+        }
         "layers" => layers::faults(&root()),
         "deps" => {
             let mut faults = deps::faults(&root());
@@ -40,9 +45,10 @@ fn main() -> ExitCode {
             twins::run(&root(), &args).unwrap_or_else(|error| vec![error])
         }
         "fuzz" => fuzz(),
+        "web" => web::build(&root()),
         other => {
             eprintln!(
-                "unknown task '{other}'; tasks are: bench, check, deps, fuzz, layers, test, tidy, twins"
+                "unknown task '{other}'; tasks are: bench, check, deps, fuzz, layers, test, tidy, twins, web"
             );
             return ExitCode::from(2);
         }
@@ -144,6 +150,12 @@ mod tests {
     #[test]
     fn the_tree_is_tidy() {
         let faults = super::tidy::faults(&super::root());
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn what_browsers_get_is_built_from_these_sources() {
+        let faults = super::web::faults(&super::root());
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 

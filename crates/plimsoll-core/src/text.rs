@@ -85,9 +85,28 @@ fn replace(text: &str, keep: impl Fn(char) -> bool) -> String {
     text.chars().map(shown).collect()
 }
 
+/// A word of a command as a shell takes it.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_takes_every_word_as_it_is() {
+        assert_eq!(shell_word("-w"), "-w");
+        assert_eq!(shell_word("raid1"), "raid1");
+        assert_eq!(shell_word("sim(disk)"), "'sim(disk)'");
+        assert_eq!(shell_word("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(shell_word(""), "''");
+    }
 
     #[test]
     fn nothing_that_acts_on_a_terminal_is_left() {

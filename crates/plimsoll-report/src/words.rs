@@ -207,12 +207,3 @@ pub(crate) fn number(value: f64) -> String {
         plimsoll_core::units::three_digits(value)
     }
 }
-
-/// A word of a command as a shell takes it.
-pub(crate) fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}

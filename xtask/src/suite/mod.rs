@@ -46,6 +46,7 @@ pub(crate) fn run(root: &Path, filters: &[String]) -> ExitCode {
 fn suite(root: &Path, filters: &[String]) -> Result<SuiteSummary, String> {
     let alone = programs_alone(root)?;
     let mut programs = program::build(root)?;
+    programs.push(program::pages(root));
     for name in &alone {
         if !programs.iter().any(|program| program.name == *name) {
             return Err(format!(

@@ -44,6 +44,15 @@ pub(super) fn build(root: &Path) -> Result<Vec<TestProgram>, String> {
     Ok(programs)
 }
 
+/// The tests of pages in a browser: a script that takes the arguments of a test program, and answers as one.
+pub(super) fn pages(root: &Path) -> TestProgram {
+    TestProgram {
+        name: "web/pages".to_owned(),
+        executable: root.join("scripts/test-web.sh"),
+        folder: root.join("web"),
+    }
+}
+
 /// The test programs that cargo's messages name, in their order.
 pub(super) fn programs_of(messages: &str) -> Vec<TestProgram> {
     messages

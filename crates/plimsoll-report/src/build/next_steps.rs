@@ -2,6 +2,7 @@
 //! What to do next, as commands made from the one that was typed.
 
 use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::text::shell_word;
 use plimsoll_core::workload::{Workload, WorkloadMultiple};
 use plimsoll_stats::load_line::LoadLineStop;
 
@@ -270,6 +271,6 @@ fn drop_value<'w>(words: &mut impl Iterator<Item = &'w String>) {
 
 /// A command as a shell takes it.
 pub(super) fn line(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| words::shell_word(word)).collect();
+    let quoted: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     format!("plimsoll {}", quoted.join(" "))
 }

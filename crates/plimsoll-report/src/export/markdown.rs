@@ -7,7 +7,7 @@
 
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::RunFolderContents;
-use plimsoll_core::text::printable;
+use plimsoll_core::text::{printable, shell_word};
 
 use super::comparisons;
 use crate::build::build;
@@ -116,7 +116,7 @@ fn put_row<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
 fn put_command(out: &mut String, command: &[String]) {
     let words: Vec<String> = command
         .iter()
-        .map(|word| words::shell_word(&printable(word)))
+        .map(|word| shell_word(&printable(word)))
         .collect();
     put_code(out, &words.join(" "));
 }

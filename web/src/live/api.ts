@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's interface (docs/design/0013-pages.md), as types and calls. The second secret lives in this module's
+// memory and nowhere else.
+
+export interface RunAnswer {
+  mark: string;
+  tone: string;
+  text: string;
+  detail: string;
+}
+
+export type RunState = "running" | "complete" | "stopped";
+/** Words of jobs, a line of runs. */
+export type Command = string | readonly string[];
+
+export interface RunSummary {
+  id: string;
+  title: string;
+  subtitle: string;
+  began_at: string;
+  state: RunState;
+  command: Command;
+  answer: RunAnswer | null;
+}
+
+export interface RunProgress {
+  trials_done: number;
+  trials_planned: number | null;
+  began_at: string;
+  ends_in_s: number | null;
+  now: { block: number; arm: string; workload: string; phase: string } | null;
+}
+
+export interface RunArm {
+  name: string;
+  colour: number | string;
+  control: boolean;
+}
+
+export interface RunDetail extends RunSummary {
+  progress: RunProgress;
+  arms: RunArm[];
+  workloads: string[];
+  job: string | null;
+}
+
+export interface RunSections {
+  answer: string;
+  sections: { id: string; title: string; html: string }[];
+}
+
+export const METRICS = ["iops", "bandwidth", "p50", "p99"] as const;
+export type SeriesMetric = (typeof METRICS)[number];
+
+export type SeriesValues = (number | null)[];
+export interface RunSeries {
+  from_s: number;
+  to_s: number;
+  full_to_s: number;
+  quantity: string;
+  series: { arm: string; workload: string; t: number[]; low: SeriesValues; mid: SeriesValues; high: SeriesValues }[];
+}
+
+export interface RunSecond {
+  t_s: number;
+  arm: string;
+  workload: string;
+  iops: number | null;
+  bandwidth: number | null;
+  p50_s: number | null;
+  p99_s: number | null;
+  errors: number;
+}
+
+export interface CatalogueSetting {
+  name: string;
+  value: string;
+  text: string;
+}
+
+export interface CatalogueStack {
+  name: string;
+  text: string;
+  nodes: number;
+  settings: CatalogueSetting[];
+  ready: boolean;
+  missing: string[];
+}
+
+export interface Catalogue {
+  workloads: { name: string; text: string; settings: CatalogueSetting[] }[];
+  stacks: CatalogueStack[];
+  layers: { name: string; text: string; settings: CatalogueSetting[]; ready: boolean; missing: string[] }[];
+  faults: { name: string; text: string }[];
+  conditions: string[];
+  inventories: string[];
+  targets: string[];
+}
+
+export interface StackState {
+  name: string;
+  state: string;
+  nodes: { name: string; state: string; text: string }[];
+  sessions: string | null;
+  recovery: string | null;
+  outputs: string[];
+  text: string;
+}
+
+export interface Job {
+  id: string;
+  command: Command;
+  state: "running" | "done" | "failed" | "stopped";
+  exit_code: number | null;
+  meaning: string | null;
+  output: string[];
+  run: string | null;
+  stack: string | null;
+  began_at: string;
+  ended_at: string | null;
+}
+
+export type RunKind = "compare" | "run" | "loadline" | "failover";
+export interface RunRequest {
+  kind: RunKind;
+  targets: string[];
+  workloads: string[];
+  options: Record<string, string[]>;
+}
+
+export interface StackRequest {
+  stack: string;
+  layers: string[];
+  settings: Record<string, string>;
+  size: string | null;
+  inventory: string | null;
+}
+
+export interface StackPlan {
+  name: string;
+  command: Command;
+  steps: { node: string; why: string }[];
+  text: string;
+}
+
+export interface ServerFacts {
+  version: string;
+  host: string;
+  runs: string;
+  started_at: string;
+}
+
+/** What the server refused, or that there is none. */
+export class ServerError extends Error {
+  constructor(
+    readonly status: number,
+    text: string,
+    readonly hint: string,
+  ) {
+    super(text);
+  }
+
+  /** No answer at all. */
+  get isGone(): boolean {
+    return this.status === 0;
+  }
+}
+
+const BASE = "api/v1/";
+let csrf = "";
+
+async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = { accept: "application/json" };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  if (method !== "GET" && csrf) headers["x-plimsoll-csrf"] = csrf;
+  const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  if (signal) init.signal = signal;
+  let answer: Response;
+  try {
+    answer = await fetch(BASE + path, init);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ServerError(0, "The server does not answer.", "What runs goes on without it. Start plimsoll serve again.");
+  }
+  if (!answer.ok) throw await refusal(answer);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+
+async function refusal(answer: Response): Promise<ServerError> {
+  try {
+    const { error } = (await answer.json()) as { error: { text: string; hint?: string | null } };
+    return new ServerError(answer.status, error.text, error.hint ?? "");
+  } catch {
+    return new ServerError(answer.status, `The server answered ${answer.status} ${answer.statusText}.`, "");
+  }
+}
+
+const get = <T>(path: string, signal?: AbortSignal): Promise<T> => call<T>("GET", path, undefined, signal);
+const post = <T>(path: string, body: unknown = {}): Promise<T> => call<T>("POST", path, body);
+const part = encodeURIComponent;
+
+export interface SeriesWindow {
+  from: number | null;
+  to: number | null;
+  points: number;
+}
+
+export const api = {
+  /** Exchanges the token of the printed address for a session. */
+  async logIn(token: string): Promise<void> {
+    csrf = (await post<{ csrf: string }>("session", { token })).csrf;
+  },
+  /** Takes up the session of the cookie; false without one. */
+  async resume(): Promise<boolean> {
+    try {
+      csrf = (await get<{ csrf: string }>("session")).csrf;
+      return true;
+    } catch (error) {
+      if (error instanceof ServerError && error.status === 401) return false;
+      throw error;
+    }
+  },
+  async logOut(): Promise<void> {
+    await call("DELETE", "session");
+    csrf = "";
+  },
+  server: () => get<ServerFacts>("server"),
+  catalogue: () => get<Catalogue>("catalogue"),
+  runs: () => get<RunSummary[]>("runs"),
+  run: (id: string) => get<RunDetail>(`runs/${part(id)}`),
+  sections: (id: string) => get<RunSections>(`runs/${part(id)}/sections`),
+  series(id: string, metric: SeriesMetric, window: SeriesWindow, signal: AbortSignal): Promise<RunSeries> {
+    const query = new URLSearchParams({ metric, points: String(window.points) });
+    if (window.from !== null) query.set("from", String(window.from));
+    if (window.to !== null) query.set("to", String(window.to));
+    return get<RunSeries>(`runs/${part(id)}/series?${query}`, signal);
+  },
+  diff: (base: string, other: string) => get<{ html: string }>(`diff?base=${part(base)}&with=${part(other)}`),
+  startRun: (request: RunRequest) => post<Job>("runs", request),
+  resumeRun: (id: string) => post<Job>(`runs/${part(id)}/resume`),
+  stacks: () => get<StackState[]>("stacks"),
+  planStack: (request: StackRequest) => post<StackPlan>("stacks/plan", request),
+  raiseStack: (request: StackRequest) => post<Job>("stacks", request),
+  changeStack: (name: string, change: string) => post<Job>(`stacks/${part(name)}/${part(change)}`),
+  jobs: () => get<Job[]>("jobs"),
+  job: (id: string) => get<Job>(`jobs/${part(id)}`),
+  stopJob: (id: string) => post<Job>(`jobs/${part(id)}/stop`),
+  runEvents: (id: string) => `${BASE}runs/${part(id)}/events`,
+  jobEvents: (id: string) => `${BASE}jobs/${part(id)}/events`,
+  reportAddress: (id: string) => `${BASE}runs/${part(id)}/report`,
+  exportAddress: (id: string, format: string) => `${BASE}runs/${part(id)}/export/${part(format)}`,
+};
+
+export const EXPORTS = ["markdown", "csv", "xlsx", "json", "parquet", "hlog", "junit"] as const;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The live page against made-up answers: what the real server cannot be made to do at will.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fits, isAccessible, launch, median, open } from "./aids/browser.mjs";
+import { mock, NASTY } from "./aids/mock.mjs";
+
+/** A million seconds, and what is asked of the chart over them. */
+const ROWS = 1_000_000;
+const FIRST_MS = 1000;
+const FRAMES_WANTED = 50;
+/** What a machine that does other work meanwhile must still reach: the tests must not fail by chance. */
+const FRAMES_LEAST = 20;
+
+let browser;
+let server;
+before(async () => {
+  browser = await launch();
+  server = await mock(ROWS);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+async function shown(hash, options) {
+  const page = await open(browser, options);
+  await page.goto(server.address + hash);
+  return page;
+}
+
+async function done(page) {
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+}
+
+test("the token leaves the address at once, and no secret is in the page", async () => {
+  const page = await shown("#token=0123456789abcdef");
+  await page.getByRole("heading", { name: "Runs" }).waitFor();
+  assert.ok(!page.url().includes("0123456789"), page.url());
+  const kept = await page.evaluate(() => JSON.stringify([document.documentElement.outerHTML, { ...localStorage },
+    { ...sessionStorage }]));
+  assert.ok(!kept.includes("0123456789"));
+  await done(page);
+});
+
+test("names full of markup stay text", async () => {
+  const page = await shown("");
+  await page.getByRole("link", { name: NASTY }).waitFor();
+  assert.equal(await page.locator("img").count(), 0);
+  await done(page);
+});
+
+test("a trial that ends changes the report and nothing that its reader did", async () => {
+  const page = await shown("#/runs/a");
+  await page.getByText("3 trials", { exact: true }).waitFor();
+  await page.locator("details summary").click();
+  await page.evaluate(() => document.querySelector("#timeline").scrollIntoView());
+  const place = () => page.evaluate(() => document.querySelector("#timeline").getBoundingClientRect().top);
+  const before = await place();
+  server.trial();
+  await page.getByText("4 trials", { exact: true }).waitFor();
+  assert.equal(await page.locator("details").evaluate((part) => part.open), true);
+  assert.ok(Math.abs((await place()) - before) < 2);
+  await done(page);
+});
+
+test("the page says that the server is gone, and goes on when it is back", async () => {
+  const page = await shown("#/runs/a");
+  await page.getByText("of 8 trials").waitFor();
+  await server.stop();
+  await page.getByText("The server does not answer.").waitFor();
+  await server.again();
+  await page.getByText("The server does not answer.").waitFor({ state: "hidden" });
+  await page.waitForFunction(() => performance.getEntriesByType("resource").length > 0);
+  server.trial();
+  await page.getByText(/^[5-9] trials$/).waitFor();
+  await page.context().close();
+});
+
+test("what the server refuses is said at the field, with what to do", async () => {
+  const page = await shown("#/new");
+  await page.getByLabel("Base").fill("nowhere");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByRole("alert").getByText("start the server with --target").waitFor();
+  assert.equal(await page.getByLabel("Base").getAttribute("aria-invalid"), "true");
+  assert.ok(server.asked.some((one) => one.method === "POST" && one.csrf === "c"));
+  await done(page);
+});
+
+test("pages are accessible, fit 400 px, and tell where they are", async () => {
+  for (const [hash, heading] of [["", "Runs"], ["#/runs/a", "raid1 and nbd"], ["#/new", "New campaign"],
+    ["#/build", "Build a stack"], ["#/stacks", "Stacks"], ["#/jobs", "Jobs"]]) {
+    for (const width of [1280, 400]) {
+      const page = await shown(hash, { viewport: { width, height: 800 } });
+      await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
+      await page.waitForLoadState("networkidle").catch(() => undefined);
+      assert.equal(await page.evaluate(() => document.activeElement.tagName), "H1");
+      await fits(page, `${hash}, ${width} px`);
+      if (width === 400) await isAccessible(page, `${hash}, ${width} px`);
+      await done(page);
+    }
+  }
+});
+
+test("the chart is moved and zoomed by keyboard, and switched by metric and arm", async () => {
+  const page = await shown("#/runs/a");
+  const said = () => page.locator(".readout").textContent();
+  await page.getByText(/^At \S+: raid1/).waitFor();
+  const chart = page.locator(".chart");
+  await chart.focus();
+  const before = await said();
+  for (const key of ["+", "+", "+", "ArrowRight"]) await page.keyboard.press(key);
+  await page.waitForFunction((old) => document.querySelector(".readout").textContent !== old, before);
+  await page.getByRole("button", { name: "p99 response time" }).press("Enter");
+  await page.getByText(/^At \S+: raid1 .* s/).waitFor();
+  await page.getByRole("group", { name: "Arms shown" }).getByRole("button", { name: "nbd" }).click();
+  await page.waitForFunction(() => !document.querySelector(".readout").textContent.includes("nbd"));
+  await done(page);
+});
+
+test("a million rows: the first picture comes at once, and moving is smooth", async (t) => {
+  const firsts = [];
+  for (let i = 0; i < 3; i += 1) {
+    const page = await shown("#/runs/a");
+    await page.waitForFunction(() => performance.getEntriesByName("plimsoll-chart").length > 0);
+    firsts.push(await page.evaluate(() => performance.getEntriesByName("plimsoll-chart")[0].startTime));
+    if (i < 2) await page.context().close();
+    else await pan(page, t, firsts);
+  }
+});
+
+async function pan(page, t, firsts) {
+  await page.locator(".chart").scrollIntoViewIfNeeded();
+  await page.locator(".chart").focus();
+  for (let i = 0; i < 12; i += 1) await page.keyboard.press("+");
+  await page.waitForTimeout(300);
+  const box = await page.locator(".u-over").boundingBox();
+  // Moves at every frame, as a hand does, and counts the frames that were shown.
+  const frames = await page.evaluate(async ({ x, y }) => {
+    const over = document.querySelector(".u-over");
+    const send = (target, type, clientX) => target.dispatchEvent(new PointerEvent(type, { clientX, clientY: y, bubbles: true }));
+    send(over, "pointerdown", x);
+    const began = performance.now();
+    let count = 0;
+    await new Promise((resolve) => {
+      const frame = (now) => {
+        if (now - began > 2000) return resolve();
+        count += 1;
+        send(window, "pointermove", x - count * 7);
+        requestAnimationFrame(frame);
+      };
+      requestAnimationFrame(frame);
+    });
+    send(window, "pointerup", x);
+    return (count * 1000) / (performance.now() - began);
+  }, { x: box.x + box.width / 2, y: box.y + box.height / 2 });
+  const first = median(firsts);
+  t.diagnostic(`measured: 10^6 rows: first picture after ${first.toFixed(0)} ms, ${frames.toFixed(0)} frames/s while moving`);
+  assert.ok(first < FIRST_MS, `first picture after ${first} ms`);
+  assert.ok(frames >= FRAMES_LEAST, `${frames} frames/s; ${FRAMES_WANTED} are wanted on a quiet machine`);
+  await done(page);
+}
