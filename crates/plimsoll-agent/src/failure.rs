@@ -49,6 +49,19 @@ Exit codes:
   16   the ledger is damaged, so the storage cannot be judged
   130  stopped by the user; the results so far are kept";
 
+/// What an exit code means, in the words of the help; empty for one that is not ours.
+pub fn meaning(code: i32) -> &'static str {
+    let mut lines = EXIT_CODES.lines().filter_map(|line| {
+        let (number, words) = line.trim_start().split_once(' ')?;
+        Some((number.parse::<i32>().ok()?, words.trim()))
+    });
+    let found = lines.find(|(number, _)| *number == code);
+    // A meaning may go on in the next line; up to its first part is enough.
+    found.map_or("", |(_, words)| {
+        words.split([';', ',']).next().unwrap_or(words)
+    })
+}
+
 /// Why a command ended without doing its work.
 #[derive(Debug)]
 pub struct CliError {
@@ -196,6 +209,17 @@ impl From<CliExitCode> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_exit_code_has_a_meaning() {
+        assert_eq!(meaning(0), "done");
+        assert_eq!(meaning(130), "stopped by the user");
+        assert_eq!(
+            meaning(CliExitCode::BadData as i32),
+            "a target failed the write-verify"
+        );
+        assert_eq!(meaning(99), "");
+    }
 
     #[test]
     fn fragments_are_completed_and_sentences_are_not() {

@@ -13,11 +13,15 @@
 //! refused. Reading keeps the results of all trials and joins their seconds; it takes at most
 //! sixteen times the bytes of the folder, and far less of one that this program wrote.
 //!
+//! Who appends events holds a lock on their file, which ends with the program: so others see whether a
+//! run goes on, and can follow it.
+//!
 //! Only this crate knows that layout. Recording never stops a measurement: a writer that cannot
 //! write remembers the first failure and says so at the end. Nothing here interprets results.
 #![forbid(unsafe_code)]
 
 mod error;
+mod follow;
 mod layout;
 mod read;
 mod result_file;
@@ -26,7 +30,8 @@ mod strip;
 mod write;
 
 pub use error::ArchiveError;
+pub use follow::{RunFolderFollower, events_bytes, has_completed, holds_run, is_being_written};
 pub use layout::REPORT;
-pub use read::open;
+pub use read::{manifest, open, open_whole};
 pub use result_file::{ResultFile, write_result};
 pub use write::{RunFolderWriter, check_free, write_report};

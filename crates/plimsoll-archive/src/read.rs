@@ -27,9 +27,21 @@ const DAMAGED_SHOWN: u64 = 3;
 /// # Errors
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
 pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
+    read(folder, TrialDownsampler::new())
+}
+
+/// The same with every second of every trial, for tables of them: it takes as much memory as the folder has
+/// bytes.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_whole(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
+    read(folder, TrialDownsampler::whole())
+}
+
+fn read(folder: &Path, mut strips: TrialDownsampler) -> Result<RunFolderContents, ArchiveError> {
     let manifest = manifest(folder)?;
-    let is_sealed = manifest.format >= FormatVersion::RUN_WITH_CHECKSUMS;
-    let mut strips = TrialDownsampler::new();
+    let reader = EventLineReader::of(manifest.format);
     let mut results = RunFolderContents {
         manifest,
         trials: Vec::new(),
@@ -47,7 +59,7 @@ pub fn open(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
         if line.is_empty() {
             break;
         }
-        match event(&line, is_sealed) {
+        match reader.event(&line) {
             Ok(event) => add(&mut results, &mut strips, event),
             // A torn last line is what a crash leaves: everything before it stands.
             Err(_) if line.last() != Some(&b'\n') && line.len() < LINE_MAX => break,
@@ -81,22 +93,36 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The event of a line; why there is none.
-fn event(line: &[u8], is_sealed: bool) -> Result<RunEvent, String> {
-    let text = line.strip_suffix(b"\n").unwrap_or(line);
-    let object = match unseal(text) {
-        UnsealResult::Intact(object) => object,
-        UnsealResult::Bare if !is_sealed => text.to_vec(),
-        UnsealResult::Bare => return Err("it has no checksum".into()),
-        UnsealResult::Damaged => return Err("its checksum does not match".into()),
-    };
-    let event = serde_json::from_slice(&object).map_err(|error| error.to_string())?;
-    if let RunEvent::TrialEnded(result) = &event
-        && result.phases.len() > PHASES_MAX
-    {
-        return Err(format!("a trial with more than {PHASES_MAX} phases"));
+/// Reads the lines of events of one run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventLineReader {
+    is_sealed: bool,
+}
+
+impl EventLineReader {
+    pub(crate) fn of(format: FormatVersion) -> EventLineReader {
+        EventLineReader {
+            is_sealed: format >= FormatVersion::RUN_WITH_CHECKSUMS,
+        }
     }
-    Ok(event)
+
+    /// The event of a line; why there is none.
+    pub(crate) fn event(self, line: &[u8]) -> Result<RunEvent, String> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let object = match unseal(text) {
+            UnsealResult::Intact(object) => object,
+            UnsealResult::Bare if !self.is_sealed => text.to_vec(),
+            UnsealResult::Bare => return Err("it has no checksum".into()),
+            UnsealResult::Damaged => return Err("its checksum does not match".into()),
+        };
+        let event = serde_json::from_slice(&object).map_err(|error| error.to_string())?;
+        if let RunEvent::TrialEnded(result) = &event
+            && result.phases.len() > PHASES_MAX
+        {
+            return Err(format!("a trial with more than {PHASES_MAX} phases"));
+        }
+        Ok(event)
+    }
 }
 
 fn left_out(number: u64, reason: &str) -> RunWarning {
@@ -131,7 +157,11 @@ fn add(results: &mut RunFolderContents, strips: &mut TrialDownsampler, event: Ru
     }
 }
 
-fn manifest(folder: &Path) -> Result<RunManifest, ArchiveError> {
+/// The manifest of the run in `folder`.
+///
+/// # Errors
+/// When it is no run folder, was written in a newer format, or its manifest is damaged.
+pub fn manifest(folder: &Path) -> Result<RunManifest, ArchiveError> {
     let path = folder.join(MANIFEST);
     let size = match fs::metadata(&path) {
         Ok(facts) => facts.len(),

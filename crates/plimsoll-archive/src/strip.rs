@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The seconds of a run as they are read: joined to steps, so that those of a day fit into memory.
 //!
-//! Invariant: at most [`STEPS_MAX`] steps of a trial and, while trials have more than one, at most
+//! Invariant: unless every second is asked for, at most [`STEPS_MAX`] steps of a trial and, while trials have more than one, at most
 //! [`TOTAL_MAX`] of all trials are held.
 
 use plimsoll_core::event::{TrialInterval, TrialTimeBin};
@@ -57,15 +57,26 @@ pub(crate) struct TrialDownsampler {
     /// Intervals that make a step of a trial that begins.
     each: u64,
     total: usize,
+    /// Whether nothing is joined.
+    is_whole: bool,
     trials: BTreeMap<u32, Strip>,
 }
 
 impl TrialDownsampler {
     pub(crate) fn new() -> Self {
         TrialDownsampler {
+            is_whole: false,
             each: 1,
             total: 0,
             trials: BTreeMap::new(),
+        }
+    }
+
+    /// One that joins nothing, for who needs every second.
+    pub(crate) fn whole() -> Self {
+        TrialDownsampler {
+            is_whole: true,
+            ..TrialDownsampler::new()
         }
     }
 
@@ -85,8 +96,12 @@ impl TrialDownsampler {
 
     /// Takes an interval of a trial.
     pub(crate) fn push(&mut self, place: u32, interval: &TrialInterval) {
+        let is_whole = self.is_whole;
         let strip = self.strip(place);
         let more = strip.push(&TrialTimeBin::from(interval));
+        if is_whole {
+            return;
+        }
         if strip.steps.len() > STEPS_MAX {
             strip.halve();
         }
@@ -145,6 +160,16 @@ mod tests {
         let (last, whole) = steps.split_last().unwrap();
         assert!(whole.iter().all(|step| step.length == steps[0].length));
         assert!(last.length <= steps[0].length);
+    }
+
+    #[test]
+    fn who_needs_every_second_gets_it() {
+        let mut strips = TrialDownsampler::whole();
+        (0..5_000).for_each(|second| strips.push(7, &interval(second)));
+        let steps = &strips.into_steps()[&7];
+        assert_eq!(steps.len(), 5_000);
+        let read = &steps[4_999].kinds[&OpKind::Read];
+        assert_eq!(read.response.max_ns(), 5_999);
     }
 
     #[test]

@@ -6,10 +6,11 @@ use crate::layout::{DISKS, EVENTS, LEDGERS, MANIFEST, REPORT};
 use crate::result_file::write_result;
 use crate::sealed::seal;
 use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Appends events to a run folder.
 #[derive(Debug)]
@@ -40,10 +41,12 @@ impl RunFolderWriter {
             let mut file = File::create_new(&path)?;
             file.write_all(&text)?;
             file.sync_all()?;
-            OpenOptions::new()
+            let events = OpenOptions::new()
                 .create_new(true)
                 .append(true)
-                .open(folder.join(EVENTS))
+                .open(folder.join(EVENTS))?;
+            claim(&events)?;
+            Ok(events)
         };
         let events = write().map_err(io_error("write", &path))?;
         Ok(RunFolderWriter {
@@ -63,11 +66,12 @@ impl RunFolderWriter {
     /// Goes on with the folder of a run that was cut off: what is there stands, a torn last line goes.
     ///
     /// # Errors
-    /// When it is no such folder, or cannot be written.
+    /// When it is no such folder, cannot be written, or is being written by another program.
     pub fn resume(folder: &Path) -> Result<RunFolderWriter, ArchiveError> {
         let path = folder.join(EVENTS);
         let open = || -> std::io::Result<(File, u64)> {
             let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
+            claim(&file)?;
             let whole = whole_lines(&mut file)?;
             file.set_len(whole)?;
             Ok((file, whole))
@@ -144,6 +148,29 @@ impl RunFolderWriter {
             source,
         });
     }
+}
+
+/// How often, and after what pause, a lock is looked at before it counts as that of another writer: who only
+/// asks whether there is one holds it for an instant.
+const LOOKS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Marks events as being written, until the file is closed or the program ends.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a lock of the kernel is waited for, which no clock of ours can hurry"
+)]
+fn claim(events: &File) -> std::io::Result<()> {
+    for _ in 0..LOOKS {
+        match events.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(PAUSE);
+            }
+            // Where there are no locks, nobody can tell, and nothing is lost.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
+    }
+    Err(std::io::Error::other("another program is writing it"))
 }
 
 /// Whether an event must outlive a power cut that follows it.

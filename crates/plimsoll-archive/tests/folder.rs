@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run folder is read back as it was written, and as far as it got when it was cut off.
 
-use plimsoll_archive::{ArchiveError, RunFolderWriter, open};
+use plimsoll_archive::{ArchiveError, RunFolderFollower, RunFolderWriter, is_being_written, open};
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{
     OpStats, RunEvent, RunListener, RunManifest, RunWarning, TrialId, TrialInterval, TrialResult,
@@ -263,4 +263,44 @@ fn other_folders_newer_formats_and_occupied_folders_are_refused() {
         open(folder.path()),
         Err(ArchiveError::Damaged { .. })
     ));
+}
+
+#[test]
+fn who_follows_a_run_gets_every_event_once_and_waits_for_the_end_of_a_line() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    let mut writer = RunFolderWriter::create(&folder, &manifest()).unwrap();
+    let mut follower = RunFolderFollower::open(&folder).unwrap();
+    assert_eq!(follower.look(1 << 20).unwrap(), None);
+    let all = events();
+    let (first, rest) = all.split_at(2);
+    first.iter().for_each(|event| writer.event(event));
+    assert_eq!(follower.look(1 << 20).unwrap().unwrap(), first);
+    assert!(is_being_written(&folder).unwrap());
+    let other = RunFolderWriter::resume(&folder).unwrap_err().to_string();
+    assert!(other.contains("another program is writing it"), "{other}");
+    rest.iter().for_each(|event| writer.event(event));
+    drop(writer);
+    assert!(!is_being_written(&folder).unwrap());
+    // In pieces of seven bytes, which end in the middle of lines.
+    let mut seen = Vec::new();
+    while let Some(some) = follower.look(7).unwrap() {
+        seen.extend(some);
+    }
+    assert_eq!(seen, rest);
+    assert_eq!((follower.damaged(), follower.share_read()), (0, 1.0));
+    // A line that was cut off goes when the run is resumed; what follows it is seen.
+    let path = folder.join("events.jsonl");
+    let mut torn = fs::read(&path).unwrap();
+    torn.extend_from_slice(b"{\"crc32c\":\"0000");
+    fs::write(&path, &torn).unwrap();
+    assert_eq!(follower.look(1 << 20).unwrap(), None);
+    let mut writer = RunFolderWriter::resume(&folder).unwrap();
+    let warning = RunEvent::Warning(RunWarning {
+        about: String::new(),
+        text: "resumed".into(),
+    });
+    writer.event(&warning);
+    assert_eq!(follower.look(1 << 20).unwrap(), Some(vec![warning]));
+    assert_eq!(follower.damaged(), 0);
 }

@@ -33,6 +33,7 @@ pub mod profile;
 pub mod recording;
 pub mod rng;
 pub mod run_diff;
+pub mod run_export;
 #[cfg(test)]
 mod schemas;
 pub mod settings;

@@ -20,6 +20,7 @@ use crate::model::{
 };
 use crate::op::{OpKind, TraceAccess};
 use crate::plan::InventoryFile;
+use crate::run_export::RunExportDocument;
 use crate::units::Nanos;
 use crate::workload::{Workload, WorkloadFile};
 
@@ -66,7 +67,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 7] {
+fn described() -> [DescribedFile; 8] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -91,6 +92,11 @@ fn described() -> [DescribedFile; 7] {
             "campaign",
             Some(FormatVersion::CAMPAIGN),
             "A campaign file, as JSON",
+        ),
+        file::<RunExportDocument>(
+            "run-export",
+            Some(FormatVersion::EXPORT),
+            "A run that was exported as JSON",
         ),
         file::<InventoryFile>("inventory", None, "An inventory file, as JSON"),
     ]
@@ -318,6 +324,11 @@ fn values(name: &str) -> Vec<Value> {
             let mut all = examples_in("examples/campaigns");
             all.extend(examples_of("docs/campaigns.md"));
             all
+        }
+        // What the report's tests exported.
+        "run-export" => {
+            let text = read("crates/plimsoll-report/tests/snapshots/export.json");
+            vec![serde_json::from_str(&text).unwrap()]
         }
         "inventory" => {
             let mut all = examples_in("examples/labs");

@@ -4,15 +4,67 @@
 //! Invariant: every text goes through `escape`; the data block cannot close its element. What is
 //! said is not decided here.
 
+use std::collections::BTreeSet;
+
 use crate::model::{ReportDocument, ReportItem, ReportSection, ReportTable, ReportTableCell};
 use crate::put::put;
 use crate::svg::{draw, escape};
 
-const STYLE: &str = include_str!("page.css");
+/// The style sheet of every page that shows a report.
+pub const STYLE: &str = include_str!("page.css");
+
+/// A report in pieces, for a page that shows more than it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportPageParts {
+    /// The first screen, as HTML.
+    pub answer: String,
+    /// The rest.
+    pub sections: Vec<ReportPagePart>,
+}
+
+/// A section of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportPagePart {
+    /// Name of its place, unique in the page.
+    pub id: String,
+    /// Its heading, as text.
+    pub title: String,
+    /// The whole `<section>`, as HTML.
+    pub html: String,
+}
+
+/// The pieces that [`html`] puts together.
+#[must_use]
+pub fn page_parts(report: &ReportDocument) -> ReportPageParts {
+    let mut taken = BTreeSet::new();
+    let sections = report.sections.iter().map(|part| {
+        let id = unique(&part.id, &mut taken);
+        let mut html = String::new();
+        section(&mut html, &id, part);
+        ReportPagePart {
+            id,
+            title: part.title.clone(),
+            html,
+        }
+    });
+    ReportPageParts {
+        sections: sections.collect(),
+        answer: answer(report),
+    }
+}
+
+/// The name, with a number where it is taken.
+fn unique(id: &str, taken: &mut BTreeSet<String>) -> String {
+    let numbered = (2..).map(|n: u32| format!("{id}-{n}"));
+    let mut names = std::iter::once(id.to_owned()).chain(numbered);
+    let free = names.find(|name| taken.insert(name.clone()));
+    free.unwrap_or_default()
+}
 
 /// A complete HTML document.
 #[must_use]
 pub fn html(report: &ReportDocument) -> String {
+    let parts = page_parts(report);
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n");
     let title = escape(&report.title);
     put!(
@@ -28,26 +80,13 @@ pub fn html(report: &ReportDocument) -> String {
         "<header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n",
         escape(&report.subtitle)
     );
-    if !report.headline.is_empty() {
-        out.push_str("<ul class=\"headline\">\n");
-        for s in &report.headline {
-            put!(
-                out,
-                "<li><span class=\"chip {}\">{}</span><div><p>{}</p><p class=\"detail\">{}</p>\
-                 </div></li>\n",
-                s.tone.class(),
-                escape(&s.mark),
-                prose(&s.text),
-                prose(&s.detail)
-            );
-        }
-        out.push_str("</ul>\n");
-    }
-    contents(&mut out, report);
+    out.push_str(&parts.answer);
+    contents(&mut out, &parts.sections);
     out.push_str("</header>\n");
-    for (i, part) in report.sections.iter().enumerate() {
-        section(&mut out, i, part);
-    }
+    parts
+        .sections
+        .iter()
+        .for_each(|part| out.push_str(&part.html));
     // In JSON a `<` can only stand within a string, where its escape means the same: so no name can
     // end the element or open a comment in it.
     let data = report.data.replace('<', "\\u003c");
@@ -59,23 +98,45 @@ pub fn html(report: &ReportDocument) -> String {
     out
 }
 
+/// The first screen.
+fn answer(report: &ReportDocument) -> String {
+    let mut out = String::new();
+    if report.headline.is_empty() {
+        return out;
+    }
+    out.push_str("<ul class=\"headline\">\n");
+    for s in &report.headline {
+        put!(
+            out,
+            "<li><span class=\"chip {}\">{}</span><div><p>{}</p><p class=\"detail\">{}</p>\
+             </div></li>\n",
+            s.tone.class(),
+            escape(&s.mark),
+            prose(&s.text),
+            prose(&s.detail)
+        );
+    }
+    out.push_str("</ul>\n");
+    out
+}
+
 /// Running text: escaped, and with percentages that do not break across lines.
 fn prose(text: &str) -> String {
     escape(text).replace(" %", "\u{a0}%")
 }
 
-fn contents(out: &mut String, report: &ReportDocument) {
+fn contents(out: &mut String, parts: &[ReportPagePart]) {
     out.push_str("<nav>");
-    for (i, part) in report.sections.iter().enumerate() {
-        put!(*out, "<a href=\"#s{i}\">{}</a>", escape(&part.title));
+    for part in parts {
+        put!(*out, "<a href=\"#{}\">{}</a>", part.id, escape(&part.title));
     }
     out.push_str("</nav>\n");
 }
 
-fn section(out: &mut String, number: usize, part: &ReportSection) {
+fn section(out: &mut String, id: &str, part: &ReportSection) {
     put!(
         *out,
-        "<section id=\"s{number}\">\n<h2>{}</h2>\n",
+        "<section id=\"{id}\">\n<h2>{}</h2>\n",
         escape(&part.title)
     );
     if !part.lead.is_empty() {

@@ -7,9 +7,9 @@
 #![forbid(unsafe_code)]
 
 mod build;
-mod csv;
 mod data;
 mod describe;
+mod export;
 mod html;
 pub mod model;
 mod put;
@@ -21,10 +21,10 @@ mod words;
 mod xlsx;
 
 pub use build::{build, load_lines};
-pub use csv::csv;
 pub use data::phase;
 pub use describe::{describe, profile};
-pub use html::html;
+pub use export::{ReportExportError, ReportExportFormat, csv, export};
+pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
 pub use run_diff::{run_diff, run_diff_report};
 pub use terminal::terminal;

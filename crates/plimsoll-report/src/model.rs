@@ -70,6 +70,8 @@ pub struct ReportFinding {
 /// A titled part of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportSection {
+    /// Name of its place in a page: small letters, digits and hyphens, the same in every report that has it.
+    pub id: String,
     /// Heading.
     pub title: String,
     /// Under the heading, in one line; may be empty.
@@ -86,13 +88,39 @@ impl ReportSection {
     /// An empty section.
     #[must_use]
     pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
+        let title = title.into();
         ReportSection {
-            title: title.into(),
+            id: slug(&title),
+            title,
             lead: lead.into(),
             page_only: false,
             is_answer: false,
             items: Vec::new(),
         }
+    }
+
+    /// The same under a name of its own, for a heading that is a question or may change.
+    #[must_use]
+    pub fn at(mut self, id: &str) -> Self {
+        self.id = slug(id);
+        self
+    }
+}
+
+/// Small letters, digits and single hyphens of a text.
+fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    match slug.is_empty() {
+        true => "part".into(),
+        false => slug.into(),
     }
 }
 

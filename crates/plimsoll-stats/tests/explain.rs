@@ -139,6 +139,7 @@ impl Sim {
             start: Nanos(second as u64 * Nanos::SECOND.0),
             length: Nanos::SECOND,
             response,
+            kinds: BTreeMap::new(),
         }
     }
 

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use crate::comparison::ArmComparison;
 use crate::design::{BlockDesignResult, BlocksEnd};
 use crate::histogram::Histogram;
+use crate::op::OpKind;
 
 use crate::units::Nanos;
 
@@ -58,6 +59,38 @@ pub struct TrialTimeBin {
     pub length: Nanos,
     /// Response times of all operations that ended in it, and with them their number.
     pub response: Histogram,
+    /// The same by kind of operation; kinds without operations are absent.
+    pub kinds: BTreeMap<OpKind, TrialTimeBinKind>,
+}
+
+/// One kind of operation in a stretch of a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrialTimeBinKind {
+    /// Bytes moved by operations that succeeded.
+    pub bytes: u64,
+    /// Operations that failed; they are in the histogram too.
+    pub errors: u64,
+    /// Response times, and with them the number of operations.
+    pub response: Histogram,
+}
+
+impl TrialTimeBinKind {
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &TrialTimeBinKind) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.errors = self.errors.saturating_add(other.errors);
+        self.response.merge(&other.response);
+    }
+}
+
+impl From<&KindStats> for TrialTimeBinKind {
+    fn from(stats: &KindStats) -> Self {
+        TrialTimeBinKind {
+            bytes: stats.bytes,
+            errors: stats.errors,
+            response: stats.response.clone(),
+        }
+    }
 }
 
 impl TrialTimeBin {
@@ -65,6 +98,9 @@ impl TrialTimeBin {
     pub fn join(&mut self, next: &TrialTimeBin) {
         self.length = self.length + next.length;
         self.response.merge(&next.response);
+        for (kind, stats) in &next.kinds {
+            self.kinds.entry(*kind).or_default().merge(stats);
+        }
     }
 }
 
@@ -74,6 +110,9 @@ impl From<&TrialInterval> for TrialTimeBin {
             start: interval.start,
             length: interval.length,
             response: interval.stats.response(),
+            kinds: (interval.stats.0.iter())
+                .map(|(kind, stats)| (*kind, stats.into()))
+                .collect(),
         }
     }
 }

@@ -535,6 +535,17 @@ pub fn status(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<
     Ok(all)
 }
 
+/// The names of the stacks that have a journal, without a look at any.
+#[must_use]
+pub fn names_up(state: &StateDir) -> Vec<String> {
+    let all = list(state).unwrap_or_default().into_iter();
+    let names = all.filter_map(|found| match found.record.ok()?.header.kind {
+        JournalScope::Stack(name) => Some(name),
+        _ => None,
+    });
+    names.collect()
+}
+
 /// What a stack made, with the self-tests that follow from how.
 fn made(record: &JournalContents) -> Option<StackOutputs> {
     let mut made = record.made.clone()?;

@@ -29,6 +29,7 @@ mod record;
 mod report;
 mod repro;
 mod run;
+mod serve;
 mod stack;
 mod trace_ops;
 mod tune;
@@ -75,6 +76,7 @@ enum CliCommand {
     Failover(failover::FailoverArgs),
     Vm(vm::VmArgs),
     Report(report::ReportArgs),
+    Serve(serve::ServeArgs),
     Repro(repro::ReproArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
@@ -147,6 +149,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Failover(args) => failover::main(&args),
         CliCommand::Vm(args) => vm::main(&args),
         CliCommand::Report(args) => report::main(&args),
+        CliCommand::Serve(args) => serve::main(&args),
         CliCommand::Repro(args) => repro::main(&args),
         CliCommand::Import(args) => import::main(&args),
         CliCommand::Export(args) => export::main(&args),

@@ -2,7 +2,7 @@
 //! `plimsoll stack`: storage systems, brought up on this machine and taken down again.
 
 mod check;
-mod list;
+pub(super) mod list;
 mod load;
 
 use crate::terminal;
@@ -446,7 +446,8 @@ fn show(args: &StackStatusArgs, state: &StateDir) -> CliResult {
             .iter()
             .map(|s| {
                 serde_json::json!({ "name": s.name, "standing": s.standing, "since": s.since,
-                    "mount_dir": s.mount_dir, "problems": s.problems, "degraded": s.degraded, "told": s.told })
+                    "mount_dir": s.mount_dir, "problems": s.problems, "degraded": s.degraded, "told": s.told,
+                    "nodes": s.nodes.iter().map(|node| &node.name).collect::<Vec<_>>() })
             })
             .collect();
         terminal::print_json(&serde_json::json!({ "stacks": list }));

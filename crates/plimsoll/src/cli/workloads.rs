@@ -4,6 +4,8 @@
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_classics::{SettingDefinition, SettingUnit, WorkloadDefinition};
+use plimsoll_core::workload::Workload;
+use plimsoll_serve::{SettingOffer, WorkloadOffer};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -50,6 +52,32 @@ pub(super) fn settings_as_json(settings: &[SettingDefinition]) -> serde_json::Va
             "unit": unit(setting.unit), "help": setting.help })
     };
     settings.iter().map(setting).collect()
+}
+
+/// A setting for forms.
+pub(super) fn offered(setting: &SettingDefinition) -> SettingOffer {
+    SettingOffer {
+        name: setting.name.into(),
+        value: setting.default.into(),
+        text: format!("{} ({})", setting.help, unit(setting.unit)),
+    }
+}
+
+/// The workloads that forms may offer: none that starts other programs.
+pub(super) fn offered_workloads() -> Vec<WorkloadOffer> {
+    let starts_none = |known: &&WorkloadDefinition| {
+        let made = plimsoll_classics::parse_on(known.name, None);
+        made.is_ok_and(|workload| !matches!(workload, Workload::Commands(_)))
+    };
+    let offer = |known: &WorkloadDefinition| WorkloadOffer {
+        name: known.name.into(),
+        text: known.about.into(),
+        settings: known.settings.iter().map(offered).collect(),
+    };
+    plimsoll_classics::known()
+        .filter(starts_none)
+        .map(offer)
+        .collect()
 }
 
 fn list(all: &[&WorkloadDefinition]) -> String {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll stack list|show`: which stacks and layers there are, and what can be set.
 
+use crate::cli::workloads;
 use crate::terminal;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::settings::{SettingDefinition, SettingLevel, SettingLevels};
 use plimsoll_lab::stacks::{self, StackConfig, StackPlacement};
+use plimsoll_serve::{LayerOffer, SettingOffer, StackOffer};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -63,6 +65,48 @@ fn layers() -> Vec<StackListEntry> {
         levels: &[],
     };
     stacks::LAYERS.iter().map(one).collect()
+}
+
+/// The nodes that a stack has as it comes.
+fn nodes(name: &str) -> u16 {
+    let choice = StackConfig::parse(name).ok();
+    let shape = choice.and_then(|choice| choice.stack.shape(&choice).ok());
+    shape.map_or(0, |shape| shape.servers)
+}
+
+fn offered_settings(known: &StackListEntry) -> Vec<SettingOffer> {
+    known.settings.iter().map(workloads::offered).collect()
+}
+
+/// The stacks that forms may offer, as they come.
+pub(in super::super) fn offered_stacks() -> Vec<StackOffer> {
+    let offer = |known: StackListEntry| {
+        let missing = missing(known.name);
+        StackOffer {
+            name: known.name.into(),
+            text: known.about.into(),
+            nodes: nodes(known.name),
+            settings: offered_settings(&known),
+            ready: missing.is_empty(),
+            missing,
+        }
+    };
+    stacks().into_iter().map(offer).collect()
+}
+
+/// The same of the layers.
+pub(in super::super) fn offered_layers() -> Vec<LayerOffer> {
+    let offer = |known: StackListEntry| {
+        let missing = missing(known.name);
+        LayerOffer {
+            name: known.name.into(),
+            text: known.about.into(),
+            settings: offered_settings(&known),
+            ready: missing.is_empty(),
+            missing,
+        }
+    };
+    layers().into_iter().map(offer).collect()
 }
 
 /// What is missing here for a stack as it comes; empty when it can be made.

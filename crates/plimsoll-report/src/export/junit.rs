@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A test case for each verdict and for the data of each system, in the form of Ant's JUnit task that build
+//! servers read.
+//!
+//! Worse, or unable to carry the load: a failure. Inconclusive: skipped, with what would settle it. Lost or
+//! damaged data, and an A/A control that differs, are errors: nothing can be concluded from such a run.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
+use plimsoll_core::event::{RunFolderContents, TrialResult};
+use plimsoll_core::text::printable;
+use plimsoll_core::units::Nanos;
+
+use super::{comparisons, has_lost_data};
+use crate::model::ReportSeverity;
+use crate::put::put;
+use crate::words;
+
+/// What became of a case.
+enum CaseOutcome {
+    Passed,
+    Skipped,
+    Failed,
+    Broken,
+}
+
+/// A case of the file.
+struct GateCase {
+    class: String,
+    name: String,
+    time: Nanos,
+    outcome: CaseOutcome,
+    message: String,
+}
+
+/// The file.
+pub(super) fn junit(results: &RunFolderContents) -> String {
+    let mut cases: Vec<GateCase> = comparisons(results)
+        .iter()
+        .map(|row| of_verdict(results, row))
+        .collect();
+    cases.extend(of_data(results));
+    let count = |is: fn(&CaseOutcome) -> bool| cases.iter().filter(|c| is(&c.outcome)).count();
+    let figures = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3}\"",
+        cases.len(),
+        count(|outcome| matches!(outcome, CaseOutcome::Failed)),
+        count(|outcome| matches!(outcome, CaseOutcome::Broken)),
+        count(|outcome| matches!(outcome, CaseOutcome::Skipped)),
+        cases
+            .iter()
+            .map(|case| case.time.as_secs_f64())
+            .sum::<f64>(),
+    );
+    let manifest = &results.manifest;
+    // The form has local time without a zone.
+    let began = manifest.began_at.get(..19).unwrap_or("1970-01-01T00:00:00");
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    put!(
+        out,
+        "<testsuites name=\"plimsoll\" {figures}>\n  <testsuite name=\"{}\" timestamp=\"{}\" hostname=\"{}\" \
+         {figures}>\n",
+        escaped(&manifest.id),
+        escaped(began),
+        escaped(&manifest.machine.host),
+    );
+    cases.iter().for_each(|case| put_case(&mut out, case));
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}
+
+fn put_case(out: &mut String, case: &GateCase) {
+    put!(
+        *out,
+        "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"",
+        escaped(&case.class),
+        escaped(&case.name),
+        case.time.as_secs_f64(),
+    );
+    let message = escaped(&case.message);
+    let (element, kind) = match case.outcome {
+        CaseOutcome::Passed => {
+            put!(
+                *out,
+                ">\n      <system-out>{message}</system-out>\n    </testcase>\n"
+            );
+            return;
+        }
+        CaseOutcome::Skipped => {
+            put!(
+                *out,
+                ">\n      <skipped message=\"{message}\"/>\n    </testcase>\n"
+            );
+            return;
+        }
+        CaseOutcome::Failed => ("failure", "worse"),
+        CaseOutcome::Broken => ("error", "data"),
+    };
+    put!(
+        *out,
+        ">\n      <{element} type=\"{kind}\" message=\"{message}\">{message}</{element}>\n    </testcase>\n"
+    );
+}
+
+fn of_verdict(results: &RunFolderContents, row: &ArmComparison) -> GateCase {
+    let outcome = match (row.verdict, words::tone(row)) {
+        (ComparisonVerdict::Different, _) if row.is_control => CaseOutcome::Broken,
+        (ComparisonVerdict::Different | ComparisonVerdict::CannotCarry, ReportSeverity::Bad) => {
+            CaseOutcome::Failed
+        }
+        (ComparisonVerdict::Inconclusive, _) => CaseOutcome::Skipped,
+        _ => CaseOutcome::Passed,
+    };
+    let ratio = match &row.ratio {
+        Some(ratio) => format!(
+            "{}× the {} ({} CI {})",
+            words::estimate(ratio),
+            row.metric.name(),
+            words::percent_whole(results.manifest.policy.confidence),
+            words::interval(ratio)
+        ),
+        None => "no interval".into(),
+    };
+    let mut message = format!("{}: {ratio}", words::verdict(row));
+    if !row.reason.is_empty() {
+        put!(message, "; {}", row.reason);
+    }
+    let is_of =
+        |trial: &&TrialResult| trial.trial.arm == row.arm && trial.trial.workload == row.workload;
+    let times = results.trials.iter().filter(is_of);
+    GateCase {
+        class: words::workload(row).to_owned(),
+        name: format!(
+            "{} against {}: {}",
+            words::arm(row),
+            row.base,
+            row.metric.name()
+        ),
+        time: times.fold(Nanos(0), |sum, trial| sum + trial.length),
+        outcome,
+        message,
+    }
+}
+
+/// A case for each system under each workload: its operations and its data.
+fn of_data(results: &RunFolderContents) -> Vec<GateCase> {
+    let mut pools: BTreeMap<(&str, &str), Vec<&TrialResult>> = BTreeMap::new();
+    for trial in &results.trials {
+        let key = (trial.trial.workload.as_str(), trial.trial.arm.as_str());
+        pools.entry(key).or_default().push(trial);
+    }
+    let case = |((workload, arm), trials): ((&str, &str), Vec<&TrialResult>)| {
+        let count = |is: fn(&TrialResult) -> bool| trials.iter().filter(|t| is(t)).count();
+        let lost = count(has_lost_data);
+        let failed = count(|t| t.failed.is_some() || t.stats.errors() > 0);
+        let all = words::count(trials.len(), "trial");
+        let (outcome, message) = match (lost, failed) {
+            (0, 0) => (CaseOutcome::Passed, format!("{all}, no operation failed")),
+            (0, _) => (
+                CaseOutcome::Failed,
+                format!("operations failed in {failed} of {all}"),
+            ),
+            _ => (
+                CaseOutcome::Broken,
+                format!("acknowledged writes were lost or damaged in {lost} of {all}"),
+            ),
+        };
+        GateCase {
+            class: workload.to_owned(),
+            name: format!("{arm}: operations and data"),
+            time: Nanos(0),
+            outcome,
+            message,
+        }
+    };
+    pools.into_iter().map(case).collect()
+}
+
+/// Text for an attribute or an element. What XML cannot hold at all is replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}

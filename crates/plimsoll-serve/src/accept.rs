@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connections: how many there may be, how long they may take, and their encryption.
+
+use crate::error::ServeError;
+use crate::state::ServerState;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Most connections at once.
+const CONNECTIONS_MAX: usize = 128;
+/// Longest time for a handshake, and for the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Most bytes of the head of a request, and headers of it.
+const HEAD_MAX: usize = 16 << 10;
+const HEADERS_MAX: usize = 64;
+/// The pause after a connection could not be taken, because of too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A bound address, with what encrypts its connections.
+pub(crate) struct ServerListener {
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+/// Binds the address, and tells where the page is.
+pub(crate) async fn listen(state: &ServerState) -> Result<ServerListener, ServeError> {
+    let options = &state.options;
+    let tls = options
+        .tls
+        .as_ref()
+        .map(|(cert, key)| acceptor(cert, key))
+        .transpose()?;
+    let fail = |source| ServeError::Listen {
+        address: options.listen,
+        source,
+    };
+    let listener = TcpListener::bind(options.listen).await.map_err(fail)?;
+    state.bound(listener.local_addr().map_err(fail)?);
+    Ok(ServerListener { listener, tls })
+}
+
+fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
+    let wrong = |path: &Path, reason: String| ServeError::Certificate {
+        path: path.into(),
+        reason,
+    };
+    let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect);
+    let chain: Vec<CertificateDer<'static>> =
+        chain.map_err(|error| wrong(cert, error.to_string()))?;
+    let secret =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(chain, secret)
+        });
+    let config = config.map_err(|error| wrong(cert, error.to_string()))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Takes connections until the runtime ends.
+pub(crate) async fn accept(of: ServerListener, app: Router) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        // One more waits in the kernel's queue until another one has ended.
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        let stream = match of.listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let (tls, app) = (of.tls.clone(), app.clone());
+        tokio::spawn(async move {
+            match tls {
+                None => talk(stream, app).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) =
+                        tokio::time::timeout(HEAD_TIME, tls.accept(stream)).await
+                    {
+                        talk(stream, app).await;
+                    }
+                }
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// Answers the requests of one connection. How it ends is the client's business.
+async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, app: Router) {
+    let service = TowerToHyperService::new(app);
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}

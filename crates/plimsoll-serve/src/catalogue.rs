@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What forms may offer, as whoever starts the server knows it.
+
+use serde::Serialize;
+
+/// Everything that forms offer.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ServerCatalogue {
+    /// Workloads by name; none that starts other programs.
+    pub workloads: Vec<WorkloadOffer>,
+    /// Storage systems by name.
+    pub stacks: Vec<StackOffer>,
+    /// What is put over them.
+    pub layers: Vec<LayerOffer>,
+    /// Faults of servers.
+    pub faults: Vec<FaultOffer>,
+    /// Conditions of servers, for trials under them.
+    pub conditions: Vec<String>,
+    /// Inventory files that may be used.
+    pub inventories: Vec<String>,
+    /// Targets that may be used, beside stacks and simulated devices.
+    pub targets: Vec<String>,
+}
+
+/// A setting with its usual value.
+#[derive(Debug, Clone, Serialize)]
+pub struct SettingOffer {
+    /// Its name.
+    pub name: String,
+    /// Its value where none is given.
+    pub value: String,
+    /// What it does, and what values look like.
+    pub text: String,
+}
+
+/// A workload.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkloadOffer {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub text: String,
+    /// What can be set.
+    pub settings: Vec<SettingOffer>,
+}
+
+/// A storage system.
+#[derive(Debug, Clone, Serialize)]
+pub struct StackOffer {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub text: String,
+    /// The nodes that it has as it comes.
+    pub nodes: u16,
+    /// What can be set.
+    pub settings: Vec<SettingOffer>,
+    /// Whether it can be made here.
+    pub ready: bool,
+    /// What is missing here for it.
+    pub missing: Vec<String>,
+}
+
+/// A layer over a storage system.
+#[derive(Debug, Clone, Serialize)]
+pub struct LayerOffer {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub text: String,
+    /// What can be set.
+    pub settings: Vec<SettingOffer>,
+    /// Whether it can be made here.
+    pub ready: bool,
+    /// What is missing here for it.
+    pub missing: Vec<String>,
+}
+
+/// A fault.
+#[derive(Debug, Clone, Serialize)]
+pub struct FaultOffer {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub text: String,
+}
+
+impl ServerCatalogue {
+    pub(crate) fn has_workload(&self, name: &str) -> bool {
+        self.workloads.iter().any(|one| one.name == name)
+    }
+
+    pub(crate) fn has_stack(&self, name: &str) -> bool {
+        self.stacks.iter().any(|one| one.name == name)
+    }
+
+    pub(crate) fn has_layer(&self, name: &str) -> bool {
+        self.layers.iter().any(|one| one.name == name)
+    }
+
+    pub(crate) fn has_fault(&self, name: &str) -> bool {
+        self.faults.iter().any(|one| one.name == name)
+    }
+}

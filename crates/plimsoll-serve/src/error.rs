@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What goes wrong: at the start, for who typed the command; later, for who sent a request.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::path::PathBuf;
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Something is to be given in another way.
+    #[error("{text}")]
+    Usage {
+        /// The sentence.
+        text: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// Something could not be done.
+    #[error("failed to {doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The address cannot be listened on.
+    #[error("failed to listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Certificate or key cannot be used.
+    #[error("failed to use the certificate {}: {reason}", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The system gives no threads or no random bytes.
+    #[error("failed to start the server: {0}")]
+    System(std::io::Error),
+}
+
+impl ServeError {
+    pub(crate) fn usage(text: impl Into<String>, hint: impl Into<String>) -> ServeError {
+        ServeError::Usage {
+            text: text.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// What a request is answered with that cannot be served: a sentence, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestError {
+    pub(crate) status: StatusCode,
+    pub(crate) text: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl RequestError {
+    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> RequestError {
+        RequestError {
+            status,
+            text: text.into(),
+            hint: None,
+        }
+    }
+
+    /// What was sent cannot be done as it stands.
+    pub(crate) fn invalid(text: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+    }
+
+    /// It cannot be done now.
+    pub(crate) fn conflict(text: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::CONFLICT, text)
+    }
+
+    pub(crate) fn not_found(text: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::NOT_FOUND, text)
+    }
+
+    pub(crate) fn forbidden(text: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::FORBIDDEN, text)
+    }
+
+    pub(crate) fn failed(text: impl std::fmt::Display) -> RequestError {
+        RequestError::new(StatusCode::INTERNAL_SERVER_ERROR, text.to_string())
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> RequestError {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl IntoResponse for RequestError {
+    fn into_response(self) -> Response {
+        let told = serde_json::json!({ "error": { "text": self.text, "hint": self.hint } });
+        let kind = [(header::CONTENT_TYPE, "application/json")];
+        (self.status, kind, told.to_string()).into_response()
+    }
+}

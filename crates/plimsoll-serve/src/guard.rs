@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every request passes before anything is done for it: whom it was meant for, where it comes from, who
+//! sends it; and what every answer carries.
+
+use crate::error::RequestError;
+use crate::state::ServerState;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name of the cookie of a session.
+pub(crate) const COOKIE: &str = "plimsoll-session";
+/// Header of the second secret.
+const CSRF: &str = "x-plimsoll-csrf";
+/// Longest address of a request.
+const URI_MAX: usize = 4096;
+/// Longest time of an answer, streams apart: only their beginning counts.
+const ANSWER_TIME: Duration = Duration::from_secs(120);
+
+/// What a page of ours may load and do.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+    img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
+
+fn header_of<'a>(headers: &'a HeaderMap, name: impl header::AsHeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The key of the session that the cookie names.
+pub(crate) fn session_key(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).into_iter();
+    let mut pairs = cookies
+        .filter_map(|all| all.to_str().ok())
+        .flat_map(|all| all.split("; "));
+    pairs.find_map(|pair| pair.strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// Looks at a request before anything else does, and puts what protects a page on the answer.
+pub(crate) async fn guard(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let answered = match check_place(&state, &request) {
+        Err(error) => error.into_response(),
+        Ok(()) => match tokio::time::timeout(ANSWER_TIME, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => RequestError::new(StatusCode::REQUEST_TIMEOUT, "the request took too long")
+                .into_response(),
+        },
+    };
+    protected(answered)
+}
+
+/// Whether it was meant for this server, and comes from no other page.
+fn check_place(state: &ServerState, request: &Request) -> Result<(), RequestError> {
+    if request.uri().to_string().len() > URI_MAX {
+        return Err(RequestError::new(
+            StatusCode::URI_TOO_LONG,
+            "the address is too long",
+        ));
+    }
+    let headers = request.headers();
+    let host = header_of(headers, header::HOST).unwrap_or_default();
+    let origins = state.origins();
+    let hosts = |origin: &String| {
+        origin
+            .split_once("://")
+            .is_some_and(|(_, of)| of.eq_ignore_ascii_case(host))
+    };
+    if headers.get_all(header::HOST).iter().count() != 1 || !origins.iter().any(hosts) {
+        let text = "this server does not answer under this name";
+        return Err(RequestError::new(StatusCode::MISDIRECTED_REQUEST, text)
+            .hint("use the address that it printed, or start it with --origin"));
+    }
+    if headers.contains_key(header::ORIGIN) {
+        let origin = header_of(headers, header::ORIGIN).unwrap_or_default();
+        if !origins
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(origin))
+        {
+            return Err(RequestError::forbidden(
+                "the request comes from another page",
+            ));
+        }
+    }
+    let site = header_of(headers, "sec-fetch-site").unwrap_or("none");
+    let is_read = request.method().is_safe();
+    if !is_read && !matches!(site, "none" | "same-origin") {
+        return Err(RequestError::forbidden(
+            "the request comes from another page",
+        ));
+    }
+    Ok(())
+}
+
+/// Lets in who has a session or the token; for what changes something, who has the second secret, too.
+pub(crate) async fn authorise(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match check_caller(&state, request.method(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn check_caller(
+    state: &ServerState,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(), RequestError> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return check_bearer(state, headers);
+    }
+    let csrf = session_key(headers).and_then(|key| state.sessions.csrf(key));
+    let Some(csrf) = csrf else {
+        return Err(not_let_in());
+    };
+    // Browsers say where whatever changes something comes from; `check_place` compared it.
+    let is_ours = header_of(headers, CSRF).is_some_and(|given| csrf.is(given));
+    match method.is_safe() || is_ours {
+        true => Ok(()),
+        false => Err(RequestError::forbidden(format!(
+            "the header {CSRF} is missing or wrong"
+        ))),
+    }
+}
+
+/// Lets in only who sends the token itself.
+pub(crate) async fn authorise_program(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match check_bearer(&state, request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn check_bearer(state: &ServerState, headers: &HeaderMap) -> Result<(), RequestError> {
+    let given =
+        header_of(headers, header::AUTHORIZATION).and_then(|text| text.strip_prefix("Bearer "));
+    match given {
+        Some(given) => check_token(state, given),
+        None => Err(not_let_in()),
+    }
+}
+
+/// Whether it is the token. Wrong ones are counted, also where a program sends them.
+pub(crate) fn check_token(state: &ServerState, given: &str) -> Result<(), RequestError> {
+    if state.token.is(given) {
+        return Ok(());
+    }
+    match state.sessions.failed() {
+        true => Err(
+            RequestError::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens")
+                .hint("wait a minute"),
+        ),
+        false => Err(
+            RequestError::new(StatusCode::UNAUTHORIZED, "the token is wrong")
+                .hint("open the address that plimsoll serve printed"),
+        ),
+    }
+}
+
+pub(crate) fn not_let_in() -> RequestError {
+    RequestError::new(StatusCode::UNAUTHORIZED, "no session, and no token")
+        .hint("open the address that plimsoll serve printed")
+}
+
+fn protected(mut response: Response) -> Response {
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    let headers = response.headers_mut();
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // The page of a report has a policy of its own.
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(POLICY));
+    response
+}
+
+/// A body of JSON; one that is empty is an empty object.
+#[derive(Debug)]
+pub(crate) struct JsonForm<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonForm<T> {
+    type Rejection = RequestError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, RequestError> {
+        let kind = header_of(request.headers(), header::CONTENT_TYPE).unwrap_or_default();
+        let is_json = kind
+            .split(';')
+            .next()
+            .is_some_and(|kind| kind.trim() == "application/json");
+        let body = axum::body::Bytes::from_request(request, state).await;
+        let body = body.map_err(|error| RequestError::new(error.status(), error.body_text()))?;
+        if !is_json && !body.is_empty() {
+            let text = "the body is not application/json";
+            return Err(RequestError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+        }
+        let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
+        let read = serde_json::from_slice(text);
+        read.map(JsonForm).map_err(|error| {
+            let text = plimsoll_core::text::printable(&error.to_string());
+            RequestError::new(
+                StatusCode::BAD_REQUEST,
+                format!("the body cannot be read: {text}"),
+            )
+        })
+    }
+}
+
+/// What an address asks for behind its question mark.
+#[derive(Debug)]
+pub(crate) struct QueryForm<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryForm<T> {
+    type Rejection = RequestError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestError> {
+        let read = Query::<T>::try_from_uri(&parts.uri);
+        read.map(|Query(asked)| QueryForm(asked)).map_err(|error| {
+            let text = plimsoll_core::text::printable(&error.body_text());
+            RequestError::new(StatusCode::BAD_REQUEST, text)
+        })
+    }
+}
+
+/// A body that says nothing.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NothingForm {}

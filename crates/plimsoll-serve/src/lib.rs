@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The server behind the live page. It reads run folders, and for all that changes something it starts this
+//! very program, as a person would type it: `docs/design/0013-pages.md` has its interface.
+//!
+//! The wall around axum and tokio: nothing of them is seen from outside of this crate.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod board;
+mod catalogue;
+mod columns;
+mod error;
+mod forms;
+mod guard;
+mod jobs;
+mod metrics;
+mod routes;
+mod runs;
+mod secret;
+mod session;
+mod state;
+mod sync;
+
+pub use catalogue::{
+    FaultOffer, LayerOffer, ServerCatalogue, SettingOffer, StackOffer, WorkloadOffer,
+};
+pub use error::ServeError;
+pub use state::ServeOptions;
+
+use state::ServerState;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often it is looked whether Ctrl-C was pressed.
+const POLL: Duration = Duration::from_millis(100);
+/// How long jobs that were asked to stop are waited for.
+const JOBS_END: Duration = Duration::from_secs(60);
+
+/// How the server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServeEnd {
+    /// Nothing that it started is still running.
+    Quiet,
+    /// Jobs that were asked to stop had not ended when it went.
+    JobsLeft,
+}
+
+/// Serves until `options.stop` is set.
+///
+/// # Errors
+/// When it cannot start.
+pub fn serve(options: ServeOptions) -> Result<ServeEnd, ServeError> {
+    let state = Arc::new(ServerState::of(options)?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(16)
+        .build()
+        .map_err(ServeError::System)?;
+    let end = runtime.block_on(async {
+        let listener = accept::listen(&state).await?;
+        let app = routes::router(&state);
+        tokio::spawn(accept::accept(listener, app));
+        while !state.options.stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(stop_jobs(&state).await)
+    });
+    // Connections and looks into folders end with it.
+    runtime.shutdown_background();
+    end
+}
+
+/// Asks all jobs to stop, as Ctrl-C does, and waits for them a while.
+async fn stop_jobs(state: &ServerState) -> ServeEnd {
+    let running = || -> Vec<_> {
+        let all = state.jobs.all().into_iter();
+        all.filter(|job| job.is_running()).collect()
+    };
+    let say = state.options.say;
+    for job in running() {
+        say(&format!(
+            "stopping: {}",
+            state.jobs.facts(&job).command_line()
+        ));
+        job.stop();
+    }
+    let began = tokio::time::Instant::now();
+    while began.elapsed() < JOBS_END {
+        if running().is_empty() {
+            return ServeEnd::Quiet;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    for job in running() {
+        say(&format!(
+            "still running: {}",
+            state.jobs.facts(&job).command_line()
+        ));
+    }
+    ServeEnd::JobsLeft
+}

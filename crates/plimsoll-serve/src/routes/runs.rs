@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs, shown, started and resumed.
+
+use super::jobs::started;
+use super::stacks::catalogue;
+use super::{Answer, Shared, answer, beside};
+use crate::columns::SecondMetric;
+use crate::error::RequestError;
+use crate::forms::RunForm;
+use crate::guard::{JsonForm, NothingForm, QueryForm};
+use crate::jobs::JobSubject;
+use crate::runs::{OpenRun, RunState};
+use crate::state::ServerState;
+use crate::sync::locked;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, header};
+use axum::response::IntoResponse;
+use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_report::{ReportDocument, ReportExportFormat};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most points of a curve, and how many where nobody says.
+const POINTS_MAX: usize = 10_000;
+const POINTS: usize = 1000;
+/// How long the first picture of a run waits for it to be read whole.
+const FIRST_LOOK: Duration = Duration::from_millis(300);
+const LOOK: Duration = Duration::from_millis(10);
+/// Colours of arms in reports, whose classes are `c0`, `c1` and so on.
+const COLOURS: usize = 8;
+
+/// The page of a report runs its own script and nothing else; as a page of nowhere it has no session.
+const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads allow-popups; default-src 'none'; \
+    style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'self'";
+
+/// Which part of the seconds is wanted.
+#[derive(Debug, Deserialize)]
+pub(super) struct SeriesQuery {
+    metric: SecondMetric,
+    from: Option<f64>,
+    to: Option<f64>,
+    points: Option<usize>,
+}
+
+/// Which runs are held against each other.
+#[derive(Debug, Deserialize)]
+pub(super) struct DiffQuery {
+    base: String,
+    with: String,
+}
+
+pub(super) async fn list(State(state): Shared) -> Answer {
+    let runs = Arc::clone(&state.runs);
+    answer(beside(move || Ok(runs.list())).await?)
+}
+
+pub(super) async fn show(State(state): Shared, Path(id): Path<String>) -> Answer {
+    let runs = Arc::clone(&state.runs);
+    let of = id.clone();
+    let facts = beside(move || runs.facts(&of, true)).await?;
+    let open = state.runs.open(&id).await?;
+    wait_for_whole(&open).await;
+    let mut told = serde_json::to_value(&facts).map_err(RequestError::failed)?;
+    let board = locked(&open.board);
+    let more = json!({
+        "progress": board.progress(),
+        "arms": arms(board.manifest()),
+        "workloads": board.manifest().entries.iter().map(|entry| &entry.label).collect::<Vec<_>>(),
+        "job": state.jobs.of_run(&id),
+    });
+    drop(board);
+    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
+        told.extend(more);
+    }
+    answer(told)
+}
+
+/// The arms with their colours, as reports give them: a control has that of its arm.
+fn arms(manifest: &plimsoll_core::event::RunManifest) -> Vec<Value> {
+    let systems: Vec<&str> = manifest
+        .arms
+        .iter()
+        .filter(|arm| arm.control_of.is_none())
+        .map(|arm| arm.name.as_str())
+        .collect();
+    let told = |arm: &plimsoll_core::event::ArmEntry| {
+        let of = arm.control_of.as_deref().unwrap_or(&arm.name);
+        let place = systems.iter().position(|name| *name == of).unwrap_or(0);
+        json!({ "name": arm.name, "colour": format!("c{}", place % COLOURS),
+            "control": arm.control_of.is_some() })
+    };
+    manifest.arms.iter().map(told).collect()
+}
+
+/// Waits a little while for a run that is being read for the first time.
+async fn wait_for_whole(run: &OpenRun) {
+    let began = tokio::time::Instant::now();
+    while run.share_read() < 1.0 && began.elapsed() < FIRST_LOOK {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The report of a run, built beside requests, one at a time.
+async fn built(state: &Arc<ServerState>, id: String) -> Result<ReportDocument, RequestError> {
+    let _turn = state
+        .building
+        .acquire()
+        .await
+        .map_err(RequestError::failed)?;
+    let runs = Arc::clone(&state.runs);
+    beside(move || runs.report(&id)).await
+}
+
+pub(super) async fn sections(State(state): Shared, Path(id): Path<String>) -> Answer {
+    let parts = plimsoll_report::page_parts(&built(&state, id).await?);
+    let section = |part: &plimsoll_report::ReportPagePart| json!({ "id": part.id, "title": part.title, "html": part.html });
+    let sections: Vec<Value> = parts.sections.iter().map(section).collect();
+    answer(json!({ "answer": parts.answer, "sections": sections }))
+}
+
+pub(super) async fn report(State(state): Shared, Path(id): Path<String>) -> Answer {
+    let page = plimsoll_report::html(&built(&state, id).await?);
+    let kind = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
+    ];
+    Ok((kind, page).into_response())
+}
+
+pub(super) async fn series(
+    State(state): Shared,
+    Path(id): Path<String>,
+    QueryForm(query): QueryForm<SeriesQuery>,
+) -> Answer {
+    let open = state.runs.open(&id).await?;
+    wait_for_whole(&open).await;
+    let board = locked(&open.board);
+    let full = board.end_s();
+    let from = query
+        .from
+        .filter(|from| from.is_finite())
+        .unwrap_or(0.0)
+        .clamp(0.0, full);
+    let to = query
+        .to
+        .filter(|to| to.is_finite())
+        .unwrap_or(full)
+        .clamp(from, full);
+    let points = query.points.unwrap_or(POINTS).clamp(2, POINTS_MAX);
+    let series = board.points(query.metric, (from, to), points);
+    drop(board);
+    answer(json!({
+        "from_s": from,
+        "to_s": to,
+        "full_to_s": full,
+        "quantity": query.metric.quantity(),
+        "read": open.share_read(),
+        "series": series,
+    }))
+}
+
+pub(super) async fn export(
+    State(state): Shared,
+    Path((id, format)): Path<(String, String)>,
+) -> Answer {
+    let format = ReportExportFormat::named(&format).ok_or_else(|| {
+        let names: Vec<&str> = ReportExportFormat::ALL
+            .iter()
+            .map(|known| known.name())
+            .collect();
+        RequestError::not_found("there is no such format")
+            .hint(format!("there are {}", names.join(", ")))
+    })?;
+    let _turn = state
+        .building
+        .acquire()
+        .await
+        .map_err(RequestError::failed)?;
+    let (runs, of) = (Arc::clone(&state.runs), id.clone());
+    let bytes = beside(move || {
+        let results = runs.results_whole(&of)?;
+        plimsoll_report::export(format, &results).map_err(RequestError::failed)
+    });
+    let name = format!("attachment; filename=\"{id}{}\"", format.suffix());
+    let kind: [(HeaderName, String); 2] = [
+        (header::CONTENT_TYPE, format.media_type().to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
+    let bytes = bytes.await?;
+    Ok((kind, bytes).into_response())
+}
+
+pub(super) async fn diff(State(state): Shared, QueryForm(query): QueryForm<DiffQuery>) -> Answer {
+    let DiffQuery { base, with } = query;
+    let _turn = state
+        .building
+        .acquire()
+        .await
+        .map_err(RequestError::failed)?;
+    let runs = Arc::clone(&state.runs);
+    let html = beside(move || {
+        let (before, after) = (runs.results(&base)?, runs.results(&with)?);
+        let policy = VerdictPolicy::default();
+        let diff = plimsoll_report::run_diff((&base, &before), (&with, &after), &policy);
+        let parts = plimsoll_report::page_parts(&plimsoll_report::run_diff_report(&diff, &policy));
+        let sections = parts.sections.into_iter().map(|part| part.html);
+        Ok(parts.answer + &sections.collect::<String>())
+    });
+    answer(json!({ "html": html.await? }))
+}
+
+pub(super) async fn start(State(state): Shared, JsonForm(form): JsonForm<RunForm>) -> Answer {
+    let offered = catalogue(&state).await?;
+    let id = state.new_run();
+    let folder = state.runs.folder().join(&id);
+    let args = form.args(&folder.to_string_lossy(), &offered)?;
+    let subject = JobSubject {
+        run: Some(id),
+        stack: None,
+    };
+    started(&state, &state.jobs.start(&args, subject)?)
+}
+
+pub(super) async fn resume(
+    State(state): Shared,
+    Path(id): Path<String>,
+    JsonForm(NothingForm {}): JsonForm<NothingForm>,
+) -> Answer {
+    let offered = catalogue(&state).await?;
+    let runs = Arc::clone(&state.runs);
+    let of = id.clone();
+    let (facts, command) =
+        beside(move || Ok((runs.facts(&of, false)?, runs.command(&of)?))).await?;
+    match facts.state {
+        RunState::Running => return Err(RequestError::conflict("the run goes on")),
+        RunState::Complete => return Err(RequestError::conflict("the run is complete")),
+        RunState::Stopped => {}
+    }
+    // A folder that somebody else made must not choose what is started.
+    let folder = format!("--output={}", state.runs.folder().join(&id).display());
+    let args = command.get(1..).unwrap_or_default();
+    let is_ours = RunForm::of_args(args, &offered).is_some() && args.contains(&folder);
+    if !is_ours {
+        let text = "this run was not started here, and is not resumed here";
+        return Err(
+            RequestError::conflict(text).hint("type its command again, with -o and its folder")
+        );
+    }
+    let subject = JobSubject {
+        run: Some(id),
+        stack: None,
+    };
+    started(&state, &state.jobs.start(args, subject)?)
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sessions of pages: the token is exchanged for one, so that it need not be kept by the browser.
+
+use super::{Answer, Shared, answer};
+use crate::error::RequestError;
+use crate::guard::{COOKIE, JsonForm, NothingForm, check_token, not_let_in, session_key};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use serde_json::json;
+
+/// What a page shows to be let in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TokenForm {
+    token: String,
+}
+
+pub(super) async fn begin(State(state): Shared, JsonForm(form): JsonForm<TokenForm>) -> Answer {
+    check_token(&state, &form.token)?;
+    let (key, csrf) = state.sessions.begin().map_err(RequestError::failed)?;
+    let secure = if state.options.tls.is_some() {
+        "; Secure"
+    } else {
+        ""
+    };
+    let cookie = format!(
+        "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict{secure}",
+        key.reveal()
+    );
+    let mut told = answer(json!({ "csrf": csrf.reveal() }))?;
+    let cookie = HeaderValue::from_str(&cookie).map_err(RequestError::failed)?;
+    told.headers_mut().insert(header::SET_COOKIE, cookie);
+    Ok(told)
+}
+
+pub(super) async fn show(State(state): Shared, headers: HeaderMap) -> Answer {
+    let csrf = session_key(&headers).and_then(|key| state.sessions.csrf(key));
+    match csrf {
+        Some(csrf) => answer(json!({ "csrf": csrf.reveal() })),
+        None => Err(not_let_in()),
+    }
+}
+
+pub(super) async fn end(
+    State(state): Shared,
+    headers: HeaderMap,
+    JsonForm(NothingForm {}): JsonForm<NothingForm>,
+) -> Answer {
+    let key = session_key(&headers).unwrap_or_default();
+    let csrf = state.sessions.csrf(key).ok_or_else(not_let_in)?;
+    let given = headers
+        .get("x-plimsoll-csrf")
+        .and_then(|given| given.to_str().ok());
+    if !given.is_some_and(|given| csrf.is(given)) {
+        return Err(RequestError::forbidden(
+            "the header x-plimsoll-csrf is missing or wrong",
+        ));
+    }
+    state.sessions.end(key);
+    answer(json!({}))
+}

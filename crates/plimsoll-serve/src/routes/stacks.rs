@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Stacks: what the program says of them, and jobs that change them.
+
+use super::jobs::started;
+use super::{Answer, Shared, answer, beside};
+use crate::forms::{StackForm, change_args};
+use crate::guard::{JsonForm, NothingForm};
+use crate::jobs::JobSubject;
+use crate::runs::command_line;
+use crate::state::ServerState;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(super) async fn list(State(state): Shared) -> Answer {
+    let args = ["stack", "status", "--json"].map(String::from);
+    let told = state.jobs.ask(&args).await?;
+    let stacks = told
+        .get("stacks")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    answer(stacks.iter().map(stack).collect::<Vec<_>>())
+}
+
+fn texts<'a>(of: &'a Value, name: &str) -> Vec<&'a str> {
+    let all = of.get(name).and_then(Value::as_array);
+    all.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// A stack as `stack status` tells of it.
+fn stack(told: &Value) -> Value {
+    let (problems, degraded) = (texts(told, "problems"), texts(told, "degraded"));
+    let is_standing = told
+        .get("standing")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    let state = match (is_standing, problems.is_empty(), degraded.is_empty()) {
+        (false, ..) => "unfinished",
+        (true, false, _) => "failed",
+        (true, true, false) => "degraded",
+        (true, true, true) => "healthy",
+    };
+    let lines = texts(told, "told");
+    let node = |name: &str| {
+        // What a server says of itself begins with its name; what it lacks names it.
+        let about = |lines: &[&str]| {
+            lines
+                .iter()
+                .find(|line| names(line, name))
+                .map(|line| (*line).to_owned())
+        };
+        let wrong = about(&problems).map(|text| ("failed", text));
+        let wrong = wrong.or_else(|| about(&degraded).map(|text| ("degraded", text)));
+        let (state, text) = wrong.unwrap_or_else(|| ("up", about(&lines).unwrap_or_default()));
+        json!({ "name": name, "state": state, "text": text })
+    };
+    let nodes: Vec<Value> = texts(told, "nodes").into_iter().map(node).collect();
+    let mount = told
+        .get("mount_dir")
+        .and_then(Value::as_str)
+        .filter(|dir| !dir.is_empty());
+    let since = told
+        .get("since")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let mut words = [problems, degraded, lines].concat();
+    let begun = format!("since {since}");
+    words.push(&begun);
+    json!({
+        "name": told.get("name"),
+        "state": state,
+        "nodes": nodes,
+        "sessions": null,
+        "recovery": null,
+        "outputs": mount.into_iter().collect::<Vec<_>>(),
+        "text": words.join("\n"),
+    })
+}
+
+/// Whether a line has this name in it as a word.
+fn names(line: &str, name: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_')
+        .any(|word| word == name)
+}
+
+pub(super) async fn plan(State(state): Shared, JsonForm(form): JsonForm<StackForm>) -> Answer {
+    let offered = catalogue(&state).await?;
+    let name = form.name(&offered)?;
+    let told = state.jobs.ask(&form.args(true, &offered)?).await?;
+    let steps = told
+        .pointer("/would/0/plan/steps")
+        .and_then(Value::as_array)
+        .cloned();
+    let step = |step: &Value| {
+        let node = step
+            .get("node")
+            .and_then(Value::as_str)
+            .unwrap_or("this machine");
+        json!({ "node": node, "why": step.get("why") })
+    };
+    let steps: Vec<Value> = steps.unwrap_or_default().iter().map(step).collect();
+    let line = |step: &Value| {
+        let text = |name| step.get(name).and_then(Value::as_str).unwrap_or_default();
+        format!("{} on {}", text("why"), text("node"))
+    };
+    let text: Vec<String> = steps.iter().map(line).collect();
+    let command = command_line(&typed(&form.args(false, &offered)?));
+    answer(json!({ "name": name, "command": command, "steps": steps, "text": text.join("\n") }))
+}
+
+/// A command with the program's name before it.
+fn typed(args: &[String]) -> Vec<String> {
+    let mut words = vec!["plimsoll".to_owned()];
+    words.extend(args.iter().cloned());
+    words
+}
+
+pub(super) async fn raise(State(state): Shared, JsonForm(form): JsonForm<StackForm>) -> Answer {
+    let offered = catalogue(&state).await?;
+    let subject = JobSubject {
+        stack: Some(form.name(&offered)?),
+        run: None,
+    };
+    let job = state.jobs.start(&form.args(false, &offered)?, subject)?;
+    started(&state, &job)
+}
+
+pub(super) async fn change(
+    State(state): Shared,
+    Path((name, change)): Path<(String, String)>,
+    JsonForm(NothingForm {}): JsonForm<NothingForm>,
+) -> Answer {
+    let offered = catalogue(&state).await?;
+    let args = change_args(&name, &change, &offered)?;
+    let subject = JobSubject {
+        stack: Some(name),
+        run: None,
+    };
+    let job = state.jobs.start(&args, subject)?;
+    started(&state, &job)
+}
+
+/// The names that forms may use.
+pub(super) async fn catalogue(
+    state: &Arc<ServerState>,
+) -> Result<Arc<crate::catalogue::ServerCatalogue>, crate::error::RequestError> {
+    let of = Arc::clone(state);
+    beside(move || Ok(of.catalogue())).await
+}

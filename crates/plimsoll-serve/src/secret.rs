@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Secrets: drawn from the kernel, read from a file that only its owner reads, compared in a time that does
+//! not depend on them.
+//!
+//! Invariant: no secret is printed by `Debug`; it is told only by [`Secret::reveal`].
+
+use crate::error::ServeError;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fmt;
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use subtle::ConstantTimeEq as _;
+
+/// Random bytes of a secret.
+const BYTES: usize = 32;
+
+/// Shortest and longest token in a file: half of the digits of one that is drawn, and more than anybody needs.
+const LENGTH: std::ops::RangeInclusive<usize> = 32..=256;
+
+/// A secret of printable characters.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// A new one, from the kernel.
+    pub(crate) fn draw() -> std::io::Result<Secret> {
+        let mut bytes = [0u8; BYTES];
+        let mut filled = 0;
+        while filled < BYTES {
+            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+        }
+        Ok(Secret(bytes.iter().fold(String::new(), |text, byte| {
+            text + &format!("{byte:02x}")
+        })))
+    }
+
+    /// The token in a file that nobody but its owner can read.
+    pub(crate) fn read(path: &Path) -> Result<Secret, ServeError> {
+        let io = |source| ServeError::Io {
+            doing: "read the token file",
+            path: path.into(),
+            source,
+        };
+        let refuse = |what: &str, hint: &str| {
+            let text = format!("the token file {} {what}", path.display());
+            ServeError::usage(text, hint)
+        };
+        // Not blocking, so that a pipe in its place is refused and not waited for.
+        let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW).bits();
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).custom_flags(flags.cast_signed());
+        let mut file = options.open(path).map_err(io)?;
+        let facts = file.metadata().map_err(io)?;
+        if !facts.is_file() {
+            return Err(refuse("is not a file", "give a file that holds one line"));
+        }
+        if facts.uid() != rustix::process::geteuid().as_raw() {
+            let hint = "make one of your own: (umask 077; openssl rand -hex 32 >FILE)";
+            return Err(refuse("belongs to another user", hint));
+        }
+        if facts.mode() & 0o7777 != 0o600 {
+            let hint = format!("chmod 600 {}", path.display());
+            return Err(refuse("may be used by others: its mode is not 0600", &hint));
+        }
+        let mut text = String::new();
+        (&mut file)
+            .take(*LENGTH.end() as u64 + 2)
+            .read_to_string(&mut text)
+            .map_err(io)?;
+        let token = text.trim_end_matches(['\n', '\r']);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=".contains(c);
+        if !LENGTH.contains(&token.len()) || !token.chars().all(is_plain) {
+            let what =
+                "does not hold a token: expected 32 to 256 letters, digits and -_.~+/= in one line";
+            return Err(refuse(
+                what,
+                "make one: (umask 077; openssl rand -hex 32 >FILE)",
+            ));
+        }
+        Ok(Secret(token.to_owned()))
+    }
+
+    /// Whether it is this. Takes the same time for every other one of its length.
+    pub(crate) fn is(&self, given: &str) -> bool {
+        self.0.as_bytes().ct_eq(given.as_bytes()).into()
+    }
+
+    /// The secret itself, for its owner.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, write};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn secrets_are_new_and_not_shown() {
+        let (one, other) = (Secret::draw().unwrap(), Secret::draw().unwrap());
+        assert_eq!(one.reveal().len(), 64);
+        assert!(one.is(one.reveal()) && !one.is(other.reveal()) && !one.is(""));
+        assert!(!format!("{one:?}").contains(one.reveal()));
+    }
+
+    #[test]
+    fn a_token_file_that_others_may_read_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("token");
+        let cases = [
+            ("0123456789abcdef0123456789abcdef\n", 0o600, ""),
+            (
+                "0123456789abcdef0123456789abcdef\n",
+                0o640,
+                "mode is not 0600",
+            ),
+            ("0123456789abcdef\n", 0o600, "does not hold a token"),
+            (
+                "0123456789abcdef 123456789abcdef\n",
+                0o600,
+                "does not hold a token",
+            ),
+        ];
+        for (text, mode, wrong) in cases {
+            write(&path, text).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            match Secret::read(&path) {
+                Ok(secret) => assert!(wrong.is_empty() && secret.is(text.trim_end())),
+                Err(error) => {
+                    let told = error.to_string();
+                    assert!(!wrong.is_empty() && told.contains(wrong), "{told}");
+                    assert!(!told.contains("0123456789"), "{told}");
+                }
+            }
+        }
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(Secret::read(&link).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What all requests share.
+
+use crate::catalogue::ServerCatalogue;
+use crate::error::ServeError;
+use crate::jobs::JobBoard;
+use crate::runs::RunStore;
+use crate::secret::Secret;
+use crate::session::SessionBoard;
+use crate::sync::locked;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use tokio::sync::Semaphore;
+
+/// Most streams of events at once.
+const STREAMS_MAX: usize = 32;
+
+/// What the server is started with.
+pub struct ServeOptions {
+    /// Where run folders are.
+    pub folder: PathBuf,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Files of the certificate and its key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// File of the token; else one is drawn.
+    pub token_file: Option<PathBuf>,
+    /// Further addresses (`https://lab.example`) under which browsers reach it.
+    pub origins: Vec<String>,
+    /// What forms may offer; asked again whenever somebody looks.
+    pub catalogue: fn(&[String], &[String]) -> ServerCatalogue,
+    /// Inventory files that forms may name.
+    pub inventories: Vec<String>,
+    /// Targets that forms may name.
+    pub targets: Vec<String>,
+    /// The program that jobs start: this one.
+    pub program: PathBuf,
+    /// Its version.
+    pub version: &'static str,
+    /// The name of this machine.
+    pub host: String,
+    /// What an exit code of it means.
+    pub meaning: fn(i32) -> &'static str,
+    /// Says something on the terminal.
+    pub say: fn(&str),
+    /// Ends the server when it is set.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for ServeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServeOptions")
+            .field("folder", &self.folder)
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    pub(crate) options: ServeOptions,
+    pub(crate) token: Secret,
+    pub(crate) sessions: SessionBoard,
+    pub(crate) runs: Arc<RunStore>,
+    pub(crate) jobs: JobBoard,
+    pub(crate) streams: Arc<Semaphore>,
+    /// Reports are built one after the other: measurements may go on beside them.
+    pub(crate) building: Semaphore,
+    pub(crate) began_at: String,
+    /// Hosts and origins of requests, known once the port is.
+    origins: OnceLock<Vec<String>>,
+    catalogue: Mutex<Option<Arc<ServerCatalogue>>>,
+    started: AtomicU64,
+}
+
+impl ServerState {
+    pub(crate) fn of(options: ServeOptions) -> Result<ServerState, ServeError> {
+        check_address(&options)?;
+        let token = match &options.token_file {
+            Some(path) => Secret::read(path)?,
+            None => Secret::draw().map_err(ServeError::System)?,
+        };
+        let io = |source| ServeError::Io {
+            doing: "use the folder of runs",
+            path: options.folder.clone(),
+            source,
+        };
+        std::fs::create_dir_all(&options.folder).map_err(io)?;
+        let folder = options.folder.canonicalize().map_err(io)?;
+        Ok(ServerState {
+            runs: Arc::new(RunStore::of(folder)),
+            jobs: JobBoard::of(options.program.clone(), options.meaning),
+            token,
+            sessions: SessionBoard::default(),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            building: Semaphore::new(1),
+            began_at: jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+                .to_string(),
+            origins: OnceLock::new(),
+            catalogue: Mutex::default(),
+            started: AtomicU64::new(0),
+            options,
+        })
+    }
+
+    /// Takes over the address that was bound, and tells where the page is.
+    pub(crate) fn bound(&self, address: SocketAddr) {
+        let scheme = if self.options.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let mut origins: Vec<String> = self.options.origins.clone();
+        if !address.ip().is_unspecified() {
+            origins.push(format!("{scheme}://{address}"));
+        }
+        if address.ip().is_loopback() || address.ip().is_unspecified() {
+            origins.push(format!("{scheme}://localhost:{}", address.port()));
+        }
+        let page = match (address.ip().is_unspecified(), origins.first()) {
+            (true, Some(first)) => first.clone(),
+            _ => format!("{scheme}://{address}"),
+        };
+        let _ = self.origins.set(origins);
+        // Programs read it line by line, so the address is a line of its own.
+        (self.options.say)(&match self.options.token_file {
+            Some(_) => format!("{page}/"),
+            None => format!("{page}/#token={}", self.token.reveal()),
+        });
+    }
+
+    /// Addresses under which pages may be, as browsers say them.
+    pub(crate) fn origins(&self) -> &[String] {
+        self.origins.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// What forms may offer, worked out anew. Looks at the machine: not for the thread of requests.
+    pub(crate) fn look_up_catalogue(&self) -> Arc<ServerCatalogue> {
+        let (inventories, targets) = (&self.options.inventories, &self.options.targets);
+        let found = Arc::new((self.options.catalogue)(inventories, targets));
+        *locked(&self.catalogue) = Some(Arc::clone(&found));
+        found
+    }
+
+    /// The same as it was last; its names do not change.
+    pub(crate) fn catalogue(&self) -> Arc<ServerCatalogue> {
+        let known = locked(&self.catalogue).clone();
+        known.unwrap_or_else(|| self.look_up_catalogue())
+    }
+
+    /// A name for a run that is started.
+    pub(crate) fn new_run(&self) -> String {
+        let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
+        let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+        format!("{now}-{}-{number}", std::process::id())
+    }
+}
+
+/// Refuses to tell secrets to a network without encryption, and names that cannot be compared.
+fn check_address(options: &ServeOptions) -> Result<(), ServeError> {
+    let ip = options.listen.ip();
+    if !ip.is_loopback() && options.tls.is_none() {
+        let text = format!(
+            "{} is reached from other machines, which needs TLS",
+            options.listen
+        );
+        let hint = "give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy or ssh -L";
+        return Err(ServeError::usage(text, hint));
+    }
+    if ip.is_unspecified() && options.origins.is_empty() {
+        let text = format!("{} is no address that a browser can name", options.listen);
+        let hint = "give the address that browsers use, too: --origin https://lab.example:7433";
+        return Err(ServeError::usage(text, hint));
+    }
+    let is_origin = |text: &String| {
+        let rest = text
+            .strip_prefix("https://")
+            .or(text.strip_prefix("http://"));
+        let is_host = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+        rest.is_some_and(|host| !host.is_empty() && host.chars().all(is_host))
+    };
+    match options.origins.iter().find(|origin| !is_origin(origin)) {
+        None => Ok(()),
+        Some(bad) => {
+            let text = format!(
+                "invalid value '{bad}' for --origin: expected https://HOST or https://HOST:PORT"
+            );
+            Err(ServeError::usage(
+                text,
+                "give it as the browser shows it, without a path",
+            ))
+        }
+    }
+}
