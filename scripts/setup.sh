@@ -67,6 +67,7 @@ case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
     "shellcheck shellcheck checks-the-scripts" "codespell codespell checks-the-spelling"
+    "python3-prometheus-client /usr/lib/python3/dist-packages/prometheus_client* reads-our-metrics-as-Prometheus-does"
     "bonnie++ bonnie++ its-output-is-read" "${browser[@]}") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;

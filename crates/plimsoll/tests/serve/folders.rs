@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Run folders as nobody measured them: with names of somebody else's choice, and very long ones.
+
+use plimsoll_archive::RunFolderWriter;
+use plimsoll_core::comparison::VerdictPolicy;
+use plimsoll_core::event::{
+    ArmEntry, OpStats, RunEvent, RunListener as _, RunManifest, RunWarning, TrialId, TrialInterval,
+};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::op::{OpKind, OpRequest, OpSample};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::target::MachineFacts;
+use plimsoll_core::units::Nanos;
+use std::io::Write as _;
+use std::path::Path;
+
+/// A manifest of one arm with this name.
+pub(crate) fn manifest(name: &str) -> RunManifest {
+    RunManifest {
+        format: FormatVersion::RUN,
+        program: name.into(),
+        id: name.into(),
+        began_at: "2026-01-01T00:00:00Z".into(),
+        command: ["plimsoll", "run", "--", name, "null"]
+            .map(String::from)
+            .to_vec(),
+        seed: Seed(1),
+        generator: plimsoll_core::rng::GENERATOR.into(),
+        policy: VerdictPolicy::default(),
+        machine: MachineFacts {
+            host: name.into(),
+            kernel: "k".into(),
+            cpu: "c".into(),
+            cpus: 2,
+            ram_bytes: 1,
+            cpu_governor: None,
+        },
+        versions: [].into(),
+        arms: vec![ArmEntry {
+            name: name.into(),
+            target: name.into(),
+            description: name.into(),
+            control_of: None,
+            facts: None,
+        }],
+        entries: Vec::new(),
+        blocks: 1,
+        ladder: Vec::new(),
+        load_nodes: Vec::new(),
+        design: None,
+        balanced: false,
+    }
+}
+
+fn began(name: &str) -> RunEvent {
+    RunEvent::TrialBegan(TrialId {
+        block: 0,
+        place: 0,
+        arm: name.into(),
+        workload: name.into(),
+    })
+}
+
+/// A second in which a few reads ended.
+fn second(start: u64) -> RunEvent {
+    let mut stats = OpStats::default();
+    for ns in [90_000, 120_000] {
+        let request = OpRequest {
+            kind: OpKind::Read,
+            file: 0,
+            offset: 0,
+            len: 4096,
+            intended_at: Nanos(0),
+        };
+        stats.0.entry(OpKind::Read).or_default().record(&OpSample {
+            request,
+            submitted_at: Nanos(10),
+            completed_at: Nanos(ns),
+            result: Ok(4096),
+        });
+    }
+    RunEvent::Interval {
+        place: 0,
+        interval: TrialInterval {
+            start: Nanos(start * Nanos::SECOND.0),
+            length: Nanos::SECOND,
+            stats,
+        },
+    }
+}
+
+/// A run of one trial whose every name is this.
+pub(crate) fn named(folder: &Path, name: &str) {
+    let mut writer = RunFolderWriter::create(folder, &manifest(name)).unwrap();
+    writer.event(&began(name));
+    (0..3).for_each(|at| writer.event(&second(at)));
+    writer.event(&RunEvent::Warning(RunWarning {
+        about: name.into(),
+        text: name.into(),
+    }));
+    writer.event(&RunEvent::Finished {
+        interrupted: false,
+        comparisons: Vec::new(),
+    });
+}
+
+/// A run of one trial of so many seconds. Their lines are copies of one, with times of their own.
+pub(crate) fn long(folder: &Path, seconds: u64) {
+    let mut writer = RunFolderWriter::create(folder, &manifest("long")).unwrap();
+    writer.event(&began("long"));
+    drop(writer);
+    let path = folder.join("events.jsonl");
+    let events = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    let mut events = std::io::BufWriter::new(events);
+    let line = serde_json::to_string(&second(0)).unwrap();
+    let (before, after) = line.split_once("\"start\":0").unwrap();
+    for at in 0..seconds {
+        let start = at * Nanos::SECOND.0;
+        let rest = format!("{}\"start\":{start}{after}", &before[1..]);
+        let sum = crc32c(rest.as_bytes());
+        writeln!(events, "{{\"crc32c\":\"{sum:08x}\",{rest}").unwrap();
+    }
+    events.flush().unwrap();
+}
+
+/// CRC-32C, bit by bit eight at a time.
+fn crc32c(bytes: &[u8]) -> u32 {
+    static TABLE: std::sync::LazyLock<[u32; 256]> = std::sync::LazyLock::new(|| {
+        std::array::from_fn(|byte| {
+            let byte = u32::try_from(byte).unwrap();
+            (0..8).fold(byte, |sum, _| {
+                (sum >> 1) ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 }
+            })
+        })
+    });
+    let table = &*TABLE;
+    !bytes.iter().fold(!0u32, |sum, byte| {
+        (sum >> 8) ^ table[usize::from(sum.to_le_bytes()[0] ^ byte)]
+    })
+}
