@@ -163,7 +163,7 @@ function FailOver(props: { name: string }): JSX.Element {
     const options: Record<string, string[]> = fault === "" ? {} : { fault: [fault] };
     const job = await api.startRun({ kind: "failover", targets: [props.name], workloads: [], options });
     if (job.run !== null) go("runs", job.run);
-    else go("jobs", job.id);
+    else go("starting", job.id);
   };
   const faults = catalogue?.faults ?? [];
   return (
