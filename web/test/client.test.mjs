@@ -106,14 +106,14 @@ test("pages are accessible, fit 400 px, and tell where they are", async () => {
 test("the chart is moved and zoomed by keyboard, and switched by metric and arm", async () => {
   const page = await shown("#/runs/a");
   const said = () => page.locator(".readout").textContent();
-  await page.getByText(/^At \S+: raid1/).waitFor();
+  await page.getByText(/^At .+: raid1/).waitFor();
   const chart = page.locator(".chart");
   await chart.focus();
   const before = await said();
   for (const key of ["+", "+", "+", "ArrowRight"]) await page.keyboard.press(key);
   await page.waitForFunction((old) => document.querySelector(".readout").textContent !== old, before);
   await page.getByRole("button", { name: "p99 response time" }).press("Enter");
-  await page.getByText(/^At \S+: raid1 .* s/).waitFor();
+  await page.getByText(/^At .+: raid1 .* s/).waitFor();
   await page.getByRole("group", { name: "Arms shown" }).getByRole("button", { name: "nbd" }).click();
   await page.waitForFunction(() => !document.querySelector(".readout").textContent.includes("nbd"));
   await done(page);
