@@ -100,6 +100,7 @@ test("the wizard brings a real RAID 1 stack up, it is failed over under load, an
   await press("Next");
   await page.getByLabel("Size", { exact: true }).fill("300M");
   await press("Show the plan");
+  await page.locator(".plan li").first().waitFor();
   assert.ok((await page.locator(".plan li").count()) > 3, "the steps of the plan");
   await press("Bring it up");
   await page.getByText("It is up.").waitFor();
