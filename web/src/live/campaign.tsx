@@ -82,7 +82,7 @@ function Form(props: { catalogue: Catalogue }): JSX.Element {
     try {
       const job = await api.startRun(request);
       if (job.run !== null) go("runs", job.run);
-      else go("jobs", job.id);
+      else go("starting", job.id);
     } catch (error) {
       setRefused(error as ServerError);
       throw error;

@@ -168,7 +168,8 @@ export class SeriesChart {
       const found = answer.series.find((s) => s.arm === arm.name && s.workload === this.source.workload);
       return found ? [found.t, found.low, found.high, found.mid] : [[], [], [], []];
     });
-    return tables.length === 0 ? [[]] : uPlot.join(tables);
+    // Mode 2: where nothing was measured stays empty, whatever instants the other arms add in between.
+    return tables.length === 0 ? [[]] : uPlot.join(tables, tables.map(() => [0, 2, 2, 2]));
   }
 
   private made(data: uPlot.AlignedData): uPlot {

@@ -60,6 +60,30 @@ export function JobPage(props: { id: string }): JSX.Element {
   );
 }
 
+const RUN_MS = 500;
+
+/** A job that makes a run: its page is gone to as soon as the run has a folder. */
+export function StartingPage(props: { id: string }): JSX.Element {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      void api.job(props.id).then(
+        (job) => {
+          if (job.run !== null) location.replace(href("runs", job.run));
+          if (job.state !== "running") clearInterval(timer);
+        },
+        // The log below says it.
+        () => undefined,
+      );
+    }, RUN_MS);
+    return () => clearInterval(timer);
+  }, [props.id]);
+  return (
+    <Page title="Starting" lead="The run's page opens by itself when its first file is written.">
+      <JobLog id={props.id} />
+    </Page>
+  );
+}
+
 /** A job as it goes on; `ended` is called once when it has ended. */
 export function JobLog(props: { id: string; ended?: (job: Job) => void }): JSX.Element {
   const { value: first, error, reload } = useLoaded(() => api.job(props.id), [props.id]);

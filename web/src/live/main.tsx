@@ -11,7 +11,7 @@ import { api, type ServerError } from "./api";
 import { CampaignPage } from "./campaign";
 import { asServerError, useGone } from "./connection";
 import { DiffPage } from "./diff";
-import { JobPage, JobsPage } from "./jobs";
+import { JobPage, JobsPage, StartingPage } from "./jobs";
 import { Page, Refused } from "./parts";
 import { followSections, href, useRoute, type Route } from "./router";
 import { RunPage } from "./run";
@@ -149,6 +149,7 @@ function Routed(props: { route: Route }): JSX.Element {
   if (place === "new") return <CampaignPage />;
   if (place === "stacks") return name === undefined ? <StacksPage /> : <StackPage name={name} />;
   if (place === "build") return <WizardPage />;
+  if (place === "starting" && name !== undefined) return <StartingPage id={name} />;
   if (place === "jobs") return name === undefined ? <JobsPage /> : <JobPage id={name} />;
   return (
     <Page title="No such page">

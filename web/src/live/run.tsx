@@ -10,6 +10,8 @@ import { go, href } from "./router";
 import { Timeline } from "./timeline";
 import { span, when } from "./words";
 
+/** How often the run itself is asked for: its streams tell sooner, while they are there. */
+const EVERY_S = 3;
 /** The chart is asked for again at most this often. */
 const CHART_MS = 1000;
 
@@ -20,7 +22,7 @@ interface Live {
 }
 
 export function RunPage(props: { id: string }): JSX.Element {
-  const { value: run, error, reload } = useLoaded(() => api.run(props.id), [props.id]);
+  const { value: run, error, reload } = useLoaded(() => api.run(props.id), [props.id], EVERY_S);
   if (run === undefined) {
     return (
       <Page title="Run">
@@ -125,8 +127,7 @@ function Progress(props: { run: RunDetail; progress: RunProgress; reload: () => 
             kind="main"
             action={async () => {
               const job = await api.resumeRun(run.id);
-              if (job.run === run.id) props.reload();
-              else go("jobs", job.id);
+              go("starting", job.id);
             }}
           />
         )}

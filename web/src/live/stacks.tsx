@@ -159,11 +159,12 @@ function Changes(props: { change: (name: string) => Promise<void> }): JSX.Elemen
 function FailOver(props: { name: string }): JSX.Element {
   const { value: catalogue } = useLoaded(api.catalogue, ["catalogue"]);
   const [fault, setFault] = useState("");
+  const [times, setTimes] = useState("1");
   const start = async (): Promise<void> => {
-    const options: Record<string, string[]> = fault === "" ? {} : { fault: [fault] };
+    const options: Record<string, string[]> = fault === "" ? { repeat: [times] } : { fault: [fault], repeat: [times] };
     const job = await api.startRun({ kind: "failover", targets: [props.name], workloads: [], options });
     if (job.run !== null) go("runs", job.run);
-    else go("jobs", job.id);
+    else go("starting", job.id);
   };
   const faults = catalogue?.faults ?? [];
   return (
@@ -179,6 +180,12 @@ function FailOver(props: { name: string }): JSX.Element {
           value={fault}
           set={setFault}
           options={[{ value: "", label: "as usual" }, ...faults.map((one) => ({ value: one.name, label: one.name }))]}
+        />
+        <Select
+          label="Times"
+          value={times}
+          set={setTimes}
+          options={["1", "3", "5", "10"].map((value) => ({ value, label: value }))}
         />
         <ActionButton label="Fail it over" kind="risky" action={start} />
       </div>

@@ -4,6 +4,7 @@ import { addCopying } from "./copy";
 import { all } from "./dom";
 import { addSwitches, setSwitch } from "./legend";
 import { addLinks } from "./links";
+import { addScrolling } from "./scrolling";
 import { addStyle } from "./style";
 import { addSorting, headers, sortBy, type Order } from "./tables";
 import { addTips } from "./tips";
@@ -16,6 +17,7 @@ export function enhance(root: ParentNode): void {
   addSorting(root);
   addCopying(root);
   addLinks(root);
+  addScrolling(root);
 }
 
 /** What a reader has done to a part of the page. */

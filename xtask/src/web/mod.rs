@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask web`: builds what browsers get, from `web/src` into `web/dist`. That is committed, so that the
-//! program can be built without Node.
+//! `cargo xtask web`: builds what browsers get, from `web/src` into `web/dist`. That is committed, so that
+//! the program can be built without Node.
 
 mod stamp;
 
