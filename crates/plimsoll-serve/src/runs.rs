@@ -27,7 +27,7 @@ const ROWS_OPEN_MAX: usize = 2 * ROWS_MAX;
 /// Most runs in a list.
 const LISTED_MAX: usize = 500;
 /// Bytes of a look into a run folder, and the pause where there was nothing new.
-const LOOK_BYTES: u64 = 1 << 20;
+const LOOK_BYTES: u64 = 4 << 20;
 const PAUSE: Duration = Duration::from_millis(200);
 /// News that are kept for who listens.
 const NEWS_KEPT: usize = 2048;
@@ -60,11 +60,9 @@ impl AnswerFacts {
         let details: Vec<String> = details
             .map(|(name, text)| format!("{name}: {text}"))
             .collect();
+        let mark = report.headline.first().map(|first| first.mark.clone());
         (!answer.text.is_empty()).then(|| AnswerFacts {
-            mark: report
-                .headline
-                .first()
-                .map_or_else(String::new, |first| first.mark.clone()),
+            mark: mark.unwrap_or_default(),
             tone: format!("{:?}", answer.tone).to_lowercase(),
             text: answer.text.clone(),
             detail: details.join(" · "),
@@ -136,6 +134,311 @@ pub(crate) struct RunStore {
 
 /// A name that leads nowhere else.
 pub(crate) fn is_run_name(id: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    (1..=128).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-'])
+}
+
+fn no_run(id: &str) -> RequestError {
+    RequestError::not_found(format!("there is no run '{}'", printable(id)))
+}
+
+fn unreadable(error: &ArchiveError) -> RequestError {
+    RequestError::failed(error)
+}
+
+impl RunStore {
+    pub(crate) fn of(folder: PathBuf) -> RunStore {
+        RunStore {
+            folder,
+            open: Mutex::default(),
+            manifests: Mutex::default(),
+            answers: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder of a run.
+    pub(crate) fn find(&self, id: &str) -> Result<PathBuf, RequestError> {
+        let path = self.folder.join(id);
+        match is_run_name(id) && plimsoll_archive::holds_run(&path) {
+            true => Ok(path),
+            false => Err(no_run(id)),
+        }
+    }
+
+    /// The names of all runs, newest first: names begin with the time.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+        let names = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        let mut ids: Vec<String> = names.filter(|id| self.find(id).is_ok()).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids
+    }
+
+    /// The names of the runs that go on.
+    pub(crate) fn running(&self) -> Vec<String> {
+        let newest = self.ids().into_iter().take(LISTED_MAX);
+        let goes_on = |id: &String| {
+            plimsoll_archive::is_being_written(&self.folder.join(id)).unwrap_or(false)
+        };
+        newest.filter(goes_on).collect()
+    }
+
+    /// All runs, newest first.
+    pub(crate) fn list(&self) -> Vec<RunFacts> {
+        let began = Instant::now();
+        let facts = |id: &String| {
+            let is_late = began.elapsed() > ANSWERS_TIME;
+            self.facts(id, !is_late).ok()
+        };
+        let mut runs: Vec<RunFacts> = self
+            .ids()
+            .iter()
+            .take(LISTED_MAX)
+            .filter_map(facts)
+            .collect();
+        runs.sort_by(|a, b| b.began_at.cmp(&a.began_at));
+        runs
+    }
+
+    /// A run as a list shows it; with `afresh` its answer is worked out where it is not known.
+    pub(crate) fn facts(&self, id: &str, afresh: bool) -> Result<RunFacts, RequestError> {
+        let folder = self.find(id)?;
+        let manifest = self.manifest(id, &folder)?;
+        let is_running = plimsoll_archive::is_being_written(&folder).unwrap_or(false);
+        let bytes = plimsoll_archive::events_bytes(&folder);
+        let known = locked(&self.answers).get(id).cloned();
+        // What a run that goes on says so far is as old as the last look at it.
+        let is_fresh = |known: &KnownAnswer| known.events_bytes == bytes || is_running;
+        let known = match known.filter(is_fresh) {
+            None if afresh && !is_running => Some(self.answer(id, &folder, bytes)?),
+            known => known,
+        };
+        let is_complete = !is_running && plimsoll_archive::has_completed(&folder, manifest.format);
+        Ok(RunFacts {
+            id: id.to_owned(),
+            title: manifest.title,
+            subtitle: manifest.subtitle,
+            began_at: manifest.began_at,
+            state: match (is_running, is_complete) {
+                (true, _) => RunState::Running,
+                (false, true) => RunState::Complete,
+                (false, false) => RunState::Stopped,
+            },
+            command: manifest.command,
+            answer: known.and_then(|known| known.answer),
+        })
+    }
+
+    fn manifest(&self, id: &str, folder: &Path) -> Result<KnownManifest, RequestError> {
+        if let Some(known) = locked(&self.manifests).get(id) {
+            return Ok(known.clone());
+        }
+        let manifest = plimsoll_archive::manifest(folder).map_err(|error| unreadable(&error))?;
+        let known = known_manifest(manifest);
+        locked(&self.manifests).insert(id.to_owned(), known.clone());
+        Ok(known)
+    }
+
+    fn answer(&self, id: &str, folder: &Path, bytes: u64) -> Result<KnownAnswer, RequestError> {
+        let results = plimsoll_archive::open(folder).map_err(|error| unreadable(&error))?;
+        let report = plimsoll_report::build(&results);
+        Ok(self.remember(id, &report, bytes))
+    }
+
+    /// Keeps what a report says, for lists.
+    fn remember(&self, id: &str, report: &ReportDocument, bytes: u64) -> KnownAnswer {
+        let known = KnownAnswer {
+            events_bytes: bytes,
+            answer: AnswerFacts::of(report),
+        };
+        locked(&self.answers).insert(id.to_owned(), known.clone());
+        known
+    }
+
+    /// The report of a run, as far as it got.
+    pub(crate) fn report(&self, id: &str) -> Result<ReportDocument, RequestError> {
+        let results = self.results(id)?;
+        let report = plimsoll_report::build(&results);
+        let bytes = plimsoll_archive::events_bytes(&self.folder.join(id));
+        self.remember(id, &report, bytes);
+        Ok(report)
+    }
+
+    /// The results of a run, as far as it got. A run that was killed never wrote its comparisons.
+    pub(crate) fn results(&self, id: &str) -> Result<RunFolderContents, RequestError> {
+        let folder = self.find(id)?;
+        let mut results = plimsoll_archive::open(&folder).map_err(|error| unreadable(&error))?;
+        results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
+        Ok(results)
+    }
+
+    /// The same with every second.
+    pub(crate) fn results_whole(&self, id: &str) -> Result<RunFolderContents, RequestError> {
+        let folder = self.find(id)?;
+        plimsoll_archive::open_whole(&folder).map_err(|error| unreadable(&error))
+    }
+
+    /// The command that a run was started with.
+    pub(crate) fn command(&self, id: &str) -> Result<Vec<String>, RequestError> {
+        let folder = self.find(id)?;
+        let manifest = plimsoll_archive::manifest(&folder).map_err(|error| unreadable(&error))?;
+        Ok(manifest.command)
+    }
+
+    /// The run, held open and kept up to date from now on.
+    pub(crate) async fn open(self: &Arc<Self>, id: &str) -> Result<Arc<OpenRun>, RequestError> {
+        let folder = self.find(id)?;
+        if let Some(open) = self.held(id, &folder) {
+            return Ok(open);
+        }
+        let of = folder.clone();
+        let follower = tokio::task::spawn_blocking(move || RunFolderFollower::open(&of)).await;
+        let follower = follower
+            .map_err(RequestError::failed)?
+            .map_err(|error| unreadable(&error))?;
+        let run = Arc::new(OpenRun {
+            folder,
+            board: Mutex::new(RunBoard::new(follower.manifest().clone())),
+            news: NewsRing::keeping(NEWS_KEPT),
+            read: 0.into(),
+            has_ended: false.into(),
+            used_at: Mutex::new(Instant::now()),
+        });
+        let mut open = locked(&self.open);
+        // Two may have asked at once.
+        if let Some(first) = open.get(id) {
+            return Ok(Arc::clone(first));
+        }
+        open.insert(id.to_owned(), Arc::clone(&run));
+        drop_unused(&mut open, id);
+        drop(open);
+        tokio::spawn(follow(follower, Arc::downgrade(&run)));
+        Ok(run)
+    }
+
+    /// The run where it is held and nothing was written since it ended.
+    fn held(&self, id: &str, folder: &Path) -> Option<Arc<OpenRun>> {
+        let mut open = locked(&self.open);
+        let run = Arc::clone(open.get(id)?);
+        *locked(&run.used_at) = Instant::now();
+        if run.has_ended() && plimsoll_archive::is_being_written(folder).unwrap_or(false) {
+            open.remove(id);
+            return None;
+        }
+        Some(run)
+    }
+}
+
+/// Closes runs that nobody asked for in a while, down to what may be held.
+fn drop_unused(open: &mut BTreeMap<String, Arc<OpenRun>>, newest: &str) {
+    loop {
+        let rows: usize = open.values().map(|run| locked(&run.board).rows()).sum();
+        if open.len() <= OPEN_MAX && rows <= ROWS_OPEN_MAX {
+            return;
+        }
+        let others = open.iter().filter(|(id, _)| *id != newest);
+        let oldest = others.min_by_key(|(_, run)| *locked(&run.used_at));
+        let Some(id) = oldest.map(|(id, _)| id.clone()) else {
+            return;
+        };
+        open.remove(&id);
+    }
+}
+
+/// Reads a run to its end, and on while it is written and somebody holds it.
+async fn follow(mut follower: RunFolderFollower, run: std::sync::Weak<OpenRun>) {
+    // News of what happened before anybody looked are no news.
+    let mut is_live = false;
+    loop {
+        let Some(of) = run.upgrade() else { return };
+        let looked = tokio::task::spawn_blocking(move || {
+            // Asked before the look: what was written before the lock went is then read by it.
+            let goes_on = plimsoll_archive::is_being_written(&of.folder).unwrap_or(false);
+            let is_new = take(&mut follower, &of, is_live);
+            (follower, of, goes_on, is_new)
+        });
+        let Ok((back, of, goes_on, is_new)) = looked.await else {
+            return;
+        };
+        follower = back;
+        if !is_new {
+            is_live = true;
+            if !goes_on {
+                of.has_ended.store(true, Ordering::Relaxed);
+                of.news.close();
+                return;
+            }
+            drop(of);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Looks once; whether something was there.
+fn take(follower: &mut RunFolderFollower, run: &OpenRun, is_live: bool) -> bool {
+    let looked = follower.look(LOOK_BYTES);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a thousand"
+    )]
+    let read = (follower.share_read() * 1000.0) as u32;
+    let news = match looked {
+        Ok(Some(events)) => {
+            let mut news = Vec::new();
+            for event in events {
+                let mut board = locked(&run.board);
+                news.extend(board.add(event));
+            }
+            news
+        }
+        Ok(None) => {
+            run.read.store(1000, Ordering::Relaxed);
+            return false;
+        }
+        Err(error) => {
+            let text = printable(&error.to_string());
+            run.news.push(RunNews::Note { text });
+            return false;
+        }
+    };
+    run.read.store(read, Ordering::Relaxed);
+    if is_live {
+        news.into_iter().for_each(|one| run.news.push(one));
+    }
+    true
+}
+
+/// What a list shows of a manifest. A report without trials has its title already.
+fn known_manifest(manifest: RunManifest) -> KnownManifest {
+    let format = manifest.format;
+    let (began_at, command) = (manifest.began_at.clone(), command_line(&manifest.command));
+    let report = plimsoll_report::build(&RunFolderContents {
+        manifest,
+        trials: Vec::new(),
+        intervals: BTreeMap::new(),
+        warnings: Vec::new(),
+        comparisons: Vec::new(),
+        complete: false,
+        files: Vec::new(),
+    });
+    KnownManifest {
+        format,
+        title: report.title,
+        subtitle: report.subtitle,
+        began_at,
+        command,
+    }
+}
+
+/// A command as one would type it: words that a shell would take apart or change are quoted.
+pub(crate) fn command_line(words: &[String]) -> String {
     let mut words = words.iter();
     // However the program was started, this is its name.
     let program = words.next().map(|_| "plimsoll".to_owned());

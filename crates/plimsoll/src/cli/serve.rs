@@ -8,7 +8,7 @@ use super::workloads::offered_workloads;
 use crate::terminal;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{self, CliError, CliExitCode, CliResult};
-use plimsoll_core::failover::StackCondition;
+use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_machine::host::facts;
 use plimsoll_serve::{FaultOffer, ServeEnd, ServeError, ServeOptions, ServerCatalogue};
@@ -69,7 +69,7 @@ fn catalogue(inventories: &[String], targets: &[String]) -> ServerCatalogue {
         stacks: offered_stacks(),
         layers: offered_layers(),
         faults: FaultKind::ALL.into_iter().map(fault).collect(),
-        conditions: StackCondition::ALL
+        conditions: StackConditionKind::ALL
             .map(|(name, _)| name.to_owned())
             .to_vec(),
         inventories: inventories.to_vec(),
