@@ -52,67 +52,62 @@ fn every_request_that_changes_something_refuses_strangers() {
     let (cookie, csrf) = (("Cookie", &*cookie), ("x-plimsoll-csrf", &*csrf));
     let foreign = ("Origin", "http://evil.example");
     let (large, garbage) = ("x".repeat(100 << 10), "{\"kind\":");
-    for request in CHANGES {
-        let refused = |what: &str, headers: &[(&str, &str)], body: &str, expect: &[u16]| {
-            let answer = server.send(request, headers, body);
-            assert!(
-                expect.contains(&answer.status),
-                "{request}, {what}: {answer:?}"
-            );
-            assert!(answer.json()["error"]["text"].is_string(), "{answer:?}");
-        };
-        refused("without token", &[JSON], "{}", &[401]);
-        refused(
-            "with a wrong session",
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let attempts: [(&str, Headers<'_>, &str, u16); 12] = [
+        ("no token", &[JSON], "{}", 401),
+        (
+            "a wrong session",
             &[JSON, ("Cookie", "plimsoll-session=0"), csrf],
             "{}",
-            &[401],
-        );
-        refused("without the second secret", &[JSON, cookie], "{}", &[403]);
-        refused(
-            "with a wrong second secret",
+            401,
+        ),
+        ("no second secret", &[JSON, cookie], "{}", 403),
+        (
+            "a wrong one",
             &[JSON, cookie, ("x-plimsoll-csrf", "0")],
             "{}",
-            &[403],
-        );
-        refused(
-            "from another page",
-            &[JSON, cookie, csrf, foreign],
-            "{}",
-            &[403],
-        );
-        refused(
-            "from no page",
+            403,
+        ),
+        ("another page", &[JSON, cookie, csrf, foreign], "{}", 403),
+        (
+            "no page",
             &[JSON, cookie, csrf, ("Origin", "null")],
             "{}",
-            &[403],
-        );
-        refused(
-            "from another site",
+            403,
+        ),
+        (
+            "another site",
             &[JSON, cookie, csrf, ("Sec-Fetch-Site", "same-site")],
             "{}",
-            &[403],
-        );
-        refused(
-            "under another name",
+            403,
+        ),
+        (
+            "another name",
             &[JSON, cookie, csrf, ("Host", "evil.example")],
             "{}",
-            &[421],
-        );
-        refused("too large", &[JSON, cookie, csrf], &large, &[413]);
-        refused("malformed", &[JSON, cookie, csrf], garbage, &[400]);
-        refused(
-            "with what is not known",
+            421,
+        ),
+        ("too large", &[JSON, cookie, csrf], &large, 413),
+        ("malformed", &[JSON, cookie, csrf], garbage, 400),
+        (
+            "unknown keys",
             &[JSON, cookie, csrf],
             "{\"destroy\":true}",
-            &[400],
-        );
-        refused(
-            "as a form",
+            400,
+        ),
+        (
+            "a form",
             &[("Content-Type", "text/plain"), cookie, csrf],
             "{}x",
-            &[415],
-        );
+            415,
+        ),
+    ];
+    for request in CHANGES {
+        for (what, headers, body, expect) in &attempts {
+            let answer = server.send(request, headers, body);
+            assert_eq!(answer.status, *expect, "{request}, {what}: {answer:?}");
+            assert!(answer.json()["error"]["text"].is_string(), "{answer:?}");
+        }
         let path = request.split_once(' ').expect("two words").1;
         let read = server.send(&format!("GET {path}"), &[cookie, csrf], "");
         let is_page_of_its_own =
@@ -120,7 +115,13 @@ fn every_request_that_changes_something_refuses_strangers() {
         assert!(is_page_of_its_own || read.status == 405, "{path}: {read:?}");
     }
     assert_eq!(server.get("/api/v1/jobs").json(), json!([]));
-    // The session is there still, and ends when its page says so.
+}
+
+#[test]
+fn a_session_ends_when_its_page_says_so() {
+    let server = TestServer::start();
+    let (cookie, csrf) = session(&server);
+    let (cookie, csrf) = (("Cookie", &*cookie), ("x-plimsoll-csrf", &*csrf));
     assert_eq!(
         server.send("GET /api/v1/session", &[cookie], "").json()["csrf"],
         csrf.1
@@ -195,6 +196,11 @@ fn what_is_read_is_for_those_who_are_let_in_and_protected() {
     );
     let long = format!("GET /{}", "x".repeat(5000));
     assert_eq!(server.send(&long, &[], "").status, 414);
+}
+
+#[test]
+fn forms_offer_stacks_and_workloads_that_start_no_programs() {
+    let server = TestServer::start();
     let catalogue = server.get("/api/v1/catalogue").json();
     let names: Vec<&str> = catalogue["workloads"]
         .as_array()

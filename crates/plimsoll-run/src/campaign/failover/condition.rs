@@ -150,7 +150,8 @@ pub(in crate::campaign) fn under_condition<T>(
         Some(fault) => {
             let all = context.plan_all(fault, condition.victim.as_deref())?;
             let who = (trial, condition.victim.as_deref());
-            StackTrouble::Fault(planned(&mut context, &all, who)?.clone())
+            let fault = planned(&mut context, &all, who)?.clone();
+            StackTrouble::Fault(Box::new(fault))
         }
     };
     let (is_over, name) = (AtomicBool::new(false), context.name.clone());
@@ -183,7 +184,7 @@ pub(in crate::campaign) fn under_condition<T>(
 
 /// What is done to a stack beside a trial.
 enum StackTrouble {
-    Fault(FailoverFault),
+    Fault(Box<FailoverFault>),
     Scrub(Vec<(String, PlanAction)>),
 }
 
