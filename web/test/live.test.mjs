@@ -51,7 +51,7 @@ test("a campaign is started, watched, stopped, resumed and read, by keyboard alo
   assert.match(await page.locator("pre.command").textContent(), /^plimsoll compare .*--for=2s --blocks=6$/);
   await press("button", "Start");
   await page.getByText("running", { exact: true }).waitFor();
-  await page.getByText(/^At .+: sim\(/).waitFor({ timeout: SLOW_MS });
+  await page.locator(".readout", { hasText: /^At .+: sim\(/ }).waitFor({ timeout: SLOW_MS });
   await page.getByText(/^[1-9]\d* of \d+ trials/).waitFor({ timeout: SLOW_MS });
   await press("button", "Stop");
   await press("button", "Stop and report what is done");

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { fits, isAccessible, launch, open } from "./aids/browser.mjs";
+import { launch, open } from "./aids/browser.mjs";
 import { fixture } from "./aids/fixture.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "plimsoll-script-"));
@@ -117,16 +117,4 @@ test("sections link to themselves, what is folded opens for printing, and the th
   await page.reload();
   assert.notEqual(await paper(), light, "the choice is remembered");
   await done(page);
-});
-
-test("everything is there without scripts, and accessible with and without, narrow and wide", async () => {
-  for (const javaScriptEnabled of [true, false]) {
-    for (const width of [1280, 400]) {
-      const page = await shown({ javaScriptEnabled, viewport: { width, height: 800 } });
-      assert.equal(await page.locator("[data-tip]").count(), 6);
-      await fits(page, `scripts ${javaScriptEnabled}, ${width} px`);
-      if (javaScriptEnabled) await isAccessible(page, `${width} px`);
-      await done(page);
-    }
-  }
 });

@@ -329,7 +329,7 @@ fn the_page_is_well_formed_and_needs_nothing_from_elsewhere() {
             assert!(!foreign.contains(word), "{word}");
         }
         assert!(
-            !page.contains("NaN") && !page.contains("inf "),
+            !foreign.contains("NaN") && !foreign.contains("inf "),
             "a bare non-number"
         );
         assert_eq!(
