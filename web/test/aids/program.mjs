@@ -12,12 +12,18 @@ const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, "target");
 const BUILT = ["debug", "release"].map((profile) => join(TARGET, profile, "plimsoll"));
 export const PROGRAM = process.env.PLIMSOLL ?? BUILT.find((path) => existsSync(path));
 
-/** A directory with a state directory in it; removed at the end. */
+/** A directory with a state directory in it; removed at the end, after what a test that failed left standing. */
 export function place() {
   assert.ok(PROGRAM, "plimsoll is not built: cargo build");
   const folder = mkdtempSync(join(process.env.PLIMSOLL_TEST_DIR ?? tmpdir(), "plimsoll-web-"));
   const env = { ...process.env, PLIMSOLL_STATE: join(folder, "state"), NO_COLOR: "1" };
-  return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  const remove = () => {
+    const razed = spawnSync(PROGRAM, ["raze"], { env, encoding: "utf8" });
+    // Without the journals nobody could take down what still stands: then they stay.
+    assert.equal(razed.status, 0, `plimsoll raze: ${razed.stderr}`);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { folder, env, remove };
 }
 
 /** Runs the program to its end; exit codes of verdicts are no failures. */
