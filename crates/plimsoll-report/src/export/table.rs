@@ -32,6 +32,10 @@ pub(super) enum ExportValue {
 
 /// A table whose rows are made as they are wanted.
 pub(super) struct ExportTable<'a> {
+    #[cfg_attr(
+        not(any(feature = "parquet", feature = "xlsx")),
+        expect(dead_code, reason = "only files with several tables name them")
+    )]
     pub(super) name: &'static str,
     pub(super) columns: Vec<(&'static str, ExportColumnType)>,
     pub(super) rows: Box<dyn Iterator<Item = Vec<ExportValue>> + 'a>,
