@@ -134,7 +134,7 @@ fn how_sure(view: &ResultsView<'_>) -> String {
         });
     let floor = match floor {
         Some(floor) => format!(
-            "the same system measured twice differs by at most {}",
+            "two measurements of the same system may differ by {} (A/A control)",
             words::percent(floor)
         ),
         None => "no A/A control".into(),
@@ -142,8 +142,11 @@ fn how_sure(view: &ResultsView<'_>) -> String {
     let decided = rows()
         .filter(|row| row.verdict != ComparisonVerdict::Inconclusive)
         .count();
-    let of = words::count(rows().count(), "comparison");
-    format!("{decided} of {of} decided at {confidence} confidence; {blocks}; {floor}")
+    let decided = match (decided, rows().count()) {
+        (1, 1) => "decided".to_owned(),
+        (decided, all) => format!("{decided} of {} decided", words::count(all, "comparison")),
+    };
+    format!("{decided} at {confidence} confidence in {blocks}; {floor}")
 }
 
 /// What was asked of the systems, and what they served.
@@ -152,6 +155,9 @@ fn load(view: &ResultsView<'_>) -> String {
         return load_line::loads(view).join("; ");
     }
     let entries: Vec<&WorkloadEntry> = view.entries().filter(|e| !e.workload.is_idle()).collect();
+    if entries.is_empty() {
+        return faults::load(view).unwrap_or_default();
+    }
     let mut told: Vec<String> = entries
         .iter()
         .take(NAMED_MAX)
@@ -334,7 +340,21 @@ fn rising(view: &ResultsView<'_>) -> DesignDoubt {
 }
 
 fn warned(view: &ResultsView<'_>) -> DesignDoubt {
-    let warnings = view.results.warnings.len();
-    let text = || format!("The run gave {}.", words::count(warnings, "warning"));
-    (warnings > 0).then(|| (text(), "warnings"))
+    let warnings = &view.results.warnings;
+    let mut about: Vec<&str> = warnings.iter().map(|one| one.about.as_str()).collect();
+    about.sort_unstable();
+    about.dedup();
+    about.retain(|about| !about.is_empty());
+    about.truncate(NAMED_MAX);
+    let about = match about.is_empty() {
+        true => String::new(),
+        false => format!(" (on {})", about.join(", ")),
+    };
+    let text = || {
+        format!(
+            "The run gave {}{about}.",
+            words::count(warnings.len(), "warning")
+        )
+    };
+    (!warnings.is_empty()).then(|| (text(), "warnings"))
 }

@@ -77,18 +77,18 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
     let is_apart = !(has_edge(best) && has_edge(second))
         || best.result.sustained.low > second.result.sustained.high;
     let (tone, lead) = match is_apart && place(best) > place(second) {
-        true => (ReportSeverity::Good, "carries most"),
-        false => (ReportSeverity::Same, "and the next are too close to call"),
+        true => (ReportSeverity::Good, "carries most".to_owned()),
+        false => (
+            ReportSeverity::Care,
+            format!("and {} are too close to call", view.name_of(second.arm)),
+        ),
     };
     let name = view.name_of(best.arm);
     let (others, said) = (others.join("; "), said.text);
     let said = said
         .strip_prefix(&format!("{name} carries "))
         .unwrap_or(&said);
-    Some((
-        tone,
-        format!("{name} {lead}: {said}. Against that: {others}."),
-    ))
+    Some((tone, format!("{name} {lead}: {said}; {others}.")))
 }
 
 /// What each system serves at its line.
@@ -109,8 +109,10 @@ pub(super) fn limits_reached(view: &ResultsView<'_>) -> Vec<String> {
             continue;
         };
         let text = match saturated(view, line) {
-            Some((name, used)) => format!("{binding} first, where {name} saturates ({used})"),
-            None => format!("{binding} is reached first"),
+            Some((name, used)) => {
+                format!("{binding} breaks first, where {name} saturates ({used})")
+            }
+            None => format!("{binding} breaks first"),
         };
         let arm = view.name_of(line.arm);
         match told.iter_mut().find(|(known, _)| *known == text) {

@@ -59,7 +59,7 @@ fn rest(view: &ResultsView<'_>) -> ReportNextStep {
     let more = [("-o", folder.as_str())];
     let more: &[(&str, &str)] = if has_folder { &[] } else { &more };
     step(
-        "Run what is left; what was measured is kept.",
+        "Go on where the run ended; what was measured is kept.",
         again(view, more, &[]),
     )
 }
@@ -84,7 +84,7 @@ fn searched(view: &ResultsView<'_>) -> Option<ReportNextStep> {
     if ended(LoadLineStop::BudgetReached) {
         let seconds: f64 = lines.iter().map(|line| line.result.seconds).sum();
         let budget = format!("{:.0}m", (seconds * 2.5 / 60.0).ceil().max(1.0));
-        let text = "Give the search more time: its interval is still wide.";
+        let text = "Search again with more time: the interval is still wide.";
         return Some(step(text, again(view, &[("--budget", &budget)], &anew)));
     }
     safe_load(view)

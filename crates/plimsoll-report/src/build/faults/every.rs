@@ -14,7 +14,10 @@ use crate::model::{
 use crate::words::{count, dash, percent_whole};
 
 pub(super) fn section(kinds: &[SystemFaults<'_>], is_answer: bool) -> ReportSection {
-    let mut all = ReportSection::new(format!("{}: every fault", kinds[0].system), load(kinds));
+    let mut all = ReportSection::new(
+        format!("{}: every fault", kinds[0].system),
+        format!("as seen by {}", load(kinds)),
+    );
     all.is_answer = is_answer;
     all.items = outages::figure(kinds)
         .map(ReportItem::Chart)
@@ -28,7 +31,7 @@ pub(super) fn section(kinds: &[SystemFaults<'_>], is_answer: bool) -> ReportSect
 }
 
 /// What the sessions did.
-fn load(kinds: &[SystemFaults<'_>]) -> String {
+pub(super) fn load(kinds: &[SystemFaults<'_>]) -> String {
     let injection = kinds[0].injection;
     let mut ceilings = kinds.iter().flat_map(SystemFaults::results);
     let ceiling = ceilings.find_map(|fault| fault.ceiling);
@@ -38,7 +41,7 @@ fn load(kinds: &[SystemFaults<'_>]) -> String {
         format!(", {share} of their maximum of {most}")
     });
     format!(
-        "as seen by {} with {} reads and as many writes of {} per second each{share}",
+        "{} with {} reads and as many writes of {} per second each{share}",
         count(injection.sessions as usize, "session"),
         units::rate(injection.rate_below(ceiling)),
         units::size(f64::from(injection.block_bytes)),

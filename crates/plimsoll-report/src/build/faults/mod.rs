@@ -158,11 +158,21 @@ pub(super) fn fewest(view: &ResultsView<'_>) -> Option<usize> {
 /// What the number of faults bounds.
 pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
     let faults = fewest(view)?;
-    Some(format!(
-        "{} of each kind: what none showed happens in at most {} of such faults (95 % confidence)",
-        count(faults, "fault"),
-        percent_whole(bound_of_none(faults, CONFIDENCE))
-    ))
+    let systems = systems(view);
+    let mut all = systems.iter().flatten().flat_map(SystemFaults::results);
+    let told = count(faults, "fault");
+    Some(match all.all(FaultResult::kept_its_data) {
+        true => format!(
+            "{told} of each kind, none of which lost data: at 95 % confidence at most {} of such faults lose any",
+            percent_whole(bound_of_none(faults, CONFIDENCE))
+        ),
+        false => format!("{told} of each kind"),
+    })
+}
+
+/// What the sessions did meanwhile.
+pub(super) fn load(view: &ResultsView<'_>) -> Option<String> {
+    systems(view).first().map(|kinds| every::load(kinds))
 }
 
 /// How long writes stop, the shortest first, and whether anything was lost.
