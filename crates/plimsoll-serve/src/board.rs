@@ -19,6 +19,7 @@ const BESIDE_S: f64 = 1.5;
 
 /// Something that those who watch a run are told.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(crate) enum RunNews {
     /// How far it is has changed.
@@ -37,6 +38,7 @@ pub(crate) enum RunNews {
 
 /// A second of a trial.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SecondNews {
     t_s: f64,
     arm: String,
@@ -50,6 +52,7 @@ pub(crate) struct SecondNews {
 
 /// What is done at the moment.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct TrialNow {
     block: u32,
     pub(crate) arm: String,
@@ -59,6 +62,7 @@ pub(crate) struct TrialNow {
 
 /// How far a run is.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RunProgressFacts {
     pub(crate) trials_done: u64,
     pub(crate) trials_planned: Option<u64>,
@@ -84,6 +88,7 @@ pub(crate) struct RunSeries {
 
 /// A curve of an answer.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct NamedSeries {
     arm: String,
     workload: String,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// Everything that forms offer.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerCatalogue {
     /// Workloads by name; none that starts other programs.
     pub workloads: Vec<WorkloadOffer>,
@@ -24,6 +25,7 @@ pub struct ServerCatalogue {
 
 /// A setting with its usual value.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingOffer {
     /// Its name.
     pub name: String,
@@ -35,6 +37,7 @@ pub struct SettingOffer {
 
 /// A workload.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WorkloadOffer {
     /// Its name.
     pub name: String,
@@ -46,6 +49,7 @@ pub struct WorkloadOffer {
 
 /// A storage system.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StackOffer {
     /// Its name.
     pub name: String,
@@ -63,6 +67,7 @@ pub struct StackOffer {
 
 /// A layer over a storage system.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LayerOffer {
     /// Its name.
     pub name: String,
@@ -78,6 +83,7 @@ pub struct LayerOffer {
 
 /// A fault.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FaultOffer {
     /// Its name.
     pub name: String,

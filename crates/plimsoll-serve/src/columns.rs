@@ -136,6 +136,7 @@ fn total(ranges: impl Iterator<Item = ValueRange>) -> ValueRange {
 
 /// Points of a curve: `None` where nothing was measured.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SeriesPoints {
     t: Vec<f64>,
     low: Vec<Option<f32>>,

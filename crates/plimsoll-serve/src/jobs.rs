@@ -43,6 +43,7 @@ pub(crate) struct JobSubject {
 
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum JobState {
     Running,
@@ -53,6 +54,7 @@ pub(crate) enum JobState {
 
 /// A job as it is shown.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct JobFacts {
     pub(crate) id: String,
     command: Vec<String>,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod answers;
 mod board;
 mod catalogue;
 mod columns;

@@ -36,6 +36,7 @@ const ANSWERS_TIME: Duration = Duration::from_millis(400);
 
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RunState {
     Running,
@@ -45,6 +46,7 @@ pub(crate) enum RunState {
 
 /// The first part of the answer of a report.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct AnswerFacts {
     mark: String,
     tone: String,
@@ -72,6 +74,7 @@ impl AnswerFacts {
 
 /// A run in a list.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RunFacts {
     pub(crate) id: String,
     title: String,

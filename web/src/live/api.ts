@@ -2,123 +2,43 @@
 // The server's interface (docs/design/0013-pages.md), as types and calls. The second secret lives in this module's
 // memory and nowhere else.
 
-export interface RunAnswer {
-  mark: string;
-  tone: string;
-  text: string;
-  detail: string;
-}
+import type {
+  JobFacts as Job,
+  RunDetailFacts as RunDetail,
+  RunFacts as RunSummary,
+  RunSectionsFacts as RunSections,
+  RunSeriesFacts as RunSeries,
+  ServerCatalogue as Catalogue,
+  ServerFacts,
+  StackFacts as StackState,
+  StackPlanFacts as StackPlan,
+} from "../generated/answers";
 
-export type RunState = "running" | "complete" | "stopped";
+export type {
+  AnswerFacts as RunAnswer,
+  JobFacts as Job,
+  RunArmFacts as RunArm,
+  RunDetailFacts as RunDetail,
+  RunFacts as RunSummary,
+  RunProgressFacts as RunProgress,
+  RunSectionsFacts as RunSections,
+  RunSeriesFacts as RunSeries,
+  RunState,
+  SecondNews as RunSecond,
+  ServerCatalogue as Catalogue,
+  ServerFacts,
+  SettingOffer as CatalogueSetting,
+  StackFacts as StackState,
+  StackOffer as CatalogueStack,
+  StackPlanFacts as StackPlan,
+} from "../generated/answers";
+
 /** Words of jobs, a line of runs. */
 export type Command = string | readonly string[];
 
-export interface RunSummary {
-  id: string;
-  title: string;
-  subtitle: string;
-  began_at: string;
-  state: RunState;
-  command: Command;
-  answer: RunAnswer | null;
-}
-
-export interface RunProgress {
-  trials_done: number;
-  trials_planned: number | null;
-  began_at: string;
-  ends_in_s: number | null;
-  now: { block: number; arm: string; workload: string; phase: string } | null;
-}
-
-export interface RunArm {
-  name: string;
-  colour: number | string;
-  control: boolean;
-}
-
-export interface RunDetail extends RunSummary {
-  progress: RunProgress;
-  arms: RunArm[];
-  workloads: string[];
-  job: string | null;
-}
-
-export interface RunSections {
-  answer: string;
-  sections: { id: string; title: string; html: string }[];
-}
-
 export const METRICS = ["iops", "bandwidth", "p50", "p99"] as const;
 export type SeriesMetric = (typeof METRICS)[number];
-
 export type SeriesValues = (number | null)[];
-export interface RunSeries {
-  from_s: number;
-  to_s: number;
-  full_to_s: number;
-  quantity: string;
-  series: { arm: string; workload: string; t: number[]; low: SeriesValues; mid: SeriesValues; high: SeriesValues }[];
-}
-
-export interface RunSecond {
-  t_s: number;
-  arm: string;
-  workload: string;
-  iops: number | null;
-  bandwidth: number | null;
-  p50_s: number | null;
-  p99_s: number | null;
-  errors: number;
-}
-
-export interface CatalogueSetting {
-  name: string;
-  value: string;
-  text: string;
-}
-
-export interface CatalogueStack {
-  name: string;
-  text: string;
-  nodes: number;
-  settings: CatalogueSetting[];
-  ready: boolean;
-  missing: string[];
-}
-
-export interface Catalogue {
-  workloads: { name: string; text: string; settings: CatalogueSetting[] }[];
-  stacks: CatalogueStack[];
-  layers: { name: string; text: string; settings: CatalogueSetting[]; ready: boolean; missing: string[] }[];
-  faults: { name: string; text: string }[];
-  conditions: string[];
-  inventories: string[];
-  targets: string[];
-}
-
-export interface StackState {
-  name: string;
-  state: string;
-  nodes: { name: string; state: string; text: string }[];
-  sessions: string | null;
-  recovery: string | null;
-  outputs: string[];
-  text: string;
-}
-
-export interface Job {
-  id: string;
-  command: Command;
-  state: "running" | "done" | "failed" | "stopped";
-  exit_code: number | null;
-  meaning: string | null;
-  output: string[];
-  run: string | null;
-  stack: string | null;
-  began_at: string;
-  ended_at: string | null;
-}
 
 export type RunKind = "compare" | "run" | "loadline" | "failover";
 export interface RunRequest {
@@ -134,20 +54,6 @@ export interface StackRequest {
   settings: Record<string, string>;
   size: string | null;
   inventory: string | null;
-}
-
-export interface StackPlan {
-  name: string;
-  command: Command;
-  steps: { node: string; why: string }[];
-  text: string;
-}
-
-export interface ServerFacts {
-  version: string;
-  host: string;
-  runs: string;
-  started_at: string;
 }
 
 /** What the server refused, or that there is none. */

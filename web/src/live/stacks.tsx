@@ -94,18 +94,6 @@ function State(props: { stack: StackState }): JSX.Element {
         <StateChip state={stack.state} /> {stack.text}
       </p>
       <dl>
-        {stack.sessions !== null && (
-          <>
-            <dt>Sessions</dt>
-            <dd>{stack.sessions}</dd>
-          </>
-        )}
-        {stack.recovery !== null && (
-          <>
-            <dt>Recovery</dt>
-            <dd>{stack.recovery}</dd>
-          </>
-        )}
         {stack.outputs.length > 0 && (
           <>
             <dt>Offers</dt>

@@ -9,6 +9,8 @@ import { Refused, Select } from "./parts";
 import type { ServerError } from "./api";
 import { figure, METRIC_NAMES } from "./words";
 
+/** Between two looks at a run that is being read. */
+const REREAD_MS = 700;
 const KEYS = "Arrow keys move, plus and minus zoom, Home shows all, End the latest.";
 
 /** The variable of the page's sheet that holds an arm's colour. */
@@ -25,6 +27,7 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
   // Set directly: it changes with every frame, and nothing else does.
   const readout = useRef<HTMLParagraphElement>(null);
   const [error, setError] = useState<ServerError>();
+  const [read, setRead] = useState({ share: 1 });
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<SeriesChart | undefined>(undefined);
   const names = run.arms.map((arm) => arm.name).join("\n");
@@ -35,7 +38,11 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
       arms: run.arms.map((arm, i) => ({ name: arm.name, colour: colourOf(arm, i), control: arm.control })),
       workload,
       label,
-      fetch: (window, signal) => api.series(run.id, metric, window, signal),
+      fetch: async (window, signal) => {
+        const found = await api.series(run.id, metric, window, signal);
+        setRead({ share: found.read });
+        return found;
+      },
       figure: (value) => figure(metric, value),
       said: (text) => {
         if (readout.current) readout.current.textContent = text;
@@ -51,6 +58,12 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
     return () => made.destroy();
   }, [run.id, names, metric, workload]);
   useEffect(() => chart.current?.refresh(), [props.revision]);
+  // A long run is shown while it is being read.
+  useEffect(() => {
+    if (!(read.share < 1)) return;
+    const again = setTimeout(() => chart.current?.refresh(), REREAD_MS);
+    return () => clearTimeout(again);
+  }, [read]);
   const flip = (arm: string): void => {
     const on = off.includes(arm);
     chart.current?.toggle(arm, on);
@@ -72,6 +85,7 @@ export function Timeline(props: { run: RunDetail; seconds: RunSecond[]; revision
         <Moves chart={() => chart.current} />
       </div>
       <Refused error={error} />
+      {read.share < 1 && <p class="note">{Math.round(read.share * 100)} % of this run has been read so far.</p>}
       <div ref={box} class="chart" tabIndex={0} role="group" aria-label={`${label}. ${KEYS}`} />
       <p ref={readout} class="note readout" />
       <Legend run={run} off={off} flip={flip} />

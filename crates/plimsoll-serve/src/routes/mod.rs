@@ -8,6 +8,7 @@ mod session;
 mod stacks;
 mod streams;
 
+use crate::answers::ServerFacts;
 use crate::error::RequestError;
 use crate::guard;
 use crate::metrics;
@@ -20,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use plimsoll_core::text::printable_lines;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Most bytes of a body.
@@ -123,12 +124,12 @@ async fn beside<T: Send + 'static>(
 }
 
 async fn server(State(state): SharedState) -> Answer {
-    answer(json!({
-        "version": state.options.version,
-        "host": state.options.host,
-        "runs": state.runs.folder(),
-        "started_at": state.began_at,
-    }))
+    answer(ServerFacts {
+        version: state.options.version.to_owned(),
+        host: state.options.host.clone(),
+        runs: state.runs.folder().display().to_string(),
+        started_at: state.began_at.clone(),
+    })
 }
 
 async fn catalogue(State(state): SharedState) -> Answer {

@@ -4,6 +4,9 @@
 use super::jobs::started;
 use super::stacks::catalogue;
 use super::{Answer, SharedState, answer, beside};
+use crate::answers::{
+    RunArmFacts, RunDetailFacts, RunSectionFacts, RunSectionsFacts, RunSeriesFacts,
+};
 use crate::columns::SecondMetric;
 use crate::error::RequestError;
 use crate::forms::RunForm;
@@ -18,7 +21,7 @@ use axum::response::IntoResponse;
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_report::{ReportDocument, ReportExportFormat};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,23 +66,21 @@ pub(super) async fn show(State(state): SharedState, Path(id): Path<String>) -> A
     let facts = beside(move || runs.facts(&of, true)).await?;
     let open = state.runs.open(&id).await?;
     wait_for_whole(&open).await;
-    let mut told = serde_json::to_value(&facts).map_err(RequestError::failed)?;
     let board = locked(&open.board);
-    let more = json!({
-        "progress": board.progress(),
-        "arms": arms(board.manifest()),
-        "workloads": board.manifest().entries.iter().map(|entry| &entry.label).collect::<Vec<_>>(),
-        "job": state.jobs.of_run(&id),
-    });
+    let entries = board.manifest().entries.iter();
+    let told = RunDetailFacts {
+        run: facts,
+        progress: board.progress(),
+        arms: arms(board.manifest()),
+        workloads: entries.map(|entry| entry.label.clone()).collect(),
+        job: state.jobs.of_run(&id),
+    };
     drop(board);
-    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
-        told.extend(more);
-    }
     answer(told)
 }
 
 /// The arms with their colours, as reports give them: a control has that of its arm.
-fn arms(manifest: &plimsoll_core::event::RunManifest) -> Vec<Value> {
+fn arms(manifest: &plimsoll_core::event::RunManifest) -> Vec<RunArmFacts> {
     let systems: Vec<&str> = manifest
         .arms
         .iter()
@@ -89,8 +90,11 @@ fn arms(manifest: &plimsoll_core::event::RunManifest) -> Vec<Value> {
     let told = |arm: &plimsoll_core::event::ArmEntry| {
         let of = arm.control_of.as_deref().unwrap_or(&arm.name);
         let place = systems.iter().position(|name| *name == of).unwrap_or(0);
-        json!({ "name": arm.name, "colour": format!("c{}", place % COLOURS),
-            "control": arm.control_of.is_some() })
+        RunArmFacts {
+            name: arm.name.clone(),
+            colour: format!("c{}", place % COLOURS),
+            control: arm.control_of.is_some(),
+        }
     };
     manifest.arms.iter().map(told).collect()
 }
@@ -122,9 +126,15 @@ async fn built(state: &Arc<ServerState>, id: String) -> Result<ReportDocument, R
 
 pub(super) async fn sections(State(state): SharedState, Path(id): Path<String>) -> Answer {
     let parts = plimsoll_report::page_parts(&built(&state, id).await?);
-    let section = |part: &plimsoll_report::ReportPagePart| json!({ "id": part.id, "title": part.title, "html": part.html });
-    let sections: Vec<Value> = parts.sections.iter().map(section).collect();
-    answer(json!({ "answer": parts.answer, "sections": sections }))
+    let section = |part: plimsoll_report::ReportPagePart| RunSectionFacts {
+        id: part.id,
+        title: part.title,
+        html: part.html,
+    };
+    answer(RunSectionsFacts {
+        answer: parts.answer,
+        sections: parts.sections.into_iter().map(section).collect(),
+    })
 }
 
 pub(super) async fn report(State(state): SharedState, Path(id): Path<String>) -> Answer {
@@ -158,14 +168,14 @@ pub(super) async fn series(
     let points = query.points.unwrap_or(POINTS).clamp(2, POINTS_MAX);
     let series = board.points(query.metric, (from, to), points);
     drop(board);
-    answer(json!({
-        "from_s": from,
-        "to_s": to,
-        "full_to_s": full,
-        "quantity": query.metric.quantity(),
-        "read": open.share_read(),
-        "series": series,
-    }))
+    answer(RunSeriesFacts {
+        from_s: from,
+        to_s: to,
+        full_to_s: full,
+        quantity: query.metric.quantity(),
+        read: open.share_read(),
+        series,
+    })
 }
 
 pub(super) async fn export(

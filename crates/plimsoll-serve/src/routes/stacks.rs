@@ -3,13 +3,14 @@
 
 use super::jobs::started;
 use super::{Answer, SharedState, answer, beside};
+use crate::answers::{StackFacts, StackNodeFacts, StackPlanFacts, StackStepFacts};
 use crate::forms::{StackForm, change_args};
 use crate::guard::{JsonForm, NothingForm};
 use crate::jobs::JobSubject;
 use crate::runs::command_line;
 use crate::state::ServerState;
 use axum::extract::{Path, State};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 pub(super) async fn list(State(state): SharedState) -> Answer {
@@ -32,7 +33,7 @@ fn texts<'a>(of: &'a Value, name: &str) -> Vec<&'a str> {
 }
 
 /// A stack as `stack status` tells of it.
-fn stack(told: &Value) -> Value {
+fn stack(told: &Value) -> StackFacts {
     let (problems, degraded) = (texts(told, "problems"), texts(told, "degraded"));
     let is_standing = told
         .get("standing")
@@ -56,9 +57,13 @@ fn stack(told: &Value) -> Value {
         let wrong = about(&problems).map(|text| ("failed", text));
         let wrong = wrong.or_else(|| about(&degraded).map(|text| ("degraded", text)));
         let (state, text) = wrong.unwrap_or_else(|| ("up", about(&lines).unwrap_or_default()));
-        json!({ "name": name, "state": state, "text": text })
+        StackNodeFacts {
+            name: name.to_owned(),
+            state,
+            text,
+        }
     };
-    let nodes: Vec<Value> = texts(told, "nodes").into_iter().map(node).collect();
+    let nodes = texts(told, "nodes").into_iter().map(node).collect();
     let mount = told
         .get("mount_dir")
         .and_then(Value::as_str)
@@ -70,15 +75,14 @@ fn stack(told: &Value) -> Value {
     let mut words = [problems, degraded, lines].concat();
     let begun = format!("since {since}");
     words.push(&begun);
-    json!({
-        "name": told.get("name"),
-        "state": state,
-        "nodes": nodes,
-        "sessions": null,
-        "recovery": null,
-        "outputs": mount.into_iter().collect::<Vec<_>>(),
-        "text": words.join("\n"),
-    })
+    let name = told.get("name").and_then(Value::as_str);
+    StackFacts {
+        name: name.unwrap_or_default().to_owned(),
+        state,
+        nodes,
+        outputs: mount.into_iter().map(str::to_owned).collect(),
+        text: words.join("\n"),
+    }
 }
 
 /// Whether a line has this name in it as a word.
@@ -96,20 +100,23 @@ pub(super) async fn plan(State(state): SharedState, JsonForm(form): JsonForm<Sta
         .and_then(Value::as_array)
         .cloned();
     let step = |step: &Value| {
-        let node = step
-            .get("node")
-            .and_then(Value::as_str)
-            .unwrap_or("this machine");
-        json!({ "node": node, "why": step.get("why") })
+        let text = |name| step.get(name).and_then(Value::as_str);
+        StackStepFacts {
+            node: text("node").unwrap_or("this machine").to_owned(),
+            why: text("why").unwrap_or_default().to_owned(),
+        }
     };
-    let steps: Vec<Value> = steps.unwrap_or_default().iter().map(step).collect();
-    let line = |step: &Value| {
-        let text = |name| step.get(name).and_then(Value::as_str).unwrap_or_default();
-        format!("{} on {}", text("why"), text("node"))
-    };
-    let text: Vec<String> = steps.iter().map(line).collect();
-    let command = command_line(&typed(&form.args(false, &offered)?));
-    answer(json!({ "name": name, "command": command, "steps": steps, "text": text.join("\n") }))
+    let steps: Vec<StackStepFacts> = steps.unwrap_or_default().iter().map(step).collect();
+    let lines = steps
+        .iter()
+        .map(|step| format!("{} on {}", step.why, step.node));
+    let text: Vec<String> = lines.collect();
+    answer(StackPlanFacts {
+        name,
+        command: command_line(&typed(&form.args(false, &offered)?)),
+        steps,
+        text: text.join("\n"),
+    })
 }
 
 /// A command with the program's name before it.

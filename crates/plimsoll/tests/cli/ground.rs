@@ -79,7 +79,7 @@ fn memory_is_named_before_and_at_the_head_of_the_report() {
     let (told, report) = (text(&output.stderr), text(&output.stdout));
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(told.contains("measures memory, not storage"), "{told}");
-    let head: String = report.lines().take(5).collect();
+    let head: String = report.lines().take(10).collect();
     assert!(head.contains("memory (tmpfs)"), "{report}");
     assert!(!report.contains("bypasses the client"), "{report}");
 }
