@@ -6,7 +6,7 @@ use crate::error::RequestError;
 use crate::state::ServerState;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Name of the cookie of a session.
 pub(crate) const COOKIE: &str = "plimsoll-session";
 /// Header of the second secret.
-const CSRF: &str = "x-plimsoll-csrf";
+pub(crate) const CSRF: &str = "x-plimsoll-csrf";
 /// Longest address of a request.
 const URI_MAX: usize = 4096;
 /// Longest time of an answer, streams apart: only their beginning counts.
@@ -98,23 +98,24 @@ fn check_place(state: &ServerState, request: &Request) -> Result<(), RequestErro
     Ok(())
 }
 
-/// Lets in who has a session or the token; for what changes something, who has the second secret, too.
+/// Lets in who has the token, or a session and its second secret.
+///
+/// A cookie alone is not enough: browsers send it to every port of a host, so whoever else serves pages on
+/// this machine may come to know it. It suffices for what browsers open by themselves: streams, reports,
+/// exported files.
 pub(crate) async fn authorise(
     State(state): State<Arc<ServerState>>,
     request: Request,
     next: Next,
 ) -> Response {
-    match check_caller(&state, request.method(), request.headers()) {
+    match check_caller(&state, &request) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
 }
 
-fn check_caller(
-    state: &ServerState,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result<(), RequestError> {
+fn check_caller(state: &ServerState, request: &Request) -> Result<(), RequestError> {
+    let headers = request.headers();
     if headers.contains_key(header::AUTHORIZATION) {
         return check_bearer(state, headers);
     }
@@ -124,12 +125,21 @@ fn check_caller(
     };
     // Browsers say where whatever changes something comes from; `check_place` compared it.
     let is_ours = header_of(headers, CSRF).is_some_and(|given| csrf.is(given));
-    match method.is_safe() || is_ours {
+    match is_ours || is_opened_by_browsers(request) {
         true => Ok(()),
         false => Err(RequestError::forbidden(format!(
             "the header {CSRF} is missing or wrong"
         ))),
     }
+}
+
+/// `GET /api/v1/runs/ID/report`, `…/events`, `…/export/FORMAT` and their like.
+fn is_opened_by_browsers(request: &Request) -> bool {
+    // Behind the router the address has lost its beginning.
+    let path = request.uri().path();
+    let path = path.strip_prefix("/api/v1").unwrap_or(path);
+    let words: Vec<&str> = path.split('/').skip(2).collect();
+    request.method().is_safe() && matches!(words[..], [_, "report" | "events"] | [_, "export", _])
 }
 
 /// Lets in only who sends the token itself.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's interface (docs/design/0013-pages.md), as types and calls. The second secret lives in this module's
-// memory and nowhere else.
+// The server's interface (docs/design/0013-pages.md), as types and calls. The second secret lives in this module and in
+// the storage of its tab.
 
 import type {
   JobFacts as Job,
@@ -73,12 +73,32 @@ export class ServerError extends Error {
 }
 
 const BASE = "api/v1/";
-let csrf = "";
+/** Of this origin, port included, and of this tab: the cookie of the session goes to every port of the host. */
+const CSRF_KEY = "plimsoll-csrf";
+let csrf = stored();
+
+function stored(): string {
+  try {
+    return sessionStorage.getItem(CSRF_KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function keep(secret: string): void {
+  csrf = secret;
+  try {
+    if (secret) sessionStorage.setItem(CSRF_KEY, secret);
+    else sessionStorage.removeItem(CSRF_KEY);
+  } catch {
+    // Without storage the page asks for the token again when it is loaded anew.
+  }
+}
 
 async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
-  if (method !== "GET" && csrf) headers["x-plimsoll-csrf"] = csrf;
+  if (csrf) headers["x-plimsoll-csrf"] = csrf;
   const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) init.body = JSON.stringify(body);
   if (signal) init.signal = signal;
@@ -115,21 +135,23 @@ export interface SeriesWindow {
 export const api = {
   /** Exchanges the token of the printed address for a session. */
   async logIn(token: string): Promise<void> {
-    csrf = (await post<{ csrf: string }>("session", { token })).csrf;
+    keep((await post<{ csrf: string }>("session", { token })).csrf);
   },
-  /** Takes up the session of the cookie; false without one. */
+  /** Takes up the session of this tab; false without one. */
   async resume(): Promise<boolean> {
+    if (!csrf) return false;
     try {
-      csrf = (await get<{ csrf: string }>("session")).csrf;
+      await get("session");
       return true;
     } catch (error) {
-      if (error instanceof ServerError && error.status === 401) return false;
-      throw error;
+      if (!(error instanceof ServerError) || error.status !== 401) throw error;
+      keep("");
+      return false;
     }
   },
   async logOut(): Promise<void> {
     await call("DELETE", "session");
-    csrf = "";
+    keep("");
   },
   server: () => get<ServerFacts>("server"),
   catalogue: () => get<Catalogue>("catalogue"),

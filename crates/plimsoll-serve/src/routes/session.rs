@@ -3,7 +3,7 @@
 
 use super::{Answer, SharedState, answer};
 use crate::error::RequestError;
-use crate::guard::{COOKIE, JsonForm, NothingForm, check_token, not_let_in, session_key};
+use crate::guard::{COOKIE, CSRF, JsonForm, NothingForm, check_token, not_let_in, session_key};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
@@ -39,9 +39,11 @@ pub(super) async fn begin(
 
 pub(super) async fn show(State(state): SharedState, headers: HeaderMap) -> Answer {
     let csrf = session_key(&headers).and_then(|key| state.sessions.csrf(key));
-    match csrf {
-        Some(csrf) => answer(json!({ "csrf": csrf.reveal() })),
-        None => Err(not_let_in()),
+    // Only who knows it already is told that it is right: the cookie may be known to others.
+    let given = headers.get(CSRF).and_then(|given| given.to_str().ok());
+    match csrf.zip(given).is_some_and(|(csrf, given)| csrf.is(given)) {
+        true => answer(json!({})),
+        false => Err(not_let_in()),
     }
 }
 
@@ -52,9 +54,7 @@ pub(super) async fn end(
 ) -> Answer {
     let key = session_key(&headers).unwrap_or_default();
     let csrf = state.sessions.csrf(key).ok_or_else(not_let_in)?;
-    let given = headers
-        .get("x-plimsoll-csrf")
-        .and_then(|given| given.to_str().ok());
+    let given = headers.get(CSRF).and_then(|given| given.to_str().ok());
     if !given.is_some_and(|given| csrf.is(given)) {
         return Err(RequestError::forbidden(
             "the header x-plimsoll-csrf is missing or wrong",

@@ -122,18 +122,47 @@ fn a_session_ends_when_its_page_says_so() {
     let server = TestServer::start();
     let (cookie, csrf) = session(&server);
     let (cookie, csrf) = (("Cookie", &*cookie), ("x-plimsoll-csrf", &*csrf));
-    assert_eq!(
-        server.send("GET /api/v1/session", &[cookie], "").json()["csrf"],
-        csrf.1
-    );
-    assert_eq!(
-        server.send(CHANGES[0], &[JSON, cookie, csrf], "{}").status,
-        200
-    );
-    assert_eq!(
-        server.send("GET /api/v1/session", &[cookie], "").status,
-        401
-    );
+    let is_there = || {
+        let told = server.send("GET /api/v1/session", &[cookie, csrf], "");
+        assert!(!told.body.contains(csrf.1), "{told:?}");
+        told.status
+    };
+    assert_eq!(is_there(), 200);
+    let ended = server.send(CHANGES[0], &[JSON, cookie, csrf], "{}");
+    assert_eq!((ended.status, is_there()), (200, 401));
+}
+
+/// Browsers send a cookie to every port of a host: whoever else serves a page there may know it.
+#[test]
+fn the_cookie_alone_opens_only_what_browsers_open_by_themselves() {
+    let server = TestServer::start();
+    let (cookie, csrf) = session(&server);
+    let (cookie, csrf) = (("Cookie", &*cookie), ("x-plimsoll-csrf", &*csrf));
+    let read = |path: &str, headers: &[(&str, &str)]| {
+        let answer = server.send(&format!("GET /api/v1/{path}"), headers, "");
+        answer.status
+    };
+    for path in [
+        "session",
+        "server",
+        "catalogue",
+        "runs",
+        "jobs",
+        "runs/x",
+        "runs/x/sections",
+    ] {
+        assert!([401, 403].contains(&read(path, &[cookie])), "{path}");
+        assert!(![401, 403].contains(&read(path, &[cookie, csrf])), "{path}");
+    }
+    for path in [
+        "runs/x/report",
+        "runs/x/events",
+        "runs/x/export/csv",
+        "jobs/9/events",
+    ] {
+        assert_eq!(read(path, &[cookie]), 404, "{path}");
+        assert_eq!(read(path, &[]), 401, "{path}");
+    }
 }
 
 #[test]
@@ -171,19 +200,10 @@ fn what_is_read_is_for_those_who_are_let_in_and_protected() {
         assert_eq!(answer.status, 401, "{path}: {answer:?}");
     }
     // A page's session is not enough for metrics, which a program reads.
-    let (cookie, _) = session(&server);
-    assert_eq!(
-        server
-            .send("GET /metrics", &[("Cookie", &cookie)], "")
-            .status,
-        401
-    );
-    assert_eq!(
-        server
-            .send("GET /api/v1/server", &[("Cookie", &cookie)], "")
-            .status,
-        200
-    );
+    let (cookie, csrf) = session(&server);
+    let known = [("Cookie", &*cookie), ("x-plimsoll-csrf", &*csrf)];
+    assert_eq!(server.send("GET /metrics", &known, "").status, 401);
+    assert_eq!(server.send("GET /api/v1/server", &known, "").status, 200);
     assert_eq!(
         server
             .send(
