@@ -48,11 +48,11 @@ test("a campaign is started, watched, stopped, resumed and read, by keyboard alo
   await type("Workload 1", "randread");
   await type("Length of a trial", "2s");
   await type("Blocks", "6");
-  assert.match(await page.locator("pre.command").textContent(), /^plimsoll compare .*--for=2s --blocks=6$/);
+  await page.locator("pre.command", { hasText: /^plimsoll compare .*--for=2s --blocks=6$/ }).waitFor();
   await press("button", "Start");
   await page.getByText("running", { exact: true }).waitFor();
   await page.locator(".readout", { hasText: /^At .+: sim\(/ }).waitFor({ timeout: SLOW_MS });
-  await page.getByText(/^[1-9]\d* of \d+ trials/).waitFor({ timeout: SLOW_MS });
+  await page.locator("span", { hasText: /^[1-9]\d* of \d+ trials/ }).first().waitFor({ timeout: SLOW_MS });
   await press("button", "Stop");
   await press("button", "Stop and report what is done");
   await page.getByRole("button", { name: "Resume" }).waitFor({ timeout: SLOW_MS });

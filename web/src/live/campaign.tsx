@@ -73,9 +73,10 @@ export function CampaignPage(): JSX.Element {
 function Form(props: { catalogue: Catalogue }): JSX.Element {
   const [draft, set] = useState<CampaignDraft>(EMPTY);
   const [refused, setRefused] = useState<ServerError>();
-  const change = (part: Partial<CampaignDraft>): void => {
+  // Of the draft as it is then, not as it was drawn: keys may come faster than drawings.
+  const change: ChangeDraft = (edit) => {
     setRefused(undefined);
-    set((old) => ({ ...old, ...part }));
+    set((old) => ({ ...old, ...edit(old) }));
   };
   const request = requestOf(draft);
   const start = async (): Promise<void> => {
@@ -91,7 +92,7 @@ function Form(props: { catalogue: Catalogue }): JSX.Element {
   const wrong = (value: string): string | undefined => saidOf(value, refused);
   return (
     <form class="form" onSubmit={(event) => event.preventDefault()}>
-      <Choice legend="What for?" value={draft.kind} set={(kind) => change({ kind })} options={KINDS} />
+      <Choice legend="What for?" value={draft.kind} set={(kind) => change(() => ({ kind }))} options={KINDS} />
       <Targets draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
       <Workloads draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
       <Options draft={draft} change={change} catalogue={props.catalogue} wrong={wrong} />
@@ -104,9 +105,11 @@ function Form(props: { catalogue: Catalogue }): JSX.Element {
   );
 }
 
+type ChangeDraft = (edit: (draft: CampaignDraft) => Partial<CampaignDraft>) => void;
+
 interface PartProps {
   draft: CampaignDraft;
-  change: (part: Partial<CampaignDraft>) => void;
+  change: ChangeDraft;
   catalogue: Catalogue;
   wrong: (value: string) => string | undefined;
 }
@@ -114,7 +117,7 @@ interface PartProps {
 function Targets(props: PartProps): JSX.Element {
   const { draft, change } = props;
   const offered = [...props.catalogue.targets, ...props.catalogue.stacks.map((stack) => stack.name)];
-  const set = (i: number, value: string): void => change({ targets: draft.targets.with(i, value) });
+  const set = (i: number, value: string): void => change((draft) => ({ targets: draft.targets.with(i, value) }));
   return (
     <fieldset>
       <legend>Targets</legend>
@@ -129,11 +132,11 @@ function Targets(props: PartProps): JSX.Element {
             error={props.wrong(target)}
           />
           {draft.targets.length > 1 && (
-            <Remove label={`Remove target ${i + 1}`} act={() => change({ targets: draft.targets.toSpliced(i, 1) })} />
+            <Remove label={`Remove target ${i + 1}`} act={() => change((draft) => ({ targets: draft.targets.toSpliced(i, 1) }))} />
           )}
         </div>
       ))}
-      <button type="button" class="plain" onClick={() => change({ targets: [...draft.targets, ""] })}>
+      <button type="button" class="plain" onClick={() => change((draft) => ({ targets: [...draft.targets, ""] }))}>
         Add a target
       </button>
     </fieldset>
@@ -143,7 +146,7 @@ function Targets(props: PartProps): JSX.Element {
 function Workloads(props: PartProps): JSX.Element {
   const { draft, change } = props;
   const known = props.catalogue.workloads;
-  const set = (i: number, workload: ChosenWorkload): void => change({ workloads: draft.workloads.with(i, workload) });
+  const set = (i: number, workload: ChosenWorkload): void => change((draft) => ({ workloads: draft.workloads.with(i, workload) }));
   return (
     <fieldset>
       <legend>Workloads</legend>
@@ -166,7 +169,7 @@ function Workloads(props: PartProps): JSX.Element {
               {draft.workloads.length > 1 && (
                 <Remove
                   label={`Remove workload ${i + 1}`}
-                  act={() => change({ workloads: draft.workloads.toSpliced(i, 1) })}
+                  act={() => change((draft) => ({ workloads: draft.workloads.toSpliced(i, 1) }))}
                 />
               )}
             </div>
@@ -185,7 +188,7 @@ function Workloads(props: PartProps): JSX.Element {
       <button
         type="button"
         class="plain"
-        onClick={() => change({ workloads: [...draft.workloads, { name: "", settings: {} }] })}
+        onClick={() => change((draft) => ({ workloads: [...draft.workloads, { name: "", settings: {} }] }))}
       >
         Add a workload
       </button>
@@ -206,7 +209,7 @@ function Options(props: PartProps): JSX.Element {
             label={option.label}
             help={option.help}
             value={draft.options[option.name] ?? ""}
-            set={(value) => change({ options: { ...draft.options, [option.name]: value } })}
+            set={(value) => change((draft) => ({ options: { ...draft.options, [option.name]: value } }))}
             error={props.wrong(draft.options[option.name] ?? "")}
             {...(option.name === "fault" ? { list: faults } : {})}
           />

@@ -25,7 +25,7 @@ export async function open(browser, options = {}) {
   page.on("console", (message) => {
     if (message.type() === "error" && !/Failed to load resource/.test(message.text())) page.faults.push(message.text());
   });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(45_000);
   return page;
 }
 
