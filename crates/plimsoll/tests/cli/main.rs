@@ -22,6 +22,7 @@ mod nfs;
 mod overload;
 mod places;
 mod profile;
+mod python;
 mod record;
 mod spreadsheet;
 mod support;
