@@ -14,7 +14,7 @@ struct Resembling {
 /// The first two bytes of the files that sar and sadc write, in either byte order.
 const SA_MAGIC: [[u8; 2]; 2] = [[0x96, 0xd5], [0xd5, 0x96]];
 
-const ALL: [Resembling; 10] = [
+const ALL: [Resembling; 11] = [
     Resembling {
         is: |head| SA_MAGIC.iter().any(|magic| head.starts_with(magic)),
         hint: "it is a binary file of sar; convert it: sadf -j FILE -- -d -p > FILE.json",
@@ -36,6 +36,14 @@ const ALL: [Resembling; 10] = [
     Resembling {
         is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["kB_rd/s", "kB_wr/s"]),
         hint: "it is the text of pidstat -d, which lists processes; record disks with iostat -xt 1",
+    },
+    Resembling {
+        is: |head| {
+            let has = |part: &[u8]| head.windows(part.len()).any(|found| found == part);
+            head.trim_ascii_start().starts_with(b"{")
+                && (has(b"\"warp_version\"") || has(b"\"by_op_type\""))
+        },
+        hint: "it is warp's sums; run warp with --full, and give its .csv.zst, which lists every operation",
     },
     Resembling {
         is: is_placeless_fio,
@@ -166,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_close_to_a_recording_gets_the_command_that_makes_one() {
-        let cases: [(&[u8], &str); 13] = [
+        let cases: [(&[u8], &str); 14] = [
             (b"\x96\xd5\x75\x21\x0c\x06", "sadf -j"),
             (
                 b"Linux 6.1 (vm) \t11/21/26\n\n07:36:12          tps      rtps      wtps\n",
@@ -184,6 +192,7 @@ mod tests {
             ),
             (b"0, 110229, 0, 4096, 0\n", "log_offset=1"),
             (b"0, 110229, 1, 4096\n", "log_offset=1"),
+            (b"{\"v\":2,\"warp_version\":\"1.3.0\",\"total\":{}}", "--full"),
             (b"version,time,op,size,lbn\n1,5633898,2a,512,42932745\n", "libCacheSim"),
             (b"# Time; Object; Size; next_access_vtime\n1;2;3;4\n", "libCacheSim"),
             (

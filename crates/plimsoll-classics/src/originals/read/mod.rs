@@ -110,7 +110,7 @@ impl ProgramOutputFormat {
         let any = |test: fn(&str) -> bool| text.lines().any(test);
         if fio::is_result(text) {
             Some(ProgramOutputFormat::Fio)
-        } else if any(warp::is_heading) {
+        } else if any(warp::is_heading) || warp::is_sums(text) {
             Some(ProgramOutputFormat::Warp)
         } else if elbencho::is_json(text) || any(elbencho::is_heading) {
             Some(ProgramOutputFormat::Elbencho)

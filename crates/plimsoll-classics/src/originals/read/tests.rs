@@ -475,6 +475,11 @@ fn every_operation_of_warp_counts() {
     for part in ["4 objects in 1 operations", "2 endpoints", "leaves out"] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
+    let sums = r#"{"v":2,"final":true,"total":{"total_requests":5},"by_op_type":{"GET":{"total_requests":5}}}"#;
+    let format = ProgramOutputFormat::guess(sums);
+    assert_eq!(format, Some(ProgramOutputFormat::Warp));
+    let error = read(ProgramOutputFormat::Warp, sums).unwrap_err();
+    assert!(error.to_string().contains("--full"), "{error}");
     let limited = format!("{WARP}# warp mixed --rps-limit=100\n");
     let reading = read(ProgramOutputFormat::Warp, &limited)
         .unwrap()
