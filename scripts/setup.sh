@@ -34,6 +34,7 @@ more=(
   "gocryptfs gocryptfs encryption-of-the-crypt-layer"
   "openssh-client ssh reaches-nodes"
   "openssh-server sshd stands-for-a-node"
+  "debootstrap debootstrap makes-the-root-that-the-chroot-build-builds-in"
 )
 # Tests look at pages as browsers do.
 browser=(

@@ -286,6 +286,15 @@ pub enum PlanAction {
     },
     /// Remove an interface of ours (a bridge, or a pair with both its ends).
     RemoveLink(String),
+    /// Limit what a pair of interfaces carries in each direction. The limit goes with the pair.
+    LimitLink {
+        /// The namespace that its one end, `eth0`, is in.
+        namespace: String,
+        /// Name of the end at the bridge.
+        link: String,
+        /// Bytes per second.
+        bytes_per_s: u64,
+    },
     /// Take an interface of ours down, or up again.
     SetLink {
         /// Name of the interface.
@@ -380,6 +389,15 @@ impl fmt::Display for PlanAction {
                  ip -n {namespace} address add {address} dev eth0"
             ),
             PlanAction::RemoveLink(name) => write!(f, "ip link delete {name}"),
+            PlanAction::LimitLink {
+                namespace,
+                link,
+                bytes_per_s,
+            } => write!(
+                f,
+                "tc -n {namespace} qdisc replace dev eth0 root tbf rate {bytes_per_s}bps; tc qdisc \
+                 replace dev {link} root tbf rate {bytes_per_s}bps"
+            ),
             PlanAction::SetLink { name, up } => {
                 write!(f, "ip link set {name} {}", if *up { "up" } else { "down" })
             }

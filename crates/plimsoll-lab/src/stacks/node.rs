@@ -454,6 +454,24 @@ pub(super) fn servers(nodes: &[ExportedDisk<'_>]) -> Vec<StackServer> {
     nodes.iter().map(server).collect()
 }
 
+/// The programs that make disks of this machine of what the servers export.
+pub(super) fn client_programs(nodes: &[ExportedDisk<'_>]) -> Vec<StackServer> {
+    let programs = [("qemu-storage-daemon", "qsd"), ("nbdfuse", "nbdfuse")];
+    let program = |(name, mark)| client_program(name, nodes.iter().map(|node| node.mark(mark)));
+    programs.map(program).into()
+}
+
+/// A program of this machine between the load and the servers.
+pub(super) fn client_program(name: &str, marks: impl IntoIterator<Item = String>) -> StackServer {
+    StackServer {
+        name: name.into(),
+        node: HERE.into(),
+        marks: marks.into_iter().collect(),
+        asked: None,
+        restore: Vec::new(),
+    }
+}
+
 /// Who may use what a server exports to addresses: this machine alone where the server is one of its
 /// processes; else the server's network, since the load may come from any machine of it.
 pub(super) fn clients_of(order: &StackPlanInput<'_>, server: &plan::PlanNode) -> Vec<String> {

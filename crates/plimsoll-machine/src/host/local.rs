@@ -592,6 +592,11 @@ impl Host for LocalHost {
                 address,
             } => network::join(self, id, (bridge, link), (namespace, address)),
             PlanAction::RemoveLink(name) => network::remove_link(self, id, name),
+            PlanAction::LimitLink {
+                namespace,
+                link,
+                bytes_per_s,
+            } => network::limit(self, id, (namespace, link), *bytes_per_s),
             PlanAction::SetLink { name, up } => network::set_link(self, id, name, *up),
             PlanAction::Hurt(hurt) => self.hurt(id, hurt),
             PlanAction::MakeTracing(name) => tracing::make(id, name),

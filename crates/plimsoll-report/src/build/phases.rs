@@ -24,6 +24,7 @@ pub(super) fn table(pools: &[ArmTrials<'_>]) -> ReportTable {
             "#p99 response",
             "#Slowest operation",
             "#Fairness",
+            "~#Longest wait",
         ],
     );
     for name in names(pools) {
@@ -45,7 +46,8 @@ pub(super) fn table(pools: &[ArmTrials<'_>]) -> ReportTable {
     table.notes.push(
         "Means over blocks, with the range over blocks below. CPU: user and system time of this \
          program over wall time; 100 % is one processor. Times exclude syncs. Fairness: Jain’s \
-         index of the workers’ own rates; 1 is even."
+         index of the workers’ own rates; 1 is even. Longest wait: the longest time in which a worker \
+         had no answer at all, syncs included; of the worker that waited longest."
             .into(),
     );
     table
@@ -88,6 +90,10 @@ fn row(shown: &str, pool: &ArmTrials<'_>, phases: &[&PhaseResult]) -> Vec<Report
             (all.count() > 0).then(|| all.max_ns() as f64)
         }),
         fairness(phases),
+        time(phases, |phase| {
+            let waits = phase.workers.iter().map(|worker| worker.longest_wait.0);
+            waits.max().filter(|wait| *wait > 0).map(|wait| wait as f64)
+        }),
     ]
 }
 
@@ -182,6 +188,7 @@ mod tests {
             ended: Nanos::SECOND,
             ops: 1,
             bytes,
+            ..WorkerResult::default()
         };
         let index = |bytes: &[u64]| {
             let workers: Vec<WorkerResult> = bytes.iter().map(|b| worker(*b)).collect();

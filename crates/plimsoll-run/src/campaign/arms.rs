@@ -296,15 +296,26 @@ impl ArmSet {
         let (servers, nodes) = made.map_or((&[][..], &[][..]), |(made, nodes)| {
             (&*made.servers, nodes.as_slice())
         });
+        // Where the load comes from other machines, those have programs of their own.
+        let client_programs = made.map_or(&[][..], |(made, _)| &*made.client_programs);
+        let client_programs = match self.load.is_here() {
+            true => client_programs,
+            false => &[],
+        };
         // What other machines move this one does not count.
         let facts = target.facts.as_ref().filter(|_| self.load.is_here());
         let lustre = facts.and_then(lustre::name);
-        if servers.is_empty() && lustre.is_none() {
+        if servers.is_empty() && client_programs.is_empty() && lustre.is_none() {
             return None;
         }
         let mut reached = context::nodes();
         reached.meet(nodes);
-        Some((ServerWatchScope { servers, lustre }, reached))
+        let scope = ServerWatchScope {
+            servers,
+            client_programs,
+            lustre,
+        };
+        Some((scope, reached))
     }
 
     /// Each system once, for measuring what it carries.
