@@ -3,8 +3,8 @@
 
 use plimsoll_core::comparison::ComparisonVerdict;
 use plimsoll_core::experiment::{
-    ExperimentAnswered, ExperimentCell, ExperimentFinding, ExperimentResult, ExperimentRowResult,
-    ExperimentTableResult, ExperimentUnit, ExperimentValue,
+    ExperimentAnswered, ExperimentCell, ExperimentFinding, ExperimentResult, ExperimentTableResult,
+    ExperimentUnit, ExperimentValue,
 };
 use plimsoll_core::units;
 
@@ -103,27 +103,49 @@ fn empty(caption: String, columns: Vec<ReportTableColumn>) -> ReportTable {
     }
 }
 
-fn labels(row: &ExperimentRowResult) -> impl Iterator<Item = ReportTableCell> {
-    row.labels
-        .iter()
-        .map(|label| ReportTableCell::new(label.clone()))
+/// The labels of a row; those that are the same as in the row above are left out of runs of the same thing.
+fn labels(table: &ExperimentTableResult, at: usize) -> Vec<ReportTableCell> {
+    let labels = &table.rows[at].labels;
+    let above = at.checked_sub(1).map(|above| &table.rows[above].labels);
+    let has_runs = table.rows.iter().any(|row| row.is_mean);
+    let is_same = |place: usize| {
+        let all =
+            above.is_some_and(|above| above[..labels.len() - 1] == labels[..labels.len() - 1]);
+        has_runs && all && place + 1 < labels.len()
+    };
+    let cell = |(place, label): (usize, &String)| match is_same(place) {
+        true => ReportTableCell::new(""),
+        false => ReportTableCell::new(label.clone()),
+    };
+    labels.iter().enumerate().map(cell).collect()
+}
+
+/// A published figure, with the interval of a mean.
+fn published_cell(cell: &ExperimentCell) -> ReportTableCell {
+    let shown = ReportTableCell::new(cell.published.clone());
+    match cell.published_interval {
+        Some((low, high)) => {
+            let ends = [low, high].map(units::three_digits);
+            shown.detail(format!("{} to {}", ends[0], ends[1]))
+        }
+        None => shown,
+    }
 }
 
 fn table_section(table: &ExperimentTableResult) -> ReportSection {
     let mut published = empty("Published".into(), columns(table, None));
     let mut ours = empty("Here".into(), columns(table, None));
     let mut reasons: Vec<String> = Vec::new();
-    for row in &table.rows {
-        let theirs = |cell: &ExperimentCell| ReportTableCell::new(cell.published.clone());
-        published
-            .rows
-            .push(labels(row).chain(row.cells.iter().map(theirs)).collect());
+    for (at, row) in table.rows.iter().enumerate() {
+        let theirs = row.cells.iter().map(published_cell);
+        let head = || labels(table, at).into_iter();
+        published.rows.push(head().chain(theirs).collect());
         let cells: Vec<ReportTableCell> = row
             .cells
             .iter()
             .map(|cell| our_cell(&cell.ours, cell.unit, &mut reasons))
             .collect();
-        ours.rows.push(labels(row).chain(cells).collect());
+        ours.rows.push(head().chain(cells).collect());
     }
     ours.notes.push(
         "Geometric mean over blocks with its 95 % interval. Absolute figures of then and now do not compare: disks, \
@@ -179,7 +201,7 @@ fn number(value: &ExperimentValue, unit: ExperimentUnit) -> ReportTableCell {
 fn ratios(table: &ExperimentTableResult) -> ReportTable {
     let caption = format!("As ratios to {}", table.base);
     let mut ratios = empty(caption, columns(table, Some("whose")));
-    for row in &table.rows {
+    for (at, row) in table.rows.iter().enumerate() {
         let has_any =
             |cell: &ExperimentCell| cell.published_ratio.is_some() || cell.our_ratio.is_some();
         if !row.cells.iter().any(has_any) {
@@ -189,7 +211,8 @@ fn ratios(table: &ExperimentTableResult) -> ReportTable {
             Some(ratio) => ReportTableCell::new(ExperimentUnit::Times.show(ratio)).value(ratio),
             None => ReportTableCell::new(""),
         };
-        let head = labels(row).chain([ReportTableCell::new("published")]);
+        let head = labels(table, at).into_iter();
+        let head = head.chain([ReportTableCell::new("published")]);
         ratios
             .rows
             .push(head.chain(row.cells.iter().map(theirs)).collect());

@@ -38,6 +38,8 @@ pub enum ExperimentFinding {
 pub struct ExperimentCell {
     /// The published figure, as it was printed; empty where there is none.
     pub published: String,
+    /// Of a mean of published figures, the ends of its 95 % interval.
+    pub published_interval: Option<(f64, f64)>,
     /// Unit of both.
     pub unit: ExperimentUnit,
     /// Ours.

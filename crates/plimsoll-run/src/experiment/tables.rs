@@ -65,6 +65,7 @@ fn row_of(
         let ratio = published.zip(published_base);
         ExperimentCell {
             published: text.trim_start_matches('-').into(),
+            published_interval: None,
             unit: unit_of(table, row, at),
             ours: ours(table, row, at, parts),
             published_ratio: ratio.and_then(|(value, base)| quotient(value, base)),
@@ -108,7 +109,11 @@ fn mean_row(
         let is_of_rows = table.base_row.is_some();
         let ratio = published_base.filter(|_| !is_of_rows);
         ExperimentCell {
-            published: printed(&mean),
+            published: match mean.blocks.is_empty() {
+                true => String::new(),
+                false => units::three_digits(mean.value),
+            },
+            published_interval: mean.interval,
             unit: unit_of(table, &all, at),
             ours: ours(table, &all, at, parts),
             published_ratio: ratio.and_then(|base| quotient(mean.value, base)),
@@ -122,21 +127,6 @@ fn mean_row(
         is_mean: true,
         not_here: last.not_here.clone(),
         cells: (0..table.column.len()).map(cell).collect(),
-    }
-}
-
-/// A published mean, which is in its unit already.
-fn printed(mean: &ExperimentValue) -> String {
-    if mean.blocks.is_empty() {
-        return String::new();
-    }
-    let number = units::three_digits(mean.value);
-    match mean.interval {
-        Some((low, high)) => {
-            let ends = [low, high].map(units::three_digits);
-            format!("{number} (95 %: {} to {})", ends[0], ends[1])
-        }
-        None => number,
     }
 }
 
