@@ -27,6 +27,8 @@ impl FormatVersion {
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.
     pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    /// Experiment files.
+    pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Runs that were exported as JSON.
     pub const EXPORT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.

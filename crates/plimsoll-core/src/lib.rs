@@ -12,6 +12,7 @@ pub mod data_check;
 pub mod design;
 pub mod event;
 pub mod evidence;
+pub mod experiment;
 pub mod explanation;
 pub mod failover;
 pub mod fault;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::campaign_file::CampaignFile;
 use crate::event::{RunEvent, RunManifest, TrialResult};
+use crate::experiment::ExperimentFile;
 use crate::format::FormatVersion;
 use crate::model::{
     ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, ParametricModel, WorkloadModel,
@@ -67,7 +68,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 8] {
+fn described() -> [DescribedFile; 9] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -92,6 +93,11 @@ fn described() -> [DescribedFile; 8] {
             "campaign",
             Some(FormatVersion::CAMPAIGN),
             "A campaign file, as JSON",
+        ),
+        file::<ExperimentFile>(
+            "experiment",
+            Some(FormatVersion::EXPERIMENT),
+            "An experiment file, as JSON",
         ),
         file::<RunExportDocument>(
             "run-export",
@@ -245,6 +251,21 @@ fn examples_in(folder: &str) -> Vec<Value> {
     texts.map(|text| toml(&text)).collect()
 }
 
+/// Files in the folders of experiments.
+fn experiments(is_wanted: fn(&str) -> bool) -> Vec<Value> {
+    let mut all = Vec::new();
+    for folder in std::fs::read_dir(root().join("examples/experiments")).unwrap() {
+        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name.ends_with(".toml") && is_wanted(&name) {
+                all.push(toml(&std::fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    all
+}
+
 /// Object without its checksum.
 fn unsealed(text: &str) -> Value {
     let mut value: Value = serde_json::from_str(text).unwrap();
@@ -322,7 +343,13 @@ fn values(name: &str) -> Vec<Value> {
         }
         "campaign" => {
             let mut all = examples_in("examples/campaigns");
+            all.extend(experiments(|name| name != "experiment.toml"));
             all.extend(examples_of("docs/campaigns.md"));
+            all
+        }
+        "experiment" => {
+            let mut all = experiments(|name| name == "experiment.toml");
+            all.extend(examples_of("docs/repro.md"));
             all
         }
         // What the report's tests exported.

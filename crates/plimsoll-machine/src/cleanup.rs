@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::host::HostResolver;
 use crate::journal::{Journal, JournalError, StateDir};
+use crate::memory_limit;
 use crate::orphans;
 use crate::raise::{RazeReport, raze};
 
@@ -33,6 +34,14 @@ pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Ve
         all.push(RazedJournal { path, result });
     }
     raze_orphans(state, hosts, &mut all)?;
+    // Nobody is in them: they only take up a name.
+    for group in memory_limit::abandoned() {
+        std::fs::remove_dir(&group)?;
+        all.push(RazedJournal {
+            path: group,
+            result: Ok(RazeReport::default()),
+        });
+    }
     Ok(all)
 }
 

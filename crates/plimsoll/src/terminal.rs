@@ -17,8 +17,29 @@ pub(crate) fn print_coloured(text: &str) {
     write_out(&printable_coloured(text));
 }
 
+/// What is printed while a command is a part of another one, instead of printing it.
+static CAPTURED: Mutex<Option<String>> = Mutex::new(None);
+
+/// Does something and gives what it printed, which is not printed.
+pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
+    let swap = |text: Option<String>| {
+        let mut captured = CAPTURED.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *captured, text)
+    };
+    swap(Some(String::new()));
+    let done = work();
+    (done, swap(None).unwrap_or_default())
+}
+
 /// A reader that went away (a closed pipe) is no failure.
 fn write_out(text: &str) {
+    let mut captured = CAPTURED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(captured) = captured.as_mut() {
+        captured.push_str(text);
+        captured.push('\n');
+        return;
+    }
+    drop(captured);
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
     if !text.ends_with('\n') {

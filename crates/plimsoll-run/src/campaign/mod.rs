@@ -218,7 +218,7 @@ pub fn manifest(
         began_at: jiff::Zoned::now()
             .strftime("%Y-%m-%dT%H:%M:%S%:z")
             .to_string(),
-        command: std::env::args().collect(),
+        command: plimsoll_agent::command_line::words(),
         seed: settings.seed,
         generator: plimsoll_core::rng::GENERATOR.into(),
         policy: settings.policy,

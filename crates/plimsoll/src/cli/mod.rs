@@ -40,6 +40,7 @@ mod workloads;
 
 use crate::terminal;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use plimsoll_agent::command_line;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
 use std::path::Path;
@@ -132,7 +133,42 @@ pub(crate) fn main() -> ExitCode {
             return code;
         }
     };
-    let outcome = match cli.command {
+    carry_out(cli.command).unwrap_or_else(|failure| {
+        terminal::say(&failure.to_string());
+        failure.code.into()
+    })
+}
+
+/// Carries out a command that is a part of another one, by the words behind the name of the program.
+fn carry_out_words(words: &[String]) -> CliResult {
+    let program = std::iter::once("plimsoll".to_owned());
+    let words_read =
+        with_negatives(Cli::command()).try_get_matches_from(program.chain(words.iter().cloned()));
+    let cli = words_read.and_then(|given| Cli::from_arg_matches(&given));
+    let cli = cli.map_err(|error| {
+        let text = error.render().to_string();
+        let text = text.trim_start_matches("error: ").trim_end().to_owned();
+        CliError::invalid(format!("{}: {text}", words.join(" ")))
+    })?;
+    command_line::with_words(words, || carry_out(cli.command))
+}
+
+/// Whether a command has an option of this name.
+fn has_option(words: &[String], name: &str) -> bool {
+    let mut command = Cli::command();
+    for word in words {
+        match command.find_subcommand(word) {
+            Some(inner) => command = inner.clone(),
+            None => break,
+        }
+    }
+    command
+        .get_arguments()
+        .any(|arg| arg.get_long() == Some(name))
+}
+
+fn carry_out(command: CliCommand) -> CliResult {
+    match command {
         CliCommand::Record(args) => record::main(&args),
         CliCommand::Fit(args) => fit::main(&args),
         CliCommand::Verify(args) => verify::main(&args),
@@ -159,11 +195,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Workloads(args) => workloads::main(&args),
         CliCommand::Watchdog(args) => watchdog::main(&args),
         CliCommand::Boot(args) => boot::main(&args),
-    };
-    outcome.unwrap_or_else(|failure| {
-        terminal::say(&failure.to_string());
-        failure.code.into()
-    })
+    }
 }
 
 /// Parses `-1` as a value, so that errors name the valid range, not an "unknown option".

@@ -23,6 +23,7 @@ mod overload;
 mod places;
 mod profile;
 mod record;
+mod repro;
 mod spreadsheet;
 mod support;
 mod tune;

@@ -3,6 +3,7 @@
 
 use super::MeasureOptions;
 use crate::terminal;
+use plimsoll_agent::command_line;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
@@ -32,8 +33,7 @@ pub(super) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, Cl
     let Ok(found) = plimsoll_archive::open(folder) else {
         return Err(occupied);
     };
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    let is_this = found.manifest.command.get(1..) == Some(&*command);
+    let is_this = found.manifest.command.get(1..) == command_line::words().get(1..);
     match (found.complete, is_this) {
         (false, true) => Ok(Some(found)),
         (false, false) => Err(occupied.hint(

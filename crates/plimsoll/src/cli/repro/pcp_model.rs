@@ -27,6 +27,8 @@ use std::process::ExitCode;
 
 /// Bytes the load is spread over: small enough for the stacks of a small machine.
 const WORKING_SET_BYTES: u64 = 512 << 20;
+/// Blocks of the comparison, where nobody says.
+const BLOCKS: u32 = 3;
 /// A figure of the published spreadsheet: its name, its digits, and where ours stands.
 type Published = (&'static str, &'static str, fn(&DiskProfile) -> Option<f64>);
 
@@ -279,7 +281,7 @@ fn compared(
         targets: &targets,
         workloads: &workloads,
         control: true,
-        blocks: args.blocks,
+        blocks: args.blocks.unwrap_or(BLOCKS),
         inject: Vec::new(),
         conditions: Vec::new(),
         load_line: None,
