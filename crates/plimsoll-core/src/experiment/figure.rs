@@ -18,7 +18,7 @@ pub struct ExperimentFigure {
     /// Label of the workload in the part's report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// Name of a phase of it.
+    /// Name of a phase of it; one that begins with `+` goes on with what a weaker one says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// The system: its label in the part's report, or the target as it was given.
@@ -30,6 +30,12 @@ pub struct ExperimentFigure {
     /// Which observer of a fault, for the metrics of observers: `scp`, `stamp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observer: Option<String>,
+    /// Which program between the load and the servers, for the processor time of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The figure is multiplied by this, such as the number of workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<f64>,
     /// Instead of a metric: whether this limited the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<ExplanationCause>,
@@ -59,9 +65,16 @@ impl ExperimentFigure {
         ExperimentFigure {
             part: text(&self.part, &stronger.part),
             workload: text(&self.workload, &stronger.workload),
-            phase: text(&self.phase, &stronger.phase),
+            phase: match (&self.phase, stronger.phase.as_deref()) {
+                (Some(begin), Some(end)) if end.starts_with('+') => {
+                    Some(format!("{begin}{}", end.trim_start_matches('+')))
+                }
+                _ => text(&self.phase, &stronger.phase),
+            },
             system: text(&self.system, &stronger.system),
             observer: text(&self.observer, &stronger.observer),
+            program: text(&self.program, &stronger.program),
+            times: stronger.times.or(self.times),
             metric: what.metric,
             cause: what.cause,
             json: what.json.clone(),
@@ -121,6 +134,15 @@ pub enum ExperimentMetric {
     MeanWorker,
     /// Operations of the worker that did the fewest.
     FewestOperations,
+    /// How even the rates of workers are: Jain's index, 1 when all are alike.
+    Evenness,
+    /// Longest time in which a worker had no answer at all; of the one that waited longest.
+    LongestWait,
+    /// Processor time per MiB of the load, and of the programs of its machine between it and the servers; of
+    /// a trial, not of a phase.
+    ClientCpu,
+    /// Processor time per MiB of the servers; of a trial.
+    ServerCpu,
     /// Longest time without an acknowledged write, after a fault.
     WriteOutage,
     /// The same of reads.
@@ -159,14 +181,19 @@ impl ExperimentMetric {
             | Self::WriteOutage
             | Self::ReadOutage
             | Self::Degraded
-            | Self::ObserverStill => ExperimentUnit::Time,
+            | Self::ObserverStill
+            | Self::LongestWait
+            | Self::ClientCpu
+            | Self::ServerCpu => ExperimentUnit::Time,
             Self::CpuShare | Self::Variation | Self::Survived => ExperimentUnit::Percent,
             Self::NetworkBytes | Self::DeviceBytes | Self::ServerBytes | Self::LoadLine => {
                 ExperimentUnit::Times
             }
-            Self::FewestOperations | Self::Lost | Self::ObserverDone | Self::ObserverFailed => {
-                ExperimentUnit::Count
-            }
+            Self::Evenness
+            | Self::FewestOperations
+            | Self::Lost
+            | Self::ObserverDone
+            | Self::ObserverFailed => ExperimentUnit::Count,
         })
     }
 }

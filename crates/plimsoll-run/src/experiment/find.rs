@@ -55,6 +55,31 @@ fn plain(
     parts: &ExperimentMaterials,
     figure: &ExperimentFigure,
 ) -> Result<ExperimentFinding, String> {
+    let found = single(parts, figure)?;
+    Ok(match (found, figure.times) {
+        (ExperimentFinding::Number(number), Some(times)) => {
+            ExperimentFinding::Number(multiplied(number, times))
+        }
+        (found, _) => found,
+    })
+}
+
+fn multiplied(number: ExperimentValue, times: f64) -> ExperimentValue {
+    let ends = |(low, high): (f64, f64)| (low * times, high * times);
+    let blocks = number.blocks.into_iter();
+    ExperimentValue {
+        value: number.value * times,
+        interval: number.interval.map(ends),
+        blocks: blocks
+            .map(|(block, value)| (block, value * times))
+            .collect(),
+    }
+}
+
+fn single(
+    parts: &ExperimentMaterials,
+    figure: &ExperimentFigure,
+) -> Result<ExperimentFinding, String> {
     let name = figure
         .part
         .as_deref()

@@ -69,6 +69,19 @@ pub(super) fn trial_value(
         ExperimentMetric::FewestOperations => {
             measured.workers.iter().map(|worker| worker.ops).min()? as f64
         }
+        ExperimentMetric::Evenness => {
+            let rates: Vec<f64> = measured.rates().collect();
+            (rates.len() > 1).then(|| plimsoll_core::load::evenness(&rates))??
+        }
+        ExperimentMetric::LongestWait => {
+            let waits = measured.workers.iter().map(|worker| worker.longest_wait.0);
+            waits.max().filter(|wait| *wait > 0)? as f64
+        }
+        ExperimentMetric::ClientCpu => per_mib(trial, client_cpu_ns(trial, figure)?)?,
+        ExperimentMetric::ServerCpu => {
+            let cpu_ns = trial.servers.iter().map(|server| server.cpu_ns);
+            per_mib(trial, cpu_ns.sum())?
+        }
         // Of all trials together.
         ExperimentMetric::Variation | ExperimentMetric::LoadLine => return None,
         of_fault => fault_value(trial, of_fault, figure)?,
@@ -123,6 +136,24 @@ impl<'a> Measured<'a> {
     fn rates(&self) -> impl Iterator<Item = f64> {
         self.workers.iter().map(WorkerResult::ops_per_s)
     }
+}
+
+/// Processor time of the client: of one program of it where one is named, else of the load and all programs.
+fn client_cpu_ns(trial: &TrialResult, figure: &ExperimentFigure) -> Option<u64> {
+    let programs = || trial.client_programs.iter();
+    if let Some(name) = &figure.program {
+        return Some(programs().find(|used| used.server == *name)?.cpu_ns);
+    }
+    let (load, phases) = (&trial.generator, trial.phases.iter());
+    let of_phases: u64 = phases.map(|one| one.user_cpu_ns + one.system_cpu_ns).sum();
+    let own = (load.user_cpu_ns + load.system_cpu_ns).max(of_phases);
+    Some(own + programs().map(|used| used.cpu_ns).sum::<u64>())
+}
+
+/// A processor time for each MiB of the workload.
+fn per_mib(trial: &TrialResult, cpu_ns: u64) -> Option<f64> {
+    let mib = trial.stats.bytes() as f64 / 1_048_576.0;
+    (cpu_ns > 0 && mib > 0.0).then(|| cpu_ns as f64 / mib)
 }
 
 /// Bytes on the network per byte of the workload, both by their rates: machines are watched for a little

@@ -150,7 +150,13 @@ fn what_would_be_done_is_printed_and_nothing_is_done() {
     }
     assert!(!lab.path("plimsoll-results").exists());
     let list = text(&lab.run(&["repro"]).stdout);
-    for name in ["pcp-model ", "pmsapp "] {
+    for name in [
+        "pcp-model ",
+        "pmsapp ",
+        "koji ",
+        "storm-lustre ",
+        "cloudfs ",
+    ] {
         assert!(list.contains(name), "{list}");
     }
     for (args, word) in [

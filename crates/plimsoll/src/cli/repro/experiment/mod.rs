@@ -44,12 +44,36 @@ macro_rules! embedded {
 }
 
 /// The experiments in the order in which they are listed.
-pub(super) const EMBEDDED: &[EmbeddedExperiment] = &[embedded!(
-    "pmsapp",
-    "experiment.toml",
-    "quick.toml",
-    "full.toml"
-)];
+pub(super) const EMBEDDED: &[EmbeddedExperiment] = &[
+    embedded!("pmsapp", "experiment.toml", "quick.toml", "full.toml"),
+    embedded!(
+        "koji",
+        "experiment.toml",
+        "bonnie-quick.toml",
+        "bonnie-full.toml",
+        "farm.toml"
+    ),
+    embedded!(
+        "storm-lustre",
+        "experiment.toml",
+        "survey-quick.toml",
+        "survey-full.toml",
+        "servers-quick.toml",
+        "servers-full.toml",
+        "lustre-quick.toml",
+        "lustre-full.toml"
+    ),
+    embedded!(
+        "cloudfs",
+        "experiment.toml",
+        "layers-quick.toml",
+        "layers-full.toml",
+        "isolation-quick.toml",
+        "isolation-full.toml",
+        "threads-quick.toml",
+        "threads-full.toml"
+    ),
+];
 
 /// What is to be repeated.
 pub(super) struct ExperimentSourceFiles {
