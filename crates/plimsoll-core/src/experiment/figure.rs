@@ -323,6 +323,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_phase_may_go_on_with_that_of_a_row_and_a_column_takes_its_factor_back() {
+        let row: ExperimentFigure = toml::from_str("phase = \"crg=2 thr=4\"\ntimes = 2").unwrap();
+        let column: ExperimentFigure = toml::from_str("phase = \"+ write\"\ntimes = 1").unwrap();
+        let cell = row.with(&column);
+        assert_eq!(cell.phase.as_deref(), Some("crg=2 thr=4 write"));
+        assert_eq!(cell.times, Some(1.0));
+        let other: ExperimentFigure = toml::from_str("phase = \"read\"").unwrap();
+        let cell = row.with(&other);
+        assert_eq!(cell.phase.as_deref(), Some("read"));
+        assert_eq!(cell.times, Some(2.0));
+    }
+
+    #[test]
     fn what_is_said_last_is_stronger() {
         let table: ExperimentFigure =
             toml::from_str("part = \"p\"\nmetric = \"throughput\"\nsystem = \"a\"").unwrap();
