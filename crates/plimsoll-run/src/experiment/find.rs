@@ -62,9 +62,10 @@ fn plain(
     let part = parts
         .get(name)
         .ok_or_else(|| format!("part {name} was not carried out"))?;
+    // Of a part that failed in the middle, what there is counts.
     let why = |missing: String| match &part.missing {
-        Some(reason) => format!("part {name}: {reason}"),
-        None => format!("part {name}: {missing}"),
+        Some(reason) if part.run.is_none() => format!("part {name}: {reason}"),
+        _ => format!("part {name}: {missing}"),
     };
     if let Some(pointer) = &figure.json {
         return pointed(part.printed.as_ref(), pointer).map_err(why);
