@@ -459,6 +459,7 @@ mod tests {
     fn a_ratio_on_the_other_side_of_one_says_so() {
         let cell = |published, low, high| ExperimentCell {
             published: "1".into(),
+            published_interval: None,
             unit: ExperimentUnit::Count,
             ours: ExperimentFinding::Excluded,
             published_ratio: Some(published),
