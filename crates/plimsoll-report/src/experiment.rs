@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page of an experiment: published tables beside ours, answers, and what the original could not say.
 
-use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::comparison::{ComparisonVerdict, RatioEstimate};
 use plimsoll_core::experiment::{
     ExperimentAnswered, ExperimentCell, ExperimentFinding, ExperimentResult, ExperimentTableResult,
     ExperimentUnit, ExperimentValue,
 };
 use plimsoll_core::units;
+use std::collections::BTreeMap;
 
 use crate::model::{
     ReportAnswer, ReportDocument, ReportItem, ReportSection, ReportSeverity, ReportTable,
@@ -177,16 +178,19 @@ fn our_cell(
             ReportTableCell::new(text.clone())
         }
         ExperimentFinding::Excluded => ReportTableCell::new("not found"),
-        ExperimentFinding::Missing(why) => {
-            let text = |number: usize| format!("[{number}] {why}");
-            let known = (1..=reasons.len()).find(|number| reasons[number - 1] == text(*number));
-            let number = known.unwrap_or_else(|| {
-                reasons.push(text(reasons.len() + 1));
-                reasons.len()
-            });
-            ReportTableCell::new(format!("– [{number}]")).tone(ReportSeverity::Muted)
-        }
+        ExperimentFinding::Missing(why) => missing(why, reasons),
     }
+}
+
+/// A cell without a figure, and the number of the reason.
+fn missing(why: &str, reasons: &mut Vec<String>) -> ReportTableCell {
+    let text = |number: usize| format!("[{number}] {why}");
+    let known = (1..=reasons.len()).find(|number| reasons[number - 1] == text(*number));
+    let number = known.unwrap_or_else(|| {
+        reasons.push(text(reasons.len() + 1));
+        reasons.len()
+    });
+    ReportTableCell::new(format!("– [{number}]")).tone(ReportSeverity::Muted)
 }
 
 fn number(value: &ExperimentValue, unit: ExperimentUnit) -> ReportTableCell {
@@ -260,16 +264,16 @@ fn question((at, one): (usize, &ExperimentAnswered)) -> ReportSection {
     let mut items = vec![ReportItem::Notice(tone, one.says.clone())];
     if !one.evidence.is_empty() {
         let mut table = ReportTable::new("Evidence", &["Figure", "Here"]);
+        let mut reasons = Vec::new();
         for evidence in &one.evidence {
-            let tone = match evidence.found {
-                ExperimentFinding::Missing(_) => ReportSeverity::Muted,
-                _ => ReportSeverity::Plain,
+            let shown = match &evidence.found {
+                ExperimentFinding::Missing(why) => missing(why, &mut reasons),
+                _ => ReportTableCell::new(evidence.shown.clone()),
             };
-            table.rows.push(vec![
-                ReportTableCell::new(evidence.what.clone()),
-                ReportTableCell::new(evidence.shown.clone()).tone(tone),
-            ]);
+            let what = ReportTableCell::new(evidence.what.clone());
+            table.rows.push(vec![what, shown]);
         }
+        table.notes.extend(reasons);
         if !one.because.is_empty() {
             let note = format!("This answer is given when {}.", one.because);
             table.notes.push(note);
@@ -287,74 +291,109 @@ fn question((at, one): (usize, &ExperimentAnswered)) -> ReportSection {
 
 /// What no original could say.
 fn beyond(result: &ExperimentResult) -> Option<ReportSection> {
-    let mut items = Vec::new();
-    if !result.controls.is_empty() {
-        let heads = [
-            "Part",
-            "Workload",
-            "System",
-            "#Second entry ÷ first",
-            "Verdict",
-        ];
-        let mut table = ReportTable::new("A/A control: a system against itself", &heads);
-        for one in &result.controls {
-            let ratio = one.comparison.ratio.map_or("–".into(), |ratio| {
-                let numbers = [ratio.estimate, ratio.low, ratio.high].map(units::three_digits);
-                format!("{}× ({} to {})", numbers[0], numbers[1], numbers[2])
-            });
-            let tone = match one.comparison.verdict {
-                ComparisonVerdict::Different => ReportSeverity::Care,
-                _ => ReportSeverity::Plain,
-            };
-            table.rows.push(vec![
-                ReportTableCell::new(one.part.clone()),
-                ReportTableCell::new(one.comparison.workload.clone()),
-                ReportTableCell::new(one.comparison.base.clone()),
-                ReportTableCell::new(ratio),
-                ReportTableCell::new(one.comparison.verdict.name()).tone(tone),
-            ]);
-        }
-        items.push(ReportItem::Table(table));
-    }
-    if !result.load_lines.is_empty() {
-        let heads = ["Part", "Workload", "System", "#Carries", "Reached first"];
-        let mut table = ReportTable::new("Load lines: the multiple that a system carries", &heads);
-        for line in &result.load_lines {
-            let numbers = [line.carried.estimate, line.carried.low, line.carried.high];
-            let numbers = numbers.map(units::three_digits);
-            let carries = format!("{} ({} to {})", numbers[0], numbers[1], numbers[2]);
-            table.rows.push(vec![
-                ReportTableCell::new(line.part.clone()),
-                ReportTableCell::new(line.workload.clone()),
-                ReportTableCell::new(line.system.clone()),
-                ReportTableCell::new(carries),
-                ReportTableCell::new(line.binding.clone().unwrap_or_else(|| "–".into())),
-            ]);
-        }
-        items.push(ReportItem::Table(table));
-    }
+    let tables = [controls(result), load_lines(result)].into_iter();
+    let tables = tables.filter(|table| !table.rows.is_empty());
+    let mut items: Vec<ReportItem> = tables.map(ReportItem::Table).collect();
     if !result.limits.is_empty() {
-        let heads = ["Part", "Workload", "System", "Consistent with"];
-        let mut table = ReportTable::new("What limited the results", &heads);
-        for limit in &result.limits {
-            let found = match limit.found.is_empty() {
-                true => "nothing that was looked for".to_owned(),
-                false => limit.found.join("; "),
-            };
-            table.rows.push(vec![
-                ReportTableCell::new(limit.part.clone()),
-                ReportTableCell::new(limit.workload.clone()),
-                ReportTableCell::new(limit.system.clone()),
-                ReportTableCell::new(found),
-            ]);
-        }
-        items.push(ReportItem::Table(table));
+        items.push(ReportItem::Folded(most_common(result), limits(result)));
     }
     let title = "What the original could not say";
     (!items.is_empty()).then(|| ReportSection {
         items,
         ..ReportSection::new(title, "").at("beyond")
     })
+}
+
+fn cells<const N: usize>(texts: [&str; N]) -> Vec<ReportTableCell> {
+    texts.into_iter().map(ReportTableCell::new).collect()
+}
+
+/// An estimate with its interval.
+fn interval(ratio: &RatioEstimate) -> String {
+    let numbers = [ratio.estimate, ratio.low, ratio.high].map(units::three_digits);
+    format!("{} ({} to {})", numbers[0], numbers[1], numbers[2])
+}
+
+/// What limited how many of the results, the most common first.
+fn most_common(result: &ExperimentResult) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for found in result.limits.iter().flat_map(|limit| &limit.found) {
+        // Behind the name stand the figures.
+        let name = found.split(" (").next().unwrap_or(found);
+        *counts.entry(name).or_default() += 1;
+    }
+    let all = result.limits.len();
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let told = counts
+        .iter()
+        .map(|(name, count)| format!("{name} {count} of {all}"));
+    let told = told.collect::<Vec<_>>().join("; ");
+    match told.is_empty() {
+        true => format!("What limited the results: nothing that was looked for, in {all} cases."),
+        false => format!("What limited the results is consistent with: {told}."),
+    }
+}
+
+fn controls(result: &ExperimentResult) -> ReportTable {
+    let heads = [
+        "Part",
+        "Workload",
+        "System",
+        "#Second entry ÷ first",
+        "Verdict",
+    ];
+    let mut table = ReportTable::new("A/A control: a system against itself", &heads);
+    for one in &result.controls {
+        let ratio = one.comparison.ratio.as_ref().map_or("–".into(), interval);
+        let tone = match one.comparison.verdict {
+            ComparisonVerdict::Different => ReportSeverity::Care,
+            _ => ReportSeverity::Plain,
+        };
+        let about = [
+            &*one.part,
+            &one.comparison.workload,
+            &one.comparison.base,
+            &ratio,
+        ];
+        let verdict = ReportTableCell::new(one.comparison.verdict.name()).tone(tone);
+        table
+            .rows
+            .push(cells(about).into_iter().chain([verdict]).collect());
+    }
+    table
+}
+
+fn load_lines(result: &ExperimentResult) -> ReportTable {
+    let heads = ["Part", "Workload", "System", "#Carries", "Reached first"];
+    let mut table = ReportTable::new("Load lines: the multiple that a system carries", &heads);
+    for line in &result.load_lines {
+        let binding = line.binding.as_deref().unwrap_or("–");
+        let carries = interval(&line.carried);
+        table.rows.push(cells([
+            &line.part,
+            &line.workload,
+            &line.system,
+            &carries,
+            binding,
+        ]));
+    }
+    table
+}
+
+fn limits(result: &ExperimentResult) -> ReportTable {
+    let heads = ["Part", "Workload", "System", "Consistent with"];
+    let mut table = ReportTable::new("What limited the results", &heads);
+    for limit in &result.limits {
+        let found = match limit.found.is_empty() {
+            true => "nothing that was looked for".to_owned(),
+            false => limit.found.join("; "),
+        };
+        table
+            .rows
+            .push(cells([&limit.part, &limit.workload, &limit.system, &found]));
+    }
+    table
 }
 
 fn carried_out(result: &ExperimentResult) -> ReportSection {
@@ -420,6 +459,7 @@ mod tests {
     fn a_ratio_on_the_other_side_of_one_says_so() {
         let cell = |published, low, high| ExperimentCell {
             published: "1".into(),
+            published_interval: None,
             unit: ExperimentUnit::Count,
             ours: ExperimentFinding::Excluded,
             published_ratio: Some(published),

@@ -3,7 +3,8 @@
 //! recorded, everything undone.
 //!
 //! `campaign` carries them out; `spec` reads targets and workloads as users write them, `campaign_file` many
-//! at once, `experiment_file` what was published and how it is repeated. A listener gets what happens as events; nothing here prints.
+//! at once, `experiment_file` what was published and how it is repeated, and `experiment` says what came of
+//! that. A listener gets what happens as events; nothing here prints.
 #![forbid(unsafe_code)]
 
 pub mod campaign;

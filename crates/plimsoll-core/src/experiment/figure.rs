@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::explanation::ExplanationCause;
 use crate::units::{self, Nanos};
 
-/// Where a figure of ours stands. Of a table, its row and its column each say a part of it; what a column says
-/// is stronger than what a row says, and that than what the table says.
+/// Where a figure of ours stands. Of a table, its row and its column each say a part of it; what a column
+/// says is stronger than what a row says, and that than what the table says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

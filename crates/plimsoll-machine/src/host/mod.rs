@@ -25,6 +25,7 @@ pub mod loops;
 pub mod lustre;
 mod malformed;
 pub mod medium;
+pub(crate) mod memory_group;
 pub(crate) mod mounts;
 pub mod network;
 mod nodes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A figure of an experiment, found in the results of its parts.
 
-use plimsoll_core::event::{RunFolderContents, TrialResult, WorkloadEntry};
+use plimsoll_core::event::{ArmEntry, RunFolderContents, TrialResult, WorkloadEntry};
 use plimsoll_core::experiment::{
     ExperimentFigure, ExperimentFinding, ExperimentMetric, ExperimentValue,
 };
@@ -87,9 +87,10 @@ fn single(
     let part = parts
         .get(name)
         .ok_or_else(|| format!("part {name} was not carried out"))?;
+    // Of a part that failed in the middle, what there is counts.
     let why = |missing: String| match &part.missing {
-        Some(reason) => format!("part {name}: {reason}"),
-        None => format!("part {name}: {missing}"),
+        Some(reason) if part.run.is_none() => format!("part {name}: {reason}"),
+        _ => format!("part {name}: {missing}"),
     };
     if let Some(pointer) = &figure.json {
         return pointed(part.printed.as_ref(), pointer).map_err(why);
@@ -190,10 +191,18 @@ fn arm_of<'a>(run: &'a RunFolderContents, name: Option<&str>) -> Result<&'a str,
             .filter(|arm| arm.control_of.is_none())
     };
     let found = match name {
-        // A control goes by its whole name only.
+        // A control goes by its whole name only; settings of a system may be others in each profile.
         Some(name) => own()
             .find(|arm| arm.name == name || arm.target == name)
-            .or_else(|| run.manifest.arms.iter().find(|arm| arm.name == name)),
+            .or_else(|| run.manifest.arms.iter().find(|arm| arm.name == name))
+            .or_else(|| {
+                let is_of = |arm: &&ArmEntry| {
+                    let behind = arm.name.strip_prefix(name);
+                    behind.is_some_and(|behind| behind.starts_with('('))
+                };
+                let mut of_name = own().filter(is_of);
+                of_name.next().filter(|_| of_name.next().is_none())
+            }),
         None if own().count() == 1 => own().next(),
         None => None,
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Published experiments that are data: carried out, resumed, refused.
 
-use crate::support::{Lab, text};
+use crate::support::{Lab, skipped, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -133,6 +133,37 @@ fn a_part_that_fails_is_said_in_its_cells_and_by_the_exit_code() {
     std::fs::write(&path, optional).unwrap();
     let output = lab.run(&["repro", &path, "-o", "other"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_part_can_be_limited_in_memory() {
+    let lab = Lab::new();
+    let path = example(&lab);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let limited = whole.replace("minutes = 0.1 }", "minutes = 0.1, memory = \"256M\" }");
+    assert_ne!(limited, whole);
+    std::fs::write(&path, limited).unwrap();
+    let output = lab.run(&["repro", &path, "-o", "out"]);
+    let errors = text(&output.stderr);
+    if errors.contains("limit the memory to 256M") {
+        skipped(
+            "a_part_can_be_limited_in_memory",
+            "no control groups that this user may make",
+        );
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let manifest = std::fs::read(lab.path("out/parts/reads/manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["machine"]["ram_bytes"], 256 << 20);
+    // The limit ends with the part.
+    assert!(text(&output.stdout).contains("256 MiB of memory"));
+    let left = lab.run(&["raze"]);
+    assert!(
+        !text(&left.stdout).contains("plimsoll-memory"),
+        "{}",
+        text(&left.stdout)
+    );
 }
 
 #[test]

@@ -2,15 +2,16 @@
 //! A part of an experiment: a command of this program, carried out as if it had been typed.
 
 use super::folder::ExperimentFolder;
+use crate::cli::report;
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::experiment::{ExperimentPart, ExperimentPartResult, ExperimentProfile};
 use plimsoll_core::units;
+use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
 use plimsoll_machine::memory_limit::MemoryLimit;
 use plimsoll_run::experiment::ExperimentMaterial;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// What came of a part.
 #[derive(Debug, Default)]
@@ -82,7 +83,7 @@ pub(super) fn carry_out(
         }
     }
     terminal::say(&format!("part {}: {}", part.name, part.what));
-    let began = Instant::now();
+    let clock = SystemClock::new();
     let prepared = command
         .before
         .iter()
@@ -108,7 +109,7 @@ pub(super) fn carry_out(
     }
     let record = json!({
         "command": command.run,
-        "seconds": began.elapsed().as_secs_f64(),
+        "seconds": clock.now().as_secs_f64(),
         "failed": failure.as_ref().map(CliError::text),
         "printed": printed,
     });
@@ -134,11 +135,11 @@ fn measured(
     folder: &ExperimentFolder,
 ) -> Result<Value, CliError> {
     let mut words: Vec<String> = words.iter().map(|word| folder.word(word)).collect();
-    let has_folder = super::super::super::has_option(&words, "output");
+    let has_folder = crate::cli::has_option(&words, "output");
     if has_folder {
         words.push("-o".into());
         words.push(folder.of_part(&part.name).display().to_string());
-    } else if super::super::super::has_option(&words, "json") {
+    } else if crate::cli::has_option(&words, "json") {
         words.push("--json".into());
     }
     let printed = printed(&words)?;
@@ -156,7 +157,7 @@ fn helper(words: &[String], folder: &ExperimentFolder) -> Result<(), CliError> {
 
 /// Carries out a command, and gives what it printed.
 fn printed(words: &[String]) -> Result<String, CliError> {
-    let (ended, printed) = terminal::captured(|| super::super::super::carry_out_words(words));
+    let (ended, printed) = terminal::captured(|| crate::cli::carry_out_words(words));
     match ended? {
         code if code == ExitCode::SUCCESS => Ok(printed),
         code if code == CliExitCode::Interrupted.into() => Err(CliError::sentence(
@@ -181,9 +182,7 @@ fn outcome(
     let run = plimsoll_archive::open(&path).ok();
     let tuning = std::fs::read_to_string(path.join("tuning.json")).ok();
     let tuning = tuning.and_then(|text| serde_json::from_str(&text).ok());
-    let of_run = run
-        .as_ref()
-        .map(|run| super::super::super::report::as_json(run, &path));
+    let of_run = run.as_ref().map(|run| report::as_json(run, &path));
     let printed = Some(record["printed"].clone()).filter(|value| !value.is_null());
     PartOutcome {
         material: ExperimentMaterial {

@@ -2,6 +2,7 @@
 //! The experiments that the program has in it are whole, and their figures are the published ones.
 
 use super::*;
+use crate::cli::Cli;
 use crate::cli::repro::tables::fields;
 use plimsoll_core::experiment::ExperimentTable;
 use plimsoll_run::campaign_file::CampaignPlan;
@@ -72,7 +73,7 @@ fn the_words_of_parts_are_read_by_the_command_line() {
                 for words in all {
                     let program = std::iter::once("plimsoll".to_owned());
                     let words = program.chain(words.iter().cloned());
-                    let read = crate::cli::Cli::command().try_get_matches_from(words);
+                    let read = Cli::command().try_get_matches_from(words);
                     let read = read.map(drop).map_err(|error| error.to_string());
                     assert_eq!(read, Ok(()), "{name}, {}", part.name);
                 }
