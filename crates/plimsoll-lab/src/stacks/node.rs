@@ -88,8 +88,8 @@ pub(super) fn threads(
 /// Longest path of a Unix socket, without its final zero byte.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// Longest name of a socket in the stack's directory: tgtd adds `.0` to the name we give.
-const SOCKET_NAME: &str = "/tgt0.sock.0";
+/// Longest name of a socket in the stack's directory, or of a node's; tgtd adds `.0` to the name we give.
+const SOCKET_NAME: &str = "/glusterd.sock";
 
 /// Image sizes are multiples of this, so that every layer agrees on the size.
 const SIZE_STEP_BYTES: u64 = 1 << 20;

@@ -24,7 +24,6 @@ pub(super) fn table(pools: &[ArmTrials<'_>]) -> ReportTable {
             "#p99 response",
             "#Slowest operation",
             "#Fairness",
-            "~#Longest wait",
         ],
     );
     for name in names(pools) {
@@ -46,8 +45,7 @@ pub(super) fn table(pools: &[ArmTrials<'_>]) -> ReportTable {
     table.notes.push(
         "Means over blocks, with the range over blocks below. CPU: user and system time of this \
          program over wall time; 100 % is one processor. Times exclude syncs. Fairness: Jain’s \
-         index of the workers’ own rates; 1 is even. Longest wait: the longest time in which a worker \
-         had no answer at all, syncs included; of the worker that waited longest."
+         index of the workers’ own rates; 1 is even."
             .into(),
     );
     table
@@ -90,10 +88,6 @@ fn row(shown: &str, pool: &ArmTrials<'_>, phases: &[&PhaseResult]) -> Vec<Report
             (all.count() > 0).then(|| all.max_ns() as f64)
         }),
         fairness(phases),
-        time(phases, |phase| {
-            let waits = phase.workers.iter().map(|worker| worker.longest_wait.0);
-            waits.max().filter(|wait| *wait > 0).map(|wait| wait as f64)
-        }),
     ]
 }
 

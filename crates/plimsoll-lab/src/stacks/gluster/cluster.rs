@@ -46,7 +46,7 @@ impl<'a> GlusterCluster<'a> {
     }
 
     /// Directory of a node.
-    fn dir(&self, node: &PlanNode) -> String {
+    pub(super) fn dir(&self, node: &PlanNode) -> String {
         format!("{}/{}", self.order.dir_on(&node.dir), node.name)
     }
 

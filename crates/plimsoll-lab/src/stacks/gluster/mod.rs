@@ -377,6 +377,7 @@ fn check(
                  base directory"
             ));
         }
+        unmet.extend(node::check_sockets(&cluster.dir(node)));
         let is_limited = order.settings().bytes("link_rate") > 0;
         if is_limited && !matches!(node.reach, NodeTransport::Namespace(_)) {
             unmet.push("link_rate limits links that the stack makes itself: use --on netns".into());
