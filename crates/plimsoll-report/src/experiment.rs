@@ -3,15 +3,16 @@
 
 use plimsoll_core::comparison::{ComparisonVerdict, RatioEstimate};
 use plimsoll_core::experiment::{
-    ExperimentAnswered, ExperimentCell, ExperimentFinding, ExperimentResult, ExperimentTableResult,
-    ExperimentUnit, ExperimentValue,
+    ExperimentAnswered, ExperimentCell, ExperimentControl, ExperimentFinding, ExperimentLimit,
+    ExperimentResult, ExperimentTableResult, ExperimentUnit, ExperimentValue,
 };
+use plimsoll_core::explanation::ExplanationCause;
 use plimsoll_core::units;
 use std::collections::BTreeMap;
 
 use crate::model::{
-    ReportAnswer, ReportDocument, ReportItem, ReportSection, ReportSeverity, ReportTable,
-    ReportTableCell, ReportTableColumn,
+    ReportAnswer, ReportDocument, ReportDoubt, ReportItem, ReportSection, ReportSeverity,
+    ReportTable, ReportTableCell, ReportTableColumn,
 };
 
 /// An experiment as a report.
@@ -72,8 +73,39 @@ fn answer(result: &ExperimentResult) -> ReportAnswer {
             .filter(|(_, text)| !text.is_empty())
             .map(|(name, text)| (name.into(), text.clone()))
             .collect(),
+        doubts: doubts(result),
         ..ReportAnswer::default()
     }
+}
+
+/// What to doubt: a machine that others used, and controls that differ.
+fn doubts(result: &ExperimentResult) -> Vec<ReportDoubt> {
+    let others = ExplanationCause::OtherPrograms.name();
+    let is_disturbed = |limit: &&ExperimentLimit| {
+        let mut found = limit.found.iter();
+        found.any(|found| found.starts_with(others))
+    };
+    let disturbed = result.limits.iter().filter(is_disturbed).count();
+    let differ = |one: &&ExperimentControl| one.comparison.verdict == ComparisonVerdict::Different;
+    let controls = result.controls.iter().filter(differ).count();
+    let mut doubts = Vec::new();
+    if 2 * disturbed > result.limits.len() {
+        let all = result.limits.len();
+        doubts.push(format!(
+            "Other programs took processors from {disturbed} of {all} results: run it again on a quiet machine."
+        ));
+    }
+    if controls > 0 {
+        let all = result.controls.len();
+        doubts.push(format!(
+            "{controls} of {all} A/A controls differ: a system is not like itself."
+        ));
+    }
+    let doubt = |text| ReportDoubt {
+        text,
+        section: "beyond".into(),
+    };
+    doubts.into_iter().map(doubt).collect()
 }
 
 fn columns(table: &ExperimentTableResult, first: Option<&str>) -> Vec<ReportTableColumn> {

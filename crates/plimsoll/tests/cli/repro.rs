@@ -8,12 +8,12 @@ use std::path::Path;
 /// The experiment of the manual, which needs neither privileges nor time.
 fn example(lab: &Lab) -> String {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/repro.md");
-    let manual = std::fs::read_to_string(manual).unwrap();
-    let (_, example) = manual.split_once("```toml\n").unwrap();
-    let (example, _) = example.split_once("```").unwrap();
+    let manual = std::fs::read_to_string(manual).expect("the manual is there");
+    let (_, example) = manual.split_once("```toml\n").expect("it has an example");
+    let (example, _) = example.split_once("```").expect("which ends");
     lab.directory("mine");
     let path = lab.path("mine/experiment.toml");
-    std::fs::write(&path, example).unwrap();
+    std::fs::write(&path, example).expect("a writable target directory");
     path.display().to_string()
 }
 
@@ -38,7 +38,8 @@ fn the_experiment_of_the_manual_stands_beside_its_published_table() {
             .filter(|trial| trial["arm"] == arm)
             .map(|trial| trial["value"].as_f64().unwrap())
             .collect();
-        own.iter().sum::<f64>() / own.len() as f64
+        let logs = own.iter().map(|value| value.ln());
+        (logs.sum::<f64>() / own.len() as f64).exp()
     };
     for (cell, arm) in [(&flash[0], "sim(flash)"), (&disk[0], "sim(disk)")] {
         let number = &cell["ours"]["number"];

@@ -137,10 +137,10 @@ pub(super) fn main(args: &ReproArgs, source: &ExperimentSourceFiles) -> CliResul
             false => part::carry_out(part, profile, &folder),
         };
         carried_out.push(outcome.told(part, profile));
-        if let Some(failure) = outcome.failure {
-            if !part.optional {
-                failures.push((&part.name, failure));
-            }
+        if let Some(failure) = outcome.failure
+            && !part.optional
+        {
+            failures.push((&part.name, failure));
         }
         materials.insert(part.name.clone(), outcome.material);
     }
