@@ -330,6 +330,13 @@ fn values(name: &str) -> Vec<Value> {
             );
             let mut all: Vec<Value> = recorded.collect();
             all.extend(examples_in("examples/workloads"));
+            // Beside campaigns, which have several.
+            let beside = experiments(|name| name != "experiment.toml");
+            all.extend(
+                beside
+                    .into_iter()
+                    .filter(|file| file["workload"].is_object()),
+            );
             all.extend(examples_of("docs/workloads/README.md"));
             all.extend(examples_in(FIXTURES));
             all.extend(models());
@@ -343,7 +350,12 @@ fn values(name: &str) -> Vec<Value> {
         }
         "campaign" => {
             let mut all = examples_in("examples/campaigns");
-            all.extend(experiments(|name| name != "experiment.toml"));
+            let beside = experiments(|name| name != "experiment.toml");
+            all.extend(
+                beside
+                    .into_iter()
+                    .filter(|file| file["workload"].is_array()),
+            );
             all.extend(examples_of("docs/campaigns.md"));
             all
         }

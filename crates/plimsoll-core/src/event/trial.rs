@@ -115,8 +115,16 @@ pub struct WorkerResult {
     pub bytes: u64,
     /// Longest time without an end of an operation of it, from the start of its first to the end of its
     /// last; 0 in older runs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_no_time")]
     pub longest_wait: Nanos,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls it in"
+)]
+fn is_no_time(time: &Nanos) -> bool {
+    time.0 == 0
 }
 
 impl WorkerResult {
