@@ -3,6 +3,7 @@
 
 mod boot;
 mod compare;
+mod completions;
 mod design;
 mod diff;
 mod doctor;
@@ -18,6 +19,7 @@ mod inventory;
 mod layers;
 mod ledger;
 mod loadline;
+mod man;
 mod measure;
 mod mix;
 mod model_file;
@@ -84,6 +86,8 @@ enum CliCommand {
     Raze(raze::RazeArgs),
     Doctor(doctor::DoctorArgs),
     Workloads(workloads::WorkloadsArgs),
+    Man(man::ManArgs),
+    Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     Watchdog(watchdog::WatchdogArgs),
     #[command(name = "__boot", hide = true)]
@@ -113,7 +117,7 @@ pub(crate) fn main() -> ExitCode {
     if let Some(done) = helper() {
         return done;
     }
-    let read = with_negatives(Cli::command()).try_get_matches();
+    let read = definition().try_get_matches();
     let cli = match read.and_then(|given| Cli::from_arg_matches(&given)) {
         Ok(cli) => cli,
         Err(error) => {
@@ -157,6 +161,8 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Raze(args) => raze::main(&args),
         CliCommand::Doctor(args) => doctor::main(&args),
         CliCommand::Workloads(args) => workloads::main(&args),
+        CliCommand::Man(args) => man::main(&args),
+        CliCommand::Completions(args) => completions::main(&args),
         CliCommand::Watchdog(args) => watchdog::main(&args),
         CliCommand::Boot(args) => boot::main(&args),
     };
@@ -164,6 +170,11 @@ pub(crate) fn main() -> ExitCode {
         terminal::say(&failure.to_string());
         failure.code.into()
     })
+}
+
+/// The whole command line, of which help, manual pages and completions are made, too.
+fn definition() -> clap::Command {
+    with_negatives(Cli::command())
 }
 
 /// Parses `-1` as a value, so that errors name the valid range, not an "unknown option".

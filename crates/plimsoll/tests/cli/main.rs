@@ -20,6 +20,7 @@ mod loadline;
 mod models;
 mod nfs;
 mod overload;
+mod package;
 mod places;
 mod profile;
 mod record;
