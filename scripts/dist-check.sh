@@ -1,45 +1,39 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the release twice, from two clones of this commit in two places, with two places for the sources of
-# its dependencies, and compares every file. The first one becomes target/dist. Two whole builds: not for CI on
-# every change, but for every release.
+# Makes the release twice: here, and from a clone in another place with sources of its dependencies in another
+# place, and compares every file. Two whole builds: for every release, not for every change.
 #
 #   dist-check.sh [x86_64] [aarch64]     as scripts/dist.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-unset CARGO_TARGET_DIR
 if [ -n "$(git status --porcelain --untracked-files=no)" ]; then
-  echo "dist-check.sh: what is not committed is left out" >&2
+  echo "dist-check.sh: the clone would lack what is not committed: commit it first" >&2
+  exit 1
 fi
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+place=$target/dist-check/another-place
 revision=$(git rev-parse HEAD)
-tags=$(git tag --points-at HEAD)
 cargo_home=$(realpath "${CARGO_HOME:-$HOME/.cargo}")
 
-# Paths of different lengths, which stay: what was built there need not be built again.
-make_in() {
-  local place=$1
-  shift
-  mkdir -p "$place/cargo"
-  if [ ! -d "$place/tree/.git" ]; then git clone --quiet --no-checkout . "$place/tree"; fi
-  git fetch --quiet . "$revision"
-  git -C "$place/tree" fetch --quiet "$PWD" "$revision"
-  git -C "$place/tree" checkout --quiet --detach "$revision"
-  for tag in $tags; do git -C "$place/tree" tag --force "$tag" "$revision" >/dev/null; done
-  # The registry as it is configured here, with sources of its own.
-  if [ -f "$cargo_home/config.toml" ]; then cp "$cargo_home/config.toml" "$place/cargo/"; fi
-  CARGO_HOME=$(realpath "$place/cargo") "$place/tree/scripts/dist.sh" "$@"
-}
-make_in "$target/dist-a" "$@"
-make_in "$target/dist-check/another-place" "$@"
+# What was built there stays, and need not be built again.
+mkdir -p "$place/cargo"
+if [ ! -d "$place/tree/.git" ]; then git clone --quiet --no-checkout . "$place/tree"; fi
+git -C "$place/tree" fetch --quiet "$PWD" "$revision"
+git -C "$place/tree" checkout --quiet --detach "$revision"
+for tag in $(git tag --points-at HEAD); do git -C "$place/tree" tag --force "$tag" "$revision" >/dev/null; done
+# The registry as it is configured here, with sources of its own.
+for name in config.toml config; do
+  if [ -f "$cargo_home/$name" ]; then cp "$cargo_home/$name" "$place/cargo/"; fi
+done
 
-first=$target/dist-a/tree/target/dist second=$target/dist-check/another-place/tree/target/dist
-cat "$first/SHA256SUMS"
-if ! diff "$first/SHA256SUMS" "$second/SHA256SUMS"; then
+scripts/dist.sh "$@"
+(unset CARGO_TARGET_DIR && CARGO_HOME=$place/cargo "$place/tree/scripts/dist.sh" "$@")
+
+first=$target/dist/SHA256SUMS
+if ! diff "$first" "$place/tree/target/dist/SHA256SUMS"; then
   echo "dist-check.sh: the two builds differ" >&2
   exit 1
 fi
-echo "$(grep -c . "$first/SHA256SUMS") files, in both builds equal to the byte"
-rm -rf "$target/dist"
-cp -r "$first" "$target/dist"
+cat "$first"
+echo "$(grep -c . "$first") files, in both builds equal to the byte"

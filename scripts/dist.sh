@@ -82,7 +82,9 @@ stage() {
   # Committed files alone: what else lies there is not part of a release.
   git ls-files -z examples 'docs/*.md' 'docs/pictures/*' | xargs -0 cp --parents -t "$doc"
   chmod -R u=rwX,go=rX "$doc"
-  cargo xtask sbom "$machine-unknown-linux-gnu" "$doc" "$version" \
+  # The task itself is built as always, where it is built already.
+  env -u CARGO_ENCODED_RUSTFLAGS -u CFLAGS CARGO_TARGET_DIR="$(dirname "$CARGO_TARGET_DIR")" \
+    cargo xtask sbom "$machine-unknown-linux-gnu" "$doc" "$version" \
     "$(date -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)" "$(glibc_of "$machine")"
 }
 

@@ -5,6 +5,8 @@
 # its own, and is removed at the end. Needs root and mmdebstrap.
 #
 #   test-package.sh FILE.deb
+#
+# CLEAN_ROOT=FILE.tar keeps the clean root in a file, and takes it from there the next time.
 set -euo pipefail
 export LC_ALL=C
 
@@ -36,26 +38,39 @@ as_user() {
 }
 
 say "a clean root"
-release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-# shellcheck disable=SC2016 # fields of apt-get
-apt-get indextargets --format '$(ORIGIN) deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-  sed -n "s/^Debian \(deb [^ ]* ${release}[-a-z]* main\)$/\1/p" | sort -u >"$root.sources"
-[ -s "$root.sources" ] || die "no sources of $release are known here: apt-get update"
-# One that a first source serves is what mmdebstrap begins with; the shells are there to try the completions.
-mmdebstrap --quiet --mode=root --variant=minbase --include=man-db,bash-completion,zsh,fish \
-  --dpkgopt='force-unsafe-io' "$release" "$root" - <"$root.sources"
-rm "$root.sources"
+root_of_sources() {
+  local release
+  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  # shellcheck disable=SC2016 # fields of apt-get
+  apt-get indextargets --format '$(ORIGIN) deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    sed -n "s/^Debian \(deb [^ ]* ${release}[-a-z]* main\)$/\1/p" | sort -u >"$root.sources"
+  [ -s "$root.sources" ] || die "no sources of $release are known here: apt-get update"
+  # The shells are there to try the completions.
+  mmdebstrap --quiet --mode=root --variant=minbase --include=man-db,bash-completion,zsh,fish \
+    --dpkgopt='force-unsafe-io' "$release" "$root" - <"$root.sources"
+  rm "$root.sources"
+}
+if [ -s "${CLEAN_ROOT:-}" ]; then
+  tar -xf "$CLEAN_ROOT" -C "$root"
+else
+  root_of_sources
+  if [ -n "${CLEAN_ROOT:-}" ]; then tar --one-file-system -cf "$CLEAN_ROOT" -C "$root" .; fi
+fi
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 inside useradd --create-home tester
 
-# Path, kind, mode, owner and content of everything but logs, caches and what the package manager counts.
+# Path, kind, mode and owner of all files, and their content. Left out are logs and caches, and of the package
+# manager's own files the content. A name with plimsoll in it is looked for in those, too.
 all_files() {
-  (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./run \) -prune -o \
-    -printf '%p %y %m %U:%G %l\n' | sort >"$1"
-  find . -xdev -type f ! -path './var/log/*' ! -path './var/cache/*' ! -path './proc/*' ! -path './dev/*' \
-    ! -path './var/lib/dpkg/status*' ! -path './var/lib/apt/extended_states' -print0 |
-    sort -z | xargs -0 sha256sum >>"$1")
+  (
+    cd "$root"
+    left_out=(-path ./proc -o -path ./dev -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt/lists)
+    find . -xdev \( "${left_out[@]}" \) -prune -o -printf '%p %y %m %U:%G %l\n' | sort
+    find ./var/log ./var/cache ./run ./tmp -name '*plimsoll*' -printf '%p\n' | sort
+    find . -xdev \( "${left_out[@]}" -o -path './var/lib/dpkg/status*' -o -path ./var/lib/apt/extended_states \) \
+      -prune -o -type f -print0 | sort -z | xargs -0 sha256sum
+  ) >"$1"
 }
 before=$(mktemp) after=$(mktemp)
 trap 'rm -f "$before" "$after"' EXIT
@@ -82,7 +97,7 @@ for page in "$root"/tmp/man/*.1; do
 done
 [ "$(find "$root/tmp/man" -name '*.1' | wc -l)" -eq "$(dpkg-deb --contents "$deb" | grep -c 'man1/.*\.1\.gz$')" ] ||
   die "the package has pages of commands that are gone"
-inside sh -c 'man plimsoll-compare | grep -q "compare \[OPTIONS\]\|--blocks"' || die "man does not show a page"
+inside env MANWIDTH=100 sh -c 'man plimsoll-compare | grep -q "compare \[OPTIONS\]\|--blocks"' || die "man does not show a page"
 inside sh -c 'plimsoll completions bash | cmp - /usr/share/bash-completion/completions/plimsoll
   plimsoll completions zsh | cmp - /usr/share/zsh/vendor-completions/_plimsoll
   plimsoll completions fish | cmp - /usr/share/fish/vendor_completions.d/plimsoll.fish'
@@ -94,7 +109,7 @@ inside bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader
 # shellcheck disable=SC2016
 inside zsh -fc 'autoload -Uz compinit; compinit -u -D; [ "$_comps[plimsoll]" = _plimsoll ]' ||
   die "zsh does not find its completions"
-[[ $(inside fish -c "complete -C 'plimsoll comp'") == *compare* ]] || die "fish does not complete 'plimsoll comp'"
+[[ $(inside env HOME=/tmp/home fish -c "complete -C 'plimsoll comp'") == *compare* ]] || die "fish does not complete 'plimsoll comp'"
 
 say "works as an ordinary user, and as root"
 as_user "plimsoll compare 'sim(flash)' 'sim(disk)' -w randread,size=16M --for 1s --blocks 2 -o run" \
@@ -117,7 +132,6 @@ inside chown tester:tester /home/tester/serve
 as_user "umask 077 && cd serve && sh -c '$prepare' && echo \$\$ >pid && exec plimsoll $start \
   --listen 127.0.0.1:0 >log 2>&1" &
 server=$!
-ip link set lo up 2>/dev/null || true
 for _ in $(seq 600); do
   port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/.*|\1|p' "$root/home/tester/serve/log" 2>/dev/null | head -n 1)
   [ -z "$port" ] || break
@@ -151,7 +165,7 @@ fi
 inside apt-get purge --yes --quiet=2 plimsoll >"$root/tmp/log" 2>&1 || { cat "$root/tmp/log"; die "no purge"; }
 # What was measured belongs to those who measured.
 rm -rf "$root"/home/tester/{a,run,run-a,log,serve,.local} "$root"/root/{a,run,log} \
-  "$root"/tmp/{man,log,plimsoll.deb} "$root"/home/tester/.{cache,config,zcompdump*}
+  "$root"/tmp/{home,man,log,plimsoll.deb} "$root"/home/tester/.{cache,config,zcompdump*}
 all_files "$after"
 if ! diff "$before" "$after" >"$after.diff"; then
   cat "$after.diff"
@@ -159,7 +173,7 @@ if ! diff "$before" "$after" >"$after.diff"; then
   die "files differ after the purge"
 fi
 rm -f "$after.diff"
-echo "$(grep -c . "$before") lines about files, the same before and after"
+echo "$(grep -c ' [dflcbps] ' "$before") files and directories, the same before and after"
 
 say "nothing starts by itself with what is recommended either"
 units() { find "$root/etc/systemd" "$root"/etc/rc?.d -type l | sort; }
