@@ -76,10 +76,13 @@ for image in *.oci.tar; do
   if [ "$(id -u)" -ne 0 ] || [ "$machine" != "$ours" ]; then
     echo "SKIPPED: running $name: needs root and $machine"
   else
-    chroot --userspec=1000:1000 "$root" /usr/bin/env true 2>/dev/null && die "the image has more than it should"
-    # There is no shell in it: its entry point is all.
-    PLIMSOLL_STATE=/tmp/state chroot --userspec=1000:1000 "$root" /usr/bin/plimsoll run randread,size=16M \
-      'sim(flash)' --for 1s -o /work/run >"$work/log" 2>&1 || { cat "$work/log"; die "$name does not run"; }
+    [ ! -e "$root/bin" ] || die "$name has more than it should"
+    # With /proc, as containers have it. There is no shell in it: its entry point is all.
+    mkdir "$root/proc"
+    # shellcheck disable=SC2016 # of the inner shell
+    PLIMSOLL_STATE=/tmp/state unshare --mount sh -c 'mount -t proc proc "$0/proc" && exec chroot --userspec=1000:1000 \
+      "$0" /usr/bin/plimsoll run randread,size=16M "sim(flash)" --for 1s -o /work/run' "$root" \
+      >"$work/log" 2>&1 || { cat "$work/log"; die "$name does not run"; }
     [ -s "$root/work/run/report.html" ] || die "$name has no report"
     echo "$name: runs as an ordinary user"
   fi
