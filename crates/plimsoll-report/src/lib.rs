@@ -17,6 +17,7 @@ pub mod model;
 mod put;
 mod run_diff;
 mod script;
+mod stack_change;
 mod svg;
 mod terminal;
 mod words;
@@ -31,6 +32,7 @@ pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
 pub use run_diff::{run_diff, run_diff_report};
+pub use stack_change::{StackChangeLoad, stack_change_report};
 pub use terminal::terminal;
 #[cfg(feature = "xlsx")]
 pub use xlsx::xlsx;

@@ -559,16 +559,12 @@ fn one_system_faults_and_ladders_have_answers_of_their_own() {
         "{text}"
     );
     let figure = faults.answer.figure.as_ref().unwrap();
-    assert!(
-        figure.title.contains("stand still after a fault?"),
-        "{}",
-        figure.title
-    );
+    assert!(figure.title.contains("outage"), "{}", figure.title);
     let page = html(&faults);
     for part in [
         "id=\"integrity\"",
         "Acknowledged, verified, lost",
-        "writes stand still for 30",
+        "write outage of 30",
     ] {
         assert!(page.contains(part), "{part}");
     }
@@ -649,7 +645,7 @@ fn a_large_run_is_a_small_page() {
     assert!(bytes < 1_500_000, "{bytes}");
 }
 
-/// The same results with a fault in every trial of the first workload: `raid1` stood still for longer, and
+/// The same results with a fault in every trial of the first workload: the outage of `raid1` is longer, and
 /// lost a block once.
 fn under_faults() -> RunFolderContents {
     let mut results = results(SMALL);

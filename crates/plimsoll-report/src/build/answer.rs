@@ -122,7 +122,8 @@ fn how_sure(view: &ResultsView<'_>) -> String {
     let Some(blocks) = rows().map(|row| row.blocks).max() else {
         let trials = view.results.trials.len();
         return match trials {
-            0 | 1 => "one trial: nothing shows how far it repeats".into(),
+            0 => "no trial was completed".into(),
+            1 => "one trial: nothing shows how far it repeats".into(),
             many => format!("{}; ranges are over blocks", words::count(many, "trial")),
         };
     };
@@ -307,11 +308,18 @@ fn blind(view: &ResultsView<'_>) -> DesignDoubt {
     let rows = view.comparisons.iter().filter(|row| !row.is_control);
     let most = rows.filter_map(|row| row.detectable).fold(0.0, f64::max);
     (most > BLIND && most.is_finite()).then(|| {
-        let most = words::percent(most);
-        (
-            format!("Differences below {most} may go unseen with so few blocks."),
-            "verdicts",
-        )
+        let text = match most {
+            // Beyond a doubling a percentage says less than the factor.
+            large if large > 1.0 => format!(
+                "With so few blocks only differences of a factor of {} or more would be found.",
+                units::three_digits(1.0 + large)
+            ),
+            most => {
+                let most = words::percent(most);
+                format!("Differences below {most} may go unseen with so few blocks.")
+            }
+        };
+        (text, "verdicts")
     })
 }
 

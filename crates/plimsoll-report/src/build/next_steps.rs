@@ -23,6 +23,10 @@ pub(super) fn next_steps(view: &ResultsView<'_>) -> Vec<ReportNextStep> {
     if view.results.manifest.command.len() < 2 {
         return steps;
     }
+    if view.results.trials.is_empty() && view.results.complete {
+        let text = "Read in the warnings why no trial was completed, then repeat the run.";
+        return vec![step(text, again(view, &[], &["-o", "--output"]))];
+    }
     if !view.results.complete {
         steps.push(rest(view));
     }

@@ -59,7 +59,7 @@ pub enum ReportChart {
     Waterfall(WaterfallChart),
     /// How many operations took how long, and when.
     HeatMap(HeatMapChart),
-    /// When storage stood still around faults.
+    /// Outages around faults.
     Outages(OutageChart),
     /// Percentiles of response time.
     Curves(PercentileChart),
@@ -412,7 +412,7 @@ pub struct HeatMapPanel {
     pub columns: Vec<Vec<u64>>,
 }
 
-/// Faults one below the other, each with when storage stood still.
+/// Faults one below the other, each with its outages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutageChart {
     /// Length of the axis, seconds after the fault.
@@ -432,7 +432,7 @@ pub struct OutageRow {
     pub about: String,
     /// When the fault was ended, or what it took was brought back.
     pub ended_s: f64,
-    /// When writes stood still, from and to, and whether that had an end.
+    /// The outage of writes, from and to, and whether that had an end.
     pub writes: Option<(f64, f64, bool)>,
     /// The same of reads.
     pub reads: Option<(f64, f64, bool)>,

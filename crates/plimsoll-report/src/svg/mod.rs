@@ -216,10 +216,13 @@ impl Canvas {
     }
 }
 
+/// Mean width of a character in user units: 12 px sans serif.
+const CHARACTER: f64 = 6.4;
+
 /// Shortens a text to about this many user units at the charts' type size.
 fn fit(text: &str, width: f64) -> String {
-    // 12 px sans serif: 6.4 units per character on average.
-    let most = plimsoll_core::num::to_usize(plimsoll_core::num::floor_u64(width / 6.4)).max(4);
+    let most =
+        plimsoll_core::num::to_usize(plimsoll_core::num::floor_u64(width / CHARACTER)).max(4);
     if text.chars().count() <= most {
         return text.into();
     }

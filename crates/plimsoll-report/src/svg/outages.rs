@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults one below the other: when writes and reads stood still, until when the rate was low, and when the
-//! fault was ended. 0 is the fault.
+//! Faults one below the other: the outages of writes and reads, until when the rate was low, and when the
+//! fault was recovered. 0 is the injection.
 
 use super::scale::{AxisScale, linear_ticks};
-use super::{Anchor, Canvas, WIDTH, fit};
+use super::{Anchor, CHARACTER, Canvas, WIDTH, fit};
 use crate::model::{ChartQuantity, OutageChart, OutageRow};
 use plimsoll_core::units::{Nanos, duration};
 
@@ -14,10 +14,10 @@ const TOP: f64 = 26.0;
 
 /// What is drawn, with its class and its words.
 const KEYS: [(&str, &str); 4] = [
-    ("out c1", "writes stand still"),
-    ("out c0", "reads stand still"),
-    ("low", "rate below before"),
-    ("mark", "fault ended"),
+    ("out c1", "write outage"),
+    ("out c0", "read outage"),
+    ("low", "degraded rate"),
+    ("mark", "fault recovered"),
 ];
 
 pub(super) fn draw(chart: &OutageChart) -> Canvas {
@@ -64,7 +64,7 @@ fn key(canvas: &mut Canvas) {
 
 fn draw_row(canvas: &mut Canvas, row: &OutageRow, x: &AxisScale, top: f64) {
     let seconds = |s: f64| duration(Nanos::from_secs_f64(s.max(0.0)));
-    let label = fit(&row.label, LEFT - 14.0);
+    let label = fit_label(&row.label, LEFT - 14.0);
     canvas.text((0.0, top + 18.0), Anchor::Start, "", &label);
     if let Some((until, is_over)) = row.degraded {
         let more = if is_over { "" } else { "at least " };
@@ -73,21 +73,21 @@ fn draw_row(canvas: &mut Canvas, row: &OutageRow, x: &AxisScale, top: f64) {
         canvas.bar(place, (x.at(until) - x.at(0.0), ROW - 8.0), "low", &tip);
     }
     for (span, name, class, y) in [
-        (row.writes, "writes", "out c1", 6.0),
-        (row.reads, "reads", "out c0", 16.0),
+        (row.writes, "write", "out c1", 6.0),
+        (row.reads, "read", "out c0", 16.0),
     ] {
         let Some((from, to, is_over)) = span else {
             continue;
         };
         let more = if is_over { "" } else { "at least " };
         let tip = format!(
-            "{}: {name} stand still for {more}{}",
+            "{}: {name} outage of {more}{}",
             row.about,
             seconds(to - from)
         );
         let place = (x.at(from), top + y);
         canvas.bar(place, (x.at(to) - x.at(from), 8.0), class, &tip);
-        if name == "writes" {
+        if name == "write" {
             let shown = format!("{}{}", if is_over { "" } else { "> " }, seconds(to - from));
             canvas.text((WIDTH, top + 18.0), Anchor::End, "number", &shown);
         }
@@ -96,5 +96,31 @@ fn draw_row(canvas: &mut Canvas, row: &OutageRow, x: &AxisScale, top: f64) {
     if row.ended_s <= x.to {
         let at = x.at(row.ended_s);
         canvas.line((at, top + 2.0), (at, top + ROW - 2.0), "mark");
+    }
+}
+
+/// A label that fits: of a long name its end is cut, which fault it is stays.
+fn fit_label(label: &str, width: f64) -> String {
+    match label.rsplit_once(": ") {
+        Some((arm, which)) => {
+            let kept = which.chars().count() as f64 + 2.0;
+            format!("{}: {which}", fit(arm, width - kept * CHARACTER))
+        }
+        None => fit(label, width),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_cut_and_its_fault_stays() {
+        let label = fit_label("gluster(volume=replicate): 1 kill", LEFT - 14.0);
+        assert!(
+            label.starts_with("gluster") && label.ends_with("…: 1 kill"),
+            "{label}"
+        );
+        assert_eq!(fit_label("nbd: 2 slow", LEFT - 14.0), "nbd: 2 slow");
     }
 }

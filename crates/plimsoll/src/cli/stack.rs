@@ -10,7 +10,7 @@ use load::{StackLoad, StackLoadResult};
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, doing};
 use plimsoll_core::plan::{HERE, Plan};
-use plimsoll_core::units;
+use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::stacks::{self, NodeInventory, StackConfig, StackPlacement};
 use plimsoll_machine::host::HostResolver;
 use plimsoll_machine::journal::StateDir;
@@ -96,9 +96,24 @@ struct StackGrowArgs {
     /// inventory.
     #[arg(long, value_name = "FILE.toml")]
     on: Option<PathBuf>,
-    /// Do not load the stack before, during and after its growth, which takes ten seconds more.
+    /// Measure the throughput of a load for TIME before and TIME after the growth.
+    #[arg(long = "for", default_value = "5s", value_parser = around, value_name = "TIME")]
+    around: Nanos,
+    /// Write what the load got before, during and after as a page.
+    #[arg(long, value_name = "FILE.html", conflicts_with = "no_load")]
+    html: Option<PathBuf>,
+    /// Do not load the stack before, during and after its growth.
     #[arg(long)]
     no_load: bool,
+}
+
+/// Seconds to measure around a change: enough for an interval, and bounded.
+fn around(text: &str) -> Result<Nanos, String> {
+    let time = units::parse_duration(text)?;
+    match (3..=3600).contains(&(time.0 / Nanos::SECOND.0)) {
+        true => Ok(time),
+        false => Err("expected a time from 3s to 1h".into()),
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -206,6 +221,8 @@ pub(super) fn main(args: &StackArgs) -> CliResult {
                 verb: stacks::StackChange::Grow,
                 more: more.as_ref(),
                 load: load.flatten(),
+                around: args.around,
+                html: args.html.as_deref(),
             };
             change(&args.change, &how, &state)
         }
@@ -338,6 +355,10 @@ struct How<'a> {
     more: Option<&'a NodeInventory>,
     /// The directory to load meanwhile.
     load: Option<PathBuf>,
+    /// How long it is measured before and after.
+    around: Nanos,
+    /// Where the page of that goes.
+    html: Option<&'a Path>,
 }
 
 impl<'a> How<'a> {
@@ -346,6 +367,8 @@ impl<'a> How<'a> {
             verb,
             more: None,
             load: None,
+            around: Nanos(0),
+            html: None,
         }
     }
 }
@@ -382,7 +405,7 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
             load = how
                 .load
                 .as_ref()
-                .map(|mount| StackLoad::begin(mount, state));
+                .map(|mount| StackLoad::begin(mount, state, how.around));
             if let Some(Ok(load)) = &load {
                 load.changing();
             }
@@ -406,6 +429,11 @@ fn change(args: &StackChangeArgs, how: &How<'_>, state: &StateDir) -> CliResult 
         ));
     }
     let made = changed.map_err(failed())?;
+    if let (Some(path), Some(seen)) = (how.html, &seen) {
+        let report =
+            plimsoll_report::stack_change_report(&seen.page(&name, verb.name(), &made.description));
+        super::report::write_html(path, &report)?;
+    }
     if args.json {
         terminal::print_json(
             &serde_json::json!({ "name": name, "verb": verb.name(), "made": made,

@@ -79,7 +79,11 @@ fn three_nodes_carry_every_kind_of_stack_and_a_fourth_makes_them_larger() {
         let grow = ["stack", "grow", stack];
         let refused = text(&lab.run(&grow));
         assert!(refused.contains("--on FILE"), "{refused}");
-        must(&lab, &[&grow[..], &["--on", "lab.toml"]].concat());
+        let page = ["--on", "lab.toml", "--for", "3s", "--html", "grown.html"];
+        must(&lab, &[&grow[..], &page].concat());
+        let page = std::fs::read_to_string(lab.path("grown.html")).unwrap();
+        assert!(page.contains("Mean throughput: before"), "{page}");
+        std::fs::remove_file(lab.path("grown.html")).unwrap();
         load(&lab, stack);
         let none_left = text(&lab.run(&[&grow[..], &["--on", "lab.toml"]].concat()));
         assert!(none_left.contains("lists 0 unused ones"), "{none_left}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When storage stood still around each fault, on one axis of time.
+//! The outages around each fault, on one axis of time.
 
 use plimsoll_core::failover::FaultResult;
 use plimsoll_core::op::OpKind;
@@ -19,7 +19,7 @@ const ROWS_FIRST: usize = 6;
 /// All faults of a system; none where no fault has a known time.
 pub(super) fn figure(kinds: &[SystemFaults<'_>]) -> Option<ReportFigure> {
     let title = format!(
-        "How long does {} stand still after a fault?",
+        "How long is the outage of {} after a fault?",
         kinds[0].system
     );
     drawn(&title, stops(kinds)?, rows(kinds), ROWS_MAX)
@@ -50,7 +50,7 @@ pub(super) fn first_figure(systems: &[Vec<SystemFaults<'_>>]) -> Option<ReportFi
             _ => format!("{system}: {stops}"),
         }));
     }
-    let title = "How long does storage stand still after a fault?";
+    let title = "How long is the outage after a fault?";
     let mut figure = drawn(title, told.join(" "), all, ROWS_FIRST)?.compact();
     if let ReportChart::Outages(chart) = &mut figure.chart {
         chart.left_out = total - chart.rows.len();

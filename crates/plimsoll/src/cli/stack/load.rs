@@ -6,6 +6,7 @@ use plimsoll_agent::context;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Plan, PlanAction};
 use plimsoll_core::rng::Seed;
+use plimsoll_core::text::shell_word;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::blocks::{
     BlockIoExtent, BlockIoGroup, BlockIoMixEntry, BlockIoOpKind,
@@ -18,14 +19,12 @@ use plimsoll_machine::host::facts;
 use plimsoll_machine::host::{HostPool, HostProcessId, HostTimeSource, SystemClock};
 use plimsoll_machine::journal::{Journal, JournalHeader, JournalScope, StateDir};
 use plimsoll_machine::raise::{AppliedPlan, raise, raze};
+use plimsoll_report::StackChangeLoad;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// How long it is measured before and after.
-const AROUND: Duration = Duration::from_secs(5);
 
 /// The file, its blocks, and how many are in flight.
 const FILE_BYTES: u64 = 32 << 20;
@@ -44,6 +43,8 @@ pub(super) struct StackLoad {
     part: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
     rates: Arc<Mutex<StackLoadRates>>,
+    /// How long it is measured before and after.
+    around: Duration,
     worker: JoinHandle<Result<(), String>>,
     directory: AppliedPlan,
     nodes: HostPool,
@@ -59,7 +60,12 @@ pub(super) struct StackLoadResult {
 
 impl StackLoad {
     /// Begins to load what is mounted at `mount`, and measures for a while.
-    pub(super) fn begin(mount: &Path, state: &StateDir) -> Result<StackLoad, String> {
+    pub(super) fn begin(
+        mount: &Path,
+        state: &StateDir,
+        around: Nanos,
+    ) -> Result<StackLoad, String> {
+        let around = Duration::from_nanos(around.0);
         let (directory, path, nodes) = make_directory(mount, state)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (part, rates) = (Arc::default(), Arc::default());
@@ -72,11 +78,12 @@ impl StackLoad {
             }
         };
         let worker = start(prepared, &part, &stop, &rates);
-        SystemClock::new().pause(AROUND);
+        SystemClock::new().pause(around);
         Ok(StackLoad {
             part,
             stop,
             rates,
+            around,
             worker,
             directory,
             nodes,
@@ -92,7 +99,7 @@ impl StackLoad {
     pub(super) fn end(mut self, is_changed: bool) -> StackLoadResult {
         if is_changed {
             self.part.store(2, Ordering::Relaxed);
-            SystemClock::new().pause(AROUND);
+            SystemClock::new().pause(self.around);
         }
         self.stop.store(true, Ordering::Relaxed);
         let mut trouble = match self.worker.join() {
@@ -121,8 +128,8 @@ impl StackLoadResult {
     /// What is said of it, line by line.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "throughput of a load from here (half reads, half writes of {} KiB, {DEPTH} at once):",
-            BLOCK_BYTES >> 10
+            "throughput of a load from here ({}):",
+            load_words()
         )];
         for (part, rates) in PARTS.iter().zip(&self.rates) {
             lines.push(match summary(rates) {
@@ -139,11 +146,35 @@ impl StackLoadResult {
         lines
     }
 
+    /// The same for a page.
+    pub(super) fn page(&self, stack: &str, change: &str, made: &str) -> StackChangeLoad {
+        let [before, during, after] = self.rates.clone();
+        let words: Vec<String> = std::env::args().skip(1).map(|w| shell_word(&w)).collect();
+        StackChangeLoad {
+            stack: stack.into(),
+            change: change.into(),
+            made: made.into(),
+            load: load_words(),
+            before,
+            during,
+            after,
+            command: format!("plimsoll {}", words.join(" ")),
+        }
+    }
+
     /// The same for programs.
     pub(super) fn json(&self) -> serde_json::Value {
         let part = |(part, rates): (&&str, &Vec<f64>)| serde_json::json!({ "part": part, "bytes_per_s": rates });
         PARTS.iter().zip(&self.rates).map(part).collect()
     }
+}
+
+/// The load, in words.
+fn load_words() -> String {
+    format!(
+        "half reads, half writes of {} KiB, {DEPTH} in flight",
+        BLOCK_BYTES >> 10
+    )
 }
 
 /// Mean, least and most.
