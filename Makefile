@@ -2,7 +2,7 @@
 # Two commands: `make demo` does the main job on this machine, `make test` checks the project.
 
 SHELL := /bin/bash
-.PHONY: demo test fuzz test-stacks test-vm build
+.PHONY: demo test fuzz test-stacks test-vm test-newcomer guide build
 
 # The program, and the agent that it copies to other machines (docs/stacks/inventory.md), which is static
 # for that and lies beside it. The flags are for these two alone: macros of the compiler cannot be static.
@@ -49,3 +49,11 @@ test-vm:
 	scripts/setup.sh vm
 	$(MAKE) --no-print-directory build
 	scripts/test-vm.sh
+
+# The guide as a book: target/guide/book/index.html. Needs mdbook.
+guide:
+	scripts/guide.sh
+
+# The commands of docs/first-steps.md in a clean Debian, with the package of `make dist`. Needs root.
+test-newcomer:
+	scripts/test-newcomer.sh

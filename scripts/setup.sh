@@ -5,7 +5,7 @@
 # Without root it installs nothing, and says what will be left out.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test|stacks|ceph|vm|bench}
+what=${1:?usage: setup.sh demo|test|stacks|ceph|vm|newcomer|bench}
 
 # package, a program it brings, why
 stacks=(
@@ -62,6 +62,13 @@ vm=(
   "grub-common grub-mkimage makes-the-boot-loader-of-that-disk"
   "grub-pc-bin /usr/lib/grub/i386-pc/boot.img is-that-boot-loader"
 )
+# A clean Debian, and file systems in it that commands of the guide are tried on.
+newcomer=(
+  "mmdebstrap mmdebstrap unpacks-the-clean-system"
+  "e2fsprogs mkfs.ext4 one-of-two-file-systems-that-are-compared"
+  "xfsprogs mkfs.xfs the-other-one"
+  "mount losetup loop-devices-and-mounts"
+)
 build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
@@ -73,9 +80,10 @@ case $what in
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
   vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;
+  newcomer) wanted=("${newcomer[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
-  *) echo "setup.sh: '$what' is not demo, test, stacks, ceph, vm or bench" >&2; exit 2 ;;
+  *) echo "setup.sh: '$what' is not demo, test, stacks, ceph, vm, newcomer or bench" >&2; exit 2 ;;
 esac
 
 # Rust newer than Debian's own: the version is the one in Cargo.toml.

@@ -19,7 +19,7 @@ use crate::model::{
     ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, ParametricModel, WorkloadModel,
 };
 use crate::op::{OpKind, TraceAccess};
-use crate::plan::InventoryFile;
+use crate::plan::{InventoryFile, StackFile};
 use crate::run_export::RunExportDocument;
 use crate::units::Nanos;
 use crate::workload::{Workload, WorkloadFile};
@@ -67,7 +67,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 8] {
+fn described() -> [DescribedFile; 9] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -99,6 +99,7 @@ fn described() -> [DescribedFile; 8] {
             "A run that was exported as JSON",
         ),
         file::<InventoryFile>("inventory", None, "An inventory file, as JSON"),
+        file::<StackFile>("stack", None, "A stack file, as JSON"),
     ]
 }
 
@@ -336,6 +337,7 @@ fn values(name: &str) -> Vec<Value> {
             all.extend(examples_of("docs/stacks/load.md"));
             all
         }
+        "stack" => examples_in("examples/stacks"),
         other => panic!("no values of {other}"),
     }
 }

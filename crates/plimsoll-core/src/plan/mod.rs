@@ -5,6 +5,7 @@
 mod hurt;
 mod inventory;
 mod site;
+mod stack_file;
 
 pub use hurt::FaultAction;
 pub use inventory::{InventoryFile, InventoryNode, NODE_DIR};
@@ -12,6 +13,7 @@ pub use site::{
     HERE, NodeTransport, PlanNode, ServerQuery, StackNodes, StackOutputs, StackPart, StackRequest,
     StackSelfTest, StackServer, StackSpec, file_name_of,
 };
+pub use stack_file::{StackFile, StackFileStep};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

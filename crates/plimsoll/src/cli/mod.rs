@@ -21,11 +21,14 @@ mod loadline;
 mod measure;
 mod mix;
 mod model_file;
+mod new;
 mod profile;
 mod progress;
 mod quit_key;
 mod raze;
 mod record;
+#[cfg(test)]
+mod reference;
 mod report;
 mod repro;
 mod run;
@@ -82,6 +85,7 @@ enum CliCommand {
     Export(export::ExportArgs),
     Mix(mix::MixArgs),
     Raze(raze::RazeArgs),
+    New(new::NewArgs),
     Doctor(doctor::DoctorArgs),
     Workloads(workloads::WorkloadsArgs),
     #[command(hide = true)]
@@ -155,6 +159,7 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Export(args) => export::main(&args),
         CliCommand::Mix(args) => mix::main(&args),
         CliCommand::Raze(args) => raze::main(&args),
+        CliCommand::New(args) => new::main(&args),
         CliCommand::Doctor(args) => doctor::main(&args),
         CliCommand::Workloads(args) => workloads::main(&args),
         CliCommand::Watchdog(args) => watchdog::main(&args),
