@@ -178,6 +178,7 @@ fn is_kept_at_once(event: &RunEvent) -> bool {
     matches!(
         event,
         RunEvent::TrialEnded(_)
+            | RunEvent::Conditioned(_)
             | RunEvent::Designed(_)
             | RunEvent::BlocksEnded(_)
             | RunEvent::Finished { .. }

@@ -38,6 +38,8 @@ fn manifest() -> RunManifest {
         blocks: 1,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
         balanced: false,
     }

@@ -20,7 +20,7 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 5 };
+    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 6 };
     /// Run folders in which the manifest and each line of the events carry a checksum.
     pub const RUN_WITH_CHECKSUMS: FormatVersion = FormatVersion { major: 2, minor: 2 };
     /// Workload files.

@@ -8,6 +8,7 @@
 pub mod campaign_file;
 pub mod clock_offset;
 pub mod comparison;
+pub mod conditioning;
 pub mod data_check;
 pub mod design;
 pub mod event;

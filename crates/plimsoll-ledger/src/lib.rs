@@ -180,7 +180,7 @@ impl LedgerSharedState<'_> {
         &self,
         stations: &[LedgerSessionTarget<'_>],
         probers: &mut [LedgerProber<'_>],
-        (durable, limits): (bool, DriverLimits),
+        (durable, limits): (bool, DriverLimits<'_>),
         tell: &mut dyn FnMut(&Self),
     ) -> Result<(), EngineError> {
         std::thread::scope(|scope| {
@@ -210,7 +210,7 @@ impl LedgerSharedState<'_> {
         station: &LedgerSessionTarget<'_>,
         prober: &mut LedgerProber<'_>,
         durable: bool,
-        limits: DriverLimits,
+        limits: DriverLimits<'_>,
     ) -> Result<(), EngineError> {
         let mut world = LedgerSessionContext {
             clock: &self.clock,

@@ -119,7 +119,7 @@ impl ArmTarget {
             .map_or(0, |facts| facts.direct_align_bytes)
     }
 
-    fn is_real(&self) -> bool {
+    pub(super) fn is_real(&self) -> bool {
         !matches!(
             self.spec,
             TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_)
@@ -232,6 +232,11 @@ impl ArmSet {
     pub fn target(&self, name: &str) -> &ArmTarget {
         let found = self.targets.iter().find(|target| target.name == name);
         found.expect("trials are planned for these arms")
+    }
+
+    /// Whether what is written to a system stays there for the trials that follow.
+    pub(super) fn keeps_data(&self, name: &str) -> bool {
+        self.target(name).is_real()
     }
 
     /// A directory of the load's node of this number that is not on the targets, where there are programs

@@ -142,6 +142,7 @@ pub(super) fn measure_trial(
         ..result
     };
     tell(&result, entry, listener);
+    note_missing_bytes(&result, settings, listener);
     // What was measured meanwhile was something else; healing a fault may take a mount away.
     if is_whole(entry) {
         arms.check_mount(&trial.arm)?;
@@ -153,6 +154,25 @@ pub(super) fn measure_trial(
 /// come back when a server does.
 fn is_whole(entry: &WorkloadEntry) -> bool {
     entry.inject.is_none() && entry.condition.is_none()
+}
+
+/// A trial whose time was over before its bytes were moved.
+fn note_missing_bytes(
+    result: &TrialResult,
+    settings: &CampaignOptions,
+    listener: &mut dyn RunListener,
+) {
+    let moved = result.stats.bytes();
+    let missing = settings
+        .bytes
+        .filter(|bytes| moved < *bytes && !result.interrupted);
+    if let Some(bytes) = missing {
+        let (moved, bytes) = (units::size(moved as f64), units::size(bytes as f64));
+        listener.event(&RunEvent::Warning(RunWarning {
+            about: about(&result.trial),
+            text: format!("the time of the trial was over when {moved} of {bytes} were moved"),
+        }));
+    }
 }
 
 fn note_lost_node(failure: &CliError, trial: &TrialId, listener: &mut dyn RunListener) {
@@ -233,6 +253,10 @@ pub(super) fn trial_task(
             Some(_) => PILOT_STEP,
             None => Nanos::SECOND,
         },
+        bytes: settings.bytes.map(|bytes| {
+            let nodes = arms.load().nodes().len().max(1) as u64;
+            bytes.div_ceil(nodes)
+        }),
         whole: settings.whole,
         engine: settings.engine,
         data_check: settings.data_check,

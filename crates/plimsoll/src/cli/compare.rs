@@ -4,8 +4,8 @@
 use super::design::{BlockDesignArgs, BlockDesignChoice};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
-    policy,
+    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, SensitivityBoundArgs,
+    TrialTimingArgs, measure, policy,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
@@ -97,6 +97,8 @@ pub(super) struct CompareArgs {
     inject: FaultInjectionArgs,
     #[command(flatten)]
     timing: TrialTimingArgs,
+    #[command(flatten)]
+    conditioning: ConditioningArgs,
     #[command(flatten)]
     at_corners: SensitivityBoundArgs,
     #[command(flatten)]
@@ -218,6 +220,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
             balanced: asked.balanced,
             closed_and_open: args.closed_and_open,
         },
+        conditioning: args.conditioning.choice(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

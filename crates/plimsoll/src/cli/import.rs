@@ -210,6 +210,8 @@ fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
         balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
     }
 }

@@ -24,6 +24,7 @@ mod places;
 mod profile;
 mod record;
 mod spreadsheet;
+mod steady;
 mod support;
 mod tune;
 mod verify;

@@ -2,10 +2,12 @@
 //! What `run` and `compare` share: from arguments to a run folder, its report and its cleaning up.
 
 mod asked;
+mod conditioning;
 mod ended;
 mod plan;
 
 pub(super) use asked::asked;
+pub(super) use conditioning::{ConditioningArgs, ConditioningChoice, PreconditionArgs};
 
 use super::design::{BlockDesignChoice, GivenTrials};
 use super::progress::{ProgressMode, RunProgress};
@@ -26,8 +28,8 @@ use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
 use plimsoll_run::campaign::{
-    self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, DestroyConsent,
-    SensitivityBoundMode, TimeBudget, WorkloadRequest,
+    self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, ConditioningGoal,
+    DestroyConsent, SensitivityBoundMode, TimeBudget, WorkloadRequest,
 };
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::TargetSpec;
@@ -285,6 +287,8 @@ pub(super) struct MeasureOptions<'a> {
     /// How blocks are designed and end.
     pub(super) design: BlockDesignChoice,
     pub(super) campaign: CampaignChoice<'a>,
+    /// What is done to the systems before the first block, and when a trial ends.
+    pub(super) conditioning: ConditioningChoice,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
@@ -396,6 +400,8 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
         }),
         warmup: timing.warmup.unwrap_or(WARMUP),
         design: pilot.cloned(),
+        conditioning: job.conditioning.goal(timing.warmup.is_some()),
+        bytes: job.conditioning.bytes,
         whole: job.whole,
         verify: !timing.no_verify,
         engine: timing.engine,
@@ -434,6 +440,8 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
         length: None,
         warmup: Nanos(0),
         design: None,
+        conditioning: ConditioningGoal::default(),
+        bytes: None,
         whole: false,
         verify: true,
         data_check: DataCheck::Off,

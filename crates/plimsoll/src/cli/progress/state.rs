@@ -2,6 +2,7 @@
 //! What is known of a run while it goes on, from its events alone.
 
 use plimsoll_core::comparison::ArmComparison;
+use plimsoll_core::conditioning::SystemConditioningStart;
 use plimsoll_core::event::{
     OpStats, RunEvent, RunManifest, RunWarning, TrialId, TrialInterval, TrialResult,
 };
@@ -78,6 +79,11 @@ impl RunRates {
     }
 }
 
+/// What begins before the first block.
+pub(super) fn began(start: &SystemConditioningStart) -> String {
+    format!("{} under {}: {}", start.arm, start.workload, start.what)
+}
+
 /// The state of a run.
 #[derive(Debug)]
 pub(super) struct RunProgressState {
@@ -127,6 +133,11 @@ impl RunProgressState {
     /// Takes in what happened.
     pub(super) fn event(&mut self, event: &RunEvent) {
         match event {
+            RunEvent::ConditioningBegan(start) => self.note(began(start)),
+            RunEvent::Conditioned(done) => {
+                self.note(done.sentence());
+                self.manifest.condition(done.clone());
+            }
             RunEvent::TrialBegan(trial) => self.now = Some((trial.clone(), TrialPhase::Preparing)),
             RunEvent::Prepared { trial, .. } => {
                 self.now = Some((trial.clone(), TrialPhase::Starting));

@@ -3,7 +3,9 @@
 //! models, their verification beside that of the published job, and two configurations compared.
 
 use super::super::design::BlockDesignChoice;
-use super::super::measure::{CampaignChoice, ClientLoadArgs, MeasureOptions, measure, policy};
+use super::super::measure::{
+    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, measure, policy,
+};
 use super::super::model_file;
 use super::super::verify::{JobFidelity, JobFile, JobSectionMapping, of_model};
 use super::tables;
@@ -291,6 +293,7 @@ fn compared(
         policy: policy(0.05)?,
         design: BlockDesignChoice::default(),
         campaign: CampaignChoice::default(),
+        conditioning: ConditioningChoice::default(),
         output: Some(&folder.join("comparison")),
         json: false,
         dry_run: false,

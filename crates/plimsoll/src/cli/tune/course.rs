@@ -5,7 +5,7 @@
 use super::TuneArgs;
 use crate::cli::design::BlockDesignChoice;
 use crate::cli::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, drawn_seed, measure, policy,
+    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, drawn_seed, measure, policy,
 };
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
@@ -156,6 +156,7 @@ impl TuningCourse {
             source: &ClientLoadArgs::HERE,
             consent: DestroyConsent::of(&[]),
             policy: self.policy,
+            conditioning: ConditioningChoice::default(),
             output: Some(&folder),
             json: args.json,
             dry_run: false,
