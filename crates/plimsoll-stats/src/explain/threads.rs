@@ -17,7 +17,9 @@ const OPS_MIN: f64 = 100.0;
 /// A thread that was starved beside others that do the same.
 pub(super) fn starved(evidence: &ArmEvidence<'_>) -> CauseFinding {
     let groups = group_sizes(&evidence.entry.workload);
-    if groups.iter().all(|threads| *threads < 2) {
+    // Older runs have no account of threads.
+    let has_accounts = evidence.results().any(|trial| !trial.workers.is_empty());
+    if !has_accounts || groups.iter().all(|threads| *threads < 2) {
         return CauseFinding::NotApplicable;
     }
     let cause = ExplanationCause::ThreadStarved;
