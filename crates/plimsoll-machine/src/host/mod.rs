@@ -52,6 +52,7 @@ pub use local::LocalHost;
 pub use nodes::{HostPool, HostResolver};
 pub use places::{PlaceError, check_way};
 pub(crate) use processes::all as all_processes;
+pub(crate) use processes::is_ended;
 pub use processes::{HostProcessId, is_alive};
 pub use removal::MadeDir;
 pub use stranger::StrangerReport;

@@ -24,7 +24,7 @@ const RECOVERY: Nanos = Nanos(20_000_000_000);
 ///
 /// # Errors
 /// When it holds anything else.
-pub(super) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
+pub(in crate::cli) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
     let Err(occupied) = plimsoll_archive::check_free(folder) else {
         return Ok(None);
     };
