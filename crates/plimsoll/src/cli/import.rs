@@ -81,8 +81,13 @@ pub(super) fn main(args: &ImportArgs) -> CliResult {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
-    plimsoll_archive::check_free(&folder).map_err(failed(CliExitCode::Usage))?;
-    write(&folder, &manifest(&id, &sources), &sources)?;
+    let manifest = manifest(&id, &sources);
+    let writer = match super::measure::interrupted(&folder)? {
+        None => RunFolderWriter::create(&folder, &manifest),
+        Some(_) => RunFolderWriter::restart(&folder),
+    };
+    let writer = writer.map_err(failed(CliExitCode::Failed))?;
+    write(writer, &manifest, &sources)?;
     let results = plimsoll_archive::open(&folder).map_err(failed(CliExitCode::Failed))?;
     let page = super::report::write_page(&results, &folder)?;
     if args.json {
@@ -254,9 +259,11 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
     }
 }
 
-fn write(folder: &Path, manifest: &RunManifest, sources: &[ImportFile]) -> Result<(), CliError> {
-    let mut writer =
-        RunFolderWriter::create(folder, manifest).map_err(failed(CliExitCode::Failed))?;
+fn write(
+    mut writer: RunFolderWriter,
+    manifest: &RunManifest,
+    sources: &[ImportFile],
+) -> Result<(), CliError> {
     let mut trials = Vec::new();
     // Block by block, as runs are recorded.
     for block in 0..manifest.blocks {
