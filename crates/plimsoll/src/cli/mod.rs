@@ -107,8 +107,27 @@ fn helper() -> Option<ExitCode> {
     ))
 }
 
-/// Reads the command line, does the work, and turns a failure into words and an exit code.
+/// Does what the command line asks for. Results that could not be printed are a failure: who keeps them in
+/// a file on a full disk has only a part.
 pub(crate) fn main() -> ExitCode {
+    let code = carry_out();
+    let Some(error) = terminal::unprinted() else {
+        return code;
+    };
+    let failure = CliError::new(
+        CliExitCode::Failed,
+        format!("write to standard output: {error}"),
+    );
+    terminal::say(&failure.to_string());
+    // A code that says more stays.
+    match code == ExitCode::SUCCESS {
+        true => failure.code.into(),
+        false => code,
+    }
+}
+
+/// Reads the command line, does the work, and turns a failure into words and an exit code.
+fn carry_out() -> ExitCode {
     context::print_notices_with(terminal::say);
     if let Some(done) = helper() {
         return done;
