@@ -70,7 +70,7 @@ impl RunProgress {
         mode: ProgressMode,
         has_key: bool,
     ) -> Self {
-        let state = RunProgressState::new(manifest, done);
+        let state = RunProgressState::new(manifest, done, mode == ProgressMode::Screen);
         if mode == ProgressMode::Json {
             say_json(&events::began(manifest, &state));
         }
