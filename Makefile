@@ -2,16 +2,23 @@
 # Two commands: `make demo` does the main job on this machine, `make test` checks the project.
 
 SHELL := /bin/bash
-.PHONY: demo test fuzz test-stacks test-vm build
+.PHONY: demo test fuzz test-stacks test-vm test-newcomer guide build dist dist-check
 
-# The program, and the agent that it copies to other machines (docs/stacks/inventory.md), which is static
-# for that and lies beside it. The flags are for these two alone: macros of the compiler cannot be static.
-# Of the program the names of functions stay for back-traces, and a panic says its line without them.
-STATIC := -C target-feature=+crt-static -C link-arg=-Wl,--build-id
+# The program and the agent that it copies to other machines, both static.
 build:
-	cargo rustc --locked --profile agent --package plimsoll-agent --bin plimsoll-agent -- $(STATIC)
-	cargo rustc --locked --release --package plimsoll --bin plimsoll -- $(STATIC) -C strip=debuginfo
-	cp "$${CARGO_TARGET_DIR:-target}"/agent/plimsoll-agent "$${CARGO_TARGET_DIR:-target}"/release/
+	scripts/build.sh
+
+# Everything that a release has, in target/dist, and the package installed in a clean root and purged there.
+dist:
+	scripts/setup.sh dist
+	scripts/dist.sh
+	scripts/test-dist.sh
+
+# The same from two places: every file must be equal to the byte.
+dist-check:
+	scripts/setup.sh dist
+	scripts/dist-check.sh
+	scripts/test-dist.sh
 
 demo:
 	scripts/setup.sh demo
@@ -49,3 +56,11 @@ test-vm:
 	scripts/setup.sh vm
 	$(MAKE) --no-print-directory build
 	scripts/test-vm.sh
+
+# The guide as a book: target/guide/book/index.html. Needs mdbook.
+guide:
+	scripts/guide.sh
+
+# The commands of docs/first-steps.md in a clean Debian, with the package of `make dist`. Needs root.
+test-newcomer:
+	scripts/test-newcomer.sh

@@ -8,5 +8,5 @@ if ! command -v shellcheck >/dev/null; then
   echo "SKIPPED: scripts: shellcheck is missing: apt-get install shellcheck"
   exit 0
 fi
-find .ci/run scripts crates xtask -type f \( -name '*.sh' -o -path .ci/run \) -print0 |
+find .ci/run scripts crates examples xtask -type f \( -name '*.sh' -o -path .ci/run \) -print0 |
   xargs -0 shellcheck --severity=warning

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what `make demo`, `make test` or `cargo xtask bench` needs on Debian 12, and on request
-# what the ceph stack or virtual machines do, and says what and why.
+# Installs what `make demo`, `make test`, `make dist` or `cargo xtask bench` needs on Debian 12, and on
+# request what the ceph stack or virtual machines do, and says what and why.
 # Without root it installs nothing, and says what will be left out.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test|stacks|ceph|vm|bench}
+what=${1:?usage: setup.sh demo|test|dist|stacks|ceph|vm|newcomer|bench}
 
 # package, a program it brings, why
 stacks=(
@@ -34,6 +34,7 @@ more=(
   "gocryptfs gocryptfs encryption-of-the-crypt-layer"
   "openssh-client ssh reaches-nodes"
   "openssh-server sshd stands-for-a-node"
+  "debootstrap debootstrap makes-the-root-that-the-chroot-build-builds-in"
 )
 # Tests look at pages as browsers do.
 browser=(
@@ -62,6 +63,29 @@ vm=(
   "grub-common grub-mkimage makes-the-boot-loader-of-that-disk"
   "grub-pc-bin /usr/lib/grub/i386-pc/boot.img is-that-boot-loader"
 )
+# A release: packages, images, and programs for the other processor.
+dist=(
+  "dpkg-dev dpkg-architecture knows-the-forms-of-packages"
+  "umoci umoci makes-images-without-a-daemon"
+  "mmdebstrap mmdebstrap makes-the-clean-root-that-the-package-is-installed-in"
+  "lintian lintian checks-the-package"
+  "python3-venv /usr/share/doc/python3-venv holds-the-library-that-checks-bills-of-materials"
+)
+case $(uname -m) in
+  x86_64) dist+=("gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc links-programs-for-aarch64"
+    "libc6-dev-arm64-cross /usr/aarch64-linux-gnu/lib/libc.a makes-them-static"
+    "qemu-user-static qemu-aarch64-static runs-them-once") ;;
+  aarch64) dist+=("gcc-x86-64-linux-gnu x86_64-linux-gnu-gcc links-programs-for-x86-64"
+    "libc6-dev-amd64-cross /usr/x86_64-linux-gnu/lib/libc.a makes-them-static"
+    "qemu-user-static qemu-x86_64-static runs-them-once") ;;
+esac
+# A clean Debian, and file systems in it that commands of the guide are tried on.
+newcomer=(
+  "mmdebstrap mmdebstrap unpacks-the-clean-system"
+  "e2fsprogs mkfs.ext4 one-of-two-file-systems-that-are-compared"
+  "xfsprogs mkfs.xfs the-other-one"
+  "mount losetup loop-devices-and-mounts"
+)
 build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
@@ -70,12 +94,14 @@ case $what in
     "python3-venv /usr/share/doc/python3-venv holds-the-libraries-that-read-exported-files-back"
     "python3-prometheus-client /usr/lib/python3/dist-packages/prometheus_client* reads-our-metrics-as-Prometheus-does"
     "bonnie++ bonnie++ its-output-is-read" "${browser[@]}") ;;
+  dist) wanted=("${build[@]}" "${dist[@]}") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
   vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;
+  newcomer) wanted=("${newcomer[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
-  *) echo "setup.sh: '$what' is not demo, test, stacks, ceph, vm or bench" >&2; exit 2 ;;
+  *) echo "setup.sh: '$what' is not demo, test, dist, stacks, ceph, vm, newcomer or bench" >&2; exit 2 ;;
 esac
 
 # Rust newer than Debian's own: the version is the one in Cargo.toml.
@@ -100,21 +126,38 @@ done
 python_libraries=(pandas==3.1.1 pyarrow==26.0.1 duckdb==2.0.0 openpyxl==3.1.5 hdrhistogram==0.10.8
   xmlschema==4.3.2 jsonschema==4.26.0)
 make_python() {
-  local place made wanted
-  place=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/python
-  wanted="${python_libraries[*]}"
+  local place made why=$2 name=$1
+  shift 2
+  place=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/$name
   made=$(cat "$place/made-of" 2>/dev/null || true)
-  if [ "$made" = "$wanted" ]; then return; fi
-  echo "making $place: libraries that read exported files back"
-  if python3 -m venv "$place" && "$place/bin/pip" install --quiet "${python_libraries[@]}"; then
-    echo "$wanted" >"$place/made-of"
+  if [ "$made" = "$*" ]; then return; fi
+  echo "making $place: libraries that $why"
+  if python3 -m venv "$place" && "$place/bin/pip" install --quiet "$@"; then
+    echo "$*" >"$place/made-of"
   else
-    echo "setup.sh: exports will not be read back by other libraries: their tests say SKIPPED" >&2
+    echo "setup.sh: no libraries that $why: their tests say SKIPPED" >&2
     rm -rf "$place"
   fi
 }
+# The standard library for both processors, where rustup can get it: without one its files are left out.
+add_targets() {
+  local target
+  for target in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do
+    if ! command -v rustup >/dev/null; then
+      echo "setup.sh: no rustup here: nothing is built for other processors than this one" >&2
+    elif ! rustup target list --installed | grep -qx "$target" && ! rustup target add "$target"; then
+      echo "setup.sh: rustup cannot get $target: nothing is built for it" >&2
+    fi
+  done
+}
 finish() {
-  if [ "$what" = test ]; then make_python; fi
+  # An sshd of root wants this directory, which the service would make.
+  if [ "$(id -u)" -eq 0 ] && [ -x /usr/sbin/sshd ]; then install -d -m 755 /run/sshd; fi
+  if [ "$what" = test ]; then make_python python "read exported files back" "${python_libraries[@]}"; fi
+  if [ "$what" = dist ]; then
+    make_python python-dist "check bills of materials" 'cyclonedx-python-lib[json-validation]==11.12.0'
+    add_targets
+  fi
   if [ "$what" = bench ]; then exec "$(dirname "$0")/build-t-io-uring.sh"; fi
   exit 0
 }

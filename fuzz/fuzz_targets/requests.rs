@@ -15,10 +15,16 @@ fuzz_target!(|input: &[u8]| {
     let Ok(reader) = requests::read(file) else {
         return;
     };
+    // A log of Darshan is compressed inside: by 1,032 at most, and a request has 32 bytes.
+    let magic = 6_567_223_u64;
+    let is_packed = input
+        .get(8..16)
+        .is_some_and(|bytes| bytes == magic.to_le_bytes() || bytes == magic.to_be_bytes());
+    let most = input.len() * if is_packed { 33 } else { 1 };
     let mut sorted = TraceSorter::new(reader);
     let mut found = Vec::new();
     while sorted.read(&mut found).unwrap_or(false) {
-        assert!(found.len() <= input.len());
+        assert!(found.len() <= most);
     }
     assert!(found.is_sorted_by_key(|request| request.at));
     let targets = sorted.targets().len();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask check|test|tidy|layers|deps|fuzz|bench|twins|web`.
+//! Build tasks: `cargo xtask check|test|tidy|layers|deps|release|sbom|fuzz|bench|twins|web`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -12,6 +12,8 @@ mod bench;
 mod deps;
 mod fuzz;
 mod layers;
+mod release;
+mod sbom;
 mod suite;
 mod tidy;
 mod twins;
@@ -34,6 +36,8 @@ fn main() -> ExitCode {
             faults.extend(deps::advisories().err());
             faults
         }
+        "release" => release::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
+        "sbom" => sbom::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "check" => return check(),
         "test" => {
             let filters: Vec<String> = std::env::args().skip(2).collect();
@@ -48,7 +52,7 @@ fn main() -> ExitCode {
         "web" => web::build(&root()),
         other => {
             eprintln!(
-                "unknown task '{other}'; tasks are: bench, check, deps, fuzz, layers, test, tidy, twins, web"
+                "unknown task '{other}'; tasks are: bench, check, deps, fuzz, layers, release, sbom, test, tidy, twins, web"
             );
             return ExitCode::from(2);
         }
@@ -150,6 +154,12 @@ mod tests {
     #[test]
     fn the_tree_is_tidy() {
         let faults = super::tidy::faults(&super::root());
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn version_and_changelog_agree() {
+        let faults = super::release::faults(&super::root());
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 

@@ -37,9 +37,9 @@ Exit codes:
   0    done; every verdict that was asked for was reached
   1    a failure of the machine or of plimsoll
   2    a mistake in the command line or in an input file
-  10   compare --fail-on different: a difference was found, or an arm cannot carry the load;
+  10   --fail-on different or worse: there is such a difference, or an arm cannot carry the load;
        fit-for: a target does not fit
-  11   compare --fail-on inconclusive: a comparison was inconclusive; fit-for: cannot tell
+  11   --fail-on inconclusive: a comparison was inconclusive; fit-for: cannot tell
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
        ledger or faults under load found bad blocks
   13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`

@@ -3,7 +3,7 @@
 
 use crate::failure::{CliError, CliExitCode};
 use plimsoll_machine::agent_server::{copied, forget_copy};
-use plimsoll_machine::cleanup;
+use plimsoll_machine::cleanup::{self, RazedJournal};
 use plimsoll_machine::host::HostPool;
 use plimsoll_machine::journal::StateDir;
 
@@ -21,6 +21,19 @@ pub struct RazeSummary {
 }
 
 impl RazeSummary {
+    fn add(&mut self, all: Vec<RazedJournal>) {
+        self.journals += all.len();
+        for journal in all {
+            match journal.result {
+                Ok(razed) => {
+                    self.undone += razed.undone;
+                    self.left.extend(razed.problems());
+                }
+                Err(error) => self.left.push(error.to_string()),
+            }
+        }
+    }
+
     /// What happened, where all is gone.
     #[must_use]
     pub fn text(&self) -> Option<String> {
@@ -59,16 +72,18 @@ pub fn raze(state: &StateDir, hosts: &mut HostPool) -> Result<RazeSummary, CliEr
     for empty in [state.stacks(), state.journals()] {
         let _ = std::fs::remove_dir(empty);
     }
-    summary.journals = all.len();
-    for journal in all {
-        match journal.result {
-            Ok(razed) => {
-                summary.undone += razed.undone;
-                summary.left.extend(razed.problems());
-            }
-            Err(error) => summary.left.push(error.to_string()),
-        }
-    }
+    summary.add(all);
+    Ok(summary)
+}
+
+/// Undoes what killed runs left behind, and the stacks that they had brought up: after a crash, or when the
+/// machine was restarted, a run goes on from the beginning of a trial.
+///
+/// # Errors
+/// When the journals cannot be read.
+pub fn raze_dead_runs(state: &StateDir, hosts: &mut HostPool) -> Result<RazeSummary, CliError> {
+    let mut summary = RazeSummary::default();
+    summary.add(cleanup::raze_dead_runs(state, hosts).map_err(unreadable(state))?);
     Ok(summary)
 }
 

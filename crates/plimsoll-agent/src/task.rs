@@ -187,6 +187,7 @@ impl<'a> PreparedTrial<'a> {
             stamp_seed: task.stamp_seed.derive("trial", task.trial.place.into()),
             start_at,
             step: task.step,
+            bytes: task.bytes,
         };
         let watch = BusyWatch::begin();
         let mut on_interval = |interval| turn.tell(AgentEvent::Second(interval));

@@ -147,6 +147,8 @@ fn whole_run(text: String) -> RunWarning {
 
 fn add(results: &mut RunFolderContents, strips: &mut TrialDownsampler, event: RunEvent) {
     match event {
+        RunEvent::ConditioningBegan(_) => {}
+        RunEvent::Conditioned(done) => results.manifest.condition(done),
         RunEvent::TrialBegan(trial) => strips.begin(trial.place),
         RunEvent::Prepared { .. } => {}
         RunEvent::Interval { place, interval } => strips.push(place, &interval),

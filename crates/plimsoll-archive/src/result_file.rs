@@ -3,8 +3,10 @@
 //! whole or not at all, and whatever had the name before is replaced: a link that another user put there is
 //! never followed.
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,13 +16,35 @@ const MODE: u32 = 0o644;
 /// As many early names are tried: others are left over from programs that were killed.
 const NAMES_MAX: u32 = 100;
 
-/// A file that is being written. Dropped before its end it leaves nothing.
+/// How early names end.
+const EARLY_END: &str = ".tmp";
+
+/// Whether a name is one that the result `of` has while it is written.
+pub(crate) fn is_early(name: &str, of: &str) -> bool {
+    let rest = name
+        .strip_prefix('.')
+        .and_then(|name| name.strip_prefix(of));
+    rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(EARLY_END))
+}
+
+/// A file that is being written. Dropped before its end it leaves nothing, and nothing either, where the
+/// file system can do that, when the program is killed meanwhile.
 #[derive(Debug)]
 pub struct ResultFile {
     path: PathBuf,
-    /// Where it is until then; none where there is nothing to rename, as with a pipe.
-    early: Option<PathBuf>,
+    early: EarlyResultName,
     file: File,
+}
+
+/// What a result is called until it is whole.
+#[derive(Debug)]
+enum EarlyResultName {
+    /// Nothing: it has no name yet.
+    None,
+    /// This, beside its own name.
+    Beside(PathBuf),
+    /// Its own name: there is nothing to rename, as with a pipe.
+    Own,
 }
 
 impl ResultFile {
@@ -36,46 +60,41 @@ impl ResultFile {
         let is_other = there
             .as_ref()
             .is_some_and(|there| !there.is_file() && !there.is_symlink() && !there.is_dir());
+        let made = |early, file| ResultFile {
+            path: path.into(),
+            early,
+            file,
+        };
         if is_named || is_other {
-            return Ok(ResultFile {
-                path: path.into(),
-                early: None,
-                file: OpenOptions::new().write(true).open(path)?,
-            });
+            let file = OpenOptions::new().write(true).open(path)?;
+            return Ok(made(EarlyResultName::Own, file));
         }
         // One that is there keeps who may read it.
         let kept = there.filter(fs::Metadata::is_file);
-        let mode = kept.map_or(MODE, |there| there.mode() & 0o666);
-        let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
-        for number in 0..NAMES_MAX {
-            let (name, process) = (name.to_string_lossy(), std::process::id());
-            let early = path.with_file_name(format!(".{name}.{process}-{number}.tmp"));
-            let mut options = OpenOptions::new();
-            match options
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&early)
-            {
-                Ok(file) => {
-                    file.set_permissions(fs::Permissions::from_mode(mode & !umask()))?;
-                    return Ok(ResultFile {
-                        path: path.into(),
-                        early: Some(early),
-                        file,
-                    });
-                }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+        let mode = kept.map_or(MODE, |there| there.mode() & 0o666) & !umask();
+        let (early, file) = match nameless(path) {
+            Some(file) => (EarlyResultName::None, file),
+            None => {
+                let mut options = OpenOptions::new();
+                options.write(true).create_new(true).mode(0o600);
+                let (name, file) = named_beside(path, |early| options.open(early))?;
+                (EarlyResultName::Beside(name), file)
             }
-        }
-        Err(ErrorKind::AlreadyExists.into())
+        };
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        Ok(made(early, file))
     }
 
-    /// Where it is while it is written, for those who open it themselves.
-    #[must_use]
-    pub fn early(&self) -> &Path {
-        self.early.as_deref().unwrap_or(&self.path)
+    /// Makes durable what was written so far, so that nothing but a name is missing afterwards.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub fn settle(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        match self.early {
+            EarlyResultName::Own => Ok(()),
+            _ => self.file.sync_all(),
+        }
     }
 
     /// Gives it its name.
@@ -83,14 +102,49 @@ impl ResultFile {
     /// # Errors
     /// When it cannot be made durable or renamed.
     pub fn finish(mut self) -> io::Result<()> {
-        self.file.flush()?;
-        if let Some(early) = &self.early {
-            self.file.sync_all()?;
+        self.settle()?;
+        if let EarlyResultName::None = self.early {
+            // A name is only given to what has none: what is there already is replaced by renaming.
+            let open = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let link = |early: &Path| linkat(CWD, &open, CWD, early, AtFlags::SYMLINK_FOLLOW);
+            let (early, ()) = named_beside(&self.path, |early| Ok(link(early)?))?;
+            self.early = EarlyResultName::Beside(early);
+        }
+        if let EarlyResultName::Beside(early) = &self.early {
             fs::rename(early, &self.path)?;
-            self.early = None;
+            self.early = EarlyResultName::Own;
         }
         Ok(())
     }
+}
+
+/// A file without a name in the directory of this path; none where the file system has no such files.
+fn nameless(path: &Path) -> Option<File> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    path.file_name()?;
+    // That is the way to its name.
+    Path::new("/proc/self/fd").exists().then_some(())?;
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let made = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600));
+    made.ok().map(File::from)
+}
+
+/// Makes something under the first free one of the early names of this path.
+fn named_beside<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
+    let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+    let (name, process) = (name.to_string_lossy(), std::process::id());
+    for number in 0..NAMES_MAX {
+        let early = path.with_file_name(format!(".{name}.{process}-{number}{EARLY_END}"));
+        match make(&early) {
+            Ok(made) => return Ok((early, made)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
 }
 
 impl Write for ResultFile {
@@ -105,7 +159,7 @@ impl Write for ResultFile {
 
 impl Drop for ResultFile {
     fn drop(&mut self) {
-        if let Some(early) = &self.early {
+        if let EarlyResultName::Beside(early) = &self.early {
             let _ = fs::remove_file(early);
         }
     }
@@ -159,6 +213,10 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let mut file = ResultFile::create(&path).unwrap();
         file.write_all(b"half").unwrap();
+        if let EarlyResultName::None = file.early {
+            // As a program that is killed now leaves it.
+            assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        }
         drop(file);
         assert_eq!(fs::read_to_string(&path).unwrap(), "first");
         write_result(&path, "second").unwrap();
@@ -166,6 +224,29 @@ mod tests {
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
         assert!(write_result(place.path(), "x").is_err());
+    }
+
+    #[test]
+    fn a_file_system_without_nameless_files_has_early_names_that_go() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("report");
+        let begun = || {
+            let (name, file) = named_beside(&path, |early| File::create_new(early)).unwrap();
+            let early = EarlyResultName::Beside(name);
+            let path = path.clone();
+            ResultFile { path, early, file }
+        };
+        let (first, mut second) = (begun(), begun());
+        second.write_all(b"text").unwrap();
+        let names = fs::read_dir(place.path()).unwrap().flatten();
+        let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        assert_eq!(names.len(), 2);
+        let is_ours = |name: &std::ffi::OsString| is_early(&name.to_string_lossy(), "report");
+        assert!(names.iter().all(is_ours), "{names:?}");
+        second.finish().unwrap();
+        drop(first);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{DISKS, EVENTS, LEDGERS, MANIFEST, REPORT};
-use crate::result_file::write_result;
+use crate::result_file::{is_early, write_result};
 use crate::sealed::seal;
 use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,12 +23,14 @@ pub struct RunFolderWriter {
 }
 
 impl RunFolderWriter {
-    /// Creates the folder (it may exist when empty) and writes the manifest to disk.
+    /// Creates the folder (it may exist when empty) and writes the manifest to disk, which comes last and
+    /// whole: a folder without one is that of a run that never began, and can be begun again.
     ///
     /// # Errors
-    /// When the folder holds something already or cannot be written.
+    /// When the folder holds something already or cannot be written; then it is as it was.
     pub fn create(folder: &Path, manifest: &RunManifest) -> Result<RunFolderWriter, ArchiveError> {
         check_free(folder)?;
+        let is_new = !folder.exists();
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o755)
@@ -38,17 +40,31 @@ impl RunFolderWriter {
         let text = serde_json::to_vec_pretty(manifest).expect("a manifest has only plain data");
         let text = seal(&text);
         let write = || -> std::io::Result<File> {
-            let mut file = File::create_new(&path)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
             let events = OpenOptions::new()
-                .create_new(true)
+                .create(true)
                 .append(true)
                 .open(folder.join(EVENTS))?;
             claim(&events)?;
+            if path.exists() {
+                // Somebody was faster between the look and now.
+                return Err(ErrorKind::AlreadyExists.into());
+            }
+            let begun = write_result(&path, &text).and_then(|()| File::open(folder)?.sync_all());
+            if let Err(error) = begun {
+                for name in [MANIFEST, EVENTS] {
+                    let _ = fs::remove_file(folder.join(name));
+                }
+                return Err(error);
+            }
+            remove_early(folder);
             Ok(events)
         };
-        let events = write().map_err(io_error("write", &path))?;
+        let events = write().inspect_err(|_| {
+            if is_new {
+                let _ = fs::remove_dir(folder);
+            }
+        });
+        let events = events.map_err(io_error("write", &path))?;
         Ok(RunFolderWriter {
             folder: folder.into(),
             events,
@@ -83,6 +99,18 @@ impl RunFolderWriter {
             whole,
             failure: None,
         })
+    }
+
+    /// Begins once more with the folder of a run that was cut off, whose events can all be had again.
+    ///
+    /// # Errors
+    /// As [`RunFolderWriter::resume`].
+    pub fn restart(folder: &Path) -> Result<RunFolderWriter, ArchiveError> {
+        let mut writer = RunFolderWriter::resume(folder)?;
+        let path = folder.join(EVENTS);
+        writer.events.set_len(0).map_err(io_error("empty", &path))?;
+        writer.whole = 0;
+        Ok(writer)
     }
 
     /// Base name of the PCP archive of what the disks of this machine count meanwhile; a new one each
@@ -178,6 +206,7 @@ fn is_kept_at_once(event: &RunEvent) -> bool {
     matches!(
         event,
         RunEvent::TrialEnded(_)
+            | RunEvent::Conditioned(_)
             | RunEvent::Designed(_)
             | RunEvent::BlocksEnded(_)
             | RunEvent::Finished { .. }
@@ -201,17 +230,38 @@ fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     Ok(0)
 }
 
-/// Checks that a run may be recorded in `folder`: it does not exist, or is an empty directory.
+/// Checks that a run may be recorded in `folder`: it does not exist, or is an empty directory, or holds what
+/// a program leaves that is killed before its run begins.
 ///
 /// # Errors
 /// When it holds something already or cannot be listed.
 pub fn check_free(folder: &Path) -> Result<(), ArchiveError> {
-    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+    let is_kept = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        let is_begun = is_early(&name.to_string_lossy(), MANIFEST) || name == EVENTS;
+        // Of events nothing is written before the manifest is there.
+        let is_empty = || {
+            entry
+                .metadata()
+                .is_ok_and(|data| data.is_file() && data.len() == 0)
+        };
+        !(is_begun && (name != EVENTS || is_empty()))
+    };
+    match fs::read_dir(folder).map(|entries| entries.flatten().any(is_kept)) {
         Ok(true) => Err(ArchiveError::Occupied(folder.into())),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(io_error("list", folder)(error))
         }
         _ => Ok(()),
+    }
+}
+
+/// Removes manifests that nobody finished.
+fn remove_early(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_early(&entry.file_name().to_string_lossy(), MANIFEST) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -38,6 +38,8 @@ fn manifest() -> RunManifest {
         blocks: 1,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
         balanced: false,
     }
@@ -303,4 +305,35 @@ fn who_follows_a_run_gets_every_event_once_and_waits_for_the_end_of_a_line() {
     writer.event(&warning);
     assert_eq!(follower.look(1 << 20).unwrap(), Some(vec![warning]));
     assert_eq!(follower.damaged(), 0);
+}
+
+#[test]
+fn a_run_that_was_killed_before_it_began_can_be_begun_again() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("r");
+    fs::create_dir(&folder).unwrap();
+    // Half of a manifest under the name that it has until it is whole, and no event.
+    fs::write(folder.join(".manifest.json.77-0.tmp"), "{\"crc").unwrap();
+    fs::write(folder.join("events.jsonl"), "").unwrap();
+    let writer = RunFolderWriter::create(&folder, &manifest()).unwrap();
+    let again = RunFolderWriter::create(&folder, &manifest());
+    assert!(matches!(again, Err(ArchiveError::Occupied(_))), "{again:?}");
+    drop(writer);
+    let mut names: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["events.jsonl", "manifest.json"]);
+    // Events without a manifest are somebody's.
+    let other = place.path().join("o");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("events.jsonl"), "x").unwrap();
+    let refused = RunFolderWriter::create(&other, &manifest());
+    assert!(
+        matches!(refused, Err(ArchiveError::Occupied(_))),
+        "{refused:?}"
+    );
+    assert_eq!(fs::read_to_string(other.join("events.jsonl")).unwrap(), "x");
 }

@@ -7,6 +7,7 @@
 
 use plimsoll_archive::{ArchiveError, open};
 use plimsoll_core::comparison::{ComparisonMetric, ComparisonVerdict};
+use plimsoll_core::conditioning::{SteadyStateVerdict, SystemConditioningStep};
 use plimsoll_core::design::BlocksEndCause;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::failover::StackConditionState;
@@ -161,16 +162,43 @@ fn format_2_4_has_designs_load_lines_and_what_the_clients_did() {
 #[test]
 fn format_2_5_has_stacks_that_are_busy_or_full() {
     let run = opened("2.5");
-    assert_eq!(
-        run.manifest.format,
-        FormatVersion::RUN,
-        "a new format needs its fixture"
-    );
     let last = run.manifest.entries.last().unwrap();
     let condition = last.condition.as_ref().unwrap();
     assert_eq!(condition.state, Some(StackConditionState::Rebuild));
     assert_eq!(condition.injected(), Some(FaultKind::Kill));
     assert_eq!(condition.victim.as_deref(), Some("server2"));
+    assert_eq!(run.trials.len(), opened("2.4").trials.len());
+}
+
+#[test]
+fn format_2_6_has_what_was_done_before_the_first_block() {
+    let run = opened("2.6");
+    assert_eq!(
+        run.manifest.format,
+        FormatVersion::RUN,
+        "a new format needs its fixture"
+    );
+    assert_eq!(run.manifest.trial_bytes, Some(20 << 30));
+    let conditioning = run.manifest.conditioning.as_ref().unwrap();
+    assert_eq!(
+        conditioning.steady_within,
+        Some(Nanos(600 * Nanos::SECOND.0))
+    );
+    let [written, first, again] = &conditioning.done[..] else {
+        panic!("three steps: {conditioning:?}")
+    };
+    let SystemConditioningStep::Written(bytes) = written.step else {
+        panic!("{written:?}")
+    };
+    assert_eq!((bytes.ordered_bytes, bytes.own_bytes), (2 << 20, 2_101_248));
+    let SystemConditioningStep::Steady(steady) = first.step else {
+        panic!("{first:?}")
+    };
+    assert_eq!(steady.verdict, SteadyStateVerdict::Changing);
+    assert!(!steady.snia.unwrap().is_steady);
+    assert!(again.sentence().contains("steady after 47 s"), "{again:?}");
+    // Only what was seen once more sets the warm-up.
+    assert_eq!(conditioning.warmup(Nanos::SECOND), Nanos(4_500_000_000));
     assert_eq!(run.trials.len(), opened("2.4").trials.len());
 }
 

@@ -207,6 +207,7 @@ pub(crate) mod tests {
             ended: Nanos::from_secs_f64(ended),
             ops,
             bytes,
+            longest_wait: Nanos(0),
         }
     }
 

@@ -15,7 +15,7 @@ const JOBS: &str = "[global]\nsize=64m\nbs=4k\ndirect=1\nruntime=5\n[a]\nrw=rand
     thinktime=5\nthinktime_blocks=2\nstartdelay=1s\n[d]\nstonewall\nrw=randrw\nrate=1m,2m\n";
 const LOG: &str = "fio version 3 iolog\n1 /x add\n2 /x read 0 4096\n9 /x write 8192 512\n";
 const OLD_LOG: &str = "fio version 2 iolog\n/x open\n/x wait 200 0\n/x read 0 4096\n/x sync 0 0\n";
-const OUTPUTS: [&str; 5] = [
+const OUTPUTS: [&str; 8] = [
     "{\"fio version\": \"fio-3.33\", \"jobs\": [{\"jobname\": \"x\", \"error\": 0, \"job_runtime\": 1000,\
      \"usr_cpu\": 10.5, \"read\": {\"total_ios\": 3, \"io_bytes\": 12288, \"iops\": 3.0, \"runtime\": 1000,\
      \"lat_ns\": {\"N\": 3}, \"clat_ns\": {\"min\": 1000, \"max\": 5000, \"mean\": 2500.0, \"N\": 3,\
@@ -25,6 +25,16 @@ const OUTPUTS: [&str; 5] = [
     "\tChildren see throughput for  2 readers \t=  1024.00 kB/sec\n\tParent sees throughput for 2 readers = 5 MB/sec\n",
     "closefile4 1200ops 20ops/s 0.0mb/s 0.0ms/op\n61.0: IO Summary: 1800 ops 30.000 ops/s 7.6mb/s\n",
     "total_size 1048576K rsz 1024 crg 4 thr 8 write 128.00 MB/s 4 x 30.00 = 120.00 MB/s read 256.00 MB/s\n",
+    "ISO date,threads,operation,time ms [last],entries/s [last],IOPS [last],MiB/s [last],MiB [last],\
+     IO lat us [min],IO lat us [avg],IO lat us [max],command\n\
+     2026-01-02T03:04:05+0000,4,WRITE,1500,10,4000,15,23,70,900,12000,\"elbencho\" \"-w\"\n",
+    "idx\tthread\top\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\n\
+     0\t0\tGET\t1\t4096\th\tf\t\t2020-02-06T10:00:00Z\t\t2020-02-06T10:00:01Z\t1000000000\n\
+     1\t1\tDELETE\t1\t0\th\tf\tgone\t2020-02-06T10:00:01Z\t\t2020-02-06T10:00:02Z\t1000000\n",
+    "IO500 version io500-sc22 (standard)\n\
+     [RESULT]       ior-easy-write        1.250000 GiB/s : time 301.500 seconds\n\
+     [RESULT]    mdtest-easy-write       12.500000 kIOPS : time 300.100 seconds [INVALID]\n\
+     [SCORE ] Bandwidth 1.250000 GiB/s : IOPS 12.500000 kiops : TOTAL 3.952847 [INVALID]\n",
 ];
 const EXTREMES: [&str; 12] = [
     "0",

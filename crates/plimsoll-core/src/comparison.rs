@@ -344,4 +344,14 @@ impl ArmComparison {
         self.arm_carried
             .is_some_and(|carried| carried.is_overloaded())
     }
+
+    /// Whether the arm is worse than the base, or cannot carry the load.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        let more = self.ratio.is_some_and(|ratio| ratio.estimate > 1.0);
+        match self.verdict {
+            ComparisonVerdict::Different => more != self.metric.more_is_better(),
+            verdict => verdict == ComparisonVerdict::CannotCarry && self.arm_is_overloaded(),
+        }
+    }
 }

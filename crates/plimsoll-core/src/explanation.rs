@@ -32,6 +32,8 @@ pub enum ExplanationCause {
     ServerStalled,
     /// Servers were loaded unevenly.
     ServersUneven,
+    /// A thread of the load got much less than those beside it that do the same.
+    ThreadStarved,
     /// The memory of a server grew all the time.
     MemoryGrowth,
     /// Other programs held the processors that the load waited for.
@@ -54,7 +56,7 @@ pub enum ExplanationCause {
 
 impl ExplanationCause {
     /// All of them, in their order.
-    pub const ALL: [ExplanationCause; 19] = [
+    pub const ALL: [ExplanationCause; 20] = [
         Self::ClientProcessors,
         Self::PageCache,
         Self::DataSetInMemory,
@@ -65,6 +67,7 @@ impl ExplanationCause {
         Self::ServerProcessor,
         Self::ServerStalled,
         Self::ServersUneven,
+        Self::ThreadStarved,
         Self::MemoryGrowth,
         Self::OtherPrograms,
         Self::StolenProcessor,
@@ -90,6 +93,7 @@ impl ExplanationCause {
             Self::ServerProcessor => "CPU-bound server",
             Self::ServerStalled => "stalled server",
             Self::ServersUneven => "uneven servers",
+            Self::ThreadStarved => "a starved thread of the load",
             Self::MemoryGrowth => "growing memory of a server",
             Self::OtherPrograms => "CPU taken by other programs",
             Self::StolenProcessor => "CPU steal",
@@ -277,6 +281,51 @@ pub struct ArmExplanations {
     pub excluded: Vec<ExplanationCause>,
     /// What could not be looked at.
     pub unknown: Vec<UnknownCause>,
+}
+
+/// A throughput that fell and stayed there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThroughputCliff {
+    /// Label of the workload.
+    pub workload: String,
+    /// Label of the system.
+    pub arm: String,
+    /// Block of the first trial that shows it, from 0.
+    pub block: u32,
+    /// Trials that show it, and trials that could.
+    pub trials: [usize; 2],
+    /// How long after the beginning of the measured part it fell.
+    pub after: Nanos,
+    /// Operations a second before.
+    pub before_per_s: f64,
+    /// Operations a second after.
+    pub after_per_s: f64,
+    /// Whether the trials that followed began above again.
+    pub recovers: bool,
+}
+
+impl ThroughputCliff {
+    /// As people read it.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let [before, after] = [self.before_per_s, self.after_per_s].map(crate::units::rate);
+        let times = self.before_per_s / self.after_per_s;
+        let of = match self.trials {
+            [_, 1] => String::new(),
+            [shown, of] => format!(" in block {} ({shown} of {of} trials fell)", self.block + 1),
+        };
+        let lasting = match self.recovers {
+            false => "and stayed there",
+            true => "and stayed there to the end of the trial; later trials began above again",
+        };
+        format!(
+            "throughput of {} under {} fell from {before} to {after} operations/s ({times:.1}×) {} into the \
+             measured part{of} {lasting}: what was measured before is not sustained",
+            self.arm,
+            self.workload,
+            crate::units::clock_duration(self.after)
+        )
+    }
 }
 
 #[cfg(test)]

@@ -20,13 +20,15 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 5 };
+    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 6 };
     /// Run folders in which the manifest and each line of the events carry a checksum.
     pub const RUN_WITH_CHECKSUMS: FormatVersion = FormatVersion { major: 2, minor: 2 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.
     pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    /// Experiment files.
+    pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Runs that were exported as JSON.
     pub const EXPORT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.

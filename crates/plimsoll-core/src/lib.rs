@@ -8,10 +8,12 @@
 pub mod campaign_file;
 pub mod clock_offset;
 pub mod comparison;
+pub mod conditioning;
 pub mod data_check;
 pub mod design;
 pub mod event;
 pub mod evidence;
+pub mod experiment;
 pub mod explanation;
 pub mod failover;
 pub mod fault;

@@ -79,6 +79,9 @@ pub struct AgentTrialTask {
     pub warmup: Nanos,
     /// Length of the intervals that are reported.
     pub step: Nanos,
+    /// Bytes of its measured part after which it ends, if that is before its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Play whole recordings instead of slices.
     pub whole: bool,
     /// How operations reach the kernel.

@@ -229,8 +229,7 @@ impl From<TraceRequest> for TraceRequestTuple {
 pub struct CaptureStats {
     /// Samples that were taken.
     pub samples: u64,
-    /// Looks that were not taken, because an earlier one was late, the time of day went back, or
-    /// too much waited to be sent.
+    /// Looks that were not taken, because an earlier one was late, or too much waited to be sent.
     pub missed: u64,
     /// The largest delay of a look.
     pub late_max: Nanos,
@@ -240,7 +239,7 @@ pub struct CaptureStats {
     pub bytes: u64,
     /// Events that found no room in the kernel's buffers.
     pub lost: u64,
-    /// What was odd about the requests, as sentences.
+    /// What was odd about the requests, or the clock, as sentences.
     pub odd: Vec<String>,
     /// From the beginning on.
     pub length: Nanos,

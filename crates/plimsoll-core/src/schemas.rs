@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 
 use crate::campaign_file::CampaignFile;
 use crate::event::{RunEvent, RunManifest, TrialResult};
+use crate::experiment::ExperimentFile;
 use crate::format::FormatVersion;
 use crate::model::{
     ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, ParametricModel, WorkloadModel,
 };
 use crate::op::{OpKind, TraceAccess};
-use crate::plan::InventoryFile;
+use crate::plan::{InventoryFile, StackFile};
 use crate::run_export::RunExportDocument;
 use crate::units::Nanos;
 use crate::workload::{Workload, WorkloadFile};
@@ -67,7 +68,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 8] {
+fn described() -> [DescribedFile; 10] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -93,12 +94,18 @@ fn described() -> [DescribedFile; 8] {
             Some(FormatVersion::CAMPAIGN),
             "A campaign file, as JSON",
         ),
+        file::<ExperimentFile>(
+            "experiment",
+            Some(FormatVersion::EXPERIMENT),
+            "An experiment file, as JSON",
+        ),
         file::<RunExportDocument>(
             "run-export",
             Some(FormatVersion::EXPORT),
             "A run that was exported as JSON",
         ),
         file::<InventoryFile>("inventory", None, "An inventory file, as JSON"),
+        file::<StackFile>("stack", None, "A stack file, as JSON"),
     ]
 }
 
@@ -245,6 +252,21 @@ fn examples_in(folder: &str) -> Vec<Value> {
     texts.map(|text| toml(&text)).collect()
 }
 
+/// Files in the folders of experiments.
+fn experiments(is_wanted: fn(&str) -> bool) -> Vec<Value> {
+    let mut all = Vec::new();
+    for folder in std::fs::read_dir(root().join("examples/experiments")).unwrap() {
+        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name.ends_with(".toml") && is_wanted(&name) {
+                all.push(toml(&std::fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    all
+}
+
 /// Object without its checksum.
 fn unsealed(text: &str) -> Value {
     let mut value: Value = serde_json::from_str(text).unwrap();
@@ -309,6 +331,13 @@ fn values(name: &str) -> Vec<Value> {
             );
             let mut all: Vec<Value> = recorded.collect();
             all.extend(examples_in("examples/workloads"));
+            // Beside campaigns, which have several.
+            let beside = experiments(|name| name != "experiment.toml");
+            all.extend(
+                beside
+                    .into_iter()
+                    .filter(|file| file["workload"].is_object()),
+            );
             all.extend(examples_of("docs/workloads/README.md"));
             all.extend(examples_in(FIXTURES));
             all.extend(models());
@@ -322,7 +351,18 @@ fn values(name: &str) -> Vec<Value> {
         }
         "campaign" => {
             let mut all = examples_in("examples/campaigns");
+            let beside = experiments(|name| name != "experiment.toml");
+            all.extend(
+                beside
+                    .into_iter()
+                    .filter(|file| file["workload"].is_array()),
+            );
             all.extend(examples_of("docs/campaigns.md"));
+            all
+        }
+        "experiment" => {
+            let mut all = experiments(|name| name == "experiment.toml");
+            all.extend(examples_of("docs/repro.md"));
             all
         }
         // What the report's tests exported.
@@ -336,6 +376,7 @@ fn values(name: &str) -> Vec<Value> {
             all.extend(examples_of("docs/stacks/load.md"));
             all
         }
+        "stack" => examples_in("examples/stacks"),
         other => panic!("no values of {other}"),
     }
 }

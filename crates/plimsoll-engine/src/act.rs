@@ -21,6 +21,7 @@ use crate::blocks::{
     self, BlockIoColdPasses, BlockIoSharedState, BlockIoSource, BlockIoSourceMux,
     BlockIoWorkerContext, CachedPart,
 };
+use crate::byte_budget::ByteBudget;
 use crate::clock::{RunClock, SimClock};
 use crate::controller::{RunController, RunSchedule, ThroughputWindow};
 use crate::drive::{DriverAbortCause, DriverLimits, drive};
@@ -89,6 +90,7 @@ impl PhaseRun<'_> {
         let shared = Shared {
             gate: StartBarrier::new(workers, self.options.start_at),
             halt: AtomicBool::new(false),
+            bytes: self.options.bytes.map(ByteBudget::new),
         };
         let (sender, reports) = sync_channel(REPORTS_MAX * roles.len());
         let mut controller = RunController::new(self.plan(), workers, on_interval);
@@ -138,7 +140,8 @@ impl PhaseRun<'_> {
         reports: SyncSender<WorkerReport>,
         spares: std::sync::mpsc::Receiver<crate::recorder::IntervalStats>,
     ) -> WorkerReportChannel {
-        let length = Some(self.options.length).filter(|length| *length < Nanos::MAX);
+        let is_known = self.options.length < Nanos::MAX && self.options.bytes.is_none();
+        let length = is_known.then_some(self.options.length);
         WorkerReportChannel {
             number,
             reports,
@@ -186,6 +189,7 @@ impl PhaseRun<'_> {
             PhaseRunWorkload::Blocks(blocks) => blocks.groups.iter().all(blocks::ends_by_itself),
             PhaseRunWorkload::Files(files, _) => files.ends_by_itself(),
         };
+        let may_end_early = may_end_early || self.options.bytes.is_some();
         RunSchedule {
             warmup: self.options.warmup,
             length: self.options.length,
@@ -480,7 +484,7 @@ impl Drop for OnPanic<'_> {
 struct WorkerSetup<'a> {
     engine: &'a mut dyn IoEngine,
     name: String,
-    limits: DriverLimits,
+    limits: DriverLimits<'a>,
 }
 
 impl WorkerSetup<'_> {
@@ -505,12 +509,16 @@ impl WorkerSetup<'_> {
             wake_in_time();
         }
         let clock = start().ok_or_else(|| EngineError::Stopped("start the run".into()))?;
+        let limits = DriverLimits {
+            bytes: shared.bytes.as_ref(),
+            ..self.limits
+        };
         let end = drive(
             self.engine,
             &clock,
             source,
             &mut recorder,
-            self.limits,
+            limits,
             &shared.halt,
         )?;
         let workers = source.workers().unwrap_or_default();
@@ -540,6 +548,8 @@ fn nothing_done(ended: &[WorkerRunResult]) -> Option<FileShortage> {
 struct Shared {
     gate: StartBarrier,
     halt: AtomicBool,
+    /// Bytes after which all end.
+    bytes: Option<ByteBudget>,
 }
 
 impl Shared {

@@ -23,6 +23,7 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::op::{OpKind, OpRequest, OpSample, OpSampleBatch};
 use plimsoll_core::units::Nanos;
 
+use crate::byte_budget::ByteBudget;
 use crate::clock::RunClock;
 use crate::engine::{IoCompletion, IoEngine};
 use crate::error::{EngineError, FileShortage};
@@ -71,7 +72,7 @@ const EDQUOT: i32 = rustix::io::Errno::DQUOT.raw_os_error();
 
 /// Bounds of a drive.
 #[derive(Debug, Clone, Copy)]
-pub struct DriverLimits {
+pub struct DriverLimits<'a> {
     /// Nothing is submitted, and nothing in flight is waited for, after this time.
     pub deadline: Nanos,
     /// Whether the last part of a wait for a due request is spent spinning, because sleeps end
@@ -80,9 +81,11 @@ pub struct DriverLimits {
     /// Most operations per submission, where the workload says so. Neighbours of one batch may
     /// be merged by the kernel.
     pub batch: Option<usize>,
+    /// Bytes after which nothing more is submitted, counted with other workers.
+    pub bytes: Option<&'a ByteBudget>,
 }
 
-impl DriverLimits {
+impl DriverLimits<'_> {
     /// How long late requests and those in flight may take after the end of a run.
     pub const DRAIN: Nanos = Nanos(10_000_000_000);
 
@@ -93,6 +96,7 @@ impl DriverLimits {
             deadline: end + Self::DRAIN,
             spin: true,
             batch: None,
+            bytes: None,
         }
     }
 
@@ -103,6 +107,7 @@ impl DriverLimits {
             deadline: end + Self::DRAIN,
             spin: false,
             batch: None,
+            bytes: None,
         }
     }
 }
@@ -222,6 +227,8 @@ struct Driver<'a, C, S, B> {
     /// `n_done` when the last operation failed, and how many had failed in a row by then.
     last_failure: (u64, u64),
     gave_up: Option<DriverAbort>,
+    /// Whether the bytes of the run are spent, so that nothing more begins.
+    is_spent: bool,
 }
 
 /// Runs `source` on `engine` until it ends, `stop` is set, the deadline has passed or the target is
@@ -235,7 +242,7 @@ pub fn drive<C: RunClock, S: RequestSource, B: IntervalListener>(
     clock: &C,
     source: &mut S,
     recorder: &mut SampleRecorder<B>,
-    limits: DriverLimits,
+    limits: DriverLimits<'_>,
     stop: &AtomicBool,
 ) -> Result<DriverResult, EngineError> {
     let slots = engine.slots();
@@ -264,6 +271,7 @@ pub fn drive<C: RunClock, S: RequestSource, B: IntervalListener>(
         n_failed: 0,
         last_failure: (0, 0),
         gave_up: None,
+        is_spent: false,
     };
     let interrupted = driver.run(limits, stop)?;
     Ok(driver.finish(interrupted))
@@ -271,7 +279,7 @@ pub fn drive<C: RunClock, S: RequestSource, B: IntervalListener>(
 
 impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
     /// Returns whether it was interrupted. Operations may be left in flight.
-    fn run(&mut self, limits: DriverLimits, stop: &AtomicBool) -> Result<bool, EngineError> {
+    fn run(&mut self, limits: DriverLimits<'_>, stop: &AtomicBool) -> Result<bool, EngineError> {
         let mut now = self.clock.now();
         // Ends with the source, the stop or the deadline.
         loop {
@@ -282,6 +290,9 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
             }
             if now >= limits.deadline {
                 return Ok(false);
+            }
+            if limits.bytes.is_some_and(ByteBudget::is_spent) {
+                self.spend();
             }
             let returned = now;
             let gathered = self.gather(&mut now)?;
@@ -310,6 +321,9 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
             let spinning = looked && wait.is_none();
             self.engine.enter(wait)?;
             now = self.collect()?;
+            if let Some(bytes) = limits.bytes {
+                bytes.add(self.recorder.take_moved());
+            }
             if spinning && handed_over.is_none() {
                 let idle = self.done.is_empty();
                 self.recorder
@@ -318,6 +332,14 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
                 self.recorder.outside(returned, left);
             }
         }
+    }
+
+    /// The bytes of the run are spent: what is in flight ends it.
+    #[cold]
+    fn spend(&mut self) {
+        self.pending = None;
+        self.ended = true;
+        self.is_spent = true;
     }
 
     /// Waits for other workers, and returns when that was over. Nothing is in flight meanwhile.
@@ -586,7 +608,8 @@ impl<C: RunClock, S: RequestSource, B: IntervalListener> Driver<'_, C, S, B> {
         let patience = if interrupted { HUNG } else { Nanos(0) };
         self.give_up(at, patience);
         // What became due while an interrupted run was ending is nobody's failure.
-        let due_before = if interrupted { self.asked_at } else { at };
+        let is_cut = interrupted || self.is_spent;
+        let due_before = if is_cut { self.asked_at } else { at };
         let recorder = &mut *self.recorder;
         let mut due = |at| recorder.due(at);
         let pending = self.pending.take().map(|(_, request)| request.intended_at);

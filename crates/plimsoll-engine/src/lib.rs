@@ -16,6 +16,7 @@
 mod act;
 mod bell;
 mod blocks;
+mod byte_budget;
 mod check;
 mod choice;
 pub mod clock;
@@ -59,6 +60,7 @@ pub mod verify;
 mod watch;
 mod worker;
 
+pub use byte_budget::ByteBudget;
 pub use error::{EngineError, FileShortage};
 pub use ground::TargetLocation;
 pub use held::device_identity;

@@ -33,6 +33,8 @@ pub struct RunOptions {
     pub start_at: Nanos,
     /// Length of the intervals that are reported while it runs.
     pub step: Nanos,
+    /// Bytes of the measured part after which it ends, if that is before its time. Not of series.
+    pub bytes: Option<u64>,
 }
 
 impl Default for RunOptions {
@@ -47,6 +49,7 @@ impl Default for RunOptions {
             stamp_seed: Seed(0),
             start_at: Nanos(0),
             step: Nanos::SECOND,
+            bytes: None,
         }
     }
 }

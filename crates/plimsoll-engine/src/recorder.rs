@@ -108,6 +108,8 @@ pub struct SampleRecorder<B> {
     next_at: Nanos,
     last_end: Nanos,
     own: WorkerOverhead,
+    /// Bytes moved since they were last asked for.
+    moved: u64,
     /// The rest that is known of the operations.
     pub marks: RequestMarks,
 }
@@ -125,6 +127,7 @@ impl<B: IntervalListener> SampleRecorder<B> {
             next_at: warmup,
             last_end: Nanos(0),
             own: WorkerOverhead::default(),
+            moved: 0,
             marks: RequestMarks::default(),
         }
     }
@@ -166,6 +169,7 @@ impl<B: IntervalListener> SampleRecorder<B> {
     pub fn flush(&mut self, alike: &mut OpSampleBatch) {
         if alike.ops > 0 {
             self.tally.record(alike);
+            self.moved = self.moved.saturating_add(alike.bytes);
             self.last_end = alike.completed_at;
             if let Some(open) = &mut self.marks.open {
                 open.due_at(alike.intended_at.since(self.warmup), alike.ops);
@@ -173,6 +177,11 @@ impl<B: IntervalListener> SampleRecorder<B> {
             }
             alike.ops = 0;
         }
+    }
+
+    /// Bytes that recorded operations have moved since this was last asked.
+    pub(crate) fn take_moved(&mut self) -> u64 {
+        std::mem::take(&mut self.moved)
     }
 
     #[cold]

@@ -47,6 +47,7 @@ impl PreparedWorkload {
                 warmup: Nanos(0),
                 seed: options.seed.derive("phase", number.into()),
                 stamp_seed: options.stamp_seed.derive("phase", number.into()),
+                bytes: None,
                 ..*options
             };
             let mut covered = Nanos(0);

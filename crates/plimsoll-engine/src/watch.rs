@@ -42,7 +42,7 @@ impl<S: RequestSource> WorkerStatsSource<S> {
             began,
             ..WorkerResult::default()
         });
-        worker.ended = worker.ended.max(sample.completed_at);
+        worker.ends(sample.completed_at);
         let is_work = !matches!(
             sample.request.kind,
             OpKind::Fsync | OpKind::Fdatasync | OpKind::SyncRange | OpKind::SyncAll | OpKind::Close

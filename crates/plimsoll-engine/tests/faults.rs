@@ -187,6 +187,7 @@ fn run<C: RunClock + Clone>(
         deadline,
         spin: false,
         batch: None,
+        bytes: None,
     };
     let stop = AtomicBool::new(false);
     let end = drive(

@@ -5,7 +5,7 @@ use crate::stacks::{self, StackConfig, StackUpOptions, snapshot};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand};
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_machine::cleanup::raze_all;
+use plimsoll_machine::cleanup::{raze_all, raze_dead_runs};
 use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _, HostProcessId, HostTimeSource as _};
 use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalError, StateDir};
@@ -386,4 +386,117 @@ fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
         1,
         "it can be tried again"
     );
+}
+
+/// Its server may be dead, and nobody comes back who looks at a file there.
+#[test]
+fn what_a_killed_run_made_on_a_stack_goes_with_the_stack_after_its_programs_were_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut host = machine();
+    let mut options = StackUpOptions::new(dir.path().join("base"));
+    options.size_bytes = stacks::MIN_SIZE_BYTES;
+    let choice = StackConfig::parse("nbd").unwrap();
+    let standing = stacks::up(&choice, &options, &state, &mut host).unwrap();
+    let mount = standing.made.mount_dir;
+    let header = JournalHeader {
+        format: FormatVersion::JOURNAL,
+        id: "r-1".into(),
+        kind: JournalScope::Run("r-1".into()),
+        owner: HostProcessId {
+            started_ticks: 1,
+            ..HostProcessId::this()
+        },
+        began_at: "2026-01-01T00:00:00Z".into(),
+        mount_dir: None,
+        ask: None,
+        nodes: Vec::new(),
+    };
+    let mut plan = Plan::default();
+    let places = [format!("{mount}/plimsoll-r-1"), "/elsewhere".into()];
+    for place in &places {
+        let undo = Some(PlanAction::RemoveDir(place.clone()));
+        plan.step(
+            "create a directory",
+            PlanAction::MakeDir(place.clone()),
+            undo,
+        );
+    }
+    let run = Journal::create(&state, header).unwrap();
+    drop(raise(&plan, None, &mut host, run).unwrap());
+    let begun = host.asked.len();
+    for razed in raze_all(&state, &mut host).unwrap() {
+        assert!(razed.result.unwrap().is_clean());
+    }
+    check_nothing_left(&host, &state, "both");
+    let at = |action: &PlanAction| {
+        let text = action.to_string();
+        let mut asked = host.asked[begun..].iter();
+        let found = asked.position(|one| one.contains(&text));
+        found.unwrap_or_else(|| panic!("{text}: {:?}", &host.asked[begun..]))
+    };
+    let mark = plimsoll_machine::host::command_mark("r-1");
+    let order = [
+        at(&PlanAction::Stop { mark }),
+        at(&PlanAction::RemoveDir(places[1].clone())),
+        at(&PlanAction::Unmount(mount.clone())),
+        at(&PlanAction::RemoveDir(places[0].clone())),
+    ];
+    assert!(order.is_sorted(), "{order:?}: {:?}", &host.asked[begun..]);
+}
+
+#[test]
+fn a_run_that_goes_on_clears_what_killed_ones_left_and_leaves_the_stacks_of_people() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut host = machine();
+    let dead = HostProcessId {
+        started_ticks: 1,
+        ..HostProcessId::this()
+    };
+    let begin = |scope: JournalScope, id: &str, owner: &HostProcessId, host: &mut FakeHost| {
+        let header = JournalHeader {
+            format: FormatVersion::JOURNAL,
+            id: id.into(),
+            kind: scope,
+            owner: owner.clone(),
+            began_at: "2026-01-01T00:00:00Z".into(),
+            mount_dir: None,
+            ask: None,
+            nodes: Vec::new(),
+        };
+        let mut plan = Plan::default();
+        let place = format!("/{id}");
+        let undo = Some(PlanAction::RemoveDir(place.clone()));
+        plan.step("create a directory", PlanAction::MakeDir(place), undo);
+        let journal = Journal::create(&state, header).unwrap();
+        drop(raise(&plan, None, host, journal).unwrap());
+    };
+    let person = HostProcessId {
+        started_ticks: 2,
+        ..HostProcessId::this()
+    };
+    begin(JournalScope::Run("r".into()), "r", &dead, &mut host);
+    begin(
+        JournalScope::Run("alive".into()),
+        "alive",
+        &HostProcessId::this(),
+        &mut host,
+    );
+    begin(
+        JournalScope::Stack("theirs".into()),
+        "theirs",
+        &dead,
+        &mut host,
+    );
+    begin(
+        JournalScope::Stack("persons".into()),
+        "persons",
+        &person,
+        &mut host,
+    );
+    let razed = raze_dead_runs(&state, &mut host).unwrap();
+    assert_eq!(razed.len(), 2);
+    let left: Vec<&String> = host.state.dirs.keys().collect();
+    assert_eq!(left, ["/alive", "/persons"]);
 }

@@ -41,7 +41,7 @@ use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::drive::DriverLimits;
 use plimsoll_engine::heartbeat::FreezeDetector;
 use plimsoll_engine::sys::clock::nap;
-use plimsoll_engine::sys::clock::{HostClock, wall_clock};
+use plimsoll_engine::sys::clock::{HostClock, steady_wall_clock};
 use prober::{LedgerProber, LedgerSessionCounters};
 pub use seek::seek;
 use session::{LedgerSessionContext, carry_out};
@@ -81,7 +81,7 @@ pub fn write(
     let campaign = LedgerHeader {
         format: FormatVersion::LEDGER,
         id: options.seed.derive("ledger", 0).0,
-        began_at: wall_clock().since(clock.now()),
+        began_at: steady_wall_clock().since(clock.now()),
         block_bytes: options.block_bytes,
         durability: options.durability,
     };
@@ -180,7 +180,7 @@ impl LedgerSharedState<'_> {
         &self,
         stations: &[LedgerSessionTarget<'_>],
         probers: &mut [LedgerProber<'_>],
-        (durable, limits): (bool, DriverLimits),
+        (durable, limits): (bool, DriverLimits<'_>),
         tell: &mut dyn FnMut(&Self),
     ) -> Result<(), EngineError> {
         std::thread::scope(|scope| {
@@ -210,7 +210,7 @@ impl LedgerSharedState<'_> {
         station: &LedgerSessionTarget<'_>,
         prober: &mut LedgerProber<'_>,
         durable: bool,
-        limits: DriverLimits,
+        limits: DriverLimits<'_>,
     ) -> Result<(), EngineError> {
         let mut world = LedgerSessionContext {
             clock: &self.clock,

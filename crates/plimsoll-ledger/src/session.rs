@@ -22,7 +22,7 @@ pub(super) struct LedgerSessionContext<'a, C> {
     pub(super) open: &'a mut dyn FnMut() -> Result<Box<dyn IoEngine>, EngineError>,
     /// Lets so much time pass.
     pub(super) pause: &'a mut dyn FnMut(Nanos),
-    pub(super) limits: DriverLimits,
+    pub(super) limits: DriverLimits<'a>,
     pub(super) stop: &'a AtomicBool,
 }
 

@@ -30,7 +30,7 @@ use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::held::TargetHandle;
 use plimsoll_engine::layout;
 use plimsoll_engine::sys::clock::nap;
-use plimsoll_engine::sys::clock::{HostClock, wall_clock};
+use plimsoll_engine::sys::clock::{HostClock, steady_wall_clock};
 
 /// Bytes of a line, its end included. No block is so small: a ledger of such is of lines.
 pub(super) const LINE_BYTES: u32 = 64;
@@ -77,7 +77,7 @@ pub fn witness(
     let campaign = LedgerHeader {
         format: FormatVersion::LEDGER,
         id: seed.derive("ledger", 0).0,
-        began_at: wall_clock().since(clock.now()),
+        began_at: steady_wall_clock().since(clock.now()),
         block_bytes: LINE_BYTES,
         durability: LedgerDurability::EachWrite,
     };

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Undoes all that is left behind: what journals list, then what carries a mark that no journal has.
 
-use plimsoll_core::plan::HERE;
+use plimsoll_core::plan::{HERE, PlanAction};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::host::HostResolver;
-use crate::journal::{Journal, JournalError, StateDir};
+use crate::journal::{Journal, JournalContents, JournalError, JournalScope, StateDir};
+use crate::memory_limit;
 use crate::orphans;
-use crate::raise::{RazeReport, raze};
+use crate::raise::{RazeReport, raze, raze_sparing};
 
 /// What became of one journal.
 #[derive(Debug)]
@@ -28,12 +29,128 @@ pub struct RazedJournal {
 pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Vec<RazedJournal>> {
     state.remove_abandoned()?;
     let mut all = Vec::new();
-    for path in state.journal_files()? {
+    let order = RazeOrder::of(state.journal_files()?);
+    order.end_what_uses_stacks(hosts);
+    for path in order.files {
         let result = raze_one(&path, hosts);
         all.push(RazedJournal { path, result });
     }
     raze_orphans(state, hosts, &mut all)?;
+    // Nobody is in them: they only take up a name.
+    for group in memory_limit::abandoned() {
+        std::fs::remove_dir(&group)?;
+        all.push(RazedJournal {
+            path: group,
+            result: Ok(RazeReport::default()),
+        });
+    }
     Ok(all)
+}
+
+/// Which journal is undone when.
+///
+/// What a run made on a stack goes with the stack, and waits for it: its servers may be dead or out of
+/// reach, as a fault left them, and whoever looks at a file there then waits for ever. The run's
+/// programs end before, since the stack cannot be unmounted while they use it.
+#[derive(Debug)]
+struct RazeOrder {
+    files: Vec<PathBuf>,
+    /// Journals of runs that made something on a stack.
+    waiting: Vec<PathBuf>,
+    /// Where those stacks are mounted.
+    mounts: Vec<String>,
+}
+
+impl RazeOrder {
+    fn of(mut files: Vec<PathBuf>) -> RazeOrder {
+        let read = |path: &PathBuf| Some((path.clone(), JournalContents::read(path).ok()?));
+        let records: Vec<_> = files.iter().filter_map(read).collect();
+        let stacks = records.iter().map(|(_, record)| record);
+        let mounts: Vec<String> = stacks.filter_map(mount_that_goes).collect();
+        let is_waiting = |record: &JournalContents| {
+            let mut undo = record.to_undo().into_iter();
+            matches!(record.header.kind, JournalScope::Run(_))
+                && undo.any(|(_, node, action)| node == HERE && is_below(&mounts, &action))
+        };
+        let waiting = records.iter().filter(|(_, record)| is_waiting(record));
+        let waiting: Vec<PathBuf> = waiting.map(|(path, _)| path.clone()).collect();
+        let is_last = |path: &PathBuf| path.ends_with(JournalScope::Machines.file_name());
+        // By their names else; what stands on virtual machines goes before them.
+        files.sort_by_key(|path| (is_last(path), waiting.contains(path)));
+        RazeOrder {
+            files,
+            waiting,
+            mounts,
+        }
+    }
+
+    fn end_what_uses_stacks(&self, hosts: &mut dyn HostResolver) {
+        for path in &self.waiting {
+            // What fails or is refused here is tried, and told, when it is its turn.
+            if let Ok(mut journal) = Journal::open(path, hosts.here().clock()) {
+                raze_sparing(&mut journal, hosts, &|action| {
+                    is_below(&self.mounts, action)
+                });
+            }
+        }
+    }
+}
+
+/// Where a stack is mounted whose storage goes with it. Commands of the user may show some that stays.
+fn mount_that_goes(record: &JournalContents) -> Option<String> {
+    let is_recipe = record.header.ask.as_ref()?.programs.is_empty();
+    let mount = record.made.as_ref()?.mount_dir.clone();
+    (is_recipe && !mount.is_empty()).then_some(mount)
+}
+
+fn is_below(mounts: &[String], action: &PlanAction) -> bool {
+    let path = action.removed_path().map(Path::new);
+    path.is_some_and(|path| mounts.iter().any(|mount| path.starts_with(mount)))
+}
+
+/// Undoes what runs left behind that are gone, the stacks that these had brought up, and those that were
+/// left unfinished. What a person brought up stays, and what others use.
+///
+/// # Errors
+/// When the state directory cannot be read.
+pub fn raze_dead_runs(
+    state: &StateDir,
+    hosts: &mut dyn HostResolver,
+) -> io::Result<Vec<RazedJournal>> {
+    let read = |path: PathBuf| JournalContents::read(&path).ok().map(|of| (path, of));
+    let all: Vec<_> = state
+        .journal_files()?
+        .into_iter()
+        .filter_map(read)
+        .collect();
+    let is_dead_run = |record: &JournalContents| {
+        matches!(record.header.kind, JournalScope::Run(_)) && !record.at_work()
+    };
+    let runs = all.iter().filter(|(_, record)| is_dead_run(record));
+    let owners: Vec<_> = runs
+        .map(|(_, record)| record.header.owner.clone())
+        .collect();
+    let theirs = all
+        .into_iter()
+        .filter(|(_, record)| match record.header.kind {
+            JournalScope::Run(_) => is_dead_run(record),
+            JournalScope::Stack(_) => {
+                let is_theirs = owners.contains(&record.header.owner);
+                (is_theirs || !record.standing) && !record.at_work()
+            }
+            JournalScope::Part(_) | JournalScope::Machines => false,
+        });
+    let order = RazeOrder::of(theirs.map(|(path, _)| path).collect());
+    order.end_what_uses_stacks(hosts);
+    let mut razed = Vec::new();
+    for path in order.files {
+        let result = raze_one(&path, hosts);
+        // Somebody else's by now.
+        if !matches!(result, Err(JournalError::InUse { .. })) {
+            razed.push(RazedJournal { path, result });
+        }
+    }
+    Ok(razed)
 }
 
 fn raze_one(path: &Path, hosts: &mut dyn HostResolver) -> Result<RazeReport, JournalError> {

@@ -16,6 +16,7 @@ pub mod client_watch;
 pub mod device;
 pub mod host;
 pub mod journal;
+pub mod memory_limit;
 pub mod orphans;
 pub mod power;
 pub mod raise;

@@ -211,7 +211,7 @@ pub fn extend(
         },
         Err((step, source)) => (step.why.clone(), step.apply.to_string(), source),
     };
-    let mut razed = undo_from(journal, hosts, from);
+    let mut razed = undo_from(journal, hosts, from, &|_| false);
     if razed.errors.is_empty() {
         razed.journal_errors.extend(journal.forget(from).err());
     }
@@ -299,19 +299,33 @@ fn await_stoppably(
 
 /// Undoes everything in the journal, backwards; removes the journal when nothing is left.
 pub fn raze(mut journal: Journal, hosts: &mut dyn HostResolver) -> RazeReport {
-    let mut razed = undo_from(&mut journal, hosts, 0);
+    let mut razed = undo_from(&mut journal, hosts, 0, &|_| false);
     if razed.errors.is_empty() {
         razed.journal_errors.extend(journal.remove().err());
     }
     razed
 }
 
-/// Undoes the steps from this number on.
-fn undo_from(journal: &mut Journal, hosts: &mut dyn HostResolver, from: usize) -> RazeReport {
+/// Ends the commands of a journal and undoes it but for the actions that are `spared`; the journal stays.
+pub(crate) fn raze_sparing(
+    journal: &mut Journal,
+    hosts: &mut dyn HostResolver,
+    spared: &dyn Fn(&PlanAction) -> bool,
+) -> RazeReport {
+    undo_from(journal, hosts, 0, spared)
+}
+
+/// Undoes the steps from this number on but for those that are `spared`.
+fn undo_from(
+    journal: &mut Journal,
+    hosts: &mut dyn HostResolver,
+    from: usize,
+    spared: &dyn Fn(&PlanAction) -> bool,
+) -> RazeReport {
     introduce(hosts, journal.record());
     let mut razed = RazeReport::default();
     for pass in 1..=PASSES {
-        razed.errors = one_pass(journal, hosts, &mut razed.undone, from);
+        razed.errors = one_pass(journal, hosts, &mut razed.undone, (from, spared));
         if razed.errors.is_empty() {
             return razed;
         }
@@ -326,7 +340,7 @@ fn one_pass(
     journal: &mut Journal,
     hosts: &mut dyn HostResolver,
     undone: &mut usize,
-    from: usize,
+    (from, spared): (usize, &dyn Fn(&PlanAction) -> bool),
 ) -> Vec<RazeError> {
     let mut errors = Vec::new();
     let id = journal.record().header.id.clone();
@@ -350,7 +364,7 @@ fn one_pass(
         0 => record.to_undo(),
         _ => record.to_take_back(from),
     };
-    let steps = steps.into_iter();
+    let steps = steps.into_iter().filter(|(_, _, action)| !spared(action));
     actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
     let mut needed = Vec::new();
     for (n, node, action) in actions {

@@ -35,15 +35,35 @@ const IDLE_TARGETS_MAX: usize = 64;
 pub struct ServerWatchScope<'a> {
     /// Its servers, by their processes.
     pub servers: &'a [StackServer],
+    /// Programs of this machine between the load and the servers.
+    pub client_programs: &'a [StackServer],
     /// The name of a Lustre file system whose object storage targets are watched, by what this machine
     /// counts of them as a client. Their processors and memory are not seen.
     pub lustre: Option<&'a str>,
 }
 
+/// What was used meanwhile.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WatchedUse {
+    /// By servers.
+    pub servers: Vec<ServerUse>,
+    /// By programs of this machine between the load and the servers.
+    pub client_programs: Vec<ServerUse>,
+}
+
+/// What one that is watched is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WatchedKind {
+    Server,
+    /// A target of a Lustre.
+    Target,
+    ClientProgram,
+}
+
 /// One server while it is watched.
 struct ServerWatchState {
     name: String,
-    is_target: bool,
+    kind: WatchedKind,
     first: HostProcessUsage,
     last: HostProcessUsage,
     thread_share_max: f64,
@@ -95,7 +115,7 @@ pub fn watch(
     hosts: &mut dyn HostResolver,
     clock: &dyn HostTimeSource,
     stop: &AtomicBool,
-) -> Vec<ServerUse> {
+) -> WatchedUse {
     let began = clock.now();
     let looks = look(subjects, hosts).into_iter();
     let mut watched: Vec<ServerWatchState> = looks.filter_map(ServerWatchState::new).collect();
@@ -113,13 +133,21 @@ pub fn watch(
         }
     }
     let length = nanos(before.saturating_sub(began));
-    let targets = watched.iter().filter(|one| one.is_target).count();
+    let is_target = |one: &ServerWatchState| one.kind == WatchedKind::Target;
+    let targets = watched.iter().filter(|one| is_target(one)).count();
     let is_kept = |one: &&ServerWatchState| {
-        let idle = one.is_target && one.last.moved_bytes == one.first.moved_bytes;
+        let idle = is_target(one) && one.last.moved_bytes == one.first.moved_bytes;
         !idle || targets <= IDLE_TARGETS_MAX
     };
-    let kept = watched.iter().filter(is_kept);
-    kept.map(|one| one.result(length)).collect()
+    let (servers, client_programs): (Vec<_>, Vec<_>) = watched
+        .iter()
+        .filter(is_kept)
+        .partition(|one| one.kind != WatchedKind::ClientProgram);
+    let results = |all: Vec<&ServerWatchState>| all.iter().map(|one| one.result(length)).collect();
+    WatchedUse {
+        servers: results(servers),
+        client_programs: results(client_programs),
+    }
 }
 
 /// Notes one look at all.
@@ -140,9 +168,11 @@ fn note(watched: &mut [ServerWatchState], looks: Vec<Look>, passed: Duration) {
         moved.push(now.moved_bytes.saturating_sub(one.last.moved_bytes));
         one.last = now;
     }
-    let others_work = moved.iter().any(|&bytes| bytes >= STILL_BYTES);
+    let is_server = |one: &ServerWatchState| one.kind != WatchedKind::ClientProgram;
+    let mut servers = watched.iter().zip(&moved).filter(|(one, _)| is_server(one));
+    let others_work = servers.any(|(_, &bytes)| bytes >= STILL_BYTES);
     for (one, moved) in watched.iter_mut().zip(moved) {
-        if others_work && moved < STILL_BYTES {
+        if is_server(one) && others_work && moved < STILL_BYTES {
             one.still = one.still + nanos(passed);
         }
     }
@@ -151,7 +181,7 @@ fn note(watched: &mut [ServerWatchState], looks: Vec<Look>, passed: Duration) {
 /// What one server has used so far.
 struct Look {
     name: String,
-    is_target: bool,
+    kind: WatchedKind,
     /// `None` where its node cannot be asked.
     usage: Option<HostProcessUsage>,
 }
@@ -160,15 +190,21 @@ struct Look {
 fn look(subjects: &ServerWatchScope<'_>, hosts: &mut dyn HostResolver) -> Vec<Look> {
     let mut looks = Vec::new();
     // Of one that its kernel is, no process shows anything.
-    let by_processes = |server: &&StackServer| !server.marks.is_empty();
-    for server in subjects.servers.iter().filter(by_processes) {
+    let by_processes = |(_, server): &(WatchedKind, &StackServer)| !server.marks.is_empty();
+    let servers = subjects
+        .servers
+        .iter()
+        .map(|one| (WatchedKind::Server, one));
+    let programs = subjects.client_programs.iter();
+    let programs = programs.map(|one| (WatchedKind::ClientProgram, one));
+    for (kind, server) in servers.chain(programs).filter(by_processes) {
         let usage = hosts.on(&server.node).ok().map(|host| {
             let used = server.marks.iter().map(|mark| host.usage(mark));
             used.fold(HostProcessUsage::default(), HostProcessUsage::and)
         });
         looks.push(Look {
             name: server.name.clone(),
-            is_target: false,
+            kind,
             usage,
         });
     }
@@ -176,7 +212,7 @@ fn look(subjects: &ServerWatchScope<'_>, hosts: &mut dyn HostResolver) -> Vec<Lo
     let moved = lustre.map(|name| hosts.here().moved_by_targets(name));
     let target = |(name, moved_bytes)| Look {
         name,
-        is_target: true,
+        kind: WatchedKind::Target,
         usage: Some(HostProcessUsage {
             moved_bytes,
             ..HostProcessUsage::default()
@@ -191,7 +227,7 @@ impl ServerWatchState {
         let first = look.usage?;
         Some(ServerWatchState {
             name: look.name,
-            is_target: look.is_target,
+            kind: look.kind,
             first,
             last: first,
             thread_share_max: 0.0,
@@ -212,9 +248,9 @@ impl ServerWatchState {
             moved_bytes: self.last.moved_bytes.saturating_sub(self.first.moved_bytes),
             still: self.still,
             processes_lost: self.first.processes.saturating_sub(self.last.processes),
-            resident_steps: match self.is_target {
-                true => Vec::new(),
-                false => self.resident.steps.clone(),
+            resident_steps: match self.kind {
+                WatchedKind::Target => Vec::new(),
+                _ => self.resident.steps.clone(),
             },
         }
     }
@@ -273,11 +309,37 @@ mod tests {
         let stop = AtomicBool::new(true);
         let subjects = ServerWatchScope {
             servers: &servers,
+            client_programs: &[],
             lustre: None,
         };
-        let used = watch(&subjects, &mut host, &SystemClock::new(), &stop);
+        let used = watch(&subjects, &mut host, &SystemClock::new(), &stop).servers;
         assert_eq!((used[0].moved_bytes, used[0].cpu_ns), (1 << 20, 500));
         assert_eq!(used[0].still, Nanos(0));
         assert!(used[1].still.0 > 0 && used[1].moved_bytes == 10);
+    }
+
+    #[test]
+    fn a_program_of_the_client_is_no_server_that_others_wait_for() {
+        let mut host = FakeHost::new();
+        let (servers, programs) = ([server("a")], [server("mount")]);
+        let at = |moved_bytes| HostProcessUsage {
+            processes: 1,
+            moved_bytes,
+            ..HostProcessUsage::default()
+        };
+        host.usages.insert("mark-a".into(), vec![at(0), at(0)]);
+        host.usages
+            .insert("mark-mount".into(), vec![at(0), at(9 << 20)]);
+        let stop = AtomicBool::new(true);
+        let subjects = ServerWatchScope {
+            servers: &servers,
+            client_programs: &programs,
+            lustre: None,
+        };
+        let used = watch(&subjects, &mut host, &SystemClock::new(), &stop);
+        assert_eq!((used.servers.len(), used.client_programs.len()), (1, 1));
+        assert_eq!(used.client_programs[0].moved_bytes, 9 << 20);
+        assert_eq!(used.servers[0].still, Nanos(0));
+        assert_eq!(used.client_programs[0].still, Nanos(0));
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(crate) fn json<'a>(
     results: &RunFolderContents,
     comparisons: impl Iterator<Item = &'a ArmComparison>,
-    beside: [(&str, Value); 4],
+    beside: [(&str, Value); 5],
 ) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
@@ -49,6 +49,8 @@ pub(crate) fn json<'a>(
         "entries": entries,
         "blocks": manifest.blocks,
         "design": manifest.design,
+        "conditioning": manifest.conditioning,
+        "trial_bytes": manifest.trial_bytes,
         "load_nodes": manifest.load_nodes,
         "complete": results.complete,
         "warnings": results.warnings,

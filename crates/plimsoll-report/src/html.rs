@@ -296,6 +296,12 @@ fn section(out: &mut String, id: &str, part: &ReportSection) {
             }
             ReportItem::Chart(figure) => chart(out, &format!("{id}-chart-{place}"), figure),
             ReportItem::Command(text) => command(out, text),
+            ReportItem::Link { text, to } => put!(
+                *out,
+                "<p><a href=\"{}\">{}</a></p>\n",
+                escape(to),
+                escape(text)
+            ),
         }
     }
     out.push_str("</section>\n");

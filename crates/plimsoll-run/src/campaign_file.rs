@@ -2,7 +2,7 @@
 //! Reads a campaign file into the words of the command line: targets, workloads and conditions. What is
 //! wrong is told with the file, the line and the key.
 
-use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_agent::failure::CliError;
 use plimsoll_core::campaign_file::{
     CampaignFile, CampaignOrder, CampaignParameter, CampaignSetting, CampaignTarget,
     CampaignWorkload, settings_choices,
@@ -11,13 +11,13 @@ use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::units::{self, Nanos};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use toml::de::{DeTable, DeValue};
+use std::path::Path;
 
-use crate::spec::{TargetSpec, check_characters};
+use crate::spec::TargetSpec;
+use crate::toml_file::{self, TomlFilePlace, TomlFileStep, TomlFileText};
 
-/// Largest file that is read.
-const MAX_BYTES: u64 = 1 << 20;
+/// What errors call such a file.
+const KIND: &str = "campaign";
 
 /// Systems, and workloads, of one campaign at most.
 const ENTRIES_MAX: usize = 200;
@@ -53,42 +53,7 @@ pub struct WorkloadVariant {
     /// The settings of which there are others, too: `nthreads=4`.
     choice: String,
     /// Where it stands.
-    place: CampaignFilePlace,
-}
-
-/// Where something stands in a campaign file.
-#[derive(Debug, Clone)]
-pub struct CampaignFilePlace {
-    file: PathBuf,
-    line: usize,
-    key: String,
-}
-
-impl CampaignFilePlace {
-    /// The failure with the place before it.
-    pub fn about(&self, failure: &CliError) -> CliError {
-        let text = format!("{self}: {}", failure.text());
-        CliError {
-            hint: failure.hint.clone(),
-            ..CliError::sentence(failure.code, text)
-        }
-    }
-
-    fn invalid(&self, reason: impl std::fmt::Display) -> CliError {
-        CliError::sentence(CliExitCode::Usage, format!("{self}: {reason}"))
-    }
-}
-
-impl std::fmt::Display for CampaignFilePlace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "campaign {}, line {}, {}",
-            self.file.display(),
-            self.line,
-            self.key
-        )
-    }
+    place: TomlFilePlace,
 }
 
 impl WorkloadVariant {
@@ -112,26 +77,19 @@ impl WorkloadVariant {
 impl CampaignPlan {
     /// Reads a file.
     pub fn read(file: &Path) -> Result<CampaignPlan, CliError> {
-        let about = |error: std::io::Error| {
-            CliError::usage(format!("read campaign {}: {error}", file.display()))
-        };
-        let bytes = std::fs::metadata(file).map_err(about)?.len();
-        if bytes > MAX_BYTES {
-            return Err(CliError::usage(format!(
-                "read campaign {}: it has {bytes} bytes, more than any campaign",
-                file.display()
-            )));
-        }
-        let text = std::fs::read_to_string(file).map_err(about)?;
-        check_characters(file, &text)?;
+        let text = toml_file::read(KIND, file)?;
         CampaignPlan::parse(file, &text)
     }
 
     fn parse(file: &Path, text: &str) -> Result<CampaignPlan, CliError> {
-        let places = CampaignFileText { file, text };
+        let places = TomlFileText {
+            kind: KIND,
+            file,
+            text,
+        };
         let form: CampaignFile = toml::from_str(text).map_err(|error| places.misread(&error))?;
         if !FormatVersion::CAMPAIGN.reads(form.format) {
-            return Err(places.at(&[Step::Key("format")]).invalid(format!(
+            return Err(places.at(&[TomlFileStep::Key("format")]).invalid(format!(
                 "its format is {} and this program reads up to {}",
                 form.format,
                 FormatVersion::CAMPAIGN
@@ -140,19 +98,19 @@ impl CampaignPlan {
         let (targets, workloads) = (targets(&places, &form.target)?, &form.workload);
         if workloads.is_empty() {
             let reason = "expected at least one [[workload]]";
-            return Err(places.at(&[Step::Key("workload")]).invalid(reason));
+            return Err(places.at(&[TomlFileStep::Key("workload")]).invalid(reason));
         }
         let blocks = form.blocks.filter(|blocks| !(1..=1000).contains(blocks));
         if let Some(blocks) = blocks {
             let reason = format!("invalid value '{blocks}': expected a number from 1 to 1000");
-            return Err(places.at(&[Step::Key("blocks")]).invalid(reason));
+            return Err(places.at(&[TomlFileStep::Key("blocks")]).invalid(reason));
         }
         let margin = form
             .margin
             .filter(|margin| !(*margin > 0.0 && *margin < 1.0));
         if let Some(margin) = margin {
             let reason = format!("invalid value '{margin}': expected a fraction between 0 and 1");
-            return Err(places.at(&[Step::Key("margin")]).invalid(reason));
+            return Err(places.at(&[TomlFileStep::Key("margin")]).invalid(reason));
         }
         Ok(CampaignPlan {
             targets,
@@ -167,14 +125,11 @@ impl CampaignPlan {
 }
 
 /// Every target with every choice of its settings.
-fn targets(
-    places: &CampaignFileText<'_>,
-    asked: &[CampaignTarget],
-) -> Result<Vec<String>, CliError> {
+fn targets(places: &TomlFileText<'_>, asked: &[CampaignTarget]) -> Result<Vec<String>, CliError> {
     let mut targets: Vec<String> = Vec::new();
     for (number, one) in asked.iter().enumerate() {
-        let entry = [Step::Key("target"), Step::Item(number)];
-        let at = |key| places.at(&[entry[0], entry[1], Step::Key(key)]);
+        let entry = [TomlFileStep::Key("target"), TomlFileStep::Item(number)];
+        let at = |key| places.at(&[entry[0], entry[1], TomlFileStep::Key(key)]);
         check_lists(places, &entry, &one.settings)?;
         if one.target.contains('+') && !one.settings.is_empty() {
             let reason =
@@ -195,10 +150,10 @@ fn targets(
     }
     match targets.len() {
         0 => Err(places
-            .at(&[Step::Key("target")])
+            .at(&[TomlFileStep::Key("target")])
             .invalid("expected at least one [[target]]")),
         1..=ENTRIES_MAX => Ok(targets),
-        many => Err(places.at(&[Step::Key("target")]).invalid(format!(
+        many => Err(places.at(&[TomlFileStep::Key("target")]).invalid(format!(
             "these are {many} systems: expected at most {ENTRIES_MAX}"
         ))),
     }
@@ -221,13 +176,13 @@ fn joined(choice: &[(&str, &CampaignSetting)]) -> String {
 
 /// Every workload with every choice of its settings.
 fn variants(
-    places: &CampaignFileText<'_>,
+    places: &TomlFileText<'_>,
     asked: &[CampaignWorkload],
 ) -> Result<Vec<WorkloadVariant>, CliError> {
     let mut variants = Vec::new();
     for (number, one) in asked.iter().enumerate() {
-        let entry = [Step::Key("workload"), Step::Item(number)];
-        let at = |key| places.at(&[entry[0], entry[1], Step::Key(key)]);
+        let entry = [TomlFileStep::Key("workload"), TomlFileStep::Item(number)];
+        let at = |key| places.at(&[entry[0], entry[1], TomlFileStep::Key(key)]);
         check_lists(places, &entry, &one.settings)?;
         if !one.settings.is_empty() && !takes_settings(&one.workload) {
             let reason = "settings belong to a workload by name, such as 'varmail'; a file or a program has its own";
@@ -257,7 +212,7 @@ fn variants(
         }
     }
     if variants.len() > ENTRIES_MAX {
-        return Err(places.at(&[Step::Key("workload")]).invalid(format!(
+        return Err(places.at(&[TomlFileStep::Key("workload")]).invalid(format!(
             "these are {} workloads: expected at most {ENTRIES_MAX}",
             variants.len()
         )));
@@ -271,8 +226,8 @@ fn takes_settings(workload: &str) -> bool {
 
 /// Every list of values has some.
 fn check_lists(
-    places: &CampaignFileText<'_>,
-    entry: &[Step<'_>; 2],
+    places: &TomlFileText<'_>,
+    entry: &[TomlFileStep<'_>; 2],
     settings: &BTreeMap<String, CampaignParameter>,
 ) -> Result<(), CliError> {
     let empty = settings
@@ -281,17 +236,22 @@ fn check_lists(
     let Some((name, _)) = empty else {
         return Ok(());
     };
-    let place = places.at(&[entry[0], entry[1], Step::Key("settings"), Step::Key(name)]);
+    let place = places.at(&[
+        entry[0],
+        entry[1],
+        TomlFileStep::Key("settings"),
+        TomlFileStep::Key(name),
+    ]);
     Err(place.invalid("expected a value, or a list of at least one"))
 }
 
 fn conditions(
-    places: &CampaignFileText<'_>,
+    places: &TomlFileText<'_>,
     names: &[String],
 ) -> Result<Vec<StackConditionKind>, CliError> {
     let mut conditions = Vec::new();
     for (number, name) in names.iter().enumerate() {
-        let place = || places.at(&[Step::Key("under"), Step::Item(number)]);
+        let place = || places.at(&[TomlFileStep::Key("under"), TomlFileStep::Item(number)]);
         let Some(kind) = StackConditionKind::find(name) else {
             let known = StackConditionKind::names();
             let reason = format!("invalid value '{name}': expected one of {known}");
@@ -303,89 +263,6 @@ fn conditions(
         conditions.push(kind);
     }
     Ok(conditions)
-}
-
-/// A step on the way to a value.
-#[derive(Debug, Clone, Copy)]
-enum Step<'a> {
-    Key(&'a str),
-    Item(usize),
-}
-
-/// The text of a file, in which places are found again.
-struct CampaignFileText<'a> {
-    file: &'a Path,
-    text: &'a str,
-}
-
-impl CampaignFileText<'_> {
-    /// Where a value stands, or the nearest value around it.
-    fn at(&self, steps: &[Step<'_>]) -> CampaignFilePlace {
-        CampaignFilePlace {
-            file: self.file.into(),
-            line: self.line_of(self.offset_of(steps).unwrap_or(0)),
-            key: key(steps),
-        }
-    }
-
-    fn line_of(&self, offset: usize) -> usize {
-        let before = self.text.get(..offset).unwrap_or_default();
-        before.matches('\n').count() + 1
-    }
-
-    fn offset_of(&self, steps: &[Step<'_>]) -> Option<usize> {
-        let table = DeTable::parse(self.text).ok()?;
-        let (Step::Key(first), rest) = (steps.first()?, &steps[1..]) else {
-            return None;
-        };
-        let top = table.get_ref().iter();
-        let (_, mut found) = top.into_iter().find(|(key, _)| key.get_ref() == first)?;
-        for step in rest {
-            let inside: &DeValue<'_> = found.get_ref();
-            let next = match step {
-                Step::Key(key) => inside.get(*key),
-                Step::Item(number) => inside.get(*number),
-            };
-            let Some(next) = next else { break };
-            found = next;
-        }
-        Some(found.span().start)
-    }
-
-    /// What is wrong with the form: the reader's words name the key and what was expected.
-    fn misread(&self, error: &toml::de::Error) -> CliError {
-        let line = self.line_of(error.span().map_or(0, |span| span.start));
-        let text = format!(
-            "campaign {}, line {line}: {}",
-            self.file.display(),
-            error.message()
-        );
-        CliError::sentence(CliExitCode::Usage, text)
-    }
-}
-
-/// `workload 2, settings.depth`.
-fn key(steps: &[Step<'_>]) -> String {
-    let mut key = String::new();
-    for (place, step) in steps.iter().enumerate() {
-        match step {
-            Step::Item(number) => {
-                key.push(' ');
-                key.push_str(&(number + 1).to_string());
-            }
-            Step::Key(name) => {
-                let is_below_item = matches!(steps.get(place.wrapping_sub(1)), Some(Step::Item(_)));
-                let before = match (place, is_below_item) {
-                    (0, _) => "",
-                    (_, true) => ", ",
-                    (_, false) => ".",
-                };
-                key.push_str(before);
-                key.push_str(name);
-            }
-        }
-    }
-    key
 }
 
 #[cfg(test)]

@@ -3,14 +3,18 @@
 //! recorded, everything undone.
 //!
 //! `campaign` carries them out; `spec` reads targets and workloads as users write them, `campaign_file` many
-//! at once. A listener gets what happens as events; nothing here prints.
+//! at once, `experiment_file` what was published and how it is repeated, and `experiment` says what came of
+//! that. A listener gets what happens as events; nothing here prints.
 #![forbid(unsafe_code)]
 
 pub mod campaign;
 pub mod campaign_file;
+pub mod experiment;
+pub mod experiment_file;
 mod lab_failure;
 pub mod recorder;
 pub mod spec;
+pub mod toml_file;
 pub mod tuning;
 
 pub use lab_failure::trying;

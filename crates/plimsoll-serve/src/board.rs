@@ -153,6 +153,14 @@ impl RunBoard {
     /// Takes an event; gives what of it is news.
     pub(crate) fn add(&mut self, event: RunEvent) -> Vec<RunNews> {
         match event {
+            RunEvent::ConditioningBegan(start) => vec![RunNews::Note {
+                text: format!("{} under {}: {}", start.arm, start.workload, start.what),
+            }],
+            RunEvent::Conditioned(done) => {
+                let text = done.sentence();
+                self.manifest.condition(done);
+                vec![RunNews::Note { text }]
+            }
             RunEvent::TrialBegan(trial) => self.began(trial),
             RunEvent::Prepared { .. } => {
                 if let Some(now) = &mut self.now {

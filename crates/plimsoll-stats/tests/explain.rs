@@ -410,6 +410,8 @@ fn manifest() -> RunManifest {
         blocks: BLOCKS,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
     }
 }
 

@@ -75,6 +75,8 @@ fn manifest(blocks: u32) -> RunManifest {
         balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
     }
 }

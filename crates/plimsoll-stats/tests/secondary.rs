@@ -130,6 +130,8 @@ fn manifest(blocks: u32, arms: Vec<ArmEntry>, entries: Vec<WorkloadEntry>) -> Ru
         balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
     }
 }
 

@@ -30,7 +30,10 @@ const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 const FRAMES_SKIPPED_MAX: u32 = 1_000;
 
 /// The bytes of a file that may be compressed, as they were before. `file` stands at its front.
-pub(crate) fn opened(file: File) -> io::Result<Box<dyn Read + Send>> {
+///
+/// # Errors
+/// When it cannot be read, or its header asks for too much memory.
+pub fn opened(file: File) -> io::Result<Box<dyn Read + Send>> {
     match XzBlockReader::of(&file) {
         Some(blocks) => Ok(Box::new(blocks)),
         None => decompressed(file),

@@ -26,6 +26,7 @@ mod text;
 mod utf16;
 mod window;
 
+pub use compressed::opened as decompressed;
 pub use device_choices::DeviceChoices;
 pub use error::{RecordingDamage, TraceError};
 pub use input::RecordingInput;

@@ -20,35 +20,9 @@ const ALL: [Resembling; 11] = [
         hint: "it is a binary file of sar; convert it: sadf -j FILE -- -d -p > FILE.json",
     },
     Resembling {
-        is: |head| {
-            let is_sar = |words| starts_with_line(head, b"Linux ") && has_words(head, words);
-            // With -p the name comes last.
-            is_sar(&["DEV", "tps"]) || is_sar(&["%util", "DEV"])
-        },
-        hint: "it is the text of sar -d; convert sar's own file instead: sadf -j FILE -- -d -p > \
-               FILE.json",
-    },
-    Resembling {
         is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["tps", "rtps"]),
         hint: "it is the text of sar -b, which sums up all disks; take each from sar's own \
                file: sadf -j FILE -- -d -p > FILE.json",
-    },
-    Resembling {
-        is: is_xml,
-        hint: "it is sysstat's XML; make JSON instead: sadf -j FILE -- -d -p > FILE.json",
-    },
-    Resembling {
-        is: |head| {
-            let mut columns = lines(head)
-                .next()
-                .into_iter()
-                .flat_map(|line| line.split(is_tab));
-            columns
-                .nth(4)
-                .is_some_and(|name| name == b"tps" || name == b"%user" || name == b"rkB/s")
-        },
-        hint: "it is the text of sadf -p; make it with sadf -d or -j: sadf -j FILE -- -d -p > \
-               FILE.json",
     },
     Resembling {
         is: |head| has_words(head, &["disk-"]) && has_words(head, &["total", "merged", "sectors"]),
@@ -58,6 +32,23 @@ const ALL: [Resembling; 11] = [
     Resembling {
         is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["avg-cpu:"]),
         hint: "it is a text of iostat without disks; record with iostat -xt 1",
+    },
+    Resembling {
+        is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["kB_rd/s", "kB_wr/s"]),
+        hint: "it is the text of pidstat -d, which lists processes; record disks with iostat -xt 1",
+    },
+    Resembling {
+        is: |head| {
+            let has = |part: &[u8]| head.windows(part.len()).any(|found| found == part);
+            head.trim_ascii_start().starts_with(b"{")
+                && (has(b"\"warp_version\"") || has(b"\"by_op_type\""))
+        },
+        hint: "it is warp's sums; run warp with --full, and give its .csv.zst, which lists every operation",
+    },
+    Resembling {
+        is: is_placeless_fio,
+        hint: "it is a log of fio without offsets; record with write_lat_log=NAME and log_offset=1, and \
+               give NAME_clat.1.log",
     },
     Resembling {
         is: |head| has_words(head, &["Total", "DISK"]),
@@ -136,13 +127,16 @@ fn is_formatted_blkparse(head: &[u8]) -> bool {
     2 * events > first().count() || has_words(head, &["Reads", "Queued:"])
 }
 
-fn is_tab(byte: &u8) -> bool {
-    *byte == b'\t'
-}
-
-fn is_xml(head: &[u8]) -> bool {
-    let has = |part: &[u8]| head.windows(part.len()).any(|found| found == part);
-    head.trim_ascii_start().starts_with(b"<?xml") && has(b"sysstat")
+/// Whether the first line is time, value, direction, block size and, in newer versions, priority.
+fn is_placeless_fio(head: &[u8]) -> bool {
+    let Some(line) = first_line(head) else {
+        return false;
+    };
+    let line = String::from_utf8_lossy(line);
+    let fields: Vec<&str> = line.split(", ").collect();
+    let number = |field: &str| field.parse::<u64>().ok();
+    let numbers = fields.iter().filter_map(|field| number(field)).count();
+    matches!(fields.len(), 4 | 5) && numbers >= 4 && number(fields[2]).is_some_and(|way| way < 3)
 }
 
 fn starts_with_line(head: &[u8], start: &[u8]) -> bool {
@@ -183,24 +177,8 @@ mod tests {
         let cases: [(&[u8], &str); 14] = [
             (b"\x96\xd5\x75\x21\x0c\x06", "sadf -j"),
             (
-                b"Linux 6.1 (vm) \t11/21/26\n\n00:15:28          DEV       tps     rkB/s\n",
-                "sar -d",
-            ),
-            (
-                b"Linux 6.1 (vm) \t11/21/26\n\n07:36:12          tps     rkB/s     %util DEV\n",
-                "sar -d",
-            ),
-            (
                 b"Linux 6.1 (vm) \t11/21/26\n\n07:36:12          tps      rtps      wtps\n",
                 "sar -b",
-            ),
-            (
-                b"<?xml version=\"1.0\"?>\n<!DOCTYPE sysstat PUBLIC>\n",
-                "XML",
-            ),
-            (
-                b"vm\t1\t2026-11-21 00:15:29 UTC\tloop0\ttps\t0.00\n",
-                "sadf -p",
             ),
             (
                 b"disk- ------------reads------------\n       total merged sectors      ms\n",
@@ -208,6 +186,13 @@ mod tests {
             ),
             (b"Linux 6.1 (vm)\n\navg-cpu:  %user\n", "without disks"),
             (b"Total DISK READ: 0.00 B/s\n", "iotop"),
+            (
+                b"Linux 6.1 (vm) \t11/21/26\n\n05:44:05 UID PID kB_rd/s kB_wr/s kB_ccwr/s iodelay Command\n",
+                "pidstat",
+            ),
+            (b"0, 110229, 0, 4096, 0\n", "log_offset=1"),
+            (b"0, 110229, 1, 4096\n", "log_offset=1"),
+            (b"{\"v\":2,\"warp_version\":\"1.3.0\",\"total\":{}}", "--full"),
             (b"version,time,op,size,lbn\n1,5633898,2a,512,42932745\n", "libCacheSim"),
             (b"# Time; Object; Size; next_access_vtime\n1;2;3;4\n", "libCacheSim"),
             (

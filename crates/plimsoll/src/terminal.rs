@@ -4,7 +4,7 @@
 use plimsoll_core::text::{printable, printable_coloured, printable_json, printable_lines};
 use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::style::{Color, Modifier};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Prints a result, in which names from files, nodes and programs are only text.
@@ -17,14 +17,51 @@ pub(crate) fn print_coloured(text: &str) {
     write_out(&printable_coloured(text));
 }
 
+/// What is printed while a command is a part of another one, instead of printing it.
+static CAPTURED: Mutex<Option<String>> = Mutex::new(None);
+
+/// Does something and gives what it printed, which is not printed.
+pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
+    let swap = |text: Option<String>| {
+        let mut captured = CAPTURED.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *captured, text)
+    };
+    swap(Some(String::new()));
+    let done = work();
+    (done, swap(None).unwrap_or_default())
+}
+
+/// What of the results could not be printed: the first failure.
+static UNPRINTED: Mutex<Option<std::io::Error>> = Mutex::new(None);
+
+/// Why results are missing on standard output, if some are: the disk that they go to is full.
+pub(crate) fn unprinted() -> Option<std::io::Error> {
+    let mut failure = UNPRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    failure.take()
+}
+
 /// A reader that went away (a closed pipe) is no failure.
 fn write_out(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
+    let mut captured = CAPTURED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(captured) = captured.as_mut() {
+        captured.push_str(text);
+        captured.push('\n');
+        return;
     }
-    let _ = out.flush();
+    drop(captured);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let mut out = std::io::stdout().lock();
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let mut failure = UNPRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error);
+        }
+        _ => {}
+    }
 }
 
 /// Prints a result for machines.

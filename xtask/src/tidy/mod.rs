@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Habits that no lint checks: licence lines, module comments, file length, words, names of types, links,
-//! stack folders, promises of the security policy.
+//! stack folders, the table of contents of the guide, promises of the security policy.
 
+mod book;
 mod links;
 mod types;
 
@@ -54,6 +55,7 @@ pub(crate) fn faults(root: &Path) -> Vec<String> {
     }
     faults.extend(types.faults());
     check_stacks(&root.join("crates/plimsoll-lab/src/stacks"), &mut faults);
+    faults.extend(book::faults(root));
     let policy = fs::read_to_string(root.join("SECURITY.md")).unwrap_or_default();
     check_promises(&policy, &sources, &mut faults);
     faults

@@ -2,14 +2,15 @@
 //! What disks count, sampled at a fixed interval.
 //!
 //! Looks are due at whole intervals from the first one on, so that lateness does not add up. A
-//! sample carries the instant at which it was really taken; a look that is due before an earlier
-//! one was taken is missed and counted, never made up for.
+//! sample carries the instant at which it was really taken, by the clock as it was at the
+//! beginning; a look that is due before an earlier one was taken is missed and counted, never made
+//! up for.
 
 use super::{CaptureSink, head, wait_until};
 use crate::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::recording::{CaptureBatch, CaptureStats, DiskCounters};
-use plimsoll_core::units::Nanos;
-use plimsoll_engine::sys::clock::{thread_cpu, wall_clock};
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_engine::sys::clock::{asleep, thread_cpu, wall_clock};
 use plimsoll_machine::host::HostTimeSource;
 use plimsoll_machine::host::disks::{self, DeviceLayerCache};
 use plimsoll_trace::counters::devices_counted;
@@ -43,7 +44,15 @@ impl CounterCaptureOptions {
         let Some(began) = taker.ready(clock) else {
             return Ok(tally);
         };
-        taker.begin(head(&self.disks))?;
+        let head = head(&self.disks);
+        let origin_unix_ns = head.origin_unix_ns;
+        taker.begin(head)?;
+        // Whoever sets the clock meanwhile would tear a hole, or have times come twice.
+        let (started, slept) = (clock.now(), asleep());
+        let elapsed = || {
+            let awake = nanos(clock.now().saturating_sub(started));
+            awake + asleep().since(slept)
+        };
         let cpu_before = thread_cpu();
         let interval = Duration::from_nanos(self.interval.0);
         let last = self.length.map(|length| length.0 / self.interval.0);
@@ -59,7 +68,7 @@ impl CounterCaptureOptions {
             let late = nanos(clock.now().saturating_sub(due));
             tally.late_max = tally.late_max.max(late);
             let found = layers.found(counted()?, &self.disks);
-            let at_unix_ns = wall_clock().0;
+            let at_unix_ns = origin_unix_ns + elapsed().0;
             tally.length = nanos(clock.now().saturating_sub(began));
             tally.cpu = thread_cpu().since(cpu_before);
             if taker.has_room() && last_unix_ns.is_none_or(|last| at_unix_ns > last) {
@@ -75,6 +84,8 @@ impl CounterCaptureOptions {
             tally.missed += next - turn - 1;
             turn = next;
         }
+        let expected = Nanos(origin_unix_ns) + elapsed();
+        tally.odd.extend(clock_was_set(expected, wall_clock()));
         Ok(tally)
     }
 }
@@ -86,6 +97,20 @@ pub fn counted() -> Result<Vec<(String, DiskCounters)>, CliError> {
         CliError::new(
             CliExitCode::Failed,
             "parse /proc/diskstats: a line does not describe a device",
+        )
+    })
+}
+
+/// What is said of a clock that was set during a recording, beyond what time services correct bit by bit.
+fn clock_was_set(expected: Nanos, found: Nanos) -> Option<String> {
+    let (by, way) = match found >= expected {
+        true => (found.since(expected), "ahead"),
+        false => (expected.since(found), "back"),
+    };
+    (by >= Nanos::SECOND).then(|| {
+        format!(
+            "the clock was set {way} by {} meanwhile; all times are those of the clock as it was at the beginning",
+            units::clock_duration(by)
         )
     })
 }
@@ -124,17 +149,20 @@ mod tests {
         }
     }
 
-    /// When samples came, milliseconds from the beginning.
+    /// When samples came, milliseconds from the beginning, and by their own time.
     #[derive(Default)]
-    struct Heard(Vec<u64>);
+    struct Heard(Vec<u64>, Vec<u64>);
 
     impl CaptureSink for Heard {
         fn begin(&mut self, _: CaptureHeader) -> Result<(), CliError> {
             Ok(())
         }
 
-        fn take(&mut self, _: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
+        fn take(&mut self, batch: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
             self.0.push(tally.length.0 / 1_000_000);
+            if let CaptureBatch::Counters(at_unix_ns, _) = batch {
+                self.1.push(at_unix_ns / 1_000_000);
+            }
             Ok(())
         }
     }
@@ -154,7 +182,10 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut heard = Heard::default();
         let tally = watch.run((&clock, &stop), &mut heard).unwrap();
-        let at = heard.0;
+        let Heard(at, told) = heard;
+        // No clock of the wall is asked again: whoever sets it does not move them.
+        let told: Vec<u64> = told.iter().map(|at| at - told[0]).collect();
+        assert_eq!(told, at);
         // The look at 1.0 s came 350 ms late; those at 1.1, 1.2 and 1.3 s were missed.
         let expect: Vec<u64> = (0..=20).map(|turn| turn * 100).collect();
         let expect: Vec<u64> = expect
@@ -166,5 +197,21 @@ mod tests {
         assert_eq!((tally.samples, tally.missed), (18, 3));
         assert_eq!(tally.late_max, Nanos(350_000_000));
         assert_eq!(tally.length, Nanos(2_000_000_000));
+        // Its time went faster than that of the wall.
+        assert!(
+            tally.odd[0].contains("the clock was set back by"),
+            "{tally:?}"
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_told_and_one_that_is_corrected_is_not() {
+        let at = |ms: u64| Nanos(ms * 1_000_000);
+        assert_eq!(clock_was_set(at(10_000), at(10_400)), None);
+        assert_eq!(clock_was_set(at(10_000), at(9_600)), None);
+        for (found, says) in [(3_610_000, "ahead by 1 h"), (7_000, "back by 3 s")] {
+            let told = clock_was_set(at(10_000), at(found)).unwrap();
+            assert!(told.contains(says), "{told}");
+        }
     }
 }

@@ -47,6 +47,12 @@ const UNPACK: &str = "mkdir \"$2\"; tar -xf \"$1\" -C \"$2\" --strip-components=
 /// Compiles what lies in the working directory, `$1` at a time.
 const COMPILE: &str = "[ -e Makefile ] || [ -e makefile ] || [ -e GNUmakefile ] || ./configure > /dev/null; make -j \"$1\" > /dev/null";
 
+/// Runs the words behind the root `$1` inside it. What it mounts there is seen by itself only, and goes
+/// with it: a file system may be mounted without device nodes, so those are the machine's own.
+const INSIDE: &str = "mount -t tmpfs -o mode=755 devices \"$1/dev\"
+for d in null zero full random urandom tty; do touch \"$1/dev/$d\"; mount --bind \"/dev/$d\" \"$1/dev/$d\"; done
+exec chroot \"$@\"";
+
 const SOURCE: SettingDefinition = setting(
     "src",
     SettingUnit::Text,
@@ -174,12 +180,12 @@ fn chroot(settings: &SettingValues) -> Result<Workload, ClassicsError> {
     let fetch = "if [ ! -e \"$1/root-$2.tar\" ]; then mkdir -p \"$1\"; debootstrap --variant=minbase \
                  --make-tarball=\"$1/root-$2.tar.new\" \"$3\" \"$2\" \"$4\" >&2; mv \"$1/root-$2.tar.new\" \"$1/root-$2.tar\"; fi; \
                  cat \"$1/root-$2.tar\" > /dev/null";
-    let unpack = "debootstrap --foreign --variant=minbase --unpack-tarball=\"$1/root-$2.tar\" \"$3\" \"$2\" \"$4\" > /dev/null";
-    // What the set-up mounts in the root is seen by itself only, and goes with it.
-    let install = "unshare --mount --propagation private chroot \"$1\" /debootstrap/debootstrap --second-stage > /dev/null";
+    // As in a container of LXC it does not try device nodes.
+    let unpack = "container=lxc debootstrap --foreign --variant=minbase --unpack-tarball=\"$1/root-$2.tar\" \"$3\" \"$2\" \"$4\" > /dev/null";
+    let install = "container=lxc unshare --mount --propagation private sh -ec \"$2\" sh \"$1\" /debootstrap/debootstrap --second-stage > /dev/null";
     let inside = format!("cd /build; {COMPILE}");
     let compile = format!(
-        "{}\nchroot \"$2\" sh -ec \"$3\" sh \"$4\"",
+        "{}\nunshare --mount --propagation private sh -ec \"$5\" sh \"$2\" sh -ec \"$3\" sh \"$4\"",
         UNPACK.replace("\"$2\"", "\"$2/build\"")
     );
     let synced =
@@ -203,11 +209,11 @@ fn chroot(settings: &SettingValues) -> Result<Workload, ClassicsError> {
         ],
         phases: vec![
             synced("unpack", unpack, &["{cache}", suite, TOOLS, root]),
-            synced("install", install, &[root]),
+            synced("install", install, &[root, INSIDE]),
             synced(
                 "compile",
                 &compile,
-                &["{tmp}/source.tar", root, &inside, &jobs],
+                &["{tmp}/source.tar", root, &inside, &jobs, INSIDE],
             ),
             synced("remove", "rm -rf --one-file-system \"$1\"", &[root]),
         ],

@@ -3,6 +3,7 @@
 
 use super::ClientLoadNode;
 use crate::comparison::{LoadLoopKind, VerdictPolicy};
+use crate::conditioning::{SystemConditioning, SystemConditioningResult};
 use crate::design::{BlockDesign, BlockDesignResult, BlocksEnd, BlocksEndCause};
 use crate::failover::{FaultInjection, StackCondition};
 use crate::format::FormatVersion;
@@ -176,6 +177,12 @@ pub struct RunManifest {
     /// The machines that generate the load; empty when it is this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_nodes: Vec<ClientLoadNode>,
+    /// What is done to the systems before the first block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditioning: Option<SystemConditioning>,
+    /// Bytes of the measured part after which a trial ends, if that is before its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial_bytes: Option<u64>,
 }
 
 impl RunManifest {
@@ -199,6 +206,11 @@ impl RunManifest {
         if let Some(design) = &mut self.design {
             design.found = Some(found);
         }
+    }
+
+    /// Takes over what was done to a system before the first block.
+    pub fn condition(&mut self, done: SystemConditioningResult) {
+        self.conditioning.get_or_insert_default().done.push(done);
     }
 
     /// Takes over how the blocks ended: no more are planned.

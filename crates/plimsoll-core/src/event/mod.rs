@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::comparison::ArmComparison;
+use crate::conditioning::{SystemConditioningResult, SystemConditioningStart};
 use crate::design::{BlockDesignResult, BlocksEnd};
 use crate::histogram::Histogram;
 use crate::op::OpKind;
@@ -133,6 +134,10 @@ pub struct RunWarning {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
+    /// Before the first block, a system is written to or played on.
+    ConditioningBegan(SystemConditioningStart),
+    /// What came of that.
+    Conditioned(SystemConditioningResult),
     /// A trial begins.
     TrialBegan(TrialId),
     /// The files of the trial are laid out and the measured part begins.

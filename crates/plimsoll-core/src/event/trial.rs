@@ -113,9 +113,29 @@ pub struct WorkerResult {
     pub ops: u64,
     /// Bytes moved.
     pub bytes: u64,
+    /// Longest time without an end of an operation of it, from the start of its first to the end of its
+    /// last; 0 in older runs.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub longest_wait: Nanos,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls it in"
+)]
+fn is_no_time(time: &Nanos) -> bool {
+    time.0 == 0
 }
 
 impl WorkerResult {
+    /// Notes the end of one of its operations.
+    #[inline]
+    pub fn ends(&mut self, at: Nanos) {
+        let waited = at.since(self.ended.max(self.began));
+        self.longest_wait = self.longest_wait.max(waited);
+        self.ended = self.ended.max(at);
+    }
+
     /// Operations per second, from the start of its first to the end of its last.
     #[must_use]
     pub fn ops_per_s(&self) -> f64 {
@@ -184,6 +204,9 @@ pub struct TrialResult {
     /// Resources used by the servers of the system, where they could be monitored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerUse>,
+    /// The same of programs of this machine between the load and the servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_programs: Vec<ServerUse>,
     /// Activity of the block device of the arm, where this machine counts one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceUse>,
@@ -329,6 +352,7 @@ impl TrialResult {
             failed: None,
             data_check: None,
             servers: Vec::new(),
+            client_programs: Vec::new(),
             device: None,
             others: None,
             nodes: Vec::new(),

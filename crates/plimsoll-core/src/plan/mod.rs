@@ -5,6 +5,7 @@
 mod hurt;
 mod inventory;
 mod site;
+mod stack_file;
 
 pub use hurt::FaultAction;
 pub use inventory::{InventoryFile, InventoryNode, NODE_DIR};
@@ -12,6 +13,7 @@ pub use site::{
     HERE, NodeTransport, PlanNode, ServerQuery, StackNodes, StackOutputs, StackPart, StackRequest,
     StackSelfTest, StackServer, StackSpec, file_name_of,
 };
+pub use stack_file::{StackFile, StackFileStep};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -286,6 +288,15 @@ pub enum PlanAction {
     },
     /// Remove an interface of ours (a bridge, or a pair with both its ends).
     RemoveLink(String),
+    /// Limit what a pair of interfaces carries in each direction. The limit goes with the pair.
+    LimitLink {
+        /// The namespace that its one end, `eth0`, is in.
+        namespace: String,
+        /// Name of the end at the bridge.
+        link: String,
+        /// Bytes per second.
+        bytes_per_s: u64,
+    },
     /// Take an interface of ours down, or up again.
     SetLink {
         /// Name of the interface.
@@ -360,6 +371,27 @@ impl fmt::Display for PlanAction {
                 write!(f, "mdadm --stop {}", PlanCommandArg::ArrayOf(files.clone()))
             }
             PlanAction::Unmount(path) => write!(f, "umount {path}"),
+            PlanAction::Hurt(hurt) => write!(f, "{hurt}"),
+            PlanAction::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
+            PlanAction::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
+            PlanAction::PortFree(port) => write!(f, "check that port {port} is free"),
+            PlanAction::MountIs {
+                path,
+                file_system,
+                sources,
+            } => {
+                write!(f, "check that {path} is a mounted {file_system}")?;
+                fmt_sources(sources, f)
+            }
+            network => network.fmt_network(f),
+        }
+    }
+}
+
+impl PlanAction {
+    /// The actions on networks.
+    fn fmt_network(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             PlanAction::MakeNamespace(name) => write!(f, "ip netns add {name}"),
             PlanAction::RemoveNamespace(name) => write!(f, "ip netns delete {name}"),
             PlanAction::MakeBridge { name, address } => {
@@ -380,21 +412,19 @@ impl fmt::Display for PlanAction {
                  ip -n {namespace} address add {address} dev eth0"
             ),
             PlanAction::RemoveLink(name) => write!(f, "ip link delete {name}"),
+            PlanAction::LimitLink {
+                namespace,
+                link,
+                bytes_per_s,
+            } => write!(
+                f,
+                "tc -n {namespace} qdisc replace dev eth0 root tbf rate {bytes_per_s}bps; tc qdisc \
+                 replace dev {link} root tbf rate {bytes_per_s}bps"
+            ),
             PlanAction::SetLink { name, up } => {
                 write!(f, "ip link set {name} {}", if *up { "up" } else { "down" })
             }
-            PlanAction::Hurt(hurt) => write!(f, "{hurt}"),
-            PlanAction::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
-            PlanAction::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
-            PlanAction::PortFree(port) => write!(f, "check that port {port} is free"),
-            PlanAction::MountIs {
-                path,
-                file_system,
-                sources,
-            } => {
-                write!(f, "check that {path} is a mounted {file_system}")?;
-                fmt_sources(sources, f)
-            }
+            _ => Ok(()),
         }
     }
 }

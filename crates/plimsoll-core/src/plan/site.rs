@@ -327,6 +327,10 @@ pub struct StackOutputs {
     /// Its servers.
     #[serde(default)]
     pub servers: Vec<StackServer>,
+    /// Programs of this machine between the load and the servers, such as those that serve a mount: they
+    /// are watched, and no fault is injected into them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_programs: Vec<StackServer>,
     /// Self-tests that it must pass before it is trusted.
     #[serde(default)]
     pub proofs: Vec<StackSelfTest>,

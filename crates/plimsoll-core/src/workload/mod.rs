@@ -9,6 +9,7 @@ pub mod commands;
 pub mod files;
 pub mod loops;
 pub mod multiple;
+mod precondition;
 pub mod series;
 
 pub use blocks::BlockIoWorkload;

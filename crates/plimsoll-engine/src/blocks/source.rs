@@ -455,7 +455,7 @@ impl BlockIoSource {
 
     fn count_end(&mut self, sample: &OpSample) {
         if sample.request.intended_at >= self.warmup {
-            self.result.ended = sample.completed_at;
+            self.result.ends(sample.completed_at);
         }
     }
 
@@ -464,7 +464,7 @@ impl BlockIoSource {
         if !self.counts() || sample.request.intended_at < self.warmup {
             return;
         }
-        self.result.ended = sample.completed_at;
+        self.result.ends(sample.completed_at);
         if let Ok(bytes) = sample.result
             && !is_sync(sample.request.kind)
         {

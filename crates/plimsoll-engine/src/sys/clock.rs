@@ -99,7 +99,8 @@ pub fn monotonic() -> Nanos {
 
 /// For how long this machine has slept since it was booted: the clock that counts such times is so
 /// far ahead of the one that does not.
-pub(crate) fn asleep() -> Nanos {
+#[must_use]
+pub fn asleep() -> Nanos {
     let with = nanos(rustix::time::clock_gettime(rustix::time::ClockId::Boottime));
     with.since(monotonic())
 }
@@ -127,6 +128,14 @@ pub(crate) fn wait_until(at: Nanos) -> Nanos {
 #[must_use]
 pub fn wall_clock() -> Nanos {
     nanos(rustix::time::clock_gettime(rustix::time::ClockId::Realtime))
+}
+
+/// The time of day as it would be if nobody had set the clock since this was first asked: for times that are
+/// compared with others of this program, between which the clock may be set.
+#[must_use]
+pub fn steady_wall_clock() -> Nanos {
+    static AHEAD: OnceLock<Nanos> = OnceLock::new();
+    monotonic() + *AHEAD.get_or_init(|| wall_clock().since(monotonic()))
 }
 
 /// Processor time that the calling thread has used: for what a tool costs, not for measuring.

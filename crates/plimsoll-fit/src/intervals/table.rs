@@ -3,7 +3,7 @@
 //!
 //! A group of rows is held at a time; each is of one disk.
 
-use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,12 +50,12 @@ const FIGURES: [fn(&IntervalRow) -> Option<f64>; 9] = [
 ];
 
 /// A table in the making.
-pub struct IntervalTable {
+pub struct IntervalTable<W: Write + Send> {
     path: String,
-    writer: SerializedFileWriter<File>,
+    writer: SerializedFileWriter<W>,
 }
 
-impl std::fmt::Debug for IntervalTable {
+impl<W: Write + Send> std::fmt::Debug for IntervalTable<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IntervalTable")
             .field("path", &self.path)
@@ -63,17 +63,13 @@ impl std::fmt::Debug for IntervalTable {
     }
 }
 
-impl IntervalTable {
-    /// Begins a table in a file, over one that is there.
+impl<W: Write + Send> IntervalTable<W> {
+    /// Begins a table in a file, which errors call by `path`.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn create(path: &Path) -> Result<IntervalTable, TraceError> {
+    pub fn begin(file: W, path: &Path) -> Result<IntervalTable<W>, TraceError> {
         let name = path.display().to_string();
-        let file = File::create(path).map_err(|source| TraceError::Write {
-            file: name.clone(),
-            source,
-        })?;
         let schema = parse_message_type(SCHEMA).map_err(|error| unwritten(&name, error))?;
         let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties()))
             .map_err(|error| unwritten(&name, error))?;
@@ -120,22 +116,27 @@ impl IntervalTable {
         group.close().map(drop)
     }
 
-    /// Ends the table: without this it cannot be read.
+    /// Ends the table, without which it cannot be read, and gives the file back.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn finish(self) -> Result<(), TraceError> {
-        let ended = self.writer.close();
-        ended
-            .map(drop)
-            .map_err(|error| unwritten(&self.path, error))
+    pub fn finish(self) -> Result<W, TraceError> {
+        let ended = self.writer.into_inner();
+        ended.map_err(|error| unwritten(&self.path, error))
     }
 }
 
 fn unwritten(path: &str, error: ParquetError) -> TraceError {
+    let source = match error {
+        ParquetError::External(error) => match error.downcast() {
+            Ok(source) => *source,
+            Err(other) => std::io::Error::other(other),
+        },
+        other => std::io::Error::other(other),
+    };
     TraceError::Write {
         file: path.into(),
-        source: std::io::Error::other(error),
+        source,
     }
 }
 
@@ -155,6 +156,8 @@ fn properties() -> WriterProperties {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
+
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
 
@@ -169,7 +172,7 @@ mod tests {
             write_time_s: Some(0.25),
             ..IntervalRow::default()
         };
-        let mut table = IntervalTable::create(&path).unwrap();
+        let mut table = IntervalTable::begin(File::create(&path).unwrap(), &path).unwrap();
         let many = GROUP_ROWS as u64 + 3;
         assert_eq!(table.push("sda", (0..many).map(row)).unwrap(), many);
         assert_eq!(table.push("empty", std::iter::empty()).unwrap(), 0);
@@ -189,6 +192,13 @@ mod tests {
         assert!(rows[5].get_double(4).is_err(), "a hole");
         assert!((rows[5].get_double(11).unwrap() - 0.25).abs() < 1e-12);
         assert_eq!(rows.last().unwrap().get_string(0).unwrap(), "sdb");
-        assert!(IntervalTable::create(&folder.path().join("no/such")).is_err());
+        let mut full = IntervalTable::begin(File::create("/dev/full").unwrap(), &path).unwrap();
+        let pushed = full.push("sda", (0..many).map(row));
+        let error = pushed.err().or(full.finish().err()).unwrap().to_string();
+        let name = path.display().to_string();
+        assert!(
+            error.contains(&name) && error.contains("No space left"),
+            "{error}"
+        );
     }
 }

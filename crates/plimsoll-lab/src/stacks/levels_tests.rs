@@ -42,6 +42,7 @@ fn levels_reach_the_programs_that_they_are_of() {
             "journal_data=writeback",
             "nosuid,nodev,data=writeback",
         ),
+        ("nbd", "rate=28M,burst=100ms", "burstiness=0.1"),
         ("iscsi", "threads=4", "--nr_iothreads 4"),
         (
             "iscsi",
@@ -60,6 +61,7 @@ fn levels_reach_the_programs_that_they_are_of() {
         ("raid10", "threads=64", "--nr_iothreads 64"),
         ("gluster", "io_threads=64", "performance.io-thread-count 64"),
         ("gluster", "flush_behind=on", "performance.flush-behind on"),
+        ("gluster", "link_rate=40MB", "tbf rate 41943040bps"),
     ] {
         let text = |name: &str| {
             let steps = snapshot::planned(name).plan.steps;
@@ -86,6 +88,8 @@ fn levels_that_do_not_go_together_are_refused_before_anything_is_done() {
         ("nfs(client=own,connections=4)", "is for client=kernel"),
         ("nfs(connections=17)", "from 1 to 16"),
         ("nfs(server=knfsd,attributes=0)", "is for server=ganesha"),
+        ("gluster(link_rate=90k)", "at least 100000"),
+        ("local+crypt(threads=257)", "from 0 to 256"),
     ] {
         let choice = StackConfig::parse(stack).unwrap();
         let options = StackUpOptions::new("/base".into());

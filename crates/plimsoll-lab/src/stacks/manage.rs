@@ -644,6 +644,12 @@ pub fn problems(record: &JournalContents, hosts: &mut dyn HostResolver) -> Vec<S
     }
     // A node that cannot be reached says so once for each step.
     problems.dedup();
+    if !problems.is_empty() && !record.worker().is_of_this_boot() {
+        problems.insert(
+            0,
+            "this machine was restarted since it was brought up".into(),
+        );
+    }
     problems
 }
 

@@ -88,8 +88,8 @@ pub(super) fn threads(
 /// Longest path of a Unix socket, without its final zero byte.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// Longest name of a socket in the stack's directory: tgtd adds `.0` to the name we give.
-const SOCKET_NAME: &str = "/tgt0.sock.0";
+/// Longest name of a socket in the stack's directory, or of a node's; tgtd adds `.0` to the name we give.
+const SOCKET_NAME: &str = "/glusterd.sock";
 
 /// Image sizes are multiples of this, so that every layer agrees on the size.
 const SIZE_STEP_BYTES: u64 = 1 << 20;
@@ -452,6 +452,24 @@ pub(super) fn servers(nodes: &[ExportedDisk<'_>]) -> Vec<StackServer> {
         restore: Vec::new(),
     };
     nodes.iter().map(server).collect()
+}
+
+/// The programs that make disks of this machine of what the servers export.
+pub(super) fn client_programs(nodes: &[ExportedDisk<'_>]) -> Vec<StackServer> {
+    let programs = [("qemu-storage-daemon", "qsd"), ("nbdfuse", "nbdfuse")];
+    let program = |(name, mark)| client_program(name, nodes.iter().map(|node| node.mark(mark)));
+    programs.map(program).into()
+}
+
+/// A program of this machine between the load and the servers.
+pub(super) fn client_program(name: &str, marks: impl IntoIterator<Item = String>) -> StackServer {
+    StackServer {
+        name: name.into(),
+        node: HERE.into(),
+        marks: marks.into_iter().collect(),
+        asked: None,
+        restore: Vec::new(),
+    }
 }
 
 /// Who may use what a server exports to addresses: this machine alone where the server is one of its

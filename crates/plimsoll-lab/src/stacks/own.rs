@@ -12,7 +12,8 @@ mod tests;
 pub use file::OwnStackSpec;
 
 use plimsoll_core::plan::{
-    self, Plan, PlanAction, PlanCommand, PlanReadinessCheck, StackOutputs, StackServer,
+    self, Plan, PlanAction, PlanCommand, PlanReadinessCheck, StackFileStep, StackOutputs,
+    StackServer,
 };
 use plimsoll_core::settings::{SettingDefinition, SettingUnit};
 
@@ -20,7 +21,7 @@ use super::{
     PreconditionError, StackConfig, StackFootprint, StackLadderRung, StackPlacement,
     StackPlanInput, StackRecipe, StackRequirements, node,
 };
-use file::OwnStackStepSpec;
+use file::limit_s;
 
 /// Name of the stack, and of the setting that names its file.
 pub(super) const NAME: &str = "own";
@@ -60,8 +61,8 @@ impl StackRecipe for OwnStack {
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
         let definition = definition(choice)?;
         Ok(StackFootprint {
-            servers: definition.nodes(),
-            ports: definition.ports(),
+            servers: definition.nodes,
+            ports: definition.ports,
             place: StackPlacement::Here,
         })
     }
@@ -82,12 +83,11 @@ impl StackRecipe for OwnStack {
             }
         }
         for (number, step) in definition.step.iter().enumerate() {
-            let step = step.get_ref();
             let node = OwnStackPlaceholders::new(order, step.node);
             servers.extend(add(&mut plan, order, &node, (number, step))?);
         }
         let client = OwnStackPlaceholders::new(order, None);
-        let mount_dir = client.word(definition.mount_dir.get_ref());
+        let mount_dir = client.word(&definition.mount_dir);
         let file_system = definition.file_system.clone();
         if !file_system.is_empty() {
             let path = mount_dir.clone();
@@ -102,7 +102,7 @@ impl StackRecipe for OwnStack {
         let made = StackOutputs {
             mount_dir,
             file_system,
-            description: definition.description.get_ref().clone(),
+            description: definition.description.clone(),
             servers,
             ..StackOutputs::default()
         };
@@ -156,13 +156,11 @@ fn add(
     plan: &mut Plan,
     order: &StackPlanInput<'_>,
     node: &OwnStackPlaceholders<'_>,
-    (number, step): (usize, &OwnStackStepSpec),
+    (number, step): (usize, &StackFileStep),
 ) -> Result<Option<StackServer>, PreconditionError> {
     let command = |words: &Option<Vec<String>>| node.command(words.as_deref().unwrap_or_default());
     let on = &node.node.name;
-    let limit_s = step
-        .limit_s()
-        .map_err(|reason| PreconditionError(vec![reason]))?;
+    let limit_s = limit_s(step).map_err(|reason| PreconditionError(vec![reason]))?;
     let check = command(&step.check);
     let mut server = None;
     if let Some(apply) = command(&step.apply) {

@@ -34,7 +34,7 @@ pub struct MachineCounters {
     pub cpu_limit_hits: Option<u64>,
     /// TCP segments: sent in all, and of these sent again.
     pub tcp: Option<(u64, u64)>,
-    /// Links other than the loopback.
+    /// Links other than the loopback and the members of bridges and bonds, whose bytes those count.
     pub links: BTreeMap<String, LinkCounters>,
     /// Devices.
     pub disks: BTreeMap<String, DeviceCounters>,
@@ -81,7 +81,9 @@ impl MachineCounters {
             heat_throttles: heat_throttles(),
             cpu_limit_hits: cpu_limit_hits(&read("/proc/self/cgroup")),
             tcp: tcp(&read("/proc/net/snmp")),
-            links: links(&read("/proc/net/dev")),
+            links: links(&read("/proc/net/dev"), |name| {
+                is_member(Path::new(LINKS), name)
+            }),
             disks: devices(&disks::statistics().unwrap_or_default()),
             array_syncs: fs::read_to_string("/proc/mdstat")
                 .ok()
@@ -204,7 +206,12 @@ fn tcp(text: &str) -> Option<(u64, u64)> {
     Some((of("OutSegs")?, of("RetransSegs")?))
 }
 
-fn links(text: &str) -> BTreeMap<String, LinkCounters> {
+/// Whether a link is a port of a bridge or a member of a bond: what passes it is counted by that, too.
+fn is_member(links: &Path, name: &str) -> bool {
+    links.join(name).join("master").exists()
+}
+
+fn links(text: &str, is_member: impl Fn(&str) -> bool) -> BTreeMap<String, LinkCounters> {
     let one = |line: &str| {
         let (name, rest) = line.split_once(':')?;
         let fields: Vec<u64> = rest
@@ -220,7 +227,8 @@ fn links(text: &str) -> BTreeMap<String, LinkCounters> {
         Some((name.trim().to_owned(), counted))
     };
     let all = text.lines().filter_map(one);
-    all.filter(|(name, _)| name != "lo").collect()
+    all.filter(|(name, _)| name != "lo" && !is_member(name))
+        .collect()
 }
 
 fn devices(text: &[u8]) -> BTreeMap<String, DeviceCounters> {
@@ -277,13 +285,14 @@ mod tests {
         assert_eq!(tcp(snmp), Some((1000, 12)));
         assert_eq!(tcp("Tcp: OutSegs\n"), None);
         let dev = "Inter-| Receive\n face |bytes packets\n    lo: 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n  \
-            eth0:100 2 0 3 0 0 0 0 200 4 0 5 0 0 0 0\n";
+            eth0:100 2 0 3 0 0 0 0 200 4 0 5 0 0 0 0\n  port: 100 2 0 3 0 0 0 0 200 4 0 5 0 0 0 0\n";
         let eth0 = LinkCounters {
             received: 100,
             sent: 200,
             dropped: 8,
         };
-        assert_eq!(links(dev), [("eth0".to_owned(), eth0)].into());
+        let is_member = |name: &str| name == "port";
+        assert_eq!(links(dev, is_member), [("eth0".to_owned(), eth0)].into());
         let stat = b" 254 0 vda 10 1 80 5 20 2 160 7 0 9 12 0 0 0 0\n 7 0 loop0 x\n";
         let vda = DeviceCounters {
             requests: 30,

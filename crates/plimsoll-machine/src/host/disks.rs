@@ -2,7 +2,7 @@
 //! The disks of this machine by the kernel's names, and what they have counted. Looks only.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 mod layers;
@@ -42,7 +42,8 @@ pub fn is_whole(name: &str) -> bool {
     !is_part && !NO_DISKS.iter().any(|begin| name.starts_with(begin))
 }
 
-/// The kernel's name of a device that is given by that name, by `/dev/NAME`, or by a link to it.
+/// The kernel's name of a device that is given by that name, by `/dev/NAME`, by a link to it, or by the
+/// path of a directory or file that lies on it.
 ///
 /// # Errors
 /// When there is no such device; the message lists the whole disks there are.
@@ -55,24 +56,28 @@ pub fn name_of(text: &str) -> Result<String, HostError> {
     if !text.contains('/') && named.exists() {
         return Ok(text.into());
     }
-    let data = fs::metadata(&path).ok();
-    let number = data.filter(|data| data.file_type().is_block_device());
-    let name = number.and_then(|data| {
-        let (major, minor) = crate::host::facts::device_numbers(data.rdev());
-        name_of_number(&format!("{major}:{minor}"))
-    });
-    name.ok_or_else(|| {
-        let known = whole();
-        let more = known.len().saturating_sub(LISTED_MAX);
-        let list = known[..known.len() - more].join(", ");
-        let more = match more {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        HostError::State(format!(
-            "there is no block device '{text}' here; whole disks are: {list}{more}"
-        ))
-    })
+    let kind = fs::metadata(&path).ok().map(|data| data.file_type());
+    let is_place = kind.is_some_and(|kind| kind.is_dir() || kind.is_file());
+    let is_named = is_place || kind.is_some_and(|kind| kind.is_block_device());
+    let number = is_named
+        .then(|| crate::host::facts::device_of(&path))
+        .flatten();
+    number
+        .and_then(|number| name_of_number(&number))
+        .ok_or_else(|| {
+            let known = whole();
+            let more = known.len().saturating_sub(LISTED_MAX);
+            let list = known[..known.len() - more].join(", ");
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let reason = match is_place {
+                true => "it does not lie on one block device of this machine".into(),
+                false => format!("there is no block device '{text}' here"),
+            };
+            HostError::State(format!("{reason}; whole disks are: {list}{more}"))
+        })
 }
 
 /// The kernel's name of the device with this number (`major:minor`), if there is one.
@@ -146,6 +151,22 @@ mod tests {
                 error.contains(text) && error.contains("whole disks are"),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn a_directory_stands_for_the_device_it_lies_on() {
+        let error = name_of("/proc").unwrap_err().to_string();
+        assert!(
+            error.contains("does not lie on one block device"),
+            "{error}"
+        );
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().to_str().unwrap();
+        match crate::host::facts::device_of(here.path()) {
+            Some(number) => assert_eq!(name_of(path).unwrap(), name_of_number(&number).unwrap()),
+            // Memory or an overlay, as in a container.
+            None => assert!(name_of(path).is_err()),
         }
     }
 }

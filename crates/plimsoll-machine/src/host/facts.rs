@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::host::medium;
+use crate::host::memory_group;
 use crate::host::{HostError, LocalHost, mounts};
 
 /// How long a program may take to say its version; a slower one is left out.
@@ -47,7 +48,9 @@ pub fn machine() -> MachineFacts {
         kernel: system.release().to_string_lossy().into_owned(),
         cpu: model.map_or_else(|| "unknown".into(), |(_, name)| name.trim().into()),
         cpus,
-        ram_bytes: info.totalram * u64::from(info.mem_unit),
+        // What a group of processes may not use is not there for it.
+        ram_bytes: (info.totalram * u64::from(info.mem_unit))
+            .min(memory_group::limit_bytes().unwrap_or(u64::MAX)),
         cpu_governor: fs::read_to_string(governor)
             .ok()
             .map(|text| text.trim().into()),

@@ -149,6 +149,7 @@ impl FakeHost {
             | PlanAction::MakeBridge { .. }
             | PlanAction::JoinBridge { .. }
             | PlanAction::RemoveLink(_)
+            | PlanAction::LimitLink { .. }
             | PlanAction::SetLink { .. } => return change_network(state, action),
             PlanAction::CopySecret { from, to } => {
                 check(state.files.contains_key(from), "is missing", from)?;
@@ -290,6 +291,9 @@ fn change_network(state: &mut FakeState, action: &PlanAction) -> Result<(), Host
         }
         PlanAction::RemoveLink(name) => {
             state.links.remove(name);
+        }
+        PlanAction::LimitLink { link, .. } => {
+            check(state.links.contains_key(link), "is missing", link)?;
         }
         _ => {}
     }

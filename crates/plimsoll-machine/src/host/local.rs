@@ -534,6 +534,33 @@ impl LocalHost {
     }
 }
 
+impl LocalHost {
+    /// The actions on networks.
+    fn carry_out_network(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
+        match action {
+            PlanAction::MakeNamespace(name) => network::make_namespace(self, id, name),
+            PlanAction::RemoveNamespace(name) => network::remove_namespace(self, id, name),
+            PlanAction::MakeBridge { name, address } => {
+                network::make_bridge(self, id, name, address)
+            }
+            PlanAction::JoinBridge {
+                bridge,
+                namespace,
+                link,
+                address,
+            } => network::join(self, id, (bridge, link), (namespace, address)),
+            PlanAction::RemoveLink(name) => network::remove_link(self, id, name),
+            PlanAction::LimitLink {
+                namespace,
+                link,
+                bytes_per_s,
+            } => network::limit(self, id, (namespace, link), *bytes_per_s),
+            PlanAction::SetLink { name, up } => network::set_link(self, id, name, *up),
+            other => Err(HostError::State(format!("no action on a network: {other}"))),
+        }
+    }
+}
+
 impl Host for LocalHost {
     fn carry_out(&mut self, id: &str, action: &PlanAction) -> Result<(), HostError> {
         match action {
@@ -580,19 +607,6 @@ impl Host for LocalHost {
             PlanAction::DetachLoop(path) => self.detach_loop(id, Path::new(path)),
             PlanAction::StopArray(files) => self.stop_arrays(id, files),
             PlanAction::Unmount(path) => self.unmount(id, Path::new(path)),
-            PlanAction::MakeNamespace(name) => network::make_namespace(self, id, name),
-            PlanAction::RemoveNamespace(name) => network::remove_namespace(self, id, name),
-            PlanAction::MakeBridge { name, address } => {
-                network::make_bridge(self, id, name, address)
-            }
-            PlanAction::JoinBridge {
-                bridge,
-                namespace,
-                link,
-                address,
-            } => network::join(self, id, (bridge, link), (namespace, address)),
-            PlanAction::RemoveLink(name) => network::remove_link(self, id, name),
-            PlanAction::SetLink { name, up } => network::set_link(self, id, name, *up),
             PlanAction::Hurt(hurt) => self.hurt(id, hurt),
             PlanAction::MakeTracing(name) => tracing::make(id, name),
             PlanAction::RemoveTracing(name) => tracing::remove(id, name, &*self.clock),
@@ -602,6 +616,7 @@ impl Host for LocalHost {
                 file_system,
                 sources,
             } => mount_is(Path::new(path), file_system, sources),
+            on_network => self.carry_out_network(id, on_network),
         }
     }
 

@@ -151,16 +151,49 @@ pub(super) fn remove_link(host: &LocalHost, id: &str, name: &str) -> Result<(), 
     }
 }
 
-/// Takes an interface of ours down or up.
-pub(super) fn set_link(host: &LocalHost, id: &str, name: &str, up: bool) -> Result<(), HostError> {
+/// Fails where an interface is not there or not ours.
+fn check_link(id: &str, name: &str, what: &str) -> Result<(), HostError> {
     let place = Path::new("/sys/class/net").join(name);
     let found = fs::read_to_string(place.join("address")).unwrap_or_default();
-    if found.trim() != mark(id, name) {
-        return Err(HostError::Refused {
-            what: format!("switch the interface {name}"),
-            why: "it is not there, or not ours".into(),
-        });
+    if found.trim() == mark(id, name) {
+        return Ok(());
     }
+    Err(HostError::Refused {
+        what: format!("{what} the interface {name}"),
+        why: "it is not there, or not ours".into(),
+    })
+}
+
+/// Limits what a pair of interfaces of ours carries, at both ends: each end limits what it sends.
+pub(super) fn limit(
+    host: &LocalHost,
+    id: &str,
+    (namespace, link): (&str, &str),
+    bytes_per_s: u64,
+) -> Result<(), HostError> {
+    check_ours(id, namespace)?;
+    check_link(id, link, "limit")?;
+    let rate = format!("{bytes_per_s}bps");
+    // A bucket holds what comes at once: 10 ms of the rate, and no less than two large packets.
+    let burst = format!("{}b", (bytes_per_s / 100).max(128 << 10));
+    let of = |device| {
+        [
+            "qdisc", "replace", "dev", device, "root", "tbf", "rate", &rate, "burst", &burst,
+            "latency", "100ms",
+        ]
+    };
+    host.helper_of(
+        id,
+        "tc",
+        &[&["-n", namespace][..], &of("eth0")].concat(),
+        LIMIT,
+    )?;
+    host.helper_of(id, "tc", &of(link), LIMIT).map(|_| ())
+}
+
+/// Takes an interface of ours down or up.
+pub(super) fn set_link(host: &LocalHost, id: &str, name: &str, up: bool) -> Result<(), HostError> {
+    check_link(id, name, "switch")?;
     ip(
         host,
         id,

@@ -58,13 +58,35 @@ impl HostProcessId {
     }
 }
 
-/// Whether the process still runs. A process that ended but was not collected does not.
+impl HostProcessId {
+    /// Whether it began since this machine was started.
+    #[must_use]
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == boot()
+    }
+}
+
+/// Whether the process still runs. A process that ended but was not collected does not, nor one that was
+/// killed and is gone as soon as storage answers it.
 #[must_use]
 pub fn is_alive(owner: &HostProcessId) -> bool {
     owner.boot == boot()
-        && stat_of(owner.pid).is_some_and(|(state, ticks)| {
-            ticks == owner.started_ticks && !matches!(state, 'Z' | 'X' | 'x')
-        })
+        && stat_of(owner.pid).is_some_and(|(_, ticks)| ticks == owner.started_ticks)
+        && !is_ended(owner.pid)
+}
+
+/// Whether a process will do nothing any more: it ended, or SIGKILL waits until its threads come back from
+/// the kernel. Of one whose first thread is gone others may still wait there.
+pub(crate) fn is_ended(pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return true;
+    };
+    let has_sigkill = |mask: &str| u64::from_str_radix(mask, 16).is_ok_and(|m| m >> 8 & 1 == 1);
+    status.lines().any(|line| match line.split_once(":\t") {
+        Some(("State", state)) => state.starts_with(['Z', 'X', 'x']),
+        Some(("SigPnd" | "ShdPnd", mask)) => has_sigkill(mask),
+        _ => false,
+    })
 }
 
 fn boot() -> String {
@@ -283,5 +305,22 @@ mod tests {
         let mut other_boot = HostProcessId::this();
         other_boot.boot = "another".into();
         assert!(!is_alive(&other_boot));
+    }
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a process of its own is looked at"
+    )]
+    fn what_was_killed_and_not_collected_does_nothing_any_more() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        assert!(!is_ended(child.id()) && !is_ended(std::process::id()));
+        child.kill().unwrap();
+        assert!(is_ended(child.id()), "SIGKILL waits for it, or it is gone");
+        child.wait().unwrap();
+        assert!(is_ended(child.id()));
     }
 }

@@ -5,12 +5,11 @@
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::host::HostTimeSource;
+use crate::host::{HostTimeSource, all_processes, is_ended};
 
 /// How long to wait for a lock that is only left over from a starting process: that takes
 /// milliseconds; whoever holds it longer is undoing or using the same journal.
@@ -74,20 +73,46 @@ pub(super) fn check_same(file: &File, path: &Path) -> io::Result<()> {
 /// Asked of the open files of each process: the kernel's table of all locks is read in pieces, and
 /// a lock taken or dropped elsewhere between two of them makes it skip others.
 pub(crate) fn holder(path: &Path) -> Option<u32> {
-    let path = path.canonicalize().ok()?;
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let mut holders = processes
-        .filter(|process| process.file_name().as_bytes()[0].is_ascii_digit())
-        .filter_map(|process| lock_of(&process.path(), &path));
-    holders.next()
+    holders(path).next().map(|(_, taken_by)| taken_by)
 }
 
-/// Who took the lock that a process (its folder in `/proc`) has on a file.
+/// Whether a file is locked by nobody but processes that were killed, whose threads wait in the kernel for
+/// storage that does not answer. They do nothing any more, and may be gone only when what they wait for is
+/// taken down.
+pub(super) fn is_of_the_killed(path: &Path) -> bool {
+    let mut holders = holders(path).peekable();
+    holders.peek().is_some() && holders.all(|(process, _)| is_ended(process))
+}
+
+/// Processes that have a file locked, each with the one that took the lock.
+fn holders(path: &Path) -> impl Iterator<Item = (u32, u32)> {
+    let path = path.canonicalize().ok();
+    all_processes().into_iter().filter_map(move |pid| {
+        let process = format!("/proc/{pid}");
+        let path = path.as_deref()?;
+        let of_threads = || {
+            let threads = fs::read_dir(format!("{process}/task")).ok()?.flatten();
+            threads
+                .into_iter()
+                .find_map(|thread| lock_of(&thread.path(), path))
+        };
+        // The first thread, which the process has its name from, may be gone before the others.
+        let taken_by = lock_of(Path::new(&process), path).or_else(of_threads)?;
+        Some((pid, taken_by))
+    })
+}
+
+/// Who took the lock that a process or a thread (its folder in `/proc`) has on a file.
 fn lock_of(process: &Path, path: &Path) -> Option<u32> {
     let open = fs::read_dir(process.join("fd")).ok()?.flatten();
     let ours = open.filter(|link| fs::read_link(link.path()).is_ok_and(|open| open == path));
     ours.filter_map(|link| fs::read_to_string(process.join("fdinfo").join(link.file_name())).ok())
         .find_map(|about| about.lines().find_map(pid_of))
+}
+
+/// Locks a file beside the lock that the killed still have, against others who do the same.
+pub(super) fn beside_the_killed(file: &File) -> bool {
+    rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// The process in a line of `fdinfo` when it shows a lock such as ours.

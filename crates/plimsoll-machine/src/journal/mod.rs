@@ -162,7 +162,9 @@ impl Journal {
         let (mut file, early) = open_file(path)?;
         let owner = early.worker().pid;
         let in_use = |pid| in_use(&early, path, pid);
-        if !lock::exclusive(&file, clock, patience(&early)) {
+        let is_ours = lock::exclusive(&file, clock, patience(&early))
+            || (lock::is_of_the_killed(path) && lock::beside_the_killed(&file));
+        if !is_ours {
             let holder = lock::holder(path);
             return Err(in_use(holder.or(early.at_work().then_some(owner))));
         }

@@ -47,6 +47,11 @@ pub(super) fn first_figure(view: &ResultsView<'_>) -> ReportFigure {
     let mut figure = figure(view).compact();
     if let ReportChart::Forest(chart) = &mut figure.chart {
         let mut room = ROWS_FIRST;
+        let all: usize = chart.groups.iter().map(|group| group.rows.len()).sum();
+        if all > room {
+            let more = words::count(all - room, "more row");
+            figure.answer = format!("{} {more} in the section on verdicts.", figure.answer);
+        }
         for group in &mut chart.groups {
             group.rows.truncate(room);
             room -= group.rows.len();

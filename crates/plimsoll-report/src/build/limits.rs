@@ -18,9 +18,10 @@ use crate::model::{
 use crate::words;
 
 /// Causes that are listed in the section and not beside the answer: they describe more than they limit.
-const IN_SECTION_ONLY: [ExplanationCause; 3] = [
+const IN_SECTION_ONLY: [ExplanationCause; 4] = [
     ExplanationCause::DataSetInMemory,
     ExplanationCause::ServersUneven,
+    ExplanationCause::ThreadStarved,
     ExplanationCause::NetworkBytes,
 ];
 

@@ -53,7 +53,11 @@ pub(super) fn method(view: &ResultsView<'_>) -> ReportSection {
         let line = arm.facts.as_ref()?.line();
         Some((format!("Target {}", arm.name), line))
     });
-    let facts = facts.chain(lines).chain(order(view)).collect();
+    let facts = facts
+        .chain(lines)
+        .chain(super::conditioning::facts(view))
+        .chain(order(view))
+        .collect();
     section.items.push(ReportItem::Facts(facts));
     let typed = manifest.command.get(1..).unwrap_or_default();
     if !typed.is_empty() {

@@ -5,6 +5,7 @@
 //! how and where it was measured. Pure: the same results give the same report.
 
 mod answer;
+mod conditioning;
 mod corners;
 mod doubts;
 mod faults;
@@ -58,6 +59,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     sections.extend(nodes::section(&view));
     sections.extend(servers::section(&view));
     sections.extend(doubts::warnings(&view));
+    sections.extend(conditioning::section(&view));
     sections.push(method::method(&view));
     sections.push(method::arms(&view));
     sections.push(method::machine(&view));
@@ -76,6 +78,7 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
     headline.extend(limits::headline(&view));
     headline.extend(corners::doubts(&view));
     headline.extend(nodes::alarms(&view));
+    headline.extend(conditioning::headline(&view));
     headline.extend(doubts::alarms(&view));
     ReportDocument {
         title: title(&view),
@@ -88,9 +91,10 @@ pub fn build(results: &RunFolderContents) -> ReportDocument {
 }
 
 /// What is computed beside the comparisons, for programs.
-fn beside(view: &ResultsView<'_>) -> [(&'static str, serde_json::Value); 4] {
+fn beside(view: &ResultsView<'_>) -> [(&'static str, serde_json::Value); 5] {
     [
         ("explanations", serde_json::json!(view.explanations)),
+        ("cliffs", serde_json::json!(view.cliffs)),
         ("load_lines", load_line::data(view)),
         ("secondary", serde_json::json!(view.secondary)),
         ("loops", serde_json::json!(view.loops)),

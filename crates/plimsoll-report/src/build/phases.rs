@@ -182,6 +182,7 @@ mod tests {
             ended: Nanos::SECOND,
             ops: 1,
             bytes,
+            ..WorkerResult::default()
         };
         let index = |bytes: &[u64]| {
             let workers: Vec<WorkerResult> = bytes.iter().map(|b| worker(*b)).collect();

@@ -2,12 +2,14 @@
 //! What the servers of the systems did: who worked how much, who stood still, whose memory grew.
 //! What of that explains the answer is among the explanations.
 
-use plimsoll_core::event::{ServerUse, WorkloadEntry};
-use plimsoll_core::num::ratio;
+use plimsoll_core::event::{ServerUse, TrialResult, WorkloadEntry};
+use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::units::{self, Nanos};
 
 use super::view::{ArmTrials, ResultsView};
 use crate::model::{ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell};
+
+const MIB: f64 = (1 << 20) as f64;
 
 /// One server over all trials of an arm.
 struct ServerTotals<'a> {
@@ -68,7 +70,9 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     );
     for entry in &view.results.manifest.entries {
         let pools = view.pools(entry);
-        let rows: Vec<_> = pools.iter().map(|pool| (pool, sums(pool))).collect();
+        section.items.extend(client_programs(entry, &pools));
+        let of_servers = |pool| (pool, sums(pool, |trial| &trial.servers));
+        let rows: Vec<_> = pools.iter().map(of_servers).collect();
         if rows.iter().all(|(_, sums)| sums.is_empty()) {
             continue;
         }
@@ -83,9 +87,9 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     (!section.items.is_empty()).then_some(section)
 }
 
-fn sums<'a>(pool: &ArmTrials<'a>) -> Vec<ServerTotals<'a>> {
+fn sums<'a>(pool: &ArmTrials<'a>, of: fn(&TrialResult) -> &[ServerUse]) -> Vec<ServerTotals<'a>> {
     let mut sums: Vec<ServerTotals<'a>> = Vec::new();
-    for used in pool.trials.iter().flat_map(|trial| &trial.servers) {
+    for used in pool.trials.iter().flat_map(|trial| of(trial)) {
         let at = sums.iter().position(|sum| sum.name == used.server);
         let at = at.unwrap_or_else(|| {
             sums.push(ServerTotals::of(&used.server));
@@ -94,6 +98,49 @@ fn sums<'a>(pool: &ArmTrials<'a>) -> Vec<ServerTotals<'a>> {
         sums[at].add(used);
     }
     sums
+}
+
+/// What the programs between the load and the servers took, by system.
+fn client_programs(entry: &WorkloadEntry, pools: &[ArmTrials<'_>]) -> Option<ReportItem> {
+    let mut table = ReportTable::new(
+        format!("{}: programs of the client under load", entry.label),
+        &[
+            "System",
+            "Program",
+            "#CPUs",
+            "#Busiest thread",
+            "#CPU per MiB",
+            "~#Memory",
+        ],
+    );
+    for pool in pools {
+        let bytes: u64 = pool.trials.iter().map(|trial| trial.stats.bytes()).sum();
+        let sums = sums(pool, |trial| &trial.client_programs);
+        for (n, sum) in sums.iter().enumerate() {
+            let name = if n == 0 { pool.name() } else { String::new() };
+            let per_mib = ratio(sum.cpu_ns as f64, bytes as f64 / MIB);
+            table.rows.push(vec![
+                ReportTableCell::new(name),
+                ReportTableCell::new(sum.name),
+                ReportTableCell::new(format!("{:.2}", sum.cpus())),
+                ReportTableCell::new(percent(sum.thread_share_max)),
+                match bytes {
+                    0 => ReportTableCell::new("–"),
+                    _ => ReportTableCell::new(units::duration(Nanos(round_u64(per_mib)))),
+                },
+                ReportTableCell::new(units::size(sum.resident_bytes as f64)),
+            ]);
+        }
+    }
+    if table.rows.is_empty() {
+        return None;
+    }
+    table.notes.push(
+        "Programs of this machine between the load and the servers, such as those that serve a \
+         mount. CPU per MiB: their processor time by the data of the workload."
+            .into(),
+    );
+    Some(ReportItem::Table(table))
 }
 
 fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<ServerTotals<'_>>)]) -> ReportTable {

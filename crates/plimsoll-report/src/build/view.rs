@@ -8,7 +8,7 @@ use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::event::{
     ArmEntry, KindStats, OpStats, RunFolderContents, TrialResult, WorkloadEntry,
 };
-use plimsoll_core::explanation::ArmExplanations;
+use plimsoll_core::explanation::{ArmExplanations, ThroughputCliff};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;
@@ -36,6 +36,8 @@ pub(crate) struct ResultsView<'a> {
     pub(crate) load_lines: Vec<ArmLoadLine<'a>>,
     /// What may have limited each arm under each workload.
     pub(crate) explanations: Vec<ArmExplanations>,
+    /// Throughputs that fell within a trial and stayed there.
+    pub(crate) cliffs: Vec<ThroughputCliff>,
 }
 
 /// An arm and how it is drawn.
@@ -86,6 +88,7 @@ impl<'a> ResultsView<'a> {
             loops: compare_loops(manifest, &results.trials),
             load_lines: arm_load_lines(manifest, &results.trials),
             explanations: plimsoll_stats::explain::explain(results),
+            cliffs: plimsoll_stats::cliff::throughput_cliffs(results),
         }
     }
 

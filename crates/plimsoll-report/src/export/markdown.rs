@@ -151,6 +151,9 @@ fn folded(section: &ReportSection) -> String {
             }
             ReportItem::Table(table) | ReportItem::Folded(_, table) => put_table(&mut out, table),
             ReportItem::Command(command) => put_code(&mut out, command),
+            ReportItem::Link { text, to } => {
+                put!(out, "{}: {}\n\n", escaped(text), escaped(to));
+            }
             // Pictures are what the page is for; each has its table.
             ReportItem::Chart(_) => {}
         }

@@ -179,6 +179,13 @@ pub enum ReportItem {
     Chart(ReportFigure),
     /// A command, to be copied.
     Command(String),
+    /// Another page of the same result folder.
+    Link {
+        /// What it is.
+        text: String,
+        /// Where it is, below the folder of this page.
+        to: String,
+    },
 }
 
 /// A column of a table.

@@ -97,12 +97,15 @@ fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &AxisScale, y: f64) {
         &fit(&row.label, LEFT - 24.0),
     );
     canvas.text((664.0, y + 4.0), Anchor::Start, "number", &row.text);
-    canvas.text(
-        (WIDTH, y + 4.0),
-        Anchor::End,
-        &format!("{tone} strong"),
-        &row.verdict,
-    );
+    // What a verdict adds to its word goes below it: beside the ratio there is no room for both.
+    let class = format!("{tone} strong");
+    match row.verdict.split_once(", ") {
+        Some((verdict, more)) => {
+            canvas.text((WIDTH, y - 2.0), Anchor::End, &class, verdict);
+            canvas.text((WIDTH, y + 10.0), Anchor::End, tone, more);
+        }
+        None => canvas.text((WIDTH, y + 4.0), Anchor::End, &class, &row.verdict),
+    }
     let Some(ratio) = row.ratio else {
         return;
     };

@@ -36,7 +36,9 @@ fn axes(chart: &LoadCurveChart, bottom: f64) -> (AxisScale, AxisScale) {
     let edges = || chart.curves.iter().filter_map(|curve| curve.edge);
     let loads = points()
         .map(|point| point.load)
-        .chain(edges().flat_map(|e| [e.0, e.2]));
+        .chain(edges().flat_map(|e| [e.0, e.1, e.2]))
+        // An interval may begin at no client at all, which a logarithmic axis has no place for.
+        .filter(|load| *load > 0.0);
     let (from, to) = loads.fold((f64::INFINITY, 0.0f64), |(a, b), load| {
         (a.min(load), b.max(load))
     });
@@ -107,14 +109,15 @@ fn edge(
         return;
     };
     let class = ink_class(&curve.ink);
-    let width = (x.at(high) - x.at(low)).max(1.0);
+    let left = x.at(low.max(x.from));
+    let width = (x.at(high) - left).max(1.0);
     let [low_text, point_text, high_text] = [low, point, high].map(units::three_digits);
     let tip = format!(
         "{}: load line {point_text} ({low_text} to {high_text}) {}",
         curve.ink.label(),
         chart.load
     );
-    let place = (x.at(low), TOP);
+    let place = (left, TOP);
     canvas.bar(
         place,
         (width, y.start - TOP),
@@ -190,5 +193,36 @@ fn labels(canvas: &mut Canvas, chart: &LoadCurveChart, y: &AxisScale) {
         let place = (RIGHT + 12.0, at + 4.0);
         canvas.text(place, Anchor::Start, &format!("ink {class}"), &text);
         canvas.end_series();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ChartSeriesStyle, LoadCurvePoint};
+
+    #[test]
+    fn an_interval_that_begins_at_nothing_leaves_the_axis_finite() {
+        let point = |load| LoadCurvePoint {
+            load,
+            value: 5e6,
+            kept_up: true,
+            length_s: 4.0,
+        };
+        let chart = LoadCurveChart {
+            load: "clients".into(),
+            quantity: ChartQuantity::Duration,
+            limit: ("p99 < 20.0 ms".into(), 20e6),
+            curves: vec![LoadCurve {
+                ink: ChartSeriesStyle::default(),
+                points: vec![point(1.0), point(16.0)],
+                band: Vec::new(),
+                edge: Some((0.0, 4.0, 38.0)),
+            }],
+        };
+        let (x, _) = axes(&chart, 200.0);
+        assert!(x.from > 0.5 && x.at(1.0) > LEFT && x.at(38.0) < RIGHT);
+        let drawn = draw(&chart, true).finished("t");
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
     }
 }

@@ -129,6 +129,9 @@ impl Page {
             ReportItem::Table(table) => self.table(table),
             ReportItem::Chart(figure) => self.figure(figure),
             ReportItem::Command(command) => self.command(command),
+            ReportItem::Link { text, to } => {
+                self.wrapped(ReportSeverity::Plain, "", &format!("{text}: {to}"));
+            }
         }
     }
 

@@ -362,6 +362,8 @@ fn manifest(
         balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
     }
 }

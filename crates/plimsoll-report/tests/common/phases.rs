@@ -181,6 +181,7 @@ fn written(rng: &mut Rng, slow: f64) -> PhaseResult {
         ended,
         ops: 128,
         bytes: WRITTEN / 2,
+        longest_wait: Nanos(ended.0 / 16),
     };
     PhaseResult {
         name: "write".into(),
@@ -203,6 +204,7 @@ fn files(rng: &mut Rng, slow: f64) -> PhaseResult {
         ended: wall,
         ops: ops / threads,
         bytes: 0,
+        longest_wait: Nanos(0),
     };
     PhaseResult {
         name: "files".into(),

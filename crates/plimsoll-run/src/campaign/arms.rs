@@ -119,7 +119,7 @@ impl ArmTarget {
             .map_or(0, |facts| facts.direct_align_bytes)
     }
 
-    fn is_real(&self) -> bool {
+    pub(super) fn is_real(&self) -> bool {
         !matches!(
             self.spec,
             TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_)
@@ -234,6 +234,11 @@ impl ArmSet {
         found.expect("trials are planned for these arms")
     }
 
+    /// Whether what is written to a system stays there for the trials that follow.
+    pub(super) fn keeps_data(&self, name: &str) -> bool {
+        self.target(name).is_real()
+    }
+
     /// A directory of the load's node of this number that is not on the targets, where there are programs
     /// to run.
     pub fn scratch(&self, node: usize) -> Option<&Path> {
@@ -296,15 +301,26 @@ impl ArmSet {
         let (servers, nodes) = made.map_or((&[][..], &[][..]), |(made, nodes)| {
             (&*made.servers, nodes.as_slice())
         });
+        // Where the load comes from other machines, those have programs of their own.
+        let client_programs = made.map_or(&[][..], |(made, _)| &*made.client_programs);
+        let client_programs = match self.load.is_here() {
+            true => client_programs,
+            false => &[],
+        };
         // What other machines move this one does not count.
         let facts = target.facts.as_ref().filter(|_| self.load.is_here());
         let lustre = facts.and_then(lustre::name);
-        if servers.is_empty() && lustre.is_none() {
+        if servers.is_empty() && client_programs.is_empty() && lustre.is_none() {
             return None;
         }
         let mut reached = context::nodes();
         reached.meet(nodes);
-        Some((ServerWatchScope { servers, lustre }, reached))
+        let scope = ServerWatchScope {
+            servers,
+            client_programs,
+            lustre,
+        };
+        Some((scope, reached))
     }
 
     /// Each system once, for measuring what it carries.

@@ -6,6 +6,7 @@
 
 mod arms;
 mod attach;
+mod conditioning;
 mod corners;
 mod course;
 mod device;
@@ -25,6 +26,7 @@ mod scale;
 mod trial;
 
 pub use arms::{ArmSet, check_place};
+pub use conditioning::ConditioningGoal;
 pub use corners::{SensitivityBoundMode, with_corners};
 pub use course::busy_now;
 
@@ -102,6 +104,10 @@ pub struct CampaignOptions {
     pub budget: Option<TimeBudget>,
     /// What a pilot is to find a design for, if blocks are designed by one.
     pub design: Option<BlockDesignGoal>,
+    /// What is done to the systems before the first block.
+    pub conditioning: ConditioningGoal,
+    /// Bytes of the measured part after which a trial ends, if that is before its time.
+    pub bytes: Option<u64>,
 }
 
 /// What blocks are to reach, and what the user set of them.
@@ -218,7 +224,7 @@ pub fn manifest(
         began_at: jiff::Zoned::now()
             .strftime("%Y-%m-%dT%H:%M:%S%:z")
             .to_string(),
-        command: std::env::args().collect(),
+        command: plimsoll_agent::command_line::words(),
         seed: settings.seed,
         generator: plimsoll_core::rng::GENERATOR.into(),
         policy: settings.policy,
@@ -231,6 +237,8 @@ pub fn manifest(
         balanced: false,
         ladder: Vec::new(),
         load_nodes: arms.load().facts(),
+        conditioning: settings.conditioning.asked(),
+        trial_bytes: settings.bytes,
     }
 }
 
@@ -285,6 +293,12 @@ pub fn carry_out(
     }
     let pilot = pilot_before(manifest, folder, before.is_some());
     let ended = recorded(disks, arms, &mut everyone, |everyone| {
+        let (settings, ended) =
+            conditioning::condition_all(manifest, arms, settings, stop, everyone)?;
+        if ended != CampaignEndKind::Whole || stop.load(Ordering::Relaxed) {
+            return Ok(ended);
+        }
+        let settings = &settings;
         if settings.load_line.is_some() {
             let plan = (manifest, done);
             return load_line::search_all(plan, arms, settings, stop, everyone);

@@ -21,7 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Length of the measured part when nobody says: long enough for some thousand operations.
 pub(super) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Longest time for work that ends by itself.
-const LENGTH_MAX: Nanos = Nanos(7 * 86_400 * Nanos::SECOND.0);
+pub(super) const LENGTH_MAX: Nanos = Nanos(7 * 86_400 * Nanos::SECOND.0);
+/// Longest time of a trial that ends after so many bytes, where nobody says.
+const BYTES_LENGTH: Nanos = Nanos(3_600 * Nanos::SECOND.0);
 /// Length of the capacity probe of each system: long enough for a steady rate on a cold queue.
 const PROBE: Nanos = Nanos(2_000_000_000);
 /// Operations in flight during the probe: a busy disk queue.
@@ -248,7 +250,11 @@ pub fn label_of(asked: &WorkloadRequest) -> String {
 pub(super) fn length(asked: &WorkloadRequest, settings: &CampaignOptions) -> Nanos {
     let told = settings.length.or(asked.length);
     let faults = settings.inject.iter().map(super::failover::length_under);
-    let wanted = told.unwrap_or_else(|| faults.max().unwrap_or(LENGTH));
+    let usual = match settings.bytes {
+        Some(_) => BYTES_LENGTH,
+        None => LENGTH,
+    };
+    let wanted = told.unwrap_or_else(|| faults.max().unwrap_or(usual));
     match &asked.workload {
         Workload::Model(model) if settings.whole => model.length(),
         // Slices are whole seconds.
@@ -315,7 +321,7 @@ fn sustained(
         label: "probe".into(),
         scale: 1.0,
         length: PROBE,
-        workload: Workload::Blocks(probe(model)),
+        workload: Workload::Blocks(probe_of(model)),
         corner_of: None,
         inject: None,
         condition: None,
@@ -345,6 +351,7 @@ pub(super) fn probed(
     };
     let task = |n: usize| AgentTrialTask {
         warmup: Nanos::SECOND,
+        bytes: None,
         data_check: DataCheck::Off,
         seed: settings.seed.derive("probe", 0),
         ..trial_task(&trial, arms, (probe, settings), n)
@@ -361,7 +368,7 @@ pub(super) fn probed(
 }
 
 /// The same mix as fast as the storage lets it: mean size, share of reads, working set.
-fn probe(model: &WorkloadModel) -> BlockIoWorkload {
+pub(super) fn probe_of(model: &WorkloadModel) -> BlockIoWorkload {
     let [(reads, read_bytes), (writes, write_bytes)] =
         IoDirection::BOTH.map(|direction| model.mean_per_s(direction));
     let mean = ratio(read_bytes + write_bytes, reads + writes);

@@ -8,8 +8,7 @@ use super::pilot::PILOT_STEP;
 use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::event::{
-    RunEvent, RunListener, RunWarning, ServerUse, TrialId, TrialInterval, TrialResult,
-    WorkloadEntry,
+    RunEvent, RunListener, RunWarning, TrialId, TrialInterval, TrialResult, WorkloadEntry,
 };
 use plimsoll_core::failover::FaultInjection;
 use plimsoll_core::load::{AgentTrialTask, start_spread};
@@ -19,7 +18,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostPool, HostTimeSource as _, SystemClock};
 use plimsoll_machine::power::PowerMeter;
-use plimsoll_machine::watch::{self, ServerWatchScope};
+use plimsoll_machine::watch::{self, ServerWatchScope, WatchedUse};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -119,7 +118,7 @@ pub(super) fn measure_trial(
         });
     };
     let is_over = || stop.load(Ordering::Relaxed);
-    let (played, servers) = watched(arms.subjects(&trial.arm), || match faults {
+    let (played, used) = watched(arms.subjects(&trial.arm), || match faults {
         None => Ok((sessions.play(&is_over, &mut on_interval), None, None)),
         Some((injection, bench)) => {
             let play = |is_over: &dyn Fn() -> bool| sessions.play(is_over, &mut on_interval);
@@ -134,7 +133,8 @@ pub(super) fn measure_trial(
         listener.event(&RunEvent::Warning(RunWarning { about, text }));
     }
     let result = TrialResult {
-        servers,
+        servers: used.servers,
+        client_programs: used.client_programs,
         device: device.and_then(DeviceWatch::end),
         energy: power.used(),
         fault,
@@ -142,6 +142,7 @@ pub(super) fn measure_trial(
         ..result
     };
     tell(&result, entry, listener);
+    note_missing_bytes(&result, settings, listener);
     // What was measured meanwhile was something else; healing a fault may take a mount away.
     if is_whole(entry) {
         arms.check_mount(&trial.arm)?;
@@ -153,6 +154,25 @@ pub(super) fn measure_trial(
 /// come back when a server does.
 fn is_whole(entry: &WorkloadEntry) -> bool {
     entry.inject.is_none() && entry.condition.is_none()
+}
+
+/// A trial whose time was over before its bytes were moved.
+fn note_missing_bytes(
+    result: &TrialResult,
+    settings: &CampaignOptions,
+    listener: &mut dyn RunListener,
+) {
+    let moved = result.stats.bytes();
+    let missing = settings
+        .bytes
+        .filter(|bytes| moved < *bytes && !result.interrupted);
+    if let Some(bytes) = missing {
+        let (moved, bytes) = (units::size(moved as f64), units::size(bytes as f64));
+        listener.event(&RunEvent::Warning(RunWarning {
+            about: about(&result.trial),
+            text: format!("the time of the trial was over when {moved} of {bytes} were moved"),
+        }));
+    }
 }
 
 fn note_lost_node(failure: &CliError, trial: &TrialId, listener: &mut dyn RunListener) {
@@ -173,7 +193,7 @@ fn sessions_alone(
     stop: &AtomicBool,
 ) -> Result<TrialResult, CliError> {
     let clock = SystemClock::new();
-    let (ended, servers) = watched(arms.subjects(&trial.arm), || match faults {
+    let (ended, used) = watched(arms.subjects(&trial.arm), || match faults {
         None => Ok(((), None, None)),
         Some((injection, bench)) => {
             let with = (settings.seed, bench);
@@ -183,7 +203,8 @@ fn sessions_alone(
     let ((), fault, failure) = ended?;
     Ok(TrialResult {
         length: Nanos::from_secs_f64(clock.now().as_secs_f64()),
-        servers,
+        servers: used.servers,
+        client_programs: used.client_programs,
         interrupted: fault
             .as_ref()
             .is_none_or(|fault| fault.check.data.interrupted),
@@ -233,6 +254,10 @@ pub(super) fn trial_task(
             Some(_) => PILOT_STEP,
             None => Nanos::SECOND,
         },
+        bytes: settings.bytes.map(|bytes| {
+            let nodes = arms.load().nodes().len().max(1) as u64;
+            bytes.div_ceil(nodes)
+        }),
         whole: settings.whole,
         engine: settings.engine,
         data_check: settings.data_check,
@@ -262,9 +287,9 @@ fn tell(result: &TrialResult, entry: &WorkloadEntry, listener: &mut dyn RunListe
 pub(super) fn watched<T>(
     subjects: Option<(ServerWatchScope<'_>, HostPool)>,
     work: impl FnOnce() -> T,
-) -> (T, Vec<ServerUse>) {
+) -> (T, WatchedUse) {
     let Some((subjects, mut nodes)) = subjects else {
-        return (work(), Vec::new());
+        return (work(), WatchedUse::default());
     };
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

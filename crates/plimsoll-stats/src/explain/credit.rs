@@ -46,13 +46,13 @@ pub(super) fn burst_credit(evidence: &ArmEvidence<'_>) -> CauseFinding {
     let drops = evidence.trials.iter();
     let drops: Vec<CreditDrop> = drops
         .filter(|(trial, _)| is_free(trial))
-        .filter_map(|(_, bins)| drop_in(&rates(bins)))
+        .filter_map(|(_, bins)| drop_in(&free_rates(bins)))
         .collect();
     let plateau = median(drops.iter().map(|drop| drop.plateau_per_s));
     let cause = ExplanationCause::BurstCredit;
     let missing = "it takes trials of eight seconds or more, with load to spare";
     over_trials(evidence, cause, "", missing, |trial, bins| {
-        let rates = rates(bins);
+        let rates = free_rates(bins);
         if rates.len() < BINS_MIN || !is_free(trial) {
             return TrialSign::Missing;
         }
@@ -66,13 +66,13 @@ pub(super) fn burst_credit(evidence: &ArmEvidence<'_>) -> CauseFinding {
 }
 
 /// Whether the rate is the storage's: a closed loop, or an open one that it cannot carry.
-fn is_free(trial: &TrialResult) -> bool {
+pub(crate) fn is_free(trial: &TrialResult) -> bool {
     let open = &trial.generator.open;
     open.is_empty() || open.iter().filter_map(backlog).any(|left| left.grew)
 }
 
 /// Operations and their time in each whole second.
-fn rates(bins: &[TrialTimeBin]) -> Vec<(f64, f64)> {
+pub(crate) fn free_rates(bins: &[TrialTimeBin]) -> Vec<(f64, f64)> {
     let whole = bins.iter().filter(|bin| bin.length.as_secs_f64() >= 0.5);
     whole
         .map(|bin| {

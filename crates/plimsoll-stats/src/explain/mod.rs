@@ -15,7 +15,9 @@ mod removal;
 mod saturation;
 mod servers;
 mod storage;
+mod threads;
 
+pub(crate) use credit::{free_rates, is_free};
 pub use saturation::{SaturatedResource, saturated};
 
 use plimsoll_core::event::{
@@ -138,7 +140,7 @@ enum TrialSign {
 type Detector = fn(&ArmEvidence<'_>) -> CauseFinding;
 
 /// Who looks for what.
-const DETECTORS: [(ExplanationCause, Detector); 18] = [
+const DETECTORS: [(ExplanationCause, Detector); 19] = [
     (ExplanationCause::PageCache, memory::page_cache),
     (ExplanationCause::DataSetInMemory, memory::data_set),
     (ExplanationCause::BurstCredit, credit::burst_credit),
@@ -148,6 +150,7 @@ const DETECTORS: [(ExplanationCause, Detector); 18] = [
     (ExplanationCause::ServerProcessor, servers::processor),
     (ExplanationCause::ServerStalled, servers::stalled),
     (ExplanationCause::ServersUneven, servers::uneven),
+    (ExplanationCause::ThreadStarved, threads::starved),
     (ExplanationCause::MemoryGrowth, servers::memory_growth),
     (ExplanationCause::OtherPrograms, client::other_programs),
     (ExplanationCause::StolenProcessor, client::stolen),

@@ -9,7 +9,7 @@ use plimsoll_core::open_load::OpenLoad;
 use plimsoll_core::workload::WorkloadMultiple;
 
 use super::limit::LoadLineLimit;
-use super::outcome::LoadLineResult;
+use super::outcome::{LoadLineResult, LoadLineStop};
 use super::search::LoadLineSearch;
 use super::trial::{LoadLineOptions, LoadLineTrial};
 use crate::overload::backlog;
@@ -116,12 +116,17 @@ pub fn arm_load_lines<'a>(
             let seen = trials.iter().filter_map(|trial| load_line_trial(trial));
             seen.filter(is_of_goal)
                 .for_each(|trial| search.observe(&trial));
+            let mut result = search.result();
+            // A search whose time was over may have shown already that all of it is carried.
+            if result.trials > 0 && result.sustained.low >= goal.largest {
+                result.stop = Some(LoadLineStop::EverythingCarried);
+            }
             lines.push(ArmLoadLine {
                 entry,
                 goal,
                 unit,
                 arm: &arm.name,
-                result: search.result(),
+                result,
                 trials,
             });
         }

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a trial had reached a steady state: the proportional-window equivalence test.
-//!
-//! Of all that passed since the start the third quarter is held against the last. Windows grow with the
-//! trial, so that a slow decay is not mistaken for its end, as it is by windows of a fixed length. It
-//! is equivalence that must be shown: noise that hides a decay does not pass. A better end than
-//! beginning is no harm, so only a decline is limited.
+//! Whether a trial had reached a steady state: the proportional-window equivalence test of [`crate::steady`],
+//! on the margin of a limit. A better end than beginning is no harm, so only a decline is limited.
 
 use plimsoll_core::load_line::LoadLineBatch;
 
 use super::limit::LoadLineLimit;
-use crate::student;
-
-/// Batches below which nothing is called steady.
-const BATCHES_MIN: usize = 12;
+use crate::steady::{STEPS_MIN, last_quarters, quarters_factor};
 
 /// Decline of a margin that could not change what is said of the multiple.
 const DECLINE_MAX: f64 = 0.25;
@@ -36,16 +29,13 @@ impl LoadLineLimit {
     #[must_use]
     pub fn steadiness(&self, batches: &[LoadLineBatch]) -> Option<LoadLineSteadiness> {
         let n = batches.len();
-        if n < BATCHES_MIN {
+        if n < STEPS_MIN {
             return None;
         }
-        let third = self.margin(&batches[n / 2..n * 3 / 4]);
-        let last = self.margin(&batches[n * 3 / 4..]);
+        let [third, last] = last_quarters(n).map(|window| self.margin(&batches[window]));
         let decline = third.value - last.value;
         let error = third.error.hypot(last.error);
-        // Each window has ten pieces at most, so nine degrees of freedom each.
-        let pieces = (n / 4).min(10);
-        let at_most = decline + student::quantile(CONFIDENCE, 2 * (pieces - 1)) * error;
+        let at_most = decline + quarters_factor(n, CONFIDENCE) * error;
         Some(LoadLineSteadiness {
             decline,
             at_most,

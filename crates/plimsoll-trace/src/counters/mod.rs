@@ -15,6 +15,8 @@ mod pdh;
 mod reports;
 mod row_clock;
 mod sadf;
+mod sadf_forms;
+mod sar;
 #[cfg(test)]
 mod strangers;
 #[cfg(test)]
@@ -61,6 +63,9 @@ const FORMATS: &[CounterFormat] = &[
     iostat::FORMAT,
     json::FORMAT,
     sadf::FORMAT,
+    sadf_forms::PAIRS,
+    sadf_forms::XML,
+    sar::FORMAT,
     pdh::FORMAT,
 ];
 

@@ -23,6 +23,8 @@ pub(super) struct IostatReports {
     /// When the report before this one was made.
     from: Option<u64>,
     now: Option<u64>,
+    /// Whether that time stood in the report.
+    is_told: bool,
     /// Where reports without times begin to be counted.
     pub(super) day: Option<u64>,
     /// Disks by the reports since the start, and their places by name.
@@ -53,7 +55,14 @@ impl IostatReports {
         give: &mut Give<'_>,
     ) {
         self.give(give);
-        self.from = self.now;
+        // A time that was counted says nothing about one that is told.
+        self.from = self.now.filter(|_| self.is_told || at.is_none());
+        if at.is_some() && self.now.is_some() && !self.is_told && !self.has_some {
+            // Only the first report had none: its beginning is cut off.
+            told.warnings.retain(|known| known != NO_TIMES);
+            told.lacks_date = false;
+        }
+        self.is_told = at.is_some();
         self.now = at.or_else(|| {
             told.warn_once(NO_TIMES);
             told.lacks_date = true;

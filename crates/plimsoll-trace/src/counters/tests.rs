@@ -62,6 +62,56 @@ vm;2;2026-11-21 00:15:34 UTC;sda;105.00;1000.00;40.00;4.00;9.00;0.06;0.50;25.00\
 vm;-1;2026-11-21 00:16:00 UTC;LINUX-RESTART\t(2 CPU)\n\
 vm;2;2026-11-21 00:16:10 UTC;sda;105.00;1000.00;40.00;4.00;9.00;0.06;0.50;25.00\n";
 
+/// The figures of [`SADF`], as sar prints them among others.
+const SAR: &str = "Linux 6.18.44 (vm) \t11/21/26 \t_x86_64_\t(2 CPU)\n\n\
+00:15:32          CPU     %user     %idle\n\
+00:15:34          all     12.00     88.00\n\n\
+00:15:32          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util\n\
+00:15:34          sda    105.00   1000.00     40.00      4.00      9.00      0.06      0.50     25.00\n\n\
+00:16:00     LINUX RESTART\t(2 CPU)\n\n\
+00:16:08          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util\n\
+00:16:10          sda    105.00   1000.00     40.00      4.00      9.00      0.06      0.50     25.00\n\n\
+Average:          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util\n\
+Average:          sda    105.00   1000.00     40.00      4.00      9.00      0.06      0.50     25.00\n";
+
+/// Over midnight, for people, with the disk last.
+pub(super) const SAR_PRETTY: &str = "Linux 6.18.44 (vm) \t11/21/26 \t_x86_64_\t(2 CPU)\n\n\
+11:59:58 PM       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util DEV\n\
+12:00:00 AM    105.00     1.0M     40.0k      4.0k      9.0k      0.06      0.50     25.0% sda\n\
+12:00:00 AM      1.00      0.0k      4.0k      0.0k      4.0k      0.00      0.50      0.1% sdb\n\n\
+12:00:00 AM       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util DEV\n\
+12:00:01 AM     10.00      0.0k     40.0k      4.0k      9.0k      0.06      0.50     25.0% sda\n\
+damaged\n\
+12:00:01 AM     10.00      0.0k\n";
+
+const SADF_PAIRS: &str = "vm\t2\t2026-11-21 00:15:34 UTC\tall\t%user\t12.00\n\
+vm\t2\t2026-11-21 00:15:34 UTC\t-\ttps\t999.00\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\ttps\t105.00\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\trkB/s\t1000.00\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\twkB/s\t40.00\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\tdkB/s\t4.00\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\tareq-sz\t9.00\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\taqu-sz\t0.06\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\tawait\t0.50\n\
+vm\t2\t2026-11-21 00:15:34 UTC\tsda\t%util\t25.00\n";
+
+const SADF_XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE sysstat PUBLIC "DTD v3.11 sysstat //EN"
+"http://pagesperso-orange.fr/sebastien.godard/sysstat-3.11.dtd">
+<sysstat xmlns="http://pagesperso-orange.fr/sebastien.godard/sysstat">
+	<host nodename="vm">
+		<statistics>
+			<timestamp date="2026-11-21" time="00:15:34" utc="1" interval="2">
+				<cpu-load><cpu number="all" user="12.00" idle="88.00"/></cpu-load>
+				<disk per="second">
+					<disk-device dev="sda" tps="105.00" rd_sec="2000.00" wr_sec="80.00" dc_sec="8.00" rkB="1000.00" wkB="40.00" dkB="4.00" avgrq-sz="18.00" areq-sz="9.00" avgqu-sz="0.06" aqu-sz="0.06" await="0.50" util-percent="25.00"/>
+				</disk>
+			</timestamp>
+		</statistics>
+	</host>
+</sysstat>
+"#;
+
 pub(super) const PERFMON: &str = "\"(PDH-CSV 4.0) (W. Europe Standard Time)(-60)\",\
 \"\\\\DB1\\PhysicalDisk(0 C: D:)\\Disk Reads/sec\",\"\\\\DB1\\PhysicalDisk(_Total)\\Disk Reads/sec\",\
 \"\\\\DB1\\PhysicalDisk(0 C: D:)\\Disk Writes/sec\",\"\\\\DB1\\PhysicalDisk(0 C: D:)\\Disk Read Bytes/sec\",\
@@ -81,7 +131,7 @@ const ESXTOP: &str = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\esx1\\Memory\\Machine MBy
 \"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n\
 \"11/21/2026 00:15:34\",\"1\",\"105\",\"100\",\"5\",\"1.5\",\"0.5\",\"2.0\"\n";
 
-const ALL: [(&str, &str); 9] = [
+const ALL: [(&str, &str); 13] = [
     ("/proc/diskstats series", DISKSTATS),
     ("/proc/diskstats series", DISKSTATS_ROWS),
     ("iostat text", IOSTAT),
@@ -89,6 +139,10 @@ const ALL: [(&str, &str); 9] = [
     ("sysstat JSON (iostat -x -o JSON, sadf -j)", IOSTAT_JSON),
     ("sysstat JSON (iostat -x -o JSON, sadf -j)", SADF_JSON),
     ("sadf -d text", SADF),
+    ("sadf -p text", SADF_PAIRS),
+    ("sysstat XML (sadf -x)", SADF_XML),
+    ("sar -d text", SAR),
+    ("sar -d text", SAR_PRETTY),
     ("perfmon or esxtop CSV (PDH 4.0)", PERFMON),
     ("perfmon or esxtop CSV (PDH 4.0)", ESXTOP),
 ];
@@ -241,13 +295,59 @@ fn sadf_does_not_tell_reads_from_writes_and_a_restart_is_a_gap() {
         (QueueTime, 0.12),
         (TotalTime, 0.105),
     ];
-    assert_eq!(sums(SADF_JSON, "sda"), expect);
-    let file = open(SADF);
-    assert!(!file.about().carries.direction);
-    let ops = series(&file, "sda").column(Ops).unwrap().intervals.clone();
-    let kept: Vec<bool> = ops.iter().map(CounterInterval::is_kept).collect();
-    assert_eq!(kept, [true, false, true]);
-    assert_eq!(file.disks(), ["sda"]);
+    for text in [SADF_JSON, SADF_PAIRS, SADF_XML] {
+        let mut found = sums(text, "sda");
+        // Their order is that of the columns.
+        found.sort_by_key(|(metric, _)| expect.iter().position(|(known, _)| known == metric));
+        assert_eq!(found, expect, "{text}");
+        let file = open(text);
+        assert_eq!(
+            (file.about().host.as_str(), file.disks()),
+            ("vm", vec!["sda".into()])
+        );
+        assert_eq!(file.times().span().to_unix_ns, 1_795_220_134_000_000_000);
+        assert_eq!(file.warnings(), [] as [&str; 0]);
+    }
+    for text in [SADF, SAR] {
+        let file = open(text);
+        assert!(!file.about().carries.direction);
+        let ops = series(&file, "sda").column(Ops).unwrap().intervals.clone();
+        let kept: Vec<bool> = ops.iter().map(CounterInterval::is_kept).collect();
+        assert_eq!(kept, [true, false, true], "{text}");
+        assert_eq!(file.disks(), ["sda"]);
+        let span = file.times().span();
+        assert_eq!(span.from_unix_ns, 1_795_220_132_000_000_000);
+        assert_eq!(span.to_unix_ns, 1_795_220_170_000_000_000);
+    }
+}
+
+#[test]
+fn sar_goes_on_behind_midnight_and_prints_for_people() {
+    let file = open(SAR_PRETTY);
+    let span = file.times().span();
+    assert_eq!(span.from_unix_ns, 1_795_305_598_000_000_000);
+    assert_eq!(span.to_unix_ns, 1_795_305_601_000_000_000);
+    assert_eq!(file.disks(), ["sda", "sdb"]);
+    let found = sums(SAR_PRETTY, "sda");
+    assert!(found.contains(&(ReadBytes, 2.0 * 1_048_576.0)), "{found:?}");
+    assert!(found.contains(&(Ops, 220.0)), "{found:?}");
+    let told = file.warnings().join("; ");
+    assert!(told.contains("1 lines were not understood"), "{told}");
+}
+
+#[test]
+fn a_log_of_iostat_whose_beginning_is_cut_off_has_the_times_of_the_others() {
+    let more = IOSTAT
+        .replace("00:15:34", "00:15:36")
+        .replace("00:15:32", "00:15:34");
+    let reports = more.find("11/21/26 00:15:34").unwrap();
+    // The first report lacks its time.
+    let (_, cut) = IOSTAT.split_once("00:15:32\n").unwrap();
+    let file = open(&format!("{cut}{}", &more[reports..]));
+    let span = file.times().span();
+    assert_eq!(span.to_unix_ns - span.from_unix_ns, 2_000_000_000);
+    let told = file.warnings().join("; ");
+    assert!(!told.contains("no times"), "{told}");
 }
 
 #[test]
@@ -300,6 +400,14 @@ fn files_without_figures_of_disks_say_what_to_do() {
             "English name",
         ),
         ("hello\n", "unknown recording format"),
+        (
+            "vm\t1\t2026-11-21 00:15:29 UTC\tall\t%user\t0.00\n",
+            "sadf -p -- -d",
+        ),
+        (
+            "<?xml version=\"1.0\"?>\n<sysstat>\n</sysstat>\n",
+            "sadf -x -- -d",
+        ),
     ];
     for (text, part) in cases {
         let error = CounterFile::from_bytes("f", text.into())

@@ -9,7 +9,7 @@
 //! the offsets high word first, unlike the seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -142,13 +142,13 @@ impl PcpWriter {
                 ));
             }
         }
-        let part =
-            |suffix: &str, volume| PcpOutputFile::create(base, suffix, &heading.label(volume));
+        let parts = [("meta", VOLUME_META), ("index", VOLUME_INDEX), ("0", 0)];
+        let [meta, index, volume] = PcpOutputFile::create_all(base, parts, &heading)?;
         let mut writer = PcpWriter {
             base: base.to_owned(),
-            meta: part("meta", VOLUME_META)?,
-            index: part("index", VOLUME_INDEX)?,
-            volume: part("0", 0)?,
+            meta,
+            index,
+            volume,
             number: 0,
             described: BTreeSet::new(),
             instances: BTreeMap::new(),
@@ -156,7 +156,11 @@ impl PcpWriter {
             heading,
         };
         let start = writer.heading.start_unix_ns;
-        writer.entry(start, writer.meta.bytes, writer.volume.bytes)?;
+        let begun = writer.entry(start, writer.meta.bytes, writer.volume.bytes);
+        if let Err(error) = begun {
+            PcpOutputFile::remove_all(&[writer.meta, writer.index, writer.volume]);
+            return Err(error);
+        }
         Ok(writer)
     }
 
@@ -482,8 +486,39 @@ impl PcpOutputFile {
             file,
             bytes: 0,
         };
-        part.append(label)?;
-        Ok(part)
+        match part.append(label) {
+            Ok(()) => Ok(part),
+            Err(error) => {
+                PcpOutputFile::remove_all(&[part]);
+                Err(error)
+            }
+        }
+    }
+
+    /// All of these, or none.
+    fn create_all<const N: usize>(
+        base: &Path,
+        parts: [(&str, i32); N],
+        heading: &PcpWriterOptions,
+    ) -> Result<[PcpOutputFile; N], TraceError> {
+        let mut made = Vec::with_capacity(N);
+        for (suffix, volume) in parts {
+            match PcpOutputFile::create(base, suffix, &heading.label(volume)) {
+                Ok(part) => made.push(part),
+                Err(error) => {
+                    PcpOutputFile::remove_all(&made);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(made.try_into().expect("as many as were asked for"))
+    }
+
+    /// Removes what is of no use: an archive that could not be begun.
+    fn remove_all(parts: &[PcpOutputFile]) {
+        for part in parts {
+            let _ = fs::remove_file(&part.path);
+        }
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), TraceError> {

@@ -56,6 +56,15 @@ pub(super) const IOLOG_3: &[u8] = b"fio version 3 iolog\n\
 400 /data/a sync 0 0\n\
 401 /data/a close\n";
 
+pub(super) const WARP: &[u8] = b"\
+idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\tcat\n\
+0\t1\tPUT\tab\t1\t1048576\thttp://10.0.0.1:9000\ta/1.rnd\t\t2020-02-06T11:00:00.25+01:00\t\t2020-02-06T11:00:00.262+01:00\t12000000\t0\n\
+1\t2\tSTAT\tab\t1\t0\thttp://10.0.0.1:9000\ta/1.rnd\t\t2020-02-06T11:00:01+01:00\t\t2020-02-06T11:00:01.1+01:00\t100000000\t0\n\
+2\t2\tGET\tab\t1\t1048576\thttp://10.0.0.1:9000\ta/1.rnd\t\"no\tsuch\"\t2020-02-06T11:00:01+01:00\t\t2020-02-06T11:00:01.1+01:00\t100000000\t0\n\
+3\t2\tGET\tab\t1\t1048576\thttp://10.0.0.1:9000\ta/1.rnd\tno such object\t2020-02-06T11:00:01+01:00\t\t2020-02-06T11:00:01.1+01:00\t100000000\t0\n\
+4\t1\tGET\tab\t1\t1048576\thttp://10.0.0.2:9000\ta/1.rnd\t\t2020-02-06T10:00:01.750000000Z\t\t2020-02-06T10:00:01.753000001Z\t3000001\t0\n\
+# warp mixed --full\n";
+
 pub(super) const FIO_LAT: &[u8] = b"\
 3, 3400000, 0, 4096, 8192, 0\n\
 5, 100000, 1, 65536, 0, 0x0004\n\
@@ -175,8 +184,8 @@ pub(super) fn blktrace(version: u8, is_big_endian: bool) -> Vec<u8> {
 /// Each with the name of the format that must recognise it.
 pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
     use super::{
-        alibaba, biosnoop, blkparse, blktrace as binary, fio_iolog, fio_lat, fiu, mqsim, msr, spc,
-        systor, tencent, vscsi as command,
+        alibaba, biosnoop, blkparse, blktrace as binary, darshan, fio_iolog, fio_lat, fiu, mqsim,
+        msr, spc, systor, tencent, vscsi as command, warp,
     };
     let text = [
         (&msr::FORMAT, MSR),
@@ -188,6 +197,8 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
         (&fiu::FORMAT, FIU),
         (&mqsim::FORMAT, MQSIM),
         (&fio_lat::FORMAT, FIO_LAT),
+        (&darshan::TEXT, darshan::tests::PRINTED),
+        (&warp::FORMAT, WARP),
         (&fio_iolog::FORMAT, IOLOG_2),
         (&fio_iolog::FORMAT, IOLOG_3),
         (&biosnoop::FORMAT, BIOSNOOP),
@@ -205,6 +216,15 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
         (binary::FORMAT.name, bytes)
     }));
     all.push((super::spool::FORMAT.name, spool()));
+    for (version, is_big, method) in [("3.10", false, 0), ("3.41", true, 1), ("3.21", false, 2)] {
+        let made = darshan::tests::MadeLog {
+            version,
+            is_big,
+            method,
+            ..darshan::tests::MADE
+        };
+        all.push((darshan::LOG.name, made.bytes()));
+    }
     // Its end, where the table of what is where stands, is read from a file only.
     #[cfg(feature = "parquet")]
     all.push((super::parquet::FORMAT.name, b"PAR1 and then columns".into()));

@@ -10,11 +10,13 @@ mod blkparse;
 mod blktrace;
 mod capture;
 mod clipped;
+mod darshan;
 mod fio_iolog;
 mod fio_lat;
 mod fiu;
 #[cfg(test)]
 mod fixtures;
+mod gathered;
 mod mqsim;
 mod msr;
 mod pairs;
@@ -28,6 +30,7 @@ mod spool;
 mod systor;
 mod tencent;
 mod vscsi;
+mod warp;
 
 use std::path::Path;
 
@@ -85,6 +88,9 @@ const FORMATS: &[TraceFormat] = &[
     parquet::FORMAT,
     blktrace::FORMAT,
     vscsi::FORMAT,
+    darshan::LOG,
+    darshan::TEXT,
+    warp::FORMAT,
     fio_iolog::FORMAT,
     biosnoop::FORMAT,
     blkparse::FORMAT,

@@ -4,13 +4,13 @@
 use super::design::{BlockDesignArgs, BlockDesignChoice};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
-    policy,
+    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, SensitivityBoundArgs,
+    TrialTimingArgs, measure, policy,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::campaign_file::CampaignOrder;
-use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::failover::StackConditionKind;
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
 use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
@@ -98,6 +98,8 @@ pub(super) struct CompareArgs {
     #[command(flatten)]
     timing: TrialTimingArgs,
     #[command(flatten)]
+    conditioning: ConditioningArgs,
+    #[command(flatten)]
     at_corners: SensitivityBoundArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
@@ -118,9 +120,9 @@ pub(super) struct CompareArgs {
     no_control: bool,
     /// Exit with an error code when there is such a verdict.
     ///
-    /// `different` exits with 10, also when a system cannot carry the load; `inconclusive` exits
-    /// with 11.
-    #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
+    /// `different` exits with 10, also when a system cannot carry the load; `worse` only when a
+    /// system is worse than the base, or cannot carry the load; `inconclusive` exits with 11.
+    #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"])]
     fail_on: Option<String>,
     /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     ///
@@ -218,6 +220,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
             balanced: asked.balanced,
             closed_and_open: args.closed_and_open,
         },
+        conditioning: args.conditioning.choice(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
@@ -228,17 +231,18 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         ControlFlow::Continue(results) => results,
         ControlFlow::Break(code) => return Ok(code),
     };
-    let any = |verdict| {
-        results
-            .comparisons
-            .iter()
-            .filter(|c| !results.manifest.is_corner(&c.workload))
-            .any(|c| !c.is_control && c.verdict == verdict)
-    };
+    let counted = results
+        .comparisons
+        .iter()
+        .filter(|c| !c.is_control && !results.manifest.is_corner(&c.workload));
+    let any = |verdict| counted.clone().any(|c| c.verdict == verdict);
     match args.fail_on.as_deref() {
         Some("different")
             if any(ComparisonVerdict::Different) || any(ComparisonVerdict::CannotCarry) =>
         {
+            super::done(CliExitCode::Different)
+        }
+        Some("worse") if counted.clone().any(ArmComparison::is_worse) => {
             super::done(CliExitCode::Different)
         }
         Some("inconclusive") if any(ComparisonVerdict::Inconclusive) => {

@@ -6,6 +6,7 @@ use super::report::write_html;
 use crate::terminal;
 use plimsoll_agent::failure::{CliExitCode, CliResult, failed};
 use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::run_diff::RunDiffRow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,9 +29,9 @@ pub(super) struct DiffArgs {
     margin: f64,
     /// Exit with an error code when there is such a verdict.
     ///
-    /// `different` exits with 10, also when a system cannot carry the load in one of the runs; `inconclusive`
-    /// exits with 11.
-    #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
+    /// `different` exits with 10, also when a system cannot carry the load in one of the runs; `worse`
+    /// only when a result became worse, or a system cannot carry the load; `inconclusive` exits with 11.
+    #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"])]
     fail_on: Option<String>,
     /// Also write the differences as a page to FILE.
     #[arg(long, value_name = "FILE")]
@@ -62,6 +63,9 @@ pub(super) fn main(args: &DiffArgs) -> CliResult {
         Some("different")
             if any(ComparisonVerdict::Different) || any(ComparisonVerdict::CannotCarry) =>
         {
+            super::done(CliExitCode::Different)
+        }
+        Some("worse") if diff.results.iter().any(RunDiffRow::is_worse) => {
             super::done(CliExitCode::Different)
         }
         Some("inconclusive") if any(ComparisonVerdict::Inconclusive) => {

@@ -77,6 +77,9 @@ pub(super) struct ExportArgs {
     /// Overwrite the file.
     #[arg(long)]
     force: bool,
+    /// Print the result as JSON: the file, or the text without --output, and what is lost.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn main(args: &ExportArgs) -> CliResult {
@@ -92,24 +95,25 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
         }
         other => other,
     };
-    let text = match args.to.as_str() {
+    let (text, losses) = match args.to.as_str() {
         "plimsoll" => return as_model(workload, args),
         "fio" => {
             let file = fio::export(&workload, args.length).map_err(CliError::invalid)?;
-            for loss in &file.losses {
-                terminal::say(&format!("lost: {loss}"));
-            }
-            file.text
+            (file.text, file.losses)
         }
         _ => {
             let trace = trace(&workload, args)?;
-            for loss in losses(&workload, &trace) {
-                terminal::say(&format!("lost: {loss}"));
-            }
-            fio::write_log(&trace).map_err(CliError::invalid)?
+            let losses = losses(&workload, &trace);
+            (fio::write_log(&trace).map_err(CliError::invalid)?, losses)
         }
     };
+    for loss in losses.iter().filter(|_| !args.json) {
+        terminal::say(&format!("lost: {loss}"));
+    }
+    // Without a file the text itself is the result.
+    let shown = (args.json && args.output.is_none()).then(|| text.clone());
     match &args.output {
+        None if args.json => {}
         None => terminal::print(&text),
         Some(path) => {
             super::check_output(path, args.force)?;
@@ -121,6 +125,11 @@ pub(super) fn main(args: &ExportArgs) -> CliResult {
             };
             plimsoll_archive::write_result(path, text).map_err(wrong)?;
         }
+    }
+    if args.json {
+        terminal::print_json(
+            &serde_json::json!({ "file": args.output, "text": shown, "lost": losses }),
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -182,6 +191,9 @@ fn as_model(workload: Workload, args: &ExportArgs) -> CliResult {
     };
     super::check_output(path, args.force)?;
     super::model_file::write(path, &mut model)?;
+    if args.json {
+        terminal::print_json(&serde_json::json!({ "file": path, "fidelity": model.fidelity }));
+    }
     super::model_file::end(&model, path)
 }
 

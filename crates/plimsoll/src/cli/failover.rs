@@ -5,7 +5,9 @@
 
 use super::design::BlockDesignChoice;
 use super::inject::{FaultInjectionArgs, SessionFiles};
-use super::measure::{CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure};
+use super::measure::{
+    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, TrialTimingArgs, measure,
+};
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
 use plimsoll_core::comparison::VerdictPolicy;
@@ -113,6 +115,7 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         policy: VerdictPolicy::default(),
         design: BlockDesignChoice::default(),
         campaign: CampaignChoice::default(),
+        conditioning: ConditioningChoice::default(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

@@ -3,7 +3,8 @@
 
 use super::design::BlockDesignChoice;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy,
+    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, TrialTimingArgs, measure,
+    policy,
 };
 use super::stack::StackOptionArgs;
 use crate::terminal;
@@ -169,6 +170,7 @@ pub(super) fn main(args: &FitForArgs) -> CliResult {
         consent: DestroyConsent::of(&args.destroy),
         campaign: CampaignChoice::default(),
         policy: policy(MARGIN)?,
+        conditioning: ConditioningChoice::default(),
         output: args.output.as_deref(),
         json: args.json,
         quiet: false,

@@ -35,12 +35,15 @@ const UNKNOWN: &str = "not recorded";
 /// Convert output of other benchmark programs into a run folder, for report and comparison.
 ///
 /// Each file is one system; consecutive runs in one file are its blocks. Reads fio's JSON and
-/// JSON+, bonnie++'s CSV (1.96 to 1.98), iozone's throughput report, filebench's IO Summary and
-/// sgpdd-survey's summary.
+/// JSON+, bonnie++'s CSV (1.96 to 1.98), iozone's throughput report, filebench's IO Summary,
+/// sgpdd-survey's summary, elbencho's CSV and JSON, every operation of warp (--full), and IO500's
+/// result_summary.txt, result.txt or the directory that holds them. Files may be compressed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll import old-array.json new-array.json -o migration
   plimsoll import bonnie-2019.csv --format bonnie
+  plimsoll import warp-old.csv.zst warp-new.csv.zst
+  plimsoll import results/2026.11.02-10.15.00      # of IO500
 
 The blocks of an import are neither randomised nor paired in time: a verdict on them is only as
 good as the way in which the files were made.")]
@@ -52,7 +55,7 @@ pub(super) struct ImportArgs {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Program that wrote the files.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "fio", "bonnie", "iozone", "filebench", "sgpdd"])]
+    #[arg(long, default_value = "auto", value_parser = ["auto", "fio", "bonnie", "iozone", "filebench", "sgpdd", "elbencho", "warp", "io500"])]
     format: String,
     /// Print the results as JSON.
     #[arg(long)]
@@ -81,8 +84,13 @@ pub(super) fn main(args: &ImportArgs) -> CliResult {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
-    plimsoll_archive::check_free(&folder).map_err(failed(CliExitCode::Usage))?;
-    write(&folder, &manifest(&id, &sources), &sources)?;
+    let manifest = manifest(&id, &sources);
+    let writer = match super::measure::interrupted(&folder)? {
+        None => RunFolderWriter::create(&folder, &manifest),
+        Some(_) => RunFolderWriter::restart(&folder),
+    };
+    let writer = writer.map_err(failed(CliExitCode::Failed))?;
+    write(writer, &manifest, &sources)?;
     let results = plimsoll_archive::open(&folder).map_err(failed(CliExitCode::Failed))?;
     let page = super::report::write_page(&results, &folder)?;
     if args.json {
@@ -102,11 +110,11 @@ fn source(
     let wrong = |error: &dyn std::fmt::Display| {
         CliError::usage(format!("import {}: {error}", path.display()))
     };
-    let bytes = contents(path).map_err(|reason| wrong(&reason))?;
+    let bytes = contents(&file_of(path)).map_err(|reason| wrong(&reason))?;
     let text = String::from_utf8_lossy(&bytes);
     let Some(format) = given.or_else(|| ProgramOutputFormat::guess(&text)) else {
         return Err(wrong(&"unknown format").hint(
-            "known formats: fio's JSON, bonnie++'s CSV, iozone's throughput report, filebench's IO Summary and sgpdd-survey's summary; --format says which it is",
+            "known formats: fio's JSON, bonnie++'s CSV, iozone's throughput report, filebench's IO Summary, sgpdd-survey's summary, elbencho's CSV and JSON, warp's CSV and IO500's results; --format says which it is",
         ));
     };
     if let Some(first) = before.first()
@@ -120,9 +128,7 @@ fn source(
         .hint("import the files of each program by themselves"));
     }
     let readings = originals::read(format, &text).map_err(|error| wrong(&error))?;
-    let stem = path
-        .file_stem()
-        .map_or_else(|| "file".into(), |stem| stem.to_string_lossy().into_owned());
+    let stem = system_of(path);
     let taken = |name: &String| before.iter().any(|source| source.arm == *name);
     let mut arm = stem.clone();
     for number in 2.. {
@@ -139,8 +145,32 @@ fn source(
     })
 }
 
-/// All of a file. It is opened once and checked as it was opened; its reported size is not relied
-/// on, since a file may grow while it is read.
+/// What a system is called: as its directory, or its file without what says how it is written.
+fn system_of(path: &Path) -> String {
+    let name = |name: Option<&std::ffi::OsStr>| {
+        name.map_or_else(|| "file".into(), |name| name.to_string_lossy().into_owned())
+    };
+    if path.is_dir() {
+        return name(path.file_name());
+    }
+    let whole = name(path.file_name());
+    let packed = [".gz", ".xz", ".bz2", ".zst"];
+    let bare = packed.iter().find_map(|suffix| whole.strip_suffix(suffix));
+    name(Path::new(bare.unwrap_or(&whole)).file_stem())
+}
+
+/// Where the results are: of IO500 in a file of the directory that it makes for each run.
+fn file_of(path: &Path) -> PathBuf {
+    let names = ["result_summary.txt", "result.txt"];
+    let mut files = names.iter().map(|name| path.join(name));
+    match files.find(|file| file.is_file()) {
+        Some(file) if path.is_dir() => file,
+        _ => path.into(),
+    }
+}
+
+/// All of a file, decompressed. It is opened once and checked as it was opened; its reported size is
+/// not relied on, since a file may grow while it is read.
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
     let own = |error: std::io::Error| error.to_string();
     let mut options = File::options();
@@ -155,7 +185,8 @@ fn contents(path: &Path) -> Result<Vec<u8>, String> {
         return Err("it is not a regular file; save the output in one first".into());
     }
     let mut bytes = Vec::new();
-    let mut limited = file.take(FILE_MAX_BYTES + 1);
+    let content = plimsoll_trace::decompressed(file).map_err(own)?;
+    let mut limited = content.take(FILE_MAX_BYTES + 1);
     limited.read_to_end(&mut bytes).map_err(own)?;
     if bytes.len() as u64 > FILE_MAX_BYTES {
         return Err("it is larger than 256 MiB, more than any output".into());
@@ -210,6 +241,8 @@ fn manifest(id: &str, sources: &[ImportFile]) -> RunManifest {
         balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
     }
 }
@@ -223,7 +256,11 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
         ProgramOutputFormat::Bonnie => CommandOutputFormat::Bonnie,
         ProgramOutputFormat::Iozone => CommandOutputFormat::Iozone,
         ProgramOutputFormat::Filebench => CommandOutputFormat::Filebench,
-        ProgramOutputFormat::Sgpdd => CommandOutputFormat::Time,
+        // These are not run by plimsoll.
+        ProgramOutputFormat::Sgpdd
+        | ProgramOutputFormat::Elbencho
+        | ProgramOutputFormat::Warp
+        | ProgramOutputFormat::Io500 => CommandOutputFormat::Time,
     };
     let lengths = sources
         .iter()
@@ -254,9 +291,11 @@ fn entry(sources: &[ImportFile]) -> WorkloadEntry {
     }
 }
 
-fn write(folder: &Path, manifest: &RunManifest, sources: &[ImportFile]) -> Result<(), CliError> {
-    let mut writer =
-        RunFolderWriter::create(folder, manifest).map_err(failed(CliExitCode::Failed))?;
+fn write(
+    mut writer: RunFolderWriter,
+    manifest: &RunManifest,
+    sources: &[ImportFile],
+) -> Result<(), CliError> {
     let mut trials = Vec::new();
     // Block by block, as runs are recorded.
     for block in 0..manifest.blocks {
@@ -330,6 +369,22 @@ fn trial(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn systems_are_called_as_their_files_and_directories() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("2026.01.01-10.00.00");
+        std::fs::create_dir(&made).unwrap();
+        assert_eq!(system_of(&made), "2026.01.01-10.00.00");
+        for (path, name) in [
+            ("x/old.json", "old"),
+            ("warp-a.csv.zst", "warp-a"),
+            ("a.b.txt", "a.b"),
+            (".gz", "file"),
+        ] {
+            assert_eq!(system_of(Path::new(path)), name);
+        }
+    }
 
     #[test]
     fn only_regular_files_are_read() {

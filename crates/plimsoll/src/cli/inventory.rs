@@ -291,7 +291,7 @@ mod tests {
         use clap::Parser as _;
         let page = include_str!("../../../../docs/stacks/load.md");
         let inventory = parsed(&examples(page, "toml")[0]).unwrap();
-        let commands = examples(page, "text").concat();
+        let commands = examples(page, "sh").concat();
         assert!(commands.lines().count() >= 4, "{commands}");
         for line in commands.lines() {
             let words: Vec<&str> = line.split(' ').collect();

@@ -4,7 +4,8 @@
 use super::compare::BLOCKS;
 use super::design::BlockDesignArgs;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy,
+    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
+    policy,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
@@ -40,6 +41,8 @@ pub(super) struct LayersArgs {
     design: BlockDesignArgs,
     #[command(flatten)]
     timing: TrialTimingArgs,
+    #[command(flatten)]
+    conditioning: ConditioningArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     /// Equivalence margin: layers within this fraction of each other are equivalent. Fixed before
@@ -106,6 +109,7 @@ pub(super) fn main(args: &LayersArgs) -> CliResult {
         policy,
         design,
         campaign: CampaignChoice::default(),
+        conditioning: args.conditioning.choice(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

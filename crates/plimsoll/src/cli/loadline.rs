@@ -4,7 +4,8 @@
 use super::design::BlockDesignChoice;
 use super::inject::condition;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, TrialTimingArgs, measure, policy,
+    CampaignChoice, ClientLoadArgs, MeasureOptions, PreconditionArgs, TrialTimingArgs, measure,
+    policy,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliResult};
@@ -87,6 +88,8 @@ pub(super) struct LoadLineArgs {
     control: bool,
     #[command(flatten)]
     timing: TrialTimingArgs,
+    #[command(flatten)]
+    precondition: PreconditionArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
     #[command(flatten)]
@@ -215,6 +218,7 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         source: &args.source,
         consent: DestroyConsent::of(&args.destroy),
         policy,
+        conditioning: args.precondition.choice(),
         output: args.output.as_deref(),
         json: args.json,
         quiet: false,

@@ -39,6 +39,9 @@ pub(super) struct MixArgs {
     /// Overwrite the file.
     #[arg(long)]
     force: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn main(args: &MixArgs) -> CliResult {
@@ -64,7 +67,18 @@ pub(super) fn main(args: &MixArgs) -> CliResult {
             .extend(plimsoll_fit::check_packed(expected, packed));
     }
     model_file::write(&args.output, &mut mix)?;
-    terminal::print(&text(&mix, &args.output.display().to_string()));
+    if args.json {
+        terminal::print_json(&serde_json::json!({
+            "file": args.output,
+            "members": mix.source.changes,
+            "requests": mix.requests.as_ref().map_or(0, |packed| packed.requests()),
+            "length_ns": mix.length(),
+            "working_set_bytes": mix.facts.working_set_bytes.value,
+            "fidelity": mix.fidelity,
+        }));
+    } else {
+        terminal::print(&text(&mix, &args.output.display().to_string()));
+    }
     model_file::end(&mix, &args.output)
 }
 

@@ -3,6 +3,7 @@
 
 mod boot;
 mod compare;
+mod completions;
 mod design;
 mod diff;
 mod doctor;
@@ -18,14 +19,18 @@ mod inventory;
 mod layers;
 mod ledger;
 mod loadline;
+mod man;
 mod measure;
 mod mix;
 mod model_file;
+mod new;
 mod profile;
 mod progress;
 mod quit_key;
 mod raze;
 mod record;
+#[cfg(test)]
+mod reference;
 mod report;
 mod repro;
 mod run;
@@ -40,6 +45,7 @@ mod workloads;
 
 use crate::terminal;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use plimsoll_agent::command_line;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
 use std::path::Path;
@@ -82,8 +88,11 @@ enum CliCommand {
     Export(export::ExportArgs),
     Mix(mix::MixArgs),
     Raze(raze::RazeArgs),
+    New(new::NewArgs),
     Doctor(doctor::DoctorArgs),
     Workloads(workloads::WorkloadsArgs),
+    Man(man::ManArgs),
+    Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     Watchdog(watchdog::WatchdogArgs),
     #[command(name = "__boot", hide = true)]
@@ -107,13 +116,32 @@ fn helper() -> Option<ExitCode> {
     ))
 }
 
-/// Reads the command line, does the work, and turns a failure into words and an exit code.
+/// Does what the command line asks for. Results that could not be printed are a failure: who keeps them in
+/// a file on a full disk has only a part.
 pub(crate) fn main() -> ExitCode {
+    let code = answer_command_line();
+    let Some(error) = terminal::unprinted() else {
+        return code;
+    };
+    let failure = CliError::new(
+        CliExitCode::Failed,
+        format!("write to standard output: {error}"),
+    );
+    terminal::say(&failure.to_string());
+    // A code that says more stays.
+    match code == ExitCode::SUCCESS {
+        true => failure.code.into(),
+        false => code,
+    }
+}
+
+/// Reads the command line, does the work, and turns a failure into words and an exit code.
+fn answer_command_line() -> ExitCode {
     context::print_notices_with(terminal::say);
     if let Some(done) = helper() {
         return done;
     }
-    let read = with_negatives(Cli::command()).try_get_matches();
+    let read = definition().try_get_matches();
     let cli = match read.and_then(|given| Cli::from_arg_matches(&given)) {
         Ok(cli) => cli,
         Err(error) => {
@@ -132,7 +160,41 @@ pub(crate) fn main() -> ExitCode {
             return code;
         }
     };
-    let outcome = match cli.command {
+    carry_out(cli.command).unwrap_or_else(|failure| {
+        terminal::say(&failure.to_string());
+        failure.code.into()
+    })
+}
+
+/// Carries out a command that is a part of another one, by the words behind the name of the program.
+fn carry_out_words(words: &[String]) -> CliResult {
+    let program = std::iter::once("plimsoll".to_owned());
+    let words_read = definition().try_get_matches_from(program.chain(words.iter().cloned()));
+    let cli = words_read.and_then(|given| Cli::from_arg_matches(&given));
+    let cli = cli.map_err(|error| {
+        let text = error.render().to_string();
+        let text = text.trim_start_matches("error: ").trim_end().to_owned();
+        CliError::invalid(format!("{}: {text}", words.join(" ")))
+    })?;
+    command_line::with_words(words, || carry_out(cli.command))
+}
+
+/// Whether a command has an option of this name.
+fn has_option(words: &[String], name: &str) -> bool {
+    let mut command = Cli::command();
+    for word in words {
+        match command.find_subcommand(word) {
+            Some(inner) => command = inner.clone(),
+            None => break,
+        }
+    }
+    command
+        .get_arguments()
+        .any(|arg| arg.get_long() == Some(name))
+}
+
+fn carry_out(command: CliCommand) -> CliResult {
+    match command {
         CliCommand::Record(args) => record::main(&args),
         CliCommand::Fit(args) => fit::main(&args),
         CliCommand::Verify(args) => verify::main(&args),
@@ -155,15 +217,19 @@ pub(crate) fn main() -> ExitCode {
         CliCommand::Export(args) => export::main(&args),
         CliCommand::Mix(args) => mix::main(&args),
         CliCommand::Raze(args) => raze::main(&args),
+        CliCommand::New(args) => new::main(&args),
         CliCommand::Doctor(args) => doctor::main(&args),
         CliCommand::Workloads(args) => workloads::main(&args),
+        CliCommand::Man(args) => man::main(&args),
+        CliCommand::Completions(args) => completions::main(&args),
         CliCommand::Watchdog(args) => watchdog::main(&args),
         CliCommand::Boot(args) => boot::main(&args),
-    };
-    outcome.unwrap_or_else(|failure| {
-        terminal::say(&failure.to_string());
-        failure.code.into()
-    })
+    }
+}
+
+/// The whole command line, of which help, manual pages and completions are made, too.
+fn definition() -> clap::Command {
+    with_negatives(Cli::command())
 }
 
 /// Parses `-1` as a value, so that errors name the valid range, not an "unknown option".

@@ -3,16 +3,18 @@
 
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
-use plimsoll_archive::write_result;
+use plimsoll_archive::{ResultFile, write_result};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::WorkloadModel;
 use plimsoll_core::workload::{Workload, WorkloadFile};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Writes the model, and beside it the file of its packed requests, if it has any; those that are drawn
-/// are drawn again when it is read.
+/// are drawn again when it is read. Both are whole before either takes its name.
 pub(super) fn write(path: &Path, model: &mut WorkloadModel) -> Result<(), CliError> {
+    let mut beside = None;
     if let (Some(packed), None) = (&mut model.requests, &model.parametric) {
         let file = path.with_extension("requests");
         packed.file = file
@@ -20,28 +22,42 @@ pub(super) fn write(path: &Path, model: &mut WorkloadModel) -> Result<(), CliErr
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        write_result(&file, packed.bytes().unwrap_or_default())
-            .map_err(|error| fault(&file, &error))?;
+        let written = begun(&file, packed.bytes().unwrap_or_default());
+        let fault = fault(&file);
+        beside = Some((written.map_err(&fault)?, fault));
     }
-    write_again(path, model)
+    let written = begun(path, text_of(model).as_bytes()).map_err(fault(path))?;
+    if let Some((beside, fault)) = beside {
+        beside.finish().map_err(fault)?;
+    }
+    written.finish().map_err(fault(path))
 }
 
 /// Writes a model to the file that it was read from; its packed requests stay as they are.
 pub(super) fn write_again(path: &Path, model: &WorkloadModel) -> Result<(), CliError> {
+    write_result(path, text_of(model)).map_err(fault(path))
+}
+
+fn text_of(model: &WorkloadModel) -> String {
     let file = WorkloadFile {
         format: FormatVersion::WORKLOAD,
         workload: Workload::Model(Box::new(model.clone())),
     };
     let text = toml::to_string(&file).expect("a model has only plain data");
-    let text = format!("# Made by plimsoll; play it with plimsoll run or compare.\n{text}");
-    write_result(path, text).map_err(|error| fault(path, &error))
+    format!("# Made by plimsoll; play it with plimsoll run or compare.\n{text}")
 }
 
-fn fault(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::new(
-        CliExitCode::Failed,
-        format!("write {}: {error}", path.display()),
-    )
+/// All of a result, but for its name.
+fn begun(path: &Path, bytes: &[u8]) -> std::io::Result<ResultFile> {
+    let mut file = ResultFile::create(path)?;
+    file.write_all(bytes)?;
+    file.settle()?;
+    Ok(file)
+}
+
+fn fault(path: &Path) -> impl Fn(std::io::Error) -> CliError + use<> {
+    let path = path.display().to_string();
+    move |error| CliError::new(CliExitCode::Failed, format!("write {path}: {error}"))
 }
 
 /// The end of a command that wrote a model: with the code of its gates, and those it missed.

@@ -198,7 +198,7 @@ fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), Trac
         source,
     };
     let result = ResultFile::create(path).map_err(unwritten)?;
-    let mut table = plimsoll_fit::IntervalTable::create(result.early())?;
+    let mut table = plimsoll_fit::IntervalTable::begin(result, path)?;
     match &described.source {
         ProfileIntervalSource::Requests(series) => {
             table.push(&series.disk, intervals(series))?;
@@ -213,6 +213,5 @@ fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), Trac
             })?;
         }
     }
-    table.finish()?;
-    result.finish().map_err(unwritten)
+    table.finish()?.finish().map_err(unwritten)
 }

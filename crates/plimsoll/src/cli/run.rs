@@ -3,7 +3,8 @@
 
 use super::design::BlockDesignChoice;
 use super::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, SensitivityBoundArgs, TrialTimingArgs, measure,
+    CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, SensitivityBoundArgs,
+    TrialTimingArgs, measure,
 };
 use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliExitCode, CliResult};
@@ -40,6 +41,8 @@ pub(super) struct RunArgs {
     target: Option<String>,
     #[command(flatten)]
     timing: TrialTimingArgs,
+    #[command(flatten)]
+    conditioning: ConditioningArgs,
     #[command(flatten)]
     at_corners: SensitivityBoundArgs,
     #[command(flatten)]
@@ -123,6 +126,7 @@ pub(super) fn main(args: &RunArgs) -> CliResult {
         policy: VerdictPolicy::default(),
         design: BlockDesignChoice::default(),
         campaign: CampaignChoice::default(),
+        conditioning: args.conditioning.choice(),
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

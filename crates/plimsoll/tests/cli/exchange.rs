@@ -38,6 +38,35 @@ fn old_results_become_a_run_that_can_be_reported() {
 }
 
 #[test]
+fn a_directory_of_io500_is_one_system() {
+    let lab = Lab::new();
+    for (name, gib) in [
+        ("2026.01.01-10.00.00", "1.5"),
+        ("2026.01.02-10.00.00", "3.0"),
+    ] {
+        lab.directory(name);
+        let line = format!("[RESULT]  ior-easy-write  {gib} GiB/s : time 301.5 seconds\n");
+        std::fs::write(lab.path(name).join("result_summary.txt"), line).unwrap();
+    }
+    let names = ["2026.01.01-10.00.00", "2026.01.02-10.00.00"];
+    let made = lab.json(&["import", names[0], names[1], "-o", "run", "--json"]);
+    let arms: Vec<_> = made["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|trial| trial["arm"].as_str())
+        .collect();
+    assert_eq!(arms, names);
+    let verdict = &made["comparisons"][0];
+    assert_eq!(verdict["workload"], "IO500: ior-easy-write");
+    let value = verdict["arm_value"].as_f64().unwrap();
+    assert!((value / 1_073_741_824.0 - 3.0).abs() < 1e-9, "{value}");
+    let output = lab.run(&["import", "run", "-o", "again"]);
+    let errors = text(&output.stderr);
+    assert!(errors.contains("not a regular file"), "{errors}");
+}
+
+#[test]
 fn what_cannot_be_imported_is_refused_and_nothing_is_written() {
     let lab = Lab::new();
     std::fs::write(lab.path("good.csv"), bonnie("a", 1)).unwrap();

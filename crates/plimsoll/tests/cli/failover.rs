@@ -2,7 +2,7 @@
 //! Faults injected into a stack that is stood up for it.
 
 use crate::nfs::missing;
-use crate::support::{Lab, skipped, text};
+use crate::support::{Lab, pause, skipped, text};
 use std::path::Path;
 
 /// How long the server stands still.
@@ -360,6 +360,55 @@ fn a_failover_that_is_killed_is_reported_and_resumed() {
     }
     let said = told["warnings"].to_string();
     assert!(said.contains("resumed after 1 of 2 trials"), "{said}");
+}
+
+/// The client of `nbd` waits for its server without end, and so does whoever looks at a file there: what a
+/// killed run left on the stack must not be looked for before the stack is taken down.
+#[test]
+fn raze_ends_although_a_fault_cut_the_server_off_when_the_run_was_killed() {
+    let lab = Lab::new();
+    let mut missing = missing(&lab, "nbd");
+    missing.extend((!rustix::process::geteuid().is_root()).then(|| "root".to_owned()));
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("raze while a server is cut off", &why);
+    }
+    let command = "failover nbd --on netns --fault one-way --fault-duration 5m --repeat 1 --size 512M \
+                   --file-size 1M --rate 25 -o run";
+    let mut killed = lab.start(&command.split_whitespace().collect::<Vec<_>>());
+    let journal = lab.path("state/journals/stack-nbd.jsonl");
+    let is_noted = || {
+        let text = std::fs::read_to_string(&journal).unwrap_or_default();
+        text.contains("inject one-way into n1")
+    };
+    for _ in 0..1200 {
+        if is_noted() || killed.try_wait().unwrap().is_some() {
+            break;
+        }
+        pause(100);
+    }
+    // It is noted before it is injected, and sessions wait for the server soon after.
+    let was_noted = is_noted();
+    pause(3000);
+    killed.kill().unwrap();
+    let output = killed.wait_with_output().unwrap();
+    assert!(was_noted, "{}", text(&output.stderr));
+    let mut raze = lab.start(&["raze"]);
+    let mut looks = 0;
+    while raze.try_wait().unwrap().is_none() && looks < 1200 {
+        pause(100);
+        looks += 1;
+    }
+    let hangs = raze.try_wait().unwrap().is_none();
+    if hangs {
+        raze.kill().unwrap();
+        lab.run(&["stack", "down", "nbd"]);
+    }
+    let output = raze.wait_with_output().unwrap();
+    assert!(!hangs, "raze had not ended after two minutes");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let left: Vec<_> = std::fs::read_dir(lab.path("state")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// What keeps scp from being an observer here.

@@ -29,12 +29,17 @@ impl Lab {
         path.display().to_string()
     }
 
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.command_of(env!("CARGO_BIN_EXE_plimsoll"), args)
+    }
+
+    /// Another program, in the place of this test.
     #[expect(
         clippy::disallowed_methods,
         reason = "the test is the user who starts the program"
     )]
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    pub(crate) fn command_of(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(args).current_dir(self.folder.path());
         command
             .env("PLIMSOLL_STATE", self.path("state"))

@@ -460,28 +460,3 @@ fn the_tutorial_is_done_again_whole() {
     assert!(page.contains("one job, paced"), "the page has all columns");
     assert!(text(&output.stderr).contains("comparison is left out"));
 }
-
-#[test]
-fn experiments_are_listed_and_those_that_are_not_there_are_refused() {
-    let lab = Lab::new();
-    let list = lab.run(&["repro"]);
-    let told = text(&list.stdout);
-    assert_eq!(list.status.code(), Some(0));
-    assert_eq!(
-        (told.lines().count(), told.matches("not yet").count()),
-        (5, 4)
-    );
-    for (args, word) in [
-        (&["repro", "lunch"][..], "unknown experiment 'lunch'"),
-        (&["repro", "cloudfs"], "not implemented yet"),
-        (
-            &["repro", "pcp-model", "--data", "/nonexistent"],
-            "fetch-recordings.sh",
-        ),
-    ] {
-        let output = lab.run(args);
-        let errors = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains(word), "{errors}");
-    }
-}

@@ -47,6 +47,8 @@ pub(crate) fn manifest(name: &str) -> RunManifest {
         blocks: 1,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
         balanced: false,
     }

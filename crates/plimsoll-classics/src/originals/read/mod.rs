@@ -5,10 +5,13 @@
 //! output does not contain (most have no distribution) stays empty.
 
 mod bonnie;
+mod elbencho;
 mod filebench;
 mod fio;
+mod io500;
 mod iozone;
 mod sgpdd;
+mod warp;
 
 use plimsoll_core::comparison::ComparisonMetric;
 use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
@@ -42,16 +45,25 @@ pub enum ProgramOutputFormat {
     Filebench,
     /// sgpdd-survey of Lustre's I/O kit, the summary in its present or its older form.
     Sgpdd,
+    /// elbencho, `--csvfile` or `--jsonfile`.
+    Elbencho,
+    /// warp of MinIO, every operation (`--full`).
+    Warp,
+    /// IO500, `result_summary.txt` or `result.txt`.
+    Io500,
 }
 
 impl ProgramOutputFormat {
     /// All, in the order of help texts.
-    pub const ALL: [ProgramOutputFormat; 5] = [
+    pub const ALL: [ProgramOutputFormat; 8] = [
         ProgramOutputFormat::Fio,
         ProgramOutputFormat::Bonnie,
         ProgramOutputFormat::Iozone,
         ProgramOutputFormat::Filebench,
         ProgramOutputFormat::Sgpdd,
+        ProgramOutputFormat::Elbencho,
+        ProgramOutputFormat::Warp,
+        ProgramOutputFormat::Io500,
     ];
 
     /// Its name on the command line.
@@ -63,6 +75,9 @@ impl ProgramOutputFormat {
             ProgramOutputFormat::Iozone => "iozone",
             ProgramOutputFormat::Filebench => "filebench",
             ProgramOutputFormat::Sgpdd => "sgpdd",
+            ProgramOutputFormat::Elbencho => "elbencho",
+            ProgramOutputFormat::Warp => "warp",
+            ProgramOutputFormat::Io500 => "io500",
         }
     }
 
@@ -72,6 +87,7 @@ impl ProgramOutputFormat {
         match self {
             ProgramOutputFormat::Bonnie => "bonnie++",
             ProgramOutputFormat::Sgpdd => "sgpdd-survey",
+            ProgramOutputFormat::Io500 => "IO500",
             other => other.name(),
         }
     }
@@ -94,6 +110,12 @@ impl ProgramOutputFormat {
         let any = |test: fn(&str) -> bool| text.lines().any(test);
         if fio::is_result(text) {
             Some(ProgramOutputFormat::Fio)
+        } else if any(warp::is_heading) || warp::is_sums(text) {
+            Some(ProgramOutputFormat::Warp)
+        } else if elbencho::is_json(text) || any(elbencho::is_heading) {
+            Some(ProgramOutputFormat::Elbencho)
+        } else if any(io500::is_result) {
+            Some(ProgramOutputFormat::Io500)
         } else if any(bonnie::is_result) {
             Some(ProgramOutputFormat::Bonnie)
         } else if any(|line| line.contains("throughput for") || iozone::is_table(line)) {
@@ -152,6 +174,9 @@ pub fn read(
         ProgramOutputFormat::Iozone => iozone::read(text),
         ProgramOutputFormat::Filebench => filebench::read(text),
         ProgramOutputFormat::Sgpdd => sgpdd::read(text),
+        ProgramOutputFormat::Elbencho => elbencho::read(text),
+        ProgramOutputFormat::Warp => warp::read(text),
+        ProgramOutputFormat::Io500 => io500::read(text),
     };
     let readings = readings.map_err(wrong)?;
     if readings

@@ -449,3 +449,219 @@ fn damaged_outputs_are_refused_with_a_reason() {
     }
     assert_eq!(ProgramOutputFormat::guess("anything else"), None);
 }
+
+const WARP: &str = "\
+idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\tcat
+0\t0\tPUT\tab\t1\t1000000\thttp://a\to\t\t2020-02-06T10:00:00Z\t\t2020-02-06T10:00:01Z\t1000000000\t0
+1\t1\tPUT\tab\t1\t1000000\thttp://a\to\t\t2020-02-06T11:00:01+01:00\t\t2020-02-06T10:00:02Z\t1000000000\t0
+2\t0\tGET\tab\t1\t1000000\thttp://a\to\t\t2020-02-06T10:00:02Z\t2020-02-06T10:00:02Z\t2020-02-06T10:00:04Z\t2000000000\t0
+3\t1\tGET\tab\t1\t0\thttp://b\to\t\"no\tsuch\"\t2020-02-06T10:00:02Z\t\t2020-02-06T10:00:04Z\t500000000\t0
+4\t1\tDELETE\tab\t4\t0\thttp://b\t\t\t2020-02-06T10:00:04Z\t\t2020-02-06T10:00:05Z\t1000000000\t0
+";
+
+#[test]
+fn every_operation_of_warp_counts() {
+    let expect = named(&[("DELETE", 1.0), ("GET", 500_000.0), ("PUT", 1_000_000.0)]);
+    assert_eq!(figures(WARP), expect);
+    let reading = read(ProgramOutputFormat::Warp, WARP)
+        .unwrap()
+        .swap_remove(0);
+    let gets = &reading.phases[1].stats.0[&OpKind::ReadWhole];
+    assert_eq!((gets.ops(), gets.bytes, gets.errors), (2, 1_000_000, 1));
+    assert_eq!(gets.service.max_ns(), 2_000_000_000);
+    assert_eq!(gets.response, gets.service);
+    assert_eq!(reading.length(), Nanos(5_000_000_000));
+    let notes = reading.notes.join("; ");
+    for part in ["4 objects in 1 operations", "2 endpoints", "leaves out"] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    let sums = r#"{"v":2,"final":true,"total":{"total_requests":5},"by_op_type":{"GET":{"total_requests":5}}}"#;
+    let format = ProgramOutputFormat::guess(sums);
+    assert_eq!(format, Some(ProgramOutputFormat::Warp));
+    let error = read(ProgramOutputFormat::Warp, sums).unwrap_err();
+    assert!(error.to_string().contains("--full"), "{error}");
+    let limited = format!("{WARP}# warp mixed --rps-limit=100\n");
+    let reading = read(ProgramOutputFormat::Warp, &limited)
+        .unwrap()
+        .swap_remove(0);
+    assert!(
+        reading.phases[1].stats.0[&OpKind::ReadWhole]
+            .response
+            .is_empty()
+    );
+    for (from, to, part) in [
+        (
+            "\t2000000000\t",
+            "\tlong\t",
+            "line 4: invalid value 'long' for duration_ns",
+        ),
+        (
+            "2020-02-06T10:00:04Z\t\t2020-02-06T10:00:05Z",
+            "then\t\t",
+            "line 6: invalid value 'then' for start",
+        ),
+        (
+            "4\t1\tDELETE\t",
+            "4\tDELETE\t",
+            "line 6: it has 13 columns, and 14 are named",
+        ),
+    ] {
+        let error = read(ProgramOutputFormat::Warp, &WARP.replace(from, to)).unwrap_err();
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
+}
+
+#[test]
+fn elbencho_tells_phases_and_what_differs_between_them() {
+    let heading = "ISO date,label,hosts,threads,block size,operation,time ms [first],time ms [last],\
+        entries/s [last],IOPS [last],MiB/s [first],MiB/s [last],MiB [last],IO lat us [min],IO lat us [avg],\
+        IO lat us [max],rwmix read IOPS [last],rwmix read MiB/s [last],rwmix read MiB [last],version,command\n";
+    let row = |threads: u32, operation: &str, mib: u32, reads: &str| {
+        format!(
+            "2026-01-02T03:04:05+0000,,1,{threads},1048576,{operation},1900,2000,10,{mib},9,{mib},{},70,900,\
+             12000,{reads},3.0,\"elbencho\"\n",
+            2 * mib
+        )
+    };
+    let text = [
+        heading,
+        &row(4, "WRITE", 100, ",,"),
+        &row(4, "READ", 300, ",,"),
+    ]
+    .concat();
+    let expect = named(&[
+        ("WRITE", 104_857_600.0),
+        ("WRITE: I/Os", 100.0),
+        ("WRITE: entries", 10.0),
+        ("READ", 314_572_800.0),
+        ("READ: I/Os", 300.0),
+        ("READ: entries", 10.0),
+    ]);
+    assert_eq!(figures(&text), expect);
+    let reading = read(ProgramOutputFormat::Elbencho, &text)
+        .unwrap()
+        .swap_remove(0);
+    assert_eq!(reading.phases[0].wall, Nanos(2_000_000_000));
+    assert_eq!(reading.phases[0].stats.0[&OpKind::Write].bytes, 209_715_200);
+    let notes = reading.notes.join("; ");
+    for part in ["last done", "whole MiB/s", "mean 900 us", "no distribution"] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    // The same phases again are the next run; other settings are other phases.
+    let again = [&text[..], &row(4, "WRITE", 101, ",,")].concat();
+    assert_eq!(told(&again).len(), 2);
+    let swept = [&text[..], &row(8, "WRITE", 101, ",,")].concat();
+    let names: Vec<String> = figures(&swept).into_iter().map(|(name, _)| name).collect();
+    assert!(names.contains(&"WRITE (threads=8)".to_owned()), "{names:?}");
+    let mixed = [heading, &row(4, "RWMIX70", 30, "70,70,140")].concat();
+    let mixed = figures(&mixed);
+    assert!(
+        mixed.contains(&("RWMIX70: READ: I/Os".into(), 70.0)),
+        "{mixed:?}"
+    );
+    for (from, to, part) in [
+        (
+            ",1900,2000,",
+            ",1900,soon,",
+            "line 2: invalid value 'soon' for time ms [last]",
+        ),
+        (
+            ",1900,2000,",
+            ",1900,",
+            "line 2: it has 20 columns, and 21 are named",
+        ),
+    ] {
+        let error = read(ProgramOutputFormat::Elbencho, &text.replacen(from, to, 1)).unwrap_err();
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
+}
+
+#[test]
+fn elbencho_tells_its_buckets_in_json() {
+    let text = r#"{"phase_type":"READ","phase_id":"x","config":{"threads":"4","block_size":"4096"},
+        "first_done":{"elapsed_time_ms":"900"},
+        "last_done":{"elapsed_time_ms":"1000","iops":"3","bytes/s":"12288","bytes":"12288","cpu%":"1",
+          "latency":{"IO":{"min_us":"60","avg_us":"100","max_us":"170",
+            "histogram":[{"range":"53.8-64us","count":"2"},{"range":"152.2-181us","count":"1"}]}}}}
+"#;
+    let reading = read(ProgramOutputFormat::Elbencho, text)
+        .unwrap()
+        .swap_remove(0);
+    assert_eq!(
+        figures(text),
+        named(&[("READ", 12_288.0), ("READ: I/Os", 3.0)])
+    );
+    let reads = &reading.phases[0].stats.0[&OpKind::Read];
+    assert_eq!((reads.ops(), reads.bytes), (3, 12_288));
+    // No time is above the largest, and the sum follows from the mean.
+    assert_eq!(
+        (reads.service.max_ns(), reads.service.sum_ns()),
+        (170_000, 300_000)
+    );
+    assert_eq!(told(&text.repeat(3)).len(), 3);
+    let cut = read(ProgramOutputFormat::Elbencho, &text[..text.len() - 4]).unwrap_err();
+    assert!(
+        cut.to_string().contains("not a whole JSON document"),
+        "{cut}"
+    );
+}
+
+#[test]
+fn io500_tells_its_phases_and_what_it_calls_invalid() {
+    let summary = "IO500 version io500-sc22 (standard)
+[RESULT]       ior-easy-write        1.500000 GiB/s : time 301.500 seconds
+[RESULT]    mdtest-easy-write       12.500000 kIOPS : time 300.100 seconds [INVALID]
+[      ]            timestamp        0.000000 kIOPS : time 0.001 seconds
+[RESULT]                 find        0.000000 kIOPS : time 0.000 seconds
+[SCORE ] Bandwidth 1.500000 GiB/s : IOPS 12.500000 kiops : TOTAL 4.330127 [INVALID]
+";
+    let expect = named(&[
+        ("ior-easy-write", 1_610_612_736.0),
+        ("mdtest-easy-write", 12_500.0),
+    ]);
+    assert_eq!(figures(summary), expect);
+    let reading = read(ProgramOutputFormat::Io500, summary)
+        .unwrap()
+        .swap_remove(0);
+    assert_eq!(reading.phases[0].wall, Nanos(301_500_000_000));
+    let notes = reading.notes.join("; ");
+    for part in [
+        "version io500-sc22",
+        "calls mdtest-easy-write invalid",
+        "find was not run",
+        "score: Bandwidth 1.500000 GiB/s",
+    ] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    assert_eq!(told(&summary.repeat(2)).len(), 2);
+    let old = "[RESULT] BW   phase 1            ior_easy_write                2.000 GB/s : time 310.00 seconds\n";
+    assert_eq!(figures(old), named(&[("ior_easy_write", 2_147_483_648.0)]));
+    let sections = "version         = io500-sc22
+[ior-easy-write]
+t_start         = 2022-11-01 10:00:00
+score           = 1.500000
+t_delta         = 301.5000
+[timestamp]
+t_delta         = 0.0010
+[mdtest-easy-write]
+score           = 12.500000 [INVALID]
+t_delta         = 300.1000
+[SCORE]
+SCORE           = 4.330127  [INVALID]
+";
+    assert_eq!(figures(sections), expect);
+    for (line, part) in [
+        ("[RESULT] ior-easy-write 1.5 GiB/s", "line 1"),
+        (
+            "[RESULT] ior-easy-write much GiB/s : time 3 seconds",
+            "line 1",
+        ),
+        (
+            "[RESULT] ior-easy-write 1.5 furlongs : time 3 seconds",
+            "line 1",
+        ),
+    ] {
+        let error = read(ProgramOutputFormat::Io500, line).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}

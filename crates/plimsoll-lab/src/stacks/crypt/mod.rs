@@ -10,6 +10,12 @@ use plimsoll_core::settings::{SettingDefinition, SettingUnit, SettingValues};
 
 use super::{LayerRecipe, PreconditionError, StackPlanInput, StackRequirements};
 
+/// What encrypts, and the mark of its process.
+const PROGRAM: &str = "gocryptfs";
+
+/// Most threads: more than any machine here has processors.
+const THREADS_MAX: u32 = 256;
+
 /// The type of file system of its mount, as the kernel names it.
 const FILE_SYSTEM: &str = "fuse.gocryptfs";
 
@@ -29,6 +35,12 @@ const SETTINGS: &[SettingDefinition] = &[
         unit: SettingUnit::Flag,
         default: "on",
         help: "names of files are encrypted as well",
+    },
+    SettingDefinition {
+        name: "threads",
+        unit: SettingUnit::Count,
+        default: "0",
+        help: "threads of gocryptfs that run at the same time (GOMAXPROCS), 1 to 256; 0: as it chooses",
     },
 ];
 
@@ -65,6 +77,9 @@ impl LayerRecipe for CryptLayer {
         order: &StackPlanInput<'_>,
         settings: &SettingValues,
     ) -> Result<(), PreconditionError> {
+        settings
+            .count_within("threads", 0, THREADS_MAX)
+            .map_err(|error| PreconditionError(vec![error.to_string()]))?;
         // Beside the stack's directory: where that is what is measured, the password must not lie
         // among the data it protects.
         let dir = format!("{}-crypt", order.dir());
@@ -86,7 +101,10 @@ impl LayerRecipe for CryptLayer {
         ];
         add_init(plan, settings, &own, &below);
         let at = format!("{dir}/mnt");
-        add_mount(plan, order, &own, [&below, &at]);
+        add_mount(plan, order, (settings, &own), [&below, &at]);
+        let mark = order.mark(PROGRAM);
+        made.client_programs
+            .push(super::node::client_program(PROGRAM, [mark]));
         tell(made, settings, &below, at);
         Ok(())
     }
@@ -107,22 +125,33 @@ fn add_init(plan: &mut Plan, settings: &SettingValues, own: &[String], below: &s
     }
     words.extend(own.iter().cloned());
     words.push(below.into());
-    let init = PlanAction::Run(PlanCommand::new("gocryptfs", words));
+    let init = PlanAction::Run(PlanCommand::new(PROGRAM, words));
     plan.step("initialize the encryption", init, None);
 }
 
-fn add_mount(plan: &mut Plan, order: &StackPlanInput<'_>, own: &[String], [below, at]: [&str; 2]) {
+fn add_mount(
+    plan: &mut Plan,
+    order: &StackPlanInput<'_>,
+    (settings, own): (&SettingValues, &[String]),
+    [below, at]: [&str; 2],
+) {
     let unmount = PlanAction::Unmount(at.into());
     plan.step(
         "create the mount point",
         PlanAction::MakeDir(at.into()),
         Some(unmount.clone()),
     );
-    let mark = order.mark("gocryptfs");
+    let mark = order.mark(PROGRAM);
     let first = ["-fg", "-nonempty", "-nosyslog"].map(String::from);
     let words = first.into_iter().chain(own.iter().cloned());
+    let mut cmd = PlanCommand::new(PROGRAM, words.chain([below.into(), at.into()]));
+    // It is written in Go, whose scheduler runs so many threads at the same time.
+    match settings.text("threads") {
+        "0" => {}
+        count => cmd = cmd.env("GOMAXPROCS", count),
+    }
     let start = PlanAction::Start {
-        cmd: PlanCommand::new("gocryptfs", words.chain([below.into(), at.into()])),
+        cmd,
         mark: mark.clone(),
         log: format!("{at}.log"),
         ready: PlanReadinessCheck::Mounted(at.into()),

@@ -23,6 +23,24 @@ fn the_bricks_below_must_not_show_anything() {
 }
 
 #[test]
+fn threads_are_those_of_its_scheduler_and_its_process_is_watched() {
+    let planned = |text: &str| {
+        let plan = snapshot::planned(text);
+        let steps = plan.plan.steps.iter();
+        let lines: Vec<String> = steps.map(|step| step.apply.to_string()).collect();
+        let programs = plan.made.client_programs.iter();
+        let programs: Vec<String> = programs.map(|one| one.name.clone()).collect();
+        (lines.join("\n"), programs)
+    };
+    let (plain, programs) = planned("gluster(distribute)+tenant(uid_map=on)+crypt");
+    assert!(!plain.contains("GOMAXPROCS"));
+    assert_eq!(programs, ["glusterfs", "bindfs", "gocryptfs"]);
+    let (one, programs) = planned("nbd+crypt(threads=1)");
+    assert!(one.contains("GOMAXPROCS=1 gocryptfs"), "{one}");
+    assert_eq!(programs, ["qemu-storage-daemon", "nbdfuse", "gocryptfs"]);
+}
+
+#[test]
 fn a_second_client_would_see_what_is_encrypted() {
     let made = snapshot::planned("gluster+crypt").made;
     let is_second = |proof: &StackSelfTest| matches!(proof, StackSelfTest::SecondClient { .. });

@@ -6,11 +6,11 @@
 //! therefore sees a directory of the stack in place of those paths.
 
 use plimsoll_core::plan::{
-    Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackServer,
+    NodeTransport, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackServer,
 };
 
 use super::super::sandbox::DaemonSandbox;
-use super::super::{PreconditionError, StackPlanInput, node};
+use super::super::{PreconditionError, StackPlanInput, link_of, node};
 use super::tenants::GlusterTenancy;
 
 /// How long a daemon may take until it answers: two seconds on a processor, more than a hundred on an
@@ -46,7 +46,7 @@ impl<'a> GlusterCluster<'a> {
     }
 
     /// Directory of a node.
-    fn dir(&self, node: &PlanNode) -> String {
+    pub(super) fn dir(&self, node: &PlanNode) -> String {
         format!("{}/{}", self.order.dir_on(&node.dir), node.name)
     }
 
@@ -93,6 +93,7 @@ impl<'a> GlusterCluster<'a> {
     /// Adds one server.
     pub(super) fn add_node(&self, plan: &mut Plan, server: &PlanNode) {
         let dir = self.dir(server);
+        self.add_limit(plan, server);
         if !server.reach.is_this_machine() {
             let around = self.order.dir_on(&server.dir);
             node::add_dir_on(plan, server, &around);
@@ -117,6 +118,23 @@ impl<'a> GlusterCluster<'a> {
         let start = self.start(server, PlanReadinessCheck::Succeeds(is_up));
         let why = "start the management daemon";
         plan.step_on(&server.name, why, start, Some(self.stop(server)));
+    }
+
+    /// Limits the link of a server, where that is set.
+    fn add_limit(&self, plan: &mut Plan, server: &PlanNode) {
+        let bytes_per_s = self.order.settings().bytes("link_rate");
+        if let (NodeTransport::Namespace(namespace), 1..) = (&server.reach, bytes_per_s) {
+            let limit = PlanAction::LimitLink {
+                namespace: namespace.clone(),
+                link: link_of(self.order.site, server),
+                bytes_per_s,
+            };
+            plan.step(
+                &format!("limit the link of node {}", server.name),
+                limit,
+                None,
+            );
+        }
     }
 
     /// Adds what makes the first server know another one.

@@ -4,7 +4,7 @@
 //! Manual: `gluster.md`. The layer `tenant` is built in here: what it means for the volumes is in
 //! [`tenants`], what a node is in [`cluster`], what a mount is in [`client`].
 
-use plimsoll_core::plan::{HERE, Plan, PlanAction, StackOutputs, StackSelfTest};
+use plimsoll_core::plan::{HERE, NodeTransport, Plan, PlanAction, StackOutputs, StackSelfTest};
 use plimsoll_core::settings::{
     SettingDefinition, SettingLevels, SettingUnit, level, levels, risky,
 };
@@ -119,6 +119,13 @@ const SETTINGS: &[SettingDefinition] = &[
         default: "2",
         help: "network threads of the client and of each brick",
     },
+    SettingDefinition {
+        name: "link_rate",
+        unit: SettingUnit::Size(1),
+        default: "0",
+        help: "--on netns: bytes per second that the link of each server carries in each direction; 0: \
+               unlimited",
+    },
 ];
 
 const LEVELS: &[SettingLevels] = &[
@@ -142,7 +149,12 @@ const LEVELS: &[SettingLevels] = &[
     levels("stat_prefetch", &[level("off"), level("on")]),
     levels("io_threads", &[level("64"), level("4"), level("16")]),
     levels("event_threads", &[level("4"), level("1"), level("2")]),
+    // A limit is there to be planted: without it a server is as fast as it can be.
+    levels("link_rate", &[level("0")]),
 ];
+
+/// Lowest rate of a link: below it connections time out rather than wait.
+const LINK_RATE_MIN: u64 = 100_000;
 
 /// The stack `gluster`.
 #[derive(Debug)]
@@ -167,6 +179,13 @@ impl StackRecipe for GlusterStack {
     }
 
     fn shape(&self, choice: &StackConfig) -> Result<StackFootprint, PreconditionError> {
+        let rate = choice.settings.bytes("link_rate");
+        if (1..LINK_RATE_MIN).contains(&rate) {
+            return Err(PreconditionError(vec![format!(
+                "invalid value '{rate}' for link_rate: expected 0, or at least {LINK_RATE_MIN} bytes \
+                 per second"
+            )]));
+        }
         let servers = nodes(choice)? + u16::from(GlusterTenancy::of(choice).is_some());
         Ok(StackFootprint {
             servers,
@@ -358,6 +377,11 @@ fn check(
                  base directory"
             ));
         }
+        unmet.extend(node::check_sockets(&cluster.dir(node)));
+        let is_limited = order.settings().bytes("link_rate") > 0;
+        if is_limited && !matches!(node.reach, NodeTransport::Namespace(_)) {
+            unmet.push("link_rate limits links that the stack makes itself: use --on netns".into());
+        }
         if order.settings().flag("direct") && node.direct_align_bytes == 0 {
             unmet.push(format!(
                 "direct I/O does not work in {dir}; choose another base directory, or direct=off"
@@ -386,6 +410,7 @@ fn add_mounts(
     };
     let first = mount("mnt");
     first.add_to(plan, "mount the volume");
+    made.client_programs = vec![node::client_program("glusterfs", [order.mark("mnt")])];
     let second = mount("second").without_caches();
     second.add_to(plan, "mount it for a second client");
     made.mount_dir.clone_from(&first.dir);

@@ -60,6 +60,13 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     assert!(text.contains("multiple"), "{text}");
     let text = refused("gluster(nodes=0)", None);
     assert!(text.contains("from 1 to 12"), "{text}");
+    let choice = StackConfig::parse("gluster").unwrap();
+    let deep = StackUpOptions::new(format!("/{}", "d".repeat(80)).into());
+    let error = manage::plan(&choice, &deep, &mut FakeHost::new()).unwrap_err();
+    assert!(
+        error.to_string().contains("too long for sockets"),
+        "{error}"
+    );
     let text = refused("gluster", Some(StackPlacement::Here));
     assert!(text.contains("--on netns"), "{text}");
 }

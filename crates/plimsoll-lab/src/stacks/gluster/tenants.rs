@@ -350,6 +350,8 @@ impl GlusterTenancy {
                 *synced = true;
             }
         }
+        made.client_programs
+            .push(node::client_program("bindfs", [order.mark("bindfs")]));
         made.mount_dir = at;
         made.file_system = "fuse".into();
     }

@@ -199,6 +199,7 @@ impl StackRecipe for IscsiStack {
                  nbdfuse, loop device)"
             ),
             servers: node::servers(&nodes),
+            client_programs: node::client_programs(&nodes),
             proofs: match settings.flag("barrier") {
                 true => vec![nodes[0].flushes()],
                 false => Vec::new(),

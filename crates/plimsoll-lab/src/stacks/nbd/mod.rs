@@ -40,6 +40,12 @@ const SETTINGS: &[SettingDefinition] = &[
         help: "bytes per second, for reads and for writes; 0: unlimited",
     },
     SettingDefinition {
+        name: "burst",
+        unit: SettingUnit::Time,
+        default: "2s",
+        help: "how long the rate may be exceeded after a pause, as the time in which the credit is earned",
+    },
+    SettingDefinition {
         name: "read_errors",
         unit: SettingUnit::Number,
         default: "0",
@@ -161,6 +167,7 @@ impl StackRecipe for NbdStack {
                 restore: nodes[0].restart(),
                 ..node::servers(&nodes).remove(0)
             }],
+            client_programs: node::client_programs(&nodes),
             proofs: match nbd_node::sends_flushes(settings) {
                 true => vec![nodes[0].flushes()],
                 false => Vec::new(),

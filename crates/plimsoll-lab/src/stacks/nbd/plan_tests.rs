@@ -17,10 +17,18 @@ fn the_plan_of_a_slow_and_bad_disk_is_the_committed_one() {
 }
 
 #[test]
+fn the_plan_of_a_disk_behind_usb_is_the_committed_one() {
+    let stack = "nbd(rate=28M,burst=100ms,read_delay=8ms,write_delay=1ms,threads=1,read_ahead=4M)";
+    snapshot::check(stack, "nbd", "plan_usb.txt");
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused_before_anything_is_done() {
     for (stack, expect) in [
         ("nbd(read_delay=500us)", "whole milliseconds"),
         ("nbd(read_errors=101)", "from 0 to 100"),
+        ("nbd(burst=100ms)", "none is set"),
+        ("nbd(rate=28M,burst=1ms)", "from 10ms to 1h"),
         ("nbd(fail_after=0)", "from 1s to 1h"),
         ("nbd(fail_after=2h)", "from 1s to 1h"),
     ] {

@@ -179,6 +179,11 @@ impl IscsiExportOptions {
         let tgtd = PlanCommand::new("tgtd", args).env("TGT_IPC_SOCKET", &control);
         let ready = PlanReadinessCheck::Port(node.server.first_port);
         node.start_server(plan, "start the iSCSI target", tgtd, ready);
+        // Its control socket is there a little after its port.
+        let ask = ["--lld", "iscsi", "--op", "show", "--mode", "target"];
+        let ask = PlanCommand::new("tgtadm", ask).env("TGT_IPC_SOCKET", &control);
+        let why = "wait until the iSCSI target can be configured";
+        plan.step_on(&node.server.name, why, PlanAction::Await(ask), None);
         let name = Self::name(node);
         let image = node.image();
         let sectors = self.sector_bytes.to_string();

@@ -68,6 +68,8 @@ pub(in crate::stacks) struct NbdExportOptions {
     pub(in crate::stacks) delays: [Nanos; 2],
     /// Bytes per second, each way; 0: as fast as it is.
     pub(in crate::stacks) rate_bytes_per_s: u64,
+    /// How long the rate may be exceeded after a pause, as the time in which the credit is earned.
+    pub(in crate::stacks) burst: Nanos,
     /// Share of reads and of writes that fail, in percent.
     pub(in crate::stacks) errors_percent: [f64; 2],
     /// How long the client waits for a server that is gone.
@@ -76,6 +78,27 @@ pub(in crate::stacks) struct NbdExportOptions {
     pub(in crate::stacks) threads: u32,
     /// Whether the server caches writes.
     pub(in crate::stacks) cache: bool,
+}
+
+/// What nbdkit takes where nobody says (nbdkit-rate-filter(1)).
+const BURST_OF_NBDKIT: Nanos = Nanos(2 * Nanos::SECOND.0);
+
+/// Shortest and longest credit of a rate: in less no request fits.
+const BURST_NS: [u64; 2] = [10 * MILLISECOND_NS, 3600 * Nanos::SECOND.0];
+
+fn burst(settings: &SettingValues) -> Result<Nanos, PreconditionError> {
+    let burst = settings.time("burst");
+    let unmet = |reason: &str| {
+        let given = settings.text("burst");
+        PreconditionError(vec![format!("invalid value '{given}' for burst: {reason}")])
+    };
+    if !(BURST_NS[0]..=BURST_NS[1]).contains(&burst.0) {
+        return Err(unmet("expected a time from 10ms to 1h"));
+    }
+    if burst != BURST_OF_NBDKIT && settings.bytes("rate") == 0 {
+        return Err(unmet("it is the credit of a rate, and none is set"));
+    }
+    Ok(burst)
 }
 
 /// Whether a server caches writes by the setting.
@@ -113,6 +136,7 @@ impl NbdExportOptions {
             tls: settings.flag("tls"),
             delays,
             rate_bytes_per_s: settings.bytes("rate"),
+            burst: burst(settings)?,
             errors_percent,
             fail_after_s: super::fail_after_s(settings)?,
             threads: super::threads(settings)?,
@@ -126,6 +150,7 @@ impl NbdExportOptions {
             tls: true,
             delays: [Nanos::default(); 2],
             rate_bytes_per_s: 0,
+            burst: BURST_OF_NBDKIT,
             errors_percent: [0.0; 2],
             fail_after_s,
             threads: 16,
@@ -277,6 +302,9 @@ impl NbdExportOptions {
             // It counts bits.
             let bits = self.rate_bytes_per_s.saturating_mul(8);
             args.push(format!("rate={bits}").into());
+            if self.burst != BURST_OF_NBDKIT {
+                args.push(format!("burstiness={}", self.burst.as_secs_f64()).into());
+            }
         }
         if self.cache {
             args.push("cache=writeback".into());

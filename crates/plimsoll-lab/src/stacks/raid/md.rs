@@ -208,6 +208,7 @@ impl MdArray<'_> {
                 settings.text("transport"),
             ),
             servers: node::servers(self.nodes),
+            client_programs: node::client_programs(self.nodes),
             proofs,
             ..StackOutputs::default()
         }

@@ -194,6 +194,7 @@ impl RaidStack {
                 },
             ),
             servers: node::servers(nodes),
+            client_programs: node::client_programs(nodes),
             proofs,
             ..StackOutputs::default()
         }

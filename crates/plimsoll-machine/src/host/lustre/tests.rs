@@ -221,10 +221,11 @@ fn what_each_target_moved_meanwhile_is_watched() {
     let mut host = host_with(dir.path(), &[("lctl", script)]);
     let subjects = ServerWatchScope {
         servers: &[],
+        client_programs: &[],
         lustre: Some("scratch"),
     };
     let stop = AtomicBool::new(true);
-    let used = watch(&subjects, &mut host, &SystemClock::new(), &stop);
+    let used = watch(&subjects, &mut host, &SystemClock::new(), &stop).servers;
     let names: Vec<&str> = used.iter().map(|one| &*one.server).collect();
     assert_eq!(names, ["scratch-OST0000", "scratch-OST0001"]);
     let looks = fs::read_to_string(&count).unwrap().len() as u64;

@@ -163,7 +163,8 @@ pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
     let told = count(faults, "fault");
     Some(match all.all(FaultResult::kept_its_data) {
         true => format!(
-            "{told} of each kind, none of which lost data: at 95 % confidence at most {} of such faults lose any",
+            "{told} of each kind, none of which lost data; that excludes only that more than {} of such faults do \
+             (95 % confidence)",
             percent_whole(bound_of_none(faults, CONFIDENCE))
         ),
         false => format!("{told} of each kind"),
@@ -175,20 +176,37 @@ pub(super) fn load(view: &ResultsView<'_>) -> Option<String> {
     systems(view).first().map(|kinds| every::load(kinds))
 }
 
+/// The fault with the longest write outage, where there are several kinds: a median over kinds is that of no
+/// fault.
+fn hardest<'a>(systems: &[Vec<SystemFaults<'a>>]) -> Option<&'a str> {
+    let middle = |kind: &SystemFaults<'a>| {
+        median(kind.lengths(OpKind::Write)).map(|middle| (kind.name, middle))
+    };
+    let kinds = systems.iter().flatten().filter_map(middle);
+    let (name, _) = kinds.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let has_several = systems.iter().flatten().any(|kind| kind.name != name);
+    has_several.then_some(name)
+}
+
 /// How long writes stop, the shortest first, and whether anything was lost.
 pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
     let systems = systems(view);
+    let hardest = hardest(&systems);
     let mut stops: Vec<(&str, f64, f64, usize)> = Vec::new();
     let mut lossy = Vec::new();
     for kinds in &systems {
-        let lengths: Vec<f64> = kinds
-            .iter()
+        let told = || {
+            let is_told = |kind: &&SystemFaults<'_>| hardest.is_none_or(|name| kind.name == name);
+            kinds.iter().filter(is_told)
+        };
+        let lengths: Vec<f64> = told()
             .flat_map(|kind| kind.lengths(OpKind::Write))
             .collect();
         let most = lengths.iter().copied().fold(0.0, f64::max);
-        let faults = kinds.iter().map(|kind| kind.faults.len()).sum::<usize>();
+        let of_kind = told().map(|kind| kind.faults.len()).sum::<usize>();
         let middle = median(lengths);
-        stops.extend(middle.map(|middle| (kinds[0].system, middle, most, faults)));
+        stops.extend(middle.map(|middle| (kinds[0].system, middle, most, of_kind)));
+        let faults = kinds.iter().map(|kind| kind.faults.len()).sum::<usize>();
         let lost = kinds.iter().flat_map(SystemFaults::results);
         let lost = lost.filter(|fault| !fault.kept_its_data()).count();
         if lost > 0 {
@@ -211,7 +229,10 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
     if told.is_empty() {
         return None;
     }
-    let writes = format!("Writes stop on {}", told.join(", on "));
+    let writes = match hardest {
+        Some(fault) => format!("After {fault}, writes stop on {}", told.join(", on ")),
+        None => format!("Writes stop on {}", told.join(", on ")),
+    };
     Some(match lossy.is_empty() {
         true => (
             ReportSeverity::Plain,

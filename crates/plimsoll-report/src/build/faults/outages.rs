@@ -32,7 +32,7 @@ pub(super) fn first_figure(systems: &[Vec<SystemFaults<'_>>]) -> Option<ReportFi
         .filter(|kinds| kinds.iter().any(|kind| !kind.faults.is_empty()));
     let done: Vec<&Vec<SystemFaults<'_>>> = done.collect();
     let each = (ROWS_FIRST / done.len().max(1)).max(1);
-    let (mut all, mut told, mut total) = (Vec::new(), Vec::new(), 0);
+    let (mut all, mut total) = (Vec::new(), 0);
     for kinds in &done {
         let system = kinds[0].system;
         let rows = rows(kinds);
@@ -45,13 +45,15 @@ pub(super) fn first_figure(systems: &[Vec<SystemFaults<'_>>]) -> Option<ReportFi
                 ..row
             },
         }));
-        told.extend(stops(kinds).map(|stops| match done.len() {
-            1 => stops,
-            _ => format!("{system}: {stops}"),
-        }));
     }
+    // Of several systems the sentence above the picture has said it.
+    let told = match done[..] {
+        [only] => stops(only)?,
+        _ => "A row is a fault, and 0 its injection. On the right: the length of the write outage."
+            .into(),
+    };
     let title = "How long is the outage after a fault?";
-    let mut figure = drawn(title, told.join(" "), all, ROWS_FIRST)?.compact();
+    let mut figure = drawn(title, told, all, ROWS_FIRST)?.compact();
     if let ReportChart::Outages(chart) = &mut figure.chart {
         chart.left_out = total - chart.rows.len();
     }

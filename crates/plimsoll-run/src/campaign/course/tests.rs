@@ -55,6 +55,8 @@ fn manifest() -> RunManifest {
         balanced: false,
         ladder: Vec::new(),
         load_nodes: Vec::new(),
+        conditioning: None,
+        trial_bytes: None,
         design: None,
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_core::ledger::{LedgerAccount, LedgerDurability};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::sys::clock::wall_clock;
+use plimsoll_engine::sys::clock::steady_wall_clock;
 use plimsoll_ledger::{self as ledger, LedgerWriteOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ pub(super) fn per_session(
     let enough = AtomicBool::new(false);
     let mut seen = ThroughputMeter::default();
     let mut watch = |account: LedgerAccount, _: &[u64]| {
-        seen.take(wall_clock(), account.writes + account.reads);
+        seen.take(steady_wall_clock(), account.writes + account.reads);
         if seen.is_enough() || stop.load(Ordering::Relaxed) {
             enough.store(true, Ordering::Relaxed);
         }

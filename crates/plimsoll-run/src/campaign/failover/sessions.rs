@@ -11,7 +11,7 @@ use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::sys::clock::wall_clock;
+use plimsoll_engine::sys::clock::steady_wall_clock;
 use plimsoll_ledger::{self as ledger, LedgerCheckOptions, LedgerWriteOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +103,7 @@ impl<'scope> FailoverSessions<'scope> {
         let worker = scope.spawn(move || {
             let mut tell = |_: LedgerAccount, done: &[u64]| {
                 let mut seen = progress.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.take(wall_clock(), done, expected);
+                seen.take(steady_wall_clock(), done, expected);
             };
             let places = [(located(target)?, called)];
             ledger::write(&places, &path, &options, &ended, &mut tell)
@@ -122,13 +122,13 @@ impl<'scope> FailoverSessions<'scope> {
 
     /// Time of day, as the ledger keeps it.
     pub(super) fn now() -> Nanos {
-        wall_clock()
+        steady_wall_clock()
     }
 
     /// Whether each session worked in the last second, most of what it should.
     pub(super) fn go_on(&self) -> bool {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = |(at, _): &(Nanos, _)| wall_clock().since(*at).0 < 3 * LOOKED_AT.0;
+        let is_fresh = |(at, _): &(Nanos, _)| steady_wall_clock().since(*at).0 < 3 * LOOKED_AT.0;
         seen.go_on && seen.last.as_ref().is_some_and(is_fresh)
     }
 

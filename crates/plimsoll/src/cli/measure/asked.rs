@@ -47,6 +47,7 @@ pub(super) fn check_asked(
     if job.design.design.is_some() {
         check_designable(asked.iter().map(|one| &one.workload))?;
     }
+    super::conditioning::check(job, asked)?;
     if !job.timing.force_model {
         asked.iter().try_for_each(refuse_untrue)?;
     }

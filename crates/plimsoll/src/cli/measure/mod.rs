@@ -2,10 +2,13 @@
 //! What `run` and `compare` share: from arguments to a run folder, its report and its cleaning up.
 
 mod asked;
+mod conditioning;
 mod ended;
 mod plan;
 
 pub(super) use asked::asked;
+pub(super) use conditioning::{ConditioningArgs, ConditioningChoice, PreconditionArgs};
+pub(super) use plan::interrupted;
 
 use super::design::{BlockDesignChoice, GivenTrials};
 use super::progress::{ProgressMode, RunProgress};
@@ -15,6 +18,7 @@ use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_agent::raze::{RazeSummary, raze_dead_runs};
 use plimsoll_agent::run_id;
 use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::{RunFolderContents, RunWarning};
@@ -25,9 +29,10 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::SelfTestDepth;
 use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
+use plimsoll_machine::journal::StateDir;
 use plimsoll_run::campaign::{
-    self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, DestroyConsent,
-    SensitivityBoundMode, TimeBudget, WorkloadRequest,
+    self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, ConditioningGoal,
+    DestroyConsent, SensitivityBoundMode, TimeBudget, WorkloadRequest,
 };
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::TargetSpec;
@@ -285,6 +290,8 @@ pub(super) struct MeasureOptions<'a> {
     /// How blocks are designed and end.
     pub(super) design: BlockDesignChoice,
     pub(super) campaign: CampaignChoice<'a>,
+    /// What is done to the systems before the first block, and when a trial ends.
+    pub(super) conditioning: ConditioningChoice,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
@@ -337,10 +344,11 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         || PathBuf::from("plimsoll-results").join(&id),
         Path::to_path_buf,
     );
-    let before = plan::interrupted(&folder)?;
+    let before = interrupted(&folder)?;
     if let Some(before) = &before {
         settings.seed = before.manifest.seed;
         terminal::say(&plan::resuming(before, &folder));
+        clear(&state)?;
     }
     let stop = context::stop_flag()?;
     let key = QuitKey::watch(&stop);
@@ -355,6 +363,25 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     drop(key);
     let left = arms.lower(&state);
     ended::ended(job, outcome, &left, (&folder, is_stopped))
+}
+
+/// Removes what killed runs left. What cannot be removed may be of another one, and is only told.
+fn clear(state: &StateDir) -> Result<(), CliError> {
+    let RazeSummary {
+        undone,
+        journals,
+        left,
+        ..
+    } = raze_dead_runs(state, &mut context::nodes())?;
+    if journals > 0 {
+        terminal::say(&format!(
+            "removed first what killed runs left: {undone} steps of {journals} journals undone"
+        ));
+    }
+    for problem in left {
+        terminal::say(&format!("note: {problem}"));
+    }
+    Ok(())
 }
 
 fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliError> {
@@ -396,6 +423,8 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
         }),
         warmup: timing.warmup.unwrap_or(WARMUP),
         design: pilot.cloned(),
+        conditioning: job.conditioning.goal(timing.warmup.is_some()),
+        bytes: job.conditioning.bytes,
         whole: job.whole,
         verify: !timing.no_verify,
         engine: timing.engine,
@@ -434,6 +463,8 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
         length: None,
         warmup: Nanos(0),
         design: None,
+        conditioning: ConditioningGoal::default(),
+        bytes: None,
         whole: false,
         verify: true,
         data_check: DataCheck::Off,

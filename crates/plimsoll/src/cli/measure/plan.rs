@@ -3,6 +3,7 @@
 
 use super::MeasureOptions;
 use crate::terminal;
+use plimsoll_agent::command_line;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
@@ -24,7 +25,7 @@ const RECOVERY: Nanos = Nanos(20_000_000_000);
 ///
 /// # Errors
 /// When it holds anything else.
-pub(super) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
+pub(in crate::cli) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
     let Err(occupied) = plimsoll_archive::check_free(folder) else {
         return Ok(None);
     };
@@ -32,8 +33,7 @@ pub(super) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, Cl
     let Ok(found) = plimsoll_archive::open(folder) else {
         return Err(occupied);
     };
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    let is_this = found.manifest.command.get(1..) == Some(&*command);
+    let is_this = found.manifest.command.get(1..) == command_line::words().get(1..);
     match (found.complete, is_this) {
         (false, true) => Ok(Some(found)),
         (false, false) => Err(occupied.hint(
@@ -140,6 +140,14 @@ fn lasts(manifest: &RunManifest, blocks: &dyn Fn(&WorkloadEntry) -> u64) -> Stri
     let arms = manifest.arms.iter();
     let (simulated, real): (Vec<_>, Vec<_>) =
         arms.partition(|arm| SimDeviceSpec::is_meant(&arm.target));
+    if let Some(bytes) = manifest.trial_bytes {
+        let longest = manifest.entries.iter().map(|entry| entry.length).max();
+        return format!(
+            "each until it has moved {}, for {} at most",
+            units::size(bytes as f64),
+            units::clock_duration(longest.unwrap_or_default())
+        );
+    }
     let total = |arms: usize, beside: Nanos| {
         let entries = manifest.entries.iter();
         let beside = |entry: &WorkloadEntry| {
@@ -221,6 +229,17 @@ pub(super) fn show_plan(
     };
     let mut intentions = arms.intentions(id, asked);
     intentions.extend(campaign::fault_intentions(settings));
+    for one in asked {
+        for arm in arms.probed() {
+            let label = campaign::label_of(one);
+            let done = settings.conditioning.intentions(&label, arm, &one.workload);
+            intentions.extend(done);
+        }
+    }
+    if let Some(bytes) = settings.bytes {
+        let bytes = units::size(bytes as f64);
+        intentions.push(format!("end each trial when it has moved {bytes}"));
+    }
     if job.json {
         let plan = serde_json::json!({ "would": intentions, "seed": settings.seed,
             "length_ns": settings.length, "trials": order, "searches": searches });

@@ -41,6 +41,10 @@ pub(super) fn line(event: &RunEvent, state: &RunProgressState) -> Option<Value> 
                 "errors": interval.stats.errors(),
             }))
         }
+        RunEvent::ConditioningBegan(start) => {
+            Some(note("conditioning", &super::state::began(start)))
+        }
+        RunEvent::Conditioned(done) => Some(note("conditioning", &done.sentence())),
         RunEvent::TrialEnded(result) => Some(trial(result, state)),
         RunEvent::Warning(warning) => Some(note(&warning.about, &warning.text)),
         RunEvent::Designed(found) => Some(note("design", &found.forecast)),

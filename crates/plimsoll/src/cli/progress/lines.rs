@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A run in lines, for logs and pipes: one for each trial, and one every ten seconds of it.
 
-use super::state::{RunProgressState, RunRates, note, now};
+use super::state::{RunProgressState, RunRates, began, note, now};
 use crate::terminal;
 use plimsoll_core::event::{OpStats, RunEvent, TrialResult};
 use plimsoll_core::load_line::{LoadLinePurpose, LoadLineRecord};
@@ -34,6 +34,8 @@ impl ProgressLines {
     /// Says what is to be said of an event, which the state has taken in.
     pub(super) fn event(&mut self, event: &RunEvent, state: &RunProgressState) {
         match event {
+            RunEvent::ConditioningBegan(start) => terminal::say(&printable(&began(start))),
+            RunEvent::Conditioned(done) => terminal::say(&printable(&done.sentence())),
             RunEvent::TrialBegan(_) => self.clear(),
             RunEvent::Interval { interval, .. } => {
                 self.stats.merge(&interval.stats);

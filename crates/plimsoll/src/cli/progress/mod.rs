@@ -70,7 +70,7 @@ impl RunProgress {
         mode: ProgressMode,
         has_key: bool,
     ) -> Self {
-        let state = RunProgressState::new(manifest, done);
+        let state = RunProgressState::new(manifest, done, mode == ProgressMode::Screen);
         if mode == ProgressMode::Json {
             say_json(&events::began(manifest, &state));
         }
@@ -104,9 +104,7 @@ impl RunListener for RunProgress {
             ProgressMode::Screen if matches!(event, RunEvent::Finished { .. }) => terminal::erase(),
             ProgressMode::Screen => {
                 // What a reader should know stays above the screen when that is gone.
-                if let RunEvent::Warning(_) | RunEvent::Designed(_) | RunEvent::BlocksEnded(_) =
-                    event
-                {
+                if is_lasting(event) {
                     self.lines.event(event, &self.state);
                 }
                 self.draw(event);
@@ -119,9 +117,7 @@ impl RunListener for RunProgress {
             }
             ProgressMode::Auto | ProgressMode::Off => {
                 // Whoever reads the results as JSON still gets the notes beside them.
-                if let RunEvent::Warning(_) | RunEvent::Designed(_) | RunEvent::BlocksEnded(_) =
-                    event
-                {
+                if is_lasting(event) {
                     self.lines.event(event, &self.state);
                 }
             }
@@ -136,6 +132,17 @@ impl Drop for RunProgress {
             terminal::erase();
         }
     }
+}
+
+/// What a reader of the results should know, too.
+fn is_lasting(event: &RunEvent) -> bool {
+    matches!(
+        event,
+        RunEvent::Warning(_)
+            | RunEvent::Conditioned(_)
+            | RunEvent::Designed(_)
+            | RunEvent::BlocksEnded(_)
+    )
 }
 
 fn say_json(value: &serde_json::Value) {

@@ -2,10 +2,14 @@
 //! What is known of a run while it goes on, from its events alone.
 
 use plimsoll_core::comparison::ArmComparison;
+use plimsoll_core::conditioning::SystemConditioningStart;
 use plimsoll_core::event::{
-    OpStats, RunEvent, RunManifest, RunWarning, TrialId, TrialInterval, TrialResult,
+    KindStats, OpStats, PhaseResult, RunEvent, RunManifest, RunWarning, TrialId, TrialInterval,
+    TrialResult,
 };
-use plimsoll_core::num::ratio;
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::num::{ratio, round_u64};
+use plimsoll_core::op::OpKind;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_stats::load_line::{
     LoadLineInterval, LoadLineSearch, load_line_options, load_line_trial,
@@ -78,6 +82,11 @@ impl RunRates {
     }
 }
 
+/// What begins before the first block.
+pub(super) fn began(start: &SystemConditioningStart) -> String {
+    format!("{} under {}: {}", start.arm, start.workload, start.what)
+}
+
 /// The state of a run.
 #[derive(Debug)]
 pub(super) struct RunProgressState {
@@ -90,16 +99,17 @@ pub(super) struct RunProgressState {
     pub(super) now: Option<(TrialId, TrialPhase)>,
     pub(super) arms: BTreeMap<String, ArmActivity>,
     pub(super) notes: VecDeque<String>,
-    /// What the trials so far say, where systems are compared.
+    /// What the trials so far say, where systems are compared and that is shown.
     pub(super) comparisons: Vec<ArmComparison>,
-    trials: Vec<TrialResult>,
+    /// The trials so far, for that; of a run of days they are many.
+    trials: Option<Vec<TrialResult>>,
     /// Searches of load lines, by workload and arm.
     searches: BTreeMap<(String, String), LoadLineSearch>,
 }
 
 impl RunProgressState {
-    /// For the trials of a manifest but so many that are done.
-    pub(super) fn new(manifest: &RunManifest, done: u64) -> Self {
+    /// For the trials of a manifest but so many that are done. Only who shows verdicts has them formed.
+    pub(super) fn new(manifest: &RunManifest, done: u64, shows_verdicts: bool) -> Self {
         let mut searches = BTreeMap::new();
         for entry in &manifest.entries {
             let options = load_line_options(entry, manifest.policy.confidence);
@@ -119,7 +129,8 @@ impl RunProgressState {
             arms: BTreeMap::new(),
             notes: VecDeque::new(),
             comparisons: Vec::new(),
-            trials: Vec::new(),
+            trials: (shows_verdicts && manifest.arms.len() > 1 && searches.is_empty())
+                .then(Vec::new),
             searches,
         }
     }
@@ -127,6 +138,11 @@ impl RunProgressState {
     /// Takes in what happened.
     pub(super) fn event(&mut self, event: &RunEvent) {
         match event {
+            RunEvent::ConditioningBegan(start) => self.note(began(start)),
+            RunEvent::Conditioned(done) => {
+                self.note(done.sentence());
+                self.manifest.condition(done.clone());
+            }
             RunEvent::TrialBegan(trial) => self.now = Some((trial.clone(), TrialPhase::Preparing)),
             RunEvent::Prepared { trial, .. } => {
                 self.now = Some((trial.clone(), TrialPhase::Starting));
@@ -180,9 +196,9 @@ impl RunProgressState {
         {
             search.observe(&trial);
         }
-        if self.manifest.arms.len() > 1 && self.searches.is_empty() {
-            self.trials.push(result.clone());
-            self.comparisons = plimsoll_stats::compare_all(&self.manifest, &self.trials);
+        if let Some(trials) = &mut self.trials {
+            trials.push(for_verdicts(result));
+            self.comparisons = plimsoll_stats::compare_all(&self.manifest, trials);
         }
     }
 
@@ -218,10 +234,89 @@ impl RunProgressState {
     }
 }
 
+/// What a verdict on the screen needs of a result: of response times counts and means.
+fn for_verdicts(result: &TrialResult) -> TrialResult {
+    let phase = |phase: &PhaseResult| PhaseResult {
+        stats: totals(&phase.stats),
+        ..phase.clone()
+    };
+    TrialResult {
+        stats: totals(&result.stats),
+        phases: result.phases.iter().map(phase).collect(),
+        fidelity: Vec::new(),
+        servers: Vec::new(),
+        device: None,
+        nodes: Vec::new(),
+        machines: Vec::new(),
+        energy: Vec::new(),
+        ..result.clone()
+    }
+}
+
+fn totals(stats: &OpStats) -> OpStats {
+    let total = |of: &Histogram| {
+        let mut total = Histogram::new();
+        total.record_many(Nanos(round_u64(of.mean_ns())), of.count());
+        total
+    };
+    let kind = |(kind, stats): (&OpKind, &KindStats)| {
+        let of_kind = KindStats {
+            bytes: stats.bytes,
+            errors: stats.errors,
+            service: total(&stats.service),
+            response: total(&stats.response),
+            lag: total(&stats.lag),
+        };
+        (*kind, of_kind)
+    };
+    OpStats(stats.0.iter().map(kind).collect())
+}
+
 /// A warning as a line.
 pub(super) fn note(warning: &RunWarning) -> String {
     match warning.about.is_empty() {
         true => format!("note: {}", warning.text),
         false => format!("note: {}: {}", warning.about, warning.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::comparison::ComparisonMetric;
+
+    #[test]
+    fn what_is_kept_for_a_verdict_is_little_and_says_the_same() {
+        let mut kind = KindStats::default();
+        for ns in 1..2_000_u64 {
+            let time = Nanos(ns * ns);
+            kind.service.record(time);
+            kind.response.record(time);
+            kind.lag.record(Nanos(ns));
+        }
+        let trial = TrialId {
+            block: 0,
+            place: 0,
+            arm: "a".into(),
+            workload: "w".into(),
+        };
+        let whole = TrialResult {
+            length: Nanos::SECOND,
+            stats: OpStats([(OpKind::Read, kind)].into()),
+            ..TrialResult::of(trial)
+        };
+        let kept = for_verdicts(&whole);
+        let bytes = |result: &TrialResult| serde_json::to_vec(result).unwrap().len();
+        assert!(bytes(&kept) * 4 < bytes(&whole), "{}", bytes(&kept));
+        for metric in [
+            ComparisonMetric::MeanResponse,
+            ComparisonMetric::OpsPerSecond,
+        ] {
+            let (kept, whole) = (kept.value(metric), whole.value(metric));
+            assert!(
+                (kept / whole - 1.0).abs() < 1e-5,
+                "{metric:?}: {kept} {whole}"
+            );
+        }
     }
 }

@@ -105,7 +105,7 @@ fn events_of(manifest: &RunManifest) -> Vec<RunEvent> {
 }
 
 fn after(manifest: &RunManifest, events: &[RunEvent]) -> RunProgressState {
-    let mut state = RunProgressState::new(manifest, 0);
+    let mut state = RunProgressState::new(manifest, 0, true);
     events.iter().for_each(|event| state.event(event));
     state
 }
@@ -147,6 +147,31 @@ fn the_screen_is_as_it_was_in_60_100_and_200_columns() {
     assert!(all == expect, "look, then UPDATE_SNAPSHOTS=1:\n{all}");
 }
 
+/// A run of days has very many trials.
+#[test]
+fn of_trials_nothing_is_kept_where_no_verdicts_are_shown() {
+    // So often that the seconds that are shown are as many as they get.
+    const TURNS: usize = 30;
+    let manifest = manifest(["local", "raid1"]);
+    let events = events_of(&manifest);
+    let ended = |event: &&RunEvent| matches!(event, RunEvent::TrialEnded(_));
+    let trial = format!("{:?}", events.iter().find(ended).unwrap()).len();
+    let grown = |shows_verdicts: bool| {
+        let mut state = RunProgressState::new(&manifest, 0, shows_verdicts);
+        let mut sizes = [0, 0];
+        for size in &mut sizes {
+            for _ in 0..TURNS {
+                events.iter().for_each(|event| state.event(event));
+            }
+            *size = format!("{state:?}").len();
+        }
+        (sizes[1].saturating_sub(sizes[0]), state.comparisons.len())
+    };
+    let (kept, none) = grown(false);
+    assert!(kept < trial / 10 && none == 0, "{kept} of {trial}");
+    assert!(grown(true).1 > 0, "who shows verdicts has them");
+}
+
 #[test]
 fn sizes_that_nothing_fits_on_break_nothing() {
     let manifest = manifest(["local", "raid1"]);
@@ -183,7 +208,7 @@ fn names_stay_text_on_the_screen() {
 #[test]
 fn lines_of_json_tell_every_event_and_stay_lines() {
     let manifest = manifest(EVIL);
-    let mut state = RunProgressState::new(&manifest, 0);
+    let mut state = RunProgressState::new(&manifest, 0, true);
     let mut lines = vec![events::began(&manifest, &state)];
     let mut all = events_of(&manifest);
     all.push(RunEvent::Finished {
@@ -226,7 +251,7 @@ fn lines_of_json_tell_every_event_and_stay_lines() {
 #[test]
 fn the_time_left_follows_from_the_trials_before() {
     let manifest = manifest(["local", "raid1"]);
-    let mut state = RunProgressState::new(&manifest, 3);
+    let mut state = RunProgressState::new(&manifest, 3, true);
     assert_eq!(
         (state.planned, state.left(Duration::from_secs(9))),
         (Some(6), None)

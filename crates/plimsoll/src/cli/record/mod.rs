@@ -27,6 +27,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   plimsoll record -o nas --for 1h
   plimsoll record --disk sda --disk sdb --interval 100ms
+  plimsoll record --disk /var/lib/postgresql -o pg --for 10m
   plimsoll fit nas --disk sda -o nas.toml
   plimsoll record --requests --disk sda -o sda.parquet --for 10m
   plimsoll record --finish sda.parquet.part
@@ -47,7 +48,8 @@ pub(super) struct RecordArgs {
     /// Disk to record (default: all whole disks). May be repeated.
     ///
     /// sda, /dev/sda, or a link to it; also a volume, array or loop device, and for counters a
-    /// partition. With --requests at least one is required.
+    /// partition. A directory, such as /var/lib/postgresql, stands for the device that it lies on.
+    /// With --requests at least one is required.
     #[arg(long = "disk", value_name = "DISK")]
     disks: Vec<String>,
     /// Record on these nodes instead of on this machine.

@@ -3,7 +3,9 @@
 //! models, their verification beside that of the published job, and two configurations compared.
 
 use super::super::design::BlockDesignChoice;
-use super::super::measure::{CampaignChoice, ClientLoadArgs, MeasureOptions, measure, policy};
+use super::super::measure::{
+    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, measure, policy,
+};
 use super::super::model_file;
 use super::super::verify::{JobFidelity, JobFile, JobSectionMapping, of_model};
 use super::tables;
@@ -27,6 +29,8 @@ use std::process::ExitCode;
 
 /// Bytes the load is spread over: small enough for the stacks of a small machine.
 const WORKING_SET_BYTES: u64 = 512 << 20;
+/// Blocks of the comparison, where nobody says.
+const BLOCKS: u32 = 3;
 /// A figure of the published spreadsheet: its name, its digits, and where ours stands.
 type Published = (&'static str, &'static str, fn(&DiskProfile) -> Option<f64>);
 
@@ -279,7 +283,7 @@ fn compared(
         targets: &targets,
         workloads: &workloads,
         control: true,
-        blocks: args.blocks,
+        blocks: args.blocks.unwrap_or(BLOCKS),
         inject: Vec::new(),
         conditions: Vec::new(),
         load_line: None,
@@ -291,6 +295,7 @@ fn compared(
         policy: policy(0.05)?,
         design: BlockDesignChoice::default(),
         campaign: CampaignChoice::default(),
+        conditioning: ConditioningChoice::default(),
         output: Some(&folder.join("comparison")),
         json: false,
         dry_run: false,

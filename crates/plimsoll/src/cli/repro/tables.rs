@@ -301,7 +301,7 @@ pub(super) fn published(path: &Path) -> Option<ReportItem> {
 }
 
 /// The fields of a line of CSV; commas inside quotes part nothing.
-fn fields(line: &str) -> Vec<String> {
+pub(super) fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut quoted) = (vec![String::new()], false);
     for letter in line.chars() {
         match letter {

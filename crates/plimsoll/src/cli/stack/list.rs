@@ -32,11 +32,11 @@ pub(super) struct StackShowArgs {
 }
 
 /// A stack or a layer, as both are shown.
-struct StackListEntry {
-    name: &'static str,
-    about: &'static str,
-    settings: &'static [SettingDefinition],
-    levels: &'static [SettingLevels],
+pub(in super::super) struct StackListEntry {
+    pub(in super::super) name: &'static str,
+    pub(in super::super) about: &'static str,
+    pub(in super::super) settings: &'static [SettingDefinition],
+    pub(in super::super) levels: &'static [SettingLevels],
 }
 
 impl StackListEntry {
@@ -47,7 +47,7 @@ impl StackListEntry {
     }
 }
 
-fn stacks() -> Vec<StackListEntry> {
+pub(in super::super) fn stacks() -> Vec<StackListEntry> {
     let one = |stack: &&'static dyn stacks::StackRecipe| StackListEntry {
         name: stack.name(),
         about: stack.about(),
@@ -57,7 +57,7 @@ fn stacks() -> Vec<StackListEntry> {
     stacks::ALL.iter().map(one).collect()
 }
 
-fn layers() -> Vec<StackListEntry> {
+pub(in super::super) fn layers() -> Vec<StackListEntry> {
     let one = |layer: &&'static dyn stacks::LayerRecipe| StackListEntry {
         name: layer.name(),
         about: layer.about(),

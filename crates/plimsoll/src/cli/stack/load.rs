@@ -164,7 +164,10 @@ impl StackLoadResult {
 
     /// The same for programs.
     pub(super) fn json(&self) -> serde_json::Value {
-        let part = |(part, rates): (&&str, &Vec<f64>)| serde_json::json!({ "part": part, "bytes_per_s": rates });
+        let part = |(part, rates): (&&str, &Vec<f64>)| {
+            let mean = summary(rates).map(|[mean, ..]| mean);
+            serde_json::json!({ "part": part, "mean_bytes_per_s": mean, "bytes_per_s": rates })
+        };
         PARTS.iter().zip(&self.rates).map(part).collect()
     }
 }

@@ -5,9 +5,10 @@
 use super::TuneArgs;
 use crate::cli::design::BlockDesignChoice;
 use crate::cli::measure::{
-    CampaignChoice, ClientLoadArgs, MeasureOptions, drawn_seed, measure, policy,
+    CampaignChoice, ClientLoadArgs, ConditioningChoice, MeasureOptions, drawn_seed, measure, policy,
 };
 use crate::terminal;
+use plimsoll_agent::command_line;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_agent::{context, run_id};
 use plimsoll_core::comparison::{ComparisonMetric, VerdictPolicy};
@@ -156,6 +157,7 @@ impl TuningCourse {
             source: &ClientLoadArgs::HERE,
             consent: DestroyConsent::of(&[]),
             policy: self.policy,
+            conditioning: ConditioningChoice::default(),
             output: Some(&folder),
             json: args.json,
             dry_run: false,
@@ -193,8 +195,7 @@ fn done_before(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
     if !found.complete {
         return Ok(None);
     }
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    if found.manifest.command.get(1..) != Some(&*command) {
+    if found.manifest.command.get(1..) != command_line::words().get(1..) {
         return Err(CliError::usage(format!(
             "write {}: it holds a run of another command",
             folder.display()

@@ -28,6 +28,9 @@ pub(super) struct VmApplianceArgs {
     /// Replace existing files.
     #[arg(long)]
     force: bool,
+    /// Print the names of the files as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn main(args: &VmApplianceArgs, state: &StateDir) -> CliResult {
@@ -63,6 +66,11 @@ pub(super) fn main(args: &VmApplianceArgs, state: &StateDir) -> CliResult {
         return super::super::done(CliExitCode::Interrupted);
     }
     made?;
+    if args.json {
+        let took = clock.now().as_secs_f64();
+        terminal::print_json(&serde_json::json!({ "files": wanted.files(), "took_s": took }));
+        return Ok(ExitCode::SUCCESS);
+    }
     for file in wanted.files() {
         let size = file.metadata().map_or(0, |found| found.len());
         terminal::print(&format!(

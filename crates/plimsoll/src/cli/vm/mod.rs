@@ -92,6 +92,9 @@ struct VmNameArgs {
     /// Name of the VM, such as n1 or c1.
     #[arg(value_name = "NAME")]
     name: String,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -167,6 +170,9 @@ struct VmDownArgs {
     /// Print the steps; change nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -180,6 +186,9 @@ struct VmImageArgs {
     /// Print the checksum of its recipe; change nothing.
     #[arg(long, conflicts_with_all = ["renew", "remove"])]
     recipe: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn main(args: &VmArgs) -> CliResult {
@@ -191,17 +200,23 @@ pub(super) fn main(args: &VmArgs) -> CliResult {
         VmCommand::Image(args) => make_image(args, &state),
         VmCommand::Appliance(args) => appliance::main(args, &state),
         VmCommand::Shell(args) => shell::main(args, &state),
-        VmCommand::Off(name) => power(&state, &name.name, PowerWord::Off),
-        VmCommand::On(name) => power(&state, &name.name, PowerWord::On),
-        VmCommand::Power(args) => power(&StateDir::new(&args.state), &args.machine.name, args.word),
-        VmCommand::Pause(name) => on_lab(&state, "pause the machine", |lab| lab.pause(&name.name)),
-        VmCommand::Resume(name) => {
-            on_lab(&state, "resume the machine", |lab| lab.resume(&name.name))
+        VmCommand::Off(name) => power(&state, name, PowerWord::Off),
+        VmCommand::On(name) => power(&state, name, PowerWord::On),
+        VmCommand::Power(args) => power(&StateDir::new(&args.state), &args.machine, args.word),
+        VmCommand::Pause(one) => {
+            on_lab(&state, "pause the machine", |lab| lab.pause(&one.name))?;
+            one.done("paused")
+        }
+        VmCommand::Resume(one) => {
+            on_lab(&state, "resume the machine", |lab| lab.resume(&one.name))?;
+            one.done("running")
         }
         VmCommand::Link(link) => {
             let is_up = matches!(link.state, LinkState::Up);
             let tell = |lab: &VmGroup| lab.link(&link.machine.name, is_up);
-            on_lab(&state, "change the machine's link", tell)
+            on_lab(&state, "change the machine's link", tell)?;
+            link.machine
+                .done(if is_up { "plugged in" } else { "pulled" })
         }
         VmCommand::Fault(args) => fault(args, &state),
         VmCommand::PowerSwitch(args) => {
@@ -218,17 +233,31 @@ pub(super) fn main(args: &VmArgs) -> CliResult {
     }
 }
 
-fn power(state: &StateDir, name: &str, word: PowerWord) -> CliResult {
-    let hosts = &mut context::nodes();
+impl VmNameArgs {
+    /// What a machine, its cable or a fault of it now is.
+    fn done(&self, condition: &str) -> CliResult {
+        if self.json {
+            terminal::print_json(
+                &serde_json::json!({ "machine": self.name, "condition": condition }),
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn power(state: &StateDir, machine: &VmNameArgs, word: PowerWord) -> CliResult {
+    let (hosts, name) = (&mut context::nodes(), &machine.name);
     match word {
         PowerWord::Off => {
             let off =
                 |lab: &VmGroup| lab.off(name, plimsoll_machine::host::HostResolver::here(hosts));
-            on_lab(state, "cut the power of the machine", off)
+            on_lab(state, "cut the power of the machine", off)?;
+            machine.done("off")
         }
         PowerWord::On => {
             let _stop = context::stop_flag()?;
-            on_lab(state, "switch the machine on", |lab| lab.on(name, hosts))
+            on_lab(state, "switch the machine on", |lab| lab.on(name, hosts))?;
+            machine.done("running")
         }
     }
 }
@@ -249,6 +278,11 @@ fn fault(args: &VmFaultArgs, state: &StateDir) -> CliResult {
     };
     on_lab(named.as_ref().unwrap_or(state), &what, |lab| {
         lab.fault(name, fault, word, &host)
+    })?;
+    args.machine.done(match word {
+        FaultCommand::Try => "fault possible",
+        FaultCommand::On => "fault injected",
+        FaultCommand::Off => "fault cleared",
     })
 }
 
@@ -261,10 +295,9 @@ fn on_lab(
     state: &StateDir,
     what: &str,
     work: impl FnOnce(&VmGroup) -> Result<(), VmError>,
-) -> CliResult {
+) -> Result<(), CliError> {
     let done = find(state).and_then(|lab| work(&lab));
-    done.map_err(trying(what))?;
-    Ok(ExitCode::SUCCESS)
+    done.map_err(trying(what))
 }
 
 fn show(args: &VmStatusArgs, state: &StateDir) -> CliResult {
@@ -312,7 +345,7 @@ fn show(args: &VmStatusArgs, state: &StateDir) -> CliResult {
 
 fn lower(args: &VmDownArgs, state: &StateDir) -> CliResult {
     if args.dry_run {
-        super::raze::print_steps(state, false, Default::default(), |record| {
+        super::raze::print_steps(state, args.json, Default::default(), |record| {
             record.header.kind == plimsoll_machine::journal::JournalScope::Machines
         })?;
         return Ok(ExitCode::SUCCESS);
@@ -320,7 +353,11 @@ fn lower(args: &VmDownArgs, state: &StateDir) -> CliResult {
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = context::stop_flag()?;
     let razed = vm::down(state, &mut context::nodes()).map_err(trying("take the machines down"))?;
-    if razed.is_clean() {
+    if args.json {
+        terminal::print_json(
+            &serde_json::json!({ "down": razed.is_clean(), "left": razed.problems() }),
+        );
+    } else if razed.is_clean() {
         terminal::print("The machines are down.");
     }
     verdict(&razed.problems())
@@ -329,7 +366,11 @@ fn lower(args: &VmDownArgs, state: &StateDir) -> CliResult {
 fn make_image(args: &VmImageArgs, state: &StateDir) -> CliResult {
     let unreadable = |error| CliError::new(CliExitCode::Failed, format!("use the images: {error}"));
     if args.recipe {
-        terminal::print(&image::recipe());
+        let recipe = image::recipe();
+        match args.json {
+            true => terminal::print_json(&serde_json::json!({ "recipe": recipe })),
+            false => terminal::print(&recipe),
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if args.remove || args.renew {
@@ -341,12 +382,22 @@ fn make_image(args: &VmImageArgs, state: &StateDir) -> CliResult {
         }
         let count = image::remove(state).map_err(unreadable)?;
         if args.remove {
-            terminal::print(&format!("Removed {count} images."));
+            match args.json {
+                true => terminal::print_json(&serde_json::json!({ "removed": count })),
+                false => terminal::print(&format!("Removed {count} images.")),
+            }
             return Ok(ExitCode::SUCCESS);
         }
     }
     let stop = context::stop_flag()?;
     let found = up::image(state, &stop, &mut context::nodes())?;
+    if args.json {
+        terminal::print_json(
+            &serde_json::json!({ "dir": found.dir, "bytes": found.size_bytes,
+            "recipe": found.recipe, "kernel": found.kernel }),
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
     terminal::print(&format!(
         "{}\n{}, recipe {}, kernel {}",
         found.dir.display(),

@@ -42,6 +42,9 @@ pub(super) struct VmUpArgs {
     /// Print the steps; change nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -117,11 +120,17 @@ pub(super) fn main(args: &VmUpArgs, state: &StateDir) -> CliResult {
             "nvmetcp"
         }
     };
+    let took = clock.now().saturating_sub(began).as_secs_f64();
+    if args.json {
+        terminal::print_json(
+            &serde_json::json!({ "machines": names, "inventory": args.output, "took_s": took }),
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
     terminal::print(&format!(
-        "{} are up after {:.1} s; {file} names them. Go on with:\n  plimsoll stack up {stack} --on {file}\n  \
+        "{} are up after {took:.1} s; {file} names them. Go on with:\n  plimsoll stack up {stack} --on {file}\n  \
          plimsoll vm shell {}\n  plimsoll vm down",
         names.join(", "),
-        clock.now().saturating_sub(began).as_secs_f64(),
         names[0]
     ));
     Ok(ExitCode::SUCCESS)
@@ -137,21 +146,28 @@ fn show_steps(
         Accel::Kvm => VmAcceleration::Kvm,
         Accel::Auto | Accel::Tcg => VmAcceleration::Emulation,
     };
+    let mut notes = Vec::new();
     let image_dir = match found_image(state)? {
         Some(image) => image.dir,
         None => {
-            terminal::print("an image would be made first: plimsoll vm image");
+            notes.push("an image would be made first: plimsoll vm image");
             PathBuf::from("IMAGE")
         }
     };
     if args.accel == Accel::Auto {
-        terminal::print(
+        notes.push(
             "a machine would be booted on this processor first; these are the steps when it does not",
         );
     }
     let made_of = (image_dir.as_path(), acceleration);
     let steps = vm::steps(&args.wanted(), made_of, commands, (state, host))
         .map_err(trying("plan the machines"))?;
+    if args.json {
+        terminal::print_json(&serde_json::json!({
+            "would": [{ "name": "machines", "plan": steps }], "notes": notes }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    notes.iter().for_each(|note| terminal::print(note));
     terminal::print(&super::super::stack::steps_of("machines", &steps));
     Ok(ExitCode::SUCCESS)
 }

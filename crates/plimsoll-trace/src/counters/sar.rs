@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The text of `sar -d`, with `-p` and `-h` or without, alone or among other reports (`sar -A`).
+//!
+//! Source: its manual page, and its output of versions 11 and 12. A line `Linux …` names the host and the
+//! day; behind each empty line stand the names of columns, with the time of the sample before, then a line
+//! for each disk with the time of its own sample. Days are not told: a time that goes back by more
+//! than half a day is the next day. Reads and writes are not kept apart in `tps`.
+
+use plimsoll_core::units::Nanos;
+
+use super::clock::time_of_day_ns;
+use super::meaning::{ColumnMeaning, human, of_sysstat};
+use super::reports::per_second;
+use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
+use crate::error::TraceError;
+use crate::input::RecordingInput;
+use crate::recording::RecordingScope;
+use crate::text::{lines, words};
+
+/// Recognised by the names of the columns of disks, or of processors, which stand before them in `sar -A`.
+pub(super) const FORMAT: CounterFormat = CounterFormat {
+    name: "sar -d text",
+    resolution: Nanos::SECOND,
+    scope: RecordingScope::Device,
+    is: |head| {
+        let is_of_disks = |line| SarHeader::of(line).is_some();
+        let is_of_cpus = |line| {
+            time(line).is_some_and(|(_, rest)| {
+                let mut names = words(rest);
+                names.next() == Some(b"CPU") && names.next().is_some_and(|name| name[0] == b'%')
+            })
+        };
+        lines(head).any(|line| is_of_disks(line) || is_of_cpus(line))
+    },
+    scan,
+};
+
+const NO_DISKS: &str = "it has no figures of disks; print them with sar -d";
+const DAY_NS: u64 = 86_400 * 1_000_000_000;
+
+/// A time of day at the front of a line, `05:44:05` or `05:44:05 AM`, and what stands behind it.
+fn time(line: &[u8]) -> Option<(u64, &[u8])> {
+    let split = |line: &[u8]| -> Option<usize> { line.iter().position(u8::is_ascii_whitespace) };
+    let (time, rest) = line.split_at(split(line)?);
+    let at_ns = time_of_day_ns(time)?;
+    let rest = rest.trim_ascii_start();
+    let half_ns = DAY_NS / 2;
+    let (at_ns, rest) = match rest.split_at(split(rest).unwrap_or(rest.len())) {
+        (b"AM", rest) => (at_ns % half_ns, rest),
+        (b"PM", rest) => (at_ns % half_ns + half_ns, rest),
+        _ => (at_ns, rest),
+    };
+    Some((at_ns, rest))
+}
+
+/// The columns of disks.
+struct SarHeader {
+    at_ns: u64,
+    columns: Vec<Option<ColumnMeaning>>,
+    /// With `-p` and `-h`.
+    is_disk_last: bool,
+}
+
+impl SarHeader {
+    fn of(line: &[u8]) -> Option<SarHeader> {
+        let (at_ns, rest) = time(line)?;
+        let mut names: Vec<&[u8]> = words(rest).collect();
+        let place = names.iter().position(|name| *name == b"DEV")?;
+        if place != 0 && place + 1 != names.len() {
+            return None;
+        }
+        names.remove(place);
+        let of = |name: &&[u8]| of_sysstat(str::from_utf8(name).ok()?);
+        let columns: Vec<_> = names.iter().map(of).collect();
+        columns.iter().any(Option::is_some).then_some(SarHeader {
+            at_ns,
+            columns,
+            is_disk_last: place != 0,
+        })
+    }
+}
+
+/// Where the reading stands.
+#[derive(Default)]
+struct SarClock {
+    /// Midnight of the day of the last time.
+    midnight_ns: u64,
+    last_ns: u64,
+    /// The sample before, and the one that is read.
+    from: Option<u64>,
+    now: Option<u64>,
+}
+
+impl SarClock {
+    fn instant(&mut self, at_ns: u64) -> u64 {
+        if at_ns + DAY_NS / 2 < self.last_ns {
+            self.midnight_ns = self.midnight_ns.saturating_add(DAY_NS);
+        }
+        self.last_ns = at_ns;
+        self.midnight_ns.saturating_add(at_ns)
+    }
+
+    /// A sample was taken then.
+    fn sample(&mut self, at_ns: u64) -> Option<(u64, u64)> {
+        let at = self.instant(at_ns);
+        if self.now != Some(at) {
+            (self.from, self.now) = (self.now, Some(at));
+        }
+        self.from.zip(self.now).filter(|(from, now)| from < now)
+    }
+}
+
+fn scan(
+    input: &mut RecordingInput,
+    told: &mut CounterScanSummary,
+    give: &mut Give<'_>,
+) -> Result<(), TraceError> {
+    let mut clock = SarClock::default();
+    // `None` while lines are not of disks.
+    let mut header: Option<SarHeader> = None;
+    let mut has_disks = false;
+    told.lacks_date = true;
+    told.lacks_zone = true;
+    while let Some((offset, line)) = input.line()? {
+        if line.starts_with(b"Linux ") {
+            header = None;
+            if clock.now.is_some() {
+                give(CounterScanEvent::Gap);
+            }
+            clock = SarClock::default();
+            let mut words = words(line).skip(2);
+            if let Some(name) = words.next() {
+                let name = String::from_utf8_lossy(name);
+                told.host = name.trim_matches(['(', ')']).into();
+            }
+            let midnight = words.next().map(|date| [date, b" 00:00:00"].concat());
+            if let Some(at) = midnight.and_then(|midnight| told.local(&midnight)) {
+                (clock.midnight_ns, told.lacks_date) = (at, false);
+            }
+            continue;
+        }
+        if line.trim_ascii().is_empty() {
+            header = None;
+            continue;
+        }
+        if line.windows(7).any(|part| part == b"RESTART") {
+            give(CounterScanEvent::Gap);
+            (clock.from, clock.now) = (None, None);
+            continue;
+        }
+        if let Some(found) = SarHeader::of(line) {
+            clock.sample(found.at_ns);
+            has_disks = true;
+            header = Some(found);
+            continue;
+        }
+        let Some(header) = header.as_ref() else {
+            continue;
+        };
+        // The averages at the end begin with a word.
+        let Some((at_ns, rest)) = time(line) else {
+            continue;
+        };
+        match figures(rest, header) {
+            Some((disk, row)) => {
+                told.wrong.right();
+                if let Some(span) = clock.sample(at_ns) {
+                    per_second(disk, span, &row, give);
+                }
+            }
+            None => {
+                let what = "it has not a number in every column";
+                if let Some(what) = told.wrong.wrong(offset, what, line) {
+                    told.damage = Some(input.damage(offset, what));
+                    break;
+                }
+            }
+        }
+    }
+    if !has_disks {
+        told.warn_once(NO_DISKS);
+    }
+    Ok(())
+}
+
+fn figures<'a>(
+    line: &'a [u8],
+    header: &SarHeader,
+) -> Option<(&'a [u8], super::meaning::DiskRowValues)> {
+    let mut words = words(line);
+    let disk = match header.is_disk_last {
+        true => words.next_back()?,
+        false => words.next()?,
+    };
+    let mut row = Vec::new();
+    for meaning in &header.columns {
+        let value = human(words.next()?, *meaning)?;
+        row.extend(meaning.map(|meaning| (meaning, value)));
+    }
+    words.next().is_none().then_some((disk, row))
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A part of an experiment: a command of this program, carried out as if it had been typed.
+
+use super::folder::ExperimentFolder;
+use crate::cli::report;
+use crate::terminal;
+use plimsoll_agent::failure::{CliError, CliExitCode};
+use plimsoll_core::experiment::{ExperimentPart, ExperimentPartResult, ExperimentProfile};
+use plimsoll_core::units;
+use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use plimsoll_machine::memory_limit::MemoryLimit;
+use plimsoll_run::experiment::ExperimentMaterial;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// What came of a part.
+#[derive(Debug, Default)]
+pub(super) struct PartOutcome {
+    pub(super) material: ExperimentMaterial,
+    pub(super) failure: Option<CliError>,
+    seconds: f64,
+    report: Option<String>,
+}
+
+impl PartOutcome {
+    pub(super) fn left_out(why: &str) -> PartOutcome {
+        PartOutcome {
+            material: ExperimentMaterial {
+                missing: Some(why.into()),
+                ..ExperimentMaterial::default()
+            },
+            ..PartOutcome::default()
+        }
+    }
+
+    /// It as a page tells it.
+    pub(super) fn told(
+        &self,
+        part: &ExperimentPart,
+        profile: ExperimentProfile,
+    ) -> ExperimentPartResult {
+        let command = part.command(profile);
+        let command = command.map(|command| format!("plimsoll {}", typed(&command.run)));
+        ExperimentPartResult {
+            name: part.name.clone(),
+            what: part.what.clone(),
+            command: command.unwrap_or_default(),
+            seconds: self.seconds,
+            failed: self.material.missing.clone(),
+            report: self.report.clone(),
+        }
+    }
+}
+
+/// Words as one would type them.
+pub(super) fn typed(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:@+%".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Carries out a part, unless that was done before.
+pub(super) fn carry_out(
+    part: &ExperimentPart,
+    profile: ExperimentProfile,
+    folder: &ExperimentFolder,
+) -> PartOutcome {
+    let Some(command) = part.command(profile) else {
+        let why = format!("it is not in the {} profile", profile.name());
+        return PartOutcome::left_out(&why);
+    };
+    if let Some(record) = folder.record(&part.name) {
+        let failed = record["failed"].as_str();
+        let found = plimsoll_archive::open(&folder.of_part(&part.name));
+        // What was measured whole is not measured again because it found data lost.
+        if failed.is_none() || found.is_ok_and(|run| run.complete) {
+            terminal::say(&format!("part {}: done before", part.name));
+            let failure = failed.map(|text| CliError::sentence(CliExitCode::Failed, text));
+            return outcome(part, folder, &record, failure);
+        }
+    }
+    terminal::say(&format!("part {}: {}", part.name, part.what));
+    let clock = SystemClock::new();
+    let prepared = command
+        .before
+        .iter()
+        .try_for_each(|words| helper(words, folder));
+    let done = prepared.and_then(|()| {
+        // What is set up before is not limited; what is started to be measured is.
+        let _limit = command.memory.as_deref().map(limited).transpose()?;
+        measured(part, &command.run, folder)
+    });
+    let mut tidied = Ok(());
+    for words in &command.after {
+        // Each of them, whatever became of those before it.
+        let result = helper(words, folder);
+        tidied = tidied.and(result);
+    }
+    let (printed, failure) = match (done, tidied) {
+        (Ok(printed), Ok(())) => (printed, None),
+        (Ok(printed), Err(failure)) => (printed, Some(failure)),
+        (Err(failure), _) => (Value::Null, Some(failure)),
+    };
+    if let Some(failure) = &failure {
+        terminal::say(&format!("part {}: {failure}", part.name));
+    }
+    let record = json!({
+        "command": command.run,
+        "seconds": clock.now().as_secs_f64(),
+        "failed": failure.as_ref().map(CliError::text),
+        "printed": printed,
+    });
+    let kept = folder.keep(&part.name, &record);
+    outcome(part, folder, &record, failure.or(kept.err()))
+}
+
+/// Limits the memory of this program and of all that it starts.
+fn limited(memory: &str) -> Result<MemoryLimit, CliError> {
+    let bytes = units::parse_size(memory).map_err(CliError::invalid)?;
+    MemoryLimit::set(bytes).map_err(|error| {
+        CliError::new(
+            CliExitCode::Failed,
+            format!("limit the memory to {memory}: {error}"),
+        )
+    })
+}
+
+/// The command whose results are used; what it printed, where it leaves no folder.
+fn measured(
+    part: &ExperimentPart,
+    words: &[String],
+    folder: &ExperimentFolder,
+) -> Result<Value, CliError> {
+    let mut words: Vec<String> = words.iter().map(|word| folder.word(word)).collect();
+    let has_folder = crate::cli::has_option(&words, "output");
+    if has_folder {
+        words.push("-o".into());
+        words.push(folder.of_part(&part.name).display().to_string());
+    } else if crate::cli::has_option(&words, "json") {
+        words.push("--json".into());
+    }
+    let printed = printed(&words)?;
+    Ok(match has_folder {
+        true => Value::Null,
+        false => serde_json::from_str(&printed).unwrap_or(Value::Null),
+    })
+}
+
+/// A command before or after it.
+fn helper(words: &[String], folder: &ExperimentFolder) -> Result<(), CliError> {
+    let words: Vec<String> = words.iter().map(|word| folder.word(word)).collect();
+    printed(&words).map(drop)
+}
+
+/// Carries out a command, and gives what it printed.
+fn printed(words: &[String]) -> Result<String, CliError> {
+    let (ended, printed) = terminal::captured(|| crate::cli::carry_out_words(words));
+    match ended? {
+        code if code == ExitCode::SUCCESS => Ok(printed),
+        code if code == CliExitCode::Interrupted.into() => Err(CliError::sentence(
+            CliExitCode::Interrupted,
+            "it was stopped; the same command goes on with it",
+        )),
+        code => {
+            let text = format!("{} did not end well: {code:?}", typed(words));
+            Err(CliError::sentence(CliExitCode::Failed, text))
+        }
+    }
+}
+
+/// What a part left in its folder and its record.
+fn outcome(
+    part: &ExperimentPart,
+    folder: &ExperimentFolder,
+    record: &Value,
+    failure: Option<CliError>,
+) -> PartOutcome {
+    let path = folder.of_part(&part.name);
+    let run = plimsoll_archive::open(&path).ok();
+    let tuning = std::fs::read_to_string(path.join("tuning.json")).ok();
+    let tuning = tuning.and_then(|text| serde_json::from_str(&text).ok());
+    let of_run = run.as_ref().map(|run| report::as_json(run, &path));
+    let printed = Some(record["printed"].clone()).filter(|value| !value.is_null());
+    PartOutcome {
+        material: ExperimentMaterial {
+            run,
+            printed: printed.or(tuning).or(of_run),
+            missing: failure.as_ref().map(CliError::text),
+        },
+        failure,
+        seconds: record["seconds"].as_f64().unwrap_or_default(),
+        report: folder.report(&part.name),
+    }
+}

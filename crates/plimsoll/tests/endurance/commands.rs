@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The commands that take time or write something, and what they must leave.
+
+use crate::support::{Lab, program, text};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A command. In its words `@` stands for the number of the round, so that each writes new names.
+pub(crate) struct LastingCommand {
+    pub(crate) words: &'static [&'static str],
+    /// Files that it writes, over those of their name.
+    pub(crate) files: &'static [&'static str],
+    /// The run folder that it writes, which the same command goes on with.
+    pub(crate) run: Option<&'static str>,
+    /// Roughly how long it takes, in milliseconds.
+    pub(crate) takes_ms: u64,
+}
+
+const fn writes(words: &'static [&'static str], files: &'static [&'static str]) -> LastingCommand {
+    LastingCommand {
+        words,
+        files,
+        run: None,
+        takes_ms: 250,
+    }
+}
+
+const fn runs(words: &'static [&'static str], takes_ms: u64) -> LastingCommand {
+    LastingCommand {
+        words,
+        files: &[],
+        run: Some("run@"),
+        takes_ms,
+    }
+}
+
+const fn works(words: &'static [&'static str], takes_ms: u64) -> LastingCommand {
+    LastingCommand {
+        words,
+        files: &[],
+        run: None,
+        takes_ms,
+    }
+}
+
+/// Those that write files of results.
+pub(crate) const WRITERS: &[LastingCommand] = &[
+    writes(
+        &["fit", "mon", "--disk", "sda", "-o", "out@.toml", "--force"],
+        &["out@.toml"],
+    ),
+    writes(
+        &["fit", "a.csv", "-o", "out@.toml", "--force"],
+        &["out@.toml", "out@.requests"],
+    ),
+    writes(
+        &[
+            "profile",
+            "mon",
+            "--disk",
+            "sda",
+            "-o",
+            "out@.html",
+            "--force",
+        ],
+        &["out@.html"],
+    ),
+    writes(
+        &["profile", "mon", "--xlsx", "out@.xlsx", "--force"],
+        &["out@.xlsx"],
+    ),
+    writes(
+        &["profile", "a.csv", "--parquet", "out@.parquet", "--force"],
+        &["out@.parquet"],
+    ),
+    writes(
+        &[
+            "verify",
+            "m.toml",
+            "--against",
+            "mon",
+            "--html",
+            "out@.html",
+        ],
+        &["out@.html"],
+    ),
+    writes(
+        &[
+            "export", "m.toml", "--to", "fio", "-o", "out@.fio", "--force",
+        ],
+        &["out@.fio"],
+    ),
+    writes(
+        &["report", "done", "--html", "out@.html", "--force"],
+        &["out@.html"],
+    ),
+    writes(
+        &["report", "done", "--export", "out@.json", "--force"],
+        &["out@.json"],
+    ),
+    writes(
+        &["report", "done", "--export", "out@.xlsx", "--force"],
+        &["out@.xlsx"],
+    ),
+    writes(
+        &["mix", "m.toml", "a.toml", "-o", "out@.toml", "--force"],
+        &["out@.toml", "out@.requests"],
+    ),
+    writes(
+        &["diff", "done", "done", "--html", "out@.html"],
+        &["out@.html"],
+    ),
+];
+
+/// Those that write run folders.
+pub(crate) const RUNNERS: &[LastingCommand] = &[
+    runs(
+        &[
+            "run",
+            "randwrite,size=1m",
+            "target",
+            "--for",
+            "300ms",
+            "--warmup",
+            "0s",
+            "--no-verify",
+            "-o",
+            "run@",
+        ],
+        2_000,
+    ),
+    runs(
+        &[
+            "compare",
+            "target",
+            "other",
+            "-w",
+            "randwrite,size=1m",
+            "--for",
+            "200ms",
+            "--warmup",
+            "0s",
+            "--blocks",
+            "2",
+            "--no-verify",
+            "-o",
+            "run@",
+        ],
+        4_000,
+    ),
+    runs(
+        &[
+            "loadline",
+            "-w",
+            "open.toml",
+            "--slo",
+            "p99 < 200ms",
+            "sim(queue,servers=1,service=5ms)",
+            "--for",
+            "60s",
+            "--width",
+            "15%",
+            "--seed",
+            "7",
+            "-o",
+            "run@",
+        ],
+        2_000,
+    ),
+    runs(
+        &[
+            "fit-for",
+            "postgres-wal",
+            "sim(queue,servers=1,service=2ms,rate=100000M)",
+            "--for",
+            "30s",
+            "--seed",
+            "3",
+            "-o",
+            "run@",
+        ],
+        2_000,
+    ),
+];
+
+/// Those that leave something else, or nothing.
+pub(crate) const OTHERS: &[LastingCommand] = &[
+    works(&["import", "old.csv", "-o", "run@"], 250),
+    works(
+        &[
+            "tune",
+            "sim(queue+throttle,iops=1500)",
+            "-w",
+            "randread,size=1m,depth=8",
+            "--warmup",
+            "0s",
+            "--for",
+            "100ms",
+            "-o",
+            "run@",
+        ],
+        2_000,
+    ),
+    works(&["record", "-o", "rec@", "--for", "1s"], 1_200),
+    works(
+        &[
+            "ledger",
+            "write",
+            "kept",
+            "--ledger",
+            "l@",
+            "--size",
+            "1MiB",
+            "--for",
+            "500ms",
+            "--rate",
+            "20",
+            "--destroy",
+        ],
+        800,
+    ),
+    works(&["stack", "up", "local", "--size", "512M"], 250),
+    works(&["stack", "down", "local"], 250),
+    works(&["serve", "runs", "--listen", "127.0.0.1:0"], 500),
+    works(&["raze"], 100),
+];
+
+impl LastingCommand {
+    /// Its words in this round.
+    pub(crate) fn words(&self, round: usize) -> Vec<String> {
+        let number = |word: &&str| word.replace('@', &round.to_string());
+        self.words.iter().map(number).collect()
+    }
+
+    pub(crate) fn files(&self, round: usize) -> Vec<String> {
+        let number = |name: &&str| name.replace('@', &round.to_string());
+        self.files.iter().map(number).collect()
+    }
+
+    /// `fit mon --disk sda`, for messages.
+    pub(crate) fn name(&self) -> String {
+        self.words.join(" ")
+    }
+}
+
+/// What somebody had in a file before.
+pub(crate) const OLD: &str = "what was there before\n";
+
+/// Whether a result is whole, as far as its kind tells.
+pub(crate) fn is_whole(path: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(path) else {
+        return false;
+    };
+    let kind = path.extension().unwrap_or_default().to_string_lossy();
+    let as_text = || String::from_utf8(bytes.clone()).unwrap_or_default();
+    match &*kind {
+        "html" => as_text().trim_end().ends_with("</html>"),
+        "toml" => as_text().parse::<toml::Table>().is_ok(),
+        "json" => serde_json::from_slice::<serde_json::Value>(&bytes).is_ok(),
+        // The directory of an archive is its end.
+        "xlsx" => {
+            bytes.starts_with(b"PK")
+                && bytes[bytes.len().saturating_sub(22)..].starts_with(b"PK\x05\x06")
+        }
+        "parquet" => bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1") && bytes.len() > 12,
+        _ => bytes.ends_with(b"\n") || kind == "requests",
+    }
+}
+
+/// A place with all that the commands read.
+pub(crate) fn prepared() -> Lab {
+    let lab = Lab::new();
+    for directory in ["target", "other", "kept"] {
+        lab.directory(directory);
+    }
+    let open = "format = \"2.0\"\n[workload.blocks]\nname = \"w\"\n[[workload.blocks.groups]]\ndepth = 64\n\
+                pace = { open = { poisson = { per_s = 50.0 } } }\n\
+                mix = [ { kind = \"read\", bytes = 4096, weight = 1.0 } ]\n";
+    let numbers = "100,9,2048,50,1024,40,300,8,4096,60,512.5,7,16,,,,,1000,20,,,3000,30,,,5000,50,6000,60,1us,\
+                   2us,3us,4us,5us,6us,7us,8us,9us,10us,11us,12us";
+    let old: String = (0..3).fold(String::new(), |mut all, seed| {
+        let _ = writeln!(all, "1.97,1.97,a,1,{seed},64M,,{numbers}");
+        all
+    });
+    for (name, text) in [
+        ("open.toml", open),
+        ("old.csv", &old),
+        ("mon", &diskstats()),
+        ("a.csv", &msr()),
+    ] {
+        std::fs::write(lab.path(name), text).expect("a writable target directory");
+    }
+    for command in [
+        "fit mon --disk sda -o m.toml",
+        "fit a.csv -o a.toml",
+        "compare null null -w randread,size=1m --for 100ms --warmup 0s --blocks 2 --no-verify -o done",
+    ] {
+        let output = lab.run(&command.split(' ').collect::<Vec<_>>());
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{command}: {}",
+            text(&output.stderr)
+        );
+    }
+    lab
+}
+
+/// What a loop over /proc/diskstats writes every 10 s for 20 minutes.
+fn diskstats() -> String {
+    let (mut reads, mut writes) = (1_000_u64, 500_u64);
+    let mut all = String::new();
+    for i in 0..121 {
+        let (at, read, wrote) = (1_795_220_000 + i * 10, reads * 32, writes * 16);
+        let _ = writeln!(
+            all,
+            "{at}\n   8 0 sda {reads} 0 {read} 0 {writes} 0 {wrote} 0 0 0 0"
+        );
+        reads += 900 + i * 13 % 80;
+        writes += if i % 20 < 2 { 6_000 + i } else { 120 + i % 9 };
+    }
+    all
+}
+
+/// A trace of MSR's form.
+fn msr() -> String {
+    let mut all = String::new();
+    let mut at = 128_166_372_003_061_629_u64;
+    for i in 0..4_000_u64 {
+        at += 10_000 + (i * i * 7_919 % 100_003).pow(2) / 10_000;
+        let (kind, offset) = match i % 5 {
+            0 => ("Write", 4_096 * (i % 64)),
+            _ => ("Read", (i / 50) % 9 * (1 << 20) + i % 50 * 8_192),
+        };
+        let _ = writeln!(all, "{at},host,0,{kind},{offset},8192,100");
+    }
+    all
+}
+
+/// What of this place is still at work or mounted: processes with its state directory, and mounts.
+pub(crate) fn left(lab: &Lab) -> Vec<String> {
+    let state = lab.path("state").display().to_string();
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mut left: Vec<String> = mounts
+        .lines()
+        .filter(|line| line.contains(&state))
+        .map(str::to_owned)
+        .collect();
+    for entry in std::fs::read_dir("/proc")
+        .expect("Linux lists its processes")
+        .flatten()
+    {
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if text(&environ)
+            .split('\0')
+            .any(|one| one.ends_with(&format!("={state}")))
+        {
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            left.push(text(&command).replace('\0', " "));
+        }
+    }
+    left
+}
+
+/// Everything below a directory that is a file.
+pub(crate) fn files_below(directory: &Path) -> Vec<String> {
+    let path = directory.display().to_string();
+    let found = program("find", &[&path, "-type", "f"]).unwrap_or_default();
+    found.lines().map(str::to_owned).collect()
+}
