@@ -8,7 +8,7 @@ in ten), what is left is counted, and the same command resumes the campaign. Bes
 compare` of two directories runs undisturbed from the first minute to the last. Every ten seconds
 the memory, threads and open files of each controller are sampled.
 
-    bench/soak.py PLIMSOLL [--for 7320] [--seed N] -o DIR
+    bench/soak.py PLIMSOLL [--for 7320] [--seed N] [--undisturbed] -o DIR
 
 Needs root and what the stacks need. Everything lies below DIR: state directories, run folders, logs,
 `lives.jsonl` (a line for each life of a controller), `memory.csv` and `summary.json`. What counts as left
@@ -319,7 +319,7 @@ class Soak:
         steady = self.steady()
         self.sampler.start()
         number = 0
-        while self.now() < self.args.length - 30:
+        while not self.args.undisturbed and self.now() < self.args.length - 30:
             number += 1
             self.campaign(number, self.args.length)
         # It ends its trial and writes its report.
@@ -369,7 +369,7 @@ class Soak:
             fault = trial.get("fault")
             if not fault:
                 continue
-            of = faults.setdefault(f"{trial['target']} {fault['fault']}", dict.fromkeys(
+            of = faults.setdefault(f"{trial['arm']} {fault['fault']}", dict.fromkeys(
                 ("injected", "writes_checked", "bad", "sessions", "survived", "errors"), 0))
             sessions = fault["outage"]["sessions"]
             of["injected"] += 1
@@ -427,6 +427,7 @@ def main():
     parser.add_argument("plimsoll")
     parser.add_argument("--for", dest="length", type=float, default=7320.0)
     parser.add_argument("--seed", type=int, default=20261124)
+    parser.add_argument("--undisturbed", action="store_true", help="only the comparison, no faults")
     parser.add_argument("--mean-life", type=float, default=170.0)
     parser.add_argument("-o", "--output", required=True)
     return Soak(parser.parse_args()).run()
