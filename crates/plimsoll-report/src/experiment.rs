@@ -133,6 +133,7 @@ fn empty(caption: String, columns: Vec<ReportTableColumn>) -> ReportTable {
         columns,
         rows: Vec::new(),
         notes: Vec::new(),
+        keeps_ranges: true,
     }
 }
 

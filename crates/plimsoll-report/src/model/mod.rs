@@ -261,6 +261,8 @@ pub struct ReportTable {
     pub rows: Vec<Vec<ReportTableCell>>,
     /// What a reader needs to read it.
     pub notes: Vec<String>,
+    /// Whether its numbers say nothing without their ranges, however little room there is.
+    pub keeps_ranges: bool,
 }
 
 impl ReportTable {
@@ -278,6 +280,7 @@ impl ReportTable {
             columns: columns.iter().map(column).collect(),
             rows: Vec::new(),
             notes: Vec::new(),
+            keeps_ranges: false,
         }
     }
 }

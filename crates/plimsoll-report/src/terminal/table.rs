@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables in characters: with ranges where they fit, without where they do not, and as records
-//! where even that is too wide.
+//! Tables in characters: with ranges where they fit, without where they do not and the table can do without,
+//! else as records.
 
 use plimsoll_core::text::printable;
 
@@ -19,17 +19,20 @@ impl Page {
             detail => printable(&format!("{} ({detail})", cell.text)),
         };
         let short = |cell: &ReportTableCell| printable(&cell.text);
+        let few = without_secondary(table);
         if fits(table, &full, self.width) {
             self.rows(table, &full);
+        } else if table.keeps_ranges {
+            match fits(&few, &full, self.width) {
+                true => self.rows(&few, &full),
+                false => self.records(table, &full),
+            }
         } else if fits(table, &short, self.width) {
             self.rows(table, &short);
+        } else if fits(&few, &short, self.width) {
+            self.rows(&few, &short);
         } else {
-            let few = without_secondary(table);
-            if fits(&few, &short, self.width) {
-                self.rows(&few, &short);
-            } else {
-                self.records(table, &full);
-            }
+            self.records(table, &full);
         }
         for note in &table.notes {
             self.wrapped(ReportSeverity::Muted, "", note);
