@@ -132,11 +132,11 @@ done
   rustc --version
   cargo --version
   for machine in "${wanted[@]}"; do
-    "$machine-linux-gnu-gcc" --version | head -n 1
+    "$machine-linux-gnu-gcc" --version | sed -n 1p
     echo "C library for $machine: $(glibc_of "$machine")"
   done
-  ld --version | head -n 1
-  dpkg-deb --version | head -n 1
+  ld --version | sed -n 1p
+  dpkg-deb --version | sed -n 1p
   umoci --version
 } >"$dist/BUILT-WITH"
 ls -l "$dist"
