@@ -56,6 +56,8 @@ else
   root_of_sources
   if [ -n "${CLEAN_ROOT:-}" ]; then tar --one-file-system -cf "$CLEAN_ROOT" -C "$root" .; fi
 fi
+# A root that is a mount, as that of every machine and container is: what is measured lies on one.
+mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 inside useradd --create-home tester
