@@ -106,8 +106,8 @@ fn fault_of<'a>(told: &'a serde_json::Value, entry: &str) -> &'a serde_json::Val
 }
 
 /// Both at once, since a stack has to be stood up for each: a fault that one of two stacks cannot have, and
-/// an end by the clock. Each trial is as long as the budget at least, so that a machine fast enough to begin one
-/// does not begin many.
+/// an end by the clock. A trial is at least as long as the budget, so that a machine that is fast enough to
+/// begin one does not begin many.
 #[test]
 fn a_stack_that_cannot_have_a_fault_is_left_out_and_no_trial_begins_after_the_budget() {
     let lab = Lab::new();
@@ -122,7 +122,10 @@ fn a_stack_that_cannot_have_a_fault_is_left_out_and_no_trial_begins_after_the_bu
     let output = lab.run(&args);
     let (said, notes) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{notes}");
-    assert!((0..3).any(|trials| said.contains(&format!("{trials} of 9 trials"))), "{said}");
+    assert!(
+        (0..3).any(|trials| said.contains(&format!("{trials} of 9 trials"))),
+        "{said}"
+    );
     assert!(said.contains("not possible"), "{said}");
     assert!(notes.contains("it has no servers of its own"), "{notes}");
     assert!(notes.contains("the time of --budget is over"), "{notes}");
