@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign_file;
+pub mod change;
 pub mod clock_offset;
 pub mod comparison;
 pub mod conditioning;

@@ -11,6 +11,7 @@ pub mod anytime;
 pub mod arrangement;
 pub mod between_runs;
 pub mod carryover;
+pub mod change;
 pub mod cliff;
 pub mod compare;
 pub mod contrast;
@@ -36,6 +37,7 @@ pub mod student;
 pub mod summary;
 
 pub use between_runs::compare_runs;
+pub use change::change_points;
 pub use compare::{ArmValues, compare, compare_all, compare_steps, contrasts, phase_label};
 pub use loops::compare_loops;
 pub use overload::{carried, generator_was_busy};
