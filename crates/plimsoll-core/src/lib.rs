@@ -19,6 +19,7 @@ pub mod explanation;
 pub mod failover;
 pub mod fault;
 pub mod format;
+pub mod gate;
 pub mod histogram;
 pub mod ledger;
 pub mod load;

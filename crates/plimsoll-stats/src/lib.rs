@@ -20,6 +20,7 @@ pub mod design;
 pub mod events;
 pub mod explain;
 pub mod family;
+pub mod gate;
 pub mod load_line;
 pub mod loops;
 pub mod outliers;

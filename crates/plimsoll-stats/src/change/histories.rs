@@ -4,6 +4,9 @@
 use plimsoll_core::change::RatioPoint;
 use plimsoll_core::rng::Rng;
 
+/// How far outliers lie on average, in units of the noise.
+const OUTLIER_NOISES: f64 = 6.0;
+
 /// What moves the points of a history. Deviations are of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HistoryLaw {
@@ -17,7 +20,7 @@ pub struct HistoryLaw {
     pub memory: f64,
     /// Share of the drift that the reference does not follow.
     pub leak: f64,
-    /// Share of points in which one of both systems is slower, by six times the noise on average.
+    /// Share of points in which one of both systems is slower, by [`OUTLIER_NOISES`] on average.
     pub outliers: f64,
     /// The first point of the new level, and its distance.
     pub step: Option<(usize, f64)>,
@@ -33,16 +36,25 @@ pub struct SimulatedHistory {
 }
 
 impl HistoryLaw {
-    /// The deviation of the ratios, without outliers.
+    /// The standard deviation of the ratios, without outliers.
     #[must_use]
     pub fn ratio_deviation(&self) -> f64 {
         (2.0 * self.noise.powi(2) + (self.leak * self.drift).powi(2)).sqrt()
     }
 
-    /// The deviation of the raw values, without outliers.
+    /// The standard deviation of the raw values, without outliers.
+    #[must_use]
+    pub fn plain_deviation(&self) -> f64 {
+        self.noise.hypot(self.drift)
+    }
+
+    /// The standard deviation of the raw values as they are measured.
     #[must_use]
     pub fn raw_deviation(&self) -> f64 {
-        self.noise.hypot(self.drift)
+        // Of an exponential law with this mean, taken with this probability.
+        let (share, mean) = (self.outliers / 2.0, OUTLIER_NOISES * self.noise);
+        let squares = 2.0 * share * mean * mean - (share * mean).powi(2);
+        (self.plain_deviation().powi(2) + squares).sqrt()
     }
 
     /// Draws one.
@@ -55,7 +67,11 @@ impl HistoryLaw {
             drift = self.memory * drift + fresh * self.drift * rng.normal();
             let own = |rng: &mut Rng| {
                 let is_slow = rng.unit() < self.outliers / 2.0;
-                let slow = if is_slow { rng.exponential(6.0) } else { 0.0 };
+                let slow = if is_slow {
+                    rng.exponential(OUTLIER_NOISES)
+                } else {
+                    0.0
+                };
                 self.noise * (rng.normal() + slow)
             };
             let step = self.step.filter(|(first, _)| point >= *first);

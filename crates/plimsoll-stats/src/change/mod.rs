@@ -2,11 +2,11 @@
 //! Changes of the level of a series of ratios, found point by point.
 //!
 //! Every point of the past is looked at as if it were the newest: what a series says after a day is what
-//! it said on that day. A change is found when some split of the last points is as unlikely, by the exact
-//! law of ranks, as [`SPLIT_P_MAX`] allows. That limit is so strict that of 100 series without a change
-//! at most five raise an alarm in sixty points, although each new point is another look. Ranks let one
-//! point count no more than the largest of its neighbours, however far it lies, and a change must be one
-//! also without the point that speaks most for it: an outlier is none. Points that depend on their
+//! it said on that day. A change is found when some split of the last points is as unlikely by chance as
+//! [`SPLIT_P_MAX`] allows. That limit is so strict that of 100 series without a change
+//! at most five raise an alarm in sixty points, although each new point is another look. Values are
+//! clipped, so that no point counts much more than its neighbours, however far it lies, and a change must be
+//! one also without the point that speaks most for it: an outlier is none. Points that depend on their
 //! predecessors count less, as far as the series itself shows it.
 
 use std::ops::Range;
@@ -14,10 +14,11 @@ use std::ops::Range;
 use plimsoll_core::change::{RatioChange, RatioPoint};
 
 use crate::events::median;
+use scores::SideSums;
 
 pub mod histories;
 mod place;
-mod ranks;
+mod scores;
 mod serial;
 mod size;
 #[cfg(test)]
@@ -29,7 +30,9 @@ const WINDOW: usize = 60;
 const SIDE_MIN: usize = 4;
 /// The largest two-sided p value of a single split, without its clearest point, that is a change. Found by
 /// simulation: `docs/method/watch.md`.
-const SPLIT_P_MAX: f64 = 0.001_5;
+const SPLIT_P_MAX: f64 = 0.001_8;
+/// No smaller t has such a p value, whatever the number of points.
+const T_MIN: f64 = 2.5;
 /// Independent splits that all looks of sixty points amount to.
 const SPLITS_OF_SIXTY: f64 = 0.05 / SPLIT_P_MAX;
 /// A point whose error is so many times the usual one says nothing.
@@ -139,8 +142,9 @@ fn watch(values: &[f64], least: f64) -> Vec<FoundChange> {
         let start = start.max(end.saturating_sub(WINDOW));
         if let Some((split, p_value)) = clearest_split(&values[start..end], least) {
             older = start;
+            let place = start + place::likeliest(&values[start..end], split);
             found.push(FoundChange {
-                first: start + split,
+                first: place.min(end - 1),
                 found: end - 1,
                 p_value,
             });
@@ -155,16 +159,22 @@ fn clearest_split(values: &[f64], least: f64) -> Option<(usize, f64)> {
     if n < 2 * SIDE_MIN {
         return None;
     }
-    let ranks = ranks::midranks(values);
-    let mut sum: f64 = ranks[..SIDE_MIN - 1].iter().sum();
+    let scores = scores::clipped(values);
+    let mut before = SideSums::of(&scores[..SIDE_MIN - 1]);
+    let mut after = SideSums::of(&scores[SIDE_MIN - 1..]);
     let mut best: Option<(usize, f64)> = None;
     for split in SIDE_MIN..=n - SIDE_MIN {
-        sum += ranks[split - 1];
-        let p_value = ranks::p_value_without_one(sum, split, n - split);
-        if p_value > SPLIT_P_MAX || best.is_some_and(|(_, least_p)| p_value >= least_p) {
+        before.add(scores[split - 1]);
+        after.remove(scores[split - 1]);
+        if scores::t_value(&before, &after).abs() < T_MIN {
             continue;
         }
-        let p_value = serial::deflated(p_value, &ranks, split);
+        let t = scores::t_without_one(&scores, split);
+        let p_value = scores::p_value(t, split, n - split);
+        if p_value > SPLIT_P_MAX {
+            continue;
+        }
+        let p_value = serial::deflated(p_value, &scores, split);
         let is_change = p_value <= SPLIT_P_MAX
             && best.is_none_or(|(_, least_p)| p_value < least_p)
             && size::shift(&values[..split], &values[split..]).abs() >= least;

@@ -51,15 +51,19 @@ fn log_likelihoods(values: &[f64], known: usize) -> Vec<(usize, f64)> {
         .iter()
         .enumerate()
         .map(|(at, value)| (value - level(at)).abs());
-    let deviation = MAD_TO_SD * median(far).unwrap_or(0.0);
+    let mut deviation = MAD_TO_SD * median(far).unwrap_or(0.0);
     let (low, high) = (levels.0.min(levels.1), levels.0.max(levels.1));
+    if deviation <= 0.0 {
+        // Figures without noise: any place but the true one is out of the question.
+        deviation = (high - low) / 100.0;
+    }
+    if deviation <= 0.0 {
+        return Vec::new();
+    }
     let room = CLIP * deviation;
     let clipped: Vec<f64> = (values.iter())
         .map(|value| value.clamp(low - room, high + room))
         .collect();
-    if deviation <= 0.0 {
-        return Vec::new();
-    }
     let side = |part: &[f64]| {
         let mean = part.iter().sum::<f64>() / part.len() as f64;
         part.iter().map(|value| (value - mean).powi(2)).sum::<f64>()

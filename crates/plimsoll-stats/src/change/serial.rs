@@ -6,13 +6,13 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// Dependence beyond this is treated as this.
 const DEPENDENCE_MAX: f64 = 0.9;
 
-/// The p value of a split, as far as the ranks on both sides of it depend on their predecessors.
-pub(super) fn deflated(p_value: f64, ranks: &[f64], split: usize) -> f64 {
-    let dependence = dependence(ranks, split);
+/// The p value of a split, as far as the scores on both sides of it depend on their predecessors.
+pub(super) fn deflated(p_value: f64, scores: &[f64], split: usize) -> f64 {
+    let dependence = dependence(scores, split);
     if dependence <= 0.0 {
         return p_value;
     }
-    let (before, after) = (split, ranks.len() - split);
+    let (before, after) = (split, scores.len() - split);
     let side = |n: usize| variance_factor(dependence, n) / n as f64;
     let factor = (side(before) + side(after)) / (1.0 / before as f64 + 1.0 / after as f64);
     let law = Normal::standard();
@@ -20,12 +20,12 @@ pub(super) fn deflated(p_value: f64, ranks: &[f64], split: usize) -> f64 {
     (2.0 * law.cdf(far)).min(1.0)
 }
 
-/// Correlation of neighbours, by ranks, around the mean of each side; 0 where it is negative.
-pub(super) fn dependence(ranks: &[f64], split: usize) -> f64 {
+/// Correlation of neighbours, of clipped values, around the mean of each side; 0 where it is negative.
+pub(super) fn dependence(scores: &[f64], split: usize) -> f64 {
     let (mut together, mut squares) = (0.0, 0.0);
-    for side in [&ranks[..split], &ranks[split..]] {
+    for side in [&scores[..split], &scores[split..]] {
         let mean = side.iter().sum::<f64>() / side.len() as f64;
-        squares += side.iter().map(|rank| (rank - mean).powi(2)).sum::<f64>();
+        squares += side.iter().map(|score| (score - mean).powi(2)).sum::<f64>();
         let pairs = side.windows(2);
         together += pairs
             .map(|pair| (pair[0] - mean) * (pair[1] - mean))
@@ -34,7 +34,7 @@ pub(super) fn dependence(ranks: &[f64], split: usize) -> f64 {
     if squares <= 0.0 {
         return 0.0;
     }
-    let n = ranks.len() as f64;
+    let n = scores.len() as f64;
     let raw = together / squares;
     // Two means were taken from the points themselves, which pulls the correlation down.
     (raw + BIAS * (1.0 + 3.0 * raw.max(0.0)) / n).clamp(0.0, DEPENDENCE_MAX)

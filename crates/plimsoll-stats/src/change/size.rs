@@ -6,7 +6,7 @@ use plimsoll_core::num::{floor_u64, to_usize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::LevelSides;
-use super::{ranks, serial};
+use super::{scores, serial};
 use crate::events::median;
 
 /// Level after − level before.
@@ -35,7 +35,7 @@ pub(super) fn estimate(
     let (n, m) = (before.len() as f64, after.len() as f64);
     let z = Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
     let joined: Vec<f64> = before.iter().chain(after).copied().collect();
-    let dependence = serial::dependence(&ranks::midranks(&joined), before.len());
+    let dependence = serial::dependence(&scores::clipped(&joined), before.len());
     let side = |n: usize| serial::variance_factor(dependence, n) / n as f64;
     let factor = (side(before.len()) + side(after.len())) / (1.0 / n + 1.0 / m);
     let far = z * (factor * n * m * (n + m + 1.0) / 12.0).sqrt();
