@@ -5,7 +5,8 @@
 //!     cargo run --release -p plimsoll-stats --example watch -- histories LAW SIGMAS COUNT
 //!
 //! Everything is drawn from fixed seeds; the tables of docs/results/2026-11-watch.md come from here.
-//! `speed` looks at 10,000 series, for `time` to measure. `histories` prints the histories themselves, for other programs: series, day, raw value, ratio.
+//! `speed` looks at 10,000 series, for `time` to measure. `histories` prints the histories themselves, for
+//! other programs: series, day, raw value, ratio.
 #![allow(clippy::print_stdout, reason = "printing tables is what it is for")]
 
 mod e_divisive;
@@ -122,7 +123,7 @@ fn tables() {
     println!(
         "| history | method | least effect | alarms, a look a day | alarms, one look | 1.5 σ of raw values | 1.5 σ of ratios | more |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for (name, law) in LAWS {
         for (method, least) in ours.into_iter().chain(divisive) {
             let is_ours = matches!(method, WatchMethod::Ratios | WatchMethod::Raw);
