@@ -121,7 +121,7 @@ fn tables() {
         (WatchMethod::DivisiveRaw, 0.0),
     ];
     println!(
-        "| history | method | least effect | alarms, a look a day | alarms, one look | 1.5 σ of raw values | 1.5 σ of ratios | more |"
+        "| history | method | least effect | alarms, a look a day | alarms, one look | 1.5 σ | 1.5 σ without outliers | 1.5 σ of the ratios | more |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for (name, law) in LAWS {
