@@ -383,6 +383,11 @@ fn values(name: &str) -> Vec<Value> {
             all
         }
         "stack" => examples_in("examples/stacks"),
+        "partial" => {
+            let text = read("crates/plimsoll-archive/tests/partial/1.0.part");
+            let lines = text.lines().map(serde_json::from_str);
+            lines.collect::<Result<_, _>>().unwrap()
+        }
         other => panic!("no values of {other}"),
     }
 }

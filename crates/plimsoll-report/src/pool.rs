@@ -322,7 +322,9 @@ fn notes(pool: &PoolProfile) -> Option<ReportSection> {
     let unread = named.map(|one| format!("{} was not read: {}", one.recording, one.reason));
     let more = pool.unread.saturating_sub(pool.unread_named.len() as u64);
     let more = (more > 0).then(|| format!("and {more} more were not read"));
-    let all = unread.chain(more).chain(pool.warnings.iter().cloned());
+    let all = doubts(pool).into_iter().map(|doubt| doubt.text);
+    let all = all.chain(unread).chain(more);
+    let all = all.chain(pool.warnings.iter().cloned());
     section.items = all
         .map(|text| ReportItem::Notice(ReportSeverity::Care, text))
         .collect();

@@ -119,3 +119,79 @@ fn a_digest_is_that_of_the_files() {
     assert_ne!(of(&[&a, &b]), of(&[&b, &a]));
     assert!(content_digest(&[folder.path().join("c")]).is_err());
 }
+
+/// What version 1.0 wrote of counters, of requests, and of a recording that was not there.
+#[test]
+fn partial_results_of_format_1_0_are_read() {
+    let bytes = include_bytes!("../../tests/partial/1.0.part");
+    let mut reader = PartialReader::new(Path::new("p"), &bytes[..]).unwrap();
+    assert_eq!(reader.settings(), &PoolSettings::default());
+    let mut found = Vec::new();
+    while let Some((summary, _)) = reader.next_recording().unwrap() {
+        found.push(summary);
+    }
+    let [counters, requests, missing] = &found[..] else {
+        panic!("three recordings, not {}", found.len());
+    };
+    let reads = |summary: &RecordingSummary| summary.devices[0].totals.reads.unwrap().sum;
+    assert_eq!((counters.devices.len(), reads(counters)), (2, 4_200));
+    assert_eq!(reads(requests), 300);
+    let kinds = &requests.requests.as_ref().unwrap().kinds;
+    assert_eq!(kinds.iter().map(|kind| kind.requests).sum::<u64>(), 400);
+    assert!(missing.unread.is_some());
+}
+
+/// Merging is the union of sets: any tree of merges gives the same bytes.
+#[test]
+fn any_tree_of_merges_gives_the_same_bytes() {
+    use plimsoll_core::rng::{Rng, Seed};
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, all: &PartialCollection| {
+        let path = folder.path().join(name);
+        all.write(&path).unwrap();
+        path
+    };
+    let merge = |name: &str, parts: &[PathBuf]| {
+        let mut all = PartialCollection::new(PoolSettings::default());
+        for part in parts {
+            all.begin_part(part);
+            let mut reader = PartialReader::open(part).unwrap();
+            while let Some((summary, place)) = reader.next_recording().unwrap() {
+                all.add(summary, Some(place)).unwrap();
+            }
+        }
+        write(name, &all)
+    };
+    let mut rng = Rng::new(Seed(11));
+    let mut expect: Option<Vec<u8>> = None;
+    for tree in 0..12 {
+        // Each recording lies in one or two parts, there by another name.
+        let mut parts: Vec<PartialCollection> = (0..7)
+            .map(|_| PartialCollection::new(PoolSettings::default()))
+            .collect();
+        for number in 0..60 {
+            for name in ["a", "b"] {
+                let part = usize::try_from(rng.below(7)).unwrap();
+                parts[part].add(summary(number, name), None).unwrap();
+            }
+        }
+        let written = parts.iter().enumerate();
+        let mut level: Vec<PathBuf> = written
+            .map(|(i, part)| write(&format!("{tree}-{i}"), part))
+            .collect();
+        let mut round = 0;
+        while level.len() > 1 {
+            rng.shuffle(&mut level);
+            let size = 2 + to_usize(rng.below(2));
+            let groups = level.chunks(size).enumerate();
+            level = groups
+                .map(|(i, group)| merge(&format!("{tree}-{round}-{i}"), group))
+                .collect();
+            round += 1;
+        }
+        let bytes = std::fs::read(&level[0]).unwrap();
+        assert_eq!(read(&bytes).unwrap().len(), 60);
+        let expect = expect.get_or_insert_with(|| bytes.clone());
+        assert!(*expect == bytes, "tree {tree}");
+    }
+}

@@ -36,7 +36,7 @@ requests (in UTC) also from their start: 90s, 10m.
 Exit code 14 when the model misses a gate; the file is written anyway.")]
 pub(super) struct FitArgs {
     /// Recording to read; of several, the sum of all their disks is fitted.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "list")]
     recording: Vec<PathBuf>,
     /// Disk (instance) to model (default: the only one; several are listed).
     ///
@@ -139,7 +139,8 @@ pub(super) fn main(args: &FitArgs) -> CliResult {
     if let Some(path) = &args.output {
         super::check_output(path, args.force)?;
     }
-    let fitted = match &args.recording[..] {
+    let recordings = args.pool.recordings(&args.recording)?;
+    let fitted = match &recordings[..] {
         [only] => of_one(args, only)?,
         several => of_several(args, several)?,
     };
@@ -156,7 +157,7 @@ fn of_one(args: &FitArgs, path: &Path) -> Result<FitResult, CliError> {
     args.pool.refuse_alone()?;
     let recording = plimsoll_trace::open(path).map_err(failed(CliExitCode::Usage))?;
     match recording {
-        OpenRecording::Counters(counters) => of_counters(args, &*counters),
+        OpenRecording::Counters(counters) => of_counters(args, path, &*counters),
         OpenRecording::Requests(requests) => of_requests(args, path, requests),
     }
 }
@@ -325,7 +326,11 @@ fn twice(counters: &dyn CounterSource, disk: &str) -> Option<String> {
     ))
 }
 
-fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult, CliError> {
+fn of_counters(
+    args: &FitArgs,
+    path: &Path,
+    counters: &dyn CounterSource,
+) -> Result<FitResult, CliError> {
     if let Some(damage) = counters.damage() {
         terminal::say(&format!("note: {damage}"));
     }
@@ -348,7 +353,7 @@ fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult
     let options = FitOptions {
         disk,
         window,
-        name: args.name(&args.recording[0]),
+        name: args.name(path),
         facts: args.model.facts()?,
     };
     plimsoll_fit::fit(counters, &options).map_err(failed(CliExitCode::Usage))

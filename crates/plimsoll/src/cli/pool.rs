@@ -7,12 +7,19 @@ use plimsoll_archive::{PartialCollection, content_digest, name_digest};
 use plimsoll_core::partial::{PoolSettings, RecordingSummary, STEP_DEFAULT_S};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_fit::{PoolAddition, RecordingPool};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Options of commands that read several recordings.
 #[derive(Debug, clap::Args)]
 pub(super) struct PoolArgs {
+    /// Read names of recordings from FILE as well, one a line; - is standard input.
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
     /// Of several recordings: the step of their load over time, from 1m to 1d (default: 10m).
     #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
     step: Option<Nanos>,
@@ -21,7 +28,41 @@ pub(super) struct PoolArgs {
     pub(super) skip_unreadable: bool,
 }
 
+/// Longest list of names: a million of a usual length.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
 impl PoolArgs {
+    /// The recordings that were named, and those of the list.
+    pub(super) fn recordings(&self, named: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+        let mut all = named.to_vec();
+        let Some(list) = &self.list else {
+            return Ok(all);
+        };
+        let failed = |what: &dyn std::fmt::Display| {
+            CliError::usage(format!("read {}: {what}", list.display()))
+        };
+        let input: Box<dyn Read> = match list.as_os_str() == "-" {
+            true => Box::new(std::io::stdin()),
+            false => Box::new(File::open(list).map_err(|error| failed(&error))?),
+        };
+        let mut text = Vec::new();
+        let mut input = input.take(LIST_BYTES_MAX + 1);
+        input
+            .read_to_end(&mut text)
+            .map_err(|error| failed(&error))?;
+        if text.len() as u64 > LIST_BYTES_MAX {
+            return Err(failed(&"it has more than 256 MiB of names"));
+        }
+        let lines = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        all.extend(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))));
+        match all.is_empty() {
+            true => Err(failed(&"it names no recordings")),
+            false => Ok(all),
+        }
+    }
+
     /// What is asked of every recording.
     pub(super) fn settings(
         &self,

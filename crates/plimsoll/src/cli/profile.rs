@@ -31,7 +31,7 @@ use std::process::ExitCode;
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.")]
 pub(super) struct ProfileArgs {
     /// Recording to read; several are described together.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "list")]
     recording: Vec<PathBuf>,
     /// Disk (instance) to describe in full (default: the busiest).
     ///
@@ -97,12 +97,13 @@ pub(super) fn main(args: &ProfileArgs) -> CliResult {
     for path in args.files() {
         super::check_output(path, args.force)?;
     }
+    let recordings = args.pool.recordings(&args.recording)?;
     if let Some(path) = &args.partial {
         let settings = args.pool.settings(&args.from, &args.to, &args.disk)?;
         let skip = args.pool.skip_unreadable;
-        return super::pool::write_partial(&args.recording, &settings, skip, path);
+        return super::pool::write_partial(&recordings, &settings, skip, path);
     }
-    match &args.recording[..] {
+    match &recordings[..] {
         [only] => of_one(args, only),
         several => of_several(args, several),
     }
