@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Files of partial results: any order, any tree of merges, and what is damaged.
 use super::*;
 
 fn summary(number: u8, name: &str) -> RecordingSummary {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Summaries against profiles, and pools in any order.
 use super::*;
 use plimsoll_core::model::ModelFacts;
 use plimsoll_core::partial::RecordingSteps;
