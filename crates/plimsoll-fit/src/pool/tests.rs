@@ -127,7 +127,7 @@ fn a_summary_has_the_load_that_the_profile_of_the_recording_has() {
 fn requests_are_counted_by_kind_size_and_time() {
     let recordings = Recordings::new();
     let summary = recordings.summary("r", &requests(0, 4_000), &PoolSettings::default());
-    let profile = pooled(&[summary.clone()]);
+    let profile = pooled(std::slice::from_ref(&summary));
     let found = profile.requests.unwrap();
     let counts: Vec<u64> = found.kinds.iter().map(|kind| kind.requests).collect();
     assert_eq!(counts, [3_000, 1_000]);

@@ -42,7 +42,7 @@ fn recordings(lab: &Lab) -> Vec<String> {
             3 => (format!("r{i}.csv"), requests(i * 3)),
             _ => (format!("r{i}.txt"), counters(i * 3, 10 + i)),
         };
-        std::fs::write(lab.path(&name), content).unwrap();
+        std::fs::write(lab.path(&name), content).expect("the folder is ours");
         name
     };
     (0..12).map(name).collect()
