@@ -286,6 +286,21 @@ fn the_model_of_several_is_their_sum_and_does_not_depend_on_their_order() {
 }
 
 #[test]
+fn a_sum_too_large_to_be_played_says_so() {
+    let recordings = Recordings::new();
+    let settings = PoolSettings::default();
+    let mut large = recordings.summary("1", &counters(1_795_220_400, 120, 70), &settings);
+    large.steps.reads.fill(60_000_000_000);
+    large.steps.read_bytes.fill(60_000_000_000 * 4096);
+    let mut pool = RecordingPool::new(settings);
+    pool.add(&large).unwrap();
+    let fitted = pool.fit("m", ModelFacts::assumed(1 << 30)).unwrap();
+    let said = fitted.warnings.join("\n");
+    assert!(said.contains("over the first 0 of"), "{said}");
+    assert_eq!(fitted.model.envelope.cells()[0].read.ops, 60_000_000_000);
+}
+
+#[test]
 fn what_cannot_be_added_up_is_refused_by_name() {
     let recordings = Recordings::new();
     let settings = PoolSettings::default();
