@@ -14,7 +14,7 @@ and a day of its own. Then, with the wall time, processor time and peak memory o
 * tree    the partial results merged ten at a time, those again, in random order;
 * single  a partial result for each recording, all merged at once.
 
-Every output (JSON, text, page, model) is compared byte by byte with that of one process. WORK is removed at the
+Every output (JSON, page, model, partial result) is compared byte by byte with that of one process. WORK is removed at the
 end; --keep leaves it.
 """
 
@@ -136,8 +136,9 @@ def make(recordings, folder, count):
 
 
 class Bench:
-    def __init__(self, work):
-        self.work, self.rows = work, []
+    def __init__(self, work, output):
+        self.work, self.output = work, output
+        self.rows = [["what", "wall_s", "cpu_s", "peak_mib"]]
 
     def run(self, what, command, output=None, stdin=None):
         """Runs a command; its wall time, processor time and the peak of its largest process."""
@@ -156,6 +157,9 @@ class Bench:
         row = [what, f"{wall:.2f}", f"{cpu:.2f}", f"{usage.ru_maxrss / 1024:.1f}"]
         self.rows.append(row)
         print("  ".join(row), flush=True)
+        if self.output:
+            with open(self.output, "w", newline="") as out:
+                csv.writer(out).writerows(self.rows)
 
 
 def same(one, other):
@@ -165,16 +169,9 @@ def same(one, other):
 
 
 def outputs(bench, what, words, work, page):
-    """All forms of a profile, from these words of a command; the first is timed."""
-    bench.run(f"{what} profile", words + ["--json"], output=work / f"{what}.json")
-    with open(work / f"{what}.txt", "wb") as out:
-        subprocess.run(words, stdout=out, stderr=subprocess.DEVNULL, check=True)
-    subprocess.run(
-        words + [page, str(work / f"{what}.html"), "--json"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=True,
-    )
+    """A profile, from these words of a command, as JSON and as a page."""
+    more = ["--json", page, str(work / f"{what}.html")]
+    bench.run(f"{what} profile", words + more, output=work / f"{what}.json")
 
 
 def array(bench, plimsoll, listed, parts, per_task, what):
@@ -228,20 +225,19 @@ def measure(plimsoll, given, work):
     files = [path for path in (work / "recordings").rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     print(f"{len(names)} recordings, {len(files)} files, {size / 1e6:.0f} MB", flush=True)
-    bench = Bench(work)
+    bench = Bench(work, given.output)
     outputs(bench, "one", [plimsoll, "profile", *names], work, "-o")
-    fit = ["--name", "all", "--working-set", "64G"]
-    one = work / "one.toml"
-    bench.run("one fit", [plimsoll, "fit", *names, *fit, "-o", str(one)], work / "one-fit.txt")
-
     parts = array(bench, plimsoll, listed, work / "parts", given.per_task, "array")
     total = sum(os.path.getsize(part) for part in parts)
     print(f"{len(parts)} parts, {total / 1e6:.1f} MB", flush=True)
     outputs(bench, "merged", [plimsoll, "merge", str(work / "parts")], work, "--html")
-    command = [plimsoll, "merge", str(work / "parts"), *fit, "-o", str(work / "merged.toml")]
-    bench.run("merged fit", command)
-    for end in ("json", "txt", "html", "toml"):
+    for end in ("json", "html"):
         same(work / f"one.{end}", work / f"merged.{end}")
+    fit = ["--name", "all", "--working-set", "64G", "-o"]
+    bench.run("one fit", [plimsoll, "fit", *names, *fit, str(work / "one.toml")])
+    command = [plimsoll, "merge", str(work / "parts"), *fit, str(work / "merged.toml")]
+    bench.run("merged fit", command)
+    same(work / "one.toml", work / "merged.toml")
 
     whole = work / "whole.part"
     bench.run("merged to one part", [plimsoll, "merge", *parts, "--partial", str(whole)])
@@ -260,11 +256,6 @@ def measure(plimsoll, given, work):
     same(work / "one.json", work / "single.json")
     bench.run("single to one part", [plimsoll, "merge", str(work / "singles"), "--partial", str(work / "w2.part")])
     same(whole, work / "w2.part")
-    if given.output:
-        with open(given.output, "w", newline="") as out:
-            table = csv.writer(out)
-            table.writerow(["what", "wall_s", "cpu_s", "peak_mib"])
-            table.writerows(bench.rows)
 
 
 if __name__ == "__main__":
