@@ -32,7 +32,7 @@ mod write;
 
 pub use error::ArchiveError;
 pub use follow::{RunFolderFollower, events_bytes, has_completed, holds_run, is_being_written};
-pub use layout::REPORT;
+pub use layout::{REPORT, is_run_file};
 pub use read::{manifest, open, open_whole};
 pub use result_file::{ResultFile, write_result};
 pub use write::{RunFolderWriter, check_free, write_report};

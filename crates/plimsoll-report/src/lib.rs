@@ -29,7 +29,10 @@ pub use build::{build, load_lines};
 pub use data::phase;
 pub use describe::{describe, profile};
 pub use experiment::experiment;
-pub use export::{ReportExportError, ReportExportFormat, csv, export};
+pub use export::{
+    ExportColumnType, ExportTable, ExportValue, ReportExportError, ReportExportFormat, csv, export,
+    write_parquet,
+};
 pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
