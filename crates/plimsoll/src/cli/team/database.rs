@@ -91,7 +91,7 @@ pub(super) fn table(rows: &[Vec<String>]) {
     for row in rows {
         let cells = row.iter().enumerate();
         let line: String = cells
-            .map(|(column, cell)| format!("{cell:<1$}  ", width(column).unwrap_or(0)))
+            .map(|(column, cell)| format!("{cell:<0$}  ", width(column).unwrap_or(0)))
             .collect();
         text.push_str(line.trim_end());
         text.push('\n');
