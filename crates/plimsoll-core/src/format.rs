@@ -26,7 +26,7 @@ impl FormatVersion {
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.
-    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 1 };
     /// Experiment files.
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Runs that were exported as JSON.

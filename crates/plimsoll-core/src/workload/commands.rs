@@ -32,7 +32,7 @@ pub struct WorkloadCommand {
     pub name: String,
     /// Program and arguments. `{dir}` stands for the directory on the target (which is also where
     /// the command runs), `{tmp}` for one that is not on the target and goes after the run,
-    /// `{cache}` for one that stays, `{here}` for the one this program was started in, `{user}` for
+    /// `{target}` for the target itself, `{cache}` for one that stays, `{here}` for the one this program was started in, `{user}` for
     /// the number of the user, `{plimsoll}` for this program.
     pub argv: Vec<String>,
     /// How its output is read.
@@ -73,4 +73,6 @@ pub enum CommandOutputFormat {
     Filebench,
     /// What this program says of a machine that it boots: a time each, and remarks.
     Boots,
+    /// Nothing: the size of the files that it leaves in its directory is the result.
+    Size,
 }
