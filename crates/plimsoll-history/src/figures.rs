@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a run becomes history: a fact for each trial and figure, and for each figure of an arm the ratio to
-//! the reference arm within the same blocks. The folder is read event by event: of a trial only its figures
-//! are kept.
+//! What of a run becomes history: a fact for each trial and figure, and for each figure of an arm the ratio
+//! to the reference arm within the same blocks. The folder is read event by event: of a trial only its
+//! figures are kept.
 
 use crate::error::HistoryError;
 use crate::secret::hexadecimal;
@@ -60,6 +60,8 @@ pub struct HistoryFact {
 pub struct HistoryPointDraft {
     pub(crate) figure: FigureKey,
     pub(crate) reference: String,
+    /// Whether it is the reference itself, entered a second time.
+    pub is_control: bool,
     pub(crate) settings: usize,
     /// Blocks in which both have a value.
     pub blocks: u32,
@@ -268,6 +270,7 @@ impl RunFigures {
                 let point = point(&pairs, manifest, key(&arm.name, label, metric));
                 self.points.extend(point.map(|point| HistoryPointDraft {
                     reference: self.reference.clone(),
+                    is_control: arm.control_of.as_ref() == Some(&self.reference),
                     settings: number,
                     ..point
                 }));
@@ -298,6 +301,7 @@ fn point(
     Some(HistoryPointDraft {
         figure,
         reference: String::new(),
+        is_control: false,
         settings: 0,
         blocks: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
         estimate,
@@ -337,6 +341,7 @@ impl ComparisonName {
             ComparisonMetric::PreparationTime => "preparation_ns",
             ComparisonMetric::ClientEvenness => "client_evenness",
             ComparisonMetric::RunToRunVariation => "run_to_run_variation",
+            ComparisonMetric::OutputSize => "output_bytes",
         })
     }
 }

@@ -288,10 +288,16 @@ impl HistoryDatabase {
             }
             let id = self
                 .id_of(
-                    "SELECT id FROM series WHERE figure_id = CAST($1 AS BIGINT) AND reference = $2",
-                    "INSERT INTO series (figure_id, reference) VALUES (CAST($1 AS BIGINT), $2) \
+                    "SELECT id FROM series WHERE figure_id = CAST($1 AS BIGINT) AND reference = $2 \
+                     AND $3 = $3",
+                    "INSERT INTO series (figure_id, reference, is_control) \
+                     VALUES (CAST($1 AS BIGINT), $2, CAST($3 AS BIGINT)) \
                      ON CONFLICT DO NOTHING",
-                    &[&key.0.to_string(), &point.reference],
+                    &[
+                        &key.0.to_string(),
+                        &point.reference,
+                        &i64::from(point.is_control).to_string(),
+                    ],
                 )
                 .await?;
             ids.insert(key, id);

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Series: one ratio over many runs, and what people said of its changes. A point of a run that the viewer may
-//! not see is not there.
+//! Series: one ratio over many runs, and what people said of its changes. A point of a run that the viewer
+//! may not see is not there.
 
 use crate::audit::{HistoryAuditEntry, note_by};
 use crate::database::{HistoryDatabase, now_ms};
 use crate::error::{HistoryError, doing};
+use plimsoll_core::change::{RatioChange, RatioPoint};
+use plimsoll_stats::change::{ChangeOptions, change_points};
+use plimsoll_stats::events::median;
+use plimsoll_stats::student;
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
 /// Most points of a page, and most series of a list.
 const POINTS_MAX: i64 = 2000;
 const SERIES_MAX: i64 = 500;
+/// Confidence that intervals of runs have, unless their policy asked for another one.
+const CONFIDENCE: f64 = 0.95;
 /// Longest note of a mark.
 const NOTE_MAX: usize = 500;
 
@@ -38,6 +44,8 @@ pub struct HistorySeries {
     pub condition: String,
     /// Metric.
     pub metric: String,
+    /// Whether the system is the reference itself, entered a second time.
+    pub is_control: bool,
 }
 
 /// A run's part of a series.
@@ -121,10 +129,41 @@ pub struct HistorySeriesPage {
     pub points: Vec<HistoryPoint>,
     /// What was said of it.
     pub marks: Vec<HistoryMark>,
+    /// What two entries of the reference differ by in these runs, as a fraction: no smaller change counts. 0
+    /// without controls.
+    pub floor: f64,
 }
 
-const SERIES: &str = "SELECT c.id, f.system, c.reference, f.workload, f.condition, f.metric \
-                      FROM series c JOIN figures f ON f.id = c.figure_id";
+impl HistorySeriesPage {
+    /// The changes of its level; indices are of its points.
+    #[must_use]
+    pub fn changes(&self) -> Vec<RatioChange> {
+        let points: Vec<RatioPoint> = self.points.iter().map(HistoryPoint::ratio).collect();
+        let options = ChangeOptions {
+            least_effect: self.floor,
+            ..ChangeOptions::default()
+        };
+        change_points(&points, &options)
+    }
+}
+
+impl HistoryPoint {
+    fn ratio(&self) -> RatioPoint {
+        let freedom = usize::try_from(self.blocks - 1).unwrap_or(1).max(1);
+        let error = self.interval.map(|(low, high)| {
+            let half = (high.ln() - low.ln()) / 2.0;
+            half / student::two_sided(CONFIDENCE, freedom)
+        });
+        RatioPoint {
+            when_unix_s: self.at_ms.div_euclid(1000),
+            log_ratio: self.estimate.ln(),
+            error,
+        }
+    }
+}
+
+const SERIES: &str = "SELECT c.id, f.system, c.reference, f.workload, f.condition, f.metric, \
+                      c.is_control FROM series c JOIN figures f ON f.id = c.figure_id";
 const SEEN: &str = "(r.is_shared = 1 OR r.owner_id = $2 OR $3 = 1)";
 
 fn series(row: &AnyRow) -> HistorySeries {
@@ -135,6 +174,7 @@ fn series(row: &AnyRow) -> HistorySeries {
         workload: row.get(3),
         condition: row.get(4),
         metric: row.get(5),
+        is_control: row.get::<i64, _>(6) == 1,
     }
 }
 
@@ -245,11 +285,41 @@ impl HistoryDatabase {
             mark.folder.as_ref().is_none_or(of)
         };
         let marks = marks.iter().map(mark).filter(is_seen).collect();
+        let series = series(&found);
+        let floor = self.floor(viewer, &series).await?;
         Ok(Some(HistorySeriesPage {
-            series: series(&found),
+            series,
             points,
             marks,
+            floor,
         }))
+    }
+
+    /// The median, over runs, of the largest effect that the A/A control of the reference admits.
+    async fn floor(&self, viewer: HistoryViewer, of: &HistorySeries) -> Result<f64, HistoryError> {
+        let sql = format!(
+            "SELECT p.low, p.high FROM series c JOIN figures f ON f.id = c.figure_id \
+             JOIN points p ON p.series_id = c.id JOIN runs r ON r.id = p.run_id \
+             WHERE c.is_control = 1 AND c.reference = $1 AND f.workload = $4 AND f.condition = $5 \
+             AND f.metric = $6 AND p.low IS NOT NULL AND p.high IS NOT NULL AND {SEEN} \
+             ORDER BY p.at_ms DESC LIMIT {POINTS_MAX}"
+        );
+        let rows = sqlx::query(AssertSqlSafe(sql))
+            .bind(&of.reference)
+            .bind(viewer.user_id)
+            .bind(i64::from(viewer.sees_all))
+            .bind(&of.workload)
+            .bind(&of.condition)
+            .bind(&of.metric)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(doing("read the controls of a series"))?;
+        let admitted = |row: &AnyRow| {
+            let (low, high): (f64, f64) = (row.get(0), row.get(1));
+            low.ln().abs().max(high.ln().abs())
+        };
+        let median = median(rows.iter().map(admitted));
+        Ok(median.map_or(0.0, f64::exp_m1))
     }
 
     /// Marks a series; writes it into the audit trail. `folder` is the run at which a change begins.

@@ -4,6 +4,7 @@
 
 use crate::board::{NamedSeries, RunProgressFacts};
 use crate::runs::RunFacts;
+use plimsoll_core::change::RatioChange;
 use plimsoll_history::{
     HistoryMark, HistoryMarkKind, HistoryPoint, HistorySeries, HistorySeriesPage,
 };
@@ -126,6 +127,7 @@ pub(crate) struct SeriesFacts {
     pub(crate) workload: String,
     pub(crate) condition: String,
     pub(crate) metric: String,
+    pub(crate) control: bool,
 }
 
 /// A run's part of a series.
@@ -146,12 +148,33 @@ pub(crate) struct SeriesPointFacts {
     pub(crate) acknowledged: Option<String>,
 }
 
+/// A change of the level of a series; numbers are those of its points.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SeriesChangeFacts {
+    pub(crate) first: usize,
+    pub(crate) earliest: usize,
+    pub(crate) latest: usize,
+    pub(crate) found: usize,
+    /// Level after ÷ level before, and its interval.
+    pub(crate) ratio: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) p_value: f64,
+    /// What is other there than at the points before: revision, settings, versions.
+    pub(crate) around: Vec<String>,
+    pub(crate) acknowledged: Option<String>,
+}
+
 /// A series with its points, oldest first.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SeriesPageFacts {
     pub(crate) series: SeriesFacts,
     pub(crate) points: Vec<SeriesPointFacts>,
+    pub(crate) changes: Vec<SeriesChangeFacts>,
+    /// What the A/A controls of the reference admit, as a fraction: no smaller change counts.
+    pub(crate) floor: f64,
     /// Until when it is muted, and by whom.
     pub(crate) muted: Option<String>,
 }
@@ -166,6 +189,7 @@ impl SeriesFacts {
             workload: of.workload,
             condition: of.condition,
             metric: of.metric,
+            control: of.is_control,
         }
     }
 }
@@ -201,9 +225,30 @@ impl SeriesPageFacts {
             Some(until) => format!("until {}, {}", time(until), said(mark)),
             None => said(mark),
         };
+        let points: Vec<SeriesPointFacts> = before.zip(&page.points).map(point).collect();
+        let change = |change: &RatioChange| {
+            // Whichever point it begins with, what changed there may be its cause.
+            let span = change.earliest..=change.latest.min(points.len().saturating_sub(1));
+            let known = points.get(change.earliest..=change.found.max(change.latest));
+            SeriesChangeFacts {
+                first: change.first,
+                earliest: change.earliest,
+                latest: change.latest,
+                found: change.found,
+                ratio: change.size.estimate,
+                low: change.size.low,
+                high: change.size.high,
+                p_value: change.p_value,
+                around: span.flat_map(|at| points[at].changes.clone()).collect(),
+                acknowledged: known
+                    .and_then(|all| all.iter().find_map(|at| at.acknowledged.clone())),
+            }
+        };
         SeriesPageFacts {
             series: SeriesFacts::of(&page.series),
-            points: before.zip(&page.points).map(point).collect(),
+            changes: page.changes().iter().map(change).collect(),
+            points,
+            floor: page.floor,
             muted: last.filter(is_muted).map(muted),
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who sends a request, and what that one may do. The token that the server printed, or was given in a file, is
-//! the operator's and is for everything; tokens of a team's users are for their scopes.
+//! Who sends a request, and what that one may do. The token that the server printed, or was given in a file,
+//! is the operator's and is for everything; tokens of a team's users are for their scopes.
 
 use crate::error::RequestError;
 use axum::http::{Method, StatusCode};

@@ -30,8 +30,8 @@ pub use catalogue::{
 };
 pub use error::ServeError;
 pub use push::client::{PushError, PushOptions, PushOutcome, PushToken, push};
+pub use push::listing::PushLimits;
 pub use state::ServeOptions;
-pub use team::PushLimits;
 
 use state::ServerState;
 use std::sync::Arc;

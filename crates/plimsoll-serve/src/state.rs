@@ -4,11 +4,12 @@
 use crate::catalogue::ServerCatalogue;
 use crate::error::{RequestError, ServeError};
 use crate::jobs::JobBoard;
+use crate::push::listing::PushLimits;
 use crate::runs::RunStore;
 use crate::secret::ServerSecret;
 use crate::session::SessionBoard;
 use crate::sync::locked;
-use crate::team::{PushLimits, TeamHistory};
+use crate::team::TeamHistory;
 use plimsoll_history::HistoryAddress;
 use std::fmt;
 use std::net::SocketAddr;

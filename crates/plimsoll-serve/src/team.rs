@@ -6,6 +6,7 @@
 
 use crate::caller::RequestCaller;
 use crate::error::{RequestError, ServeError};
+use crate::push::listing::PushLimits;
 use crate::push::store::{PushMark, PushStore};
 use axum::http::StatusCode;
 use plimsoll_history::{
@@ -14,17 +15,6 @@ use plimsoll_history::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Most bytes that may be pushed.
-#[derive(Debug, Clone, Copy)]
-pub struct PushLimits {
-    /// Of one file.
-    pub file_bytes: u64,
-    /// Of one run.
-    pub run_bytes: u64,
-    /// Of all runs of one user.
-    pub user_bytes: u64,
-}
 
 /// A team's history.
 #[derive(Debug)]

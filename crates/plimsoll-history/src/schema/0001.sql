@@ -88,6 +88,8 @@ CREATE TABLE series (
     id {id},
     figure_id BIGINT NOT NULL REFERENCES figures (id),
     reference TEXT NOT NULL,
+    -- Whether the system is the reference itself, entered a second time.
+    is_control BIGINT NOT NULL,
     UNIQUE (figure_id, reference)
 );
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The list of the files of a pushed run. Its digest is the run's identity: who sends the same files once more
-//! sends the same run.
+//! The list of the files of a pushed run. Its digest is the run's identity: who sends the same files once
+//! more sends the same run.
 //!
 //! A list is data of a stranger. Of a file there are only its path, its length and its digest, so a link or a
 //! device cannot be said; and paths are only those of run folders.
 
 use crate::error::RequestError;
 use crate::runs::is_run_name;
-use crate::team::PushLimits;
 use axum::http::StatusCode;
 use plimsoll_archive::is_run_file;
 use plimsoll_core::text::printable;
@@ -25,6 +24,17 @@ const PARTS_MAX: usize = 4;
 const WORDS_MAX: usize = 200;
 /// Most bytes of a manifest, which is read whole.
 const MANIFEST_MAX: u64 = 32 << 20;
+
+/// Most bytes that may be pushed.
+#[derive(Debug, Clone, Copy)]
+pub struct PushLimits {
+    /// Of one file.
+    pub file_bytes: u64,
+    /// Of one run.
+    pub run_bytes: u64,
+    /// Of all runs of one user.
+    pub user_bytes: u64,
+}
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

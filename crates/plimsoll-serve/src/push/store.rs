@@ -5,12 +5,12 @@
 //! STORE/NAME/             a run folder, and pushed.json: whose it is
 //! STORE/.pushes/USER-ID/  one that is being pushed: listing.json, run/…, and files that are not whole yet
 //! ```
-//! A file gets its name in `run/` only when it has its length and its digest and is on the disk; a folder gets
-//! its name in the store only when all its files have theirs. So whatever is killed at whatever time, what has
-//! a name is whole.
+//! A file gets its name in `run/` only when it has its length and its digest and is on the disk; a folder
+//! gets its name in the store only when all its files have theirs. So whatever is killed at whatever time,
+//! what has a name is whole.
 //!
-//! Invariant: below the store nothing is followed that is a link, and no name comes from a request but those
-//! that `listing` let through.
+//! Invariant: below the store nothing is followed that is a link, and no name comes from a request but
+//! those that `listing` let through.
 
 use super::listing::{PushListing, hexadecimal};
 use crate::error::{RequestError, ServeError};
