@@ -7,7 +7,7 @@ use crate::error::HistoryError;
 use crate::secret::hexadecimal;
 use plimsoll_archive::RunFolderFollower;
 use plimsoll_core::comparison::ComparisonMetric;
-use plimsoll_core::event::{RunEvent, RunManifest, TrialResult, WorkloadEntry};
+use plimsoll_core::event::{ArmEntry, RunEvent, RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::failover::StackCondition;
 use plimsoll_core::text::printable;
 use plimsoll_stats::arrangement::BlockLogValues;
@@ -147,7 +147,7 @@ impl RunFigures {
             }
         }
         match follower.damaged() {
-            0 => RunFigures::of(&manifest, trials, is_complete, reference),
+            0 => RunFigures::of(&manifest, &trials, is_complete, reference),
             n => Err(refused(format!(
                 "the events of the run are damaged: {n} of their lines cannot be read"
             ))),
@@ -156,7 +156,7 @@ impl RunFigures {
 
     fn of(
         manifest: &RunManifest,
-        trials: Vec<TrialFigures>,
+        trials: &[TrialFigures],
         is_complete: bool,
         reference: Option<&str>,
     ) -> Result<RunFigures, HistoryError> {
@@ -179,7 +179,7 @@ impl RunFigures {
             points: Vec::new(),
         };
         for (number, entry) in manifest.entries.iter().enumerate() {
-            all.add_entry(manifest, (number, entry), &trials);
+            all.add_entry(manifest, (number, entry), trials);
         }
         Ok(all)
     }
@@ -194,96 +194,126 @@ impl RunFigures {
         // nothing of them is compared in blocks.
         let is_in_blocks = entry.load_line.is_none() && !entry.is_open_twin();
         let condition = condition_of(entry);
-        // The last result of an arm in a block counts.
-        let mut blocks: BTreeMap<(&str, ComparisonName, u32, &str), f64> = BTreeMap::new();
-        let mine: Vec<&TrialFigures> = trials
-            .iter()
-            .filter(|trial| trial.workload == entry.label)
-            .collect();
-        for trial in &mine {
-            for (label, metric, value) in &trial.values {
-                let key = (
-                    &**label,
-                    ComparisonName::of(*metric),
-                    trial.block,
-                    &*trial.arm,
-                );
-                blocks.insert(key, *value);
-            }
-        }
-        let of_reference = |label: &str, metric, block| {
-            let arms = entries_of(manifest, &self.reference);
-            let logs: Vec<f64> = arms
-                .filter_map(|arm| blocks.get(&(label, metric, block, arm)))
-                .map(|value| value.ln())
-                .collect();
-            (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
-        };
+        let mine = || trials.iter().filter(|trial| trial.workload == entry.label);
+        let values = EntryValues::of(manifest, &self.reference, mine());
         let key = |arm: &str, label: &str, metric: ComparisonName| -> FigureKey {
             (arm.into(), label.into(), condition.clone(), metric.0.into())
         };
-        for trial in &mine {
+        for trial in mine() {
             for (label, metric, value) in &trial.values {
                 let metric = ComparisonName::of(*metric);
-                let base = of_reference(label, metric, trial.block).filter(|_| is_in_blocks);
+                let base = values.of_reference(label, metric, trial.block);
                 self.facts.push(HistoryFact {
                     figure: key(&trial.arm, label, metric),
                     settings: number,
                     block: trial.block,
                     place: trial.place,
                     value: *value,
-                    ratio: base.map(|base| (value.ln() - base).exp()),
+                    ratio: base
+                        .filter(|_| is_in_blocks)
+                        .map(|base| (value.ln() - base).exp()),
                 });
             }
         }
-        if !is_in_blocks {
-            return;
-        }
-        let mut figures: Vec<(&str, ComparisonName)> = blocks
-            .keys()
-            .map(|(label, metric, ..)| (*label, *metric))
-            .collect();
-        figures.dedup();
-        for (label, metric) in figures {
-            for arm in manifest
+        let arms = || {
+            manifest
                 .arms
                 .iter()
                 .filter(|arm| arm.name != self.reference)
-            {
-                let log = |block, of: &str| blocks.get(&(label, metric, block, of)).map(|v| v.ln());
-                let pair = |block: u32| BlockLogValues {
-                    // A control of the reference is held against it, and no part of it then.
-                    base: entries_of(manifest, &self.reference)
-                        .filter(|of| *of != arm.name)
-                        .filter(|of| arm.control_of.is_none() || *of == self.reference)
-                        .filter_map(|of| log(block, of))
-                        .collect(),
-                    arm: entries_of(manifest, &arm.name)
-                        .filter_map(|of| log(block, of))
-                        .collect(),
+        };
+        for (label, metric) in values.figures().into_iter().filter(|_| is_in_blocks) {
+            for arm in arms() {
+                let pairs = values.pairs(label, metric, arm);
+                let Some(point) = point(&pairs, manifest) else {
+                    continue;
                 };
-                let pairs: Vec<BlockLogValues> = manifest
-                    .counted_blocks()
-                    .map(pair)
-                    .filter(|pair| !pair.base.is_empty() && !pair.arm.is_empty())
-                    .collect();
-                let point = point(&pairs, manifest, key(&arm.name, label, metric));
-                self.points.extend(point.map(|point| HistoryPointDraft {
+                self.points.push(HistoryPointDraft {
+                    figure: key(&arm.name, label, metric),
                     reference: self.reference.clone(),
                     is_control: arm.control_of.as_ref() == Some(&self.reference),
                     settings: number,
                     ..point
-                }));
+                });
             }
         }
     }
 }
 
-fn point(
-    pairs: &[BlockLogValues],
-    manifest: &RunManifest,
-    figure: FigureKey,
-) -> Option<HistoryPointDraft> {
+/// The values of the trials of one workload: the last result of an arm in a block counts.
+struct EntryValues<'a> {
+    manifest: &'a RunManifest,
+    reference: String,
+    blocks: BTreeMap<(&'a str, ComparisonName, u32, &'a str), f64>,
+}
+
+impl<'a> EntryValues<'a> {
+    fn of(
+        manifest: &'a RunManifest,
+        reference: &str,
+        trials: impl Iterator<Item = &'a TrialFigures>,
+    ) -> EntryValues<'a> {
+        let values = trials.flat_map(|trial| {
+            trial.values.iter().map(|(label, metric, value)| {
+                let metric = ComparisonName::of(*metric);
+                ((&**label, metric, trial.block, &*trial.arm), *value)
+            })
+        });
+        EntryValues {
+            manifest,
+            reference: reference.to_owned(),
+            blocks: values.collect(),
+        }
+    }
+
+    fn log(&self, label: &str, metric: ComparisonName, block: u32, arm: &str) -> Option<f64> {
+        let found = self.blocks.get(&(label, metric, block, arm));
+        found.map(|value| value.ln())
+    }
+
+    /// Mean of the logarithms of the reference and its controls.
+    fn of_reference(&self, label: &str, metric: ComparisonName, block: u32) -> Option<f64> {
+        let logs: Vec<f64> = entries_of(self.manifest, &self.reference)
+            .filter_map(|arm| self.log(label, metric, block, arm))
+            .collect();
+        (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
+    }
+
+    /// Labels and metrics, each once.
+    fn figures(&self) -> Vec<(&'a str, ComparisonName)> {
+        let all = self.blocks.keys();
+        let mut figures: Vec<_> = all.map(|(label, metric, ..)| (*label, *metric)).collect();
+        figures.dedup();
+        figures
+    }
+
+    /// The blocks in which both the arm and the reference have a value. A control is held against its arm
+    /// alone, as in a report.
+    fn pairs(&self, label: &str, metric: ComparisonName, arm: &ArmEntry) -> Vec<BlockLogValues> {
+        let logs = |block: u32, entries: Vec<&str>| -> Vec<f64> {
+            let found = entries.into_iter();
+            found
+                .filter_map(|of| self.log(label, metric, block, of))
+                .collect()
+        };
+        let with_controls = |of| entries_of(self.manifest, of).collect::<Vec<_>>();
+        let pair = |block: u32| match arm.control_of {
+            Some(_) => BlockLogValues {
+                base: logs(block, vec![&self.reference]),
+                arm: logs(block, vec![&arm.name]),
+            },
+            None => BlockLogValues {
+                base: logs(block, with_controls(&self.reference)),
+                arm: logs(block, with_controls(&arm.name)),
+            },
+        };
+        let all = self.manifest.counted_blocks().map(pair);
+        all.filter(|pair| !pair.base.is_empty() && !pair.arm.is_empty())
+            .collect()
+    }
+}
+
+/// The ratio over blocks; whose it is comes later.
+fn point(pairs: &[BlockLogValues], manifest: &RunManifest) -> Option<HistoryPointDraft> {
     let question = ContrastQuestion {
         confidence: manifest.policy.confidence.clamp(0.5, 0.9999),
         margin: manifest.policy.margin.max(0.0).ln_1p(),
@@ -299,7 +329,7 @@ fn point(
         (logs.iter().sum::<f64>() / logs.len() as f64).exp()
     };
     Some(HistoryPointDraft {
-        figure,
+        figure: FigureKey::default(),
         reference: String::new(),
         is_control: false,
         settings: 0,
@@ -316,9 +346,8 @@ fn point(
 
 /// An arm and its controls.
 fn entries_of<'a>(manifest: &'a RunManifest, arm: &'a str) -> impl Iterator<Item = &'a str> {
-    let is_own = move |other: &&plimsoll_core::event::ArmEntry| {
-        other.name == arm || other.control_of.as_deref() == Some(arm)
-    };
+    let is_own =
+        move |other: &&ArmEntry| other.name == arm || other.control_of.as_deref() == Some(arm);
     manifest.arms.iter().filter(is_own).map(|arm| &*arm.name)
 }
 

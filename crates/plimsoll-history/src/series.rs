@@ -145,6 +145,32 @@ impl HistorySeriesPage {
         };
         change_points(&points, &options)
     }
+
+    /// Who acknowledged a change: at any of the runs that it may begin with, up to the one that showed it.
+    #[must_use]
+    pub fn acknowledged(&self, change: &RatioChange) -> Option<&HistoryMark> {
+        let last = change.found.max(change.latest);
+        let around = self.points.get(change.earliest..=last)?;
+        self.marks.iter().rev().find(|mark| {
+            let is_at = |point: &HistoryPoint| mark.folder.as_ref() == Some(&point.folder);
+            mark.kind == HistoryMarkKind::Acknowledged.name() && around.iter().any(is_at)
+        })
+    }
+
+    /// Who muted it, while that lasts.
+    #[must_use]
+    pub fn muted(&self, now_ms: i64) -> Option<&HistoryMark> {
+        let is_about = |mark: &&HistoryMark| mark.kind != HistoryMarkKind::Acknowledged.name();
+        let last = self.marks.iter().rev().find(is_about)?;
+        let lasts = last.until_ms.is_none_or(|until| until > now_ms);
+        (last.kind == HistoryMarkKind::Muted.name() && lasts).then_some(last)
+    }
+
+    /// Whether nothing is to be told of it now.
+    #[must_use]
+    pub fn is_muted(&self, now_ms: i64) -> bool {
+        self.muted(now_ms).is_some()
+    }
 }
 
 impl HistoryPoint {

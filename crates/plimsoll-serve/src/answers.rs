@@ -215,12 +215,6 @@ impl SeriesPageFacts {
                 acknowledged: known.map(said),
             }
         };
-        let last = page.marks.iter().rev();
-        let last = last.clone().find(|mark| mark.kind.ends_with("muted"));
-        let is_muted = |mark: &&HistoryMark| {
-            mark.kind == HistoryMarkKind::Muted.name()
-                && mark.until_ms.is_none_or(|until| until > now_ms)
-        };
         let muted = |mark: &HistoryMark| match mark.until_ms {
             Some(until) => format!("until {}, {}", time(until), said(mark)),
             None => said(mark),
@@ -229,7 +223,6 @@ impl SeriesPageFacts {
         let change = |change: &RatioChange| {
             // Whichever point it begins with, what changed there may be its cause.
             let span = change.earliest..=change.latest.min(points.len().saturating_sub(1));
-            let known = points.get(change.earliest..=change.found.max(change.latest));
             SeriesChangeFacts {
                 first: change.first,
                 earliest: change.earliest,
@@ -240,8 +233,7 @@ impl SeriesPageFacts {
                 high: change.size.high,
                 p_value: change.p_value,
                 around: span.flat_map(|at| points[at].changes.clone()).collect(),
-                acknowledged: known
-                    .and_then(|all| all.iter().find_map(|at| at.acknowledged.clone())),
+                acknowledged: page.acknowledged(change).map(said),
             }
         };
         SeriesPageFacts {
@@ -249,7 +241,7 @@ impl SeriesPageFacts {
             changes: page.changes().iter().map(change).collect(),
             points,
             floor: page.floor,
-            muted: last.filter(is_muted).map(muted),
+            muted: page.muted(now_ms).map(muted),
         }
     }
 }

@@ -179,7 +179,7 @@ pub(super) async fn commit(
     let _turn = team.adding.lock().await;
     if let Some(done) = acknowledged(team, owner_id, &id).await? {
         let staged = team.store.staged(owner_id, &id);
-        beside(move || Ok(staged.forget())).await?;
+        forget(staged).await?;
         return answer(done);
     }
     let (staged, listing) = staged(team, owner_id, &id)?;
@@ -194,22 +194,31 @@ pub(super) async fn commit(
     };
     // A server that was killed between both leaves the folder without its row.
     let is_kept = team.store.mark(&name).is_some_and(|kept| kept.digest == id);
-    if !is_kept {
-        if let Err(error) = keep(&state, (staged.clone(), listing), (&name, &mark)).await {
-            let entry = caller.entry("push refused", &name, &error.text);
-            team.database.note(&entry).await?;
-            return Err(error);
-        }
+    let kept = match is_kept {
+        true => Ok(()),
+        false => keep(&state, (staged.clone(), listing), (&name, &mark)).await,
+    };
+    if let Err(error) = kept {
+        let entry = caller.entry("push refused", &name, &error.text);
+        team.database.note(&entry).await?;
+        return Err(error);
     }
     team.add(&name, &mark, &caller).await?;
-    let gone = staged.clone();
-    beside(move || Ok(gone.forget())).await?;
+    forget(staged).await?;
     answer(PushAnswer {
         id,
         stored: true,
         folder: Some(name),
         wanted: Vec::new(),
     })
+}
+
+async fn forget(staged: StagedPush) -> Result<(), RequestError> {
+    beside(move || {
+        staged.forget();
+        Ok(())
+    })
+    .await
 }
 
 /// Checks a run that is there whole, and gives it its name in the store. One that cannot be read leaves

@@ -31,8 +31,7 @@ use std::path::PathBuf;
   plimsoll serve
   plimsoll serve results --target /mnt/a --target /mnt/b --inventory lab.toml
   plimsoll serve --listen 192.0.2.7:7433 --tls-cert lab.pem --tls-key lab.key
-  plimsoll serve store --database postgres://plimsoll@db/plimsoll --listen 192.0.2.7:7433 \\
-    --tls-cert lab.pem --tls-key lab.key
+  plimsoll serve store --database postgres://plimsoll@db/plimsoll --origin https://lab.example
   ssh -L 7433:127.0.0.1:7433 lab plimsoll serve")]
 pub(super) struct ServeArgs {
     /// Directory of run folders; new runs are recorded there.

@@ -97,15 +97,6 @@ impl TestServer {
         }
     }
 
-    /// Ends it, and gives the folder that it was in.
-    #[cfg_attr(
-        test,
-        allow(dead_code, reason = "not every test program starts one again")
-    )]
-    pub(crate) fn stopped(mut self) -> tempfile::TempDir {
-        std::mem::replace(&mut self.place, place())
-    }
-
     pub(crate) fn runs(&self) -> PathBuf {
         self.place.path().join("runs")
     }

@@ -6,7 +6,7 @@
 use crate::client::{TestServer, pause, place, plimsoll};
 use crate::made::run_folder;
 use crate::postgres::TestPostgres;
-use crate::team::{Team, add_user, push, told};
+use crate::team::{Team, add_user, push, stopped, told};
 use plimsoll_core::rng::{Rng, Seed};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -262,7 +262,7 @@ fn a_backup_is_restored_and_what_came_after_it_is_added_from_the_store() {
     );
     let after = team.pushed(&token, "tuesday", 1.2, &["--share"]);
     let Team { server } = team;
-    let place = server.stopped();
+    let place = stopped(server);
     postgres.tool("psql", "postgres", &["-c", "CREATE DATABASE restored"]);
     postgres.tool(
         "pg_restore",

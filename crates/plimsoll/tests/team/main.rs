@@ -3,6 +3,7 @@
 //! killed. The PostgreSQL of these tests is started by them.
 
 #[path = "../serve/client.rs"]
+#[expect(dead_code, reason = "the tests of serve use more of it")]
 mod client;
 mod hostile;
 mod kills;

@@ -21,6 +21,11 @@ pub(crate) fn told(output: &Output) -> String {
     )
 }
 
+/// Ends a server, and gives the folder that it was in.
+pub(crate) fn stopped(mut server: TestServer) -> tempfile::TempDir {
+    std::mem::replace(&mut server.place, place())
+}
+
 /// Adds a user with a token in a database; gives the token.
 pub(crate) fn add_user(place: &Path, database: &str, name: &str, scopes: &str) -> String {
     let run = |args: &[&str]| {
@@ -199,7 +204,7 @@ fn what_the_database_lacks_is_added_from_the_store() {
     let team = Team::start(&[]);
     let token = team.user("ada", "read,push");
     let folder = team.pushed(&token, "monday", 1.5, &["--share"]);
-    let place = team.server.stopped();
+    let place = stopped(team.server);
     // An older backup: the users are in it, and the run is not.
     for name in ["team.db", "team.db-wal", "team.db-shm"] {
         let _ = std::fs::remove_file(place.path().join(name));

@@ -3,6 +3,8 @@
 //!
 //! Manual: `docs/team.md`.
 
+mod changes;
+
 use super::check_output;
 use super::team::DatabaseArgs;
 use crate::terminal;
@@ -20,10 +22,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// Runs that wait to be written.
 const RUNS_AHEAD: usize = 4;
 
-/// List the runs of a team's history, and export it whole.
+/// List the runs of a team's history and the changes of its series, and export it whole.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll history list --database sqlite:team.db
+  plimsoll history changes --database sqlite:team.db
   plimsoll history export --parquet history.parquet --database sqlite:team.db
   duckdb -c \"SELECT system, metric, avg(ratio) FROM 'history.parquet' GROUP BY ALL\"")]
 pub(super) struct HistoryArgs {
@@ -34,6 +37,7 @@ pub(super) struct HistoryArgs {
 #[derive(Debug, Subcommand)]
 enum HistoryCommand {
     List(HistoryListArgs),
+    Changes(HistoryChangesArgs),
     Export(HistoryExportArgs),
 }
 
@@ -43,6 +47,21 @@ struct HistoryListArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     /// Print the list as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the changes of all series that nobody acknowledged and that are not muted.
+///
+/// All runs count, whoever sees them on the page. Exit code 10 when there is such a change.
+#[derive(Debug, clap::Args)]
+struct HistoryChangesArgs {
+    /// Those that were acknowledged, too, and those of muted series.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Print the changes as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -69,6 +88,7 @@ struct HistoryExportArgs {
 pub(super) fn main(args: &HistoryArgs) -> CliResult {
     match &args.command {
         HistoryCommand::List(args) => list(args),
+        HistoryCommand::Changes(args) => changes::main(args),
         HistoryCommand::Export(args) => export(args),
     }
 }
