@@ -267,7 +267,7 @@ fn limits_hold_by_file_by_run_and_by_user() {
     let tuesday = team.place().join("tuesday");
     run_folder(&tuesday, "tuesday", 1.5);
     let fill = |name: &str, bytes: usize| {
-        std::fs::write(tuesday.join(name), vec![b'x'; bytes]).expect("ours")
+        std::fs::write(tuesday.join(name), vec![b'x'; bytes]).expect("ours");
     };
     let told_of = || {
         told(&push(

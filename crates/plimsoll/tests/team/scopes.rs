@@ -96,6 +96,15 @@ fn a_run_is_seen_by_its_owner_until_it_is_shared() {
         &["--json"],
     );
     assert!(told(&same).contains("\"files_sent\": 2"), "{}", told(&same));
+}
+
+#[test]
+fn who_owns_a_run_shares_it_and_takes_it_back() {
+    let team = Team::start(&[]);
+    let (ada, bob) = (team.user("ada", "read,push"), team.user("bob", "read,push"));
+    let admin = team.user("root", "read,admin");
+    let folder = team.pushed(&ada, "monday", 1.5, &[]);
+    run_folder(&team.server.runs().join("local"), "local", 1.0);
     let share = format!("POST /api/v1/runs/{folder}/share");
     assert_eq!(
         team.send(&bob, &share, &json!({ "shared": true })).status,
