@@ -31,7 +31,7 @@ pub use describe::{describe, profile};
 pub use experiment::experiment;
 pub use export::{
     ExportColumnType, ExportTable, ExportValue, ReportExportError, ReportExportFormat, csv, export,
-    write_parquet,
+    gate_junit, gate_markdown, gate_text, write_parquet,
 };
 pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};

@@ -232,7 +232,9 @@ impl<'a> BlockCourse<'a> {
         let has_rows = |entry: &WorkloadEntry| {
             workloads.iter().any(|(label, _)| {
                 // Of phases each has a row.
-                label.strip_prefix(&entry.label).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+                label
+                    .strip_prefix(&entry.label)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
             })
         };
         self.manifest.entries.iter().all(has_rows) && workloads.iter().all(is_settled)
@@ -270,7 +272,12 @@ impl InterimAnalysis {
             return;
         };
         if let Some(metric) = entry.workload.metric() {
-            self.add(manifest, trial, (&entry.label, metric), result.value(metric));
+            self.add(
+                manifest,
+                trial,
+                (&entry.label, metric),
+                result.value(metric),
+            );
             return;
         }
         for phase in &result.phases {
@@ -292,8 +299,7 @@ impl InterimAnalysis {
             values: Vec::new(),
         };
         let arms = self.values.entry(label.to_owned());
-        let (_, arms) =
-            arms.or_insert_with(|| (metric, manifest.arms.iter().map(empty).collect()));
+        let (_, arms) = arms.or_insert_with(|| (metric, manifest.arms.iter().map(empty).collect()));
         let block = to_usize(trial.block.into());
         // All have a value for each block, if only none.
         for arm in arms.iter_mut() {

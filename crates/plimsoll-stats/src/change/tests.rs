@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Steps, outliers and what else a series may do.
+
 use plimsoll_core::change::RatioPoint;
 use plimsoll_core::rng::{Rng, Seed};
 

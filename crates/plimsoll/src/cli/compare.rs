@@ -163,7 +163,10 @@ impl ComparedCampaign {
         };
         let plan = CampaignPlan::read(file)?;
         if plan.targets.is_empty() {
-            let text = format!("campaign {}: expected at least one [[target]]", file.display());
+            let text = format!(
+                "campaign {}: expected at least one [[target]]",
+                file.display()
+            );
             return Err(CliError::invalid(text)
                 .hint("its [build] is for plimsoll gate, which compares two builds"));
         }

@@ -12,6 +12,7 @@ mod facts;
 mod failover;
 mod fit;
 mod fit_for;
+mod gate;
 mod gates;
 mod history;
 mod import;
@@ -73,6 +74,7 @@ enum CliCommand {
     Profile(profile::ProfileArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
+    Gate(gate::GateArgs),
     #[command(name = "loadline")]
     LoadLine(loadline::LoadLineArgs),
     #[command(name = "fit-for")]
@@ -207,6 +209,7 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Profile(args) => profile::main(&args),
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
+        CliCommand::Gate(args) => gate::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
         CliCommand::FitFor(args) => fit_for::main(&args),
         CliCommand::Diff(args) => diff::main(&args),
