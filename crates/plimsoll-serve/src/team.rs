@@ -60,11 +60,15 @@ impl TeamHistory {
     pub(crate) async fn catch_up(&self) -> Result<(u64, Vec<String>), HistoryError> {
         let known = self.database.accesses().await?;
         let (mut added, mut left) = (0, Vec::new());
+        let caller = RequestCaller {
+            from: "the store".into(),
+            ..RequestCaller::operator()
+        };
         for (folder, mark) in self.store.marked() {
             if known.contains_key(&folder) {
                 continue;
             }
-            match self.add(&folder, &mark, &RequestCaller::operator()).await {
+            match self.add(&folder, &mark, &caller).await {
                 Ok(()) => added += 1,
                 Err(error @ HistoryError::Unavailable { .. }) => return Err(error),
                 Err(error) => left.push(format!("{folder}: {error}")),

@@ -272,6 +272,10 @@ pub(super) async fn resume(
     Path(id): Path<String>,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {
+    if state.team().is_ok_and(|team| team.store.is_marked(&id)) {
+        let text = "a run that was pushed is not resumed here";
+        return Err(RequestError::conflict(text).hint("resume it where it was measured"));
+    }
     let offered = catalogue(&state).await?;
     let runs = Arc::clone(&state.runs);
     let of = id.clone();

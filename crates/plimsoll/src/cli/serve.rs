@@ -65,10 +65,10 @@ pub(super) struct ServeArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     /// With a database: largest file that may be pushed.
-    #[arg(long, default_value = "1GiB", value_parser = units::parse_size, value_name = "SIZE")]
+    #[arg(long, default_value = "256MiB", value_parser = units::parse_size, value_name = "SIZE")]
     push_file_limit: u64,
     /// With a database: largest run that may be pushed.
-    #[arg(long, default_value = "4GiB", value_parser = units::parse_size, value_name = "SIZE")]
+    #[arg(long, default_value = "1GiB", value_parser = units::parse_size, value_name = "SIZE")]
     push_run_limit: u64,
     /// With a database: most that one user may push in all.
     #[arg(long, default_value = "100GiB", value_parser = units::parse_size, value_name = "SIZE")]
