@@ -93,6 +93,7 @@ case $what in
     "shellcheck shellcheck checks-the-scripts" "codespell codespell checks-the-spelling"
     "python3-venv /usr/share/doc/python3-venv holds-the-libraries-that-read-exported-files-back"
     "python3-prometheus-client /usr/lib/python3/dist-packages/prometheus_client* reads-our-metrics-as-Prometheus-does"
+    "postgresql /usr/lib/postgresql/*/bin/initdb holds-the-history-of-a-team-in-tests"
     "bonnie++ bonnie++ its-output-is-read" "${browser[@]}") ;;
   dist) wanted=("${build[@]}" "${dist[@]}") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;

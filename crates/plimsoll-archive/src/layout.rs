@@ -7,3 +7,53 @@ pub(crate) const DISKS: &str = "disks";
 pub(crate) const LEDGERS: &str = "ledgers";
 /// Name of the report inside a run folder.
 pub const REPORT: &str = "report.html";
+
+/// Whether a path below a run folder, with slashes, is that of a file that belongs to a run.
+#[must_use]
+pub fn is_run_file(path: &str) -> bool {
+    let is_disk_part = |rest: &str| {
+        let (number, end) = rest.rsplit_once('.').unwrap_or(("-", ""));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let is_again = number.is_empty() || number.strip_prefix('-').is_some_and(is_number);
+        is_again && (["meta", "index"].contains(&end) || is_number(end))
+    };
+    match path.split_once('/') {
+        Some((folder, rest)) => folder == LEDGERS && !rest.is_empty(),
+        None => {
+            [MANIFEST, EVENTS, REPORT].contains(&path)
+                || path.strip_prefix(DISKS).is_some_and(is_disk_part)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_run_file;
+
+    #[test]
+    fn files_of_a_run_are_known() {
+        for good in [
+            "manifest.json",
+            "events.jsonl",
+            "report.html",
+            "ledgers/0-nfs.ledger",
+            "disks.meta",
+            "disks.0",
+            "disks-12.index",
+        ] {
+            assert!(is_run_file(good), "{good}");
+        }
+        for bad in [
+            "",
+            "notes.txt",
+            "ledgers/",
+            "ledgers",
+            "disks.",
+            "disks-.0",
+            "disks.0.xz",
+            "x/events.jsonl",
+        ] {
+            assert!(!is_run_file(bad), "{bad}");
+        }
+    }
+}

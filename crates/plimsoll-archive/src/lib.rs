@@ -33,7 +33,7 @@ mod write;
 
 pub use error::ArchiveError;
 pub use follow::{RunFolderFollower, events_bytes, has_completed, holds_run, is_being_written};
-pub use layout::REPORT;
+pub use layout::{REPORT, is_run_file};
 pub use partial::{PartialCollection, PartialPlace, PartialReader, content_digest, name_digest};
 pub use read::{manifest, open, open_whole};
 pub use result_file::{ResultFile, write_result};

@@ -31,7 +31,8 @@ pub use data::phase;
 pub use describe::{describe, profile};
 pub use experiment::experiment;
 pub use export::{
-    ReportExportError, ReportExportFormat, csv, export, gate_junit, gate_markdown, gate_text,
+    ExportColumnType, ExportTable, ExportValue, ReportExportError, ReportExportFormat, csv, export,
+    gate_junit, gate_markdown, gate_text, write_parquet,
 };
 pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};

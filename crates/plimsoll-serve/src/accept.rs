@@ -4,9 +4,13 @@
 use crate::error::ServeError;
 use crate::state::ServerState;
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +32,10 @@ const HEAD_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
 /// The pause after a connection could not be taken, because of too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
 /// A bound address, with what encrypts its connections.
 pub(crate) struct ServerListener {
@@ -81,8 +89,8 @@ pub(crate) async fn accept(of: ServerListener, app: Router) {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
             return;
         };
-        let stream = match of.listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match of.listener.accept().await {
+            Ok(taken) => taken,
             Err(_) => {
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -92,12 +100,12 @@ pub(crate) async fn accept(of: ServerListener, app: Router) {
         let (tls, app) = (of.tls.clone(), app.clone());
         tokio::spawn(async move {
             match tls {
-                None => talk(stream, app).await,
+                None => talk(stream, peer, app).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) =
                         tokio::time::timeout(HEAD_TIME, tls.accept(stream)).await
                     {
-                        talk(stream, app).await;
+                        talk(stream, peer, app).await;
                     }
                 }
             }
@@ -107,8 +115,16 @@ pub(crate) async fn accept(of: ServerListener, app: Router) {
 }
 
 /// Answers the requests of one connection. How it ends is the client's business.
-async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, app: Router) {
-    let service = TowerToHyperService::new(app);
+async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    peer: SocketAddr,
+    app: Router,
+) {
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(PeerAddress(peer));
+        app.call(request)
+    });
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)

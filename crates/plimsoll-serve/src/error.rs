@@ -42,6 +42,9 @@ pub enum ServeError {
         /// Why.
         reason: String,
     },
+    /// The database of the history cannot be used.
+    #[error("{0}")]
+    History(#[from] plimsoll_history::HistoryError),
     /// The system gives no threads or no random bytes.
     #[error("failed to start the server: {0}")]
     System(std::io::Error),

@@ -2,11 +2,13 @@
 //! What every request passes before anything is done for it: whom it was meant for, where it comes from, who
 //! sends it; and what every answer carries.
 
+use crate::accept::PeerAddress;
+use crate::caller::RequestCaller;
 use crate::error::RequestError;
 use crate::state::ServerState;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
@@ -21,6 +23,9 @@ pub(crate) const CSRF: &str = "x-plimsoll-csrf";
 const URI_MAX: usize = 4096;
 /// Longest time of an answer, streams apart: only their beginning counts.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
+
+/// The same of what is pushed, where every wait for bytes has a limit of its own.
+const PUSH_TIME: Duration = Duration::from_secs(6 * 3600);
 
 /// What a page of ours may load and do.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -47,13 +52,20 @@ pub(crate) async fn guard(
 ) -> Response {
     let answered = match check_place(&state, &request) {
         Err(error) => error.into_response(),
-        Ok(()) => match tokio::time::timeout(ANSWER_TIME, next.run(request)).await {
+        Ok(()) => match tokio::time::timeout(answer_time(&request), next.run(request)).await {
             Ok(response) => response,
             Err(_) => RequestError::new(StatusCode::REQUEST_TIMEOUT, "the request took too long")
                 .into_response(),
         },
     };
     protected(answered)
+}
+
+fn answer_time(request: &Request) -> Duration {
+    match request.uri().path().starts_with("/api/v1/push") {
+        true => PUSH_TIME,
+        false => ANSWER_TIME,
+    }
 }
 
 /// Whether it was meant for this server, and comes from no other page.
@@ -108,38 +120,98 @@ pub(crate) async fn authorise(
     request: Request,
     next: Next,
 ) -> Response {
-    match check_caller(&state, &request) {
-        Ok(()) => next.run(request).await,
+    // A body cannot be shared while the database is asked.
+    let (parts, body) = request.into_parts();
+    match check_caller(&state, &parts).await {
+        Ok(caller) => let_in(&state, caller, Request::from_parts(parts, body), next).await,
         Err(error) => error.into_response(),
     }
 }
 
-fn check_caller(state: &ServerState, request: &Request) -> Result<(), RequestError> {
-    let headers = request.headers();
-    if headers.contains_key(header::AUTHORIZATION) {
-        return check_bearer(state, headers);
+/// Carries out a request of somebody who is known, and writes it down if it changes something.
+async fn let_in(
+    state: &Arc<ServerState>,
+    mut caller: RequestCaller,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<PeerAddress>();
+    caller.from = peer.map_or(String::new(), |peer| peer.0.ip().to_string());
+    let (method, path) = (
+        request.method().clone(),
+        inner_path(request.uri()).to_owned(),
+    );
+    if let Err(error) = check_request(state, &caller, &method, &path).await {
+        return error.into_response();
     }
-    let csrf = session_key(headers).and_then(|key| state.sessions.csrf(key));
-    let Some(csrf) = csrf else {
+    request.extensions_mut().insert(caller.clone());
+    let answered = next.run(request).await;
+    // Pushes, marks and shares are written down with what they change.
+    let is_told = method.is_safe()
+        || path.starts_with("/push")
+        || path.starts_with("/history")
+        || path.ends_with("/share");
+    if let (false, Ok(team)) = (is_told, state.team()) {
+        let entry = caller.entry(&format!("{method} {path}"), "", answered.status().as_str());
+        if let Err(error) = team.database.note(&entry).await {
+            (state.options.say)(&format!("the audit trail lacks {method} {path}: {error}"));
+        }
+    }
+    answered
+}
+
+/// Whether the caller may do this, and see that run.
+async fn check_request(
+    state: &ServerState,
+    caller: &RequestCaller,
+    method: &Method,
+    path: &str,
+) -> Result<(), RequestError> {
+    caller.check(method, path)?;
+    let mut words = path.split('/').skip(1);
+    if let (Some("runs"), Some(id), Ok(team)) = (words.next(), words.next(), state.team())
+        && !team.may_see(caller, id).await?
+    {
+        return Err(crate::runs::no_run(id));
+    }
+    Ok(())
+}
+
+/// The address of a request without the beginning of the interface, which the router takes away.
+fn inner_path(uri: &Uri) -> &str {
+    let path = uri.path();
+    path.strip_prefix("/api/v1").unwrap_or(path)
+}
+
+async fn check_caller(state: &ServerState, parts: &Parts) -> Result<RequestCaller, RequestError> {
+    let headers = &parts.headers;
+    if headers.contains_key(header::AUTHORIZATION) {
+        return check_bearer(state, headers).await;
+    }
+    let found = session_key(headers).and_then(|key| state.sessions.find(key));
+    let Some((csrf, token)) = found else {
         return Err(not_let_in());
     };
     // Browsers say where whatever changes something comes from; `check_place` compared it.
     let is_ours = header_of(headers, CSRF).is_some_and(|given| csrf.is(given));
-    match is_ours || is_opened_by_browsers(request) {
-        true => Ok(()),
-        false => Err(RequestError::forbidden(format!(
+    if !is_ours && !is_opened_by_browsers(parts) {
+        return Err(RequestError::forbidden(format!(
             "the header {CSRF} is missing or wrong"
-        ))),
+        )));
     }
+    let Some(token) = token else {
+        return Ok(RequestCaller::operator());
+    };
+    // A token that was revoked opens nothing, whenever the session began.
+    let caller = state.team()?.database.caller_of_token(token).await?;
+    caller.map(RequestCaller::from).ok_or_else(not_let_in)
 }
 
 /// `GET /api/v1/runs/ID/report`, `…/events`, `…/export/FORMAT` and their like.
-fn is_opened_by_browsers(request: &Request) -> bool {
-    // Behind the router the address has lost its beginning.
-    let path = request.uri().path();
-    let path = path.strip_prefix("/api/v1").unwrap_or(path);
+fn is_opened_by_browsers(parts: &Parts) -> bool {
+    let path = inner_path(&parts.uri);
     let words: Vec<&str> = path.split('/').skip(2).collect();
-    request.method().is_safe() && matches!(words[..], [_, "report" | "events"] | [_, "export", _])
+    parts.method.is_safe() && matches!(words[..], [_, "report" | "events"] | [_, "export", _])
 }
 
 /// Lets in only who sends the token itself.
@@ -148,25 +220,37 @@ pub(crate) async fn authorise_program(
     request: Request,
     next: Next,
 ) -> Response {
-    match check_bearer(&state, request.headers()) {
-        Ok(()) => next.run(request).await,
+    let (parts, body) = request.into_parts();
+    match check_bearer(&state, &parts.headers).await {
+        Ok(caller) => let_in(&state, caller, Request::from_parts(parts, body), next).await,
         Err(error) => error.into_response(),
     }
 }
 
-fn check_bearer(state: &ServerState, headers: &HeaderMap) -> Result<(), RequestError> {
+async fn check_bearer(
+    state: &ServerState,
+    headers: &HeaderMap,
+) -> Result<RequestCaller, RequestError> {
     let given =
         header_of(headers, header::AUTHORIZATION).and_then(|text| text.strip_prefix("Bearer "));
     match given {
-        Some(given) => check_token(state, given),
+        Some(given) => caller_of(state, given).await,
         None => Err(not_let_in()),
     }
 }
 
-/// Whether it is the token. Wrong ones are counted, also where a program sends them.
-pub(crate) fn check_token(state: &ServerState, given: &str) -> Result<(), RequestError> {
+/// Whose token it is. Wrong ones are counted, also where a program sends them.
+pub(crate) async fn caller_of(
+    state: &ServerState,
+    given: &str,
+) -> Result<RequestCaller, RequestError> {
     if state.token.is(given) {
-        return Ok(());
+        return Ok(RequestCaller::operator());
+    }
+    if let Ok(team) = state.team()
+        && let Some(caller) = team.database.caller(given).await?
+    {
+        return Ok(caller.into());
     }
     match state.sessions.failed() {
         true => Err(

@@ -300,6 +300,10 @@ fn command(program: &Path, args: &[String]) -> Command {
         .args(args)
         .stdin(Stdio::null())
         .env("NO_COLOR", "1")
+        // A run needs no database, and what it starts needs its secrets even less.
+        .env_remove("PLIMSOLL_DATABASE")
+        .env_remove("PGPASSWORD")
+        .env_remove("PLIMSOLL_TOKEN")
         .process_group(0);
     command
 }

@@ -8,6 +8,7 @@
 mod accept;
 mod answers;
 mod board;
+mod caller;
 mod catalogue;
 mod columns;
 mod error;
@@ -15,17 +16,21 @@ mod forms;
 mod guard;
 mod jobs;
 mod metrics;
+mod push;
 mod routes;
 mod runs;
 mod secret;
 mod session;
 mod state;
 mod sync;
+mod team;
 
 pub use catalogue::{
     FaultOffer, LayerOffer, ServerCatalogue, SettingOffer, StackOffer, WorkloadOffer,
 };
 pub use error::ServeError;
+pub use push::client::{PushError, PushOptions, PushOutcome, PushToken, push};
+pub use push::listing::PushLimits;
 pub use state::ServeOptions;
 
 use state::ServerState;
@@ -52,13 +57,14 @@ pub enum ServeEnd {
 /// # Errors
 /// When it cannot start.
 pub fn serve(options: ServeOptions) -> Result<ServeEnd, ServeError> {
-    let state = Arc::new(ServerState::of(options)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(16)
         .build()
         .map_err(ServeError::System)?;
     let end = runtime.block_on(async {
+        let state = Arc::new(ServerState::of(options).await?);
+        catch_up(&state).await?;
         let listener = accept::listen(&state).await?;
         let app = routes::router(&state);
         tokio::spawn(accept::accept(listener, app));
@@ -70,6 +76,24 @@ pub fn serve(options: ServeOptions) -> Result<ServeEnd, ServeError> {
     // Connections and looks into folders end with it.
     runtime.shutdown_background();
     end
+}
+
+/// Adds pushed folders that the database does not have, before anybody is answered.
+async fn catch_up(state: &ServerState) -> Result<(), ServeError> {
+    let Ok(team) = state.team() else {
+        return Ok(());
+    };
+    let (added, left) = team.catch_up().await?;
+    let say = state.options.say;
+    if added > 0 {
+        say(&format!(
+            "added to the database from the store: {added} runs"
+        ));
+    }
+    for text in left {
+        say(&format!("not added to the database: {text}"));
+    }
+    Ok(())
 }
 
 /// Asks all jobs to stop, as Ctrl-C does, and waits for them a while.

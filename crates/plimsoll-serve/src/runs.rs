@@ -141,7 +141,7 @@ pub(crate) fn is_run_name(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-'])
 }
 
-fn no_run(id: &str) -> RequestError {
+pub(crate) fn no_run(id: &str) -> RequestError {
     RequestError::not_found(format!("there is no run '{}'", printable(id)))
 }
 
@@ -192,8 +192,8 @@ impl RunStore {
         newest.filter(goes_on).collect()
     }
 
-    /// All runs, newest first.
-    pub(crate) fn list(&self) -> Vec<RunFacts> {
+    /// All runs that may be seen, newest first.
+    pub(crate) fn list(&self, is_seen: impl Fn(&str) -> bool) -> Vec<RunFacts> {
         let began = Instant::now();
         let facts = |id: &String| {
             let is_late = began.elapsed() > ANSWERS_TIME;
@@ -202,6 +202,7 @@ impl RunStore {
         let mut runs: Vec<RunFacts> = self
             .ids()
             .iter()
+            .filter(|id| is_seen(id))
             .take(LISTED_MAX)
             .filter_map(facts)
             .collect();

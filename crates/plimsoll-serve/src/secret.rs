@@ -5,15 +5,11 @@
 //! Invariant: no secret is printed by `Debug`; it is told only by [`ServerSecret::reveal`].
 
 use crate::error::ServeError;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use subtle::ConstantTimeEq as _;
-
-/// Random bytes of a secret.
-const BYTES: usize = 32;
 
 /// Shortest and longest token in a file: half of the digits of one that is drawn, and more than anybody
 /// needs.
@@ -32,16 +28,12 @@ impl fmt::Debug for ServerSecret {
 impl ServerSecret {
     /// A new one, from the kernel.
     pub(crate) fn draw() -> std::io::Result<ServerSecret> {
-        let mut bytes = [0u8; BYTES];
-        let mut filled = 0;
-        while filled < BYTES {
-            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-        }
-        Ok(ServerSecret(
-            bytes
-                .iter()
-                .fold(String::new(), |text, byte| text + &format!("{byte:02x}")),
-        ))
+        plimsoll_history::draw_secret().map(ServerSecret)
+    }
+
+    /// A secret that was given in another way.
+    pub(crate) fn given(text: &str) -> Option<ServerSecret> {
+        is_token(text).then(|| ServerSecret(text.to_owned()))
     }
 
     /// The token in a file that nobody but its owner can read.
@@ -78,8 +70,7 @@ impl ServerSecret {
             .read_to_string(&mut text)
             .map_err(io)?;
         let token = text.trim_end_matches(['\n', '\r']);
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=".contains(c);
-        if !LENGTH.contains(&token.len()) || !token.chars().all(is_plain) {
+        if !is_token(token) {
             let what =
                 "does not hold a token: expected 32 to 256 letters, digits and -_.~+/= in one line";
             return Err(refuse(
@@ -99,6 +90,11 @@ impl ServerSecret {
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
+}
+
+fn is_token(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=".contains(c);
+    LENGTH.contains(&text.len()) && text.chars().all(is_plain)
 }
 
 #[cfg(test)]

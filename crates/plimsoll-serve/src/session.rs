@@ -21,6 +21,8 @@ const FAILURES_TIME: Duration = Duration::from_secs(60);
 struct PageSession {
     key: ServerSecret,
     csrf: ServerSecret,
+    /// Number of the token that it was begun with; none of the one that the server printed.
+    token: Option<i64>,
     used_at: Instant,
 }
 
@@ -33,7 +35,10 @@ pub(crate) struct SessionBoard {
 
 impl SessionBoard {
     /// A new session: the key for its cookie, and the secret for its header.
-    pub(crate) fn begin(&self) -> std::io::Result<(ServerSecret, ServerSecret)> {
+    pub(crate) fn begin(
+        &self,
+        token: Option<i64>,
+    ) -> std::io::Result<(ServerSecret, ServerSecret)> {
         let (key, csrf) = (ServerSecret::draw()?, ServerSecret::draw()?);
         let mut sessions = locked(&self.sessions);
         drop_idle(&mut sessions);
@@ -44,18 +49,19 @@ impl SessionBoard {
         sessions.push(PageSession {
             key: key.clone(),
             csrf: csrf.clone(),
+            token,
             used_at: Instant::now(),
         });
         Ok((key, csrf))
     }
 
-    /// The header's secret of the session with this key.
-    pub(crate) fn csrf(&self, key: &str) -> Option<ServerSecret> {
+    /// The header's secret of the session with this key, and the number of its token.
+    pub(crate) fn find(&self, key: &str) -> Option<(ServerSecret, Option<i64>)> {
         let mut sessions = locked(&self.sessions);
         drop_idle(&mut sessions);
         let found = sessions.iter_mut().find(|session| session.key.is(key))?;
         found.used_at = Instant::now();
-        Some(found.csrf.clone())
+        Some((found.csrf.clone(), found.token))
     }
 
     pub(crate) fn end(&self, key: &str) {
@@ -88,11 +94,13 @@ mod tests {
     #[test]
     fn sessions_are_limited_and_end() {
         let board = SessionBoard::default();
-        let all: Vec<_> = (0..=SESSIONS_MAX).map(|_| board.begin().unwrap()).collect();
-        let known = |key: &ServerSecret| board.csrf(key.reveal());
+        let all: Vec<_> = (0..=SESSIONS_MAX)
+            .map(|_| board.begin(None).unwrap())
+            .collect();
+        let known = |key: &ServerSecret| board.find(key.reveal());
         assert!(known(&all[0].0).is_none());
         let (key, csrf) = &all[SESSIONS_MAX];
-        assert!(known(key).unwrap().is(csrf.reveal()));
+        assert!(known(key).unwrap().0.is(csrf.reveal()));
         board.end(key.reveal());
         assert!(known(key).is_none());
     }

@@ -2,12 +2,15 @@
 //! What all requests share.
 
 use crate::catalogue::ServerCatalogue;
-use crate::error::ServeError;
+use crate::error::{RequestError, ServeError};
 use crate::jobs::JobBoard;
+use crate::push::listing::PushLimits;
 use crate::runs::RunStore;
 use crate::secret::ServerSecret;
 use crate::session::SessionBoard;
 use crate::sync::locked;
+use crate::team::TeamHistory;
+use plimsoll_history::HistoryAddress;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +20,8 @@ use tokio::sync::Semaphore;
 
 /// Most streams of events at once.
 const STREAMS_MAX: usize = 32;
+/// Most files that are received at once.
+const UPLOADS_MAX: usize = 8;
 
 /// What the server is started with.
 pub struct ServeOptions {
@@ -46,6 +51,8 @@ pub struct ServeOptions {
     pub meaning: fn(i32) -> &'static str,
     /// Says something on the terminal.
     pub say: fn(&str),
+    /// The database of a team's history, and the limits of what is pushed.
+    pub history: Option<(HistoryAddress, PushLimits)>,
     /// Ends the server when it is set.
     pub stop: Arc<AtomicBool>,
 }
@@ -71,6 +78,8 @@ pub(crate) struct ServerState {
     /// Reports are built one after the other: measurements may go on beside them.
     pub(crate) building: Semaphore,
     pub(crate) began_at: String,
+    pub(crate) uploads: Semaphore,
+    team: Option<TeamHistory>,
     /// Hosts and origins of requests, known once the port is.
     origins: OnceLock<Vec<String>>,
     catalogue: Mutex<Option<Arc<ServerCatalogue>>>,
@@ -78,7 +87,7 @@ pub(crate) struct ServerState {
 }
 
 impl ServerState {
-    pub(crate) fn of(options: ServeOptions) -> Result<ServerState, ServeError> {
+    pub(crate) async fn of(options: ServeOptions) -> Result<ServerState, ServeError> {
         check_address(&options)?;
         let token = match &options.token_file {
             Some(path) => ServerSecret::read(path)?,
@@ -91,7 +100,13 @@ impl ServerState {
         };
         std::fs::create_dir_all(&options.folder).map_err(io)?;
         let folder = options.folder.canonicalize().map_err(io)?;
+        let team = match &options.history {
+            None => None,
+            Some((address, limits)) => Some(TeamHistory::open((address, *limits), &folder).await?),
+        };
         Ok(ServerState {
+            team,
+            uploads: Semaphore::new(UPLOADS_MAX),
             runs: Arc::new(RunStore::of(folder)),
             jobs: JobBoard::of(options.program.clone(), options.meaning),
             token,
@@ -132,6 +147,14 @@ impl ServerState {
             Some(_) => format!("{page}/"),
             None => format!("{page}/#token={}", self.token.reveal()),
         });
+    }
+
+    /// The team's history, if there is one.
+    pub(crate) fn team(&self) -> Result<&TeamHistory, RequestError> {
+        self.team.as_ref().ok_or_else(|| {
+            RequestError::not_found("this server has no history")
+                .hint("start it with plimsoll serve --database")
+        })
     }
 
     /// Addresses under which pages may be, as browsers say them.

@@ -117,6 +117,50 @@ export interface SecondNews {
   workload: string;
 }
 
+export interface SeriesChangeFacts {
+  acknowledged: string | null;
+  around: string[];
+  earliest: number;
+  first: number;
+  found: number;
+  high: number;
+  latest: number;
+  low: number;
+  p_value: number;
+  ratio: number;
+}
+
+export interface SeriesFacts {
+  condition: string;
+  control: boolean;
+  id: number;
+  metric: string;
+  reference: string;
+  system: string;
+  workload: string;
+}
+
+export interface SeriesPageFacts {
+  changes: SeriesChangeFacts[];
+  floor: number;
+  muted: string | null;
+  points: SeriesPointFacts[];
+  series: SeriesFacts;
+}
+
+export interface SeriesPointFacts {
+  acknowledged: string | null;
+  began_at: string;
+  blocks: number;
+  changes: string[];
+  high: number | null;
+  low: number | null;
+  ratio: number;
+  revision: string;
+  run: string;
+  t_s: number;
+}
+
 export interface ServerCatalogue {
   conditions: string[];
   faults: FaultOffer[];
@@ -128,9 +172,12 @@ export interface ServerCatalogue {
 }
 
 export interface ServerFacts {
+  history: boolean;
   host: string;
   runs: string;
+  scopes: string[];
   started_at: string;
+  user: string;
   version: string;
 }
 

@@ -9,6 +9,8 @@ import type {
   RunSectionsFacts as RunSections,
   RunSeriesFacts as RunSeries,
   ServerCatalogue as Catalogue,
+  SeriesFacts as Series,
+  SeriesPageFacts as SeriesPage,
   ServerFacts,
   StackFacts as StackState,
   StackPlanFacts as StackPlan,
@@ -25,6 +27,9 @@ export type {
   RunSeriesFacts as RunSeries,
   RunState,
   SecondNews as RunSecond,
+  SeriesChangeFacts as SeriesChange,
+  SeriesFacts as Series,
+  SeriesPageFacts as SeriesPage,
   ServerCatalogue as Catalogue,
   ServerFacts,
   SettingOffer as CatalogueSetting,
@@ -46,6 +51,14 @@ export interface RunRequest {
   targets: string[];
   workloads: string[];
   options: Record<string, string[]>;
+}
+
+/** What somebody says of a series. */
+export interface SeriesMark {
+  kind: string;
+  run?: string;
+  note?: string;
+  days?: number;
 }
 
 export interface StackRequest {
@@ -164,6 +177,9 @@ export const api = {
     if (window.to !== null) query.set("to", String(window.to));
     return get<RunSeries>(`runs/${part(id)}/series?${query}`, signal);
   },
+  seriesList: (text: string) => get<Series[]>(`history/series?text=${part(text)}`),
+  seriesPage: (id: string) => get<SeriesPage>(`history/series/${part(id)}`),
+  markSeries: (id: string, mark: SeriesMark) => post<SeriesPage>(`history/series/${part(id)}/marks`, mark),
   diff: (base: string, other: string) => get<{ html: string }>(`diff?base=${part(base)}&with=${part(other)}`),
   startRun: (request: RunRequest) => post<Job>("runs", request),
   resumeRun: (id: string) => post<Job>(`runs/${part(id)}/resume`),

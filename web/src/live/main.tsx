@@ -9,8 +9,9 @@ import { openForPrinting } from "../report/print";
 import { themeButton } from "../report/theme";
 import { api, type ServerError } from "./api";
 import { CampaignPage } from "./campaign";
-import { asServerError, useGone } from "./connection";
+import { asServerError, useGone, useLoaded } from "./connection";
 import { DiffPage } from "./diff";
+import { HistoryPage, SeriesPageView } from "./history";
 import { JobPage, JobsPage, StartingPage } from "./jobs";
 import { Page, Refused } from "./parts";
 import { followSections, href, useRoute, type Route } from "./router";
@@ -81,6 +82,7 @@ function LogIn(props: { enter: (token: string) => Promise<void>; error: ServerEr
 
 const PLACES = [
   ["Runs", ""],
+  ["History", "history"],
   ["New campaign", "new"],
   ["Stacks", "stacks"],
   ["Jobs", "jobs"],
@@ -88,6 +90,8 @@ const PLACES = [
 
 function Shell(props: { leave: () => void }): JSX.Element {
   const route = useRoute();
+  const { value: server } = useLoaded(api.server, ["server"]);
+  const places = PLACES.filter(([, place]) => place !== "history" || server?.history === true);
   const at = route[0] === "runs" || route[0] === "diff" ? "" : route[0] === "build" ? "stacks" : (route[0] ?? "");
   return (
     <>
@@ -99,7 +103,7 @@ function Shell(props: { leave: () => void }): JSX.Element {
           Plimsoll
         </a>
         <nav aria-label="Pages">
-          {PLACES.map(([name, place]) => (
+          {places.map(([name, place]) => (
             <a
               key={name}
               href={place === "" ? href() : href(place)}
@@ -146,6 +150,7 @@ function Routed(props: { route: Route }): JSX.Element {
   if (place === undefined) return <RunsPage />;
   if (place === "runs") return name === undefined ? <RunsPage /> : <RunPage id={name} />;
   if (place === "diff" && name !== undefined && other !== undefined) return <DiffPage base={name} other={other} />;
+  if (place === "history") return name === undefined ? <HistoryPage /> : <SeriesPageView id={name} />;
   if (place === "new") return <CampaignPage />;
   if (place === "stacks") return name === undefined ? <StacksPage /> : <StackPage name={name} />;
   if (place === "build") return <WizardPage />;

@@ -25,6 +25,11 @@ export function duration(seconds: number): string {
   return `${digits(seconds)} s`;
 }
 
+/** A ratio with four digits: small changes are what is looked for. */
+export function ratio(value: number): string {
+  return value.toPrecision(4);
+}
+
 /** A length of time as people say it: `2 h 05 min`. */
 export function span(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));

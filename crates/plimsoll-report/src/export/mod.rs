@@ -16,6 +16,8 @@ mod table;
 #[cfg(feature = "xlsx")]
 mod xlsx;
 
+pub use table::{ExportColumnType, ExportTable, ExportValue};
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -24,6 +26,25 @@ pub use gate::{gate_junit, gate_markdown, gate_text};
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::{RunFolderContents, TrialResult};
 use plimsoll_stats::compare_all;
+
+/// Writes a table as a Parquet file, row by row as they come.
+///
+/// # Errors
+/// When the file cannot be written, or this program was built without Parquet.
+pub fn write_parquet(
+    table: ExportTable<'_>,
+    file: &mut (impl std::io::Write + Send),
+) -> Result<(), ReportExportError> {
+    #[cfg(feature = "parquet")]
+    return parquet::written(table, file).map_err(|error| {
+        ReportExportError::Library(ReportExportFormat::Parquet, error.to_string())
+    });
+    #[cfg(not(feature = "parquet"))]
+    {
+        let _ = (table, file);
+        Err(ReportExportError::NotBuilt(ReportExportFormat::Parquet))
+    }
+}
 
 /// A format that a run can be exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table as a Parquet file. A group of rows is held at a time.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -15,19 +16,29 @@ use crate::put::put;
 /// Rows of a group at most.
 const GROUP_ROWS: usize = 1 << 16;
 
-type ParquetGroup<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+type ParquetGroup<'a, W> = SerializedRowGroupWriter<'a, W>;
 
-/// The file.
-pub(super) fn parquet(mut table: ExportTable<'_>) -> Result<Vec<u8>, ParquetError> {
+/// The file, in memory.
+pub(super) fn parquet(table: ExportTable<'_>) -> Result<Vec<u8>, ParquetError> {
+    let mut file = Vec::new();
+    written(table, &mut file)?;
+    Ok(file)
+}
+
+/// The file, written as its rows come.
+pub(super) fn written(
+    mut table: ExportTable<'_>,
+    file: &mut (impl Write + Send),
+) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(&schema(&table))?);
     let properties = WriterProperties::builder()
         .set_created_by(concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into())
         .build();
-    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
     loop {
         let rows: Vec<_> = table.rows.by_ref().take(GROUP_ROWS).collect();
         if rows.is_empty() {
-            return writer.into_inner();
+            return writer.into_inner().map(drop);
         }
         let mut group = writer.next_row_group()?;
         for (number, (_, holds)) in table.columns.iter().enumerate() {
@@ -51,13 +62,13 @@ fn schema(table: &ExportTable<'_>) -> String {
     schema + "}"
 }
 
-fn column<'a>(
-    group: &mut ParquetGroup<'_>,
+fn column<'a, W: Write + Send>(
+    group: &mut ParquetGroup<'_, W>,
     holds: ExportColumnType,
     cells: impl Iterator<Item = &'a ExportValue> + Clone,
 ) -> Result<(), ParquetError> {
     match holds {
-        ExportColumnType::Text => write::<ByteArrayType>(
+        ExportColumnType::Text => write::<ByteArrayType, _>(
             group,
             cells.filter_map(|cell| match cell {
                 ExportValue::Text(text) => Some(ByteArray::from(text.as_str())),
@@ -65,7 +76,7 @@ fn column<'a>(
             }),
             None,
         ),
-        ExportColumnType::Whole => write::<Int64Type>(
+        ExportColumnType::Whole => write::<Int64Type, _>(
             group,
             cells.filter_map(|cell| match cell {
                 // Counts beyond 2^63 are not of this world.
@@ -74,7 +85,7 @@ fn column<'a>(
             }),
             None,
         ),
-        ExportColumnType::Truth => write::<BoolType>(
+        ExportColumnType::Truth => write::<BoolType, _>(
             group,
             cells.filter_map(|cell| match cell {
                 ExportValue::Truth(is_so) => Some(*is_so),
@@ -88,13 +99,13 @@ fn column<'a>(
                 _ => None,
             };
             let levels: Vec<i16> = cells.clone().map(|c| known(c).is_some().into()).collect();
-            write::<DoubleType>(group, cells.filter_map(known), Some(&levels))
+            write::<DoubleType, _>(group, cells.filter_map(known), Some(&levels))
         }
     }
 }
 
-fn write<T: DataType>(
-    group: &mut ParquetGroup<'_>,
+fn write<T: DataType, W: Write + Send>(
+    group: &mut ParquetGroup<'_, W>,
     values: impl Iterator<Item = T::T>,
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {

@@ -13,32 +13,47 @@ use plimsoll_core::units::Nanos;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExportColumnType {
+pub enum ExportColumnType {
+    /// Text.
     Text,
+    /// A whole number from 0.
     Whole,
+    /// A number that may be unknown.
     Real,
+    /// Whether something is so.
     Truth,
 }
 use ExportColumnType::{Real, Text, Truth, Whole};
 
 /// A cell; `None` of a real number is one that is not known.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ExportValue {
+pub enum ExportValue {
+    /// Text.
     Text(String),
+    /// A whole number.
     Whole(u64),
+    /// A number.
     Real(Option<f64>),
+    /// Whether something is so.
     Truth(bool),
 }
 
 /// A table whose rows are made as they are wanted.
-pub(super) struct ExportTable<'a> {
-    #[cfg_attr(
-        not(any(feature = "parquet", feature = "xlsx")),
-        expect(dead_code, reason = "only files with several tables name them")
-    )]
-    pub(super) name: &'static str,
-    pub(super) columns: Vec<(&'static str, ExportColumnType)>,
-    pub(super) rows: Box<dyn Iterator<Item = Vec<ExportValue>> + 'a>,
+pub struct ExportTable<'a> {
+    /// Its name, where a file has several.
+    pub name: &'static str,
+    /// Names of the columns, and what they hold.
+    pub columns: Vec<(&'static str, ExportColumnType)>,
+    /// The rows, with a cell for each column.
+    pub rows: Box<dyn Iterator<Item = Vec<ExportValue>> + 'a>,
+}
+
+impl std::fmt::Debug for ExportTable<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExportTable")
+            .field("columns", &self.columns)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Which trial a row is of.

@@ -75,6 +75,7 @@ fn all() -> Map<String, Value> {
     generator.subschema_for::<RunSectionsFacts>();
     generator.subschema_for::<RunSeriesFacts>();
     generator.subschema_for::<SecondNews>();
+    generator.subschema_for::<SeriesPageFacts>();
     generator.subschema_for::<StackFacts>();
     generator.subschema_for::<StackPlanFacts>();
     generator.subschema_for::<JobFacts>();

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests: which there are, and their answers.
 
+mod history;
 mod jobs;
 mod pages;
+mod push;
 mod runs;
 mod session;
 mod stacks;
 mod streams;
 
 use crate::answers::ServerFacts;
+use crate::caller::RequestCaller;
 use crate::error::RequestError;
 use crate::guard;
 use crate::metrics;
 use crate::state::ServerState;
+use axum::Extension;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use plimsoll_core::text::printable_lines;
 use serde::Serialize;
 use serde_json::Value;
@@ -67,6 +71,16 @@ fn authorised(state: &Arc<ServerState>) -> Router<Arc<ServerState>> {
         .route("/runs/{id}/export/{format}", get(runs::export))
         .route("/runs/{id}/events", get(streams::of_run))
         .route("/runs/{id}/resume", post(runs::resume))
+        .route("/runs/{id}/share", post(history::share))
+        .route("/history/series", get(history::list))
+        .route("/history/series/{id}", get(history::show))
+        .route("/history/series/{id}/marks", post(history::mark))
+        .route(
+            "/push",
+            post(push::begin).layer(DefaultBodyLimit::max(push::LISTING_MAX)),
+        )
+        .route("/push/{id}/files/{number}", put(push::file))
+        .route("/push/{id}/commit", post(push::commit))
         .route("/diff", get(runs::diff))
         .route("/stacks", get(stacks::list).post(stacks::raise))
         .route("/stacks/plan", post(stacks::plan))
@@ -123,8 +137,15 @@ async fn beside<T: Send + 'static>(
     done.map_err(|_| RequestError::failed("the server failed at this request"))?
 }
 
-async fn server(State(state): SharedState) -> Answer {
+async fn server(State(state): SharedState, Extension(caller): Extension<RequestCaller>) -> Answer {
     answer(ServerFacts {
+        history: state.team().is_ok(),
+        user: caller.name,
+        scopes: caller
+            .scopes
+            .iter()
+            .map(|scope| scope.name().to_owned())
+            .collect(),
         version: state.options.version.to_owned(),
         host: state.options.host.clone(),
         runs: state.runs.folder().display().to_string(),

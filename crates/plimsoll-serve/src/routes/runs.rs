@@ -7,14 +7,17 @@ use super::{Answer, SharedState, answer, beside};
 use crate::answers::{
     RunArmFacts, RunDetailFacts, RunSectionFacts, RunSectionsFacts, RunSeriesFacts,
 };
+use crate::caller::RequestCaller;
 use crate::columns::SecondMetric;
 use crate::error::RequestError;
 use crate::forms::RunForm;
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
-use crate::runs::{OpenRun, RunState};
+use crate::runs::{OpenRun, RunState, no_run};
 use crate::state::ServerState;
 use crate::sync::locked;
+use crate::team::is_seen;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, header};
 use axum::response::IntoResponse;
@@ -55,9 +58,22 @@ pub(super) struct DiffQuery {
     with: String,
 }
 
-pub(super) async fn list(State(state): SharedState) -> Answer {
+pub(super) async fn list(
+    State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
+) -> Answer {
     let runs = Arc::clone(&state.runs);
-    answer(beside(move || Ok(runs.list())).await?)
+    let Ok(team) = state.team() else {
+        return answer(beside(move || Ok(runs.list(|_| true))).await?);
+    };
+    let known = team.seen_by(&caller).await?;
+    let at = Arc::clone(&state);
+    let list = beside(move || {
+        let store = &at.team()?.store;
+        let is_seen = |id: &str| is_seen(&caller, known.get(id).copied(), || store.is_marked(id));
+        Ok(runs.list(is_seen))
+    });
+    answer(list.await?)
 }
 
 pub(super) async fn show(State(state): SharedState, Path(id): Path<String>) -> Answer {
@@ -211,9 +227,17 @@ pub(super) async fn export(
 
 pub(super) async fn diff(
     State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
     QueryForm(query): QueryForm<DiffQuery>,
 ) -> Answer {
     let DiffQuery { base, with } = query;
+    if let Ok(team) = state.team() {
+        for id in [&base, &with] {
+            if !team.may_see(&caller, id).await? {
+                return Err(no_run(id));
+            }
+        }
+    }
     let _turn = state
         .building
         .acquire()
@@ -248,6 +272,10 @@ pub(super) async fn resume(
     Path(id): Path<String>,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {
+    if state.team().is_ok_and(|team| team.store.is_marked(&id)) {
+        let text = "a run that was pushed is not resumed here";
+        return Err(RequestError::conflict(text).hint("resume it where it was measured"));
+    }
     let offered = catalogue(&state).await?;
     let runs = Arc::clone(&state.runs);
     let of = id.clone();

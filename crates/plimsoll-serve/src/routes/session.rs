@@ -3,7 +3,7 @@
 
 use super::{Answer, SharedState, answer};
 use crate::error::RequestError;
-use crate::guard::{COOKIE, CSRF, JsonForm, NothingForm, check_token, not_let_in, session_key};
+use crate::guard::{COOKIE, CSRF, JsonForm, NothingForm, caller_of, not_let_in, session_key};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
@@ -20,8 +20,11 @@ pub(super) async fn begin(
     State(state): SharedState,
     JsonForm(form): JsonForm<TokenForm>,
 ) -> Answer {
-    check_token(&state, &form.token)?;
-    let (key, csrf) = state.sessions.begin().map_err(RequestError::failed)?;
+    let caller = caller_of(&state, &form.token).await?;
+    let (key, csrf) = state
+        .sessions
+        .begin(caller.token_id)
+        .map_err(RequestError::failed)?;
     let secure = if state.options.tls.is_some() {
         "; Secure"
     } else {
@@ -38,7 +41,8 @@ pub(super) async fn begin(
 }
 
 pub(super) async fn show(State(state): SharedState, headers: HeaderMap) -> Answer {
-    let csrf = session_key(&headers).and_then(|key| state.sessions.csrf(key));
+    let found = session_key(&headers).and_then(|key| state.sessions.find(key));
+    let csrf = found.map(|(csrf, _)| csrf);
     // Only who knows it already is told that it is right: the cookie may be known to others.
     let given = headers.get(CSRF).and_then(|given| given.to_str().ok());
     match csrf.zip(given).is_some_and(|(csrf, given)| csrf.is(given)) {
@@ -53,7 +57,7 @@ pub(super) async fn end(
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {
     let key = session_key(&headers).unwrap_or_default();
-    let csrf = state.sessions.csrf(key).ok_or_else(not_let_in)?;
+    let (csrf, _) = state.sessions.find(key).ok_or_else(not_let_in)?;
     let given = headers.get(CSRF).and_then(|given| given.to_str().ok());
     if !given.is_some_and(|given| csrf.is(given)) {
         return Err(RequestError::forbidden(

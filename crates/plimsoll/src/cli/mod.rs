@@ -14,6 +14,7 @@ mod fit;
 mod fit_for;
 mod gate;
 mod gates;
+mod history;
 mod import;
 mod inject;
 mod inventory;
@@ -29,6 +30,7 @@ mod new;
 mod pool;
 mod profile;
 mod progress;
+mod push;
 mod quit_key;
 mod raze;
 mod record;
@@ -39,6 +41,7 @@ mod repro;
 mod run;
 mod serve;
 mod stack;
+mod team;
 mod trace_ops;
 mod tune;
 mod verify;
@@ -88,6 +91,9 @@ enum CliCommand {
     Vm(vm::VmArgs),
     Report(report::ReportArgs),
     Serve(serve::ServeArgs),
+    Push(push::PushArgs),
+    Team(team::TeamArgs),
+    History(history::HistoryArgs),
     Repro(repro::ReproArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
@@ -219,6 +225,9 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Vm(args) => vm::main(&args),
         CliCommand::Report(args) => report::main(&args),
         CliCommand::Serve(args) => serve::main(&args),
+        CliCommand::Push(args) => push::main(&args),
+        CliCommand::Team(args) => team::main(&args),
+        CliCommand::History(args) => history::main(&args),
         CliCommand::Repro(args) => repro::main(&args),
         CliCommand::Import(args) => import::main(&args),
         CliCommand::Export(args) => export::main(&args),

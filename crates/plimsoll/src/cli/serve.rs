@@ -4,14 +4,16 @@
 //! Manual: `docs/serve.md`.
 
 use super::stack::list::{offered_layers, offered_stacks};
+use super::team::DatabaseArgs;
 use super::workloads::offered_workloads;
 use crate::terminal;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{self, CliError, CliExitCode, CliResult};
 use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::fault::FaultKind;
+use plimsoll_core::units;
 use plimsoll_machine::host::facts;
-use plimsoll_serve::{FaultOffer, ServeEnd, ServeError, ServeOptions, ServerCatalogue};
+use plimsoll_serve::{FaultOffer, PushLimits, ServeEnd, ServeError, ServeOptions, ServerCatalogue};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -21,11 +23,15 @@ use std::path::PathBuf;
 /// program. Without --target and --inventory the page can measure simulated devices and stacks of this
 /// machine only. Ctrl-C stops the runs that were started here, as it would on a terminal, and ends the
 /// server; stacks stay up.
+///
+/// With --database it is a team's server: users push runs into DIR with tokens of their own, each sees the
+/// runs that are his or shared, and the page shows how ratios to a reference change from run to run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll serve
   plimsoll serve results --target /mnt/a --target /mnt/b --inventory lab.toml
   plimsoll serve --listen 192.0.2.7:7433 --tls-cert lab.pem --tls-key lab.key
+  plimsoll serve store --database postgres://plimsoll@db/plimsoll --origin https://lab.example
   ssh -L 7433:127.0.0.1:7433 lab plimsoll serve")]
 pub(super) struct ServeArgs {
     /// Directory of run folders; new runs are recorded there.
@@ -56,6 +62,17 @@ pub(super) struct ServeArgs {
     /// Let the page measure this directory, device, disk or export. May be repeated.
     #[arg(long = "target", value_name = "TARGET")]
     targets: Vec<String>,
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// With a database: largest file that may be pushed.
+    #[arg(long, default_value = "256MiB", value_parser = units::parse_size, value_name = "SIZE")]
+    push_file_limit: u64,
+    /// With a database: largest run that may be pushed.
+    #[arg(long, default_value = "1GiB", value_parser = units::parse_size, value_name = "SIZE")]
+    push_run_limit: u64,
+    /// With a database: most that one user may push in all.
+    #[arg(long, default_value = "100GiB", value_parser = units::parse_size, value_name = "SIZE")]
+    push_user_limit: u64,
 }
 
 /// What forms may offer.
@@ -86,6 +103,7 @@ fn failed(error: &ServeError) -> CliError {
         }
         ServeError::Listen { .. } => CliError::sentence(CliExitCode::Failed, error)
             .hint("another server may be there; --listen 127.0.0.1:0 takes a free port"),
+        ServeError::History(error) => super::team::failed(error),
         ServeError::System(_) => CliError::sentence(CliExitCode::Failed, error),
     }
 }
@@ -105,6 +123,12 @@ pub(super) fn main(args: &ServeArgs) -> CliResult {
     let program = std::env::current_exe().map_err(|error| {
         CliError::new(CliExitCode::Failed, format!("find this program: {error}"))
     })?;
+    let history = args.database.given()?;
+    let limits = PushLimits {
+        file_bytes: args.push_file_limit,
+        run_bytes: args.push_run_limit,
+        user_bytes: args.push_user_limit,
+    };
     let ended = plimsoll_serve::serve(ServeOptions {
         folder: args.folder.clone(),
         listen: args.listen,
@@ -119,6 +143,7 @@ pub(super) fn main(args: &ServeArgs) -> CliResult {
         host: facts::machine().host,
         meaning: failure::meaning,
         say: terminal::say,
+        history: history.map(|address| (address, limits)),
         stop: context::stop_flag()?,
     });
     tell_stacks();

@@ -56,7 +56,17 @@ impl TestServer {
 
     /// Starts it in a folder, with more arguments.
     pub(crate) fn start_in(place: tempfile::TempDir, args: &[&str]) -> TestServer {
+        TestServer::start_with(place, args, &[])
+    }
+
+    /// The same with variables of the environment.
+    pub(crate) fn start_with(
+        place: tempfile::TempDir,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> TestServer {
         let mut command = plimsoll(place.path());
+        command.envs(variables.iter().copied());
         command
             .args(["serve", "runs", "--listen", "127.0.0.1:0"])
             .args(args);
@@ -68,9 +78,11 @@ impl TestServer {
         let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut line = String::new();
         said.read_line(&mut line).expect("it says where it is");
+        // What it found in its store comes before.
+        while !line.contains("://") && said.read_line(&mut line).is_ok_and(|read| read > 0) {}
         let rest = line
             .trim()
-            .split_once("://")
+            .rsplit_once("://")
             .unwrap_or_else(|| panic!("no address: {line}"))
             .1;
         let (address, token) = rest

@@ -39,10 +39,11 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Programs of others that pages name beside ours.
-const OTHERS: [&str; 28] = [
+const OTHERS: [&str; 32] = [
     "apt",
     "apt-get",
     "cargo",
+    "createdb",
     "curl",
     "dpkg",
     "echo",
@@ -59,9 +60,12 @@ const OTHERS: [&str; 28] = [
     "mount",
     "openssl",
     "pip",
+    "pg_dump",
+    "pg_restore",
     "pgbench",
     "podman",
     "python3",
+    "rsync",
     "sha256sum",
     "skopeo",
     "ssh",
@@ -74,8 +78,11 @@ const OTHERS: [&str; 28] = [
 const OF_A_BUILD: &str = "target/release/plimsoll";
 
 /// Why commands of a kind are not carried out by the test, by their first words: the first row that fits.
-const PARSED: [(&str, &str); 17] = [
+const PARSED: [(&str, &str); 20] = [
     ("serve", "it serves until it is stopped"),
+    ("push", "it needs a server"),
+    ("team", "it needs a database"),
+    ("history", "it needs a database"),
     ("record --nodes", "it needs nodes"),
     (
         "record --requests",

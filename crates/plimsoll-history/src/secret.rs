@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Secrets, drawn from the kernel; what a database keeps of them is a digest.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+
+/// Random bytes of a secret.
+const BYTES: usize = 32;
+
+/// A new secret of 64 hexadecimal digits.
+///
+/// # Errors
+/// When the kernel gives no random bytes.
+pub fn draw_secret() -> std::io::Result<String> {
+    let mut bytes = [0u8; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+    }
+    Ok(hexadecimal(&bytes))
+}
+
+/// What is kept of a token. It has 256 random bits, so nothing slower is needed to keep it from being found.
+pub(crate) fn digest(secret: &str) -> String {
+    hexadecimal(&Sha256::digest(secret.as_bytes()))
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // A string takes all that is written.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

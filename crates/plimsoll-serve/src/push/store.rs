@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where pushed runs are kept: a folder for each, which is there whole or not at all.
+//!
+//! ```text
+//! STORE/NAME/             a run folder, and pushed.json: whose it is
+//! STORE/.pushes/USER-ID/  one that is being pushed: listing.json, run/…, and files that are not whole yet
+//! ```
+//! A file gets its name in `run/` only when it has its length and its digest and is on the disk; a folder
+//! gets its name in the store only when all its files have theirs. So whatever is killed at whatever time,
+//! what has a name is whole.
+//!
+//! Invariant: below the store nothing is followed that is a link, and no name comes from a request but
+//! those that `listing` let through.
+
+use super::listing::{PushListing, hexadecimal};
+use crate::error::{RequestError, ServeError};
+use crate::runs::is_run_name;
+use plimsoll_archive::write_result;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Whose a folder is.
+const MARK: &str = "pushed.json";
+/// Folders that are being pushed.
+const PUSHES: &str = ".pushes";
+const LISTING: &str = "listing.json";
+const RUN: &str = "run";
+/// What was not finished in so long is removed when the server starts.
+const FORGOTTEN: Duration = Duration::from_secs(7 * 86_400);
+/// Largest mark and list that are read.
+const TEXT_MAX: u64 = 16 << 20;
+
+/// What is written beside the files of a pushed run: enough to make its row again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PushMark {
+    pub(crate) owner: String,
+    pub(crate) digest: String,
+    pub(crate) revision: String,
+    pub(crate) reference: Option<String>,
+    pub(crate) is_shared: bool,
+    pub(crate) bytes: u64,
+}
+
+/// The directory of pushed runs.
+#[derive(Debug)]
+pub(crate) struct PushStore {
+    folder: PathBuf,
+}
+
+/// A run that is being pushed.
+#[derive(Debug, Clone)]
+pub(crate) struct StagedPush {
+    place: PathBuf,
+}
+
+/// A file that is being received. Dropped before its end it leaves nothing.
+#[derive(Debug)]
+pub(crate) struct StagedFile {
+    early: PathBuf,
+    path: PathBuf,
+    file: File,
+    digest: Sha256,
+    left: u64,
+    wanted: String,
+}
+
+/// A function for `map_err` that says what was being done. Paths of the server are nobody's business.
+pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> RequestError {
+    move |error| RequestError::failed(format!("failed to {what}: {error}"))
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        done => done,
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)?;
+    let mut text = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(file, TEXT_MAX), &mut text)?;
+    Ok(text)
+}
+
+fn is_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|facts| facts.is_dir())
+}
+
+/// Removes a tree that this module made: files and folders, never through a link.
+fn remove(path: &Path) -> io::Result<()> {
+    if !is_dir(path) {
+        return match fs::remove_file(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            done => done,
+        };
+    }
+    for entry in fs::read_dir(path)? {
+        remove(&entry?.path())?;
+    }
+    fs::remove_dir(path)
+}
+
+impl PushStore {
+    /// Opens it, and forgets what was begun and not finished a week ago.
+    pub(crate) fn open(folder: &Path) -> Result<PushStore, ServeError> {
+        let pushes = folder.join(PUSHES);
+        make_folder(&pushes).map_err(|source| ServeError::Io {
+            doing: "make",
+            path: pushes.clone(),
+            source,
+        })?;
+        for entry in fs::read_dir(&pushes).into_iter().flatten().flatten() {
+            let changed = entry.metadata().and_then(|facts| facts.modified());
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the time of files is that of the machine"
+            )]
+            let age = changed
+                .ok()
+                .and_then(|at| SystemTime::now().duration_since(at).ok());
+            if age.is_some_and(|age| age > FORGOTTEN) {
+                let _ = remove(&entry.path());
+            }
+        }
+        Ok(PushStore {
+            folder: folder.into(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The name of the folder of a run: another one for each user, so that nobody comes to a run by naming
+    /// the digests of its files.
+    pub(crate) fn name(owner: &str, listing: &PushListing) -> String {
+        let of = hexadecimal(&Sha256::digest(format!("{owner}\n{}", listing.digest())));
+        format!("{}-{}", listing.run, &of[..16])
+    }
+
+    /// The mark of a folder in the store; `None` where there is no such folder, or it is no pushed one.
+    pub(crate) fn mark(&self, name: &str) -> Option<PushMark> {
+        let folder = self.folder.join(name);
+        let text = (is_run_name(name) && is_dir(&folder)).then(|| read_text(&folder.join(MARK)));
+        serde_json::from_slice(&text?.ok()?).ok()
+    }
+
+    pub(crate) fn is_marked(&self, name: &str) -> bool {
+        self.folder.join(name).join(MARK).symlink_metadata().is_ok()
+    }
+
+    /// All pushed folders.
+    pub(crate) fn marked(&self) -> Vec<(String, PushMark)> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names
+            .filter_map(|name| Some((name.clone(), self.mark(&name)?)))
+            .collect()
+    }
+
+    /// Writes anew who sees a run.
+    pub(crate) fn share(&self, name: &str, is_shared: bool) -> Result<(), RequestError> {
+        let Some(mut mark) = self.mark(name) else {
+            return Err(RequestError::not_found("there is no such pushed run"));
+        };
+        mark.is_shared = is_shared;
+        let path = self.folder.join(name).join(MARK);
+        let text = serde_json::to_vec(&mark).map_err(RequestError::failed)?;
+        write_result(&path, &text).map_err(failed("write who sees the run"))
+    }
+
+    /// The place of a run that is being pushed.
+    pub(crate) fn staged(&self, owner_id: i64, digest: &str) -> StagedPush {
+        StagedPush {
+            place: self
+                .folder
+                .join(PUSHES)
+                .join(format!("{owner_id}-{digest}")),
+        }
+    }
+
+    /// Bytes that a user announced and did not finish, but for this one.
+    pub(crate) fn announced(&self, owner_id: i64, but: &StagedPush) -> u64 {
+        let entries = fs::read_dir(self.folder.join(PUSHES)).into_iter().flatten();
+        let begin = format!("{owner_id}-");
+        let own = entries.flatten().filter(|entry| {
+            entry.file_name().to_string_lossy().starts_with(&begin) && entry.path() != but.place
+        });
+        let listings = own.filter_map(|entry| {
+            StagedPush {
+                place: entry.path(),
+            }
+            .listing()
+        });
+        listings.fold(0, |sum, listing| sum.saturating_add(listing.bytes()))
+    }
+
+    /// Gives a run that is whole its name in the store, on the disk.
+    pub(crate) fn keep(
+        &self,
+        staged: &StagedPush,
+        name: &str,
+        mark: &PushMark,
+    ) -> Result<(), RequestError> {
+        let (from, to) = (staged.place.join(RUN), self.folder.join(name));
+        let keep = || -> io::Result<()> {
+            let text = serde_json::to_vec(mark)?;
+            write_result(&from.join(MARK), &text)?;
+            sync_tree(&from)?;
+            // Never over something: a name that is taken by anything else is an error.
+            rustix::fs::renameat_with(
+                rustix::fs::CWD,
+                &from,
+                rustix::fs::CWD,
+                &to,
+                rustix::fs::RenameFlags::NOREPLACE,
+            )?;
+            sync_folder(&self.folder)
+        };
+        keep().map_err(failed("keep the run in the store"))
+    }
+}
+
+/// Makes all names below a folder durable; the files are already.
+fn sync_tree(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let path = entry?.path();
+        if is_dir(&path) {
+            sync_tree(&path)?;
+        }
+    }
+    sync_folder(path)
+}
+
+impl StagedPush {
+    /// Begins one, or goes on with one that was begun. What is said of it beside its files may be new.
+    pub(crate) fn begin(&self, listing: &PushListing) -> Result<(), RequestError> {
+        let begin = || -> io::Result<()> {
+            make_folder(&self.place)?;
+            make_folder(&self.place.join(RUN))?;
+            for file in &listing.files {
+                let mut folder = self.place.join(RUN);
+                let parts: Vec<&str> = file.path.split('/').collect();
+                for part in &parts[..parts.len() - 1] {
+                    folder.push(part);
+                    make_folder(&folder)?;
+                }
+            }
+            write_result(&self.place.join(LISTING), &serde_json::to_vec(listing)?)
+        };
+        begin().map_err(failed("begin a push"))
+    }
+
+    pub(crate) fn listing(&self) -> Option<PushListing> {
+        let text = read_text(&self.place.join(LISTING)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    pub(crate) fn run(&self) -> PathBuf {
+        self.place.join(RUN)
+    }
+
+    /// Numbers of the files that are not there.
+    pub(crate) fn wanted(&self, listing: &PushListing) -> Vec<usize> {
+        let is_there = |number: &usize| {
+            let file = &listing.files[*number];
+            let facts = self.place.join(RUN).join(&file.path).symlink_metadata();
+            facts.is_ok_and(|facts| facts.is_file() && facts.len() == file.bytes)
+        };
+        (0..listing.files.len())
+            .filter(|number| !is_there(number))
+            .collect()
+    }
+
+    /// Receives a file of the list.
+    pub(crate) fn receive(
+        &self,
+        listing: &PushListing,
+        number: usize,
+    ) -> Result<StagedFile, RequestError> {
+        let Some(file) = listing.files.get(number) else {
+            return Err(RequestError::not_found("the push has no such file"));
+        };
+        let drawn = plimsoll_history::draw_secret().map_err(failed("draw a name"))?;
+        let early = self.place.join(format!("file-{number}-{}", &drawn[..16]));
+        let mut options = OpenOptions::new();
+        let made = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&early);
+        Ok(StagedFile {
+            file: made.map_err(failed("make a file"))?,
+            early,
+            path: self.place.join(RUN).join(&file.path),
+            digest: Sha256::new(),
+            left: file.bytes,
+            wanted: file.sha256.clone(),
+        })
+    }
+
+    /// Removes all of it.
+    pub(crate) fn forget(&self) {
+        let _ = remove(&self.place);
+    }
+}
+
+impl StagedFile {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), RequestError> {
+        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+            return Err(RequestError::invalid(
+                "the file is longer than its list says",
+            ));
+        };
+        self.left = left;
+        self.digest.update(bytes);
+        self.file.write_all(bytes).map_err(failed("write a file"))
+    }
+
+    /// Gives it its name, on the disk.
+    pub(crate) fn end(self) -> Result<(), RequestError> {
+        if self.left > 0 {
+            return Err(RequestError::invalid(
+                "the file is shorter than its list says",
+            ));
+        }
+        if hexadecimal(&self.digest.clone().finalize()) != self.wanted {
+            return Err(
+                RequestError::invalid("the file has another digest than its list says")
+                    .hint("it changed while it was read: push again"),
+            );
+        }
+        self.file.sync_all().map_err(failed("write a file"))?;
+        fs::rename(&self.early, &self.path).map_err(failed("name a file"))
+    }
+}
+
+impl Drop for StagedFile {
+    fn drop(&mut self) {
+        // Where it has its name by now, there is nothing to remove.
+        let _ = fs::remove_file(&self.early);
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A team's history behind the pages: the database, the store of run folders, and who may see what.
+//!
+//! A folder with the mark of a push belongs to who pushed it, also where the database has no row of it (yet):
+//! then only who may see everything sees it. A folder without the mark is a run of this server, for all.
+
+use crate::caller::RequestCaller;
+use crate::error::{RequestError, ServeError};
+use crate::push::listing::PushLimits;
+use crate::push::store::{PushMark, PushStore};
+use axum::http::StatusCode;
+use plimsoll_history::{
+    HistoryAddress, HistoryDatabase, HistoryError, HistoryRunAccess, HistoryRunDraft, HistoryScope,
+    RunFigures,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A team's history.
+#[derive(Debug)]
+pub(crate) struct TeamHistory {
+    pub(crate) database: HistoryDatabase,
+    pub(crate) store: PushStore,
+    pub(crate) limits: PushLimits,
+    /// One folder is read and added at a time, so that the memory of it is bounded.
+    pub(crate) adding: tokio::sync::Mutex<()>,
+}
+
+impl From<HistoryError> for RequestError {
+    fn from(error: HistoryError) -> RequestError {
+        let text = error.to_string();
+        match error {
+            HistoryError::Invalid { hint, .. } => RequestError::invalid(text).hint(hint),
+            HistoryError::Run(_) => RequestError::invalid(text),
+            HistoryError::Unavailable { .. } => {
+                RequestError::new(StatusCode::SERVICE_UNAVAILABLE, text).hint("try again later")
+            }
+            HistoryError::Database { .. } => RequestError::failed(text),
+        }
+    }
+}
+
+impl TeamHistory {
+    pub(crate) async fn open(
+        (address, limits): (&HistoryAddress, PushLimits),
+        folder: &Path,
+    ) -> Result<TeamHistory, ServeError> {
+        let database = HistoryDatabase::open(address).await?;
+        let store = PushStore::open(folder)?;
+        Ok(TeamHistory {
+            database,
+            store,
+            limits,
+            adding: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Adds what is in the store and not in the database: what was cut off between both, and what a restored
+    /// backup lacks. Gives how many runs were added, and what could not be.
+    pub(crate) async fn catch_up(&self) -> Result<(u64, Vec<String>), HistoryError> {
+        let known = self.database.accesses().await?;
+        let (mut added, mut left) = (0, Vec::new());
+        let caller = RequestCaller {
+            from: "the store".into(),
+            ..RequestCaller::operator()
+        };
+        for (folder, mark) in self.store.marked() {
+            if known.contains_key(&folder) {
+                continue;
+            }
+            match self.add(&folder, &mark, &caller).await {
+                Ok(()) => added += 1,
+                Err(error @ HistoryError::Unavailable { .. }) => return Err(error),
+                Err(error) => left.push(format!("{folder}: {error}")),
+            }
+        }
+        Ok((added, left))
+    }
+
+    /// Adds a folder of the store. When this returns, the run is acknowledged.
+    pub(crate) async fn add(
+        &self,
+        folder: &str,
+        mark: &PushMark,
+        caller: &RequestCaller,
+    ) -> Result<(), HistoryError> {
+        let owner = self.database.user(&mark.owner).await?;
+        let (path, reference) = (self.store.folder().join(folder), mark.reference.clone());
+        let read =
+            tokio::task::spawn_blocking(move || RunFigures::read(&path, reference.as_deref()));
+        let figures = read
+            .await
+            .unwrap_or_else(|_| Err(HistoryError::Run("the run could not be read".into())))?;
+        let draft = HistoryRunDraft {
+            owner_id: owner.id,
+            digest: &mark.digest,
+            folder,
+            revision: &mark.revision,
+            bytes: mark.bytes,
+            is_shared: mark.is_shared,
+            figures: &figures,
+        };
+        let entry = caller.entry("push", folder, &format!("{} bytes", mark.bytes));
+        self.database.add_run(&draft, &entry).await
+    }
+
+    /// Whether the caller may see the run in a folder.
+    pub(crate) async fn may_see(
+        &self,
+        caller: &RequestCaller,
+        folder: &str,
+    ) -> Result<bool, RequestError> {
+        if caller.has(HistoryScope::Admin) {
+            return Ok(true);
+        }
+        let access = self.database.access(folder).await?;
+        Ok(is_seen(caller, access, || self.store.is_marked(folder)))
+    }
+
+    /// Whether the caller may see the run in a folder, for all folders.
+    pub(crate) async fn seen_by(
+        &self,
+        caller: &RequestCaller,
+    ) -> Result<BTreeMap<String, HistoryRunAccess>, RequestError> {
+        match caller.has(HistoryScope::Admin) {
+            true => Ok(BTreeMap::new()),
+            false => Ok(self.database.accesses().await?),
+        }
+    }
+}
+
+/// The rule.
+pub(crate) fn is_seen(
+    caller: &RequestCaller,
+    access: Option<HistoryRunAccess>,
+    is_marked: impl FnOnce() -> bool,
+) -> bool {
+    let own = |access: HistoryRunAccess| caller.user_id == Some(access.owner_id);
+    match access {
+        _ if caller.has(HistoryScope::Admin) => true,
+        Some(access) => access.is_shared || own(access),
+        None => !is_marked(),
+    }
+}
