@@ -122,7 +122,10 @@ fn a_stack_that_cannot_have_a_fault_is_left_out_and_no_trial_begins_after_the_bu
     let output = lab.run(&args);
     let (said, notes) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{notes}");
-    assert!((0..3).any(|trials| said.contains(&format!("{trials} of 9 trials"))), "{said}");
+    assert!(
+        (0..3).any(|trials| said.contains(&format!("{trials} of 9 trials"))),
+        "{said}"
+    );
     assert!(said.contains("not possible"), "{said}");
     assert!(notes.contains("it has no servers of its own"), "{notes}");
     assert!(notes.contains("the time of --budget is over"), "{notes}");
