@@ -4,7 +4,7 @@
 
 use crate::context;
 use crate::failure::{CliError, CliExitCode, failed};
-use crate::raze::{nothing_left, raze};
+use crate::raze::{nothing_left, raze_own_parts};
 use crate::task::EnginePlayer;
 use plimsoll_fleet::{FleetDial, FleetTicket, dial};
 use plimsoll_machine::agent_server::{AgentTaskRunner, serve_channel};
@@ -81,7 +81,7 @@ fn serve_joined(
     let served = serve_channel(&mut joined.channel, &mut host, with, IDLE_LIMIT, stop);
     // Nobody else will be here to do it.
     let mut hosts = HostPool::new(host);
-    let razed = raze(&state, &mut hosts)?;
+    let razed = raze_own_parts(&state, &mut hosts)?;
     nothing_left(&razed.left)?;
     served.map_err(|error| {
         let what = format!("serve as load host {}: {error}", joined.node);
