@@ -6,7 +6,7 @@ use crate::context;
 use crate::failure::{CliError, CliExitCode, failed};
 use crate::raze::{nothing_left, raze_own_parts};
 use crate::task::EnginePlayer;
-use plimsoll_fleet::{FleetDial, FleetTicket, dial};
+use plimsoll_fleet::{FleetAgent, FleetDial, FleetTicket, dial};
 use plimsoll_machine::agent_server::{AgentTaskRunner, serve_channel};
 use plimsoll_machine::host::agent::AgentProgram;
 use plimsoll_machine::host::{HostPool, SearchPath, carry, facts};
@@ -61,7 +61,12 @@ pub fn dial_out(ticket: Option<&Path>) -> Result<(), CliError> {
     let own = OwnDirectory::make()?;
     let host = facts::machine().host;
     let dir = own.0.to_string_lossy().into_owned();
-    let joined = dial(&ticket, (&program.build, &host, &dir), &stop);
+    let who = FleetAgent {
+        build: &program.build,
+        host: &host,
+        dir: &dir,
+    };
+    let joined = dial(&ticket, &who, &stop);
     let joined = joined.map_err(failed(CliExitCode::Failed))?;
     serve_joined(joined, &own.0, &program.build, &stop)
 }

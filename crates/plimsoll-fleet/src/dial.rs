@@ -3,15 +3,13 @@
 
 use plimsoll_machine::host::agent::{AgentChannel, AgentStream as _};
 use plimsoll_machine::host::{HostTimeSource, SystemClock};
-use rustix::net::sockopt;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::FleetError;
-use crate::gate::connect;
 use crate::greeting::{FleetHello, FleetWelcome, GREETING, GREETING_MAX};
 use crate::rank;
+use crate::socket::{connect, keep_alive};
 use crate::ticket::FleetTicket;
 use crate::tls::FleetStream;
 
@@ -27,14 +25,6 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long the answer to a greeting may take: a controller takes in many at once.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// After so long without a sign from the other machine a connection counts as lost, on both sides.
-pub const LOST_AFTER: Duration = Duration::from_secs(60);
-
-/// The first question to a silent machine, and the next ones.
-const ASK_AFTER: Duration = Duration::from_secs(20);
-const ASK_EVERY: Duration = Duration::from_secs(10);
-const ASK_TIMES: u32 = 4;
-
 /// An agent that is in.
 #[derive(Debug)]
 pub struct FleetDial {
@@ -44,74 +34,101 @@ pub struct FleetDial {
     pub channel: AgentChannel<FleetStream>,
 }
 
-/// Goes to the controller of this ticket, as an agent of this build, on this host, that works in `dir`.
+/// Who an agent is.
+#[derive(Debug, Clone, Copy)]
+pub struct FleetAgent<'a> {
+    /// Which build.
+    pub build: &'a str,
+    /// The name of its machine.
+    pub host: &'a str,
+    /// Where it works.
+    pub dir: &'a str,
+}
+
+/// Goes to the controller of this ticket.
 ///
 /// # Errors
 /// When it cannot be reached, is another one, or does not want us.
 pub fn dial(
     ticket: &FleetTicket,
-    (build, host, dir): (&str, &str, &str),
+    agent: &FleetAgent<'_>,
     stop: &AtomicBool,
 ) -> Result<FleetDial, FleetError> {
-    let failed = |why: String| FleetError::Connection {
-        what: format!("reach the controller at {}", ticket.address),
-        why,
-    };
+    dial_within(DIAL_LIMIT, ticket, agent, stop)
+}
+
+pub(crate) fn dial_within(
+    limit: Duration,
+    ticket: &FleetTicket,
+    agent: &FleetAgent<'_>,
+    stop: &AtomicBool,
+) -> Result<FleetDial, FleetError> {
     let clock = SystemClock::new();
-    let until = clock.now() + DIAL_LIMIT;
-    let socket = loop {
-        match connect(&ticket.address, CONNECT_LIMIT) {
-            Ok(socket) => break socket,
-            _ if stop.load(Ordering::Relaxed) => return Err(FleetError::Stopped),
-            Err(error) if clock.now() >= until => return Err(failed(error.to_string())),
-            Err(_) => clock.pause(PAUSE),
+    let until = clock.now() + limit;
+    loop {
+        let why = match attempt(ticket, agent, stop) {
+            Ok(joined) => return joined,
+            Err(_) if stop.load(Ordering::Relaxed) => return Err(FleetError::Stopped),
+            Err(why) => why,
+        };
+        // A controller that takes in many at once may have had no time for this one.
+        if clock.now() >= until || why.contains(OTHER_KEY) {
+            return Err(FleetError::Connection {
+                what: format!("reach the controller at {}", ticket.address),
+                why: in_words(&why),
+            });
         }
-    };
-    let stream =
-        FleetStream::dialled(socket, ticket.pin).map_err(|error| failed(error.to_string()))?;
-    keep_alive(&stream).map_err(|error| failed(error.to_string()))?;
+        clock.pause(PAUSE);
+    }
+}
+
+/// One attempt: what the controller says, or why nothing came of it.
+fn attempt(
+    ticket: &FleetTicket,
+    agent: &FleetAgent<'_>,
+    stop: &AtomicBool,
+) -> Result<Result<FleetDial, FleetError>, String> {
+    let socket = connect(&ticket.address, CONNECT_LIMIT).map_err(|error| error.to_string())?;
+    let stream = FleetStream::dialled(socket, ticket.pin, ANSWER_LIMIT)
+        .map_err(|error| error.to_string())?;
+    keep_alive(stream.input()).map_err(|error| error.to_string())?;
     let hello = FleetHello {
         greeting: GREETING,
         token: ticket.token.reveal(),
-        build: build.into(),
+        build: agent.build.into(),
         rank: rank::from(|name| std::env::var(name).ok()),
-        host: host.into(),
-        dir: dir.into(),
+        host: agent.host.into(),
+        dir: agent.dir.into(),
     };
-    let message = serde_json::to_vec(&hello).map_err(|error| failed(error.to_string()))?;
+    let message = serde_json::to_vec(&hello).map_err(|error| error.to_string())?;
     let mut channel = AgentChannel::over(stream).of_strangers(GREETING_MAX);
     let answer = channel
         .send(&message, ANSWER_LIMIT)
-        .and_then(|()| channel.receive(ANSWER_LIMIT, Some(stop)));
-    let answer = answer.map_err(|broken| failed(in_words(&broken.to_string())))?;
+        .and_then(|()| channel.receive(ANSWER_LIMIT, Some(stop)))
+        .map_err(|broken| broken.to_string())?;
     match serde_json::from_slice(&answer) {
         Ok(FleetWelcome::Node(node)) => {
             channel.trust();
-            Ok(FleetDial { node, channel })
+            Ok(Ok(FleetDial { node, channel }))
         }
-        Ok(FleetWelcome::Refused(why)) => Err(FleetError::Refused(why)),
-        Err(error) => Err(failed(format!("malformed answer: {error}"))),
+        Ok(FleetWelcome::Refused(why)) => Ok(Err(FleetError::Refused(why))),
+        Err(error) => Err(format!("malformed answer: {error}")),
     }
 }
 
+/// What rustls says when the key is not the one of the ticket.
+const OTHER_KEY: &str = "ApplicationVerificationFailure";
+
 /// A controller does not say why it sends a stranger away.
-fn in_words(broken: &str) -> String {
-    match broken {
-        "connection closed" => "it closed the connection: the ticket is of another run, or all hosts are there".into(),
-        other if other.contains("ApplicationVerificationFailure") => {
-            "its key is not the one of the ticket: it is another controller, or somebody is in between".into()
+fn in_words(why: &str) -> String {
+    match why {
+        "connection closed" | "unexpected end of file" => {
+            "it closed the connection: the ticket is of another run, or all hosts are there".into()
+        }
+        other if other.contains(OTHER_KEY) => {
+            "its key is not the one of the ticket: it is another controller, or somebody is in between"
+                .into()
         }
         other => other.into(),
     }
-}
-
-/// Has the kernel notice when the other machine has gone without a word.
-pub(crate) fn keep_alive(stream: &FleetStream) -> io::Result<()> {
-    let socket = stream.input();
-    sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, ASK_AFTER)?;
-    sockopt::set_tcp_keepintvl(socket, ASK_EVERY)?;
-    sockopt::set_tcp_keepcnt(socket, ASK_TIMES)?;
-    let limit = u32::try_from(LOST_AFTER.as_millis()).unwrap_or(u32::MAX);
-    Ok(sockopt::set_tcp_user_timeout(socket, limit)?)
 }

@@ -8,21 +8,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::dial;
 use crate::error::FleetError;
 use crate::greeting::{FleetHello, FleetWelcome, GREETING, GREETING_MAX};
 use crate::rank::listed;
+use crate::socket::keep_alive;
 use crate::ticket::{FleetTicket, FleetToken};
 use crate::tls::{FleetStream, identity};
 
 /// Peers at most that have connected and not yet shown the token. Others wait in the queue of the kernel.
-const PENDING_MAX: usize = 128;
+const PENDING_MAX: usize = if cfg!(test) { 16 } else { 128 };
+
+/// When others wait for room, the oldest peer goes that has had at least this long.
+const GREETING_LEAST: Duration = Duration::from_secs(2);
 
 /// How long a peer may take to show the token.
 const GREETING_TIME: Duration = Duration::from_secs(10);
@@ -73,7 +76,7 @@ struct FleetPeer {
     stream: FleetStream,
     frames: AgentFrameParser,
     from: SocketAddr,
-    until: Duration,
+    since: Duration,
 }
 
 /// What became of a peer that said something.
@@ -156,7 +159,7 @@ impl FleetGate {
                     false => FleetPeerStep::Waits,
                 };
                 match step {
-                    FleetPeerStep::Waits if now < peer.until => kept.push(peer),
+                    FleetPeerStep::Waits if now < peer.since + GREETING_TIME => kept.push(peer),
                     FleetPeerStep::Hello(hello) => {
                         if let Some(member) = self.admit(peer, hello, &members) {
                             members.insert(member.rank, member);
@@ -204,8 +207,13 @@ impl FleetGate {
         peers.map(|one| !one.revents().is_empty()).collect()
     }
 
-    /// Takes in those that knock, as far as there is room.
+    /// Takes in those that knock, as far as there is room: who only holds a connection open keeps nobody
+    /// out.
     fn take_in(&self, pending: &mut Vec<FleetPeer>, now: Duration) {
+        let is_old = |peer: &FleetPeer| now >= peer.since + GREETING_LEAST;
+        if pending.len() == PENDING_MAX && pending.first().is_some_and(is_old) {
+            pending.remove(0);
+        }
         while pending.len() < PENDING_MAX {
             let Ok((socket, from)) = self.listener.accept() else {
                 return;
@@ -215,7 +223,7 @@ impl FleetGate {
                     stream,
                     frames: AgentFrameParser::at_most(GREETING_MAX),
                     from,
-                    until: now + GREETING_TIME,
+                    since: now,
                 });
             }
         }
@@ -258,7 +266,7 @@ impl FleetGate {
         if sent.is_err() || refused.is_some() {
             return None;
         }
-        dial::keep_alive(&peer.stream).ok()?;
+        keep_alive(peer.stream.input()).ok()?;
         Some(FleetMember {
             name,
             rank,
@@ -318,15 +326,5 @@ impl FleetPeer {
     }
 }
 
-/// Tries to connect, for as long as a controller may take to come up.
-pub(crate) fn connect(address: &str, limit: Duration) -> io::Result<TcpStream> {
-    use std::net::ToSocketAddrs as _;
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for found in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&found, limit) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
+#[cfg(test)]
+mod tests;

@@ -19,14 +19,16 @@ mod gate;
 mod greeting;
 mod kubernetes;
 mod rank;
+mod socket;
 mod ticket;
 mod tls;
 mod whole;
 
 pub use carrier::{FleetCarrier, FleetRequest};
-pub use dial::{FleetDial, LOST_AFTER, dial};
+pub use dial::{FleetAgent, FleetDial, dial};
 pub use error::FleetError;
 pub use gate::{FleetGate, FleetMember};
+pub use socket::LOST_AFTER;
 pub use ticket::{FleetTicket, TICKET_VARIABLE, private_name};
 pub use tls::FleetStream;
-pub use whole::{Fleet, FleetNews, FleetWait};
+pub use whole::{FleetHosts, FleetNews, FleetWait};

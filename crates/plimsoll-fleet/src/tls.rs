@@ -27,6 +27,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::FleetError;
 use crate::ticket::SECRET_BYTES;
@@ -148,8 +149,12 @@ impl FleetStream {
         FleetStream::of(socket, tls.into())
     }
 
-    /// The agent's end; it speaks to nobody but the owner of the key with this digest.
-    pub(crate) fn dialled(socket: TcpStream, pin: [u8; SECRET_BYTES]) -> io::Result<FleetStream> {
+    /// The agent's end, once the other one has shown that it owns the key with this digest.
+    pub(crate) fn dialled(
+        mut socket: TcpStream,
+        pin: [u8; SECRET_BYTES],
+        limit: Duration,
+    ) -> io::Result<FleetStream> {
         let provider = provider::default_provider();
         let algorithms = provider.signature_verification_algorithms;
         let config = ClientConfig::builder_with_provider(Arc::new(provider))
@@ -163,7 +168,12 @@ impl FleetStream {
         config.resumption = Resumption::disabled();
         config.enable_sni = false;
         let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
-        let tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+        let mut tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+        socket.set_read_timeout(Some(limit))?;
+        socket.set_write_timeout(Some(limit))?;
+        while tls.is_handshaking() {
+            tls.complete_io(&mut socket)?;
+        }
         FleetStream::of(socket, tls.into())
     }
 

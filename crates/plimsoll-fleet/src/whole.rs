@@ -23,8 +23,10 @@ use crate::ticket::{FleetTicket, TICKET_VARIABLE};
 /// How long `kubectl` may take.
 const KUBECTL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long what carried agents may take to end once they have.
+/// How long what carried agents may take to end once they have. One that waits for a host that is gone
+/// waits in vain.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(30);
+const CARRIER_PATIENCE_LOST: Duration = Duration::from_secs(3);
 
 /// Open files besides the connections.
 const FILES_BESIDES: u64 = 256;
@@ -53,7 +55,7 @@ pub struct FleetWait {
 
 /// All load hosts of a run. When it goes they are let go, and what carried them is waited for.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct FleetHosts {
     members: Vec<(PlanNode, AgentHost)>,
     carrier: CarrierProcess,
     ticket_file: Option<FleetTicketFile>,
@@ -69,7 +71,7 @@ impl Drop for FleetTicketFile {
     }
 }
 
-impl Fleet {
+impl FleetHosts {
     /// Starts the carrier and waits until all hosts are there.
     ///
     /// # Errors
@@ -80,7 +82,7 @@ impl Fleet {
         (search, agent): (&SearchPath, &AgentProgram),
         stop: &AtomicBool,
         tell: &mut dyn FnMut(FleetNews),
-    ) -> Result<Fleet, FleetError> {
+    ) -> Result<FleetHosts, FleetError> {
         allow_files(u64::from(request.hosts));
         let gate = FleetGate::open(wait.listen, &wait.known_as, request.hosts, &agent.build)?;
         let ticket_file = request
@@ -108,7 +110,7 @@ impl Fleet {
             },
             other => other,
         })?;
-        let mut fleet = Fleet {
+        let mut fleet = FleetHosts {
             members: Vec::new(),
             carrier,
             ticket_file,
@@ -126,13 +128,17 @@ impl Fleet {
     }
 }
 
-impl Drop for Fleet {
+impl Drop for FleetHosts {
     fn drop(&mut self) {
+        let has_lost = self.members.iter().any(|(_, agent)| agent.lost().is_some());
         for (_, agent) in &self.members {
             agent.leave();
         }
         self.ticket_file = None;
-        self.carrier.end(CARRIER_PATIENCE);
+        self.carrier.end(match has_lost {
+            true => CARRIER_PATIENCE_LOST,
+            false => CARRIER_PATIENCE,
+        });
     }
 }
 

@@ -35,6 +35,11 @@ pub trait HostResolver {
         false
     }
 
+    /// A node that may see the storage of one that is gone, and can remove there what carries our mark.
+    fn stand_in(&self, _node: &str) -> Option<String> {
+        None
+    }
+
     /// Whether what this would remove is known to be no more, or nobody's wish any longer.
     fn is_given_up(&self, _action: &PlanAction) -> bool {
         false
@@ -252,6 +257,13 @@ impl HostResolver for HostPool {
         let known = self.known.get(node);
         let is_of_fleet = known.is_some_and(|node| node.reach == NodeTransport::Fleet);
         (is_of_fleet && self.joined(node).is_err()) || self.gone.iter().any(|name| name == node)
+    }
+
+    fn stand_in(&self, node: &str) -> Option<String> {
+        let known = self.known.get(node)?;
+        let is_there = |name: &&String| self.joined(name).is_ok();
+        let others = self.joined.keys().filter(|name| **name != *node);
+        (known.reach == NodeTransport::Fleet).then(|| others.into_iter().find(is_there).cloned())?
     }
 
     fn is_stopping(&self) -> bool {

@@ -144,7 +144,7 @@ fn reduced(view: &ResultsView<'_>) -> Option<ReportFinding> {
         mark: "less load".into(),
         tone: ReportSeverity::Care,
         text: format!(
-            "{} of {} load nodes were lost: {} offered less load than was asked for, at least {:.1} % \
+            "Lost {} of {} load nodes: {} offered less load than was asked for, at least {:.1} % \
              of it ({} on {}, block {})",
             lost.len(),
             worst.nodes.len(),

@@ -27,7 +27,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::commands::CommandOutputFormat;
 use plimsoll_core::workload::{CommandWorkload, Workload};
 use plimsoll_engine::sys::clock::monotonic;
-use plimsoll_fleet::Fleet;
+use plimsoll_fleet::FleetHosts;
 use plimsoll_machine::agent_server::{AgentTaskRunner, AgentTaskThread};
 use plimsoll_machine::host::agent::MESSAGE_MAX;
 use plimsoll_machine::host::{HostPool, HostResolver as _};
@@ -39,6 +39,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// From the moment at which all get the start to the start itself: longer than a word takes
 /// to any node that was heard of within that time.
 const LEAD: Nanos = Nanos(300_000_000);
+
+/// The same for each node that has to be told: the last one must hear of it in time, too.
+const LEAD_EACH: Nanos = Nanos(2_000_000);
+
+fn lead(nodes: usize) -> Nanos {
+    Nanos(LEAD.0 + LEAD_EACH.0 * nodes as u64)
+}
 
 /// Room in a message for what stands around a workload.
 const AROUND_WORKLOAD: usize = 1 << 20;
@@ -52,7 +59,7 @@ pub struct ClientLoadGenerators {
     hosts: RefCell<HostPool>,
     facts: Vec<ClientLoadNode>,
     /// Those that a scheduler provides: they go when this does.
-    fleet: Option<Fleet>,
+    fleet: Option<FleetHosts>,
     /// Which share of the nodes may be lost.
     lost_share: f64,
 }
@@ -77,7 +84,7 @@ impl ClientLoadGenerators {
     }
 
     /// The hosts of a fleet.
-    pub fn of_fleet(fleet: Fleet) -> Result<Self, CliError> {
+    pub fn of_fleet(fleet: FleetHosts) -> Result<Self, CliError> {
         let nodes: Vec<PlanNode> = fleet
             .members()
             .iter()
@@ -94,7 +101,7 @@ impl ClientLoadGenerators {
     fn looked_at(
         nodes: Vec<PlanNode>,
         mut hosts: HostPool,
-        fleet: Option<Fleet>,
+        fleet: Option<FleetHosts>,
     ) -> Result<Self, CliError> {
         let mut facts = Vec::new();
         for node in &nodes {
@@ -118,7 +125,7 @@ impl ClientLoadGenerators {
     /// Tells others how they are reached.
     pub(super) fn introduce(&self, hosts: &mut HostPool) {
         hosts.meet(&self.nodes);
-        for (node, agent) in self.fleet.iter().flat_map(Fleet::members) {
+        for (node, agent) in self.fleet.iter().flat_map(FleetHosts::members) {
             hosts.join(&node.name, agent);
         }
     }
@@ -313,7 +320,11 @@ impl TrialSessions<'_> {
         is_over: &dyn Fn() -> bool,
         on_interval: &mut dyn FnMut(TrialInterval),
     ) -> Nanos {
-        let lead = if self.is_here { Nanos(0) } else { LEAD };
+        let lead = if self.is_here {
+            Nanos(0)
+        } else {
+            lead(self.nodes.len())
+        };
         let start_at = monotonic() + lead;
         let nodes = &mut self.nodes;
         for node in nodes.iter_mut() {

@@ -3,7 +3,7 @@
 //! caller; a node that is lost does not end what the others record.
 
 use super::session::{NodeSession, NodeSessionState, await_any};
-use super::{ClientLoadGenerators, LEAD, attend, measure_clocks};
+use super::{ClientLoadGenerators, attend, lead, measure_clocks};
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::load::{AgentEvent, AgentTask};
 use plimsoll_core::recording::{CaptureStats, CaptureTask};
@@ -39,7 +39,7 @@ impl ClientLoadGenerators {
             ..failure
         })?;
         measure_clocks(&mut sessions, 0)?;
-        let start_at = monotonic() + LEAD;
+        let start_at = monotonic() + lead(sessions.len());
         for session in &mut sessions {
             session.start(start_at);
         }

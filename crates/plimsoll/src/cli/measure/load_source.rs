@@ -6,7 +6,7 @@ use plimsoll_agent::failure::{CliError, CliExitCode, doing, failed};
 use plimsoll_core::load::LOST_SHARE;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::units::parse_duration;
-use plimsoll_fleet::{Fleet, FleetCarrier, FleetError, FleetNews, FleetRequest, FleetWait};
+use plimsoll_fleet::{FleetCarrier, FleetError, FleetHosts, FleetNews, FleetRequest, FleetWait};
 use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
 use plimsoll_machine::host::agent::AgentProgram;
 use plimsoll_machine::host::{SearchPath, facts};
@@ -130,14 +130,14 @@ impl ClientLoadArgs {
         let hosts = request.hosts;
         let mut tell = |news| match news {
             FleetNews::Carried(how) => {
-                terminal::say(&format!("waiting for {hosts} load hosts: {how}"))
+                terminal::say(&format!("waiting for {hosts} load hosts: {how}"));
             }
             FleetNews::Arrived(count) if count == hosts => {
                 terminal::say(&format!("all {hosts} load hosts are there"));
             }
             FleetNews::Arrived(_) => {}
         };
-        let fleet = Fleet::raise(request, &wait, (&search, &agent), stop, &mut tell);
+        let fleet = FleetHosts::raise(request, &wait, (&search, &agent), stop, &mut tell);
         let fleet = fleet.map_err(|error| match error {
             FleetError::Stopped => plimsoll_agent::failure::stopped(),
             FleetError::Missing { .. } | FleetError::CarrierEnded { .. } => CliError::sentence(
