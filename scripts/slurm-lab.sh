@@ -156,7 +156,8 @@ down() {
 
 case $verb in
   up) up "$@" ;;
-  in) SLURM_CONF=$(cd "$dir" && pwd -P)/slurm.conf enter head "$@" ;;
+  # Becomes the command, so that a signal to this one reaches that one.
+  in) SLURM_CONF=$(cd "$dir" && pwd -P)/slurm.conf exec nsenter --net="/run/netns/$(name_of head)" -- "$@" ;;
   down) [ ! -d "$dir" ] || down ;;
   *) echo "slurm-lab.sh: '$verb' is not up, in or down" >&2; exit 2 ;;
 esac
