@@ -58,6 +58,8 @@ pub struct FleetWait {
 pub struct FleetHosts {
     members: Vec<(PlanNode, AgentHost)>,
     carrier: CarrierProcess,
+    /// Whether the carrier is a command that ends when its agents have.
+    is_run: bool,
     ticket_file: Option<FleetTicketFile>,
 }
 
@@ -113,6 +115,7 @@ impl FleetHosts {
         let mut fleet = FleetHosts {
             members: Vec::new(),
             carrier,
+            is_run: !matches!(request.carrier, FleetCarrier::Kubernetes(_)),
             ticket_file,
         };
         for member in members {
@@ -135,9 +138,10 @@ impl Drop for FleetHosts {
             agent.leave();
         }
         self.ticket_file = None;
-        self.carrier.end(match has_lost {
-            true => CARRIER_PATIENCE_LOST,
-            false => CARRIER_PATIENCE,
+        self.carrier.end(match (self.is_run, has_lost) {
+            (false, _) => Duration::ZERO,
+            (true, true) => CARRIER_PATIENCE_LOST,
+            (true, false) => CARRIER_PATIENCE,
         });
     }
 }

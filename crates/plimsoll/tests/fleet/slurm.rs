@@ -162,7 +162,7 @@ fn measured(cluster: &Cluster) {
     let two = [
         "compare",
         "null",
-        "sim:ssd",
+        "DATA",
         "-w",
         "randread,size=1M",
         "--blocks",

@@ -164,9 +164,9 @@ pub(super) fn carried_as(request: &FleetRequest, id: &str) -> Result<String, Cli
     if let FleetCarrier::Kubernetes(job) = &request.carrier {
         let name = name_of(id);
         let secret = job.secret(&name, "UID-OF-THE-JOB", "TICKET-OF-THE-RUN");
-        let list = [job.job(&name, request.hosts), secret];
-        let texts = list.map(|object| format!("{object:#}"));
-        return Ok(texts.join("\n---\n"));
+        let objects = [job.job(&name, request.hosts), secret];
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        return Ok(format!("{list:#}"));
     }
     let agent = AgentProgram::beside().map_err(failed(CliExitCode::Failed))?;
     let is_in_job = std::env::var_os("SLURM_JOB_ID").is_some();

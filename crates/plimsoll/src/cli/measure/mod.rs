@@ -293,7 +293,7 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     let options = job.shape.options(&state)?;
     let stop = context::stop_flag()?;
     if let (Some(request), true) = (job.source.fleet()?, job.dry_run) {
-        terminal::say(&load_source::carried_as(&request, &id)?);
+        terminal::print(&load_source::carried_as(&request, &id)?);
         return Ok(ControlFlow::Break(ExitCode::SUCCESS));
     }
     let load = job.source.loaders(&options, &id, &stop)?;
