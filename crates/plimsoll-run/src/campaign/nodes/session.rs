@@ -160,6 +160,8 @@ impl<'a> NodeSession<'a> {
         let offset = self.link.clock_offset();
         if let Some(offset) = self.keep(offset) {
             self.clock = offset;
+            // What it said meanwhile was heard with its answers.
+            self.heard_at = monotonic();
         }
     }
 
