@@ -181,7 +181,9 @@ fn measured(cluster: &Cluster) {
         "--slo",
         "p99 < 1s",
     ];
-    let short = ["--for", "300ms", "--warmup", "0s", "--max", "2"];
+    let short = [
+        "--for", "300ms", "--warmup", "0s", "--to", "2", "--budget", "8s",
+    ];
     bench.must(&with(&[&line[..], &short].concat()));
     check_pooled(&bench, NODES);
     cluster.await_no_jobs();
