@@ -38,8 +38,8 @@ Exit codes:
   1    a failure of the machine or of plimsoll
   2    a mistake in the command line or in an input file
   10   --fail-on different or worse: there is such a difference, or an arm cannot carry the load;
-       fit-for: a target does not fit
-  11   --fail-on inconclusive: a comparison was inconclusive; fit-for: cannot tell
+       fit-for: a target does not fit; gate: regression
+  11   --fail-on inconclusive: a comparison was inconclusive; fit-for, gate: cannot tell
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
        ledger or faults under load found bad blocks
   13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`

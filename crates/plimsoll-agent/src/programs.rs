@@ -64,7 +64,7 @@ fn run_with(
     let bench = ProgramRunner {
         host,
         stop,
-        names: names(program, work.0.path(), tmp)?,
+        names: names(program, directory, [work.0.path(), tmp])?,
         work: work.0.path(),
         mark: mark.unwrap_or_else(|| "plimsoll-helper".into()),
     };
@@ -122,7 +122,7 @@ impl ProgramRunner<'_> {
         let mut played = ProgramTrialResult::default();
         for command in &commands.phases {
             let timed = self.time(command, self.stop)?;
-            let (mut phases, notes) = phases(command, &timed)?;
+            let (mut phases, notes) = self.phases(command, &timed)?;
             let wall = match command.output {
                 // What lies between boots is not theirs.
                 CommandOutputFormat::Boots => boot::length(&phases),
@@ -142,6 +142,26 @@ impl ProgramRunner<'_> {
             played.phases.extend(phases);
         }
         Ok(played)
+    }
+
+    /// What a command gave: what its output contains, or what it left.
+    fn phases(
+        &self,
+        command: &WorkloadCommand,
+        timed: &HostTimedResult,
+    ) -> Result<(Vec<PhaseResult>, Vec<String>), CliError> {
+        let (mut phases, notes) = phases(command, timed)?;
+        if command.output == CommandOutputFormat::Size {
+            let bytes = size_of(self.work).map_err(|error| {
+                let what = format!("measure {}: {error}", self.work.display());
+                CliError::new(CliExitCode::Failed, what)
+            })?;
+            for phase in &mut phases {
+                phase.metric = ComparisonMetric::OutputSize;
+                phase.value = bytes as f64;
+            }
+        }
+        Ok((phases, notes))
     }
 
     fn finish(&self, commands: &CommandWorkload) -> Result<(), CliError> {
@@ -182,8 +202,30 @@ impl ProgramRunner<'_> {
     }
 }
 
+/// Bytes of all files below a directory of ours; links are not followed.
+fn size_of(directory: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next)? {
+            let entry = entry?;
+            let facts = entry.metadata()?;
+            if facts.is_dir() {
+                open.push(entry.path());
+            } else if facts.is_file() {
+                bytes += facts.len();
+            }
+        }
+    }
+    Ok(bytes)
+}
+
 /// What the names in braces stand for.
-fn names(program: &Path, work: &Path, tmp: &Path) -> Result<Vec<(&'static str, String)>, CliError> {
+fn names(
+    program: &Path,
+    directory: &Path,
+    [work, tmp]: [&Path; 2],
+) -> Result<Vec<(&'static str, String)>, CliError> {
     let shown = |path: &Path| match path.to_str() {
         Some(text) => Ok(text.to_owned()),
         None => Err(CliError::usage(format!(
@@ -197,8 +239,16 @@ fn names(program: &Path, work: &Path, tmp: &Path) -> Result<Vec<(&'static str, S
             format!("find the working directory: {error}"),
         )
     })?;
+    // The first directory above ours that is not ours.
+    let mut above = directory.ancestors();
+    let target = above.find(|path| journal_of(path).is_none());
+    let target = std::path::absolute(target.unwrap_or(directory)).map_err(|error| {
+        let what = format!("find {}: {error}", directory.display());
+        CliError::new(CliExitCode::Failed, what)
+    })?;
     Ok(vec![
         ("{dir}", shown(work)?),
+        ("{target}", shown(&target)?),
         ("{tmp}", shown(tmp)?),
         ("{cache}", shown(&cache())?),
         ("{here}", shown(&here)?),

@@ -15,7 +15,8 @@ use crate::format::FormatVersion;
 pub struct CampaignFile {
     /// [`FormatVersion::CAMPAIGN`] of the program that it was written for.
     pub format: FormatVersion,
-    /// The systems; the first is the base of all ratios.
+    /// The systems; the first is the base of all ratios. A gate of two builds needs none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target: Vec<CampaignTarget>,
     /// The workloads, each played on every system.
     pub workload: Vec<CampaignWorkload>,
@@ -34,6 +35,20 @@ pub struct CampaignFile {
     /// In which order the systems of a block come.
     #[serde(default)]
     pub order: CampaignOrder,
+    /// How `plimsoll gate` builds what the workloads start, of the sources here and of its reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<CampaignBuild>,
+}
+
+/// How a program under test is built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CampaignBuild {
+    /// A command line for `sh`, run in the top directory of the sources.
+    pub command: String,
+    /// What it makes, as paths below that directory. Workloads find each by its last name in `{target}`.
+    pub files: Vec<String>,
 }
 
 /// The order of the systems within a block and workload.

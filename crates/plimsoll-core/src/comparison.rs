@@ -34,6 +34,8 @@ pub enum ComparisonMetric {
     /// How far trials of one system lie from their median, as |ln ratio|; less is better. Of an arm, not
     /// of a trial.
     RunToRunVariation,
+    /// Bytes of the files that a command leaves in its directory; less is better.
+    OutputSize,
 }
 
 impl ComparisonMetric {
@@ -64,6 +66,7 @@ impl ComparisonMetric {
             ComparisonMetric::PreparationTime => "preparation time",
             ComparisonMetric::ClientEvenness => "evenness among clients",
             ComparisonMetric::RunToRunVariation => "run-to-run variation",
+            ComparisonMetric::OutputSize => "output size",
         }
     }
 
@@ -104,6 +107,7 @@ impl ComparisonMetric {
             }
             ComparisonMetric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),
             ComparisonMetric::BytesPerSecond => crate::units::throughput(value),
+            ComparisonMetric::OutputSize => crate::units::size(value),
             ComparisonMetric::ClientEvenness => crate::units::three_digits(value),
             ComparisonMetric::RunToRunVariation => {
                 format!("± {} %", crate::units::three_digits(100.0 * value.exp_m1()))

@@ -26,11 +26,13 @@ impl FormatVersion {
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Campaign files.
-    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    pub const CAMPAIGN: FormatVersion = FormatVersion { major: 1, minor: 1 };
     /// Experiment files.
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Runs that were exported as JSON.
     pub const EXPORT: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    /// Partial results of profiles.
+    pub const PARTIAL: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.
     pub const LEDGER: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Journals of changes made to a machine.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign_file;
+pub mod change;
 pub mod clock_offset;
 pub mod comparison;
 pub mod conditioning;
@@ -18,6 +19,7 @@ pub mod explanation;
 pub mod failover;
 pub mod fault;
 pub mod format;
+pub mod gate;
 pub mod histogram;
 pub mod ledger;
 pub mod load;
@@ -30,6 +32,7 @@ pub mod op;
 pub mod open_load;
 pub mod others;
 pub mod outage;
+pub mod partial;
 pub mod plan;
 pub mod profile;
 pub mod recording;

@@ -297,6 +297,7 @@ fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
             ratio(both, wall.as_secs_f64())
         }
         ComparisonMetric::WallTime => wall.0 as f64,
+        ComparisonMetric::OutputSize => sum.value + phase.value,
         // No phase is measured by anything else.
         _ => sum.stats.response().mean_ns(),
     };

@@ -15,6 +15,7 @@ mod export;
 mod gates;
 mod html;
 pub mod model;
+mod pool;
 mod put;
 mod run_diff;
 mod script;
@@ -29,10 +30,13 @@ pub use build::{build, load_lines};
 pub use data::phase;
 pub use describe::{describe, profile};
 pub use experiment::experiment;
-pub use export::{ReportExportError, ReportExportFormat, csv, export};
+pub use export::{
+    ReportExportError, ReportExportFormat, csv, export, gate_junit, gate_markdown, gate_text,
+};
 pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
+pub use pool::pool;
 pub use run_diff::{run_diff, run_diff_report};
 pub use stack_change::{StackChangeLoad, stack_change_report};
 pub use terminal::terminal;

@@ -4,14 +4,14 @@
 
 use plimsoll_agent::failure::CliError;
 use plimsoll_core::campaign_file::{
-    CampaignFile, CampaignOrder, CampaignParameter, CampaignSetting, CampaignTarget,
+    CampaignBuild, CampaignFile, CampaignOrder, CampaignParameter, CampaignSetting, CampaignTarget,
     CampaignWorkload, settings_choices,
 };
 use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::units::{self, Nanos};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use crate::spec::TargetSpec;
 use crate::toml_file::{self, TomlFilePlace, TomlFileStep, TomlFileText};
@@ -39,6 +39,8 @@ pub struct CampaignPlan {
     pub control: bool,
     /// In which order the systems of a block come.
     pub order: CampaignOrder,
+    /// How a gate builds what the workloads start.
+    pub build: Option<CampaignBuild>,
 }
 
 /// A workload of a campaign file with one choice of its settings.
@@ -95,7 +97,13 @@ impl CampaignPlan {
                 FormatVersion::CAMPAIGN
             )));
         }
-        let (targets, workloads) = (targets(&places, &form.target)?, &form.workload);
+        check_build(&places, form.build.as_ref())?;
+        let targets = match (&form.build, form.target.is_empty()) {
+            // Its systems are two builds.
+            (Some(_), true) => Vec::new(),
+            _ => targets(&places, &form.target)?,
+        };
+        let workloads = &form.workload;
         if workloads.is_empty() {
             let reason = "expected at least one [[workload]]";
             return Err(places.at(&[TomlFileStep::Key("workload")]).invalid(reason));
@@ -120,8 +128,41 @@ impl CampaignPlan {
             margin: form.margin,
             control: form.control,
             order: form.order,
+            build: form.build,
         })
     }
+}
+
+/// What is built is copied to a directory by its last name: two of one name would be one.
+fn check_build(places: &TomlFileText<'_>, build: Option<&CampaignBuild>) -> Result<(), CliError> {
+    let Some(build) = build else {
+        return Ok(());
+    };
+    let at = |key| places.at(&[TomlFileStep::Key("build"), TomlFileStep::Key(key)]);
+    if build.command.trim().is_empty() {
+        return Err(at("command").invalid("expected a command line"));
+    }
+    if build.files.is_empty() {
+        return Err(at("files").invalid("expected at least one path"));
+    }
+    let mut names = Vec::new();
+    for file in &build.files {
+        let path = Path::new(file);
+        let is_below = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let name = path.file_name().filter(|_| is_below);
+        let Some(name) = name else {
+            let reason = format!("invalid value '{file}': expected a path below the sources");
+            return Err(at("files").invalid(reason));
+        };
+        if names.contains(&name) {
+            let reason = format!("'{file}': two files have this name");
+            return Err(at("files").invalid(reason));
+        }
+        names.push(name);
+    }
+    Ok(())
 }
 
 /// Every target with every choice of its settings.

@@ -11,6 +11,7 @@ pub mod campaign;
 pub mod campaign_file;
 pub mod experiment;
 pub mod experiment_file;
+pub mod gate;
 mod lab_failure;
 pub mod recorder;
 pub mod spec;

@@ -13,7 +13,7 @@ use plimsoll_core::workload::commands::{CommandOutputFormat, CommandWorkload, Wo
 use crate::error::ClassicsError;
 
 /// What may stand before the colon, and what comes after it.
-pub const PREFIXES: [(&str, &str); 5] = [
+pub const PREFIXES: [(&str, &str); 6] = [
     ("fio", "fio:FILE runs a job file with fio"),
     (
         "bonnie++",
@@ -27,6 +27,10 @@ pub const PREFIXES: [(&str, &str); 5] = [
     (
         "cmd",
         "cmd:COMMAND runs a command line with sh and takes its time",
+    ),
+    (
+        "size",
+        "size:COMMAND runs a command line with sh and takes the size of what it leaves",
     ),
 ];
 
@@ -60,9 +64,12 @@ pub fn workload(prefix: &str, rest: &str) -> Result<Workload, ClassicsError> {
             [file] => return Ok(filebench(&format!("{prefix}:{rest}"), file)),
             _ => return Err(wrong("filebench takes one workload file")),
         },
-        "cmd" => (
+        "cmd" | "size" => (
             vec!["sh".into(), "-c".into(), rest.trim().into()],
-            CommandOutputFormat::Time,
+            match prefix {
+                "size" => CommandOutputFormat::Size,
+                _ => CommandOutputFormat::Time,
+            },
         ),
         _ => {
             let known: Vec<&str> = PREFIXES.iter().map(|(name, _)| *name).collect();

@@ -449,8 +449,8 @@ impl TrialResult {
             }
             ComparisonMetric::PreparationTime => self.prepare.0 as f64,
             ComparisonMetric::ClientEvenness => self.evenness().unwrap_or(f64::NAN),
-            // Of several trials.
-            ComparisonMetric::RunToRunVariation => f64::NAN,
+            // Of several trials, and of a phase.
+            ComparisonMetric::RunToRunVariation | ComparisonMetric::OutputSize => f64::NAN,
         }
     }
 

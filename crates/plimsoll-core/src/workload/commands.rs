@@ -31,9 +31,9 @@ pub struct WorkloadCommand {
     /// What reports call it.
     pub name: String,
     /// Program and arguments. `{dir}` stands for the directory on the target (which is also where
-    /// the command runs), `{tmp}` for one that is not on the target and goes after the run,
-    /// `{cache}` for one that stays, `{here}` for the one this program was started in, `{user}` for
-    /// the number of the user, `{plimsoll}` for this program.
+    /// the command runs), `{target}` for the target itself, `{tmp}` for a directory that is not on the
+    /// target and goes after the run, `{cache}` for one that stays, `{here}` for the one this program was
+    /// started in, `{user}` for the number of the user, `{plimsoll}` for this program.
     pub argv: Vec<String>,
     /// How its output is read.
     #[serde(default)]
@@ -73,4 +73,6 @@ pub enum CommandOutputFormat {
     Filebench,
     /// What this program says of a machine that it boots: a time each, and remarks.
     Boots,
+    /// Nothing: the size of the files that it leaves in its directory is the result.
+    Size,
 }

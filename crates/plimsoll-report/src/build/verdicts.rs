@@ -356,9 +356,9 @@ pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
         | ComparisonMetric::P999Response
         | ComparisonMetric::CpuPerOperation
         | ComparisonMetric::PreparationTime => ChartQuantity::Duration,
-        ComparisonMetric::ClientEvenness | ComparisonMetric::RunToRunVariation => {
-            ChartQuantity::Number
-        }
+        ComparisonMetric::ClientEvenness
+        | ComparisonMetric::RunToRunVariation
+        | ComparisonMetric::OutputSize => ChartQuantity::Number,
         ComparisonMetric::OpsPerSecond => ChartQuantity::Rate,
         ComparisonMetric::BytesPerSecond => ChartQuantity::Throughput,
     }

@@ -88,6 +88,7 @@ pub(super) fn unit(metric: ComparisonMetric) -> (&'static str, f64) {
         | ComparisonMetric::PreparationTime => ("s", 1e9),
         ComparisonMetric::OpsPerSecond => ("ops/s", 1.0),
         ComparisonMetric::BytesPerSecond => ("bytes/s", 1.0),
+        ComparisonMetric::OutputSize => ("bytes", 1.0),
         ComparisonMetric::ClientEvenness | ComparisonMetric::RunToRunVariation => ("1", 1.0),
     }
 }

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::event::{RunFolderContents, TrialResult};
+use plimsoll_core::gate::{GateOutcome, GateRow, GateVerdict};
 use plimsoll_core::text::printable;
 use plimsoll_core::units::Nanos;
 
+use super::gate::gate_line;
 use super::{comparisons, has_lost_data};
 use crate::model::ReportSeverity;
 use crate::put::put;
@@ -41,6 +43,40 @@ pub(super) fn junit(results: &RunFolderContents) -> String {
         .map(|row| of_verdict(results, row))
         .collect();
     cases.extend(of_data(results));
+    document(results, &cases)
+}
+
+/// The file of a gate: a case for each of its rows.
+pub(super) fn gate_junit(results: &RunFolderContents, outcome: &GateOutcome) -> String {
+    let mut cases: Vec<GateCase> = outcome
+        .rows
+        .iter()
+        .map(|row| of_gate(results, outcome, row))
+        .collect();
+    cases.extend(of_data(results));
+    document(results, &cases)
+}
+
+fn of_gate(results: &RunFolderContents, outcome: &GateOutcome, row: &GateRow) -> GateCase {
+    let of_row = |trial: &&TrialResult| {
+        let rest = row.workload.strip_prefix(&trial.trial.workload);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+    };
+    let times = results.trials.iter().filter(of_row);
+    GateCase {
+        class: row.workload.clone(),
+        name: format!("{} against {}", row.metric.name(), outcome.reference),
+        time: times.fold(Nanos(0), |sum, trial| sum + trial.length),
+        outcome: match row.verdict {
+            GateVerdict::Regression => CaseOutcome::Failed,
+            GateVerdict::CannotTell => CaseOutcome::Skipped,
+            GateVerdict::NoRegression => CaseOutcome::Passed,
+        },
+        message: gate_line(outcome, row),
+    }
+}
+
+fn document(results: &RunFolderContents, cases: &[GateCase]) -> String {
     let count = |is: fn(&CaseOutcome) -> bool| cases.iter().filter(|c| is(&c.outcome)).count();
     let figures = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3}\"",

@@ -107,13 +107,13 @@ fn ratio(row: &ArmComparison) -> String {
     }
 }
 
-fn put_row<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
+pub(super) fn put_row<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
     out.push('|');
     cells.for_each(|cell| put!(*out, " {} |", escaped(cell)));
     out.push('\n');
 }
 
-fn put_command(out: &mut String, command: &[String]) {
+pub(super) fn put_command(out: &mut String, command: &[String]) {
     let words: Vec<String> = command
         .iter()
         .map(|word| shell_word(&printable(word)))
@@ -191,7 +191,7 @@ fn put_table(out: &mut String, table: &ReportTable) {
 
 /// Text in one line that is shown as it is. An empty comment breaks what forges would link by themselves:
 /// mentions, numbers of issues, addresses.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let text = printable(text);
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

@@ -5,6 +5,7 @@
 //! acts on a terminal or reorders what stands beside it is replaced, and each format's own marks are escaped.
 
 mod csv;
+mod gate;
 mod hlog;
 mod json;
 mod junit;
@@ -17,6 +18,8 @@ mod xlsx;
 
 use std::borrow::Cow;
 use std::fmt;
+
+pub use gate::{gate_junit, gate_markdown, gate_text};
 
 use plimsoll_core::comparison::ArmComparison;
 use plimsoll_core::event::{RunFolderContents, TrialResult};

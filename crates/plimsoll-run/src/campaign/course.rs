@@ -4,15 +4,17 @@
 
 use super::pilot::{FIRST_STAGE, PilotRecord};
 use super::{CampaignOptions, TimeBudget};
-use plimsoll_core::comparison::{ComparisonVerdict, StoppingRule};
+use plimsoll_core::comparison::{ComparisonMetric, ComparisonVerdict, StoppingRule};
 use plimsoll_core::design::{BlockDesign, BlocksEnd, BlocksEndCause};
-use plimsoll_core::event::{RunEvent, RunListener, RunManifest, RunWarning, TrialId, TrialResult};
+use plimsoll_core::event::{
+    RunEvent, RunListener, RunManifest, RunWarning, TrialId, TrialResult, WorkloadEntry,
+};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::busy;
 use plimsoll_machine::host::SystemClock;
 use plimsoll_stats::stopping::{StoppingPlan, StoppingReason, StoppingStep};
-use plimsoll_stats::{ArmValues, compare};
+use plimsoll_stats::{ArmValues, compare, phase_label};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -203,10 +205,13 @@ impl<'a> BlockCourse<'a> {
 
     fn plan(&self, blocks_max: u32) -> StoppingPlan {
         let found = self.design().and_then(|design| design.found.as_ref());
+        // Without a pilot it is what was asked for.
+        let asked = self.design().and_then(|design| design.effect);
+        let effect = found.map(|found| found.effect).or(asked);
         StoppingPlan {
             policy: self.manifest.policy,
             pilot_blocks: to_usize(FIRST_STAGE.into()),
-            effect: found.map_or(self.manifest.policy.margin, |found| found.effect),
+            effect: effect.unwrap_or(self.manifest.policy.margin),
             blocks_max: to_usize(blocks_max.into()),
         }
     }
@@ -224,7 +229,15 @@ impl<'a> BlockCourse<'a> {
             let mut rows = rows.iter().filter(|row| !row.is_control);
             rows.all(|row| row.verdict != ComparisonVerdict::Inconclusive)
         };
-        workloads.len() == self.manifest.entries.len() && workloads.iter().all(is_settled)
+        let has_rows = |entry: &WorkloadEntry| {
+            workloads.iter().any(|(label, _)| {
+                // Of phases each has a row.
+                label
+                    .strip_prefix(&entry.label)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+            })
+        };
+        self.manifest.entries.iter().all(has_rows) && workloads.iter().all(is_settled)
     }
 }
 
@@ -240,8 +253,8 @@ pub(super) enum CourseStep {
 /// The values so far: a number per trial, whatever its length.
 #[derive(Debug, Default)]
 pub(super) struct InterimAnalysis {
-    /// By workload, then arm and block.
-    values: BTreeMap<String, Vec<ArmValues>>,
+    /// By workload or its phase, then arm and block.
+    values: BTreeMap<String, (ComparisonMetric, Vec<ArmValues>)>,
     /// Workloads of which it was said that going on cannot help.
     told: Vec<String>,
 }
@@ -255,17 +268,38 @@ impl InterimAnalysis {
         let trial = &result.trial;
         let mut entries = manifest.entries.iter();
         let entry = entries.find(|entry| entry.label == trial.workload);
-        let metric = entry.and_then(|entry| entry.workload.metric());
-        let Some(metric) = metric.filter(|_| result.is_comparable()) else {
+        let Some(entry) = entry.filter(|_| result.is_comparable()) else {
             return;
         };
+        if let Some(metric) = entry.workload.metric() {
+            self.add(
+                manifest,
+                trial,
+                (&entry.label, metric),
+                result.value(metric),
+            );
+            return;
+        }
+        for phase in &result.phases {
+            let label = phase_label(&entry.label, &phase.name);
+            self.add(manifest, trial, (&label, phase.metric), phase.value);
+        }
+    }
+
+    fn add(
+        &mut self,
+        manifest: &RunManifest,
+        trial: &TrialId,
+        (label, metric): (&str, ComparisonMetric),
+        value: f64,
+    ) {
         let empty = |arm: &plimsoll_core::event::ArmEntry| ArmValues {
             name: arm.name.clone(),
             control_of: arm.control_of.clone(),
             values: Vec::new(),
         };
-        let arms = self.values.entry(trial.workload.clone());
-        let arms = arms.or_insert_with(|| manifest.arms.iter().map(empty).collect());
+        let arms = self.values.entry(label.to_owned());
+        let (_, arms) = arms.or_insert_with(|| (metric, manifest.arms.iter().map(empty).collect()));
         let block = to_usize(trial.block.into());
         // All have a value for each block, if only none.
         for arm in arms.iter_mut() {
@@ -273,7 +307,7 @@ impl InterimAnalysis {
             arm.values.resize(blocks, None);
         }
         if let Some(arm) = arms.iter_mut().find(|arm| arm.name == trial.arm) {
-            arm.values[block] = Some(result.value(metric));
+            arm.values[block] = Some(value);
         }
     }
 
@@ -290,20 +324,18 @@ impl InterimAnalysis {
         };
         let workloads = self.values.values();
         workloads
-            .map(|arms| arms.iter().map(rest).collect())
+            .map(|(_, arms)| arms.iter().map(rest).collect())
             .collect()
     }
 
     /// What a comparison would say now, the first blocks left out.
     fn rows(&self, manifest: &RunManifest, left_out: u32) -> Vec<WorkloadRows> {
-        let labels = self.values.keys().zip(self.values(left_out));
-        let rows = labels.filter_map(|(label, arms)| {
-            let entry = manifest.entries.iter().find(|e| e.label == *label)?;
-            let metric = entry.workload.metric()?;
-            Some((
+        let labels = self.values.iter().zip(self.values(left_out));
+        let rows = labels.map(|((label, (metric, _)), arms)| {
+            (
                 label.clone(),
-                compare(label, metric, &arms, &manifest.policy),
-            ))
+                compare(label, *metric, &arms, &manifest.policy),
+            )
         });
         rows.collect()
     }

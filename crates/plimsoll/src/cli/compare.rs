@@ -162,6 +162,14 @@ impl ComparedCampaign {
             });
         };
         let plan = CampaignPlan::read(file)?;
+        if plan.targets.is_empty() {
+            let text = format!(
+                "campaign {}: expected at least one [[target]]",
+                file.display()
+            );
+            return Err(CliError::invalid(text)
+                .hint("its [build] is for plimsoll gate, which compares two builds"));
+        }
         if args.closed_and_open && !plan.conditions.is_empty() {
             let text = "--closed-and-open does not work with conditions: remove 'under' from the campaign file";
             return Err(CliError::invalid(text));

@@ -63,7 +63,32 @@ pub(super) struct BlockDesignChoice {
     pub(super) goal: Option<BlockDesignGoal>,
 }
 
+impl BlockDesignChoice {
+    /// Two stages without a pilot, for workloads whose length is their own: the noise of the first
+    /// blocks sets the number of all.
+    pub(super) fn stages(effect: f64, given: &GivenTrials) -> BlockDesignChoice {
+        BlockDesignChoice {
+            rule: StoppingRule::TwoStage,
+            design: Some(BlockDesign {
+                effect: Some(effect),
+                budget: given.budget,
+                given: given.options(),
+                ..BlockDesign::default()
+            }),
+            goal: None,
+        }
+    }
+}
+
 impl BlockDesignArgs {
+    /// To find this difference, in two stages.
+    pub(super) fn two_stages(effect: f64) -> BlockDesignArgs {
+        BlockDesignArgs {
+            effect: Some(effect),
+            stopping: None,
+        }
+    }
+
     /// What follows from the options.
     pub(super) fn choice(&self, given: &GivenTrials) -> Result<BlockDesignChoice, CliError> {
         let rule = match (self.stopping, self.effect) {

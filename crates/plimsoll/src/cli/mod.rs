@@ -12,6 +12,7 @@ mod facts;
 mod failover;
 mod fit;
 mod fit_for;
+mod gate;
 mod gates;
 mod import;
 mod inject;
@@ -21,9 +22,11 @@ mod ledger;
 mod loadline;
 mod man;
 mod measure;
+mod merge;
 mod mix;
 mod model_file;
 mod new;
+mod pool;
 mod profile;
 mod progress;
 mod quit_key;
@@ -68,8 +71,10 @@ enum CliCommand {
     Fit(fit::FitArgs),
     Verify(verify::VerifyArgs),
     Profile(profile::ProfileArgs),
+    Merge(merge::MergeArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
+    Gate(gate::GateArgs),
     #[command(name = "loadline")]
     LoadLine(loadline::LoadLineArgs),
     #[command(name = "fit-for")]
@@ -199,8 +204,10 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Fit(args) => fit::main(&args),
         CliCommand::Verify(args) => verify::main(&args),
         CliCommand::Profile(args) => profile::main(&args),
+        CliCommand::Merge(args) => merge::main(&args),
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
+        CliCommand::Gate(args) => gate::main(&args),
         CliCommand::LoadLine(args) => loadline::main(&args),
         CliCommand::FitFor(args) => fit_for::main(&args),
         CliCommand::Diff(args) => diff::main(&args),

@@ -96,7 +96,9 @@ impl ProgramOutputFormat {
     #[must_use]
     pub fn of(output: CommandOutputFormat) -> Option<ProgramOutputFormat> {
         match output {
-            CommandOutputFormat::Time | CommandOutputFormat::Boots => None,
+            CommandOutputFormat::Time | CommandOutputFormat::Boots | CommandOutputFormat::Size => {
+                None
+            }
             CommandOutputFormat::Fio => Some(ProgramOutputFormat::Fio),
             CommandOutputFormat::Bonnie => Some(ProgramOutputFormat::Bonnie),
             CommandOutputFormat::Iozone => Some(ProgramOutputFormat::Iozone),

@@ -44,7 +44,8 @@ pub(super) fn check_asked(
         let check = |one| campaign::check_both_loops(one).map(drop);
         asked.iter().try_for_each(check)?;
     }
-    if job.design.design.is_some() {
+    // Without a pilot the trials keep their own length.
+    if job.design.goal.is_some() {
         check_designable(asked.iter().map(|one| &one.workload))?;
     }
     super::conditioning::check(job, asked)?;
