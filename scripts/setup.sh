@@ -5,7 +5,7 @@
 # Without root it installs nothing, and says what will be left out.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test|dist|stacks|ceph|vm|newcomer|bench}
+what=${1:?usage: setup.sh demo|test|dist|stacks|ceph|vm|slurm|newcomer|bench}
 
 # package, a program it brings, why
 stacks=(
@@ -51,6 +51,15 @@ ceph=(
   "ceph-fuse ceph-fuse mounts-of-the-ceph-stack"
   "ceph-common ceph commands-of-the-ceph-stack"
 )
+# A scheduler whose nodes are load hosts (scripts/slurm-lab.sh). Debian starts its daemons only where it is
+# configured.
+slurm=(
+  "slurmctld slurmctld gives-out-load-hosts"
+  "slurmd slurmd stands-for-such-a-host"
+  "slurm-client srun asks-for-them"
+  "munge munged lets-them-know-each-other"
+  "iproute2 ip networks-of-the-hosts"
+)
 # Machines, and the image that they boot from.
 vm=(
   "qemu-system-x86 qemu-system-x86_64 runs-the-virtual-machines"
@@ -89,7 +98,7 @@ newcomer=(
 build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
-  test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
+  test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "${slurm[@]}" "fio fio its-exported-jobs-are-run-by-it"
     "shellcheck shellcheck checks-the-scripts" "codespell codespell checks-the-spelling"
     "python3-venv /usr/share/doc/python3-venv holds-the-libraries-that-read-exported-files-back"
     "python3-prometheus-client /usr/lib/python3/dist-packages/prometheus_client* reads-our-metrics-as-Prometheus-does"
@@ -98,11 +107,12 @@ case $what in
   dist) wanted=("${build[@]}" "${dist[@]}") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
+  slurm) wanted=("${slurm[@]}") ;;
   vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;
   newcomer) wanted=("${newcomer[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
-  *) echo "setup.sh: '$what' is not demo, test, dist, stacks, ceph, vm, newcomer or bench" >&2; exit 2 ;;
+  *) echo "setup.sh: '$what' is not demo, test, dist, stacks, ceph, vm, slurm, newcomer or bench" >&2; exit 2 ;;
 esac
 
 # Rust newer than Debian's own: the version is the one in Cargo.toml.

@@ -9,6 +9,7 @@
 pub mod command_line;
 pub mod context;
 pub mod failure;
+pub mod fleet;
 mod programs;
 pub mod raze;
 pub mod recorder;

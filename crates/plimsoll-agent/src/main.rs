@@ -5,7 +5,7 @@
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_agent::raze::{nothing_left, raze};
-use plimsoll_agent::{EnginePlayer, trees, watchdog};
+use plimsoll_agent::{EnginePlayer, fleet, trees, watchdog};
 use plimsoll_machine::agent_server::{AgentTaskRunner, serve};
 use plimsoll_machine::host::agent::AgentProgram;
 use plimsoll_machine::journal::StateDir;
@@ -19,7 +19,12 @@ plimsoll starts this program on the nodes of an inventory, and it starts itself 
 It uses standard input and output, and opens no port. Each step is written to a journal in DIR
 before it begins. It ends when its connection closes, or after ten minutes without a request.
 
+With dial it connects to a plimsoll by itself, once on each load host that a scheduler provides. Where
+that is, by which key it is known, and the token of the run are the ticket: one word in the variable
+PLIMSOLL_FLEET_TICKET, or in a file. It ends with its connection, and undoes what it made.
+
 Usage: plimsoll-agent serve DIR
+       plimsoll-agent dial [TICKET-FILE]
        PLIMSOLL_STATE=DIR plimsoll-agent raze    undo what is left here, when plimsoll is gone";
 
 fn main() -> ExitCode {
@@ -35,6 +40,9 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["serve", directory] => serve_in(Path::new(directory)),
+        ["dial"] => fleet::dial_out(None),
+        ["dial", ticket] => fleet::dial_out(Some(Path::new(ticket))),
+        ["carry"] => fleet::keep_carrier(),
         ["raze"] => raze_here(),
         ["watchdog"] => watchdog::run().map(|said| complain(&said)),
         _ => match trees::helper(&words) {

@@ -76,6 +76,16 @@ pub fn raze(state: &StateDir, hosts: &mut HostPool) -> Result<RazeSummary, CliEr
     Ok(summary)
 }
 
+/// Undoes what an agent made that is about to end, as its own journals list it.
+///
+/// # Errors
+/// When the journals cannot be read.
+pub fn raze_own_parts(state: &StateDir, hosts: &mut HostPool) -> Result<RazeSummary, CliError> {
+    let mut summary = RazeSummary::default();
+    summary.add(cleanup::raze_own_parts(state, hosts).map_err(unreadable(state))?);
+    Ok(summary)
+}
+
 /// Undoes what killed runs left behind, and the stacks that they had brought up: after a crash, or when the
 /// machine was restarted, a run goes on from the beginning of a trial.
 ///

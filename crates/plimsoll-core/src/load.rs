@@ -205,21 +205,38 @@ pub fn evenness(shares: &[f64]) -> Option<f64> {
     (shares.len() > 1 && total > 0.0).then(|| total * total / (count * squares))
 }
 
+/// The share of its nodes that a trial may lose and still be an answer: for the load that was really
+/// offered.
+pub const LOST_SHARE: f64 = 0.05;
+
+/// How many of so many nodes are that share: none of a few.
+#[must_use]
+pub fn lost_max(nodes: usize, share: f64) -> usize {
+    let most = (0..=nodes).rev();
+    // Rounded down, whatever the last digit of a product is.
+    let is_within = |lost: &usize| *lost as f64 <= share * nodes as f64 * (1.0 + f64::EPSILON);
+    most.into_iter().find(is_within).unwrap_or(0)
+}
+
 /// The results of all nodes as one: histograms and counts are added exactly, rates are over the
 /// longest measured part. `parts` has the account of every node, with its own result unless it was
-/// lost.
+/// lost. When more than `lost_max` were, the trial failed.
 #[must_use]
 pub fn pool(
     trial: &TrialId,
     parts: Vec<(ClientLoadNodeResult, Option<TrialResult>)>,
+    lost_max: usize,
 ) -> TrialResult {
     let mut pooled = TrialResult::of(trial.clone());
+    let lost = parts.iter().filter(|(node, _)| node.lost.is_some());
+    let is_too_little = lost.count() > lost_max;
     for (node, own) in parts {
         let name = &node.node;
         pooled.length = pooled.length.max(node.length);
         pooled.stats.merge(&node.stats);
         pooled.generator.add(&node.generator);
-        let mut failed = node.lost.as_ref().map(|lost| {
+        let counted = node.lost.as_ref().filter(|_| is_too_little);
+        let mut failed = counted.map(|lost| {
             format!(
                 "node {name} was lost {} after the start: {}",
                 crate::units::clock_duration(lost.after),
@@ -353,7 +370,7 @@ mod tests {
     fn tails_are_pooled_exactly_and_the_books_kept() {
         let (a, b) = (vec![10, 20, 30], vec![40, 1_000_000]);
         let own = |node: &ClientLoadNodeResult| {
-            let mut own = pool(&trial(), vec![(node.clone(), None)]);
+            let mut own = pool(&trial(), vec![(node.clone(), None)], 0);
             own.nodes.clear();
             own.phases = vec![phase(100.0, node.stats.ops())];
             own
@@ -362,7 +379,7 @@ mod tests {
             .into_iter()
             .map(|node| (node.clone(), Some(own(&node))))
             .collect();
-        let pooled = pool(&trial(), parts);
+        let pooled = pool(&trial(), parts, 0);
         let all: Vec<u64> = a.iter().chain(&b).copied().collect();
         assert_eq!(pooled.stats, stats(&all));
         assert_eq!(pooled.generator.ops, 5);
@@ -385,14 +402,26 @@ mod tests {
             (account("n1", &[10], None), None),
             (account("n2", &[20], Some(lost)), None),
         ];
-        let pooled = pool(&trial(), parts);
+        let few = pool(&trial(), parts.clone(), 1);
+        assert!(few.is_comparable() && few.lost_node().is_none());
+        assert_eq!(few.lost_nodes().count(), 1);
+        assert!((few.offered().unwrap() - 1.0).abs() < 1e-12);
+        let pooled = pool(&trial(), parts, 0);
         assert_eq!(pooled.stats.ops(), 2);
-        assert!(!pooled.is_comparable());
+        assert!(!pooled.is_comparable() && pooled.lost_node().is_some());
         let failed = pooled.failed.unwrap();
         assert!(
             failed.contains("node n2 was lost") && failed.contains("broke"),
             "{failed}"
         );
+    }
+
+    #[test]
+    fn five_of_a_hundred_may_be_lost_and_none_of_a_few() {
+        let of = |nodes| lost_max(nodes, LOST_SHARE);
+        assert_eq!([1, 19, 20, 32, 512].map(of), [0, 0, 1, 1, 25]);
+        assert_eq!(lost_max(520, LOST_SHARE), 26);
+        assert_eq!((lost_max(3, 0.0), lost_max(3, 1.0)), (0, 3));
     }
 
     #[test]

@@ -151,6 +151,12 @@ pub struct RunExportTrial {
     pub failed: Option<String>,
     /// Whether data were lost or damaged; `null` where nothing was verified.
     pub lost_data: Option<bool>,
+    /// Names of the load nodes that were lost; absent where none was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_nodes: Vec<String>,
+    /// The share of the load that was really offered, where nodes were lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_share: Option<f64>,
     /// Its operations by kind.
     #[cfg_attr(test, schemars(schema_with = "by_kind::<RunExportKind>"))]
     pub kinds: BTreeMap<OpKind, RunExportKind>,

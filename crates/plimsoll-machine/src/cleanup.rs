@@ -4,6 +4,7 @@
 use plimsoll_core::plan::{HERE, PlanAction};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::host::HostResolver;
 use crate::journal::{Journal, JournalContents, JournalError, JournalScope, StateDir};
@@ -155,6 +156,23 @@ pub fn raze_dead_runs(
 
 fn raze_one(path: &Path, hosts: &mut dyn HostResolver) -> Result<RazeReport, JournalError> {
     Journal::open(path, hosts.here().clock()).map(|journal| raze(journal, hosts))
+}
+
+/// Undoes the parts of journals that this very process has: its controller is gone, and so is it soon.
+///
+/// # Errors
+/// When the journals cannot be read.
+pub fn raze_own_parts(
+    state: &StateDir,
+    hosts: &mut dyn HostResolver,
+) -> io::Result<Vec<RazedJournal>> {
+    let mut all = Vec::new();
+    for path in state.journal_files()? {
+        let resumed = Journal::resume(&path, hosts.here().clock(), Duration::ZERO);
+        let result = resumed.map(|journal| raze(journal, hosts));
+        all.push(RazedJournal { path, result });
+    }
+    Ok(all)
 }
 
 /// The last look: what carries marks that no journal explains, or whose journal could not undo it.

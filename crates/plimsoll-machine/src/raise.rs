@@ -369,6 +369,7 @@ fn one_pass(
     let mut needed = Vec::new();
     for (n, node, action) in actions {
         let (unreached, done) = if hosts.is_gone(&node) || hosts.is_given_up(&action) {
+            undo_elsewhere(hosts, &node, (&id, &action));
             (None, Ok(()))
         } else if holds_needed(&action, &node, &needed) {
             let why = "its actions could not be undone, and it is needed for that";
@@ -398,6 +399,17 @@ fn one_pass(
         }
     }
     errors
+}
+
+/// What a node that is gone made on storage that others see, one of them removes. What it had for itself went
+/// with it, or stays there: nobody else can tell.
+fn undo_elsewhere(hosts: &mut dyn HostResolver, node: &str, (id, action): (&str, &PlanAction)) {
+    let is_of_storage = action.removed_path().is_some();
+    if let Some(other) = hosts.stand_in(node).filter(|_| is_of_storage)
+        && let Ok(host) = hosts.on(&other)
+    {
+        let _ = host.undo(id, action);
+    }
 }
 
 /// The script that an action carries out, if it does.

@@ -105,6 +105,7 @@ fn trial(of: &TrialResult) -> Value {
         "load_line": of.load_line.as_ref().map(|record| record.request),
         "machines": of.machines,
         "nodes": of.nodes.iter().map(node).collect::<Vec<_>>(),
+        "offered_share": of.offered(),
     })
 }
 

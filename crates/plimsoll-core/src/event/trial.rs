@@ -370,11 +370,29 @@ impl TrialResult {
         check.filter(|check| check.bad.total() > 0)
     }
 
-    /// The first node that was lost, and how.
+    /// The first node that was lost, and how, where the trial failed by that.
     #[must_use]
     pub fn lost_node(&self) -> Option<(&str, &ClientLoadNodeLoss)> {
-        let mut nodes = self.nodes.iter();
-        nodes.find_map(|node| Some((&*node.node, node.lost.as_ref()?)))
+        self.lost_nodes().next().filter(|_| self.failed.is_some())
+    }
+
+    /// All nodes that were lost, and how. With few of many the trial is an answer for the load that was
+    /// offered.
+    pub fn lost_nodes(&self) -> impl Iterator<Item = (&str, &ClientLoadNodeLoss)> {
+        let nodes = self.nodes.iter();
+        nodes.filter_map(|node| Some((&*node.node, node.lost.as_ref()?)))
+    }
+
+    /// The share of the load that its nodes offered, by the time that each of them played; `None` where
+    /// none was lost.
+    #[must_use]
+    pub fn offered(&self) -> Option<f64> {
+        self.lost_nodes().next()?;
+        let played = self.nodes.iter().map(|node| match &node.lost {
+            Some(_) => ratio(node.length.0 as f64, self.length.0 as f64).min(1.0),
+            None => 1.0,
+        });
+        Some(played.sum::<f64>() / self.nodes.len() as f64)
     }
 
     /// A trial whose generator was suspended for a larger share of it is not compared.

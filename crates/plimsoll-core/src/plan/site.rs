@@ -110,6 +110,9 @@ pub enum NodeTransport {
     /// They are passed to our agent, which this command starts there, its words appended: `ssh` with
     /// options and a host, `docker exec -i box`, `kubectl exec -i pod --`.
     Agent(Vec<String>),
+    /// They are passed to our agent, which connected to us by itself. It ends with that connection, and
+    /// undoes what it made.
+    Fleet,
 }
 
 impl NodeTransport {
@@ -117,7 +120,7 @@ impl NodeTransport {
     /// disk is the same.
     #[must_use]
     pub fn is_this_machine(&self) -> bool {
-        !matches!(self, NodeTransport::Agent(_))
+        !matches!(self, NodeTransport::Agent(_) | NodeTransport::Fleet)
     }
 }
 

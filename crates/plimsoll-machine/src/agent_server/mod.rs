@@ -12,6 +12,7 @@ use plimsoll_core::plan::{HERE, PlanAction, PlanStep};
 use plimsoll_core::target::TargetFacts;
 use rustix::fs::{AtFlags, Dir, FileType, unlinkat};
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +27,7 @@ pub use player::{AgentTaskContext, AgentTaskRunner, AgentTaskThread};
 use crate::host::HostError;
 use crate::host::agent::channel::{AgentChannel, AgentChannelError};
 use crate::host::agent::message::{AgentRequest, AgentResponse, AgentSecret, PROTOCOL, written};
-use crate::host::agent::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE};
+use crate::host::agent::{AgentStream, COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE};
 use crate::host::rfc3339;
 use crate::host::{Host, HostProcessId, MARK_FILE, command_mark, places};
 use crate::journal::{Journal, JournalError, JournalHeader, JournalScope, StateDir};
@@ -51,12 +52,28 @@ pub fn serve(
     player: &Arc<dyn AgentTaskRunner>,
     state: &StateDir,
     build: &str,
-    (input, output): (impl AsFd, impl AsFd),
+    (input, output): (impl AsFd + fmt::Debug + Send, impl AsFd + fmt::Debug + Send),
     stop: &AtomicBool,
 ) -> Result<(), String> {
     let mut channel = AgentChannel::new(input, output);
-    let ended = answer_all(&mut channel, host, player, state, build, stop);
+    let with = (player, state, build);
+    let ended = serve_channel(&mut channel, host, with, IDLE_LIMIT, stop);
     forget_copy(state);
+    ended
+}
+
+/// Serves what asks over this channel until it ends, or asks nothing for so long.
+///
+/// # Errors
+/// When what came is not from a plimsoll.
+pub fn serve_channel(
+    channel: &mut AgentChannel<impl AgentStream>,
+    host: &mut dyn Host,
+    (player, state, build): (&Arc<dyn AgentTaskRunner>, &StateDir, &str),
+    idle_limit: Duration,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let ended = answer_all(channel, host, (player, state, build), idle_limit, stop);
     match ended {
         AgentChannelError::Closed | AgentChannelError::Stopped | AgentChannelError::TimedOut(_) => {
             Ok(())
@@ -67,11 +84,10 @@ pub fn serve(
 
 /// Answers until the connection ends; gives why it did.
 fn answer_all(
-    channel: &mut AgentChannel<impl AsFd, impl AsFd>,
+    channel: &mut AgentChannel<impl AgentStream>,
     host: &mut dyn Host,
-    player: &Arc<dyn AgentTaskRunner>,
-    state: &StateDir,
-    build: &str,
+    (player, state, build): (&Arc<dyn AgentTaskRunner>, &StateDir, &str),
+    idle_limit: Duration,
     stop: &AtomicBool,
 ) -> AgentChannelError {
     let ready = format!("\n{READY_LINE}\n");
@@ -80,7 +96,7 @@ fn answer_all(
     }
     let mut greeted = false;
     loop {
-        let message = match channel.receive(IDLE_LIMIT, Some(stop)) {
+        let message = match channel.receive(idle_limit, Some(stop)) {
             Ok(message) => message,
             Err(broken) => return broken,
         };

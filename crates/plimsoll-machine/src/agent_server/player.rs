@@ -6,7 +6,6 @@
 
 use plimsoll_core::load::{AgentEvent, AgentFailure, AgentTask};
 use plimsoll_core::units::Nanos;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -14,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::ANSWER_LIMIT;
+use crate::host::agent::AgentStream;
 use crate::host::agent::channel::{AgentChannel, AgentChannelError};
 use crate::host::agent::message::{AgentRequest, AgentResponse, written};
 use crate::host::{HostTimeSource, SystemClock};
@@ -160,7 +160,7 @@ impl Drop for AgentTaskThread {
 
 /// Carries out a task to its end, or to that of the connection.
 pub(super) fn attend(
-    channel: &mut AgentChannel<impl AsFd, impl AsFd>,
+    channel: &mut AgentChannel<impl AgentStream>,
     runner: &Arc<dyn AgentTaskRunner>,
     task: AgentTask,
     stop: &AtomicBool,
@@ -181,7 +181,7 @@ struct AgentTaskSession<'a> {
 impl AgentTaskSession<'_> {
     fn attend(
         &self,
-        channel: &mut AgentChannel<impl AsFd, impl AsFd>,
+        channel: &mut AgentChannel<impl AgentStream>,
         stop: &AtomicBool,
     ) -> Result<(), AgentChannelError> {
         let clock = SystemClock::new();
@@ -209,7 +209,7 @@ impl AgentTaskSession<'_> {
 
     fn answer(
         &self,
-        channel: &mut AgentChannel<impl AsFd, impl AsFd>,
+        channel: &mut AgentChannel<impl AgentStream>,
         message: &[u8],
     ) -> Result<(), AgentChannelError> {
         let foreign = |error: String| AgentChannelError::Io(std::io::Error::other(error));

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::clock::HostTimeSource;
 use super::error::HostError;
-use super::{MARK_VARIABLE, STATE_VARIABLE, mounts};
+use super::{MARK_VARIABLE, STATE_VARIABLE, TICKET_VARIABLE, mounts};
 
 /// Lines of output kept for an error.
 const LAST_LINES: usize = 5;
@@ -114,6 +114,7 @@ impl HostCommand<'_> {
     fn command(&self, first: &Path) -> Command {
         let mut command = command(first);
         command
+            .env_remove(TICKET_VARIABLE)
             .envs(self.env)
             .env(MARK_VARIABLE, self.mark)
             .env("LC_ALL", "C")
@@ -151,6 +152,17 @@ impl HostCommand<'_> {
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(errors.try_clone()?)
+            .spawn()
+    }
+
+    /// The same with its output going to a file, too.
+    pub(crate) fn spawn_fed(&self, output: &File, errors: &File) -> std::io::Result<Child> {
+        self.command(self.program)
+            .args(&self.args)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
             .stderr(errors.try_clone()?)
             .spawn()
     }

@@ -9,6 +9,7 @@
 
 pub mod agent;
 mod allowed;
+pub mod carry;
 mod clock;
 mod command;
 pub mod counters;
@@ -71,6 +72,9 @@ pub const MARK_VARIABLE: &str = "PLIMSOLL_MARK";
 /// Variable that says, with the mark, which state directory a process belongs to, so that what lost its
 /// journal is known to be nobody else's.
 pub const STATE_VARIABLE: &str = "PLIMSOLL_MARK_OF";
+
+/// Variable that lets an agent join a run; what we start otherwise does not inherit it.
+pub const TICKET_VARIABLE: &str = "PLIMSOLL_FLEET_TICKET";
 
 /// Name of the file that says a directory is ours; it holds the identifier of the journal.
 pub const MARK_FILE: &str = ".plimsoll";

@@ -35,6 +35,11 @@ pub trait HostResolver {
         false
     }
 
+    /// A node that may see the storage of one that is gone, and can remove there what carries our mark.
+    fn stand_in(&self, _node: &str) -> Option<String> {
+        None
+    }
+
     /// Whether what this would remove is known to be no more, or nobody's wish any longer.
     fn is_given_up(&self, _action: &PlanAction) -> bool {
         false
@@ -54,6 +59,8 @@ pub struct HostPool {
     here: LocalHost,
     known: BTreeMap<String, PlanNode>,
     reached: BTreeMap<String, Reached>,
+    /// Agents that connected by themselves.
+    joined: BTreeMap<String, AgentHost>,
     /// Programs that commands of these journals may name.
     trusted: BTreeMap<String, Vec<String>>,
     /// This program, as it is copied to nodes; looked at when the first one is reached.
@@ -92,6 +99,7 @@ impl HostPool {
             here,
             known: BTreeMap::new(),
             reached: BTreeMap::new(),
+            joined: BTreeMap::new(),
             trusted: BTreeMap::new(),
             program: None,
             copied: |_, _| {},
@@ -126,6 +134,23 @@ impl HostPool {
         self.stop = Some(Arc::clone(stop));
     }
 
+    /// Learns of an agent that connected by itself, the node of this name.
+    pub fn join(&mut self, node: &str, agent: &AgentHost) {
+        self.joined.insert(node.into(), agent.clone());
+    }
+
+    /// The agent of a node that connected by itself, while it is there.
+    fn joined(&self, node: &str) -> Result<AgentHost, HostError> {
+        let why = match self.joined.get(node) {
+            Some(agent) => match agent.lost() {
+                None => return Ok(agent.clone()),
+                Some(why) => why,
+            },
+            None => "it ended with the run that it belonged to".into(),
+        };
+        Err(HostError::State(format!("load host {node} is gone: {why}")))
+    }
+
     /// Reaches a node, unless that failed a moment ago.
     fn reach(&mut self, name: &str) -> Result<Reached, HostError> {
         let Some(node) = self.known.get(name) else {
@@ -137,6 +162,13 @@ impl HostPool {
             NodeTransport::Here => Ok(Reached::Local(self.here.copy())),
             NodeTransport::Namespace(namespace) => {
                 Ok(Reached::Local(self.here.in_namespace(namespace)))
+            }
+            NodeTransport::Fleet => {
+                let mut host = self.joined(name)?;
+                for (id, programs) in &self.trusted {
+                    host.trust_programs(id, programs);
+                }
+                Ok(Reached::Agent(Box::new(host)))
             }
             NodeTransport::Agent(_) => {
                 let program = match self.program.take() {
@@ -221,7 +253,17 @@ impl HostResolver for HostPool {
     }
 
     fn is_gone(&self, node: &str) -> bool {
-        self.gone.iter().any(|name| name == node)
+        // Its agent undoes what it made before it ends; nobody else can.
+        let known = self.known.get(node);
+        let is_of_fleet = known.is_some_and(|node| node.reach == NodeTransport::Fleet);
+        (is_of_fleet && self.joined(node).is_err()) || self.gone.iter().any(|name| name == node)
+    }
+
+    fn stand_in(&self, node: &str) -> Option<String> {
+        let known = self.known.get(node)?;
+        let is_there = |name: &&String| self.joined(name).is_ok();
+        let others = self.joined.keys().filter(|name| **name != *node);
+        (known.reach == NodeTransport::Fleet).then(|| others.into_iter().find(is_there).cloned())?
     }
 
     fn is_stopping(&self) -> bool {

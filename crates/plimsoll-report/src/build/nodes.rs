@@ -7,12 +7,22 @@ use plimsoll_core::event::{OpStats, WorkloadEntry};
 use plimsoll_core::load::{evenness, start_spread};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::{self, Nanos};
+use std::collections::BTreeMap;
 
 use super::view::{ArmTrials, ResultsView};
 use crate::model::{
     ReportFinding, ReportItem, ReportSection, ReportSeverity, ReportTable, ReportTableCell,
 };
 use crate::words;
+
+/// Lost nodes whose reason is told; of more, the names.
+const LOST_SHOWN: usize = 5;
+
+/// Nodes of a system that have a row each; of more, the slowest, the fastest and those that were lost.
+const ROWS_MAX: usize = 40;
+
+/// How many of the slowest and of the fastest then.
+const ENDS_SHOWN: usize = 8;
 
 /// One node over all trials of an arm.
 struct NodeTotals<'a> {
@@ -53,16 +63,28 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     }
     let machines = &view.results.manifest.load_nodes;
     if !machines.is_empty() {
-        let facts = machines.iter().map(|node| {
+        let is_many = machines.len() > ROWS_MAX;
+        let mut facts: Vec<(String, String)> = Vec::new();
+        let mut kinds: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for node in machines {
             let machine = &node.machine;
             let memory = units::size(machine.ram_bytes as f64);
-            let text = format!(
-                "{} · {} × {} · {memory} · Linux {}",
-                machine.host, machine.cpus, machine.cpu, machine.kernel
+            let kind = format!(
+                "{} × {} · {memory} · Linux {}",
+                machine.cpus, machine.cpu, machine.kernel
             );
-            (node.name.clone(), text)
-        });
-        section.items.push(ReportItem::Facts(facts.collect()));
+            match is_many {
+                true => kinds.entry(kind).or_default().push(&node.name),
+                false => facts.push((node.name.clone(), format!("{} · {kind}", machine.host))),
+            }
+        }
+        // Of many machines, what kinds there are.
+        for (kind, names) in kinds {
+            let first = names.first().copied().unwrap_or_default();
+            let text = format!("{} machines: {kind}", names.len());
+            facts.push((format!("{first} …"), text));
+        }
+        section.items.push(ReportItem::Facts(facts));
     }
     (!section.items.is_empty()).then_some(section)
 }
@@ -88,7 +110,55 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
             ),
         })
     });
-    lost.collect()
+    lost.chain(reduced(view)).collect()
+}
+
+/// What must stand next to an answer for less load than was asked for.
+fn reduced(view: &ResultsView<'_>) -> Option<ReportFinding> {
+    let trials = &view.results.trials;
+    let trials: Vec<_> = trials
+        .iter()
+        .filter(|trial| trial.failed.is_none())
+        .collect();
+    let least = trials
+        .iter()
+        .filter_map(|trial| Some((trial.offered()?, trial)));
+    let (share, worst) = least.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let mut lost: Vec<_> = trials.iter().flat_map(|trial| trial.lost_nodes()).collect();
+    lost.sort_unstable_by(|a, b| a.0.cmp(b.0));
+    lost.dedup_by(|a, b| a.0 == b.0);
+    let touched = trials
+        .iter()
+        .filter(|trial| trial.offered().is_some())
+        .count();
+    let id = &worst.trial;
+    let first = lost.iter().take(LOST_SHOWN);
+    let named = first.map(|(node, loss)| format!("{node} ({})", loss.why));
+    let mut named = named.collect::<Vec<_>>().join("; ");
+    if lost.len() > LOST_SHOWN {
+        let names = lost[LOST_SHOWN..].iter().map(|(node, _)| *node);
+        let names: Vec<_> = names.collect();
+        named = format!("{named}; {}", names.join(", "));
+    }
+    Some(ReportFinding {
+        mark: "less load".into(),
+        tone: ReportSeverity::Care,
+        text: format!(
+            "Lost {} of {} load nodes: {} offered less load than was asked for, at least {:.1} % \
+             of it ({} on {}, block {})",
+            lost.len(),
+            worst.nodes.len(),
+            words::count(touched, "trial"),
+            100.0 * share,
+            id.workload,
+            view.name_of(&id.arm),
+            id.block + 1
+        ),
+        detail: format!(
+            "Results are for the load that was really offered; what a node had reported before it was \
+             lost is in them. Lost: {named}."
+        ),
+    })
 }
 
 fn sums<'a>(pool: &ArmTrials<'a>) -> Vec<NodeTotals<'a>> {
@@ -124,7 +194,8 @@ fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<NodeTotals<'_>>)]) 
         ],
     );
     for (pool, sums) in rows {
-        for (n, sum) in sums.iter().enumerate() {
+        let shown = shown(sums);
+        for (n, sum) in shown.iter().enumerate() {
             let name = if n == 0 { pool.name() } else { String::new() };
             let response = sum.stats.response();
             let quantile =
@@ -150,9 +221,37 @@ fn table(entry: &WorkloadEntry, rows: &[(&ArmTrials<'_>, Vec<NodeTotals<'_>>)]) 
                 },
             ]);
         }
+        if shown.len() < sums.len() {
+            table.notes.push(format!(
+                "Of {}: {} of {} nodes, the slowest and the fastest {ENDS_SHOWN} and those that were \
+                 lost; the JSON has all.",
+                pool.name(),
+                shown.len(),
+                sums.len()
+            ));
+        }
         table.notes.extend(notes(pool, sums));
     }
     table
+}
+
+/// The nodes that have a row.
+fn shown<'a, 'b>(sums: &'b [NodeTotals<'a>]) -> Vec<&'b NodeTotals<'a>> {
+    let mut order: Vec<usize> = (0..sums.len()).collect();
+    if sums.len() > ROWS_MAX {
+        let rate = |n: &usize| sums[*n].ops_per_s();
+        order.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+        let last = order.len() - ENDS_SHOWN;
+        let mut kept: Vec<usize> = Vec::new();
+        for (place, n) in order.iter().enumerate() {
+            if place < ENDS_SHOWN || place >= last || sums[*n].lost > 0 {
+                kept.push(*n);
+            }
+        }
+        kept.sort_unstable();
+        order = kept;
+    }
+    order.into_iter().map(|n| &sums[n]).collect()
 }
 
 /// How even the nodes of a system were, and how well they started together.

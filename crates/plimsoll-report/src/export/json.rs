@@ -131,6 +131,8 @@ fn trial((of, bins): (&TrialResult, &[TrialTimeBin])) -> RunExportTrial {
         comparable: of.is_comparable(),
         failed: of.failed.clone(),
         lost_data: is_verified.then(|| has_lost_data(of)),
+        lost_nodes: of.lost_nodes().map(|(node, _)| node.to_owned()).collect(),
+        offered_share: of.offered(),
         kinds: kinds
             .map(|(kind, stats)| (*kind, in_trial(stats)))
             .collect(),

@@ -61,6 +61,8 @@ pub(super) struct FailoverArgs {
     timing: TrialTimingArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
+    #[command(flatten)]
+    source: ClientLoadArgs,
     /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     ///
     /// If DIR holds an interrupted run of the same command, that run is resumed.
@@ -110,7 +112,7 @@ pub(super) fn main(args: &FailoverArgs) -> CliResult {
         corners: SensitivityBoundMode::Off,
         timing: &args.timing,
         shape: &args.shape,
-        source: &ClientLoadArgs::HERE,
+        source: &args.source,
         consent: DestroyConsent::of(&[]),
         policy: VerdictPolicy::default(),
         design: BlockDesignChoice::default(),

@@ -37,7 +37,7 @@ impl GlusterMount {
         let dir = order.dir_on(&node.dir);
         GlusterMount {
             node: match node.reach {
-                NodeTransport::Agent(_) => node.name.clone(),
+                NodeTransport::Agent(_) | NodeTransport::Fleet => node.name.clone(),
                 // What is mounted in a namespace of the network is mounted here.
                 _ => HERE.into(),
             },

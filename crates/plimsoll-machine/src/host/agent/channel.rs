@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::frame::{AgentFrameParser, FrameError, framed};
+use super::stream::{AgentPipes, AgentStream};
 use crate::host::clock::{HostTimeSource, SystemClock};
 
 /// A pipe that is ready takes this much without waiting (what POSIX calls `PIPE_BUF`).
@@ -25,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Why nothing more comes or goes.
 #[derive(Debug)]
-pub(crate) enum AgentChannelError {
+pub enum AgentChannelError {
     /// The other side has ended.
     Closed,
     /// It took too long.
@@ -54,29 +55,52 @@ impl fmt::Display for AgentChannelError {
 
 /// A stream each way.
 #[derive(Debug)]
-pub(crate) struct AgentChannel<R, W> {
-    input: R,
-    output: W,
+pub struct AgentChannel<S> {
+    stream: S,
     frames: AgentFrameParser,
     clock: SystemClock,
 }
 
-impl<R: AsFd, W: AsFd> AgentChannel<R, W> {
+impl<R: AsFd + fmt::Debug + Send, W: AsFd + fmt::Debug + Send> AgentChannel<AgentPipes<R, W>> {
+    /// Over a pipe each way.
     pub(crate) fn new(input: R, output: W) -> Self {
+        AgentChannel::over(AgentPipes { input, output })
+    }
+}
+
+impl<S: AgentStream> AgentChannel<S> {
+    /// Over this stream.
+    pub fn over(stream: S) -> Self {
         AgentChannel {
-            input,
-            output,
+            stream,
             frames: AgentFrameParser::default(),
             clock: SystemClock::new(),
         }
     }
 
+    /// The same, refusing messages longer than this until [`AgentChannel::trust`].
+    #[must_use]
+    pub fn of_strangers(mut self, longest: usize) -> Self {
+        self.frames = AgentFrameParser::at_most(longest);
+        self
+    }
+
+    /// From now on messages may have any length that ours have.
+    pub fn trust(&mut self) {
+        self.frames.trust();
+    }
+
+    /// What is waited on until something comes; `None` when something has come already.
+    pub(crate) fn waits_on(&self) -> Option<BorrowedFd<'_>> {
+        let has_some = self.frames.has_message() || self.stream.holds_input();
+        (!has_some).then(|| self.stream.input())
+    }
+
     /// Sends a message.
-    pub(crate) fn send(
-        &mut self,
-        message: &[u8],
-        limit: Duration,
-    ) -> Result<(), AgentChannelError> {
+    ///
+    /// # Errors
+    /// When the stream has ended, takes nothing for so long, or the message is too long.
+    pub fn send(&mut self, message: &[u8], limit: Duration) -> Result<(), AgentChannelError> {
         let bytes = framed(message).map_err(AgentChannelError::Foreign)?;
         self.send_bytes(&bytes, limit)
     }
@@ -89,17 +113,27 @@ impl<R: AsFd, W: AsFd> AgentChannel<R, W> {
     ) -> Result<(), AgentChannelError> {
         let until = self.clock.now() + limit;
         let mut rest = bytes;
-        while !rest.is_empty() {
-            self.wait(self.output.as_fd(), PollFlags::OUT, (until, limit), None)?;
+        let mut is_flushed = true;
+        while !rest.is_empty() || !is_flushed {
+            self.wait(self.stream.output(), PollFlags::OUT, (until, limit), None)?;
             let piece = &rest[..rest.len().min(PIECE)];
-            let sent = rustix::io::write(&self.output, piece).map_err(io_error)?;
-            rest = &rest[sent..];
+            match self.stream.write(piece).and_then(|sent| {
+                rest = &rest[sent..];
+                self.stream.flush()
+            }) {
+                Ok(()) => is_flushed = true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => is_flushed = false,
+                Err(error) => return Err(io_error(error)),
+            }
         }
         Ok(())
     }
 
     /// The next message. `stop` ends the wait.
-    pub(crate) fn receive(
+    ///
+    /// # Errors
+    /// When none comes within the limit, or the stream has ended or is not ours.
+    pub fn receive(
         &mut self,
         limit: Duration,
         stop: Option<&AtomicBool>,
@@ -136,13 +170,17 @@ impl<R: AsFd, W: AsFd> AgentChannel<R, W> {
         until: (Duration, Duration),
         stop: Option<&AtomicBool>,
     ) -> Result<(), AgentChannelError> {
-        self.wait(self.input.as_fd(), PollFlags::IN, until, stop)?;
-        let mut bytes = vec![0; READ];
-        let read = rustix::io::read(&self.input, &mut bytes[..]).map_err(io_error)?;
-        if read == 0 {
-            return Err(AgentChannelError::Closed);
+        if !self.stream.holds_input() {
+            self.wait(self.stream.input(), PollFlags::IN, until, stop)?;
         }
-        self.frames.push(&bytes[..read]);
+        let mut bytes = vec![0; READ];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => return Err(AgentChannelError::Closed),
+            Ok(read) => self.frames.push(&bytes[..read]),
+            // Part of what is read together, or nothing that was meant for us.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(io_error(error)),
+        }
         Ok(())
     }
 
@@ -166,16 +204,18 @@ impl<R: AsFd, W: AsFd> AgentChannel<R, W> {
             match poll(&mut [PollFd::new(&on, what)], Some(&look)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(()),
-                Err(errno) => return Err(io_error(errno)),
+                Err(errno) => return Err(io_error(errno.into())),
             }
         }
     }
 }
 
-fn io_error(errno: rustix::io::Errno) -> AgentChannelError {
-    match errno {
-        rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET => AgentChannelError::Closed,
-        other => AgentChannelError::Io(other.into()),
+fn io_error(error: io::Error) -> AgentChannelError {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::UnexpectedEof => AgentChannelError::Closed,
+        _ => AgentChannelError::Io(error),
     }
 }
 

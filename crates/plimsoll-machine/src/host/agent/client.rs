@@ -5,17 +5,19 @@ use plimsoll_core::plan::{
     NodeTransport, PlanAction, PlanCommand, PlanNode, PlanStep, StackSelfTest,
 };
 use plimsoll_core::target::TargetFacts;
-use std::cell::RefCell;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::channel::AgentChannelError;
+use super::channel::{AgentChannel, AgentChannelError};
 use super::connect::{AgentConnection, AgentUpload};
 use super::message::{AgentRequest, AgentResponse, AgentSecret, written};
 use super::program::AgentProgram;
+use super::stream::AgentStream;
 use crate::host::clock::{HostTimeSource, SystemClock};
-use crate::host::command::{self, SearchPath};
+use crate::host::command::SearchPath;
 use crate::host::error::HostError;
 use crate::host::{Host, HostProcessUsage, StrangerReport, files};
 
@@ -30,17 +32,23 @@ pub(super) const QUESTION_LIMIT: Duration = Duration::from_secs(60);
 /// How long the agent may take to clean up behind itself and end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// Another machine.
-#[derive(Debug)]
+/// Another machine. Copies of it share its connection.
+#[derive(Debug, Clone)]
 pub struct AgentHost {
     node: String,
-    connection: RefCell<AgentConnection>,
-    /// Why nothing can be asked any more.
-    lost: RefCell<Option<String>>,
+    link: Arc<Mutex<AgentLink>>,
     clock: SystemClock,
     uploaded: Option<AgentUpload>,
     /// Programs that commands of these journals may name; sent with their steps.
     trusted: BTreeMap<String, Vec<String>>,
+}
+
+/// What all copies of a host share.
+#[derive(Debug)]
+struct AgentLink {
+    connection: AgentConnection,
+    /// Why nothing can be asked any more.
+    lost: Option<String>,
 }
 
 impl AgentHost {
@@ -60,14 +68,69 @@ impl AgentHost {
             )));
         };
         let (connection, uploaded) = AgentConnection::open(node, prefix, search, program)?;
-        Ok(AgentHost {
-            node: node.name.clone(),
-            connection: RefCell::new(connection),
-            lost: RefCell::new(None),
+        Ok(AgentHost::of(&node.name, connection, uploaded))
+    }
+
+    /// An agent of this build that connected to us.
+    ///
+    /// # Errors
+    /// When it does not greet as ours do, or is of another build.
+    pub fn over(
+        node: &str,
+        stream: Box<dyn AgentStream>,
+        build: &str,
+    ) -> Result<AgentHost, HostError> {
+        let connection = AgentConnection::over(node, stream, build)?;
+        Ok(AgentHost::of(node, connection, None))
+    }
+
+    fn of(node: &str, connection: AgentConnection, uploaded: Option<AgentUpload>) -> AgentHost {
+        AgentHost {
+            node: node.into(),
+            link: Arc::new(Mutex::new(AgentLink {
+                connection,
+                lost: None,
+            })),
             clock: SystemClock::new(),
             uploaded,
             trusted: BTreeMap::new(),
-        })
+        }
+    }
+
+    fn link(&self) -> MutexGuard<'_, AgentLink> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets it go, for all copies: it cleans up behind itself and ends.
+    pub fn leave(&self) {
+        let mut link = self.link();
+        link.say_bye();
+        link.connection.close(END_LIMIT);
+        link.lost.get_or_insert_with(|| "it was let go".into());
+    }
+
+    /// Waits until one of these has something to say, or cannot any more; gives which ones.
+    #[must_use]
+    pub fn await_any(agents: &[&AgentHost], limit: Duration) -> Vec<bool> {
+        let links: Vec<_> = agents.iter().map(|agent| agent.link()).collect();
+        let mut ready = vec![true; links.len()];
+        let mut waiting = Vec::new();
+        for (n, link) in links.iter().enumerate() {
+            let channel = link.connection.channel.as_ref();
+            if let Some(on) = channel.and_then(AgentChannel::waits_on) {
+                ready[n] = false;
+                waiting.push((n, PollFd::from_borrowed_fd(on, PollFlags::IN)));
+            }
+        }
+        let has_some = waiting.len() < links.len();
+        let limit = if has_some { Duration::ZERO } else { limit };
+        let mut polled: Vec<_> = waiting.iter().map(|(_, on)| on.clone()).collect();
+        // A signal is a reason to look around, too.
+        let _ = poll(&mut polled, Timespec::try_from(limit).ok().as_ref());
+        for ((n, _), on) in waiting.iter().zip(&polled) {
+            ready[*n] = !on.revents().is_empty();
+        }
+        ready
     }
 
     /// The copy that had to be made, if any.
@@ -89,21 +152,21 @@ impl AgentHost {
         &self,
         work: impl FnOnce(&mut AgentConnection) -> Result<T, AgentChannelError>,
     ) -> Result<T, HostError> {
-        let mut connection = self.connection.borrow_mut();
+        let mut link = self.link();
         let gone = |why: &str| HostError::OnNode {
             node: self.node.clone(),
             what: format!(
                 "the connection was lost ({why}); undo what was begun there with: plimsoll raze"
             ),
         };
-        if let Some(why) = &*self.lost.borrow() {
+        if let Some(why) = &link.lost {
             return Err(gone(why));
         }
-        work(&mut connection).map_err(|broken| {
+        work(&mut link.connection).map_err(|broken| {
             let why = broken.to_string();
             let error = gone(&why);
-            self.lost.replace(Some(why));
-            command::end_group(&mut connection.child, &self.clock);
+            link.lost = Some(why);
+            link.connection.close(Duration::ZERO);
             error
         })
     }
@@ -111,7 +174,7 @@ impl AgentHost {
     /// Why the connection is lost, if it is.
     #[must_use]
     pub fn lost(&self) -> Option<String> {
-        self.lost.borrow().clone()
+        self.link().lost.clone()
     }
 
     pub(super) fn ask(
@@ -179,23 +242,21 @@ impl AgentHost {
     }
 }
 
-impl Drop for AgentHost {
-    /// Lets the agent end and clean up. When it cannot be reached it does so by itself.
-    fn drop(&mut self) {
-        let mut connection = self.connection.borrow_mut();
-        if self.lost.borrow().is_none()
-            && let Some(mut channel) = connection.channel.take()
+impl AgentLink {
+    fn say_bye(&mut self) {
+        if self.lost.is_none()
+            && let Some(channel) = &mut self.connection.channel
         {
             let _ = channel.send(&written(&AgentRequest::Bye), END_LIMIT);
         }
-        // Without its streams it ends; one that does not is ended.
-        connection.channel = None;
-        if !matches!(
-            command::wait(&mut connection.child, END_LIMIT, &self.clock),
-            Ok(Some(_))
-        ) {
-            command::end_group(&mut connection.child, &self.clock);
-        }
+    }
+}
+
+impl Drop for AgentLink {
+    /// Lets the agent end and clean up. When it cannot be reached it does so by itself.
+    fn drop(&mut self) {
+        self.say_bye();
+        self.connection.close(END_LIMIT);
     }
 }
 

@@ -7,12 +7,13 @@
 use plimsoll_core::plan::PlanNode;
 use std::fs::File;
 use std::io::Read;
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::process::Child;
 use std::time::Duration;
 
 use super::channel::{AgentChannel, AgentChannelError};
 use super::message::{AgentRequest, AgentResponse, PROTOCOL, written};
 use super::program::AgentProgram;
+use super::stream::{AgentPipes, AgentStream};
 use super::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE, trouble};
 use crate::host::MARK_FILE;
 use crate::host::clock::{HostTimeSource, SystemClock};
@@ -41,14 +42,21 @@ pub struct AgentUpload {
     pub took: Duration,
 }
 
-/// A command that runs, with what it writes beside its output.
+/// The way to an agent: over the pipes of a command, or over a connection that it made itself.
 #[derive(Debug)]
 pub(super) struct AgentConnection {
     node: String,
-    pub(super) child: Child,
-    pub(super) channel: Option<AgentChannel<ChildStdout, ChildStdin>>,
-    errors: File,
+    /// The command that holds it, if one does.
+    shell: Option<AgentShell>,
+    pub(super) channel: Option<AgentChannel<Box<dyn AgentStream>>>,
     clock: SystemClock,
+}
+
+/// A command that runs, with what it writes beside its output.
+#[derive(Debug)]
+struct AgentShell {
+    child: Child,
+    errors: File,
 }
 
 impl AgentConnection {
@@ -65,6 +73,22 @@ impl AgentConnection {
         let uploaded = connection.become_agent(&node.dir, program)?;
         connection.greet(&program.build)?;
         Ok((connection, uploaded))
+    }
+
+    /// Greets an agent that has connected to us.
+    pub(super) fn over(
+        node: &str,
+        stream: Box<dyn AgentStream>,
+        build: &str,
+    ) -> Result<AgentConnection, HostError> {
+        let mut connection = AgentConnection {
+            node: node.into(),
+            shell: None,
+            channel: Some(AgentChannel::over(stream)),
+            clock: SystemClock::new(),
+        };
+        connection.greet(build)?;
+        Ok(connection)
     }
 
     fn start(node: &str, prefix: &[String], search: &SearchPath) -> Result<Self, HostError> {
@@ -96,16 +120,40 @@ impl AgentConnection {
         let mut child = ready.spawn_piped(&errors).map_err(failed)?;
         let output = child.stdout.take().expect("it was started with pipes");
         let input = child.stdin.take().expect("it was started with pipes");
+        let stream: Box<dyn AgentStream> = Box::new(AgentPipes {
+            input: output,
+            output: input,
+        });
         Ok(AgentConnection {
             node: node.into(),
-            child,
-            channel: Some(AgentChannel::new(output, input)),
-            errors,
+            shell: Some(AgentShell { child, errors }),
+            channel: Some(AgentChannel::over(stream)),
             clock: SystemClock::new(),
         })
     }
 
-    fn channel(&mut self) -> &mut AgentChannel<ChildStdout, ChildStdin> {
+    /// Ends the command that holds it, once it had this long to end by itself, and closes it.
+    pub(super) fn close(&mut self, patience: Duration) {
+        // Without its streams an agent ends.
+        self.channel = None;
+        let Some(shell) = &mut self.shell else {
+            return;
+        };
+        if !matches!(
+            command::wait(&mut shell.child, patience, &self.clock),
+            Ok(Some(_))
+        ) {
+            command::end_group(&mut shell.child, &self.clock);
+        }
+    }
+
+    /// The last words of the command that holds it.
+    fn last_words(&mut self) -> String {
+        let shell = self.shell.as_mut();
+        shell.map_or_else(String::new, |shell| command::last_lines(&mut shell.errors))
+    }
+
+    fn channel(&mut self) -> &mut AgentChannel<Box<dyn AgentStream>> {
         self.channel.as_mut().expect("it is taken only at the end")
     }
 
@@ -113,9 +161,11 @@ impl AgentConnection {
     pub(super) fn trouble(&mut self, doing: &str, broken: &AgentChannelError) -> HostError {
         let what = match broken {
             // The command ends a moment after its output: its last words are then complete.
-            AgentChannelError::Closed => {
-                let _ = command::wait(&mut self.child, Duration::from_secs(2), &self.clock);
-                trouble::in_words(&command::last_lines(&mut self.errors))
+            AgentChannelError::Closed if self.shell.is_some() => {
+                if let Some(shell) = &mut self.shell {
+                    let _ = command::wait(&mut shell.child, Duration::from_secs(2), &self.clock);
+                }
+                trouble::in_words(&self.last_words())
             }
             other => other.to_string(),
         };
@@ -200,7 +250,7 @@ impl AgentConnection {
             end = self.answer(&ends[1..], (DOING, COPY_LIMIT))?.0;
         }
         if end != "plimsoll-have" {
-            let words = command::last_lines(&mut self.errors);
+            let words = self.last_words();
             return Err(self.error(&format!(
                 "could not copy the program into {dir}: {words}; give a directory that can be \
                  written and has room, as dir in the inventory"
@@ -215,7 +265,7 @@ impl AgentConnection {
     fn greet(&mut self, build: &str) -> Result<(), HostError> {
         let ends = [READY_LINE, "plimsoll-failed"];
         if self.answer(&ends, ("start the agent", SHELL_LIMIT))?.0 != READY_LINE {
-            let words = command::last_lines(&mut self.errors);
+            let words = self.last_words();
             return Err(self.error(&format!(
                 "the copy of the program does not run there: {words}; give a directory on a file \
                  system that is not mounted noexec, as dir in the inventory"
@@ -259,7 +309,9 @@ impl AgentConnection {
     /// Waits for an answer.
     pub(super) fn receive(&mut self, limit: Duration) -> Result<AgentResponse, AgentChannelError> {
         let answer = self.channel().receive(limit, None)?;
-        command::forget_loud(&self.errors);
+        if let Some(shell) = &self.shell {
+            command::forget_loud(&shell.errors);
+        }
         AgentResponse::read(&answer)
             .map_err(|text| AgentChannelError::Io(std::io::Error::other(text)))
     }

@@ -46,19 +46,53 @@ pub fn framed(message: &[u8]) -> Result<Vec<u8>, FrameError> {
 }
 
 /// Bytes that came, as frames and, before the first one, as lines.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentFrameParser(Vec<u8>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFrameParser {
+    bytes: Vec<u8>,
+    longest: usize,
+}
+
+impl Default for AgentFrameParser {
+    fn default() -> Self {
+        AgentFrameParser::at_most(MESSAGE_MAX)
+    }
+}
 
 impl AgentFrameParser {
+    /// One that takes no message longer than this.
+    #[must_use]
+    pub fn at_most(longest: usize) -> Self {
+        AgentFrameParser {
+            bytes: Vec::new(),
+            longest,
+        }
+    }
+
+    /// From now on takes messages as long as ours may be.
+    pub fn trust(&mut self) {
+        self.longest = MESSAGE_MAX;
+    }
+
     /// Adds bytes that came.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.0.extend(bytes);
+        self.bytes.extend(bytes);
     }
 
     /// Bytes that are waiting for the rest of their frame or line.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
+    }
+
+    /// Whether a message is whole, or can be seen to be wrong.
+    #[must_use]
+    pub fn has_message(&self) -> bool {
+        let begin = self.bytes.len().min(BEGIN.len());
+        let Some(&[a, b, c, d]) = self.bytes.get(BEGIN.len()..HEAD) else {
+            return self.bytes[..begin] != BEGIN[..begin];
+        };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        length > self.longest || self.bytes.len() >= HEAD + length
     }
 
     /// Takes out the next whole message; `None` when more bytes are needed.
@@ -66,29 +100,29 @@ impl AgentFrameParser {
     /// # Errors
     /// When the stream is not ours, as soon as that can be seen. Nothing more can be read from it.
     pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
-        let begin = self.0.len().min(BEGIN.len());
-        if self.0[..begin] != BEGIN[..begin] {
+        let begin = self.bytes.len().min(BEGIN.len());
+        if self.bytes[..begin] != BEGIN[..begin] {
             return Err(FrameError::Foreign);
         }
-        let Some(&[a, b, c, d]) = self.0.get(BEGIN.len()..HEAD) else {
+        let Some(&[a, b, c, d]) = self.bytes.get(BEGIN.len()..HEAD) else {
             return Ok(None);
         };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if length > MESSAGE_MAX {
+        if length > self.longest {
             return Err(FrameError::TooLong(length));
         }
-        if self.0.len() < HEAD + length {
+        if self.bytes.len() < HEAD + length {
             return Ok(None);
         }
-        let message = self.0[HEAD..HEAD + length].to_vec();
-        self.0.drain(..HEAD + length);
+        let message = self.bytes[HEAD..HEAD + length].to_vec();
+        self.bytes.drain(..HEAD + length);
         Ok(Some(message))
     }
 
     /// Takes out the next whole line, without its end.
     pub(super) fn next_line(&mut self) -> Option<String> {
-        let end = self.0.iter().position(|&byte| byte == b'\n')?;
-        let line: Vec<u8> = self.0.drain(..=end).collect();
+        let end = self.bytes.iter().position(|&byte| byte == b'\n')?;
+        let line: Vec<u8> = self.bytes.drain(..=end).collect();
         Some(String::from_utf8_lossy(&line[..end]).trim().to_owned())
     }
 }

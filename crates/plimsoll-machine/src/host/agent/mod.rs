@@ -19,14 +19,17 @@ mod connect;
 mod frame;
 pub(crate) mod message;
 mod program;
+mod stream;
 mod tasks;
 mod trouble;
 
+pub use channel::{AgentChannel, AgentChannelError};
 pub use client::AgentHost;
 pub use connect::AgentUpload;
 pub use frame::{AgentFrameParser, FrameError, MESSAGE_MAX, framed};
 pub use message::{AgentRequest, AgentResponse};
 pub use program::AgentProgram;
+pub use stream::AgentStream;
 
 /// Directory in a node's directory that holds the copy of the program.
 pub(crate) const COPY_DIR: &str = "plimsoll-agent";

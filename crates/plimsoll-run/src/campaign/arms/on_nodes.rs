@@ -14,6 +14,9 @@ use plimsoll_machine::host::HostResolver as _;
 use plimsoll_machine::journal::StateDir;
 use std::path::{Path, PathBuf};
 
+/// More names than this are one range.
+const NAMES_SHOWN: usize = 8;
+
 impl ArmTarget {
     /// Whether nothing of it is on this machine.
     pub fn is_only_on_nodes(&self) -> bool {
@@ -33,7 +36,7 @@ impl ArmTarget {
 impl ArmSet {
     /// The same with the load from these machines.
     pub fn loaded_by(mut self, load: ClientLoadGenerators) -> Self {
-        self.nodes.meet(load.nodes());
+        load.introduce(&mut self.nodes);
         self.load = load;
         self
     }
@@ -226,8 +229,14 @@ impl ArmSet {
 
     /// Their names, `n1, n2`; `None` when the load comes from this machine.
     fn node_names(&self) -> Option<String> {
-        let names = self.load.nodes().iter().map(|node| &*node.name);
-        (!self.load.is_here()).then(|| names.collect::<Vec<_>>().join(", "))
+        let names: Vec<&str> = self.load.nodes().iter().map(|node| &*node.name).collect();
+        match names[..] {
+            [] => None,
+            [first, .., last] if names.len() > NAMES_SHOWN => {
+                Some(format!("{} hosts, {first} to {last}", names.len()))
+            }
+            _ => Some(names.join(", ")),
+        }
     }
 
     /// What a reader should know of where the load comes from.

@@ -2,8 +2,9 @@
 //! The nodes that load comes from: all prepare, all start at one instant, and their reports become one
 //! result. Without others, this machine is the only one; it is asked in the same way.
 //!
-//! One thread listens to all nodes in turn: their reports wait in their pipes meanwhile. A node
-//! that is lost in the measured part is kept out of what follows; the others play to the end.
+//! One thread listens to all nodes, whoever has something to report: the others cost nothing. A node
+//! that is lost is kept out of what follows; the others play to the end. A small share of them may be lost:
+//! then the trial is what the others offered, and says so.
 
 mod intervals;
 mod recording;
@@ -26,10 +27,11 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::commands::CommandOutputFormat;
 use plimsoll_core::workload::{CommandWorkload, Workload};
 use plimsoll_engine::sys::clock::monotonic;
+use plimsoll_fleet::FleetHosts;
 use plimsoll_machine::agent_server::{AgentTaskRunner, AgentTaskThread};
 use plimsoll_machine::host::agent::MESSAGE_MAX;
 use plimsoll_machine::host::{HostPool, HostResolver as _};
-use session::{NodeLink, NodeSession, NodeSessionState};
+use session::{NodeLink, NodeSession, NodeSessionState, await_any};
 use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +39,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// From the moment at which all get the start to the start itself: longer than a word takes
 /// to any node that was heard of within that time.
 const LEAD: Nanos = Nanos(300_000_000);
+
+/// The same for each node that has to be told: the last one must hear of it in time, too.
+const LEAD_EACH: Nanos = Nanos(2_000_000);
+
+fn lead(nodes: usize) -> Nanos {
+    Nanos(LEAD.0 + LEAD_EACH.0 * nodes as u64)
+}
 
 /// Room in a message for what stands around a workload.
 const AROUND_WORKLOAD: usize = 1 << 20;
@@ -49,6 +58,10 @@ pub struct ClientLoadGenerators {
     /// Their agents, apart from those that carry out steps: these are busy for whole trials.
     hosts: RefCell<HostPool>,
     facts: Vec<ClientLoadNode>,
+    /// Those that a scheduler provides: they go when this does.
+    fleet: Option<FleetHosts>,
+    /// Which share of the nodes may be lost.
+    lost_share: f64,
 }
 
 impl ClientLoadGenerators {
@@ -58,6 +71,8 @@ impl ClientLoadGenerators {
             nodes: Vec::new(),
             hosts: RefCell::new(context::nodes()),
             facts: Vec::new(),
+            fleet: None,
+            lost_share: load::LOST_SHARE,
         }
     }
 
@@ -65,6 +80,29 @@ impl ClientLoadGenerators {
     pub fn reach(nodes: Vec<PlanNode>) -> Result<Self, CliError> {
         let mut hosts = context::nodes();
         hosts.meet(&nodes);
+        ClientLoadGenerators::looked_at(nodes, hosts, None)
+    }
+
+    /// The hosts of a fleet.
+    pub fn of_fleet(fleet: FleetHosts) -> Result<Self, CliError> {
+        let nodes: Vec<PlanNode> = fleet
+            .members()
+            .iter()
+            .map(|(node, _)| node.clone())
+            .collect();
+        let mut hosts = context::nodes();
+        hosts.meet(&nodes);
+        for (node, agent) in fleet.members() {
+            hosts.join(&node.name, agent);
+        }
+        ClientLoadGenerators::looked_at(nodes, hosts, Some(fleet))
+    }
+
+    fn looked_at(
+        nodes: Vec<PlanNode>,
+        mut hosts: HostPool,
+        fleet: Option<FleetHosts>,
+    ) -> Result<Self, CliError> {
         let mut facts = Vec::new();
         for node in &nodes {
             let name = &node.name;
@@ -79,12 +117,34 @@ impl ClientLoadGenerators {
             nodes,
             hosts: RefCell::new(hosts),
             facts,
+            fleet,
+            lost_share: load::LOST_SHARE,
         })
+    }
+
+    /// Tells others how they are reached.
+    pub(super) fn introduce(&self, hosts: &mut HostPool) {
+        hosts.meet(&self.nodes);
+        for (node, agent) in self.fleet.iter().flat_map(FleetHosts::members) {
+            hosts.join(&node.name, agent);
+        }
     }
 
     /// Machines other than this one.
     pub fn nodes(&self) -> &[PlanNode] {
         &self.nodes
+    }
+
+    /// The same where this share of the nodes may be lost.
+    #[must_use]
+    pub fn losing(mut self, share: f64) -> Self {
+        self.lost_share = share;
+        self
+    }
+
+    /// How many of them may be lost before what the others give is no answer.
+    fn lost_max(&self) -> usize {
+        load::lost_max(self.nodes.len(), self.lost_share)
     }
 
     /// Whether it is this machine alone.
@@ -129,7 +189,7 @@ impl ClientLoadGenerators {
         };
         let mut hosts = self.hosts();
         let mut sessions = self.begin(&mut hosts, task)?;
-        attend(&mut sessions, stop, |state| {
+        attend((&mut sessions, self.lost_max()), stop, |state| {
             matches!(state, NodeSessionState::Working)
         })?;
         for session in &sessions {
@@ -143,7 +203,7 @@ impl ClientLoadGenerators {
     /// Lets every node lay out what it needs for its part of a trial.
     pub(super) fn prepare<'a>(
         &'a self,
-        hosts: &'a mut HostPool,
+        hosts: &mut HostPool,
         task: impl Fn(usize) -> AgentTrialTask,
         stop: &AtomicBool,
     ) -> Result<TrialSessions<'a>, CliError> {
@@ -156,20 +216,21 @@ impl ClientLoadGenerators {
             }))
         };
         let mut nodes = self.begin(hosts, play)?;
-        attend(&mut nodes, stop, |state| {
+        attend((&mut nodes, self.lost_max()), stop, |state| {
             matches!(state, NodeSessionState::Working)
         })?;
-        measure_clocks(&mut nodes)?;
+        measure_clocks(&mut nodes, self.lost_max())?;
         Ok(TrialSessions {
             nodes,
             is_here: self.is_here(),
+            lost_max: self.lost_max(),
         })
     }
 
     /// Lets every node begin its task.
     fn begin<'a>(
         &'a self,
-        hosts: &'a mut HostPool,
+        hosts: &mut HostPool,
         task: impl Fn(usize) -> AgentTask,
     ) -> Result<Vec<NodeSession<'a>>, CliError> {
         if self.is_here() {
@@ -177,13 +238,25 @@ impl ClientLoadGenerators {
             let thread = AgentTaskThread::begin(runner, task(0));
             return Ok(vec![NodeSession::new(HERE, NodeLink::Here(thread))]);
         }
-        let names = self.nodes.iter().map(|node| &*node.name);
-        let agents = hosts.agents(names).map_err(failed(CliExitCode::LostNode))?;
         let mut sessions = Vec::new();
-        for (n, (node, agent)) in self.nodes.iter().zip(agents).enumerate() {
-            let mut session = NodeSession::new(&node.name, NodeLink::Agent(agent));
-            session.begin(agent, task(n));
-            sessions.push(session);
+        let mut lost = Vec::new();
+        for (n, node) in self.nodes.iter().enumerate() {
+            match hosts.agents(std::iter::once(&*node.name)) {
+                Ok(agents) => {
+                    let link = NodeLink::Agent(agents[0].clone());
+                    let mut session = NodeSession::new(&node.name, link);
+                    session.begin(task(n));
+                    sessions.push(session);
+                }
+                Err(error) => {
+                    sessions.push(NodeSession::lost(&node.name, error.to_string()));
+                    lost.push(error);
+                }
+            }
+        }
+        if lost.len() > self.lost_max() {
+            session::dismiss(&mut sessions);
+            return Err(failed(CliExitCode::LostNode)(lost.remove(0)));
         }
         Ok(sessions)
     }
@@ -230,6 +303,8 @@ fn check_programs(name: &str, commands: &CommandWorkload) -> Result<(), CliError
 pub(super) struct TrialSessions<'a> {
     nodes: Vec<NodeSession<'a>>,
     is_here: bool,
+    /// How many of them may be lost.
+    lost_max: usize,
 }
 
 impl TrialSessions<'_> {
@@ -245,7 +320,11 @@ impl TrialSessions<'_> {
         is_over: &dyn Fn() -> bool,
         on_interval: &mut dyn FnMut(TrialInterval),
     ) -> Nanos {
-        let lead = if self.is_here { Nanos(0) } else { LEAD };
+        let lead = if self.is_here {
+            Nanos(0)
+        } else {
+            lead(self.nodes.len())
+        };
         let start_at = monotonic() + lead;
         let nodes = &mut self.nodes;
         for node in nodes.iter_mut() {
@@ -253,18 +332,25 @@ impl TrialSessions<'_> {
         }
         let mut seconds = NodeIntervalMerger::new(nodes.len(), on_interval);
         let mut is_stopped = false;
+        for (n, node) in nodes.iter().enumerate() {
+            if !node.is_playing() {
+                seconds.end(n);
+            }
+        }
         while nodes.iter().any(NodeSession::is_playing) {
             let is_over = is_over() || nodes.iter().any(NodeSession::has_failed);
             if is_over && !is_stopped {
                 is_stopped = true;
                 nodes.iter_mut().for_each(NodeSession::halt);
             }
-            for (n, node) in nodes.iter_mut().enumerate() {
-                match node.is_playing().then(|| node.listen()) {
-                    Some(Some(AgentEvent::Second(interval))) => seconds.add(n, &interval),
-                    Some(_) => {}
-                    // Nobody waits for one that was lost or is done.
-                    None => seconds.end(n),
+            let ready = await_any(nodes, NodeSession::is_playing);
+            for (n, node) in nodes.iter_mut().enumerate().filter(|(n, _)| ready[*n]) {
+                if let Some(AgentEvent::Second(interval)) = node.listen() {
+                    seconds.add(n, &interval);
+                }
+                // Nobody waits for one that was lost or is done.
+                if !node.is_playing() {
+                    seconds.end(n);
                 }
             }
             let is_at_work =
@@ -293,23 +379,26 @@ impl TrialSessions<'_> {
         }
         // This machine is not reported as one of several.
         let own = (accounts.pop_if(|_| self.is_here)).and_then(|(_, own)| own);
-        let result = own.unwrap_or_else(|| load::pool(trial, accounts));
+        let result = own.unwrap_or_else(|| load::pool(trial, accounts, self.lost_max));
         Ok((result, notes))
     }
 }
 
-/// Listens until no node is in this state; when one cannot go on, or the user stops it, all are
-/// stopped.
+/// Listens until no node is in this state; when one cannot go on, more are lost than may be, or the user
+/// stops it, all are stopped.
 fn attend(
-    sessions: &mut [NodeSession<'_>],
+    (sessions, lost_max): (&mut [NodeSession<'_>], usize),
     stop: &AtomicBool,
     is_awaited: impl Fn(&NodeSessionState) -> bool,
 ) -> Result<(), CliError> {
     while sessions.iter().any(|one| is_awaited(&one.state)) {
-        for session in sessions.iter_mut().filter(|one| is_awaited(&one.state)) {
-            let _ = session.listen();
+        let ready = await_any(sessions, |one| is_awaited(&one.state));
+        for (session, is_ready) in sessions.iter_mut().zip(ready) {
+            if is_ready {
+                let _ = session.listen();
+            }
         }
-        let failure = sessions.iter().find_map(NodeSession::failure);
+        let failure = failure_of(sessions, lost_max);
         let failure = failure.or_else(|| stop.load(Ordering::Relaxed).then(stopped));
         if let Some(failure) = failure {
             session::dismiss(sessions);
@@ -319,13 +408,21 @@ fn attend(
     Ok(())
 }
 
+/// Why nothing can come of it, if that is so.
+fn failure_of(sessions: &[NodeSession<'_>], lost_max: usize) -> Option<CliError> {
+    let lost = sessions.iter().filter(|one| one.is_lost()).count();
+    let mut counted = sessions
+        .iter()
+        .filter(|one| lost > lost_max || !one.is_lost());
+    counted.find_map(NodeSession::failure)
+}
+
 /// Just before the start: clocks drift apart by some ten microseconds in a second.
-fn measure_clocks(sessions: &mut [NodeSession<'_>]) -> Result<(), CliError> {
+fn measure_clocks(sessions: &mut [NodeSession<'_>], lost_max: usize) -> Result<(), CliError> {
     for session in sessions.iter_mut() {
         session.measure_clock();
     }
-    let failure = sessions.iter().find_map(NodeSession::failure);
-    if let Some(failure) = failure {
+    if let Some(failure) = failure_of(sessions, lost_max) {
         session::dismiss(sessions);
         return Err(failure);
     }

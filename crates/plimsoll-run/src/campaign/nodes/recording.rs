@@ -2,8 +2,8 @@
 //! Recordings on nodes: begun at one instant, reported while they go on. The reports are kept by the
 //! caller; a node that is lost does not end what the others record.
 
-use super::session::{NodeSession, NodeSessionState};
-use super::{ClientLoadGenerators, LEAD, attend, measure_clocks};
+use super::session::{NodeSession, NodeSessionState, await_any};
+use super::{ClientLoadGenerators, attend, lead, measure_clocks};
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_core::load::{AgentEvent, AgentTask};
 use plimsoll_core::recording::{CaptureStats, CaptureTask};
@@ -27,7 +27,7 @@ impl ClientLoadGenerators {
     ) -> Result<Vec<NodeCaptureResult>, CliError> {
         let mut hosts = self.hosts();
         let mut sessions = self.begin(&mut hosts, |_| AgentTask::Record(task.clone()))?;
-        let prepared = attend(&mut sessions, stop, |state| {
+        let prepared = attend((&mut sessions, 0), stop, |state| {
             matches!(state, NodeSessionState::Working)
         });
         // Until then, only what was asked for can be wrong.
@@ -38,8 +38,8 @@ impl ClientLoadGenerators {
             },
             ..failure
         })?;
-        measure_clocks(&mut sessions)?;
-        let start_at = monotonic() + LEAD;
+        measure_clocks(&mut sessions, 0)?;
+        let start_at = monotonic() + lead(sessions.len());
         for session in &mut sessions {
             session.start(start_at);
         }
@@ -62,7 +62,9 @@ fn hear_all(
             is_stopped = true;
             sessions.iter_mut().for_each(NodeSession::halt);
         }
-        for (n, session) in sessions.iter_mut().enumerate() {
+        let ready = await_any(sessions, NodeSession::is_playing);
+        let heard = sessions.iter_mut().enumerate().filter(|(n, _)| ready[*n]);
+        for (n, session) in heard {
             for _ in 0..HEARD_MAX {
                 let Some(told) = session.is_playing().then(|| session.listen()).flatten() else {
                     break;

@@ -14,8 +14,11 @@ use plimsoll_machine::host::HostError;
 use plimsoll_machine::host::agent::AgentHost;
 use std::time::Duration;
 
-/// How long one node is listened to before the next one.
+/// How long the rest of a report is waited for that has begun to come.
 const LISTEN: Duration = Duration::from_millis(5);
+
+/// How long any of several nodes is waited for.
+const LISTEN_ANY: Duration = Duration::from_millis(50);
 
 /// The same of this machine, which has no others beside it: who looks up often takes processor time from
 /// the load.
@@ -46,19 +49,22 @@ pub(super) enum NodeSessionState {
 
 /// How a task and its reports get from one to the other.
 #[derive(Debug)]
-pub(super) enum NodeLink<'a> {
+pub(super) enum NodeLink {
     /// Within this program.
     Here(AgentTaskThread),
     /// To an agent on another machine.
-    Agent(&'a AgentHost),
+    Agent(AgentHost),
+    /// To none: the node was lost before the task began.
+    Gone,
 }
 
-impl NodeLink<'_> {
+impl NodeLink {
     fn clock_offset(&self) -> Result<ClockOffset, HostError> {
         match self {
             // There is but one clock.
             NodeLink::Here(_) => Ok(ClockOffset::default()),
             NodeLink::Agent(agent) => agent.clock_offset(monotonic),
+            NodeLink::Gone => Ok(ClockOffset::default()),
         }
     }
 
@@ -69,6 +75,7 @@ impl NodeLink<'_> {
                 Ok(())
             }
             NodeLink::Agent(agent) => agent.start(at),
+            NodeLink::Gone => Ok(()),
         }
     }
 
@@ -79,6 +86,7 @@ impl NodeLink<'_> {
                 Ok(())
             }
             NodeLink::Agent(agent) => agent.halt(),
+            NodeLink::Gone => Ok(()),
         }
     }
 
@@ -86,6 +94,7 @@ impl NodeLink<'_> {
         match self {
             NodeLink::Here(thread) => Ok(thread.told(LISTEN_HERE)),
             NodeLink::Agent(agent) => agent.told(LISTEN),
+            NodeLink::Gone => Ok(None),
         }
     }
 }
@@ -94,7 +103,7 @@ impl NodeLink<'_> {
 #[derive(Debug)]
 pub(super) struct NodeSession<'a> {
     name: &'a str,
-    link: NodeLink<'a>,
+    link: NodeLink,
     pub(super) state: NodeSessionState,
     clock: ClockOffset,
     /// How long it took to lay everything out.
@@ -110,7 +119,7 @@ pub(super) struct NodeSession<'a> {
 
 impl<'a> NodeSession<'a> {
     /// A task that was begun on a node, over this link.
-    pub(super) fn new(name: &'a str, link: NodeLink<'a>) -> Self {
+    pub(super) fn new(name: &'a str, link: NodeLink) -> Self {
         NodeSession {
             name,
             link,
@@ -124,21 +133,43 @@ impl<'a> NodeSession<'a> {
         }
     }
 
+    /// A node that was lost before its task began.
+    pub(super) fn lost(name: &'a str, why: String) -> Self {
+        NodeSession {
+            state: NodeSessionState::Lost(monotonic(), why),
+            ..NodeSession::new(name, NodeLink::Gone)
+        }
+    }
+
     /// Lets an agent begin its task.
-    pub(super) fn begin(&mut self, agent: &AgentHost, task: AgentTask) {
-        let began = agent.begin(task);
-        self.keep(began);
+    pub(super) fn begin(&mut self, task: AgentTask) {
+        if let NodeLink::Agent(agent) = &self.link {
+            let began = agent.begin(task);
+            self.keep(began);
+        }
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.state, NodeSessionState::Lost(..))
     }
 
     pub(super) fn measure_clock(&mut self) {
+        if self.is_lost() {
+            return;
+        }
         let offset = self.link.clock_offset();
         if let Some(offset) = self.keep(offset) {
             self.clock = offset;
+            // What it said meanwhile was heard with its answers.
+            self.heard_at = monotonic();
         }
     }
 
     /// Lets it start at this instant of our clock.
     pub(super) fn start(&mut self, at: Nanos) {
+        if self.is_lost() {
+            return;
+        }
         let told = self.link.start(self.clock.theirs(at));
         if self.keep(told).is_some() {
             self.state = NodeSessionState::Playing;
@@ -159,18 +190,11 @@ impl<'a> NodeSession<'a> {
     pub(super) fn listen(&mut self) -> Option<AgentEvent> {
         let told = self.link.told();
         let told = self.keep(told)?;
-        let now = monotonic();
         let Some(told) = told else {
-            if let NodeLink::Agent(agent) = &self.link
-                && now.since(self.heard_at) > SILENT_MAX
-            {
-                let why = format!("no message from it for {SILENT_MAX}");
-                agent.give_up(&why);
-                self.state = NodeSessionState::Lost(now, why);
-            }
+            self.notice_silence();
             return None;
         };
-        self.heard_at = now;
+        self.heard_at = monotonic();
         match told {
             AgentEvent::Alive => None,
             AgentEvent::PhaseReady => {
@@ -199,13 +223,25 @@ impl<'a> NodeSession<'a> {
         }
     }
 
+    /// A node that has said nothing for too long is lost.
+    fn notice_silence(&mut self) {
+        let now = monotonic();
+        if let NodeLink::Agent(agent) = &self.link
+            && now.since(self.heard_at) > SILENT_MAX
+        {
+            let why = format!("no message from it for {SILENT_MAX}");
+            agent.give_up(&why);
+            self.state = NodeSessionState::Lost(now, why);
+        }
+    }
+
     /// What was asked of it, unless it is lost.
     fn keep<T>(&mut self, result: Result<T, HostError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
                 let why = match &self.link {
-                    NodeLink::Here(_) => error.to_string(),
+                    NodeLink::Here(_) | NodeLink::Gone => error.to_string(),
                     NodeLink::Agent(agent) => agent.lost().unwrap_or_else(|| {
                         // It said what makes no sense: what it does must end all the same.
                         agent.give_up(&error.to_string());
@@ -245,7 +281,7 @@ impl<'a> NodeSession<'a> {
                 let failure = CliError::from(failure.clone());
                 Some(match &self.link {
                     NodeLink::Here(_) => failure,
-                    NodeLink::Agent(_) => CliError {
+                    _ => CliError {
                         message: format!("node {}: {}", self.name, failure.message),
                         ..failure
                     },
@@ -305,6 +341,30 @@ impl<'a> NodeSession<'a> {
             )),
         }
     }
+}
+
+/// Waits a moment until one of those that are awaited has something to report; says of each whether it has.
+pub(super) fn await_any<'a>(
+    sessions: &mut [NodeSession<'a>],
+    is_awaited: impl Fn(&NodeSession<'a>) -> bool,
+) -> Vec<bool> {
+    let mut agents = Vec::new();
+    let mut places = Vec::new();
+    let mut ready: Vec<bool> = sessions.iter().map(&is_awaited).collect();
+    for (n, session) in sessions.iter().enumerate() {
+        if let (true, NodeLink::Agent(agent)) = (ready[n], &session.link) {
+            agents.push(agent);
+            places.push(n);
+        }
+    }
+    let heard = AgentHost::await_any(&agents, LISTEN_ANY);
+    for (n, has_some) in places.into_iter().zip(heard) {
+        ready[n] = has_some;
+        if !has_some {
+            sessions[n].notice_silence();
+        }
+    }
+    ready
 }
 
 /// Stops all that are still at work, so that they can be given another task.

@@ -4,10 +4,12 @@
 mod asked;
 mod conditioning;
 mod ended;
+mod load_source;
 mod plan;
 
 pub(super) use asked::asked;
 pub(super) use conditioning::{ConditioningArgs, ConditioningChoice, PreconditionArgs};
+pub(super) use load_source::ClientLoadArgs;
 pub(super) use plan::interrupted;
 
 use super::design::{BlockDesignChoice, GivenTrials};
@@ -17,7 +19,7 @@ use super::stack::StackOptionArgs;
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_agent::context;
-use plimsoll_agent::failure::{CliError, CliExitCode, doing};
+use plimsoll_agent::failure::CliError;
 use plimsoll_agent::raze::{RazeSummary, raze_dead_runs};
 use plimsoll_agent::run_id;
 use plimsoll_core::comparison::VerdictPolicy;
@@ -28,11 +30,10 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::SelfTestDepth;
-use plimsoll_lab::stacks::{StackPlacement, StackUpOptions};
 use plimsoll_machine::journal::StateDir;
 use plimsoll_run::campaign::{
-    self, ArmSet, CampaignOptions, CampaignResult, ClientLoadGenerators, ConditioningGoal,
-    DestroyConsent, SensitivityBoundMode, TimeBudget, WorkloadRequest,
+    self, ArmSet, CampaignOptions, CampaignResult, ConditioningGoal, DestroyConsent,
+    SensitivityBoundMode, TimeBudget, WorkloadRequest,
 };
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::TargetSpec;
@@ -220,41 +221,6 @@ impl SensitivityBoundArgs {
     }
 }
 
-/// Which machines the load comes from.
-#[derive(Debug, clap::Args)]
-pub(super) struct ClientLoadArgs {
-    /// Generate the load on these nodes instead of on this machine.
-    ///
-    /// The file given with --on names the nodes. Every node plays the whole workload; all start at
-    /// the same time. A directory target is then a directory on the nodes; of a stack, every node
-    /// becomes a client.
-    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
-    clients: Vec<String>,
-}
-
-impl ClientLoadArgs {
-    /// The machine this program runs on.
-    pub(super) const HERE: ClientLoadArgs = ClientLoadArgs {
-        clients: Vec::new(),
-    };
-
-    /// Reaches the nodes, if there are any.
-    fn loaders(&self, options: &StackUpOptions) -> Result<ClientLoadGenerators, CliError> {
-        if self.clients.is_empty() {
-            return Ok(ClientLoadGenerators::here());
-        }
-        let Some(StackPlacement::Inventory(inventory)) = &options.place else {
-            return Err(CliError::invalid(
-                "--clients needs --on FILE.toml, the inventory that names its nodes",
-            )
-            .hint("docs/stacks/inventory.md describes the file"));
-        };
-        let nodes = inventory.nodes(&self.clients);
-        let nodes = nodes.map_err(doing(CliExitCode::Usage, "find the nodes of --clients"))?;
-        ClientLoadGenerators::reach(nodes)
-    }
-}
-
 /// What goes beyond targets and workloads of a command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CampaignChoice<'a> {
@@ -313,7 +279,7 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     let targets: Vec<TargetSpec> = job
         .targets
         .iter()
-        .map(|text| match job.source.clients.is_empty() {
+        .map(|text| match job.source.is_here() {
             true => TargetSpec::parse(text),
             false => TargetSpec::parse_on_nodes(text),
         })
@@ -325,7 +291,12 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     campaign::check_asked_under_faults(&asked, &targets, &settings)?;
     let state = context::state_dir()?;
     let options = job.shape.options(&state)?;
-    let load = job.source.loaders(&options)?;
+    let stop = context::stop_flag()?;
+    if let (Some(request), true) = (job.source.fleet()?, job.dry_run) {
+        terminal::print(&load_source::carried_as(&request, &id)?);
+        return Ok(ControlFlow::Break(ExitCode::SUCCESS));
+    }
+    let load = job.source.loaders(&options, &id, &stop)?;
     let mut arms = ArmSet::named(
         job.targets,
         &targets,
@@ -350,7 +321,6 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         terminal::say(&plan::resuming(before, &folder));
         clear(&state)?;
     }
-    let stop = context::stop_flag()?;
     let key = QuitKey::watch(&stop);
     let outcome = arms
         .raise(&id, &state, &asked, &job.consent, &stop)
@@ -391,7 +361,7 @@ fn settings(job: &MeasureOptions<'_>, id: &str) -> Result<CampaignOptions, CliEr
             "invalid value '{length}' for --for: expected at least 100 ms"
         )));
     }
-    if timing.prove_client && !job.source.clients.is_empty() {
+    if timing.prove_client && !job.source.is_here() {
         return Err(CliError::invalid(
             "use --prove-client: with --clients the load comes from other machines",
         )
