@@ -107,7 +107,8 @@ class Belongings:
         found += [f"mount {m}" for m in read("/proc/self/mountinfo").splitlines() if self.is_ours(m)]
         for disk in listed("/sys/block"):
             file = read(f"/sys/block/{disk}/loop/backing_file").strip()
-            if file and self.is_ours(file):
+            # "/" is a file that no path leads to any more: nothing else here has one.
+            if file and (self.is_ours(file) or file == "/"):
                 found.append(f"loop device {disk} over {file}")
         found += [f"namespace {n}" for n in listed("/run/netns") if self.is_ours(n)]
         for link, address in self.links.items():

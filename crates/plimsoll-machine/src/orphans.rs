@@ -146,7 +146,8 @@ fn marked_directories(state: &StateDir) -> io::Result<Vec<(PathBuf, String)>> {
 /// loop device it is of, then other loop devices, processes, and the directory.
 fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<OrphanResources> {
     let shown = |path: &Path| path.to_string_lossy().into_owned();
-    let devices: Vec<(PathBuf, PathBuf)> = loops::below(dir)?;
+    let mut devices: Vec<(PathBuf, PathBuf)> = loops::below(dir)?;
+    devices.extend(loops::unmounted_of(&id)?);
     let detach = |file: &Path| {
         [
             PlanAction::StopArray(vec![shown(file)]),

@@ -134,7 +134,7 @@ impl RemoteDiskAttachment {
         if let RemoteDiskTransport::Iscsi(_) = address.kind {
             chain.add_watchdog(&mut plan, &peer.to_string(), FAIL_AFTER_S);
         }
-        chain.add_file(&mut plan);
+        chain.add_mount_point(&mut plan);
         // How large it is, the server says; before it is there, the file is empty.
         chain.add_loop(&mut plan, 1, address.sector_bytes);
         RemoteDiskAttachment {

@@ -284,7 +284,7 @@ impl ExportedDisk<'_> {
         }
         self.add_server(plan);
         self.add_client(plan);
-        self.chain().add_file(plan);
+        self.chain().add_mount_point(plan);
         self.add_loop(plan);
     }
 
@@ -292,18 +292,14 @@ impl ExportedDisk<'_> {
     /// client does not come back by itself. Nothing may be mounted on its disk.
     pub(super) fn add_again(&self, plan: &mut Plan) {
         let file = self.device_file();
-        plan.step(
-            "detach the loop device",
-            PlanAction::DetachLoop(file.clone()),
-            None,
-        );
+        plan.step("detach the loop device", PlanAction::DetachLoop(file), None);
         for (why, name) in [("stop nbdfuse", "nbdfuse"), ("stop the client", "qsd")] {
             let mark = self.mark(name);
             plan.step(why, PlanAction::Stop { mark }, None);
         }
         plan.step(
-            "unmount the file if it is mounted",
-            PlanAction::Unmount(file),
+            "unmount nbdfuse if it is mounted",
+            PlanAction::Unmount(self.chain().mount_point()),
             None,
         );
         self.add_forgetting(plan);

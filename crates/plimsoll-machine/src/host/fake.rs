@@ -177,7 +177,9 @@ impl FakeHost {
 fn change_disks(state: &mut FakeState, action: &PlanAction) -> Result<(), HostError> {
     match action {
         PlanAction::AttachLoop(path) => {
-            check(state.files.contains_key(path), "is missing", path)?;
+            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            let is_there = state.files.contains_key(path) || state.mounts.contains_key(parent);
+            check(is_there, "is missing", path)?;
             state.loops.insert(path.clone());
         }
         PlanAction::DetachLoop(path) => {
@@ -193,7 +195,9 @@ fn change_disks(state: &mut FakeState, action: &PlanAction) -> Result<(), HostEr
             state.members.retain(|member| !files.contains(member));
         }
         PlanAction::Unmount(path) => {
-            check(!state.loops.contains(path), "is busy", path)?;
+            let below = format!("{path}/");
+            let is_busy = state.loops.iter().any(|file| file.starts_with(&below));
+            check(!is_busy, "is busy", path)?;
             state.mounts.remove(path);
         }
         _ => {}
@@ -203,9 +207,10 @@ fn change_disks(state: &mut FakeState, action: &PlanAction) -> Result<(), HostEr
 
 fn start(state: &mut FakeState, (cmd, mark): (&PlanCommand, &str), ready: &PlanReadinessCheck) {
     state.marks.insert(mark.into());
-    // nbdfuse mounts a file; of the others their readiness check shows it.
+    // nbdfuse mounts a directory with one file; of the others their readiness check shows it.
     if let ("nbdfuse", Some(PlanCommandArg::Text(path))) = (&*cmd.program, cmd.args.first()) {
-        state.mounts.insert(path.clone(), Vec::new());
+        let (point, _) = path.rsplit_once('/').unwrap_or_default();
+        state.mounts.insert(point.into(), Vec::new());
     }
     if let PlanReadinessCheck::Mounted(path) = ready {
         state.mounts.insert(path.clone(), Vec::new());
@@ -336,7 +341,9 @@ fn run(state: &mut FakeState, cmd: &PlanCommand) -> Result<(), HostError> {
             state.mounts.insert(path.clone(), loops);
         }
         ("losetup", Some(PlanCommandArg::Text(path))) => {
-            check(state.files.contains_key(path), "is missing", path)?;
+            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            let is_there = state.files.contains_key(path) || state.mounts.contains_key(parent);
+            check(is_there, "is missing", path)?;
             state.loops.insert(path.clone());
         }
         ("fallocate", Some(PlanCommandArg::Text(path))) => {

@@ -473,9 +473,10 @@ impl LocalHost {
             match self.umount(id, &[], path) {
                 Ok(()) => {}
                 Err(error @ HostError::Failed { .. }) => {
-                    // Detached all the same, the file would have no path, and the loop device could
-                    // not be found by it any more.
-                    if let Some(device) = loops_of(path)?.first() {
+                    // Detached all the same, its file would have no path any more.
+                    let attached = loops::below(path);
+                    let attached = attached.map_err(HostError::io("find loop devices of", path))?;
+                    if let Some((device, _)) = attached.first() {
                         return Err(HostError::State(format!(
                             "{} is still attached to {}{}",
                             device.display(),
@@ -875,7 +876,7 @@ mod tests {
         assert!(!is_of(root, &[PlanCommandArg::from("/dev/no-such-disk")]));
         assert!(!is_of(
             root,
-            &[PlanCommandArg::LoopOf("/base/disk0.fuse".into())]
+            &[PlanCommandArg::LoopOf("/base/disk0.img".into())]
         ));
     }
 

@@ -106,8 +106,8 @@ fn fault_of<'a>(told: &'a serde_json::Value, entry: &str) -> &'a serde_json::Val
 }
 
 /// Both at once, since a stack has to be stood up for each: a fault that one of two stacks cannot have, and
-/// an end by the clock. Each trial is as long as the budget at least, so that a machine fast enough to begin one
-/// does not begin many.
+/// an end by the clock. A trial is at least as long as the budget, so that a machine that is fast enough to
+/// begin one does not begin many.
 #[test]
 fn a_stack_that_cannot_have_a_fault_is_left_out_and_no_trial_begins_after_the_budget() {
     let lab = Lab::new();

@@ -95,7 +95,7 @@ pub(super) fn add_image(plan: &mut Plan, order: &StackPlanInput<'_>, cluster: &C
         cluster.settings_file()
     );
     chain.add_client(plan, Vec::new(), &disk);
-    chain.add_file(plan);
+    chain.add_mount_point(plan);
     chain.add_loop(plan, bytes, SECTOR_BYTES);
     let at = format!("{dir}/mnt");
     file_system::add_mount_of(plan, order.settings(), &chain.device_file(), &at);

@@ -59,9 +59,15 @@ impl ClientDiskChain<'_> {
         format!("plimsoll-{}-{name}{}", self.id, self.number)
     }
 
-    /// The file its loop device is attached to.
-    pub(crate) fn device_file(&self) -> String {
+    /// Where nbdfuse mounts the file system that consists of that file.
+    pub(crate) fn mount_point(&self) -> String {
         self.path("disk", ".fuse")
+    }
+
+    /// The file its loop device is attached to. When nbdfuse ends, its mount goes, and the kernel still knows
+    /// this name of the file, but no longer where it was.
+    pub(crate) fn device_file(&self) -> String {
+        format!("{}/{}", self.mount_point(), self.mark("disk"))
     }
 
     /// Where the client gives the disk on.
@@ -131,23 +137,15 @@ impl ClientDiskChain<'_> {
         self.start(plan, ("start the target watchdog", "watch"), cmd, ready);
     }
 
-    /// Adds the file that becomes the disk.
-    pub(crate) fn add_file(&self, plan: &mut Plan) {
-        let file = || self.device_file();
-        let make = PlanAction::MakeFile {
-            path: file(),
-            bytes: 0,
-        };
-        let why = "create the file that nbdfuse mounts on";
-        plan.step(why, make, Some(PlanAction::RemoveFile(file())));
+    /// Adds the directory that the disk appears in.
+    pub(crate) fn add_mount_point(&self, plan: &mut Plan) {
+        let make = PlanAction::MakeDir(self.mount_point());
+        let remove = PlanAction::RemoveDir(self.mount_point());
+        plan.step("create the mount point of nbdfuse", make, Some(remove));
         // Undone after nbdfuse has been ended: normally it has unmounted itself by then, but not
         // when it was killed.
-        let free = PlanAction::Unmount(file());
-        plan.step(
-            "unmount the file if it is mounted",
-            free.clone(),
-            Some(free),
-        );
+        let free = PlanAction::Unmount(self.mount_point());
+        plan.step("unmount nbdfuse if it is mounted", free.clone(), Some(free));
     }
 
     /// Adds the disk, which has at least `bytes`, in sectors of `sector_bytes`.

@@ -418,7 +418,7 @@ impl<'a> SanCluster<'a> {
         chain.add_client(plan, Vec::new(), &disk);
         let settings = self.order.settings();
         chain.add_watchdog(plan, &portal, node::fail_after_s(settings)?);
-        chain.add_file(plan);
+        chain.add_mount_point(plan);
         chain.add_loop(plan, 1, SECTOR_BYTES);
         let at = format!("{dir}/mnt");
         file_system::add_mount_of(plan, settings, &chain.device_file(), &at);

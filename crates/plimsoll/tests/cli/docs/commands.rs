@@ -101,7 +101,7 @@ const PARSED: [(&str, &str); 17] = [
 ];
 
 /// Commands that end within seconds as they stand.
-const RUN: [&str; 15] = [
+const RUN: [&str; 16] = [
     "completions",
     "workloads",
     "doctor",
@@ -109,6 +109,7 @@ const RUN: [&str; 15] = [
     "fit",
     "verify",
     "profile",
+    "merge",
     "export",
     "mix",
     "new",
