@@ -6,6 +6,16 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::io::Read;
 
+/// Bytes in hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // A string takes all that is written.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
 /// Passes on what is read and takes its digest.
 pub(crate) struct FileDigester<R> {
     inner: R,
@@ -24,15 +34,10 @@ impl<R> FileDigester<R> {
 
     /// The digest of all that was read.
     pub(crate) fn finish(self, name: &str) -> RunFileDigest {
-        let mut sha256 = String::new();
-        for byte in self.digest.finalize() {
-            // A string takes all that is written.
-            let _ = write!(sha256, "{byte:02x}");
-        }
         RunFileDigest {
             name: name.into(),
             bytes: self.bytes,
-            sha256,
+            sha256: hexadecimal(&self.digest.finalize()),
         }
     }
 }

@@ -31,6 +31,8 @@ impl FormatVersion {
     pub const EXPERIMENT: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Runs that were exported as JSON.
     pub const EXPORT: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    /// Partial results of profiles.
+    pub const PARTIAL: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Ledgers of acknowledged writes.
     pub const LEDGER: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Journals of changes made to a machine.

@@ -32,6 +32,7 @@ pub mod op;
 pub mod open_load;
 pub mod others;
 pub mod outage;
+pub mod partial;
 pub mod plan;
 pub mod profile;
 pub mod recording;

@@ -6,6 +6,7 @@
 
 mod devices;
 mod intervals;
+mod pool;
 mod requests;
 
 pub use devices::{
@@ -13,6 +14,9 @@ pub use devices::{
     DeviceRankingKey,
 };
 pub use intervals::{IntervalRow, ProfileDownsampler, ProfilePoint};
+pub use pool::{
+    PoolFigure, PoolMember, PoolProfile, PoolRequests, PoolSizeCount, PoolSpread, PoolUnread,
+};
 pub use requests::{
     AccessSkew, ArrivalDispersion, InFlightStats, KindProfile, MissRatio, RequestsProfile,
     SequentialRunStats, SizeCount, TimeDistribution, WorkingSet,

@@ -20,6 +20,7 @@ use crate::model::{
     ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, ParametricModel, WorkloadModel,
 };
 use crate::op::{OpKind, TraceAccess};
+use crate::partial::PartialLine;
 use crate::plan::{InventoryFile, StackFile};
 use crate::run_export::RunExportDocument;
 use crate::units::Nanos;
@@ -68,7 +69,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 10] {
+fn described() -> [DescribedFile; 11] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -103,6 +104,11 @@ fn described() -> [DescribedFile; 10] {
             "run-export",
             Some(FormatVersion::EXPORT),
             "A run that was exported as JSON",
+        ),
+        file::<PartialLine>(
+            "partial",
+            Some(FormatVersion::PARTIAL),
+            "A line of a partial result of a profile",
         ),
         file::<InventoryFile>("inventory", None, "An inventory file, as JSON"),
         file::<StackFile>("stack", None, "A stack file, as JSON"),
@@ -377,6 +383,11 @@ fn values(name: &str) -> Vec<Value> {
             all
         }
         "stack" => examples_in("examples/stacks"),
+        "partial" => {
+            let text = read("crates/plimsoll-archive/tests/partial/1.0.part");
+            let lines = text.lines().map(serde_json::from_str);
+            lines.collect::<Result<_, _>>().unwrap()
+        }
         other => panic!("no values of {other}"),
     }
 }

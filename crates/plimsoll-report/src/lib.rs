@@ -15,6 +15,7 @@ mod export;
 mod gates;
 mod html;
 pub mod model;
+mod pool;
 mod put;
 mod run_diff;
 mod script;
@@ -36,6 +37,7 @@ pub use export::{
 pub use gates::{fitted, verified};
 pub use html::{ReportPagePart, ReportPageParts, STYLE, html, page_parts};
 pub use model::ReportDocument;
+pub use pool::pool;
 pub use run_diff::{run_diff, run_diff_report};
 pub use stack_change::{StackChangeLoad, stack_change_report};
 pub use terminal::terminal;

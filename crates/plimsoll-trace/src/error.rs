@@ -194,6 +194,14 @@ pub enum TraceError {
         /// Why not, and what to do.
         reason: String,
     },
+    /// A recording that does not go together with others.
+    #[error("use {recording} with other recordings: {reason}")]
+    Together {
+        /// The recording.
+        recording: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// A metric without which nothing can be fitted was not recorded.
     #[error(
         "fit disk '{disk}' of {recording}: {metric} was not recorded for it; record operations and \

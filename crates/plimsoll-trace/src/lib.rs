@@ -30,7 +30,7 @@ pub use compressed::opened as decompressed;
 pub use device_choices::DeviceChoices;
 pub use error::{RecordingDamage, TraceError};
 pub use input::RecordingInput;
-pub use open::{OpenRecording, open};
+pub use open::{OpenRecording, files, open};
 pub use recording::{
     CounterSource, RecordingCapabilities, RecordingDetail, RecordingInfo, RecordingScope,
     TraceOrder, TraceSource, each_series,

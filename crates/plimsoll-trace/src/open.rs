@@ -3,12 +3,12 @@
 
 use std::fmt;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::counters::{self, CounterFile};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
-use crate::pcp::PcpArchive;
+use crate::pcp::{self, PcpArchive};
 use crate::recording::{CounterSource, TraceSource};
 use crate::requests;
 use crate::resembling;
@@ -48,6 +48,33 @@ pub fn open(path: &Path) -> Result<OpenRecording, TraceError> {
         other => other,
     })?;
     Ok(OpenRecording::Counters(Box::new(archive)))
+}
+
+/// The files that a recording consists of, in an order that does not depend on where they lie: those
+/// whose content is the recording.
+///
+/// # Errors
+/// When there is nothing of that name, or it cannot be read.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    if let Some(error) = no_file(path) {
+        return Err(error);
+    }
+    if path.is_file() {
+        let input = RecordingInput::open(path)?;
+        if requests::is_one(&input) {
+            let several = requests::files_of(path);
+            return Ok(match several.is_empty() {
+                true => vec![path.to_owned()],
+                false => several,
+            });
+        }
+        if counters::is_one(&input) {
+            return Ok(vec![path.to_owned()]);
+        }
+    } else if requests::has_files(path) {
+        return Ok(requests::files_of(path));
+    }
+    pcp::paths(path)
 }
 
 /// What is said of a file that is of no known kind.

@@ -204,6 +204,10 @@ pub struct MetricAverages {
     pub time: f64,
     /// Intervals (or samples) that counted.
     pub count: u64,
+    /// Sum of the differences; of samples, of each times the seconds that it held.
+    pub whole: f64,
+    /// The time of what counted, seconds.
+    pub seconds: f64,
 }
 
 /// One figure over time.
@@ -319,6 +323,8 @@ impl MetricAccumulator {
             stochastic: self.sum / self.count as f64,
             time: alone.map_or(self.whole / self.seconds, |(first, _)| first.value),
             count: self.count,
+            whole: self.whole,
+            seconds: self.seconds,
         })
     }
 }

@@ -90,6 +90,12 @@ impl RecordingTimes {
         }
     }
 
+    /// Whether it says when it was made, and not only how long after its start.
+    #[must_use]
+    pub fn has_date(&self) -> bool {
+        self.has_date
+    }
+
     /// First and last instant of the recording.
     #[must_use]
     pub fn span(&self) -> RecordingWindow {

@@ -78,7 +78,7 @@ pub fn describe_requests(
     let interval = clockwork.whole_ticks(Nanos(interval.max(INTERVAL_MIN.0)));
     let mut counted = TraceCounters::new(&about, disk, interval);
     let mut seen = TraceDeviceStats::new(&survey.devices[place], clockwork);
-    let mut busy = vec![Busy::default(); survey.devices.len()];
+    let mut busy = vec![BusyTime::default(); survey.devices.len()];
     each(requests, |request| {
         let target = usize::from(request.target);
         if let (Some(busy), Some(took)) = (busy.get_mut(target), request.took) {
@@ -140,13 +140,13 @@ fn load(device: &TraceDevice, length: Nanos, carries: &RecordingCapabilities) ->
 
 /// The time with anything in flight.
 #[derive(Debug, Clone, Copy, Default)]
-struct Busy {
+pub(crate) struct BusyTime {
     until: Nanos,
-    sum: Nanos,
+    pub(crate) sum: Nanos,
 }
 
-impl Busy {
-    fn add(&mut self, from: Nanos, to: Nanos) {
+impl BusyTime {
+    pub(crate) fn add(&mut self, from: Nanos, to: Nanos) {
         self.sum = self.sum + to.since(from.max(self.until));
         self.until = self.until.max(to);
     }

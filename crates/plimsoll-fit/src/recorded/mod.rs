@@ -22,6 +22,7 @@ mod streams;
 mod touched;
 mod zones;
 
+pub(crate) use self::describe::BusyTime;
 pub use self::describe::describe_requests;
 
 use std::path::Path;
@@ -115,6 +116,11 @@ impl TraceSurvey {
             length: self.length,
             resolution: self.resolution,
         }
+    }
+
+    /// What speaks against its times, as sentences.
+    pub(crate) fn doubts(&self) -> &[String] {
+        &self.doubted.told
     }
 
     fn place_of(&self, disk: &str, about: &RecordingInfo) -> Result<usize, TraceError> {
@@ -474,7 +480,7 @@ pub(crate) fn ends_without_date(requests: &dyn TraceSource, length: Nanos) -> (S
 }
 
 /// What a recording that was read says of itself.
-fn told(requests: &dyn TraceSource) -> Vec<String> {
+pub(crate) fn told(requests: &dyn TraceSource) -> Vec<String> {
     let mut told = requests.warnings().to_vec();
     if requests.lost() > 0 {
         let text = format!("{} events were lost by the recorder", requests.lost());

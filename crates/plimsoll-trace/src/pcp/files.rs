@@ -63,6 +63,14 @@ impl PcpFile {
         ))
     }
 
+    /// Where it lies, if it is on disk.
+    fn path(&self) -> Option<&Path> {
+        match &self.content {
+            PcpFileContent::OnDisk(path) => Some(path),
+            PcpFileContent::InMemory(_) => None,
+        }
+    }
+
     fn failed(&self, source: io::Error) -> TraceError {
         TraceError::Read {
             file: self.name.clone(),
@@ -107,6 +115,15 @@ impl PcpArchiveFiles {
             volumes,
             index: None,
         }
+    }
+
+    /// Where the files lie that have content: metadata, then volumes.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let volumes = self.volumes.iter().map(|(_, file)| file);
+        let files = std::iter::once(&self.meta).chain(volumes);
+        files
+            .filter_map(|file| Some(file.path()?.to_owned()))
+            .collect()
     }
 
     /// The end of the index, where there is one that can be read.

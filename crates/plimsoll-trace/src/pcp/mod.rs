@@ -31,7 +31,7 @@ pub use write::{PcpWriter, PcpWriterOptions};
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{RecordingDamage, TraceError};
 use crate::recording::{
@@ -73,6 +73,14 @@ impl fmt::Debug for PcpArchive {
         out.field("about", &self.about);
         out.finish_non_exhaustive()
     }
+}
+
+/// Where the files lie that an archive, a folio or a folder of archives consists of, without its
+/// indexes.
+pub(crate) fn paths(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    let mut found = folio::find(path)?;
+    found.sort_by(|a, b| a.base.cmp(&b.base));
+    Ok(found.iter().flat_map(PcpArchiveFiles::paths).collect())
 }
 
 impl PcpArchive {

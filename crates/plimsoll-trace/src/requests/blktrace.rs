@@ -284,6 +284,11 @@ fn base_of(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(base))
 }
 
+/// The files of all processors of a recording, by one of them.
+pub(super) fn neighbours(path: &Path) -> Vec<PathBuf> {
+    base_of(path).map_or_else(Vec::new, |base| files_of(&base))
+}
+
 /// The files of all processors of a recording, by its base name.
 pub(super) fn files_of(base: &Path) -> Vec<PathBuf> {
     let folder = match base.parent() {

@@ -32,7 +32,7 @@ mod tencent;
 mod vscsi;
 mod warp;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use plimsoll_core::recording::TraceRequest;
 use plimsoll_core::units::Nanos;
@@ -143,6 +143,14 @@ pub fn read(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
 /// Whether a file is a recording of requests, by its first bytes.
 pub(crate) fn is_one(input: &RecordingInput) -> bool {
     format(input).is_some()
+}
+
+/// The files of a recording of blktrace, by its base name or one of them; none of another.
+pub(crate) fn files_of(path: &Path) -> Vec<PathBuf> {
+    match path.is_file() {
+        true => blktrace::neighbours(path),
+        false => blktrace::files_of(path),
+    }
 }
 
 /// Whether a name is that of a recording in several files.

@@ -2,6 +2,7 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use super::gates;
+use super::pool::PoolArgs;
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_core::model::{
@@ -9,7 +10,9 @@ use plimsoll_core::model::{
 };
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_fit::{FitOptions, FitResult, TraceDevice, TraceFitOptions, TraceShuffle};
+use plimsoll_fit::{
+    FitOptions, FitResult, RecordingPool, TraceDevice, TraceFitOptions, TraceShuffle,
+};
 use plimsoll_trace::DeviceChoices;
 use plimsoll_trace::{CounterSource, OpenRecording, TraceError, TraceSource};
 use std::fmt::Write;
@@ -32,9 +35,13 @@ Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00
 requests (in UTC) also from their start: 90s, 10m.
 Exit code 14 when the model misses a gate; the file is written anyway.")]
 pub(super) struct FitArgs {
-    /// Recording to read.
-    recording: PathBuf,
+    /// Recording to read; of several, the sum of all their disks is fitted.
+    #[arg(required_unless_present = "list")]
+    recording: Vec<PathBuf>,
     /// Disk (instance) to model (default: the only one; several are listed).
+    ///
+    /// Of several recordings: the disk of this name in each (default: all, but for layers above
+    /// others).
     #[arg(long)]
     disk: Option<String>,
     /// Start of the window (default: start of the recording).
@@ -43,21 +50,10 @@ pub(super) struct FitArgs {
     /// End of the window (default: end of the recording).
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// Name of the workload in reports (default: name of the output file, else of the recording).
-    #[arg(long)]
-    name: Option<String>,
-    /// Size of the area that the load covers (default: 1G): an assumption, since counters do not
-    /// contain it.
-    #[arg(long, value_parser = units::parse_size, value_name = "SIZE")]
-    working_set: Option<u64>,
-    /// Declare facts about the load that its counters do not contain, separated by commas.
-    ///
-    /// Places: `sequential`, `random` or `skewed=EXPONENT`; `write-once` (writes never come back
-    /// before the file is full); `file-size=SIZE`; `threads=N` (at most N in flight); arrivals:
-    /// `even`, `poisson` or `bursty`; `sync` (each write is durable when it ends; also for
-    /// requests). Declared facts have no sensitivity bounds.
-    #[arg(long, value_name = "FACT,...")]
-    declare: Option<String>,
+    #[command(flatten)]
+    pool: PoolArgs,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Of requests: keep the times between them to the nanosecond; doubles the size of the model.
     #[arg(long)]
     exact: bool,
@@ -97,6 +93,34 @@ pub(super) struct FitArgs {
     json: bool,
 }
 
+/// What is said of a model beside its recording.
+#[derive(Debug, clap::Args)]
+pub(super) struct ModelArgs {
+    /// Name of the workload in reports (default: name of the output file, else of the recording).
+    #[arg(long)]
+    name: Option<String>,
+    /// Size of the area that the load covers (default: 1G): an assumption, since counters do not
+    /// contain it.
+    #[arg(long, value_parser = units::parse_size, value_name = "SIZE")]
+    working_set: Option<u64>,
+    /// Declare facts about the load that its counters do not contain, separated by commas.
+    ///
+    /// Places: `sequential`, `random` or `skewed=EXPONENT`; `write-once` (writes never come back
+    /// before the file is full); `file-size=SIZE`; `threads=N` (at most N in flight); arrivals:
+    /// `even`, `poisson` or `bursty`; `sync` (each write is durable when it ends; also for
+    /// requests). Declared facts have no sensitivity bounds.
+    #[arg(long, value_name = "FACT,...")]
+    declare: Option<String>,
+}
+
+/// Where a fitted model goes, and how it is shown.
+pub(super) struct ModelOutput<'a> {
+    pub(super) file: Option<&'a Path>,
+    pub(super) html: Option<&'a Path>,
+    pub(super) all_gates: bool,
+    pub(super) json: bool,
+}
+
 /// What a load is spread over when nobody says.
 const WORKING_SET_BYTES: u64 = 1 << 30;
 
@@ -115,23 +139,63 @@ pub(super) fn main(args: &FitArgs) -> CliResult {
     if let Some(path) = &args.output {
         super::check_output(path, args.force)?;
     }
-    let recording = plimsoll_trace::open(&args.recording).map_err(failed(CliExitCode::Usage))?;
-    let mut fitted = match recording {
-        OpenRecording::Counters(counters) => of_counters(args, &*counters)?,
-        OpenRecording::Requests(requests) => of_requests(args, requests)?,
+    let recordings = args.pool.recordings(&args.recording)?;
+    let fitted = match &recordings[..] {
+        [only] => of_one(args, only)?,
+        several => of_several(args, several)?,
     };
-    if let Some(path) = &args.output {
+    let output = ModelOutput {
+        file: args.output.as_deref(),
+        html: args.html.as_deref(),
+        all_gates: args.gates,
+        json: args.json,
+    };
+    show(fitted, &output)
+}
+
+fn of_one(args: &FitArgs, path: &Path) -> Result<FitResult, CliError> {
+    args.pool.refuse_alone()?;
+    let recording = plimsoll_trace::open(path).map_err(failed(CliExitCode::Usage))?;
+    match recording {
+        OpenRecording::Counters(counters) => of_counters(args, path, &*counters),
+        OpenRecording::Requests(requests) => of_requests(args, path, requests),
+    }
+}
+
+/// The sum of many: what adds up is fitted, what does not is refused.
+fn of_several(args: &FitArgs, recordings: &[PathBuf]) -> Result<FitResult, CliError> {
+    let refused = [
+        (args.exact, "--exact"),
+        (args.shuffle.is_some(), "--shuffle"),
+        (args.parametric, "--parametric"),
+        (args.open_loop, "--open-loop"),
+    ];
+    if let Some((_, option)) = refused.iter().find(|(is_given, _)| *is_given) {
+        let text = format!("{option} is for one recording of requests");
+        return Err(CliError::invalid(text).hint(
+            "of several recordings the counts of each step add up; the order of requests, their \
+             places and what waited for what do not",
+        ));
+    }
+    let settings = args.pool.settings(&args.from, &args.to, &args.disk)?;
+    let pool = super::pool::read_all(recordings, settings, args.pool.skip_unreadable)?;
+    args.model.fit_pool(&pool, args.output.as_deref())
+}
+
+/// Writes the model, and shows what was found.
+pub(super) fn show(mut fitted: FitResult, output: &ModelOutput<'_>) -> CliResult {
+    if let Some(path) = output.file {
         super::model_file::write(path, &mut fitted.model)?;
     }
     for warning in &fitted.warnings {
         terminal::say(&format!("note: {warning}"));
     }
-    if let Some(path) = &args.html {
+    if let Some(path) = output.html {
         let (about, profile) = (about(&fitted), &fitted.profile);
         let report = plimsoll_report::fitted(&about, profile, &fitted.model);
         super::report::write_html(path, &report)?;
     }
-    if args.json {
+    if output.json {
         terminal::print_json(&serde_json::json!({
             "profile": fitted.profile,
             "fidelity": fitted.model.fidelity,
@@ -139,7 +203,7 @@ pub(super) fn main(args: &FitArgs) -> CliResult {
             "warnings": fitted.warnings,
         }));
     } else {
-        terminal::print_coloured(&text(&fitted, args));
+        terminal::print_coloured(&text(&fitted, output));
     }
     let missed = fitted.model.fidelity.iter().any(|line| !line.passed());
     if missed {
@@ -150,13 +214,17 @@ pub(super) fn main(args: &FitArgs) -> CliResult {
 }
 
 /// Of requests, which are looked at twice or more: `first` is the recording, opened.
-fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult, CliError> {
-    let declared = facts(args)?;
+fn of_requests(
+    args: &FitArgs,
+    path: &Path,
+    first: Box<dyn TraceSource>,
+) -> Result<FitResult, CliError> {
+    let declared = args.model.facts()?;
     let told = ModelFacts {
         sync_writes: None,
         ..declared.clone()
     };
-    if args.working_set.is_some() || told != ModelFacts::assumed(WORKING_SET_BYTES) {
+    if args.model.working_set.is_some() || told != ModelFacts::assumed(WORKING_SET_BYTES) {
         let text = "a recording of requests needs no declared or assumed facts, except whether \
                     writes were synchronous";
         return Err(
@@ -164,8 +232,8 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
         );
     }
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    let (survey, mut requests) = plimsoll_fit::survey_part(&args.recording, first, from, to)
-        .map_err(failed(CliExitCode::Usage))?;
+    let (survey, mut requests) =
+        plimsoll_fit::survey_part(path, first, from, to).map_err(failed(CliExitCode::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
         (Some(disk), _) => disk,
         (None, [only]) => &only.name,
@@ -174,7 +242,7 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
             devices.sort_by_key(|device| std::cmp::Reverse(device.requests));
             let about = |d: &&TraceDevice| format!("{} ({} requests)", d.name, d.requests);
             let devices: Vec<String> = devices.iter().map(about).collect();
-            return Err(no_disk(&args.recording.display().to_string(), &devices));
+            return Err(no_disk(&path.display().to_string(), &devices));
         }
     };
     let keep = TraceFitOptions {
@@ -187,7 +255,7 @@ fn of_requests(args: &FitArgs, first: Box<dyn TraceSource>) -> Result<FitResult,
         // What waits for what is no distribution.
         open_loop: args.open_loop || args.parametric,
     };
-    let fitted = plimsoll_fit::fit_requests(&mut requests, &survey, disk, &name(args), keep);
+    let fitted = plimsoll_fit::fit_requests(&mut requests, &survey, disk, &args.name(path), keep);
     let mut fitted = fitted.map_err(failed(CliExitCode::Usage))?;
     fitted.model.facts.sync_writes = declared.sync_writes;
     if args.parametric {
@@ -258,7 +326,11 @@ fn twice(counters: &dyn CounterSource, disk: &str) -> Option<String> {
     ))
 }
 
-fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult, CliError> {
+fn of_counters(
+    args: &FitArgs,
+    path: &Path,
+    counters: &dyn CounterSource,
+) -> Result<FitResult, CliError> {
     if let Some(damage) = counters.damage() {
         terminal::say(&format!("note: {damage}"));
     }
@@ -281,40 +353,68 @@ fn of_counters(args: &FitArgs, counters: &dyn CounterSource) -> Result<FitResult
     let options = FitOptions {
         disk,
         window,
-        name: name(args),
-        facts: facts(args)?,
+        name: args.name(path),
+        facts: args.model.facts()?,
     };
     plimsoll_fit::fit(counters, &options).map_err(failed(CliExitCode::Usage))
 }
 
-/// What is declared and assumed before the recording is read.
-fn facts(args: &FitArgs) -> Result<ModelFacts, CliError> {
-    let mut facts = ModelFacts::assumed(args.working_set.unwrap_or(WORKING_SET_BYTES));
-    let Some(text) = &args.declare else {
-        return Ok(facts);
-    };
-    facts.declare(text).map_err(CliError::invalid)?;
-    if args.working_set.is_some() && !facts.working_set_bytes.is_assumed() {
-        let text = "--working-set and a declared file-size exclude each other";
-        return Err(CliError::invalid(text).hint("leave --working-set out"));
+impl FitArgs {
+    fn name(&self, recording: &Path) -> String {
+        self.model.name(self.output.as_deref(), Some(recording))
     }
-    Ok(facts)
 }
 
-fn name(args: &FitArgs) -> String {
-    let stem = |path: &Path| {
-        path.file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned())
-    };
-    let from_path = args
-        .output
-        .as_deref()
-        .and_then(stem)
-        .or_else(|| stem(&args.recording));
-    args.name
-        .clone()
-        .or(from_path)
-        .unwrap_or_else(|| "model".into())
+impl ModelArgs {
+    /// What is declared and assumed before the recording is read.
+    fn facts(&self) -> Result<ModelFacts, CliError> {
+        let mut facts = ModelFacts::assumed(self.working_set.unwrap_or(WORKING_SET_BYTES));
+        let Some(text) = &self.declare else {
+            return Ok(facts);
+        };
+        facts.declare(text).map_err(CliError::invalid)?;
+        if self.working_set.is_some() && !facts.working_set_bytes.is_assumed() {
+            let text = "--working-set and a declared file-size exclude each other";
+            return Err(CliError::invalid(text).hint("leave --working-set out"));
+        }
+        Ok(facts)
+    }
+
+    fn name(&self, output: Option<&Path>, recording: Option<&Path>) -> String {
+        let stem = |path: &Path| {
+            path.file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+        };
+        let from_path = output.and_then(stem).or_else(|| recording.and_then(stem));
+        self.name
+            .clone()
+            .or(from_path)
+            .unwrap_or_else(|| "model".into())
+    }
+
+    /// A model of many recordings together.
+    pub(super) fn fit_pool(
+        &self,
+        pool: &RecordingPool,
+        output: Option<&Path>,
+    ) -> Result<FitResult, CliError> {
+        pool.fit(&self.name(output, None), self.facts()?)
+            .map_err(failed(CliExitCode::Usage))
+    }
+
+    /// Refuses what is said of a model where none is made.
+    pub(super) fn refuse_without_model(&self) -> Result<(), CliError> {
+        let given = [
+            (self.name.is_some(), "--name"),
+            (self.working_set.is_some(), "--working-set"),
+            (self.declare.is_some(), "--declare"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, option)) => Err(CliError::invalid(format!("{option} is for a model"))
+                .hint("give -o FILE to write one")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Format and host of the recording, as a report begins.
@@ -327,7 +427,7 @@ fn about(fitted: &FitResult) -> String {
     format!("{} · {host}", source.format)
 }
 
-fn text(fitted: &FitResult, args: &FitArgs) -> String {
+fn text(fitted: &FitResult, output: &ModelOutput<'_>) -> String {
     let (model, profile) = (&fitted.model, &fitted.profile);
     let (source, about) = (&model.source, about(fitted));
     let report = plimsoll_report::profile(&source.recording, &about, profile);
@@ -337,8 +437,8 @@ fn text(fitted: &FitResult, args: &FitArgs) -> String {
         (Some(packed), None) => packed_requests(&mut text, packed),
         (Some(packed), Some(parametric)) => distributions(&mut text, packed, parametric),
     }
-    fidelity(&mut text, &model.fidelity, args.gates);
-    if let Some(path) = &args.output {
+    fidelity(&mut text, &model.fidelity, output.all_gates);
+    if let Some(path) = output.file {
         let _ = writeln!(
             text,
             "\nWritten to {}; play it with: plimsoll run {} TARGET",

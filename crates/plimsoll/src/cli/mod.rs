@@ -23,9 +23,11 @@ mod ledger;
 mod loadline;
 mod man;
 mod measure;
+mod merge;
 mod mix;
 mod model_file;
 mod new;
+mod pool;
 mod profile;
 mod progress;
 mod push;
@@ -72,6 +74,7 @@ enum CliCommand {
     Fit(fit::FitArgs),
     Verify(verify::VerifyArgs),
     Profile(profile::ProfileArgs),
+    Merge(merge::MergeArgs),
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
     Gate(gate::GateArgs),
@@ -207,6 +210,7 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Fit(args) => fit::main(&args),
         CliCommand::Verify(args) => verify::main(&args),
         CliCommand::Profile(args) => profile::main(&args),
+        CliCommand::Merge(args) => merge::main(&args),
         CliCommand::Run(args) => run::main(&args),
         CliCommand::Compare(args) => compare::main(&args),
         CliCommand::Gate(args) => gate::main(&args),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll profile`: what is in a recording.
 
+use super::pool::PoolArgs;
 use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, failed};
 use plimsoll_archive::{ResultFile, write_result};
@@ -13,22 +14,29 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Describe a recording: all devices by load, and one in full.
+/// Describe a recording: all devices by load, and one in full; or many recordings together.
 ///
 /// RECORDING contains counters or requests, in any format that plimsoll fit reads
 /// (docs/recordings.md). Shows both averages, metrics over time, bursts and phases; of requests
 /// also sizes, order, working set, reuse and response times. docs/profile.md explains every metric
-/// and its source.
+/// and its source. Of several recordings: how their hosts and disks are spread, the busiest, and the
+/// sum of all over time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll profile nasdata
   plimsoll profile nasdata --disk sdi --from 11:00 --to 12:00 -o nas.html --xlsx nas.xlsx
+  plimsoll profile hosts/*/20260714.meta
+  plimsoll profile hosts/a*/20260714.meta --partial a.part
 
 Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.")]
 pub(super) struct ProfileArgs {
-    /// Recording to read.
-    recording: PathBuf,
+    /// Recording to read; several are described together.
+    #[arg(required_unless_present = "list")]
+    recording: Vec<PathBuf>,
     /// Disk (instance) to describe in full (default: the busiest).
+    ///
+    /// Of several recordings: the disk of this name in each (default: all, but for layers above
+    /// others).
     #[arg(long)]
     disk: Option<String>,
     /// Start of the window (default: start of the recording).
@@ -37,6 +45,11 @@ pub(super) struct ProfileArgs {
     /// End of the window (default: end of the recording).
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
+    #[command(flatten)]
+    pool: PoolArgs,
+    /// Write a partial result to FILE and show nothing; plimsoll merge puts such results together.
+    #[arg(long, value_name = "FILE", conflicts_with_all = PARTIAL_EXCLUDES)]
+    partial: Option<PathBuf>,
     /// Write a self-contained HTML page to FILE.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -56,6 +69,16 @@ pub(super) struct ProfileArgs {
     json: bool,
 }
 
+/// What a partial result does not have.
+const PARTIAL_EXCLUDES: &[&str] = &[
+    "output",
+    "json",
+    #[cfg(feature = "xlsx")]
+    "xlsx",
+    #[cfg(feature = "parquet")]
+    "parquet",
+];
+
 /// A recording that is described.
 struct Described {
     description: RecordingProfile,
@@ -74,11 +97,44 @@ pub(super) fn main(args: &ProfileArgs) -> CliResult {
     for path in args.files() {
         super::check_output(path, args.force)?;
     }
-    let described =
-        match plimsoll_trace::open(&args.recording).map_err(failed(CliExitCode::Usage))? {
-            OpenRecording::Counters(counters) => of_counters(args, counters)?,
-            OpenRecording::Requests(requests) => of_requests(args, requests)?,
-        };
+    let recordings = args.pool.recordings(&args.recording)?;
+    if let Some(path) = &args.partial {
+        let settings = args.pool.settings(&args.from, &args.to, &args.disk)?;
+        let skip = args.pool.skip_unreadable;
+        return super::pool::write_partial(&recordings, &settings, skip, path);
+    }
+    match &recordings[..] {
+        [only] => of_one(args, only),
+        several => of_several(args, several),
+    }
+}
+
+fn of_several(args: &ProfileArgs, recordings: &[PathBuf]) -> CliResult {
+    let one: [Option<&PathBuf>; 2] = [
+        #[cfg(feature = "xlsx")]
+        args.xlsx.as_ref(),
+        #[cfg(not(feature = "xlsx"))]
+        None,
+        #[cfg(feature = "parquet")]
+        args.parquet.as_ref(),
+        #[cfg(not(feature = "parquet"))]
+        None,
+    ];
+    if one.iter().any(Option::is_some) {
+        let text = "--xlsx and --parquet are for the intervals of one recording";
+        return Err(CliError::invalid(text).hint("give one recording, or leave them out"));
+    }
+    let settings = args.pool.settings(&args.from, &args.to, &args.disk)?;
+    let pool = super::pool::read_all(recordings, settings, args.pool.skip_unreadable)?;
+    super::pool::show(&pool, args.output.as_deref(), args.json)
+}
+
+fn of_one(args: &ProfileArgs, path: &Path) -> CliResult {
+    args.pool.refuse_alone()?;
+    let described = match plimsoll_trace::open(path).map_err(failed(CliExitCode::Usage))? {
+        OpenRecording::Counters(counters) => of_counters(args, counters)?,
+        OpenRecording::Requests(requests) => of_requests(args, path, requests)?,
+    };
     let report = plimsoll_report::describe(&described.description);
     if let Some(path) = &args.output {
         let html = plimsoll_report::html(&report);
@@ -111,6 +167,7 @@ impl ProfileArgs {
     fn files(&self) -> impl Iterator<Item = &Path> {
         let files = [
             self.output.as_deref(),
+            self.partial.as_deref(),
             #[cfg(feature = "xlsx")]
             self.xlsx.as_deref(),
             #[cfg(feature = "parquet")]
@@ -148,10 +205,14 @@ fn of_counters(
     })
 }
 
-fn of_requests(args: &ProfileArgs, first: Box<dyn TraceSource>) -> Result<Described, CliError> {
+fn of_requests(
+    args: &ProfileArgs,
+    path: &Path,
+    first: Box<dyn TraceSource>,
+) -> Result<Described, CliError> {
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    let (survey, mut requests) = plimsoll_fit::survey_part(&args.recording, first, from, to)
-        .map_err(failed(CliExitCode::Usage))?;
+    let (survey, mut requests) =
+        plimsoll_fit::survey_part(path, first, from, to).map_err(failed(CliExitCode::Usage))?;
     let (description, series) =
         plimsoll_fit::describe_requests(&mut requests, &survey, args.disk.as_deref())
             .map_err(failed(CliExitCode::Usage))?;

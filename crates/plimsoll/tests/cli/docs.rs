@@ -69,6 +69,10 @@ impl DocFiles {
         for name in ["nas", "pg", "lab-n1", "sda.parquet"] {
             std::fs::copy(lab.path("recording.csv"), lab.path(name)).unwrap();
         }
+        for (recording, part) in [("nasdata", "nas.part"), ("web.vscsi", "web.part")] {
+            let output = lab.run(&["profile", recording, "--partial", part]);
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        }
         let run = ["run", "randread,size=1M", "null", "-o", RUN_FOLDER];
         let short = ["--for", "100ms", "--warmup", "0s"];
         let output = lab.run(&[&run[..], &short].concat());
@@ -82,7 +86,8 @@ impl DocFiles {
         for entry in std::fs::read_dir(self.lab.path("")).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_output = |pair: &[String]| pair[0] == "-o" && pair[1] == name;
+            let is_option = |word: &str| ["-o", "--partial"].contains(&word);
+            let is_output = |pair: &[String]| is_option(&pair[0]) && pair[1] == name;
             let is_written = command.words[1] == "new" || command.words.windows(2).any(is_output);
             if entry.path().is_file() && !is_written {
                 std::fs::copy(entry.path(), lab.path(&name)).unwrap();

@@ -19,6 +19,7 @@ mod ground;
 mod json;
 mod ledger;
 mod loadline;
+mod many;
 mod models;
 mod new;
 mod nfs;

@@ -108,7 +108,7 @@ const PARSED: [(&str, &str); 20] = [
 ];
 
 /// Commands that end within seconds as they stand.
-const RUN: [&str; 15] = [
+const RUN: [&str; 16] = [
     "completions",
     "workloads",
     "doctor",
@@ -116,6 +116,7 @@ const RUN: [&str; 15] = [
     "fit",
     "verify",
     "profile",
+    "merge",
     "export",
     "mix",
     "new",
