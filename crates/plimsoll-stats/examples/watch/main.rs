@@ -4,6 +4,8 @@
 //!     cargo run --release -p plimsoll-stats --example watch -- rates|speed
 //!     cargo run --release -p plimsoll-stats --example watch -- histories LAW SIGMAS COUNT
 //!
+//! `rates` takes a word of the names of histories, to look at these alone.
+//!
 //! Everything is drawn from fixed seeds; the tables of docs/results/2026-11-watch.md come from here.
 //! `speed` looks at 10,000 series, for `time` to measure. `histories` prints the histories themselves, for
 //! other programs: series, day, raw value, ratio.
@@ -103,14 +105,15 @@ fn main() {
         .collect::<Vec<_>>()
         .as_slice()
     {
-        ["rates"] => tables(),
+        ["rates"] => tables(""),
+        ["rates", word] => tables(word),
         ["speed"] => speed(),
         ["histories", law, sigmas, count] => histories(law, sigmas, count),
         _ => println!("give one of: rates, speed, histories LAW SIGMAS COUNT"),
     }
 }
 
-fn tables() {
+fn tables(word: &str) {
     let ours = [
         (WatchMethod::Ratios, LEAST),
         (WatchMethod::Ratios, 0.0),
@@ -124,7 +127,7 @@ fn tables() {
         "| history | method | least effect | alarms, a look a day | alarms, one look | 1.5 σ | 1.5 σ without outliers | 1.5 σ of the ratios | more |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (name, law) in LAWS {
+    for (name, law) in LAWS.into_iter().filter(|(name, _)| name.contains(word)) {
         for (method, least) in ours.into_iter().chain(divisive) {
             let is_ours = matches!(method, WatchMethod::Ratios | WatchMethod::Raw);
             let count = if is_ours { OURS } else { DIVISIVE };

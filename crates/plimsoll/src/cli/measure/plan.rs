@@ -5,6 +5,7 @@ use super::MeasureOptions;
 use crate::terminal;
 use plimsoll_agent::command_line;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
+use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
 use plimsoll_core::event::{RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::load_line::LoadLineGoal;
@@ -123,6 +124,12 @@ fn designed(manifest: &RunManifest) -> String {
     };
     match (&design.found, design.pilot_blocks) {
         (Some(found), _) => format!("; designed by the pilot: {}", found.forecast),
+        (None, 0) if manifest.policy.stopping == StoppingRule::TwoStage => {
+            format!(
+                "{given}; the noise of the first ones sets their number, to {}",
+                design.question()
+            )
+        }
         (None, 0) => format!("{given}; they end when every system has a verdict"),
         (None, _) => format!(
             "; its noise decides on the blocks that follow{given}, to {}",

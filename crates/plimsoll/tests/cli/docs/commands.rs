@@ -128,13 +128,13 @@ const RUN: [&str; 16] = [
 ];
 
 /// What has --dry-run.
-const DRY_RUN: [&str; 7] = [
-    "run", "compare", "loadline", "fit-for", "layers", "tune", "stack up",
+const DRY_RUN: [&str; 8] = [
+    "run", "compare", "gate", "loadline", "fit-for", "layers", "tune", "stack up",
 ];
 
 /// Parts of a command that need another machine, a device, an export, a stack that is up or a program of
 /// others, which even a dry run looks for.
-const ELSEWHERE: [(&str, &str); 15] = [
+const ELSEWHERE: [(&str, &str); 16] = [
     ("--clients", "it needs nodes"),
     ("--on lab.toml", "it needs nodes"),
     ("--on examples/labs", "it needs nodes"),
@@ -150,6 +150,7 @@ const ELSEWHERE: [(&str, &str); 15] = [
     ("build,", "it needs sources to build"),
     ("copy-large,host", "it needs another machine"),
     ("cmd:", "it runs any program"),
+    ("gate --against main", "it needs sources to build"),
 ];
 
 fn mode(words: &[String]) -> Result<DocTestMode, String> {
