@@ -118,20 +118,19 @@ impl GateWorkshop<'_> {
 
     fn git(&self, directory: &Path, words: &[&str]) -> Result<String, CliError> {
         let words = std::iter::once("git").chain(words.iter().copied());
-        self.run(words.map(str::to_owned).collect(), directory, "use git")
+        let argv: Vec<String> = words.map(str::to_owned).collect();
+        self.run(&argv, directory, "use git")
     }
 
     fn make(&self, sources: &Path, name: &str) -> Result<(), CliError> {
         (self.say)(&format!("building {name}: {}", self.build.command));
-        let argv = ["sh", "-c", &self.build.command]
-            .map(str::to_owned)
-            .to_vec();
-        self.run(argv, sources, &format!("build {name}")).map(drop)
+        let argv = ["sh", "-c", &self.build.command].map(str::to_owned);
+        self.run(&argv, sources, &format!("build {name}")).map(drop)
     }
 
-    fn run(&self, argv: Vec<String>, directory: &Path, what: &str) -> Result<String, CliError> {
+    fn run(&self, argv: &[String], directory: &Path, what: &str) -> Result<String, CliError> {
         let job = HostTimedJob {
-            argv: &argv,
+            argv,
             directory,
             mark: MARK,
             limit: LIMIT,

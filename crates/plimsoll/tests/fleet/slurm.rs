@@ -4,6 +4,7 @@
 use crate::support::{Bench, signal, until};
 use plimsoll_core::event::OpStats;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +28,10 @@ struct Cluster {
     _place: tempfile::TempDir,
 }
 
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: Slurm: {why}");
+}
+
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/slurm-lab.sh")
 }
@@ -42,14 +47,14 @@ impl Cluster {
         };
         let missing: Vec<&str> = PROGRAMS.into_iter().filter(|name| !has(name)).collect();
         if !missing.is_empty() {
-            println!(
-                "SKIPPED: Slurm: missing: {}; scripts/setup.sh slurm installs it",
-                missing.join(", ")
-            );
+            let missing = missing.join(", ");
+            skipped(&format!(
+                "missing: {missing}; scripts/setup.sh slurm installs it"
+            ));
             return None;
         }
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: Slurm: network namespaces need root");
+            skipped("network namespaces need root");
             return None;
         }
         let place = tempfile::tempdir().unwrap();
