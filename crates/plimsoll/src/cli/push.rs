@@ -46,17 +46,20 @@ pub(super) struct PushArgs {
     json: bool,
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|text| !text.is_empty())
+fn set(variable: Result<String, std::env::VarError>) -> Option<String> {
+    variable.ok().filter(|text| !text.is_empty())
 }
 
 pub(super) fn main(args: &PushArgs) -> CliResult {
-    let to = args.to.clone().or_else(|| variable("PLIMSOLL_SERVER"));
+    let to = args
+        .to
+        .clone()
+        .or_else(|| set(std::env::var("PLIMSOLL_SERVER")));
     let to = to.ok_or_else(|| {
         CliError::invalid("no server is given")
             .hint("give --to https://HOST:PORT, or set PLIMSOLL_SERVER")
     })?;
-    let token = match (&args.token_file, variable("PLIMSOLL_TOKEN")) {
+    let token = match (&args.token_file, set(std::env::var("PLIMSOLL_TOKEN"))) {
         (Some(path), _) => PushToken::File(path.clone()),
         (None, Some(text)) => PushToken::Given(text),
         (None, None) => {

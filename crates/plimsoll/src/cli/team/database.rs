@@ -5,9 +5,6 @@ use crate::terminal;
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_history::{HistoryAddress, HistoryAuditEntry, HistoryDatabase, HistoryError};
 
-/// The variable of the environment.
-const VARIABLE: &str = "PLIMSOLL_DATABASE";
-
 /// The database of a command.
 #[derive(Debug, Clone, clap::Args)]
 pub(in crate::cli) struct DatabaseArgs {
@@ -25,7 +22,7 @@ impl DatabaseArgs {
     pub(in crate::cli) fn given(&self) -> Result<Option<HistoryAddress>, CliError> {
         let found = match &self.database {
             Some(text) => HistoryAddress::from_command_line(text).map(Some),
-            None => std::env::var(VARIABLE)
+            None => std::env::var("PLIMSOLL_DATABASE")
                 .ok()
                 .filter(|text| !text.is_empty())
                 .map(|text| HistoryAddress::from_environment(&text))
