@@ -268,20 +268,34 @@ impl HistoryDatabase {
         viewer: HistoryViewer,
         id: i64,
     ) -> Result<Option<HistorySeriesPage>, HistoryError> {
-        let what = "read a series";
         let found = sqlx::query(AssertSqlSafe(format!("{SERIES} WHERE c.id = $1")))
             .bind(id)
             .fetch_optional(&self.pool)
             .await
-            .map_err(doing(what))?;
-        let Some(found) = found else { return Ok(None) };
+            .map_err(doing("read a series"))?;
+        match found {
+            Some(found) => self.page_of(viewer, series(&found)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The same of a series that was listed.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn page_of(
+        &self,
+        viewer: HistoryViewer,
+        series: HistorySeries,
+    ) -> Result<Option<HistorySeriesPage>, HistoryError> {
+        let what = "read a series";
         let sql = format!(
             "SELECT r.folder, r.name, r.revision, r.program, r.versions, p.settings_id, p.at_ms, p.blocks, \
              p.estimate, p.low, p.high, p.value, p.reference_value FROM points p JOIN runs r ON r.id = p.run_id \
              WHERE p.series_id = $1 AND {SEEN} ORDER BY p.at_ms DESC, p.run_id DESC LIMIT {POINTS_MAX}"
         );
         let rows = sqlx::query(AssertSqlSafe(sql))
-            .bind(id)
+            .bind(series.id)
             .bind(viewer.user_id)
             .bind(i64::from(viewer.sees_all))
             .fetch_all(&self.pool)
@@ -293,7 +307,7 @@ impl HistoryDatabase {
         let sql = "SELECT r.folder, m.kind, m.user_name, m.at_ms, m.until_ms, m.note FROM marks m \
                    LEFT JOIN runs r ON r.id = m.run_id WHERE m.series_id = $1 ORDER BY m.id";
         let marks = sqlx::query(sql)
-            .bind(id)
+            .bind(series.id)
             .fetch_all(&self.pool)
             .await
             .map_err(doing(what))?;
@@ -311,7 +325,6 @@ impl HistoryDatabase {
             mark.folder.as_ref().is_none_or(of)
         };
         let marks = marks.iter().map(mark).filter(is_seen).collect();
-        let series = series(&found);
         let floor = self.floor(viewer, &series).await?;
         Ok(Some(HistorySeriesPage {
             series,

@@ -22,9 +22,9 @@ pub(super) fn main(args: &HistoryChangesArgs) -> CliResult {
             let some = database.series_list(EVERYBODY, after, "").await?;
             let Some(last) = some.last() else { break };
             after = last.id;
-            for one in some.iter().filter(|one| !one.is_control) {
+            for one in some.into_iter().filter(|one| !one.is_control) {
                 series += 1;
-                let Some(page) = database.series_page(EVERYBODY, one.id).await? else {
+                let Some(page) = database.page_of(EVERYBODY, one).await? else {
                     continue;
                 };
                 if !page.is_muted(now_ms()) || args.all {
