@@ -63,7 +63,7 @@ fn opened(format: &str) -> RunFolderContents {
     assert_eq!(local.bad_data().expect("a bad block").bad.stale, 1);
     assert_eq!(local.servers[0].grown_bytes, -4096);
     let slow = &run.trials[1];
-    assert_eq!(slow.lost_node().expect("a lost node").0, "client");
+    assert_eq!(slow.lost_nodes().next().expect("a lost node").0, "client");
     assert_eq!(slow.phases[0].wall, Nanos(2 * Nanos::SECOND.0));
 
     let seconds = &run.intervals[&1];

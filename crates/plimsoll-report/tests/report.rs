@@ -252,6 +252,7 @@ fn load_from_nodes_is_told_by_node_and_a_lost_one_next_to_the_answer() {
         after: Nanos(3 * Nanos::SECOND.0),
         why: "the other side ended".into(),
     });
+    results.trials[0].failed = Some("node n2: the other side ended".into());
     for found in [text(&results), page(&results)] {
         assert!(found.contains("Node n2 was lost 3 s after the start"));
     }
