@@ -364,6 +364,7 @@ fn values(name: &str) -> Vec<Value> {
                     .filter(|file| file["workload"].is_array()),
             );
             all.extend(examples_of("docs/campaigns.md"));
+            all.extend(examples_of("docs/ci.md"));
             all
         }
         "experiment" => {

@@ -25,7 +25,7 @@ use program::TestProgram;
 const PROGRAMS_AT_ONCE: usize = 2;
 /// A test program that takes longer hangs. The slowest takes some three minutes on two quiet
 /// processors; beside other work it has taken three times that.
-const PROGRAM_LIMIT: Duration = Duration::from_mins(20);
+const PROGRAM_LIMIT: Duration = Duration::from_mins(30);
 /// More failures than this are not a busy machine: they are not repeated.
 const REPEATS_MAX: usize = 12;
 
