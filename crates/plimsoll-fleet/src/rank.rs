@@ -2,7 +2,7 @@
 //! Which of the hosts an agent is on, as what carries it says in the environment.
 
 /// Variables that say it, those of the innermost carrier first: an agent that mpiexec started within a
-/// Slurm job is told both.
+/// Slurm job has both.
 const VARIABLES: [&str; 9] = [
     "PLIMSOLL_RANK",
     "OMPI_COMM_WORLD_RANK",

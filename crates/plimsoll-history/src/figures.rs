@@ -286,7 +286,7 @@ impl<'a> EntryValues<'a> {
         figures
     }
 
-    /// The blocks in which both the arm and the reference have a value. A control is held against its arm
+    /// The blocks in which both the arm and the reference have a value. A control is compared with its arm
     /// alone, as in a report.
     fn pairs(&self, label: &str, metric: ComparisonName, arm: &ArmEntry) -> Vec<BlockLogValues> {
         let logs = |block: u32, entries: Vec<&str>| -> Vec<f64> {

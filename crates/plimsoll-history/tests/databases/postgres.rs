@@ -72,7 +72,7 @@ fn run(words: &[&str]) {
 }
 
 impl TestPostgres {
-    /// Starts one; `None` where PostgreSQL is not installed, which is told.
+    /// Starts one; `None`, with a message, where PostgreSQL is not installed.
     pub(crate) fn start(test: &str) -> Option<TestPostgres> {
         let Some(programs) = programs() else {
             skipped(

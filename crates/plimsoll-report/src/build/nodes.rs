@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::words;
 
-/// Lost nodes whose reason is told; of more, the names.
+/// Most lost nodes that are listed with a reason; of more, only the names.
 const LOST_SHOWN: usize = 5;
 
 /// Nodes of a system that have a row each; of more, the slowest, the fastest and those that were lost.

@@ -145,7 +145,7 @@ impl GatePlan {
             .workloads
             .iter()
             .chain(self.variants.iter().map(|one| &one.text));
-        // What cannot be read is told with its place when it is to be played.
+        // What cannot be read is refused, with its place, when it is to be played.
         let ends = texts.clone().any(|text| {
             asked(text, None)
                 .is_ok_and(|one| one.workload.ends_by_itself() || one.workload.metric().is_none())
