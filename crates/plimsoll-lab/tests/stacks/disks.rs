@@ -131,6 +131,7 @@ fn a_disk_is_as_slow_as_it_is_told() {
     // says that nothing waits twice or by a different unit.
     assert!((0.005..0.5).contains(&read_s), "{read_s}");
     assert!((0.010..0.5).contains(&write_s), "{write_s}");
+    drop(file);
     raised.down();
 }
 

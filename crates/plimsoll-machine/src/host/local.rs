@@ -665,7 +665,7 @@ impl Host for LocalHost {
     fn exists(&self, path: &Path) -> bool {
         match DEVICES.iter().find(|(name, _)| Path::new(name) == path) {
             Some((_, number)) => is_device(path, *number),
-            None => path.exists(),
+            None => mounts::exists(path),
         }
     }
 

@@ -30,6 +30,14 @@ pub(crate) fn mounts() -> io::Result<Vec<HostMountInfo>> {
         .collect())
 }
 
+/// Whether there is something at this path. A mount point stays one when the program that served it has
+/// ended, although the kernel then tells nothing else about it.
+pub(crate) fn exists(path: &Path) -> bool {
+    let ended = rustix::io::Errno::NOTCONN.raw_os_error();
+    path.try_exists()
+        .unwrap_or_else(|error| error.raw_os_error() == Some(ended))
+}
+
 /// Whether the kernel can mount this type: it has it already, or a module that brings it.
 pub(crate) fn knows_file_system(name: &str) -> bool {
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
