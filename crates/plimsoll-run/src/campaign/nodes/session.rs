@@ -357,6 +357,10 @@ pub(super) fn await_any<'a>(
             places.push(n);
         }
     }
+    // This machine has no connection to wait on: who listens to it waits for what it says.
+    if agents.is_empty() {
+        return ready;
+    }
     let heard = AgentHost::await_any(&agents, LISTEN_ANY);
     for (n, has_some) in places.into_iter().zip(heard) {
         ready[n] = has_some;
