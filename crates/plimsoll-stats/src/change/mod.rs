@@ -35,8 +35,10 @@ const SPLIT_P_MAX: f64 = 0.001_8;
 const T_MIN: f64 = 2.5;
 /// Independent splits that all looks of sixty points amount to.
 const SPLITS_OF_SIXTY: f64 = 0.05 / SPLIT_P_MAX;
-/// A point whose error is so many times the usual one says nothing.
+/// A point whose error is so many times the usual one says nothing, unless it is far away all the same.
 const POOR: f64 = 4.0;
+/// How many of its own errors are far away.
+const FAR: f64 = 3.0;
 /// Points for which the place of a change is still looked for after it was found.
 const PLACE_SETTLES: usize = 16;
 
@@ -110,12 +112,14 @@ struct FoundChange {
 /// Points that say something, each by what was known when it came.
 fn usable(points: &[RatioPoint]) -> Vec<usize> {
     let mut errors: Vec<f64> = Vec::new();
-    let mut kept = Vec::new();
+    let mut kept: Vec<usize> = Vec::new();
     for (at, point) in points.iter().enumerate() {
         let error = point.error.filter(|error| error.is_finite());
         let usual = median(errors.iter().copied()).filter(|_| errors.len() >= SIDE_MIN);
         let is_poor = match (error, usual) {
-            (Some(error), Some(usual)) => usual > 0.0 && error > POOR * usual,
+            (Some(error), Some(usual)) => {
+                usual > 0.0 && error > POOR * usual && !is_far(point, error, points, &kept)
+            }
             _ => point.error.is_some() && error.is_none(),
         };
         errors.extend(error);
@@ -124,6 +128,14 @@ fn usable(points: &[RatioPoint]) -> Vec<usize> {
         }
     }
     kept
+}
+
+/// Whether a point is away from the latest ones by more than it is unsure: what becomes slower often becomes
+/// noisier, too.
+fn is_far(point: &RatioPoint, error: f64, points: &[RatioPoint], kept: &[usize]) -> bool {
+    let latest = &kept[kept.len().saturating_sub(WINDOW)..];
+    let level = median(latest.iter().map(|at| points[*at].log_ratio));
+    level.is_some_and(|level| (point.log_ratio - level).abs() > FAR * error)
 }
 
 /// Looks after every point. `least` is the smallest change, as a logarithm.
@@ -175,6 +187,9 @@ fn clearest_split(values: &[f64], least: f64) -> Option<(usize, f64)> {
             continue;
         }
         let p_value = serial::deflated(p_value, &scores, split);
+        // Of a few points dependence cannot be told from chance: it makes a step less sure, and must not
+        // count against it twice, for their number already limits what they can show.
+        let p_value = p_value.max(scores::p_value_min(split, n - split));
         let is_change = p_value <= SPLIT_P_MAX
             && best.is_none_or(|(_, least_p)| p_value < least_p)
             && size::shift(&values[..split], &values[split..]).abs() >= least;

@@ -39,6 +39,34 @@ fn a_step_is_found_with_its_place_and_size() {
     }
 }
 
+/// Eight points that creep up, and eight on another level: few points look dependent by chance, and the step
+/// is clear all the same.
+#[test]
+fn a_clear_step_of_a_short_series_is_found() {
+    let before = [1.684, 1.701, 1.677, 1.725, 1.709, 1.731, 1.722, 1.733];
+    let after = [2.219, 2.253, 2.135, 2.189, 2.333, 2.190, 2.281, 2.217];
+    let mut points = series(16, 0, |_| 0.0);
+    for (point, ratio) in points.iter_mut().zip(before.iter().chain(&after)) {
+        point.log_ratio = f64::ln(*ratio);
+    }
+    let changes = found(&points);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].first, 8, "{changes:?}");
+}
+
+/// What becomes slower and noisier at once is no series of poor points.
+#[test]
+fn a_step_to_a_noisier_level_is_found() {
+    let mut points = series(40, 7, |day| if day < 30 { 0.0 } else { 0.5 });
+    for point in &mut points[30..] {
+        point.error = Some(0.1);
+    }
+    let changes = found(&points);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].first, 30, "{changes:?}");
+    assert!(changes[0].found < 36, "{changes:?}");
+}
+
 #[test]
 fn what_is_known_does_not_change_with_later_points() {
     let points = series(90, 3, |day| match day {
@@ -124,7 +152,7 @@ fn poor_and_missing_points_are_passed_over() {
     let mut points = series(60, 6, |day| if day < 30 { 0.0 } else { 0.1 });
     for at in [12, 33, 34] {
         points[at].log_ratio = -3.0;
-        points[at].error = Some(0.5);
+        points[at].error = Some(1.5);
     }
     points[20].log_ratio = f64::NAN;
     points[35].error = Some(f64::INFINITY);
