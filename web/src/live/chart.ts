@@ -2,6 +2,7 @@
 // A chart of seconds that can be moved while the server is asked only for what is shown, thinned, and a margin.
 import uPlot from "uplot";
 import type { RunSeries, SeriesWindow } from "./api";
+import { onTheme } from "./theme";
 import { instant } from "./words";
 import { isShort, moved, wanted, zoomed, type LoadedWindow, type TimeWindow } from "./view";
 
@@ -42,7 +43,7 @@ export class SeriesChart {
   private frame = 0;
   private readonly off = new Set<string>();
   private readonly sizes: ResizeObserver;
-  private readonly themes = (): void => this.redrawn();
+  private readonly forget: () => void;
 
   constructor(
     private readonly box: HTMLElement,
@@ -53,8 +54,7 @@ export class SeriesChart {
       this.ask();
     });
     this.sizes.observe(box);
-    document.addEventListener("plimsoll-theme", this.themes);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.themes);
+    this.forget = onTheme(() => this.redrawn());
     box.addEventListener("keydown", this.key);
     box.addEventListener("wheel", this.wheel, { passive: false });
     box.addEventListener("pointerdown", this.grab);
@@ -63,8 +63,7 @@ export class SeriesChart {
 
   destroy(): void {
     this.sizes.disconnect();
-    document.removeEventListener("plimsoll-theme", this.themes);
-    matchMedia("(prefers-color-scheme: dark)").removeEventListener("change", this.themes);
+    this.forget();
     this.box.removeEventListener("keydown", this.key);
     this.box.removeEventListener("wheel", this.wheel);
     this.box.removeEventListener("pointerdown", this.grab);

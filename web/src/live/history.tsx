@@ -103,7 +103,7 @@ function Trend(props: { page: SeriesPage }): JSX.Element {
   }, [key]);
   return (
     <section aria-label="Ratio of each run, with its interval">
-      <div ref={box} role="img" aria-label={`Ratios of ${props.page.points.length} runs; the table below has them`} />
+      <div ref={box} class="trend" role="img" aria-label={`Ratios of ${props.page.points.length} runs; the table below has them`} />
       <p class="note" role="status">
         {said}
       </p>

@@ -2,6 +2,7 @@
 // The chart of a series: a point for each run with its interval, and a line at each change.
 import uPlot from "uplot";
 import type { SeriesPage } from "./api";
+import { onTheme } from "./theme";
 import { ratio, when } from "./words";
 
 const HEIGHT_PX = 320;
@@ -10,7 +11,7 @@ const MARK_PX = 3;
 export class TrendChart {
   private plot: uPlot | undefined;
   private readonly sizes: ResizeObserver;
-  private readonly themes = (): void => this.draw();
+  private readonly forget: () => void;
 
   constructor(
     private readonly box: HTMLElement,
@@ -20,15 +21,13 @@ export class TrendChart {
   ) {
     this.sizes = new ResizeObserver(() => this.plot?.setSize({ width: this.width, height: HEIGHT_PX }));
     this.sizes.observe(box);
-    document.addEventListener("plimsoll-theme", this.themes);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.themes);
+    this.forget = onTheme(() => this.draw());
     this.draw();
   }
 
   destroy(): void {
     this.sizes.disconnect();
-    document.removeEventListener("plimsoll-theme", this.themes);
-    matchMedia("(prefers-color-scheme: dark)").removeEventListener("change", this.themes);
+    this.forget();
     this.plot?.destroy();
   }
 
