@@ -10,6 +10,24 @@ use std::process::{Command, Stdio};
 /// The password of its only user; tests look for it where it must not be.
 pub(crate) const PASSWORD: &str = "sEcret-0f-the-test";
 
+/// Makes a certificate of this machine's own address.
+pub(crate) const SELF_SIGNED: [&str; 14] = [
+    "openssl",
+    "req",
+    "-x509",
+    "-newkey",
+    "rsa:2048",
+    "-nodes",
+    "-days",
+    "2",
+    "-subj",
+    "/CN=plimsoll-test",
+    "-addext",
+    "subjectAltName=IP:127.0.0.1",
+    "-addext",
+    "basicConstraints=critical,CA:FALSE",
+];
+
 /// A server that runs.
 pub(crate) struct TestPostgres {
     place: tempfile::TempDir,
@@ -58,6 +76,8 @@ fn command(words: &[&str]) -> Command {
     command
         .args(&words[1..])
         .current_dir("/")
+        // Where psql looks for certificates of a client.
+        .env("HOME", "/nonexistent")
         .stdin(Stdio::null());
     command
 }
@@ -155,6 +175,27 @@ impl TestPostgres {
             "-w",
             "stop",
         ]);
+    }
+
+    /// From now on it takes only encrypted connections; gives the certificate that it shows.
+    pub(crate) fn encrypt(&self) -> PathBuf {
+        let place = self.place.path();
+        let [cert, key] =
+            ["cert.pem", "key.pem"].map(|name| place.join(name).display().to_string());
+        run(&[&SELF_SIGNED[..], &["-out", &cert, "-keyout", &key]].concat());
+        let set = [
+            format!("ALTER SYSTEM SET ssl_cert_file = '{cert}'"),
+            format!("ALTER SYSTEM SET ssl_key_file = '{key}'"),
+            "ALTER SYSTEM SET ssl = on".to_owned(),
+        ];
+        for text in &set {
+            self.tool("psql", "postgres", &["-c", text]);
+        }
+        let who = self.place.path().join("data/pg_hba.conf");
+        std::fs::write(who, "hostssl all all 127.0.0.1/32 scram-sha-256\n").expect("ours");
+        self.crash();
+        self.up();
+        cert.into()
     }
 
     /// Its address, with the password.

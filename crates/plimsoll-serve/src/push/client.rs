@@ -27,7 +27,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// Longest waits: for a connection, and for an answer.
 const CONNECT_TIME: Duration = Duration::from_secs(20);
@@ -348,6 +348,26 @@ impl PushServer {
         }
     }
 
+    /// Why no encrypted connection came about: what its user can mend is said apart.
+    fn unencrypted(&self, error: &io::Error) -> PushError {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        let Some(rustls::Error::InvalidCertificate(fault)) = inner else {
+            return self.away(error);
+        };
+        let fault = fault.to_string();
+        let hint = match fault.contains("CaUsedAsEndEntity") {
+            true => {
+                "it signs others, and must not serve itself: make it with basicConstraints=CA:FALSE"
+            }
+            false => "give --ca with the certificate that signed it, and the name that it is for",
+        };
+        let server = &self.shown;
+        usage(
+            format!("the certificate of {server} is not trusted: {fault}"),
+            hint,
+        )
+    }
+
     async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -413,7 +433,7 @@ impl PushServer {
                 let stream = tokio::time::timeout(CONNECT_TIME, tls.connect(name, stream)).await;
                 let stream = stream
                     .map_err(|_| self.away("it does not answer"))?
-                    .map_err(|error| self.away(error))?;
+                    .map_err(|error| self.unencrypted(&error))?;
                 tokio::time::timeout(ANSWER_TIME, exchange(stream, request)).await
             }
         };

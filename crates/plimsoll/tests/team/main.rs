@@ -13,3 +13,4 @@ mod made;
 mod postgres;
 mod scopes;
 mod team;
+mod tls;
