@@ -3,6 +3,7 @@
 //! may. The only bytes that a peer without the token can make us read.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Version of these two messages.
 pub(crate) const GREETING: u32 = 1;
@@ -16,7 +17,7 @@ const TEXT_MAX: usize = 255;
 /// An agent that wants in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FleetHello {
+pub struct FleetHello {
     pub(crate) greeting: u32,
     pub(crate) token: String,
     /// Which build it is.
@@ -27,6 +28,15 @@ pub(crate) struct FleetHello {
     pub(crate) host: String,
     /// Where it works.
     pub(crate) dir: String,
+}
+
+/// The token is in no log.
+impl fmt::Debug for FleetHello {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("FleetHello");
+        shown.field("host", &self.host).field("rank", &self.rank);
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// The answer to one that has the token.
@@ -41,7 +51,8 @@ pub(crate) enum FleetWelcome {
 
 impl FleetHello {
     /// Understands a greeting; one that is not ours is none.
-    pub(crate) fn read(message: &[u8]) -> Option<FleetHello> {
+    #[must_use]
+    pub fn read(message: &[u8]) -> Option<FleetHello> {
         let hello: FleetHello = serde_json::from_slice(message).ok()?;
         let is_short = |text: &str| text.len() <= TEXT_MAX;
         (is_short(&hello.host) && is_short(&hello.dir) && is_short(&hello.build)).then_some(hello)

@@ -28,6 +28,7 @@ pub use carrier::{FleetCarrier, FleetRequest};
 pub use dial::{FleetAgent, FleetDial, dial};
 pub use error::FleetError;
 pub use gate::{FleetGate, FleetMember};
+pub use greeting::FleetHello;
 pub use socket::LOST_AFTER;
 pub use ticket::{FleetTicket, TICKET_VARIABLE, private_name};
 pub use tls::FleetStream;

@@ -7,6 +7,7 @@
     reason = "a test: it panics, waits and starts programs"
 )]
 
+mod kubernetes;
 mod slurm;
 mod support;
 

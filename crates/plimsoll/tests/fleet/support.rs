@@ -151,6 +151,6 @@ impl Bench {
     }
 }
 
-fn agent() -> PathBuf {
+pub(crate) fn agent() -> PathBuf {
     program().with_file_name("plimsoll-agent")
 }
