@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections that leave a machine: to a team's server and to its database. Both are encrypted, and neither is
-//! spoken to before it has shown a certificate that is trusted.
+//! Connections that leave a machine: to a team's server and to its database. Both are encrypted, and neither
+//! is spoken to before it has shown a certificate that is trusted.
 
 use crate::client::{TestServer, place, plimsoll};
 use crate::made::run_folder;
