@@ -11,7 +11,9 @@ use plimsoll_machine::agent_server::{AgentTaskRunner, serve_channel};
 use plimsoll_machine::host::agent::AgentProgram;
 use plimsoll_machine::host::{HostPool, SearchPath, carry, facts};
 use plimsoll_machine::journal::StateDir;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fs::DirBuilder;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,32 +24,72 @@ use std::time::Duration;
 /// that are queued. One that is gone is noticed by its connection, much earlier.
 const IDLE_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
-/// A directory of ours alone, which goes with us.
-struct OwnDirectory(PathBuf);
+/// What the names of directories of agents begin with.
+const NAME: &str = "plimsoll-fleet";
+
+/// How often a directory is made anew, which another agent took for one that was left.
+const TRIES: usize = 10;
+
+/// A directory of ours alone, which goes with us. It is locked as long as we live: who finds one that is not
+/// knows that its agent was killed.
+struct OwnDirectory {
+    path: PathBuf,
+    _lock: OwnedFd,
+}
 
 impl OwnDirectory {
     fn make() -> Result<OwnDirectory, CliError> {
         let base = std::env::temp_dir();
         let base = base.canonicalize().unwrap_or(base);
-        let name =
-            plimsoll_fleet::private_name("plimsoll-fleet").map_err(failed(CliExitCode::Failed))?;
-        let path = base.join(name);
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
-            let what = format!("make {}: {error}", path.display());
-            CliError::new(CliExitCode::Failed, what)
-                .hint("set TMPDIR to a directory that can be written")
-        })?;
-        Ok(OwnDirectory(path))
+        sweep(&base);
+        for _ in 0..TRIES {
+            let name = plimsoll_fleet::private_name(NAME).map_err(failed(CliExitCode::Failed))?;
+            let path = base.join(name);
+            let made = DirBuilder::new().mode(0o700).create(&path);
+            made.map_err(|error| {
+                let what = format!("make {}: {error}", path.display());
+                CliError::new(CliExitCode::Failed, what)
+                    .hint("set TMPDIR to a directory that can be written")
+            })?;
+            if let Some(lock) = locked(&path).filter(|_| path.exists()) {
+                return Ok(OwnDirectory { path, _lock: lock });
+            }
+        }
+        let what = format!("keep a directory in {}", base.display());
+        Err(CliError::new(CliExitCode::Failed, what))
     }
 }
 
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
-        // Each only if it is empty: what could not be undone stays, with its journal.
-        let _ = std::fs::remove_dir(StateDir::new(&self.0).journals());
-        let _ = std::fs::remove_dir(&self.0);
+        remove_if_empty(&self.path);
     }
+}
+
+/// The directory, if nobody has it.
+fn locked(path: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let mine = rustix::fs::fstat(&dir).ok()?.st_uid == rustix::process::geteuid().as_raw();
+    let is_free = mine && flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok();
+    is_free.then_some(dir)
+}
+
+/// Removes what agents of ours left that were killed.
+fn sweep(base: &Path) {
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(NAME));
+        if is_ours && locked(&entry.path()).is_some() {
+            remove_if_empty(&entry.path());
+        }
+    }
+}
+
+/// Each only if it is empty: what could not be undone stays, with its journal.
+fn remove_if_empty(dir: &Path) {
+    let _ = std::fs::remove_dir(StateDir::new(dir).journals());
+    let _ = std::fs::remove_dir(dir);
 }
 
 /// Goes to the controller of a ticket and serves it.
@@ -60,7 +102,7 @@ pub fn dial_out(ticket: Option<&Path>) -> Result<(), CliError> {
     let stop = context::stop_flag()?;
     let own = OwnDirectory::make()?;
     let host = facts::machine().host;
-    let dir = own.0.to_string_lossy().into_owned();
+    let dir = own.path.to_string_lossy().into_owned();
     let who = FleetAgent {
         build: &program.build,
         host: &host,
@@ -68,7 +110,7 @@ pub fn dial_out(ticket: Option<&Path>) -> Result<(), CliError> {
     };
     let joined = dial(&ticket, &who, &stop);
     let joined = joined.map_err(failed(CliExitCode::Failed))?;
-    serve_joined(joined, &own.0, &program.build, &stop)
+    serve_joined(joined, &own.path, &program.build, &stop)
 }
 
 fn serve_joined(
@@ -102,10 +144,42 @@ pub fn keep_carrier() -> Result<(), CliError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match carry::keep(&SearchPath::new(&path)) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(CliError::new(
+        Ok(false) => Err(CliError::sentence(
             CliExitCode::Failed,
             "the carrier's command failed",
         )),
         Err(error) => Err(failed(CliExitCode::Failed)(error)),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_agent_left_is_removed_unless_something_is_in_it() {
+        let base = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let path = base.path().join(name);
+            DirBuilder::new().create(&path).unwrap();
+            path
+        };
+        let [left, used, alive] = ["1", "2", "3"].map(|n| make(&format!("{NAME}-{n}")));
+        let foreign = make("other");
+        for dir in [&left, &used] {
+            DirBuilder::new()
+                .recursive(true)
+                .create(StateDir::new(dir).journals())
+                .unwrap();
+        }
+        std::fs::write(StateDir::new(&used).journals().join("j"), "").unwrap();
+        let lock = locked(&alive).unwrap();
+        sweep(base.path());
+        assert!(!left.exists());
+        assert!(used.exists() && alive.exists() && foreign.exists());
+        drop(lock);
+        sweep(base.path());
+        assert!(!alive.exists());
     }
 }
