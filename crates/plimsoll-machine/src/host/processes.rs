@@ -23,9 +23,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// what systemd gives a service by default (`DefaultTimeoutStopSec`).
 const SERVICE_GRACE: Duration = Duration::from_secs(90);
 
-/// How long the kernel may take to end a killed process. Longer only when it is stuck in the
-/// kernel; then an error names it.
-const KILL_WAIT: Duration = Duration::from_secs(5);
+/// How long the kernel may take to end a killed process, whose last requests a busy disk may still have.
+/// Longer only when it is stuck in the kernel; then an error names it.
+const KILL_WAIT: Duration = Duration::from_secs(15);
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
