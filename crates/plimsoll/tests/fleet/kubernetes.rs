@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A fleet as a Job, against what stands for kubectl and a cluster (`kubectl.py`).
 
-use super::support::{Bench, agent, until};
+use super::support::{TestFleet, agent, until};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ impl Cluster {
         self.dir.path().join("objects")
     }
 
-    fn bench(&self) -> Bench {
+    fn bench(&self) -> TestFleet {
         let path = std::env::var("PATH").unwrap();
-        Bench::behind(vec![
+        TestFleet::behind(vec![
             "env".into(),
             format!("PATH={}:{path}", self.dir.path().join("bin").display()),
             format!("PLIMSOLL_TEST_CLUSTER={}", self.objects().display()),

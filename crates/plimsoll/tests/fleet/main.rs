@@ -7,20 +7,22 @@
     reason = "a test: it panics, waits and starts programs"
 )]
 
+#[path = "../nodes/built.rs"]
+mod built;
 mod kubernetes;
 mod slurm;
 mod support;
 
 use plimsoll_core::event::OpStats;
 use std::fs;
-use support::{Bench, signal, until};
+use support::{TestFleet, signal, until};
 
 /// What `local` hosts read, for so long.
 const READ: [&str; 4] = ["run", "randread,size=1M", "DATA", "--no-verify"];
 
 #[test]
 fn hosts_come_by_themselves_and_leave_nothing() {
-    let bench = Bench::new();
+    let bench = TestFleet::new();
     let load = ["--clients", "local:3", "--for", "500ms", "--warmup", "0s"];
     let said = bench.must(&[&READ[..], &load].concat());
     assert!(said.contains("all 3 load hosts are there"), "{said}");
@@ -48,7 +50,7 @@ fn hosts_come_by_themselves_and_leave_nothing() {
 #[test]
 fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
     for (share, code) in [("40%", 0), ("10%", 15)] {
-        let bench = Bench::new();
+        let bench = TestFleet::new();
         let load = [
             "--clients",
             "local:3",
@@ -61,7 +63,7 @@ fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
         bench.await_load();
         signal(bench.agents()[0], "-KILL");
         let output = child.wait_with_output().unwrap();
-        let said = support::text(&output);
+        let said = built::text(&output);
         assert_eq!(output.status.code(), Some(code), "{said}");
         let trial = &bench.results().trials[0];
         assert_eq!(trial.lost_nodes().count(), 1);
@@ -76,7 +78,7 @@ fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
 
 #[test]
 fn of_a_controller_that_is_killed_nothing_stays() {
-    let bench = Bench::new();
+    let bench = TestFleet::new();
     let load = ["--clients", "local:2", "--for", "60s"];
     let mut child = bench.start(&[&READ[..], &load].concat());
     bench.await_load();
@@ -92,7 +94,7 @@ fn of_a_controller_that_is_killed_nothing_stays() {
 
 #[test]
 fn the_ticket_is_in_no_argument_and_no_file_of_the_run() {
-    let bench = Bench::new();
+    let bench = TestFleet::new();
     let file = bench.path("ticket").display().to_string();
     let agent = format!("exec:1,ticket={file}:env -u PLIMSOLL_FLEET_TICKET");
     let load = ["--clients", &agent, "--for", "2s"];
@@ -106,7 +108,7 @@ fn the_ticket_is_in_no_argument_and_no_file_of_the_run() {
         assert!(!String::from_utf8_lossy(&words).contains(&token));
     }
     let output = child.wait_with_output().unwrap();
-    let said = support::text(&output);
+    let said = built::text(&output);
     assert!(output.status.success() && !said.contains(&token), "{said}");
     assert!(!bench.path("ticket").exists());
     for file in fs::read_dir(bench.path("out")).unwrap().flatten() {
@@ -120,7 +122,7 @@ fn the_ticket_is_in_no_argument_and_no_file_of_the_run() {
 
 #[test]
 fn hosts_that_do_not_come_are_named() {
-    let bench = Bench::new();
+    let bench = TestFleet::new();
     let load = [
         "--clients",
         "exec:2:env PLIMSOLL_RANK=1",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The same from a real Slurm: sixteen nodes, each a daemon with a network and a name of its own.
 
-use crate::support::{Bench, signal, until};
+use crate::support::{TestFleet, signal, until};
 use plimsoll_core::event::OpStats;
 use std::fs;
 use std::io::Write;
@@ -73,10 +73,10 @@ impl Cluster {
     }
 
     /// A run in the network of its head.
-    fn bench(&self) -> Bench {
+    fn bench(&self) -> TestFleet {
         let (script, dir) = (script(), &self.dir);
         let words = [script.as_path(), Path::new("in"), dir].map(|word| word.display().to_string());
-        Bench::behind(words.into())
+        TestFleet::behind(words.into())
     }
 
     fn ask(&self, words: &[&str]) -> String {
@@ -117,7 +117,7 @@ fn with<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The books of the hosts are those of the whole, to the bucket of the tail.
-fn check_pooled(bench: &Bench, hosts: usize) {
+fn check_pooled(bench: &TestFleet, hosts: usize) {
     let results = bench.results();
     assert!(!results.trials.is_empty());
     for trial in &results.trials {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A place for a run, and the program as users have it.
 
+use super::built::{program, text};
 use plimsoll_archive::open;
 use plimsoll_core::event::RunFolderContents;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-/// Both outputs of a program.
-pub(crate) fn text(output: &Output) -> String {
-    let both = [&output.stdout[..], &output.stderr[..]].concat();
-    String::from_utf8_lossy(&both).into_owned()
-}
 
 /// Waits for something that must come about; the limit is only there to end a test that failed.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -31,45 +25,24 @@ pub(crate) fn signal(pid: u32, signal: &str) {
     Command::new("kill").args(args).status().unwrap();
 }
 
-/// The program with its agent beside it, built as the tests of nodes do it.
-pub(crate) fn program() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        for name in ["plimsoll-agent", "plimsoll"] {
-            let output = Command::new(env!("CARGO"))
-                .args(["rustc", "--quiet", "--locked", "--profile", "static"])
-                .args(["--package", name, "--bin", name, "--target-dir"])
-                .arg(target)
-                .args(["--", "-C", "target-feature=+crt-static"])
-                .args(["-C", "link-arg=-Wl,--build-id"])
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{}", text(&output));
-        }
-        target.join("static/plimsoll")
-    })
-}
-
 /// Directories of one run, and the words that its program begins with.
-pub(crate) struct Bench {
+pub(crate) struct TestFleet {
     dir: tempfile::TempDir,
     before: Vec<String>,
 }
 
-impl Bench {
-    pub(crate) fn new() -> Bench {
-        Bench::behind(Vec::new())
+impl TestFleet {
+    pub(crate) fn new() -> TestFleet {
+        TestFleet::behind(Vec::new())
     }
 
     /// One whose program is started by these words.
-    pub(crate) fn behind(before: Vec<String>) -> Bench {
+    pub(crate) fn behind(before: Vec<String>) -> TestFleet {
         let dir = tempfile::tempdir().unwrap();
         for name in ["data", "tmp"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
-        Bench { dir, before }
+        TestFleet { dir, before }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

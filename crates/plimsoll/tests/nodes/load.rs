@@ -2,7 +2,8 @@
 //! Load that comes from nodes: started together though their clocks differ, added up, stopped,
 //! lost, and nothing left behind.
 
-use crate::support::{Lab, is_possible, local_host, program, text, until};
+use crate::built::{program, text};
+use crate::support::{Lab, is_possible, local_host, until};
 use plimsoll_archive::open;
 use plimsoll_core::event::{RunFolderContents, TrialResult};
 use plimsoll_core::load::start_spread;

@@ -9,11 +9,13 @@
     reason = "a test: it panics, waits and starts programs"
 )]
 
+mod built;
 mod load;
 mod record;
 mod spread;
 mod support;
 
+use built::{program, text};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{
     HERE, NodeTransport, Plan, PlanAction, PlanCommand, PlanNode, PlanReadinessCheck, StackNodes,
@@ -27,7 +29,7 @@ use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Lab, command, is_possible, node, nodes, program, text, until};
+use support::{Lab, command, is_possible, node, nodes, until};
 
 /// Tells a copy of this test program to raise in this place, with a node at this address.
 const VICTIM_PLACE: &str = "PLIMSOLL_TEST_NODE_PLACE";

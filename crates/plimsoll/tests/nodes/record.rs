@@ -2,8 +2,9 @@
 //! Recordings of the disks of nodes: begun together, kept here while they go on, ended cleanly or
 //! not, and nothing left behind.
 
+use crate::built::text;
 use crate::load::{Pair, signal};
-use crate::support::{Lab, command, is_possible, local_host, text, until};
+use crate::support::{Lab, command, is_possible, local_host, until};
 use plimsoll_machine::host::Host as _;
 use plimsoll_trace::pcp::PcpArchive;
 use std::fs;

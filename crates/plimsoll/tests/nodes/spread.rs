@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whole stacks over three machines of one inventory file, with a fourth for those that grow.
 
-use crate::support::{Lab, is_possible, local_host, text};
+use crate::built::text;
+use crate::support::{Lab, is_possible, local_host};
 use plimsoll_lab::stacks::StackConfig;
 use std::io::Write;
 use std::path::Path;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node for tests: a real sshd in a network of its own, with keys that live as long as the test.
 
+use super::built::{program, text};
 use plimsoll_core::plan::{NodeTransport, PlanNode};
 use plimsoll_machine::host::agent::AgentProgram;
 use plimsoll_machine::host::{HostPool, LocalHost, SearchPath};
@@ -10,8 +11,8 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// Directory sshd insists on; Debian's service makes it.
@@ -55,12 +56,6 @@ fn must(program: &str, args: &[&str]) {
     );
 }
 
-/// Both outputs of a program.
-pub(crate) fn text(output: &Output) -> String {
-    let both = [&output.stdout[..], &output.stderr[..]].concat();
-    String::from_utf8_lossy(&both).into_owned()
-}
-
 pub(crate) fn local_host() -> LocalHost {
     LocalHost::new(SearchPath::new(&std::env::var_os("PATH").unwrap()))
 }
@@ -83,31 +78,6 @@ pub(crate) fn is_possible(test: &str) -> bool {
     };
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
     false
-}
-
-/// The program as users have it: static, so that it can be copied. Built here, since the one that
-/// tests are given is not; never an older one than the sources.
-pub(crate) fn program() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        build(target, "plimsoll-agent");
-        build(target, "plimsoll");
-        target.join("static/plimsoll")
-    })
-}
-
-fn build(target: &Path, name: &str) {
-    let output = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--locked", "--profile", "static"])
-        .args(["--package", name, "--bin", name, "--target-dir"])
-        .arg(target)
-        .args(["--", "-C", "target-feature=+crt-static"])
-        .args(["-C", "link-arg=-Wl,--build-id"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", text(&output));
 }
 
 /// Labs that use sshd's directory, and whether it was made for them: the last one removes it.

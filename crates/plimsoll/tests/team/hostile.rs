@@ -4,7 +4,7 @@
 
 use crate::client::TestAnswer;
 use crate::made::run_folder;
-use crate::team::{Team, push, told};
+use crate::team::{TestTeam, push, told};
 use plimsoll_archive::manifest;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -32,7 +32,7 @@ fn list(folder: &Path) -> Value {
 }
 
 /// Sends a list, the files of a folder as they are wanted, and the end.
-fn pushed_by_hand(team: &Team, token: &str, folder: &Path, list: &Value) -> TestAnswer {
+fn pushed_by_hand(team: &TestTeam, token: &str, folder: &Path, list: &Value) -> TestAnswer {
     let begun = team.send(token, "POST /api/v1/push", list);
     if begun.status != 200 {
         return begun;
@@ -68,7 +68,7 @@ fn refused(answer: &TestAnswer, words: &str) {
 
 #[test]
 fn lists_that_lead_elsewhere_or_lie_are_refused() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("mallory", "read,push");
     let folder = team.place().join("monday");
     run_folder(&folder, "monday", 1.5);
@@ -130,7 +130,7 @@ fn lists_that_lead_elsewhere_or_lie_are_refused() {
 
 #[test]
 fn files_that_are_not_what_was_said_leave_nothing_in_the_store() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("mallory", "read,push");
     let folder = team.place().join("monday");
     run_folder(&folder, "monday", 1.5);
@@ -195,7 +195,7 @@ fn files_that_are_not_what_was_said_leave_nothing_in_the_store() {
 
 #[test]
 fn folders_that_are_no_runs_are_refused_whole() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("mallory", "read,push");
     let folder = team.place().join("monday");
     run_folder(&folder, "monday", 1.5);
@@ -261,7 +261,7 @@ fn limits_hold_by_file_by_run_and_by_user() {
         "--push-run-limit=150KiB",
         "--push-user-limit=60KiB",
     ];
-    let team = Team::start(&limits);
+    let team = TestTeam::start(&limits);
     let token = team.user("ada", "read,push");
     team.pushed(&token, "monday", 1.5, &[]);
     let tuesday = team.place().join("tuesday");
@@ -298,7 +298,7 @@ fn limits_hold_by_file_by_run_and_by_user() {
 
 #[test]
 fn the_client_sends_no_links_and_nothing_that_is_no_part_of_a_run() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("ada", "read,push");
     let folder = team.place().join("monday");
     run_folder(&folder, "monday", 1.5);

@@ -6,7 +6,7 @@
 use crate::client::{TestServer, pause, place, plimsoll};
 use crate::made::run_folder;
 use crate::postgres::TestPostgres;
-use crate::team::{Team, add_user, push, stopped, told};
+use crate::team::{TestTeam, add_user, push, stopped, told};
 use plimsoll_core::rng::{Rng, Seed};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -250,7 +250,7 @@ fn a_backup_is_restored_and_what_came_after_it_is_added_from_the_store() {
     let token = add_user(place.path(), &postgres.url(), "ada", "read,push");
     let start =
         |place, url: &str| TestServer::start_with(place, &[], &[("PLIMSOLL_DATABASE", url)]);
-    let team = Team {
+    let team = TestTeam {
         server: start(place, &postgres.url()),
     };
     let before = team.pushed(&token, "monday", 1.5, &["--share"]);
@@ -261,7 +261,7 @@ fn a_backup_is_restored_and_what_came_after_it_is_added_from_the_store() {
         &["-Fc", "-f", &dump.to_string_lossy()],
     );
     let after = team.pushed(&token, "tuesday", 1.2, &["--share"]);
-    let Team { server } = team;
+    let TestTeam { server } = team;
     let place = stopped(server);
     postgres.tool("psql", "postgres", &["-c", "CREATE DATABASE restored"]);
     postgres.tool(
@@ -270,7 +270,7 @@ fn a_backup_is_restored_and_what_came_after_it_is_added_from_the_store() {
         &["--exit-on-error", &dump.to_string_lossy()],
     );
     let url = postgres.url().replace("/postgres", "/restored");
-    let team = Team {
+    let team = TestTeam {
         server: start(place, &url),
     };
     for folder in [before, after] {

@@ -4,12 +4,12 @@
 use crate::client::plimsoll;
 use crate::made::run_folder;
 use crate::postgres::{PASSWORD, TestPostgres};
-use crate::team::{Team, add_user, push, told};
+use crate::team::{TestTeam, add_user, push, told};
 use serde_json::json;
 
 #[test]
 fn a_token_is_for_its_scopes() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let reader = team.user("reader", "read");
     let pusher = team.user("pusher", "push");
     let runner = team.user("runner", "run");
@@ -47,7 +47,7 @@ fn a_token_is_for_its_scopes() {
 
 #[test]
 fn a_run_is_seen_by_its_owner_until_it_is_shared() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let (ada, bob) = (
         team.user("ada", "read,push"),
         team.user("bob", "read,push,run"),
@@ -100,7 +100,7 @@ fn a_run_is_seen_by_its_owner_until_it_is_shared() {
 
 #[test]
 fn who_owns_a_run_shares_it_and_takes_it_back() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let (ada, bob) = (team.user("ada", "read,push"), team.user("bob", "read,push"));
     let admin = team.user("root", "read,admin");
     let folder = team.pushed(&ada, "monday", 1.5, &[]);
@@ -139,7 +139,7 @@ fn who_owns_a_run_shares_it_and_takes_it_back() {
 
 #[test]
 fn a_revoked_token_opens_nothing_and_the_trail_tells() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("ada", "read,push");
     team.pushed(&token, "monday", 1.5, &[]);
     let headers = [("Content-Type", "application/json")];

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Output;
 
 /// A server on an SQLite file beside its folder, and tokens of users.
-pub(crate) struct Team {
+pub(crate) struct TestTeam {
     pub(crate) server: TestServer,
 }
 
@@ -51,15 +51,15 @@ pub(crate) fn push(place: &Path, address: &str, token: &str, run: &str, more: &[
         .expect("it starts")
 }
 
-impl Team {
+impl TestTeam {
     /// Starts a server with further options.
-    pub(crate) fn start(more: &[&str]) -> Team {
+    pub(crate) fn start(more: &[&str]) -> TestTeam {
         let args: Vec<&str> = ["--database", "sqlite:team.db"]
             .iter()
             .chain(more)
             .copied()
             .collect();
-        Team {
+        TestTeam {
             server: TestServer::start_in(place(), &args),
         }
     }
@@ -115,7 +115,7 @@ impl Team {
 
 #[test]
 fn a_run_is_pushed_once_and_shown() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("ada", "read,push,run");
     let folder = team.pushed(&token, "monday", 1.5, &["--revision", "abc"]);
     let again = push(team.place(), &team.server.address, &token, "monday", &[]);
@@ -170,7 +170,7 @@ fn a_run_is_pushed_once_and_shown() {
 
 #[test]
 fn all_history_is_exported() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("ada", "read,push");
     team.pushed(&token, "monday", 1.5, &[]);
     let export = |args: &[&str]| {
@@ -201,7 +201,7 @@ fn all_history_is_exported() {
 
 #[test]
 fn what_the_database_lacks_is_added_from_the_store() {
-    let team = Team::start(&[]);
+    let team = TestTeam::start(&[]);
     let token = team.user("ada", "read,push");
     let folder = team.pushed(&token, "monday", 1.5, &["--share"]);
     let place = stopped(team.server);
@@ -215,7 +215,7 @@ fn what_the_database_lacks_is_added_from_the_store() {
         .output()
         .expect("it starts");
     assert!(!told(&list).contains(&folder), "{}", told(&list));
-    let team = Team {
+    let team = TestTeam {
         server: TestServer::start_in(place, &["--database", "sqlite:team.db"]),
     };
     assert_eq!(
