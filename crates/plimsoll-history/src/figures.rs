@@ -12,6 +12,9 @@ use plimsoll_core::failover::StackCondition;
 use plimsoll_core::text::printable;
 use plimsoll_stats::arrangement::BlockLogValues;
 use plimsoll_stats::contrast::{ArmContrast, ContrastQuestion};
+use plimsoll_stats::load_line::{
+    LoadLineRatio, LoadLineResult, LoadLineTrial, load_line_of, load_line_trial,
+};
 use plimsoll_stats::phase_label;
 use plimsoll_stats::summary::is_usable;
 use sha2::{Digest as _, Sha256};
@@ -24,6 +27,9 @@ pub const FACTS_MAX: usize = 1_000_000;
 const NAME_MAX: usize = 400;
 /// Bytes of a look into a folder.
 const LOOK_BYTES: u64 = 4 << 20;
+
+/// Most trials of a search that are followed again: each costs a posterior, and real ones have some tens.
+const SEARCH_MAX: usize = 500;
 
 /// The figures that a trial has beside those of its phases.
 const METRICS: [ComparisonMetric; 10] = [
@@ -106,6 +112,8 @@ struct TrialFigures {
     place: u32,
     /// Label (with the phase) and metric.
     values: Vec<(String, ComparisonMetric, f64)>,
+    /// What the search of a load line sees of it.
+    load_line: Option<LoadLineTrial>,
 }
 
 fn json(value: &impl serde::Serialize) -> String {
@@ -191,7 +199,7 @@ impl RunFigures {
         trials: &[TrialFigures],
     ) {
         // Trials of a load line have loads of their own each, and an open twin has another load on each arm:
-        // nothing of them is compared in blocks.
+        // nothing of them is compared in blocks. Of load lines the lines themselves are.
         let is_in_blocks = entry.load_line.is_none() && !entry.is_open_twin();
         let condition = condition_of(entry);
         let mine = || trials.iter().filter(|trial| trial.workload == entry.label);
@@ -235,6 +243,72 @@ impl RunFigures {
                     ..point
                 });
             }
+        }
+        let line = |arm: &str| found_line(entry, manifest, mine().filter(|one| one.arm == arm));
+        let Some(base) = line(&self.reference) else {
+            return;
+        };
+        let systems = arms().filter(|arm| arm.control_of.is_none());
+        let lines = systems.filter_map(|arm| {
+            let other = line(&arm.name)?;
+            let point = line_point(&base, &other, manifest)?;
+            Some(HistoryPointDraft {
+                figure: key(&arm.name, &entry.label, LOAD_LINE),
+                reference: self.reference.clone(),
+                settings: number,
+                ..point
+            })
+        });
+        self.points.extend(lines);
+    }
+}
+
+/// The load line that the trials of one arm tell.
+fn found_line<'a>(
+    entry: &WorkloadEntry,
+    manifest: &RunManifest,
+    trials: impl Iterator<Item = &'a TrialFigures>,
+) -> Option<LoadLineResult> {
+    let seen: Vec<LoadLineTrial> = trials.filter_map(|one| one.load_line.clone()).collect();
+    let is_search = (1..=SEARCH_MAX).contains(&seen.len());
+    let confidence = manifest.policy.confidence.clamp(0.5, 0.9999);
+    is_search
+        .then(|| load_line_of(entry, confidence, seen.into_iter()))
+        .flatten()
+}
+
+/// The ratio of two load lines, where both were found; whose it is comes later. Its trials stand for blocks.
+fn line_point(
+    base: &LoadLineResult,
+    other: &LoadLineResult,
+    manifest: &RunManifest,
+) -> Option<HistoryPointDraft> {
+    let found = LoadLineRatio::of(base, other, &manifest.policy)?.ratio;
+    let is_interval = found.low.is_finite() && found.high.is_finite();
+    Some(HistoryPointDraft {
+        blocks: u32::try_from(other.trials).unwrap_or(u32::MAX),
+        estimate: found.estimate,
+        interval: is_interval.then_some((found.low, found.high)),
+        value: other.sustained.point,
+        reference_value: base.sustained.point,
+        ..HistoryPointDraft::unnamed()
+    })
+    .filter(|point| is_usable(point.estimate) && is_usable(point.reference_value))
+}
+
+impl HistoryPointDraft {
+    /// One that does not say yet what it is of.
+    fn unnamed() -> HistoryPointDraft {
+        HistoryPointDraft {
+            figure: FigureKey::default(),
+            reference: String::new(),
+            is_control: false,
+            settings: 0,
+            blocks: 0,
+            estimate: f64::NAN,
+            interval: None,
+            value: f64::NAN,
+            reference_value: f64::NAN,
         }
     }
 }
@@ -329,10 +403,6 @@ fn point(pairs: &[BlockLogValues], manifest: &RunManifest) -> Option<HistoryPoin
         (logs.iter().sum::<f64>() / logs.len() as f64).exp()
     };
     Some(HistoryPointDraft {
-        figure: FigureKey::default(),
-        reference: String::new(),
-        is_control: false,
-        settings: 0,
         blocks: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
         estimate,
         interval: interval
@@ -340,6 +410,7 @@ fn point(pairs: &[BlockLogValues], manifest: &RunManifest) -> Option<HistoryPoin
             .filter(|(low, high)| low.is_finite() && high.is_finite()),
         value: middle(|pair| &pair.arm),
         reference_value: middle(|pair| &pair.base),
+        ..HistoryPointDraft::unnamed()
     })
     .filter(|point| is_usable(point.estimate))
 }
@@ -354,6 +425,9 @@ fn entries_of<'a>(manifest: &'a RunManifest, arm: &'a str) -> impl Iterator<Item
 /// A metric as the database names it: `mean_response`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ComparisonName(&'static str);
+
+/// The load line, which is no metric of a trial.
+const LOAD_LINE: ComparisonName = ComparisonName("load_line");
 
 impl ComparisonName {
     fn of(metric: ComparisonMetric) -> ComparisonName {
@@ -403,6 +477,7 @@ impl TrialFigures {
                 .chain(phases)
                 .filter(|(label, _, value)| is_usable(*value) && label.len() <= 2 * NAME_MAX)
                 .collect(),
+            load_line: load_line_trial(result),
         }
     }
 }

@@ -241,11 +241,13 @@ impl HistoryDatabase {
 
     async fn figure_ids(&self, of: &RunFigures) -> Result<BTreeMap<FigureKey, i64>, HistoryError> {
         let mut ids = BTreeMap::new();
-        for fact in &of.facts {
-            if ids.contains_key(&fact.figure) {
+        let facts = of.facts.iter().map(|fact| &fact.figure);
+        // Of a load line there is a point and no fact.
+        for figure in facts.chain(of.points.iter().map(|point| &point.figure)) {
+            if ids.contains_key(figure) {
                 continue;
             }
-            let (system, workload, condition, metric) = &fact.figure;
+            let (system, workload, condition, metric) = figure;
             let id = self
                 .id_of(
                     "SELECT id FROM figures WHERE system = $1 AND workload = $2 AND condition = $3 \
@@ -255,7 +257,7 @@ impl HistoryDatabase {
                     &[system, workload, condition, metric],
                 )
                 .await?;
-            ids.insert(fact.figure.clone(), id);
+            ids.insert(figure.clone(), id);
         }
         Ok(ids)
     }

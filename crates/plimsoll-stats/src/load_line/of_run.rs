@@ -90,6 +90,33 @@ fn served_late(open: &OpenLoad) -> f64 {
     }
 }
 
+/// The load line of one arm under one workload, as these trials of it tell; `None` where none is searched.
+#[must_use]
+pub fn load_line_of(
+    entry: &WorkloadEntry,
+    confidence: f64,
+    trials: impl Iterator<Item = LoadLineTrial>,
+) -> Option<LoadLineResult> {
+    load_line_options(entry, confidence).map(|options| searched(&options, trials))
+}
+
+fn searched(
+    options: &LoadLineOptions,
+    trials: impl Iterator<Item = LoadLineTrial>,
+) -> LoadLineResult {
+    let mut search = LoadLineSearch::new(options.clone());
+    let is_of_goal = |trial: &LoadLineTrial| trial.readings.len() == options.limits.len();
+    trials
+        .filter(is_of_goal)
+        .for_each(|trial| search.observe(&trial));
+    let mut result = search.result();
+    // A search whose time was over may have shown already that all of it is carried.
+    if result.trials > 0 && result.sustained.low >= options.largest {
+        result.stop = Some(LoadLineStop::EverythingCarried);
+    }
+    result
+}
+
 /// Every load line of a run, by workload and arm in the order of the manifest. Those without a trial are
 /// among them.
 #[must_use]
@@ -111,22 +138,13 @@ pub fn arm_load_lines<'a>(
                 t.trial.workload == entry.label && t.trial.arm == arm.name && t.load_line.is_some()
             };
             let trials: Vec<&TrialResult> = trials.iter().filter(of_this).collect();
-            let mut search = LoadLineSearch::new(options.clone());
-            let is_of_goal = |trial: &LoadLineTrial| trial.readings.len() == goal.limits.len();
             let seen = trials.iter().filter_map(|trial| load_line_trial(trial));
-            seen.filter(is_of_goal)
-                .for_each(|trial| search.observe(&trial));
-            let mut result = search.result();
-            // A search whose time was over may have shown already that all of it is carried.
-            if result.trials > 0 && result.sustained.low >= goal.largest {
-                result.stop = Some(LoadLineStop::EverythingCarried);
-            }
             lines.push(ArmLoadLine {
                 entry,
                 goal,
                 unit,
                 arm: &arm.name,
-                result,
+                result: searched(&options, seen),
                 trials,
             });
         }

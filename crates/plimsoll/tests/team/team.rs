@@ -225,3 +225,62 @@ fn what_the_database_lacks_is_added_from_the_store() {
     let list = team.get(&token, "/api/v1/history/series").json();
     assert!(list.as_array().is_some_and(|all| !all.is_empty()), "{list}");
 }
+
+/// Of two queues whose lines follow from their law: (200 − free) ÷ (100 − free), with ln 100 ÷ 200 ms free.
+#[test]
+fn the_ratio_of_two_load_lines_is_a_point_of_a_series() {
+    let team = TestTeam::start(&[]);
+    let token = team.user("ada", "read,push");
+    let group = "depth = 1024\npace = { open = { poisson = { per_s = 10.0 } } }\n\
+                 extent = { file = \"data\", bytes = 67108864 }\n";
+    let workload = format!(
+        "format = \"2.0\"\n[workload.blocks]\nname = \"w\"\n[[workload.blocks.groups]]\n{group}"
+    );
+    std::fs::write(team.place().join("w.toml"), workload).expect("a writable directory");
+    let [slow, fast] = ["10ms", "5ms"].map(|service| {
+        format!("sim(queue,servers=1,law=exponential,service={service},rate=100000M)")
+    });
+    let args = [
+        "loadline",
+        &slow,
+        &fast,
+        "-w",
+        "w.toml",
+        "--slo",
+        "p99 < 200ms",
+        "--for",
+        "4m",
+    ];
+    let more = ["--width", "10%", "--seed", "5", "-o", "line"];
+    let output = plimsoll(team.place()).args(args).args(more).output();
+    let output = output.expect("it starts");
+    assert!(output.status.success(), "{}", told(&output));
+    let pushed = push(team.place(), &team.server.address, &token, "line", &[]);
+    assert!(pushed.status.success(), "{}", told(&pushed));
+    let series = team
+        .get(&token, "/api/v1/history/series?text=load_line")
+        .json();
+    let [one] = &series.as_array().expect("a list")[..] else {
+        panic!("{series}");
+    };
+    assert_eq!(
+        (&one["system"], &one["reference"]),
+        (&json!(fast), &json!(slow))
+    );
+    let page = team
+        .get(&token, &format!("/api/v1/history/series/{}", one["id"]))
+        .json();
+    let point = &page["points"][0];
+    let free = 100f64.ln() / 0.2;
+    let truth = (200.0 - free) / (100.0 - free);
+    let [low, ratio, high] =
+        ["low", "ratio", "high"].map(|key| point[key].as_f64().expect("a number"));
+    assert!(
+        low <= truth && truth <= high && low < ratio && ratio < high,
+        "{point}"
+    );
+    assert!(
+        point["blocks"].as_u64().is_some_and(|trials| trials > 3),
+        "{point}"
+    );
+}
