@@ -12,6 +12,7 @@ mod program;
 mod tests;
 
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -23,9 +24,13 @@ use program::TestProgram;
 /// Test programs of the first group that run at once: while tests of one wait for a disk or for
 /// a child, those of the other compute.
 const PROGRAMS_AT_ONCE: usize = 2;
+/// Tests of one program of the first group that run at once, at least: most wait for what they started.
+const SHARED_THREADS: usize = 3;
 /// A test program that takes longer hangs. The slowest takes some three minutes on two quiet
 /// processors; beside other work it has taken three times that.
 const PROGRAM_LIMIT: Duration = Duration::from_mins(30);
+/// The test program of the first group that takes the longest.
+const LONGEST: &str = "plimsoll/cli";
 /// More failures than this are not a busy machine: they are not repeated.
 const REPEATS_MAX: usize = 12;
 
@@ -55,9 +60,11 @@ fn suite(root: &Path, filters: &[String]) -> Result<SuiteSummary, String> {
         }
     }
     programs.retain(|program| filters.is_empty() || program.is_named(filters));
-    let (quiet, shared): (Vec<TestProgram>, Vec<TestProgram>) = programs
+    let (quiet, mut shared): (Vec<TestProgram>, Vec<TestProgram>) = programs
         .into_iter()
         .partition(|program| alone.contains(&program.name));
+    // Those of the command line take the longest by far: all others fit beside them.
+    shared.sort_by_key(|program| program.name != LONGEST);
     let mut summary = SuiteSummary::default();
     for outcome in run_shared(&shared) {
         summary.add(outcome);
@@ -90,12 +97,14 @@ fn programs_alone(root: &Path) -> Result<Vec<String>, String> {
 fn run_shared(programs: &[TestProgram]) -> Vec<TestOutcome> {
     let queue: Mutex<VecDeque<&TestProgram>> = Mutex::new(programs.iter().collect());
     let outcomes = Mutex::new(Vec::new());
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = (processors < SHARED_THREADS).then_some(SHARED_THREADS);
     let next = || queue.lock().expect("no worker panics").pop_front();
     std::thread::scope(|scope| {
         for _ in 0..PROGRAMS_AT_ONCE {
             scope.spawn(|| {
                 while let Some(program) = next() {
-                    let outcome = program.run(None, None, PROGRAM_LIMIT);
+                    let outcome = program.run(threads, None, PROGRAM_LIMIT);
                     super::print(&outcome.line());
                     outcomes.lock().expect("no worker panics").push(outcome);
                 }
