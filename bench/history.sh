@@ -96,8 +96,16 @@ for path in 'history/series' 'history/series?text=system-7' runs; do
   curl -sf -o /dev/null -w "$path: %{time_total} s\n" -H "Authorization: Bearer $token" "$address/api/v1/$path"
 done
 began=$(date +%s.%N)
-"$plimsoll" history changes | tail -n 1 || true
+"$plimsoll" history changes --json >"$place/changes" || true
 echo "changes of all series in $(echo "$(date +%s.%N) - $began" | bc) s"
+python3 - "$place/changes" <<'PY'
+import json, sys
+told = json.load(open(sys.argv[1]))
+of = {change["series"] for change in told["changes"]}
+planted = {n for n in of if n % 100 == 0}
+print(f"{len(told['changes'])} changes in {len(of)} of {told['series']} series: {len(planted)} of 100 with a planted step,"
+      f" {len(of - planted)} of the others")
+PY
 if [ -n "${EXPORT:-}" ]; then
   began=$(date +%s)
   "$plimsoll" history export --parquet "$place/history.parquet"
