@@ -153,7 +153,6 @@ pub fn keep_carrier() -> Result<(), CliError> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test panics")]
 mod tests {
     use super::*;
 
