@@ -135,7 +135,8 @@ as_user "umask 077 && cd serve && sh -c '$prepare' && echo \$\$ >pid && exec pli
   --listen 127.0.0.1:0 >log 2>&1" &
 server=$!
 for _ in $(seq 600); do
-  port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/.*|\1|p' "$root/home/tester/serve/log" 2>/dev/null | head -n 1)
+  # The log may not be there yet.
+  port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/.*|\1|p' "$root/home/tester/serve/log" 2>/dev/null | head -n 1) || true
   [ -z "$port" ] || break
   sleep 0.1
 done
