@@ -65,3 +65,44 @@ fn a_damaged_line_is_refused() {
     let told = RunFigures::read(&folder, None).unwrap_err().to_string();
     assert!(told.contains("1 of their lines cannot be read"), "{told}");
 }
+
+/// The manifest is somebody else's: a search that is none has no line, and ends nobody's server.
+#[test]
+fn a_load_line_that_cannot_be_searched_is_none() {
+    let fixture =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../plimsoll-archive/tests/fixtures/2.6");
+    let manifest = std::fs::read_to_string(fixture.join("manifest.json")).unwrap();
+    // Manifests of the first formats have no checksum. The one trial of a search is of another entry there.
+    let (_, manifest) = manifest.split_once("\",").unwrap();
+    let mut manifest = format!("{{{manifest}");
+    for (from, to) in [
+        ("\"format\":\"2.6\"", "\"format\":\"2.1\""),
+        ("\"label\":\"mixed\"", "\"label\":\"other\""),
+        ("\"label\":\"line\"", "\"label\":\"mixed\""),
+    ] {
+        manifest = manifest.replacen(from, to, 1);
+    }
+    for (from, to) in [
+        ("\"smallest\":0.02", "\"smallest\":0.0"),
+        ("\"smallest\":0.02", "\"smallest\":70.0"),
+        ("\"width\":0.05", "\"width\":-1.0"),
+    ] {
+        assert!(manifest.contains(from), "{from}");
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(
+            place.path().join("manifest.json"),
+            manifest.replacen(from, to, 1),
+        )
+        .unwrap();
+        std::fs::copy(
+            fixture.join("events.jsonl"),
+            place.path().join("events.jsonl"),
+        )
+        .unwrap();
+        let run = RunFigures::read(place.path(), Some("slow")).unwrap();
+        assert!(
+            run.points.iter().all(|point| point.figure.3 != "load_line"),
+            "{to}"
+        );
+    }
+}

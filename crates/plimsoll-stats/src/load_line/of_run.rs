@@ -31,18 +31,21 @@ pub struct ArmLoadLine<'a> {
     pub trials: Vec<&'a TrialResult>,
 }
 
-/// How a search of this entry goes; `None` where no load line is searched, or the workload has no multiples.
+/// How a search of this entry goes; `None` where no load line is searched, the workload has no multiples, or
+/// the manifest, which somebody else may have written, asks for what is no search.
 #[must_use]
 pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadLineOptions> {
     let goal = entry.load_line.as_ref()?;
     let unit = entry.workload.multiple().ok()?;
     let is_whole = matches!(unit, WorkloadMultiple::Clients(_));
-    Some(LoadLineOptions {
-        smallest: if is_whole {
-            goal.smallest.max(1.0)
-        } else {
-            goal.smallest
-        },
+    let smallest = match is_whole {
+        true => goal.smallest.max(1.0),
+        false => goal.smallest,
+    };
+    let is_range = smallest > 0.0 && smallest < goal.largest && goal.largest.is_finite();
+    let is_search = is_range && goal.width > 0.0 && !goal.limits.is_empty();
+    is_search.then(|| LoadLineOptions {
+        smallest,
         largest: goal.largest,
         is_whole,
         limits: goal.limits.iter().map(LoadLineLimit::from).collect(),
@@ -59,11 +62,16 @@ pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadL
 #[must_use]
 pub fn load_line_trial(result: &TrialResult) -> Option<LoadLineTrial> {
     let record = result.load_line.as_ref().filter(|_| !result.interrupted)?;
+    let (multiple, seconds) = (record.request.multiple, record.request.seconds);
+    let is_trial = multiple > 0.0 && multiple.is_finite() && seconds >= 0.0;
+    if !is_trial {
+        return None;
+    }
     let open = &result.generator.open;
     let grew = |open: &OpenLoad| backlog(open).is_some_and(|left| left.grew);
     let served = open.iter().map(served_late).fold(1.0, f64::min);
     // Storage that gives up under a load does not carry it.
-    let lasted = ratio(result.length.as_secs_f64(), record.request.seconds);
+    let lasted = ratio(result.length.as_secs_f64(), seconds);
     let (has_failed, lasted) = (result.failed.is_some(), lasted.min(1.0));
     Some(LoadLineTrial {
         request: record.request,
