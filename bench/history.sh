@@ -3,13 +3,13 @@
 # Measures a team's history on PostgreSQL (docs/results/2026-11-history.md).
 #   bench/history.sh kills          500 kills of server and clients, 50 immediate stops of PostgreSQL
 #   bench/history.sh facts          36 million facts: the page of a series, the changes of 10,000 series
-# PLIMSOLL names the program (default: target/debug/plimsoll). Needs Debian's postgresql, curl and room of 12 GB
+# PLIMSOLL names the program (default: what cargo build made). Needs Debian's postgresql, curl and room of 12 GB
 # below TMPDIR.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 what=${1:?usage: history.sh kills|facts}
-plimsoll=$(realpath "${PLIMSOLL:-target/debug/plimsoll}")
+plimsoll=$(realpath "${PLIMSOLL:-target/$(uname -m)-unknown-linux-gnu/debug/plimsoll}")
 
 if [ "$what" = kills ]; then
   PLIMSOLL_TEST_KILLS=${KILLS:-500} PLIMSOLL_TEST_STOPS=${STOPS:-50} \

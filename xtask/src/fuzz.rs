@@ -15,11 +15,6 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cdebug-assertions -Coverflow-checks";
 
-/// Given to cargo, so that the flags are not those of build scripts as well.
-fn platform() -> String {
-    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
-}
-
 /// A target may hold so much memory, in MiB: what readers hold is limited.
 const MEMORY_MIB: u32 = 2048;
 
@@ -37,7 +32,10 @@ pub(crate) fn run(root: &Path, seconds: u32) -> Result<Vec<String>, String> {
     let folder = root.join("fuzz");
     let names = names(&folder)?;
     build(&folder)?;
-    let programs = folder.join("target").join(platform()).join("release");
+    let programs = folder
+        .join("target")
+        .join(super::platform())
+        .join("release");
     std::fs::create_dir_all(folder.join("artifacts")).map_err(|error| error.to_string())?;
     let waiting = Mutex::new(names.iter());
     let faults = Mutex::new(Vec::new());
@@ -72,7 +70,7 @@ fn names(folder: &Path) -> Result<Vec<String>, String> {
 }
 
 fn build(folder: &Path) -> Result<(), String> {
-    let platform = platform();
+    let platform = super::platform();
     let args = ["build", "--release", "--locked", "--target", &platform];
     let mut cargo = super::cargo(&args);
     cargo.current_dir(folder).env("RUSTFLAGS", FLAGS);

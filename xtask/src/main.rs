@@ -121,14 +121,28 @@ fn build_release() -> Result<(), String> {
     reason = "xtask is outside the product: it is the user who starts it"
 )]
 fn plimsoll(program: Option<&Path>, args: &[&str]) -> std::process::Command {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let program = program.map_or_else(|| target.join("release/plimsoll"), Path::to_path_buf);
+    let program = program.map_or_else(|| built().join("plimsoll"), Path::to_path_buf);
     let mut command = std::process::Command::new(program);
     command
         .args(args)
-        .env("PLIMSOLL_STATE", target.join("xtask-state"));
+        .env("PLIMSOLL_STATE", target().join("xtask-state"));
     command
+}
+
+/// Everything that cargo builds.
+fn target() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR");
+    named.map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Programs of the profile `release`, examples in a folder of theirs.
+fn built() -> PathBuf {
+    target().join(platform()).join("release")
+}
+
+/// What `host-tuple` in `.cargo/config.toml` means here.
+fn platform() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
 /// What a task answers: for the person and for what reads its last line.

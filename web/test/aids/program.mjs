@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, "target");
-const BUILT = ["debug", "release"].map((profile) => join(TARGET, profile, "plimsoll"));
+const MACHINE = { x64: "x86_64", arm64: "aarch64" }[process.arch];
+const BUILT = ["debug", "release"].map((profile) => join(TARGET, `${MACHINE}-unknown-linux-gnu`, profile, "plimsoll"));
 export const PROGRAM = process.env.PLIMSOLL ?? BUILT.find((path) => existsSync(path));
 
 /** A directory with a state directory in it; removed at the end, after what a test that failed left standing. */

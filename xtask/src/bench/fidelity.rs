@@ -37,7 +37,7 @@ fn of_traces(bench: &Bench, what: &str) -> Result<Vec<Row>, Failure> {
     if !matches!(cargo.status(), Ok(status) if status.success()) {
         return Err("build the example fidelity of plimsoll".into());
     }
-    let program = super::target().join("release/examples/fidelity");
+    let program = crate::built().join("examples/fidelity");
     let mut args = vec![what];
     args.extend(traces.iter().map(String::as_str));
     output(&program.display().to_string(), &args)?

@@ -98,9 +98,7 @@ pub(super) fn made_by() -> Result<PathBuf, Failure> {
     cargo.args(["build", "--release", "-p", "plimsoll-trace"]);
     cargo.args(["--features", "parquet", "--example", "make"]);
     match cargo.status() {
-        Ok(status) if status.success() => {
-            Ok(Path::new(&super::target()).join("release/examples/make"))
-        }
+        Ok(status) if status.success() => Ok(crate::built().join("examples/make")),
         _ => Err("build the example make of plimsoll-trace".into()),
     }
 }

@@ -167,7 +167,7 @@ fn build() -> Result<PathBuf, Failure> {
         "ingest",
     ]);
     match cargo.status() {
-        Ok(status) if status.success() => Ok(super::target().join("release/examples/ingest")),
+        Ok(status) if status.success() => Ok(crate::built().join("examples/ingest")),
         _ => Err("build the example ingest of plimsoll-trace".into()),
     }
 }

@@ -81,7 +81,7 @@ impl Options {
     fn parse(args: &[String]) -> Result<Self, Failure> {
         let root = super::root();
         let mut options = Options {
-            dir: target().join("bench"),
+            dir: crate::target().join("bench"),
             rounds: 8,
             seconds: 3,
             minutes: 10,
@@ -90,7 +90,7 @@ impl Options {
             traces: Vec::new(),
             requests: 4_000_000,
             plimsoll: None,
-            t_io_uring: target().join("fio/t/io_uring"),
+            t_io_uring: crate::target().join("fio/t/io_uring"),
             out: root.join("bench"),
         };
         for pair in args.chunks(2) {
@@ -126,11 +126,6 @@ impl Options {
 }
 
 /// Where cargo builds.
-fn target() -> PathBuf {
-    let named = std::env::var_os("CARGO_TARGET_DIR");
-    named.map_or_else(|| super::root().join("target"), PathBuf::from)
-}
-
 /// What all benches use.
 #[derive(Debug)]
 pub(crate) struct Bench {

@@ -139,7 +139,7 @@ fn build() -> Result<PathBuf, Failure> {
     if !built.is_ok_and(|status| status.success()) {
         return Err("build plimsoll".into());
     }
-    Ok(super::target().join("release/plimsoll"))
+    Ok(crate::built().join("plimsoll"))
 }
 
 impl Ran {
