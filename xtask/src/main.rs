@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask check|test|tidy|layers|deps|release|sbom|fuzz|bench|twins|web`.
+//! Build tasks: `cargo xtask tidy|layers|deps|release|sbom|fuzz|bench|twins|web`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -14,7 +14,6 @@ mod fuzz;
 mod layers;
 mod release;
 mod sbom;
-mod suite;
 mod tidy;
 mod twins;
 mod web;
@@ -38,11 +37,6 @@ fn main() -> ExitCode {
         }
         "release" => release::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "sbom" => sbom::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
-        "check" => return check(),
-        "test" => {
-            let filters: Vec<String> = std::env::args().skip(2).collect();
-            return suite::run(&root(), &filters);
-        }
         "bench" => return bench::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         "twins" => {
             let args: Vec<String> = std::env::args().skip(2).collect();
@@ -52,7 +46,7 @@ fn main() -> ExitCode {
         "web" => web::build(&root()),
         other => {
             eprintln!(
-                "unknown task '{other}'; tasks are: bench, check, deps, fuzz, layers, release, sbom, test, tidy, twins, web"
+                "unknown task '{other}'; tasks are: bench, deps, fuzz, layers, release, sbom, tidy, twins, web"
             );
             return ExitCode::from(2);
         }
@@ -70,28 +64,6 @@ fn fuzz() -> Vec<String> {
         Ok(seconds) => fuzz::run(&root(), seconds).unwrap_or_else(|error| vec![error]),
         Err(_) => vec!["fuzz: expected a number of seconds".into()],
     }
-}
-
-/// Everything a change must pass, in the order of cost.
-fn check() -> ExitCode {
-    let steps: [&[&str]; 2] = [
-        &["fmt", "--all", "--check"],
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    ];
-    for step in steps {
-        eprintln!("cargo {}", step.join(" "));
-        if !cargo(step).status().is_ok_and(|status| status.success()) {
-            return ExitCode::FAILURE;
-        }
-    }
-    suite::run(&root(), &[])
 }
 
 #[expect(

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What every change must pass; `make test`. The last lines are the time of each stage, and the tests counted.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+export PATH=$target/tools/bin:$PATH
+# Nothing is built twice here.
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+times=()
+began=$SECONDS
+
+stage() {
+  local name=$1 from=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  times+=("$(printf '%5d s  %s' $((SECONDS - from)) "$name")")
+}
+
+recordings() {
+  scripts/fetch-recordings.sh "$PLIMSOLL_TEST_DATA" || echo "tests on recordings will say SKIPPED"
+}
+
+texts() {
+  cargo fmt --all --check
+  scripts/check-shell.sh
+  scripts/check-spelling.sh
+}
+
+build() { cargo nextest run --workspace --locked --no-run; }
+
+# Results are judged, whatever nextest says of them itself.
+tests() {
+  local results=target/nextest/default code=0
+  mkdir -p "$results"
+  rm -f "$results/junit.xml"
+  cargo nextest list --workspace --locked --message-format json >"$results/list.json"
+  cargo nextest run --workspace --locked || code=$?
+  scripts/verdict.py "$results/list.json" "$results/junit.xml" "$code" >"$results/verdict.txt" || red=1
+}
+
+red=0
+stage "packages and libraries" scripts/setup.sh test
+stage "recordings" recordings
+stage "form of code, scripts and words" texts
+stage "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
+stage "build of the tests" build
+stage "tests" tests
+printf '\n== times, of %d s in all\n' $((SECONDS - began))
+printf '%s\n' "${times[@]}"
+cat target/nextest/default/verdict.txt
+exit "$red"
