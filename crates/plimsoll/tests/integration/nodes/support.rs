@@ -9,14 +9,15 @@ use plimsoll_machine::host::{HostPool, LocalHost, SearchPath};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Directory sshd insists on; Debian's service makes it.
 const SSHD_DIR: &str = "/run/sshd";
+/// Says in the directory that a test made it.
+const SSHD_DIR_MARK: &str = "/run/sshd/made-by-tests-of-plimsoll";
 
 /// Programs the tests need, besides those of the stack `iscsi`.
 const PROGRAMS: [&str; 6] = ["ip", "nsenter", "ssh", "ssh-keygen", "sshd", "tgtd"];
@@ -65,21 +66,34 @@ pub(crate) fn is_possible(test: &str) -> bool {
     false
 }
 
-/// Labs that use sshd's directory, and whether it was made for them: the last one removes it.
-static SSHD_DIR_USERS: Mutex<(u32, bool)> = Mutex::new((0, false));
+/// A share of sshd's directory. Labs of several processes have one; the last of them removes the directory, if
+/// a lab made it.
+struct SshdDir(fs::File);
 
-fn use_sshd_dir() {
-    let mut users = SSHD_DIR_USERS.lock().unwrap();
-    users.0 += 1;
-    users.1 |= fs::create_dir(SSHD_DIR).is_ok();
+impl SshdDir {
+    fn new() -> SshdDir {
+        loop {
+            if fs::create_dir(SSHD_DIR).is_ok() {
+                let _ = fs::write(SSHD_DIR_MARK, "");
+            }
+            let Ok(dir) = fs::File::open(SSHD_DIR) else {
+                continue;
+            };
+            dir.lock_shared().unwrap();
+            // The last lab before this one may have removed it meanwhile.
+            if dir.metadata().unwrap().nlink() > 0 {
+                return SshdDir(dir);
+            }
+        }
+    }
 }
 
-fn leave_sshd_dir() {
-    let mut users = SSHD_DIR_USERS.lock().unwrap();
-    users.0 -= 1;
-    if users.0 == 0 && users.1 {
-        let _ = fs::remove_dir(SSHD_DIR);
-        users.1 = false;
+impl Drop for SshdDir {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+        if self.0.try_lock().is_ok() && fs::remove_file(SSHD_DIR_MARK).is_ok() {
+            let _ = fs::remove_dir(SSHD_DIR);
+        }
     }
 }
 
@@ -90,6 +104,7 @@ pub(crate) struct Lab {
     number: u32,
     sshds: Vec<Child>,
     count: u32,
+    _sshd_dir: SshdDir,
 }
 
 impl Lab {
@@ -111,8 +126,8 @@ impl Lab {
             number,
             sshds: Vec::new(),
             count,
+            _sshd_dir: SshdDir::new(),
         };
-        use_sshd_dir();
         lab.make_network();
         lab.make_keys();
         for node in 1..=count {
@@ -345,7 +360,6 @@ impl Drop for Lab {
         let _ = command("ip")
             .args(["link", "delete", &self.link()])
             .output();
-        leave_sshd_dir();
     }
 }
 
