@@ -13,7 +13,7 @@ plimsoll=$(realpath "${PLIMSOLL:-target/$(uname -m)-unknown-linux-gnu/debug/plim
 
 if [ "$what" = kills ]; then
   PLIMSOLL_TEST_KILLS=${KILLS:-500} PLIMSOLL_TEST_STOPS=${STOPS:-50} \
-    exec cargo test -p plimsoll --test team -- --nocapture an_acknowledged_run_is_never_lost
+    exec cargo test -p plimsoll --test integration -- --nocapture an_acknowledged_run_is_never_lost
 fi
 [ "$what" = facts ] || { echo "history.sh: '$what' is not kills or facts" >&2; exit 2; }
 

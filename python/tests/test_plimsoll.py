@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package against the program that PLIMSOLL names; `crates/plimsoll/tests/cli/python.rs` starts it."""
+"""The package against the program that PLIMSOLL names; `crates/plimsoll/tests/integration/cli/python.rs` starts it."""
 
 import json
 import os

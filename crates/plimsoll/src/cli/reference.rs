@@ -3,7 +3,7 @@
 //! plimsoll reference` writes `docs/reference/` anew. Also: every command that the pages show is one that the
 //! program takes, and every command that prints has `--json`.
 
-#[path = "../../tests/cli/docs/commands.rs"]
+#[path = "../../tests/integration/cli/docs/commands.rs"]
 mod commands;
 
 use super::{Cli, stack, with_negatives, workloads};

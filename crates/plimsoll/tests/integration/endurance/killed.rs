@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SIGKILL at random moments: `raze` leaves nothing, results are whole or as they were before, and the same
+//! command goes on.
+
+use super::commands::{
+    LastingCommand, OLD, OTHERS, RUNNERS, WRITERS, files_below, is_whole, left, prepared,
+};
+use crate::support::{Lab, pause, text};
+use plimsoll_core::rng::{Rng, Seed};
+
+/// Random moments, of which a failure names the seed.
+struct Moments {
+    rng: Rng,
+    seed: u64,
+    /// Kills that found the command at work.
+    at_work: usize,
+    /// Names that results have before they are whole, which the kills left.
+    early: usize,
+    rounds: usize,
+}
+
+impl Moments {
+    fn new(purpose: &str) -> Moments {
+        let given = std::env::var("PLIMSOLL_ENDURANCE_SEED").ok();
+        let given = given.and_then(|text| text.parse().ok());
+        // Another one each time; the process and the name of a fresh directory are that.
+        let place = tempfile::tempdir().unwrap();
+        let name = place.path().display().to_string();
+        let fresh = name
+            .bytes()
+            .fold(u64::from(std::process::id()), |all, byte| {
+                all.wrapping_mul(31).wrapping_add(byte.into())
+            });
+        let seed = given.unwrap_or(fresh);
+        Moments {
+            rng: Rng::new(Seed(seed).derive(purpose, 0)),
+            seed,
+            at_work: 0,
+            early: 0,
+            rounds: 0,
+        }
+    }
+
+    /// Kills a command somewhere in its work, razes, and looks at what is left.
+    fn kill(&mut self, lab: &Lab, command: &LastingCommand) {
+        self.rounds += 1;
+        let round = self.rounds;
+        for name in command.files(round) {
+            std::fs::write(lab.path(&name), OLD).unwrap();
+        }
+        let words = command.words(round);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let context = format!("{}, seed {}", command.name(), self.seed);
+        let mut child = lab.start(&words);
+        pause(self.rng.below(command.takes_ms));
+        self.at_work += usize::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait_with_output().unwrap();
+        let razed = lab.run(&["raze"]);
+        assert_eq!(
+            razed.status.code(),
+            Some(0),
+            "{context}: {}",
+            text(&razed.stderr)
+        );
+        let left = [left(lab), files_below(&lab.path("state"))].concat();
+        assert!(left.is_empty(), "{context}: {left:?}");
+        for place in ["target", "other"] {
+            let found = std::fs::read_dir(lab.path(place)).unwrap().count();
+            assert_eq!(found, 0, "{context}: in {place}");
+        }
+        for name in command.files(round) {
+            let path = lab.path(&name);
+            let is_old = std::fs::read(&path).is_ok_and(|bytes| bytes == OLD.as_bytes());
+            assert!(
+                is_old || is_whole(&path),
+                "{context}: {name} is neither old nor whole"
+            );
+        }
+        self.early += early(lab).len();
+    }
+}
+
+/// Names that results have before they are whole.
+fn early(lab: &Lab) -> Vec<String> {
+    let entries = std::fs::read_dir(lab.path(".")).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names
+        .filter(|name| name.starts_with('.') && name.ends_with(".tmp"))
+        .collect()
+}
+
+/// How often each command is killed: a few times, and many where somebody has the time.
+fn times(usual: usize) -> usize {
+    let more = std::env::var("PLIMSOLL_ENDURANCE").ok();
+    usual + more.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_result_is_whole_or_what_was_there_before() {
+    let lab = prepared();
+    let mut moments = Moments::new("files");
+    for command in WRITERS {
+        for _ in 0..times(2) {
+            moments.kill(&lab, command);
+        }
+    }
+    assert!(moments.at_work > 0, "all had ended before they were killed");
+    // A result has a name only for the instant in which it takes its own, where the file system has files
+    // without a name.
+    let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::WRONLY;
+    let has_nameless = rustix::fs::open(lab.path("."), flags, rustix::fs::Mode::RUSR).is_ok();
+    assert!(!has_nameless || moments.early <= 1, "{:?}", early(&lab));
+}
+
+#[test]
+fn a_run_is_reported_and_the_same_command_goes_on() {
+    let lab = prepared();
+    let mut moments = Moments::new("runs");
+    for command in RUNNERS {
+        for _ in 0..times(1) {
+            moments.kill(&lab, command);
+            let words = command.words(moments.rounds);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let run = command
+                .run
+                .unwrap_or_default()
+                .replace('@', &moments.rounds.to_string());
+            let context = format!("{}, seed {}", command.name(), moments.seed);
+            let told = |args: &[&str]| {
+                let output = lab.run(args);
+                (output.status.code(), text(&output.stderr))
+            };
+            let events = std::fs::read_to_string(lab.path(&run).join("events.jsonl"));
+            let is_over = events
+                .as_ref()
+                .is_ok_and(|text| text.contains("\"finished\""));
+            if lab.path(&run).join("manifest.json").exists() {
+                let (code, errors) = told(&["report", &run]);
+                assert_eq!(code, Some(0), "{context}: {errors}");
+            }
+            if !is_over {
+                let (code, errors) = told(&words);
+                assert_eq!(code, Some(0), "{context}: {errors}");
+            }
+            let report = lab.json(&["report", &run, "--json"]);
+            assert_eq!(report["complete"], true, "{context}");
+        }
+    }
+    assert!(moments.at_work > 0, "all had ended before they were killed");
+}
+
+#[test]
+fn whatever_else_is_killed_leaves_nothing_that_raze_does_not_take_away() {
+    let lab = prepared();
+    let mut moments = Moments::new("others");
+    for command in OTHERS {
+        for _ in 0..times(1) {
+            if command.words.starts_with(&["stack", "down"]) {
+                lab.run(&["stack", "up", "local", "--size", "512M"]);
+            }
+            moments.kill(&lab, command);
+        }
+    }
+    assert!(moments.at_work > 0, "all had ended before they were killed");
+}
