@@ -15,6 +15,7 @@ mod fleet;
 #[path = "../../../plimsoll-history/tests/databases/made.rs"]
 mod made;
 mod nodes;
+mod pages;
 #[path = "../../../plimsoll-history/tests/databases/postgres.rs"]
 mod postgres;
 mod replay;
