@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask check|test|tidy|layers|deps|release|sbom|fuzz|bench|twins`.
+//! Build tasks: `cargo xtask check|test|tidy|layers|release|sbom|fuzz|bench|twins`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -9,7 +9,6 @@
 )]
 
 mod bench;
-mod deps;
 mod fuzz;
 mod layers;
 mod release;
@@ -26,11 +25,6 @@ fn main() -> ExitCode {
     let faults = match task.as_str() {
         "tidy" => tidy::faults(&root()),
         "layers" => layers::faults(&root()),
-        "deps" => {
-            let mut faults = deps::faults(&root());
-            faults.extend(deps::advisories().err());
-            faults
-        }
         "release" => release::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "sbom" => sbom::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "check" => return check(),
@@ -46,7 +40,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz(),
         other => {
             eprintln!(
-                "unknown task '{other}'; tasks are: bench, check, deps, fuzz, layers, release, sbom, test, tidy, twins"
+                "unknown task '{other}'; tasks are: bench, check, fuzz, layers, release, sbom, test, tidy, twins"
             );
             return ExitCode::from(2);
         }
@@ -168,12 +162,6 @@ mod tests {
     #[test]
     fn version_and_changelog_agree() {
         let faults = super::release::faults(&super::root());
-        assert!(faults.is_empty(), "{}", faults.join("\n"));
-    }
-
-    #[test]
-    fn what_it_is_built_from_is_allowed_and_used() {
-        let faults = super::deps::faults(&super::root());
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
