@@ -10,10 +10,10 @@ out=${1:?usage: gate.sh DIRECTORY BASE CANDIDATE -w WORKLOAD [OPTION…]}
 shift
 
 code=0
-"$plimsoll" compare "$@" --fail-on worse -o "$out" || code=$?
+"$plimsoll" compare --fail-on worse --output="$out" "$@" || code=$?
 # Also what a run that was stopped has measured.
 if [ -f "$out/manifest.json" ]; then
-  "$plimsoll" report "$out" --export "$out/junit.xml,$out/summary.md" --force >/dev/null
+  "$plimsoll" report --export="$out/junit.xml,$out/summary.md" --force -- "$out" >/dev/null
   if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$out/summary.md" >>"$GITHUB_STEP_SUMMARY"; fi
 fi
 exit "$code"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask tidy|layers|deps|release|sbom|fuzz|bench|twins|web`.
+//! Build tasks: `cargo xtask tidy|layers|release|sbom|fuzz|bench|twins`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -9,14 +9,12 @@
 )]
 
 mod bench;
-mod deps;
 mod fuzz;
 mod layers;
 mod release;
 mod sbom;
 mod tidy;
 mod twins;
-mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,17 +22,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let faults = match task.as_str() {
-        "tidy" => {
-            let mut faults = tidy::faults(&root());
-            faults.extend(web::faults(&root()));
-            faults
-        }
+        "tidy" => tidy::faults(&root()),
         "layers" => layers::faults(&root()),
-        "deps" => {
-            let mut faults = deps::faults(&root());
-            faults.extend(deps::advisories().err());
-            faults
-        }
         "release" => release::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "sbom" => sbom::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "bench" => return bench::run(&std::env::args().skip(2).collect::<Vec<_>>()),
@@ -43,10 +32,9 @@ fn main() -> ExitCode {
             twins::run(&root(), &args).unwrap_or_else(|error| vec![error])
         }
         "fuzz" => fuzz(),
-        "web" => web::build(&root()),
         other => {
             eprintln!(
-                "unknown task '{other}'; tasks are: bench, deps, fuzz, layers, release, sbom, tidy, twins, web"
+                "unknown task '{other}'; tasks are: bench, fuzz, layers, release, sbom, tidy, twins"
             );
             return ExitCode::from(2);
         }
@@ -146,18 +134,6 @@ mod tests {
     #[test]
     fn version_and_changelog_agree() {
         let faults = super::release::faults(&super::root());
-        assert!(faults.is_empty(), "{}", faults.join("\n"));
-    }
-
-    #[test]
-    fn what_browsers_get_is_built_from_these_sources() {
-        let faults = super::web::faults(&super::root());
-        assert!(faults.is_empty(), "{}", faults.join("\n"));
-    }
-
-    #[test]
-    fn what_it_is_built_from_is_allowed_and_used() {
-        let faults = super::deps::faults(&super::root());
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 

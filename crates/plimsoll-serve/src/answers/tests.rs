@@ -101,6 +101,6 @@ fn the_types_of_the_client_are_those_of_the_server() {
     assert!(
         committed == text,
         "web/src/generated/answers.ts is not of these types: run UPDATE_SNAPSHOTS=1 cargo test --workspace \
-         --lib answers, then cargo xtask web"
+         --lib answers, then scripts/check-web.sh --update"
     );
 }
