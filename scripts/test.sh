@@ -29,6 +29,12 @@ texts() {
   scripts/check-spelling.sh
 }
 
+dependencies() {
+  cargo deny --locked check --hide-inclusion-graph licenses bans sources
+  cargo deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check --hide-inclusion-graph licenses bans sources
+  cargo shear
+}
+
 build() { cargo nextest run --workspace --locked --no-run; }
 
 # Results are judged, whatever nextest says of them itself.
@@ -45,6 +51,8 @@ red=0
 stage "packages and libraries" scripts/setup.sh test
 stage "recordings" recordings
 stage "form of code, scripts and words" texts
+stage "dependencies" dependencies
+stage "pages are what their sources build" scripts/check-web.sh
 stage "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
 stage "build of the tests" build
 stage "tests" tests
