@@ -7,9 +7,9 @@
 mod client;
 mod hostile;
 mod kills;
-#[path = "../../../plimsoll-history/tests/databases/made.rs"]
+#[path = "../../../plimsoll-history/tests/integration/databases/made.rs"]
 mod made;
-#[path = "../../../plimsoll-history/tests/databases/postgres.rs"]
+#[path = "../../../plimsoll-history/tests/integration/databases/postgres.rs"]
 mod postgres;
 mod scopes;
 mod team;
