@@ -111,7 +111,6 @@ impl TestPostgres {
         std::fs::write(&secret, PASSWORD).expect("a writable place");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        drop(listener);
         let server = TestPostgres {
             place,
             programs,
@@ -132,6 +131,8 @@ impl TestPostgres {
             "UTF8",
             "--no-sync",
         ]);
+        // Not before it is needed: other tests look for a free one, too.
+        drop(listener);
         server.up();
         Some(server)
     }

@@ -9,6 +9,7 @@ use plimsoll_machine::cleanup::raze_all;
 use plimsoll_machine::host::Host as _;
 use plimsoll_machine::journal::StateDir;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 
 /// Tells a copy of this test program that nobody else sees what it mounts.
@@ -18,6 +19,7 @@ const APART: &str = "PLIMSOLL_TEST_APART";
 /// way of all tests of file systems. If not, it has been done by such a one.
 fn is_apart(test: &str) -> bool {
     if std::env::var_os(APART).is_some() {
+        let_go_of_what_others_mounted();
         return true;
     }
     let copy = Command::new("unshare")
@@ -28,6 +30,22 @@ fn is_apart(test: &str) -> bool {
         .status();
     assert!(copy.unwrap().success());
     false
+}
+
+/// Unmounts this process's copies of what other tests have mounted: as long as one is there, its disk is in
+/// use, and they could not remove it.
+fn let_go_of_what_others_mounted() {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    let made = [std::env::temp_dir(), env!("CARGO_TARGET_TMPDIR").into()];
+    let is_test = |point: &&str| {
+        let mut dirs = made.iter();
+        dirs.any(|dir| Path::new(point) != dir && Path::new(point).starts_with(dir))
+    };
+    for point in points.filter(is_test) {
+        // With what is below it; one that is gone by now is as good.
+        let _ = Command::new("umount").args(["--lazy", point]).output();
+    }
 }
 
 #[test]

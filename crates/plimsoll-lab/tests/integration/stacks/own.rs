@@ -20,6 +20,7 @@ fn the_example_comes_up_and_leaves_nothing() {
     let _guard = RazedAtTheEnd(&state);
     let options = StackUpOptions {
         size_bytes: 256 << 20,
+        first_port: 23_640,
         ..StackUpOptions::new(state.stacks())
     };
     let up = stacks::up(&choice, &options, &state, &mut host()).unwrap();
