@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/integration/common.rs"]
 mod common;
 
 fn main() -> std::io::Result<()> {

@@ -3,7 +3,7 @@
 
 use super::*;
 
-#[path = "../../tests/databases/made.rs"]
+#[path = "../../tests/integration/databases/made.rs"]
 mod made;
 
 fn read(factor: f64, reference: Option<&str>) -> Result<RunFigures, HistoryError> {

@@ -3,7 +3,7 @@
 
 use plimsoll_stats::load_line::{LoadLineOptions, LoadLineSearch, LoadLineStep};
 
-use crate::systems::{KnownSystem, SimulatedSystem, SystemLaw};
+use super::systems::{KnownSystem, SimulatedSystem, SystemLaw};
 
 /// What a search found, beside the truth.
 #[derive(Debug, Clone)]

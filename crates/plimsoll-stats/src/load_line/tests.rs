@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Margins, steadiness, searches of systems without noise, turns and ratios. How often intervals hold the
-//! edge of noisy systems is seen in `tests/load_line.rs`.
+//! edge of noisy systems is seen in `tests/integration/load_line.rs`.
 
 use plimsoll_core::comparison::{ComparisonVerdict, VerdictPolicy};
 use plimsoll_core::num::round_u64;

@@ -12,11 +12,11 @@ mod definitions;
 mod endurance;
 mod fidelity;
 mod fleet;
-#[path = "../../../plimsoll-history/tests/databases/made.rs"]
+#[path = "../../../plimsoll-history/tests/integration/databases/made.rs"]
 mod made;
 mod nodes;
 mod pages;
-#[path = "../../../plimsoll-history/tests/databases/postgres.rs"]
+#[path = "../../../plimsoll-history/tests/integration/databases/postgres.rs"]
 mod postgres;
 mod replay;
 mod serve;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Engines, devices and whole runs, held against what is known of them.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod blocks;
+mod common;
+mod conformance;
+mod data_check;
+mod devices;
+mod faults;
+mod files;
+mod runs;
+mod theory;
+mod truth;
+mod verified_runs;

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the numbers promise, held against simulations whose truth is known.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod calibration;
+mod explain;
+mod faults;
+mod load_line;
+mod overload;
+mod promises;
+mod secondary;
+mod watch;

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Readers of recordings: real ones, examples of the manual, and their speed.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod counters;
+mod examples;
+mod reader_speed;
