@@ -61,7 +61,7 @@ fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
         bench.await_load();
         signal(bench.agents()[0], "-KILL");
         let output = child.wait_with_output().unwrap();
-        let said = built::text(&output);
+        let said = crate::built::text(&output);
         assert_eq!(output.status.code(), Some(code), "{said}");
         let trial = &bench.results().trials[0];
         assert_eq!(trial.lost_nodes().count(), 1);
@@ -106,7 +106,7 @@ fn the_ticket_is_in_no_argument_and_no_file_of_the_run() {
         assert!(!String::from_utf8_lossy(&words).contains(&token));
     }
     let output = child.wait_with_output().unwrap();
-    let said = built::text(&output);
+    let said = crate::built::text(&output);
     assert!(output.status.success() && !said.contains(&token), "{said}");
     assert!(!bench.path("ticket").exists());
     for file in fs::read_dir(bench.path("out")).unwrap().flatten() {
