@@ -12,10 +12,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use crate::host::environ::{self, KERNEL_THREAD};
 use crate::host::{HostTimeSource, MARK_VARIABLE, SystemClock, all_processes};
-
-/// A thread of the kernel (`PF_KTHREAD`), in the flags of a process.
-const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// A time in which others are watched.
 #[derive(Debug)]
@@ -209,12 +207,7 @@ fn ours() -> BTreeMap<u32, u64> {
 
 /// Whether a process is a server of a stack, or was started by it.
 fn is_marked(pid: u32) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let mut variables = environment.split(|&byte| byte == 0);
-    variables.any(|variable| {
-        let name = variable.split(|&byte| byte == b'=').next();
-        name == Some(MARK_VARIABLE.as_bytes())
-    })
+    environ::variable(pid, MARK_VARIABLE).is_some()
 }
 
 /// What `/proc/<pid>/stat` says of a process.

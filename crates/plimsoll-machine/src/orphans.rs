@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::{Host, STATE_VARIABLE, journal_of, loops, mounts, processes};
+use crate::host::{Host, STATE_VARIABLE, environ, journal_of, loops, mounts, processes};
 use crate::journal::{JournalError, StateDir};
 use crate::raise::{self, RazeError, RazeReport};
 
@@ -108,7 +108,7 @@ fn marks_of(state: &StateDir) -> io::Result<BTreeSet<String>> {
     let ourselves = std::process::id();
     let mut marks = BTreeSet::new();
     for pid in processes::all().into_iter().filter(|pid| *pid != ourselves) {
-        let is_of_state = processes::variable(pid, STATE_VARIABLE)
+        let is_of_state = environ::variable(pid, STATE_VARIABLE)
             .is_some_and(|found| found == home.as_os_str().as_bytes());
         let Some(mark) = processes::mark_of(pid).filter(|_| is_of_state) else {
             continue;
@@ -183,8 +183,7 @@ fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<Orphan
 mod tests {
     use super::*;
     use crate::cleanup::raze_all;
-    use crate::host::{HostTimeSource as _, LocalHost, SearchPath, SystemClock};
-    use std::time::Duration;
+    use crate::host::{LocalHost, SearchPath};
 
     fn host() -> LocalHost {
         LocalHost::new(SearchPath::new("".as_ref()))
@@ -206,13 +205,7 @@ mod tests {
         };
         let mut host = host.allow("sleep");
         host.carry_out(id, &start).unwrap();
-        // The kernel writes the environment of a process a moment after its parent goes on.
-        let clock = SystemClock::new();
-        let is_there = || !host.marked(&format!("plimsoll-{id}-daemon")).is_empty();
-        assert!((0..500).any(|_| is_there() || {
-            clock.pause(Duration::from_millis(20));
-            false
-        }));
+        assert!(!host.marked(&format!("plimsoll-{id}-daemon")).is_empty());
         dir
     }
 

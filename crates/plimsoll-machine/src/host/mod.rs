@@ -16,6 +16,7 @@ pub mod counters;
 mod dirs;
 pub mod disks;
 pub mod echo;
+pub(crate) mod environ;
 mod error;
 pub mod facts;
 mod fake;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a TCP port of the loopback address is free, and who has it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::{Mutex, PoisonError};
 
 use super::error::HostError;
 use super::{command, processes};
@@ -34,13 +38,28 @@ pub(crate) fn check_free(port: u16) -> Result<(), HostError> {
     }
 }
 
-/// The first of `count` ports in a row, from `from` on, that are free on the loopback address.
+/// Ports that this process has chosen. Between the choice and the server that listens there another process
+/// of ours must not choose the same, so each has a socket with its number for a name, which ends
+/// with this process.
+static CHOSEN: Mutex<BTreeMap<u16, UnixDatagram>> = Mutex::new(BTreeMap::new());
+
+/// The first of `count` ports in a row, from `from` on, that are free on the loopback address, and that no
+/// other process of ours has chosen.
 pub(crate) fn find_free(from: u16, count: u16) -> Result<u16, HostError> {
-    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    let mut chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut first = from;
     while let Some(end) = first.checked_add(count) {
-        match (first..end).rev().find(|&port| !is_free(port)) {
-            None => return Ok(first),
+        let mut more = BTreeMap::new();
+        let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+        let mut is_ours = |port: u16| chosen.contains_key(&port) || choose(port, &mut more);
+        let taken = (first..end)
+            .rev()
+            .find(|&port| !(is_free(port) && is_ours(port)));
+        match taken {
+            None => {
+                chosen.append(&mut more);
+                return Ok(first);
+            }
             Some(taken) => first = taken.saturating_add(1),
         }
         if first == u16::MAX {
@@ -50,6 +69,19 @@ pub(crate) fn find_free(from: u16, count: u16) -> Result<u16, HostError> {
     Err(HostError::State(format!(
         "there are no {count} free TCP ports in a row from {from} on; choose a lower first port"
     )))
+}
+
+/// Whether the port is this process's, where it is free.
+fn choose(port: u16, chosen: &mut BTreeMap<u16, UnixDatagram>) -> bool {
+    let name = SocketAddr::from_abstract_name(format!("plimsoll-port-{port}"));
+    match name.and_then(|name| UnixDatagram::bind_addr(&name)) {
+        Ok(socket) => {
+            chosen.insert(port, socket);
+            true
+        }
+        // Without such names, or without a descriptor to spare, it is only not kept from others.
+        Err(error) => error.kind() != ErrorKind::AddrInUse,
+    }
 }
 
 /// Whether a process listens on the port in the network of this process.
@@ -148,6 +180,20 @@ mod tests {
     use super::super::clock::{HostTimeSource as _, SystemClock};
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn a_port_that_another_process_has_chosen_is_passed_over() {
+        let port = find_free(23_000, 1).unwrap();
+        assert_eq!(find_free(port, 1).unwrap(), port, "it is ours");
+        // Another process chooses the next one.
+        let mut theirs = BTreeMap::new();
+        let mut is_theirs = |&next: &u16| check_free(next).is_ok() && choose(next, &mut theirs);
+        let next = (port + 1..).find(&mut is_theirs).unwrap();
+        assert!(find_free(next, 1).unwrap() > next);
+        assert!(find_free(port, next - port + 1).unwrap() > next);
+        drop(theirs);
+        assert_eq!(find_free(next, 1).unwrap(), next, "that process has ended");
+    }
 
     #[test]
     fn a_port_in_use_names_its_process() {

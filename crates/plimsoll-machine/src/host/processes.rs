@@ -12,6 +12,7 @@ use std::fs;
 use std::time::Duration;
 
 use super::clock::HostTimeSource;
+use super::environ::variable;
 use super::error::HostError;
 use super::{MARK_VARIABLE, command};
 
@@ -117,8 +118,8 @@ pub(crate) fn all() -> Vec<u32> {
         .collect()
 }
 
-/// Living processes, other than this one, whose environment has exactly this mark. One that was
-/// started an instant ago has none yet: the kernel writes it after `exec` has let its parent go on.
+/// Living processes, other than this one, whose environment has exactly this mark: those, too, that were
+/// started an instant ago.
 pub fn marked(mark: &str) -> Vec<u32> {
     let ourselves = std::process::id();
     let mut found = all();
@@ -138,16 +139,6 @@ pub(crate) fn mark_of(pid: u32) -> Option<String> {
 /// Whether the environment of a process has exactly this mark.
 fn carries(pid: u32, mark: &str) -> bool {
     variable(pid, MARK_VARIABLE).is_some_and(|found| found == mark.as_bytes())
-}
-
-/// A variable in the environment that a process was started with.
-pub(crate) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
-    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let mut variables = environ.split(|&byte| byte == 0);
-    variables.find_map(|variable| {
-        let value = variable.strip_prefix(name.as_bytes())?;
-        Some(value.strip_prefix(b"=")?.to_vec())
-    })
 }
 
 /// Ends every process with this mark and waits until they are gone.
@@ -170,8 +161,8 @@ fn stop_within(grace: Duration, mark: &str, clock: &dyn HostTimeSource) -> Resul
         let living = marked(mark);
         told.iter().for_each(|&pid| collect(pid));
         if living.is_empty() {
-            // A process that was between fork and exec at the first look has no mark yet; the
-            // second look, after a pause far longer than that, sees it.
+            // A process that was between fork and exec at the first look has no mark yet, but the
+            // environment of its parent; the second look, after a pause far longer than that, sees it.
             if told.is_empty() {
                 clock.pause(LOOK);
             }
