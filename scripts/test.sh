@@ -9,6 +9,11 @@ export PATH=$target/tools/bin:$PATH
 # Nothing is built twice here.
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 times=()
+# All that is compiled: programs and examples as well, for their lints. Clippy's driver is the compiler with lints
+# added: what it checks is what runs, and nothing is compiled twice. Cargo gives it our own crates alone; its
+# arguments are joined as `cargo clippy` joins them.
+all=(--workspace --lib --bins --tests --examples --locked --config 'build.rustc-workspace-wrapper="clippy-driver"')
+export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 began=$SECONDS
 
 stage() {
@@ -35,15 +40,15 @@ dependencies() {
   cargo shear
 }
 
-build() { cargo nextest run --workspace --locked --no-run; }
+build() { cargo nextest run "${all[@]}" --no-run; }
 
 # Results are judged, whatever nextest says of them itself.
 tests() {
   local results=target/nextest/default code=0
   mkdir -p "$results"
   rm -f "$results/junit.xml"
-  cargo nextest list --workspace --locked --message-format json >"$results/list.json"
-  cargo nextest run --workspace --locked || code=$?
+  cargo nextest list "${all[@]}" --message-format json >"$results/list.json"
+  cargo nextest run "${all[@]}" || code=$?
   scripts/verdict.py "$results/list.json" "$results/junit.xml" "$code" >"$results/verdict.txt" || red=1
 }
 
@@ -53,8 +58,7 @@ stage "recordings" recordings
 stage "form of code, scripts and words" texts
 stage "dependencies" dependencies
 stage "pages are what their sources build" scripts/check-web.sh
-stage "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
-stage "build of the tests" build
+stage "lints, and build of the tests" build
 stage "tests" tests
 printf '\n== times, of %d s in all\n' $((SECONDS - began))
 printf '%s\n' "${times[@]}"
