@@ -1,18 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any text as a job file of fio, and as an I/O log: the readers must neither panic nor hang, and
-//! what a reader accepts must be writable again or refused in order.
+//! The target [`plimsoll_fuzz_targets::fio_job`], for libFuzzer.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use plimsoll_classics::fio;
-use plimsoll_core::units::Nanos;
-
-fuzz_target!(|input: &[u8]| {
-    let text = String::from_utf8_lossy(input);
-    if let Ok(job) = fio::job("fuzzed", &text) {
-        let _ = fio::export(&job.workload, Nanos::SECOND);
-    }
-    if let Ok(workload) = fio::read_log("fuzzed", &text) {
-        let _ = fio::export(&workload, Nanos::SECOND);
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| plimsoll_fuzz_targets::fio_job(input));

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any bytes as a folio of PCP archives: no panic, and not more names than lines.
+//! The target [`plimsoll_fuzz_targets::folio`], for libFuzzer.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use plimsoll_trace::pcp::archives_of_folio;
-
-fuzz_target!(|input: &[u8]| {
-    let lines = input.split(|byte| *byte == b'\n').count();
-    if let Ok(names) = archives_of_folio("fuzzed", input) {
-        assert!(names.len() < lines);
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| plimsoll_fuzz_targets::folio(input));

@@ -1,38 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any bytes as a ledger: no panic, no hang, and what is read as an entry is written as it was.
+//! The target [`plimsoll_fuzz_targets::ledger`], for libFuzzer.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use crc32c::crc32c;
-use plimsoll_core::ledger::{LedgerHeader, LedgerDecodeResult, LedgerProbes, decode, encode, entries};
-use plimsoll_core::outage::{OutageResult, OutageProbeWindow};
-use plimsoll_core::units::Nanos;
-
-fuzz_target!(|input: &[u8]| {
-    let mut probes = LedgerProbes::default();
-    for (entry, _) in entries(input) {
-        let _ = LedgerHeader::first(Some(&entry));
-        probes.take(&entry);
-    }
-    probes.finish();
-    let window = OutageProbeWindow {
-        from: Nanos(0),
-        until: probes.length,
-        fault_at: None,
-    };
-    // The bins of a long window are many; their number is bounded, their cost is not what is sought.
-    if probes.length < Nanos(60_000_000_000) {
-        let _ = OutageResult::of(&probes.sessions, &probes.probes, window).to_string();
-    }
-    // Random bytes seldom have a checksum that holds: the same with one.
-    if let Ok(len) = u16::try_from(input.len()) {
-        let mut framed = [&len.to_le_bytes()[..], input].concat();
-        framed.extend_from_slice(&crc32c(&framed).to_le_bytes());
-        if let LedgerDecodeResult::Entry(entry, whole) = decode(&framed) {
-            let mut again = Vec::new();
-            encode(&entry, &mut again);
-            assert_eq!(decode(&again), LedgerDecodeResult::Entry(entry, again.len()));
-            assert_eq!(whole, framed.len());
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| plimsoll_fuzz_targets::ledger(input));

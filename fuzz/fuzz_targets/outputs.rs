@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any text as the output of each program that is read: results or an error, no panic.
+//! The target [`plimsoll_fuzz_targets::outputs`], for libFuzzer.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use plimsoll_classics::originals::{ProgramOutputFormat, read};
-
-fuzz_target!(|input: &[u8]| {
-    let text = String::from_utf8_lossy(input);
-    let _ = ProgramOutputFormat::guess(&text);
-    for format in ProgramOutputFormat::ALL {
-        if let Ok(readings) = read(format, &text) {
-            assert!(readings.iter().all(|reading| !reading.phases.is_empty()));
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| plimsoll_fuzz_targets::outputs(input));

@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any text as a filebench workload file: the reader must neither panic nor hang, and what it makes
-//! of a text must not depend on when it is read.
+//! The target [`plimsoll_fuzz_targets::wml`], for libFuzzer.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use plimsoll_classics::filebench::parse;
-
-fuzz_target!(|text: &str| {
-    let once = parse(text);
-    let again = parse(text);
-    match (once, again) {
-        (Ok(once), Ok(again)) => assert_eq!(once, again),
-        (once, again) => assert_eq!(once.is_err(), again.is_err()),
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| plimsoll_fuzz_targets::wml(input));

@@ -2,7 +2,8 @@
 //! Builds the fuzz targets and runs each for a while.
 //!
 //! With the compiler of the project: coverage is a pass of it, and only sanitizers of memory need a nightly
-//! one. Nothing is kept of a run but inputs that break a target, in `fuzz/artifacts`.
+//! one. A target begins with its seeds (`fuzz/seeds`) and with what earlier runs found (`fuzz/corpus`), which is
+//! kept on this machine alone; inputs that break it are kept in `fuzz/artifacts`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -36,7 +37,7 @@ pub(crate) fn run(root: &Path, seconds: u32) -> Result<Vec<String>, String> {
         .join("target")
         .join(super::platform())
         .join("release");
-    std::fs::create_dir_all(folder.join("artifacts")).map_err(|error| error.to_string())?;
+    make(&folder.join("artifacts"))?;
     let waiting = Mutex::new(names.iter());
     let faults = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -69,6 +70,10 @@ fn names(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
+fn make(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
 fn build(folder: &Path) -> Result<(), String> {
     let platform = super::platform();
     let args = ["build", "--release", "--locked", "--target", &platform];
@@ -88,6 +93,8 @@ fn build(folder: &Path) -> Result<(), String> {
     reason = "xtask is outside the product: it runs what it built"
 )]
 fn fuzz(folder: &Path, program: &Path, name: &str, seconds: u32) -> Result<(), String> {
+    let corpus = folder.join("corpus").join(name);
+    make(&corpus)?;
     let output = std::process::Command::new(program)
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
@@ -97,6 +104,9 @@ fn fuzz(folder: &Path, program: &Path, name: &str, seconds: u32) -> Result<(), S
             "-artifact_prefix={}/artifacts/{name}-",
             folder.display()
         ))
+        // What is found goes into the first one.
+        .arg(corpus)
+        .arg(folder.join("seeds").join(name))
         .current_dir(folder)
         .output()
         .map_err(|error| format!("run {}: {error}", program.display()))?;
