@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::common::{Size, results};
-use phases::{of_phases, of_programs};
+use crate::phases::{of_phases, of_programs};
 use plimsoll_core::clock_offset::ClockOffset;
 use plimsoll_core::event::{ClientLoadNodeLoss, ClientLoadNodeResult};
 use plimsoll_core::event::{RunFolderContents, ServerUse};
