@@ -9,6 +9,7 @@ use plimsoll_machine::cleanup::raze_all;
 use plimsoll_machine::host::Host as _;
 use plimsoll_machine::journal::StateDir;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 
 /// Tells a copy of this test program that nobody else sees what it mounts.
@@ -18,6 +19,7 @@ const APART: &str = "PLIMSOLL_TEST_APART";
 /// way of all tests of file systems. If not, it has been done by such a one.
 fn is_apart(test: &str) -> bool {
     if std::env::var_os(APART).is_some() {
+        let_go_of_others();
         return true;
     }
     let copy = Command::new("unshare")
@@ -28,6 +30,22 @@ fn is_apart(test: &str) -> bool {
         .status();
     assert!(copy.unwrap().success());
     false
+}
+
+/// Copies of what tests in other processes have mounted: held here, they would keep disks busy that those
+/// tests take away.
+fn let_go_of_others() {
+    let places = [std::env::temp_dir(), env!("CARGO_TARGET_TMPDIR").into()];
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    let is_below = |place: &Path, point: &str| {
+        let point = Path::new(point);
+        point.starts_with(place) && point != place
+    };
+    let theirs = points.filter(|point| places.iter().any(|place| is_below(place, point)));
+    for point in theirs.collect::<Vec<_>>().into_iter().rev() {
+        let _ = Command::new("umount").args(["--lazy", point]).status();
+    }
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -80,21 +79,30 @@ pub(crate) fn is_possible(test: &str) -> bool {
     false
 }
 
-/// Labs that use sshd's directory, and whether it was made for them: the last one removes it.
-static SSHD_DIR_USERS: Mutex<(u32, bool)> = Mutex::new((0, false));
+/// A lab's share of a lock on sshd's directory, which labs of other processes use as well. Its file holds
+/// something when the directory was made for them: the last one removes it then.
+struct SshdDirShare(fs::File);
 
-fn use_sshd_dir() {
-    let mut users = SSHD_DIR_USERS.lock().unwrap();
-    users.0 += 1;
-    users.1 |= fs::create_dir(SSHD_DIR).is_ok();
+impl SshdDirShare {
+    fn take() -> SshdDirShare {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sshd-directory");
+        let mut options = fs::File::options();
+        let mut file = options.create(true).append(true).open(path).unwrap();
+        file.lock_shared().unwrap();
+        if fs::create_dir(SSHD_DIR).is_ok() {
+            file.write_all(b"made").unwrap();
+        }
+        SshdDirShare(file)
+    }
 }
 
-fn leave_sshd_dir() {
-    let mut users = SSHD_DIR_USERS.lock().unwrap();
-    users.0 -= 1;
-    if users.0 == 0 && users.1 {
-        let _ = fs::remove_dir(SSHD_DIR);
-        users.1 = false;
+impl Drop for SshdDirShare {
+    fn drop(&mut self) {
+        let is_last = self.0.unlock().is_ok() && self.0.try_lock().is_ok();
+        if is_last && self.0.metadata().is_ok_and(|file| file.len() > 0) {
+            let _ = fs::remove_dir(SSHD_DIR);
+            let _ = self.0.set_len(0);
+        }
     }
 }
 
@@ -105,6 +113,8 @@ pub(crate) struct Lab {
     number: u32,
     sshds: Vec<Child>,
     count: u32,
+    /// Given back after all of them have ended.
+    _sshd_dir: SshdDirShare,
 }
 
 impl Lab {
@@ -126,8 +136,8 @@ impl Lab {
             number,
             sshds: Vec::new(),
             count,
+            _sshd_dir: SshdDirShare::take(),
         };
-        use_sshd_dir();
         lab.make_network();
         lab.make_keys();
         for node in 1..=count {
@@ -360,7 +370,6 @@ impl Drop for Lab {
         let _ = command("ip")
             .args(["link", "delete", &self.link()])
             .output();
-        leave_sshd_dir();
     }
 }
 
