@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// Waits for something that must come about; the limit is only there to end a test that failed.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
+    for _ in 0..30_000 {
         if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("within two minutes there was no {what}");
+    panic!("within five minutes there was no {what}");
 }
 
 pub(crate) fn signal(pid: u32, signal: &str) {
