@@ -94,14 +94,15 @@ impl Lab {
 
     fn wait_for(&self, folder: &str, is_there: impl Fn(&str) -> bool) {
         let path = self.path(folder).join("events.jsonl");
-        for _ in 0..1800 {
+        // Ten minutes, which end only what hangs.
+        for _ in 0..6_000 {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             if is_there(&text) {
                 return;
             }
             pause(100);
         }
-        panic!("not so in {} within three minutes", path.display());
+        panic!("not so in {} within ten minutes", path.display());
     }
 }
 
@@ -141,6 +142,14 @@ impl Drop for Loop {
 #[expect(clippy::disallowed_methods, reason = "a test may wait")]
 pub(crate) fn pause(milliseconds: u64) {
     std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+}
+
+/// How long something takes.
+#[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, std::time::Duration) {
+    let began = std::time::Instant::now();
+    let done = work();
+    (done, began.elapsed())
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
