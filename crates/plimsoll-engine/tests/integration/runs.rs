@@ -232,7 +232,7 @@ fn a_stop_ends_every_workload_soon_with_what_was_measured() {
     let fileloop = varmail(|_, group| group.threads = 2);
     for workload in [
         small_random(),
-        Workload::Model(Box::new(model(vec![cell(30, 9_000, 0)]))),
+        Workload::Model(Box::new(model(vec![cell(300, 90_000, 0)]))),
         Workload::Files(fileloop),
     ] {
         let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
@@ -247,17 +247,20 @@ fn a_stop_ends_every_workload_soon_with_what_was_measured() {
                 stopped_at = clock.now();
             }
         };
-        let outcome = prepared.run(&for_ms(30_000), &stop, &mut first_second);
+        let outcome = prepared.run(&for_ms(300_000), &stop, &mut first_second);
         let outcome = outcome.unwrap();
         let took = clock.now().since(stopped_at);
         let name = workload.name();
         assert!(outcome.interrupted, "{name}");
-        // Idle it takes 100 ms; a plain call that hangs, such as an fsync, is waited for.
-        assert!(took < Nanos(15_000 * MS), "{name}: {took}");
+        // Idle it takes 100 ms; a plain call that hangs, such as an fsync, is waited for. How long calls
+        // take here and now is what was measured.
+        let longest = outcome.stats.service().max_ns();
+        let soon = Nanos(15_000 * MS + 10 * longest);
+        assert!(took < soon, "{name}: {took}, and {soon} is soon");
         assert!(outcome.stats.ops() > 0, "{name}");
         assert_eq!(n_passed_on, outcome.stats.ops(), "{name}");
         let length = outcome.length.as_secs_f64();
-        assert!((0.9..25.0).contains(&length), "{name}: {length}");
+        assert!((0.9..150.0).contains(&length), "{name}: {length}");
         prepared.remove().unwrap();
     }
 }

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Ends what hangs: longer than an answer takes on a busy machine.
+const HANGS: Duration = Duration::from_secs(300);
+
 /// A server with folders of its own; it ends with the test.
 pub(crate) struct TestServer {
     pub(crate) place: tempfile::TempDir,
@@ -105,9 +108,7 @@ impl TestServer {
     /// Sends these lines and a body, as they are.
     pub(crate) fn send(&self, request: &str, headers: &[(&str, &str)], body: &str) -> TestAnswer {
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .expect("a time");
+        stream.set_read_timeout(Some(HANGS)).expect("a time");
         let mut lines = vec![format!("{request} HTTP/1.1"), "Connection: close".into()];
         if !headers.iter().any(|(name, _)| *name == "Host") {
             lines.push(format!("Host: {}", self.address));
@@ -151,9 +152,7 @@ impl TestServer {
     /// Listens to events until one of them has this text, which is in what is returned.
     pub(crate) fn events_until(&self, path: &str, wanted: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .expect("a time");
+        stream.set_read_timeout(Some(HANGS)).expect("a time");
         let (host, bearer) = (&self.address, self.bearer());
         let text =
             format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {bearer}\r\n\r\n");
@@ -201,14 +200,6 @@ impl Drop for TestServer {
         signal(self.child.id(), "-INT");
         let _ = self.child.wait();
     }
-}
-
-/// How long something takes.
-#[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
-pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let began = Instant::now();
-    let done = work();
-    (done, began.elapsed())
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> TestAnswer {

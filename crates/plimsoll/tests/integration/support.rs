@@ -94,14 +94,15 @@ impl Lab {
 
     fn wait_for(&self, folder: &str, is_there: impl Fn(&str) -> bool) {
         let path = self.path(folder).join("events.jsonl");
-        for _ in 0..1800 {
+        // Ten minutes, which end only what hangs.
+        for _ in 0..6_000 {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             if is_there(&text) {
                 return;
             }
             pause(100);
         }
-        panic!("not so in {} within three minutes", path.display());
+        panic!("not so in {} within ten minutes", path.display());
     }
 }
 
@@ -161,6 +162,14 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub(crate) fn signal(pid: u32, signal: &str) {
     let args = [signal, &pid.to_string()];
     Command::new("kill").args(args).output().unwrap();
+}
+
+/// How long something takes.
+#[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, std::time::Duration) {
+    let began = std::time::Instant::now();
+    let done = work();
+    (done, began.elapsed())
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

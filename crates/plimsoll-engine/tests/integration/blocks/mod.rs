@@ -193,7 +193,7 @@ fn a_full_target_ends_the_run_and_what_was_measured_is_kept() {
     ]);
     let mut prepared = ready(buffered(directory.path()), &workload);
     let options = RunOptions {
-        length: Nanos(60_000_000_000),
+        length: Nanos(600_000_000_000),
         ..RunOptions::default()
     };
     let (outcome, intervals) = run(&mut prepared, &options);
@@ -203,7 +203,8 @@ fn a_full_target_ends_the_run_and_what_was_measured_is_kept() {
     assert!(!outcome.interrupted);
     assert!(ops(&outcome, OpKind::Read) > 0 && intervals.len() >= 2);
     assert_eq!(outcome.stats.errors(), 1);
-    assert!((1.1..20.0).contains(&outcome.length.as_secs_f64()));
+    // How soon behind 1.2 s depends on how busy the machine is; it is not the end that was asked for.
+    assert!((1.1..300.0).contains(&outcome.length.as_secs_f64()));
 }
 
 #[test]

@@ -160,6 +160,9 @@ impl TestPostgres {
             "-l",
             &log,
             "-w",
+            // Ends only what hangs: after a crash a busy disk has much to write first.
+            "-t",
+            "600",
             "start",
         ]);
     }

@@ -42,13 +42,13 @@ fn serve(name: &str, args: &[&str], control: &Path) -> Served {
 
 /// Tries again until it works: a server needs a moment.
 fn until(what: &str, mut works: impl FnMut() -> bool) {
-    for _ in 0..3000 {
+    for _ in 0..15_000 {
         if works() {
             return;
         }
         crate::support::pause(20);
     }
-    panic!("{what} did not happen in a minute");
+    panic!("{what} did not happen in five minutes");
 }
 
 /// An iSCSI target over this image, for one account if it is given.

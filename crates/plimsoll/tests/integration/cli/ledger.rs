@@ -141,7 +141,7 @@ fn a_killed_writer_leaves_a_ledger_and_a_stopped_one_ends_it() {
         let mut writer = lab.start(&write(&target, &["--size", "1MiB", "--for", "10m"]));
         let path = lab.path("a.ledger");
         let has = |bytes| std::fs::metadata(&path).is_ok_and(|found| found.len() > bytes);
-        for _ in 0..3000 {
+        for _ in 0..15_000 {
             if has(20_000) {
                 break;
             }
@@ -304,7 +304,8 @@ fn start(name: &str, args: &[&str]) -> Child {
 }
 
 fn until(mut works: impl FnMut() -> bool) {
-    for _ in 0..500 {
+    // Five minutes, which end only what hangs: what is missing then, the test says.
+    for _ in 0..15_000 {
         if works() {
             return;
         }

@@ -2,6 +2,7 @@
 //! Loads that are too much for a system, and generators that were not let run.
 
 use crate::support::{Lab, pause, program, skipped, text};
+use plimsoll_machine::host::{Host as _, LocalHost, SearchPath};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
@@ -120,15 +121,16 @@ impl Served {
         let mut command = Command::new("nbdkit");
         command.args(["-f", "-i", "127.0.0.1", "-p", &port_text]);
         let child = command.args(more).stderr(Stdio::null()).spawn().ok()?;
-        let served = Served(child, format!("nbd://127.0.0.1:{port}/"));
+        let mut served = Served(child, format!("nbd://127.0.0.1:{port}/"));
         let is_up = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-        // Up to 10 s.
-        (0..100)
-            .any(|_| {
-                pause(100);
-                is_up()
-            })
-            .then_some(served)
+        // Until it listens, or has ended because it cannot.
+        while !is_up() {
+            pause(100);
+            if served.0.try_wait().ok()?.is_some() {
+                return None;
+            }
+        }
+        Some(served)
     }
 }
 
@@ -145,8 +147,9 @@ fn a_real_disk_that_is_throttled_cannot_carry_the_load() {
     if program("id", &["-u"]).is_none_or(|id| id.trim() != "0") {
         return skipped(TEST, "it attaches disks, for which it needs root");
     }
-    // Ports of this test process alone.
-    let port = 20_000 + u16::try_from(std::process::id() % 20_000).unwrap() * 2;
+    // Ports of this test alone.
+    let here = LocalHost::new(SearchPath::new("".as_ref()));
+    let port = here.free_ports(20_000, 2).unwrap();
     let Some(free) = Served::begin(port, &["memory", "256M"]) else {
         return skipped(TEST, "nbdkit is missing, or its port is taken");
     };
@@ -184,13 +187,13 @@ fn a_generator_that_was_stopped_is_not_told_as_slow_storage() {
         "randread,size=8M",
         &target,
         "--for",
-        "6s",
+        "10s",
         "--warmup",
         "0s",
     ];
     let mut child = lab.start(&[&run[..], &["-o", "r"]].concat());
-    lab.wait_for_text("r", "\"prepared\"");
-    pause(1_000);
+    // Behind the first second, and long before the last one also on a busy machine.
+    lab.wait_for_text("r", "\"interval\"");
     let id = child.id().to_string();
     program("kill", &["-STOP", &id]).expect("kill");
     pause(2_500);

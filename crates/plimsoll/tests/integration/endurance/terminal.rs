@@ -94,7 +94,8 @@ fn a_terminal_that_is_closed_ends_what_runs_on_it_and_leaves_nothing() {
                 .metadata()
                 .is_ok_and(|data| data.is_dir() || data.len() > 0)
         };
-        for _ in 0..600 {
+        // Five minutes, which end only what hangs, here and below.
+        for _ in 0..3000 {
             if is_at_work() {
                 break;
             }
@@ -112,7 +113,7 @@ fn a_terminal_that_is_closed_ends_what_runs_on_it_and_leaves_nothing() {
         let process = format!("/proc/{}/stat", pid.trim());
         let is_there =
             || fs::read_to_string(&process).is_ok_and(|stat| stat.contains("(plimsoll)"));
-        for _ in 0..600 {
+        for _ in 0..3000 {
             if !is_there() {
                 break;
             }

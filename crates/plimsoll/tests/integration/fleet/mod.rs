@@ -52,8 +52,9 @@ fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
         let load = [
             "--clients",
             "local:3",
+            // Long enough that the kill comes in the middle on a busy machine.
             "--for",
-            "2s",
+            "8s",
             "--lose-clients",
             share,
         ];
@@ -95,7 +96,7 @@ fn the_ticket_is_in_no_argument_and_no_file_of_the_run() {
     let bench = TestFleet::new();
     let file = bench.path("ticket").display().to_string();
     let agent = format!("exec:1,ticket={file}:env -u PLIMSOLL_FLEET_TICKET");
-    let load = ["--clients", &agent, "--for", "2s"];
+    let load = ["--clients", &agent, "--for", "6s"];
     let child = bench.start(&[&READ[..], &load].concat());
     bench.await_load();
     let ticket = fs::read_to_string(bench.path("ticket")).unwrap();
@@ -125,12 +126,12 @@ fn hosts_that_do_not_come_are_named() {
         "--clients",
         "exec:2:env PLIMSOLL_RANK=1",
         "--wait-for-clients",
-        "2s",
+        "10s",
     ];
     let (code, said) = bench.run(&[&READ[..], &load].concat());
     assert_eq!(code, 15, "{said}");
     assert!(
-        said.contains("1 of 2 load hosts arrived within 2 s; missing: 0"),
+        said.contains("1 of 2 load hosts arrived within 10 s; missing: 0"),
         "{said}"
     );
     let load = ["--clients", "exec:2:false"];

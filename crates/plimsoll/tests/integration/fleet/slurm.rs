@@ -199,8 +199,9 @@ fn killed(cluster: &Cluster) {
         "run",
         "randread,size=256K",
         "DATA",
+        // Long enough that each kill comes in the middle on a busy machine.
         "--for",
-        "3s",
+        "6s",
         "--lose-clients",
         "10%",
     ];

@@ -17,7 +17,7 @@ fn told() -> String {
         &json!({ "length": "1s", "blocks": 500, "seed": 7 }),
     );
     server.events_until(&format!("/api/v1/runs/{run}/events"), "event: second");
-    for _ in 0..100 {
+    for _ in 0..3000 {
         let metrics = server.get("/metrics");
         assert_eq!(metrics.status, 200, "{metrics:?}");
         assert!(!metrics.body.contains(&server.token));

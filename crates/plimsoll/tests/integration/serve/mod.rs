@@ -4,10 +4,10 @@
 mod folders;
 mod metrics;
 
-use crate::client::{TestServer, parse, place, plimsoll, timed};
-use crate::support::{pause, skipped};
+use crate::client::{TestServer, parse, place, plimsoll};
+use crate::support::{skipped, timed};
 use serde_json::{Value, json};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 /// Every request that changes something, but for that which begins a session.
@@ -521,8 +521,14 @@ fn a_million_seconds_are_drawn_at_once() {
         after {loaded:?} more, each further picture {again:?}",
         first["read"]
     );
-    // None waits until all is read; the limits leave room for a starved machine.
-    assert!(took < loaded && again.as_secs_f64() < 5.0 && beside.as_secs_f64() < 5.0);
+    // None waits until all is read, and none reads it again. How long that takes, this machine says.
+    let all = took + beside + loaded;
+    let read = first["read"].as_f64();
+    assert!(read.is_some_and(|read| read < 1.0), "{first}");
+    assert!(
+        beside < all / 2 && again < all / 2,
+        "{beside:?} {again:?} {all:?}"
+    );
 }
 
 #[test]
@@ -572,10 +578,14 @@ fn openssl(place: &std::path::Path, args: &[&str], input: &str) -> Option<Vec<u8
     let mut child = command.spawn().ok()?;
     let mut to = child.stdin.take()?;
     to.write_all(input.as_bytes()).ok()?;
-    // The answer has to be there before the end of the input ends the connection.
-    pause(if input.is_empty() { 0 } else { 3000 });
+    let mut said = Vec::new();
+    if !input.is_empty() {
+        // The end of the input would end the connection: the server does that behind its answer.
+        child.stdout.take()?.read_to_end(&mut said).ok()?;
+    }
     drop(to);
-    Some(child.wait_with_output().ok()?.stdout)
+    said.extend(child.wait_with_output().ok()?.stdout);
+    Some(said)
 }
 
 #[test]
