@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Pages in a browser: each file of `web/test`, run by Node's test runner with the program of this build.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test starts programs, and its output is what a report of it shows"
+)]
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
