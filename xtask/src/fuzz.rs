@@ -2,8 +2,8 @@
 //! Builds the fuzz targets and runs each for a while.
 //!
 //! With the compiler of the project: coverage is a pass of it, and only sanitizers of memory need a nightly
-//! one. A target begins with its seeds (`fuzz/seeds`) and with what earlier runs found (`fuzz/corpus`), which is
-//! kept on this machine alone; inputs that break it are kept in `fuzz/artifacts`.
+//! one. A target begins with its seeds (`fuzz/seeds`) and with what earlier runs found (`fuzz/corpus`), which
+//! is kept on this machine alone; inputs that break it are kept in `fuzz/artifacts`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

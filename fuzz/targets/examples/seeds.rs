@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes the seeds that are bytes, not text, into `fuzz/seeds`: `cargo run -p plimsoll-fuzz-targets --example seeds`.
+//! Writes the seeds that are bytes, not text, into `fuzz/seeds`:
+//! `cargo run -p plimsoll-fuzz-targets --example seeds`.
 
 use std::fs;
 use std::io::Result;

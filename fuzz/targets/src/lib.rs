@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Readers of foreign bytes, each behind a function that takes any bytes and must neither panic nor hang.
 //!
-//! The tests of this crate run each over its seeds (`fuzz/seeds`) and over mutations of them, with what else is
-//! built for tests. The programs of `fuzz/fuzz_targets` run the same functions guided by coverage.
+//! The tests of this crate run each over its seeds (`fuzz/seeds`) and over mutations of them, with what else
+//! is built for tests. The programs of `fuzz/fuzz_targets` run the same functions guided by coverage.
 #![forbid(unsafe_code)]
 
 mod agent;

@@ -5,7 +5,7 @@
 //! Reading alone is measured beside it, by the example `make` of plimsoll-trace, which also makes the
 //! recordings: a fit reads twice, so reading bounds it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::long::timed;
 use super::rivals::{children_ticks, command, output};

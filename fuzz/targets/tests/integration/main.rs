@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every target over its seeds, and over mutations of them that are the same in every run.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod mutation;
 mod seeds;

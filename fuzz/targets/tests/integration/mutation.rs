@@ -82,7 +82,7 @@ fn move_piece(bytes: &mut Vec<u8>, rng: &mut Rng) {
 fn set_extreme(bytes: &mut [u8], place: usize, rng: &mut Rng) {
     let width = 1 << rng.below(4);
     let to = bytes.len().min(place + width);
-    // The largest and the smallest, without a sign and with one: what all bytes are, and the one that has the sign.
+    // The smallest and the largest, without a sign and with one: all bytes, and the one that has the sign.
     let (all, sign) = [(0, 0), (0xff, 0xff), (0xff, 0x7f), (0, 0x80)][below(4, rng)];
     bytes[place..to].fill(all);
     // Of either order.
