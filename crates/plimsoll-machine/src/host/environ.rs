@@ -5,17 +5,21 @@
 //! that: for a moment `/proc/<pid>/environ` is empty. On a busy machine the moment lasts for
 //! milliseconds, and a look just then must not take a process of ours for a stranger.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::time::Duration;
 
 use super::clock::{HostTimeSource, SystemClock};
 
 /// How long a process may take to get its environment. The kernel reads the beginning of the program's
 /// interpreter meanwhile, from a disk that may be busy. What takes longer counts as being without.
-const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE: Duration = Duration::from_secs(3);
 
 /// Time between two looks at a process that is just becoming another program.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// More than environments have: what the kernel gives in one call is of one moment.
+const AT_ONCE: usize = 1 << 18;
 
 /// A process that is ending and has given its memory back (`PF_EXITING`).
 const EXITING: u64 = 0x4;
@@ -34,7 +38,11 @@ const ENVIRONMENT_END: usize = 48;
 
 /// A variable in the environment that a process was started with.
 pub(crate) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
-    let read = || fs::read(format!("/proc/{pid}/environ")).ok();
+    let read = || {
+        File::open(format!("/proc/{pid}/environ"))
+            .and_then(whole)
+            .ok()
+    };
     let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).ok();
     let environment = settled(read, stat, &SystemClock::new())?;
     let mut variables = environment.split(|&byte| byte == 0);
@@ -42,6 +50,18 @@ pub(crate) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
         let value = variable.strip_prefix(name.as_bytes())?;
         Some(value.strip_prefix(b"=")?.to_vec())
     })
+}
+
+/// All of a file that has the environment of a process, in one call where that is possible: between two,
+/// the process may become another program, and the second call finds an end where there was none.
+fn whole(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; AT_ONCE];
+    let length = file.read(&mut bytes)?;
+    bytes.truncate(length);
+    if length == AT_ONCE {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// The environment that `read` gives, again and again while the process is becoming another program, as
