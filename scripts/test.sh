@@ -35,9 +35,11 @@ texts() {
 }
 
 dependencies() {
-  cargo deny --locked check --hide-inclusion-graph licenses bans sources
-  cargo deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check --hide-inclusion-graph licenses bans sources
-  cargo shear
+  local kinds=(licenses bans sources)
+  cargo deny --locked -L error check "${kinds[@]}"
+  cargo deny --locked -L error --manifest-path fuzz/Cargo.toml --config deny.toml check "${kinds[@]}"
+  cargo shear --locked --deny-warnings
+  cargo shear --locked --deny-warnings fuzz
 }
 
 build() { cargo nextest run "${all[@]}" --no-run; }

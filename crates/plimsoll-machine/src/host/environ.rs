@@ -182,7 +182,7 @@ mod tests {
         reason = "processes of its own are looked at"
     )]
     fn what_was_just_started_is_known_at_once() {
-        for n in 0..300 {
+        for n in 0..100 {
             let value = format!("no-{n}");
             let mut child = std::process::Command::new("sleep")
                 .arg("60")
