@@ -383,6 +383,8 @@ impl TryFrom<Sparse> for Histogram {
 mod tests {
     use super::*;
     use crate::rng::{Rng, Seed};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     fn filled(seed: u64, n: usize) -> (Histogram, Vec<u64>) {
         let mut rng = Rng::new(Seed(seed));
@@ -394,33 +396,45 @@ mod tests {
         (histogram, values)
     }
 
-    #[test]
-    fn quantiles_are_within_one_bucket_of_the_truth() {
-        let (histogram, mut values) = filled(3, 100_000);
-        values.sort_unstable();
-        for q in [0.001, 0.01, 0.5, 0.9, 0.99, 0.999] {
-            let truth = values[to_usize(floor_u64((values.len() as f64 * q).ceil())) - 1] as f64;
-            let found = histogram.quantile_ns(q) as f64;
-            assert!(
-                found >= truth && found <= truth * (1.0 + 1.0 / 64.0) + 1.0,
-                "{q}: {found} {truth}"
-            );
-        }
-        assert_eq!(histogram.max_ns(), *values.last().unwrap());
-        assert_eq!(histogram.sum_ns(), values.iter().sum::<u64>());
+    /// Times of every order of magnitude.
+    fn times() -> impl Strategy<Value = Vec<u64>> {
+        let time = (0..=36_u32, any::<u64>()).prop_map(|(bits, time)| time & ((1 << bits) - 1));
+        vec(time, 1..400)
     }
 
-    #[test]
-    fn merging_histograms_is_the_histogram_of_all_values() {
-        let (mut a, values_a) = filled(1, 5_000);
-        let (b, values_b) = filled(2, 7_000);
-        a.merge(&b);
-        let mut pooled = Histogram::new();
-        values_a
-            .iter()
-            .chain(&values_b)
-            .for_each(|v| pooled.record(Nanos(*v)));
-        assert_eq!(a, pooled);
+    fn histogram_of(times: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        times.iter().for_each(|time| histogram.record(Nanos(*time)));
+        histogram
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        #[test]
+        fn merging_histograms_is_the_histogram_of_all_values(one in times(), other in times()) {
+            let mut merged = histogram_of(&one);
+            merged.merge(&histogram_of(&other));
+            prop_assert_eq!(merged, histogram_of(&[one, other].concat()));
+        }
+
+        #[test]
+        fn the_disk_form_comes_back(times in times()) {
+            let histogram = histogram_of(&times);
+            let text = serde_json::to_string(&histogram).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        }
+
+        #[test]
+        fn quantiles_are_within_one_bucket_of_the_truth(mut times in times(), q in 0.001..=1.0_f64) {
+            let histogram = histogram_of(&times);
+            times.sort_unstable();
+            let truth = times[to_usize(floor_u64((times.len() as f64 * q).ceil())) - 1] as f64;
+            let found = histogram.quantile_ns(q) as f64;
+            prop_assert!(found >= truth && found <= truth * (1.0 + 1.0 / 64.0) + 1.0, "{} {}", found, truth);
+            prop_assert_eq!(histogram.max_ns(), *times.last().unwrap());
+            prop_assert_eq!(histogram.sum_ns(), times.iter().sum::<u64>());
+        }
     }
 
     #[test]
@@ -451,10 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_form_round_trips_and_refuses_nonsense() {
-        let (histogram, _) = filled(9, 1_000);
-        let text = serde_json::to_string(&histogram).unwrap();
-        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+    fn an_empty_disk_form_is_read_and_nonsense_is_refused() {
         let empty = serde_json::to_string(&Histogram::new()).unwrap();
         assert!(
             serde_json::from_str::<Histogram>(&empty)

@@ -4,13 +4,14 @@
 use crate::stacks::{self, StackConfig, StackUpOptions, snapshot};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand};
-use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_machine::cleanup::{raze_all, raze_dead_runs};
 use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _, HostProcessId, HostTimeSource as _};
 use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalError, StateDir};
 use plimsoll_machine::journal::{JournalHeader, JournalScope};
 use plimsoll_machine::raise::{WAIT_PIECE_S, list, raise, raze};
+use proptest::collection::vec;
+use proptest::prelude::*;
 use std::time::Duration;
 
 fn plans() -> Vec<Plan> {
@@ -140,32 +141,25 @@ fn a_plan_whose_owner_is_killed_at_any_step_leaves_nothing() {
 
 #[test]
 fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
-    let mut rng = Rng::new(Seed(3));
     for plan in plans() {
-        for _ in 0..40 {
+        let breaks = vec(0..50_usize, 0..12);
+        proptest!(ProptestConfig::with_cases(40), |(breaks in breaks)| {
             let dir = tempfile::tempdir().unwrap();
             let state = StateDir::new(dir.path());
             let mut host = machine();
-            let standing = raise(
-                &plan,
-                None,
-                &mut host,
-                journal(&state, HostProcessId::this()),
-            )
-            .unwrap();
+            let journal = journal(&state, HostProcessId::this());
+            let standing = raise(&plan, None, &mut host, journal).unwrap();
             let begun = host.asked.len();
-            for _ in 0..rng.below(12) {
-                let at = begun + usize::try_from(rng.below(50)).unwrap();
-                host.failing.insert(at, FakeWhen::Before);
-            }
+            let failing = breaks.iter().map(|at| (begun + at, FakeWhen::Before));
+            host.failing.extend(failing);
             let razed = raze(standing.journal, &mut host);
             host.failing.clear();
             if !razed.is_clean() {
                 let again = raze_all(&state, &mut host).unwrap();
-                assert!(again[0].result.as_ref().unwrap().is_clean(), "{again:?}");
+                prop_assert!(again[0].result.as_ref().unwrap().is_clean(), "{:?}", again);
             }
             check_nothing_left(&host, &state, "after trying again");
-        }
+        });
     }
 }
 

@@ -23,6 +23,7 @@ use plimsoll_engine::faulty::{
     FaultyEffect, FaultyEngine, FaultyRule, FaultySchedule, FaultyStall, FaultyTrigger,
 };
 use plimsoll_engine::verify::DataCheckRegister;
+use proptest::prelude::*;
 
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 64;
@@ -208,58 +209,75 @@ fn every_time(flaw: DataFlaw, bench: impl Fn(u64) -> LedgerCheck) {
     }
 }
 
-#[test]
-fn a_clean_disk_is_never_blamed() {
-    let ways = [
-        LedgerDurability::EachWrite,
-        LedgerDurability::Fsync(8),
-        LedgerDurability::Fsync(1),
-        LedgerDurability::None,
+fn durability() -> impl Strategy<Value = LedgerDurability> {
+    prop_oneof![
+        Just(LedgerDurability::None),
+        Just(LedgerDurability::EachWrite),
+        (1..=16_u32).prop_map(LedgerDurability::Fsync),
+    ]
+}
+
+fn power_cut() -> impl Strategy<Value = FaultyPowerCut> {
+    let cuts = &[
+        FaultyPowerCut::Lost,
+        FaultyPowerCut::Reordered,
+        FaultyPowerCut::Torn,
     ];
-    for seed in 0..52 {
-        let durability = ways[usize::try_from(seed % 4).unwrap()];
-        let mut bench = Bench::new(seed, durability, FaultyDiskOptions::default());
-        bench.write(&FaultySchedule::default(), 500);
-        assert_eq!(bench.bad.total(), 0);
+    prop::sample::select(&cuts[..])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_clean_disk_is_never_blamed(
+        durability in durability(),
+        cut in power_cut(),
+        milliseconds in 20..600_u64,
+        seed: u64,
+    ) {
+        let manners = FaultyDiskOptions { cut, ..FaultyDiskOptions::default() };
+        let mut bench = Bench::new(seed, durability, manners);
+        bench.write(&FaultySchedule::default(), milliseconds);
+        prop_assert_eq!(bench.bad.total(), 0);
         // An honest disk keeps its promises also when the power goes; twice.
-        for cut in [false, true, true] {
-            if cut {
+        for is_cut in [false, true, true] {
+            if is_cut {
                 bench.disk.power_cut();
             }
             let account = bench.check();
-            assert!(account.passed(), "{durability} seed {seed}: {account}");
-            assert_eq!(account.data.checked, BLOCKS);
-            assert!(account.data.written > BLOCKS + 100);
+            prop_assert!(account.passed(), "{}", account);
+            prop_assert_eq!(account.data.checked, BLOCKS);
+            prop_assert!(account.data.written > BLOCKS + milliseconds / 5, "{}", account);
         }
     }
-}
 
-#[test]
-fn a_clean_disk_whose_power_goes_in_the_middle_is_never_blamed() {
-    for seed in 0..24 {
-        let torn = FaultyDiskOptions {
-            cut: [
-                FaultyPowerCut::Lost,
-                FaultyPowerCut::Reordered,
-                FaultyPowerCut::Torn,
-            ][usize::try_from(seed % 3).unwrap()],
-            ..FaultyDiskOptions::default()
-        };
-        // 6 writes at most are not yet durable when nothing is answered any more.
-        let mut bench = Bench::new(seed, LedgerDurability::Fsync(6), torn);
-        let dead = FaultyRule {
-            kind: OpKind::Fsync,
-            when: FaultyTrigger::Every(1),
-            harm: FaultyEffect::Errno(5),
-        };
-        let plan = FaultySchedule {
-            rules: vec![dead],
-            ..FaultySchedule::default()
-        };
-        bench.write(&plan, 60 + seed);
+    /// So many writes at most are not yet durable when nothing is answered any more.
+    #[test]
+    fn a_clean_disk_whose_power_goes_in_the_middle_is_never_blamed(
+        undurable in 1..=16_u32,
+        cut in power_cut(),
+        milliseconds in 20..100_u64,
+        seed: u64,
+    ) {
+        let manners = FaultyDiskOptions { cut, ..FaultyDiskOptions::default() };
+        let mut bench = Bench::new(seed, LedgerDurability::Fsync(undurable), manners);
+        let dead = harmed(OpKind::Fsync, FaultyTrigger::Every(1), FaultyEffect::Errno(5));
+        bench.write(&dead, milliseconds);
         bench.disk.power_cut();
         let account = bench.check();
-        assert!(account.passed(), "seed {seed}: {account}");
+        prop_assert!(account.passed(), "{}", account);
+    }
+
+    #[test]
+    fn stale_reads_are_found_while_they_happen(share in 0.02..0.5_f64, seed: u64) {
+        let manners = FaultyDiskOptions { stale_reads: share, ..FaultyDiskOptions::default() };
+        let mut bench = Bench::new(seed, LedgerDurability::EachWrite, manners);
+        bench.write(&FaultySchedule::default(), 500);
+        let stale = bench.disk.n_stale();
+        prop_assert!(stale > 0 || share < 0.1);
+        prop_assert_eq!(bench.bad.of(DataFlaw::Stale), stale);
+        prop_assert_eq!(bench.bad.total(), stale);
     }
 }
 
@@ -370,25 +388,6 @@ fn a_torn_write_is_allowed_where_it_was_not_acknowledged_and_no_more_is_promised
         assert_eq!(strict.data.bad.torn, account.legally_torn, "{strict}");
     }
     assert!(seen > SEEDS * 10, "{seen}");
-}
-
-#[test]
-fn stale_reads_are_found_while_they_happen() {
-    for seed in 0..SEEDS {
-        let manners = FaultyDiskOptions {
-            stale_reads: 0.1,
-            ..FaultyDiskOptions::default()
-        };
-        let mut bench = Bench::new(seed, LedgerDurability::EachWrite, manners);
-        bench.write(&FaultySchedule::default(), 500);
-        assert!(bench.disk.n_stale() > 0);
-        assert_eq!(
-            bench.bad.of(DataFlaw::Stale),
-            bench.disk.n_stale(),
-            "{seed}"
-        );
-        assert_eq!(bench.bad.total(), bench.disk.n_stale());
-    }
 }
 
 #[test]

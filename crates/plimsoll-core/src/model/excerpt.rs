@@ -177,6 +177,7 @@ mod tests {
     use crate::model::tests::bursty;
     use crate::model::{PackedGapPrecision, PackedRequestsWriter};
     use crate::op::TraceAccess;
+    use proptest::prelude::*;
 
     /// An hour with one read a minute, and a burst of 6000 in its 30th minute.
     fn quiet_but_for_a_burst() -> WorkloadModel {
@@ -201,23 +202,34 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_where_the_requests_are_and_count_what_they_play() {
+    fn stretches_are_where_the_requests_are() {
         let model = quiet_but_for_a_burst();
-        let mut met = 0;
-        for seed in 0..100 {
-            let excerpt = model.stretch(10, 2.0, Seed(seed)).unwrap();
-            assert_eq!(model.stretch(10, 2.0, Seed(seed)).unwrap(), excerpt);
-            assert!(excerpt.from <= Nanos(3_580 * Nanos::SECOND.0));
-            let asked: u64 = excerpt.cells.iter().map(|cell| cell.read.ops).sum();
-            let end = Nanos(10 * Nanos::SECOND.0);
-            let played = model.play(&excerpt, &ReplayAddressSpace::AsRecorded, 512, Seed(1));
-            let played = played.take_while(|request| request.intended_at < end);
-            assert_eq!(played.count() as u64, asked, "{seed}");
-            met += u64::from(asked > 100);
-        }
+        let stretches = (0..100).filter_map(|seed| model.stretch(10, 2.0, Seed(seed)));
+        let asked = stretches.map(|excerpt| reads(&excerpt));
+        let met = asked.filter(|asked| *asked > 100).count();
         // 99 of 100 requests are in the burst, which lasts 30 s of an hour.
         assert!(met > 90, "{met} of 100 stretches met the burst");
         assert!(bursty().stretch(10, 1.0, Seed(0)).is_none());
+    }
+
+    fn reads(excerpt: &ModelExcerpt) -> u64 {
+        excerpt.cells.iter().map(|cell| cell.read.ops).sum()
+    }
+
+    #[test]
+    fn stretches_are_the_same_again_and_count_what_they_play() {
+        let model = quiet_but_for_a_burst();
+        let drawn = (1..60_u32, 0.25..8.0_f64, any::<u64>());
+        proptest!(ProptestConfig::with_cases(64), |((seconds, scale, seed) in drawn)| {
+            let excerpt = model.stretch(seconds, scale, Seed(seed)).unwrap();
+            prop_assert_eq!(&model.stretch(seconds, scale, Seed(seed)).unwrap(), &excerpt);
+            let end_s = excerpt.from.as_secs_f64() + f64::from(seconds) * scale;
+            prop_assert!(end_s < 3_600.000_001, "{}", end_s);
+            let end = Nanos(u64::from(seconds) * Nanos::SECOND.0);
+            let played = model.play(&excerpt, &ReplayAddressSpace::AsRecorded, 512, Seed(1));
+            let played = played.take_while(|request| request.intended_at < end);
+            prop_assert_eq!(played.count() as u64, reads(&excerpt));
+        });
     }
 
     #[test]

@@ -366,6 +366,8 @@ fn rare(n: u64, p: f64, rng: &mut Rng) -> u64 {
 mod tests {
     use super::super::tests::bursty;
     use super::*;
+    use crate::rng::Rng;
+    use proptest::prelude::*;
 
     #[test]
     fn strata_have_equal_time_and_rising_rates() {
@@ -407,14 +409,13 @@ mod tests {
     #[test]
     fn a_short_run_keeps_rates_sizes_and_bursts() {
         let model = bursty();
-        for seconds in [5, 8, 10, 20, 60] {
-            for seed in 0..20 {
-                let selection = model.play_slices(seconds, 3.0, Seed(seed));
-                assert_eq!(selection.cells.len(), seconds as usize);
-                let failed: Vec<_> = selection.fidelity.iter().filter(|f| !f.passed()).collect();
-                assert!(failed.is_empty(), "{seconds} s, seed {seed}: {failed:?}");
-            }
-        }
+        let drawn = (5..=60_u32, any::<u64>());
+        proptest!(ProptestConfig::with_cases(100), |((seconds, seed) in drawn)| {
+            let selection = model.play_slices(seconds, 3.0, Seed(seed));
+            prop_assert_eq!(selection.cells.len(), seconds as usize);
+            let failed: Vec<_> = selection.fidelity.iter().filter(|f| !f.passed()).collect();
+            prop_assert!(failed.is_empty(), "{:?}", failed);
+        });
     }
 
     #[test]

@@ -88,16 +88,17 @@ fn stir(x: u64, key: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn every_number_comes_exactly_once() {
-        for n in [1, 2, 3, 5, 8, 100, 255, 256, 257, 4097, 100_003] {
-            for seed in 0..3 {
-                let permutation = SeededPermutation::new(n, Seed(seed));
-                let mut found: Vec<u64> = (0..n).map(|i| permutation.at(i)).collect();
-                found.sort_unstable();
-                assert!(found.into_iter().eq(0..n), "{n} {seed}");
-            }
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_number_comes_exactly_once(n in prop_oneof![1..260_u64, 1..20_000_u64], seed: u64) {
+            let permutation = SeededPermutation::new(n, Seed(seed));
+            let mut found: Vec<u64> = (0..n).map(|i| permutation.at(i)).collect();
+            found.sort_unstable();
+            prop_assert!(found.into_iter().eq(0..n));
         }
     }
 

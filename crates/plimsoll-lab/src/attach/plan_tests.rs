@@ -23,7 +23,7 @@ fn the_plans_are_the_committed_ones() {
         let steps = snapshot::steps(&attachment(address).plan);
         writeln!(text, "{address}\n{steps}").unwrap();
     }
-    snapshot::check_text(&text, "../attach", "plan.txt");
+    snapshot::assert_beside!("plan", text);
 }
 
 #[test]

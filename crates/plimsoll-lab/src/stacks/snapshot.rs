@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans as text, compared with files that are committed.
+//! Plans as text, compared with snapshots that lie beside the tests (`plan.snap`).
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test -p plimsoll-lab` writes the files anew; read the difference.
+//! `cargo insta review` shows what changed and writes them anew.
 
-use plimsoll_core::plan::Plan;
+use plimsoll_core::plan::{NodeTransport, Plan, PlanNode};
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
 use super::manage::{StackPlan, plan};
-use super::{NodeInventory, NodeSpec, StackConfig, StackPlacement, StackUpOptions};
+use super::{
+    ClientPlace, NodeInventory, NodeSpec, StackConfig, StackPlacement, StackPlanInput,
+    StackUpOptions,
+};
 use plimsoll_machine::host::FakeHost;
 
 /// The plan of a stack with default options on a pretended machine.
@@ -53,12 +54,26 @@ pub(crate) fn machines() -> StackPlacement {
     }))
 }
 
-/// Compares the plan of a stack with `file` in the folder of its recipe, or of its last layer's.
-pub(super) fn check(text: &str, folder: &str, file: &str) {
+/// Compares a text with the snapshot of this name in the folder of the test.
+macro_rules! assert_beside {
+    ($name:expr, $text:expr) => {
+        insta::with_settings!({
+            snapshot_path => ".",
+            prepend_module_to_snapshot => false,
+            omit_expression => true,
+        }, {
+            insta::assert_snapshot!($name, $text);
+        })
+    };
+}
+pub(crate) use assert_beside;
+
+/// The plan of a stack as text.
+pub(super) fn text_of(text: &str) -> String {
     let planned = planned(text);
     // The identifier contains time and process, and the network is one that is free now.
     let text = as_text(text, &planned).replace(&planned.id, "example-1");
-    let text = match planned.ask.site.client.address.split('.').nth(2) {
+    match planned.ask.site.client.address.split('.').nth(2) {
         Some(number) if number != "0" => text
             .replace(&format!("10.92.{number}."), "10.92.1.")
             .replace(&format!("plimsoll{number}n"), "plimsoll1n")
@@ -66,21 +81,40 @@ pub(super) fn check(text: &str, folder: &str, file: &str) {
             .replace(&format!("plimsoll{number};"), "plimsoll1;")
             .replace(&format!("plimsoll{number}\n"), "plimsoll1\n"),
         _ => text,
-    };
-    check_text(&text, folder, file);
+    }
 }
 
-/// Compares a text with `file` in the folder of a recipe.
-pub(crate) fn check_text(text: &str, folder: &str, file: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/stacks")
-        .join(folder)
-        .join(file);
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        fs::write(&file, text).unwrap();
-    }
-    let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(text, committed, "see the module comment to update it");
+/// The plans of a stack on machines and of the machine that the load comes from, as text.
+pub(super) fn text_of_server_and_client(text: &str) -> String {
+    let planned = planned_on_machines(text, &[]).unwrap();
+    assert_eq!(
+        planned.made.place(),
+        "",
+        "{text}: it is not for this machine"
+    );
+    let choice = StackConfig::parse(text).unwrap();
+    let order = StackPlanInput {
+        id: "run-1",
+        choice: &choice,
+        size_bytes: planned.ask.size_bytes,
+        site: &planned.ask.site,
+        kernel_has_nfs: false,
+        kernel_has_md: false,
+    };
+    let node = PlanNode {
+        name: "c1".into(),
+        reach: NodeTransport::Agent(vec!["ssh".into()]),
+        ..planned.ask.site.client.clone()
+    };
+    let place = ClientPlace {
+        node: &node,
+        dir: "/srv/load",
+    };
+    let (plan, made) = choice.stack.client(&order, place).unwrap();
+    assert_eq!(made.mount_dir, "/srv/load/mnt");
+    let [server, client] = [&planned.plan, &plan].map(steps);
+    let text = format!("{server}\nand on the machine that the load comes from:\n{client}");
+    text.replace(&planned.id, "example-1")
 }
 
 fn as_text(name: &str, planned: &StackPlan) -> String {

@@ -74,7 +74,7 @@ fn machines_are_made_by_these_steps() {
         false => format!("{line}\n"),
     });
     let text: String = lines.collect();
-    snapshot::check_text(&text, "../vm", "plan.txt");
+    snapshot::assert_beside!("plan", text);
 }
 
 #[test]

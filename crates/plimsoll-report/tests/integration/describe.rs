@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is said of a recording, held against a made-up one, and its text against a snapshot.
-//!
-//! `UPDATE_SNAPSHOTS=1` writes the snapshot anew.
-
-use std::path::Path;
 
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::model::{
@@ -228,17 +224,13 @@ fn description(requests: Option<RequestsProfile>) -> RecordingProfile {
 #[test]
 fn the_text_of_a_fixed_description_is_as_it_was() {
     let found = terminal(&describe(&description(Some(requests()))), 100, false, false);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/describe.txt");
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, found).unwrap();
-        return;
-    }
-    let expect = std::fs::read_to_string(&path).unwrap();
-    let differs = found.lines().zip(expect.lines()).find(|(f, e)| f != e);
-    assert!(
-        found == expect,
-        "changed, first at {differs:?}; look, then UPDATE_SNAPSHOTS=1"
-    );
+    insta::with_settings!({
+        snapshot_path => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!("describe.txt", found);
+    });
 }
 
 #[test]

@@ -69,17 +69,15 @@ fn json_is_read_back_and_is_as_it_was() {
         ..TINY
     });
     let found = text(ReportExportFormat::Json, &run);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/export.json");
     let pretty: serde_json::Value = serde_json::from_str(&found).unwrap();
-    let pretty = serde_json::to_string_pretty(&pretty).unwrap() + "\n";
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        fs::write(&path, &pretty).unwrap();
-    }
-    let committed = fs::read_to_string(&path).unwrap();
-    assert!(
-        pretty == committed,
-        "export.json changed; look, then UPDATE_SNAPSHOTS=1"
-    );
+    let pretty = serde_json::to_string_pretty(&pretty).unwrap();
+    insta::with_settings!({
+        snapshot_path => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!("export.json", pretty);
+    });
     let run = evil();
     let found = text(ReportExportFormat::Json, &run);
     assert!(!found.trim_end().chars().any(is_unprintable));

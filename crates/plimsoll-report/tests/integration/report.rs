@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a report must show, held against made-up results, and its exact text against snapshots.
-//!
-//! `UPDATE_SNAPSHOTS=1` writes the snapshots anew.
-
-use std::path::Path;
 
 use crate::common::{Size, results};
 use crate::phases::{of_phases, of_programs};
@@ -41,24 +37,15 @@ fn text(results: &RunFolderContents) -> String {
     terminal(&build(results), 100, false, false)
 }
 
+/// Compares a text with the snapshot of this name.
 fn snapshot(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/snapshots")
-        .join(name);
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, found).unwrap();
-        return;
-    }
-    let expect = std::fs::read_to_string(&path).unwrap();
-    // A line may be the whole data of a page.
-    let short = |line: &str| line.chars().take(200).collect::<String>();
-    let mut lines = found.lines().zip(expect.lines());
-    let differs = lines.find(|(f, e)| f != e);
-    let differs = differs.map(|(found, expect)| (short(found), short(expect)));
-    assert!(
-        found == expect,
-        "{name} changed, first at {differs:?}; look, then UPDATE_SNAPSHOTS=1"
-    );
+    insta::with_settings!({
+        snapshot_path => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!(name, found);
+    });
 }
 
 #[test]

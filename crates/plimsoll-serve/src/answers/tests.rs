@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The client's types are those of the server.
 
+#[path = "../../../plimsoll-core/src/schemas/committed.rs"]
+mod committed;
+
 use super::*;
 use crate::board::SecondNews;
 use crate::catalogue::ServerCatalogue;
@@ -8,7 +11,6 @@ use crate::jobs::JobFacts;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// A type as TypeScript writes it.
 fn written(schema: &Value) -> String {
@@ -92,15 +94,5 @@ fn the_types_of_the_client_are_those_of_the_server() {
     for (name, schema) in all() {
         write!(text, "\n{}", declared(&name, &schema)).unwrap();
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/generated/answers.ts");
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &text).unwrap();
-    }
-    let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        committed == text,
-        "web/src/generated/answers.ts is not of these types: run UPDATE_SNAPSHOTS=1 cargo test --workspace \
-         --lib answers, then scripts/check-web.sh --update"
-    );
+    committed::check("web/src/generated/answers.ts", &text);
 }

@@ -5,6 +5,8 @@
 
 #[path = "../../tests/integration/cli/docs/commands.rs"]
 mod commands;
+#[path = "../../../plimsoll-core/src/schemas/committed.rs"]
+mod committed;
 
 use super::{Cli, stack, with_negatives, workloads};
 use clap::{Arg, Command, CommandFactory as _};
@@ -52,22 +54,7 @@ fn is_shown(command: &Command) -> bool {
 
 /// Compares a page with what is committed, or writes it.
 fn check(name: &str, text: &str) {
-    let path = commands::root().join("docs/reference").join(name);
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        return;
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    let differs = found
-        .lines()
-        .zip(text.lines())
-        .find(|(old, new)| old != new);
-    assert!(
-        found == text,
-        "{} is not what the program says; write it anew with UPDATE_SNAPSHOTS=1 and look: {differs:?}",
-        path.display()
-    );
+    committed::check(&format!("docs/reference/{name}"), text);
 }
 
 /// Text of help as Markdown: what looks like an element of a page is text.

@@ -411,8 +411,9 @@ impl PackedSymbolCoder for PackedSymbolCursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::num::saturating_u32;
     use crate::rng::{Rng, Seed};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     type Coded = Vec<(usize, u8, u32, u64)>;
 
@@ -426,42 +427,37 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn what_was_written_is_read_block_by_block() {
-        let mut rng = Rng::new(Seed(7));
-        let mut writer = PackedSymbolWriter::new(5);
-        let mut bytes = Vec::new();
-        let mut blocks: Vec<Coded> = Vec::new();
-        for n in [20_000u64, 1, 0, 3_000] {
-            let given = (0..n).map(|i| {
-                let rare = rng.below(50) == 0;
-                let symbol = if rare {
-                    rng.next_u64().to_be_bytes()[0]
-                } else {
-                    (i % 2) as u8
-                };
-                let bits = saturating_u32(rng.below(33));
-                (
-                    usize::from(i % 3 == 0) * 4,
-                    symbol,
-                    bits,
-                    rng.next_u64() & ((1 << bits) - 1),
-                )
-            });
-            let given: Coded = given.collect();
-            assert_eq!(code(&mut writer, &given), given);
-            writer.flush(&mut bytes);
-            blocks.push(given);
-        }
-        let mut reader = PackedSymbolReader::new(5);
-        for given in blocks {
+    /// Symbols of one block in tables 0 to 4, most of them of two kinds, each followed by plain bits.
+    fn block() -> impl Strategy<Value = Coded> {
+        let symbol = prop_oneof![50 => 0..2_u8, 1 => any::<u8>()];
+        let coded = (0..5_usize, symbol, 0..=32_u32, any::<u64>());
+        let coded = coded.prop_map(|(table, symbol, bits, plain)| {
+            (table, symbol, bits, plain & ((1 << bits) - 1))
+        });
+        vec(coded, 0..3_000)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn what_was_written_is_read_block_by_block(blocks in vec(block(), 1..5)) {
+            let mut writer = PackedSymbolWriter::new(5);
+            let mut bytes = Vec::new();
+            for given in &blocks {
+                prop_assert_eq!(&code(&mut writer, given), given);
+                writer.flush(&mut bytes);
+            }
+            let mut reader = PackedSymbolReader::new(5);
+            for given in blocks {
+                reader.block(&bytes);
+                let blank = given.iter().map(|(t, _, b, _)| (*t, 0, *b, 0)).collect();
+                prop_assert_eq!(code(&mut reader.over(&bytes), &blank), given);
+                prop_assert!(reader.is_sound());
+            }
             reader.block(&bytes);
-            let blank = given.iter().map(|(t, _, b, _)| (*t, 0, *b, 0)).collect();
-            assert_eq!(code(&mut reader.over(&bytes), &blank), given);
-            assert!(reader.is_sound());
+            prop_assert!(!reader.is_sound(), "there is no block behind the last");
         }
-        reader.block(&bytes);
-        assert!(!reader.is_sound(), "there is no fifth block");
     }
 
     #[test]
@@ -491,17 +487,15 @@ mod tests {
         assert_eq!(even, [16; SYMBOLS]);
     }
 
-    #[test]
-    fn nonsense_is_read_without_end_or_harm() {
-        let mut rng = Rng::new(Seed(3));
-        for _ in 0..2_000 {
-            let bytes: Vec<u8> = (0..rng.below(60))
-                .map(|_| rng.next_u64().to_be_bytes()[0] % 40)
-                .collect();
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn nonsense_is_read_without_end_or_harm(bytes in vec(0..40_u8, 0..60)) {
             let mut reader = PackedSymbolReader::new(5);
             reader.block(&bytes);
             let blank = vec![(1, 0, 17, 0); 100];
-            assert_eq!(code(&mut reader.over(&bytes), &blank).len(), 100);
+            prop_assert_eq!(code(&mut reader.over(&bytes), &blank).len(), 100);
         }
     }
 }

@@ -116,34 +116,40 @@ fn zero_bytes(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Rng, Seed};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
-    #[test]
-    fn ranks_are_those_of_a_plain_list() {
-        let mut rng = Rng::new(Seed(5));
-        let mut latest = PackedRecencyList::new();
-        let mut plain = vec![(NOWHERE, (OpKind::Read, 0)); RECENT];
-        for step in 0..20_000u32 {
-            // Few places, so that many come again while they are remembered, some twice.
-            let place = rng.below(90) * 4096;
-            let rank = plain.iter().position(|(known, _)| *known == place);
-            assert_eq!(latest.rank(place), rank);
-            let habit = (OpKind::Write, step);
-            match rank {
-                Some(rank) if rng.below(3) > 0 => {
-                    let fresh = place + 4096 * rng.below(2);
-                    plain.remove(rank);
-                    plain.insert(0, (fresh, habit));
-                    latest.renew(rank, fresh, habit);
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Few places, so that many come again while they are remembered, some twice.
+        #[test]
+        fn ranks_are_those_of_a_plain_list(
+            steps in vec((0..90_u64, 0..2_u64, prop::bool::weighted(0.66)), 0..1_500)
+        ) {
+            let mut latest = PackedRecencyList::new();
+            let mut plain = vec![(NOWHERE, (OpKind::Read, 0)); RECENT];
+            for (step, (place, further, is_renewed)) in (0..).zip(steps) {
+                let place = place * 4096;
+                let rank = plain.iter().position(|(known, _)| *known == place);
+                prop_assert_eq!(latest.rank(place), rank);
+                let habit = (OpKind::Write, step);
+                match rank {
+                    Some(rank) if is_renewed => {
+                        let fresh = place + 4096 * further;
+                        plain.remove(rank);
+                        plain.insert(0, (fresh, habit));
+                        latest.renew(rank, fresh, habit);
+                    }
+                    _ => {
+                        plain.pop();
+                        plain.insert(0, (place, habit));
+                        latest.add(place, habit);
+                    }
                 }
-                _ => {
-                    plain.pop();
-                    plain.insert(0, (place, habit));
-                    latest.add(place, habit);
-                }
+                let all = (0..RECENT).map(|rank| (latest.place(rank), latest.habit(rank)));
+                prop_assert!(all.eq(plain.iter().copied()), "step {}", step);
             }
-            let all = (0..RECENT).map(|rank| (latest.place(rank), latest.habit(rank)));
-            assert!(all.eq(plain.iter().copied()), "step {step}");
         }
     }
 }

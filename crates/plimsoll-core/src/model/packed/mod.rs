@@ -445,6 +445,8 @@ mod tests {
     use super::*;
     use crate::num::saturating_u32;
     use crate::rng::{Rng, Seed};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     /// Four streams that run into one another, a block that is written again and again, and jumps.
     fn recorded(n: u64) -> Vec<TraceAccess> {
@@ -515,12 +517,39 @@ mod tests {
         assert_eq!((none.bytes(), none.is_closed()), (plain.bytes(), false));
     }
 
-    #[test]
-    fn exact_gaps_give_back_what_was_packed() {
-        let requests = recorded(20_000);
-        let packed = packed(&requests, PackedGapPrecision::Exact);
-        assert_eq!(packed.unpack().collect::<Vec<_>>(), requests);
-        assert_eq!(packed.length(), requests[requests.len() - 1].at);
+    /// Requests in the order of time: near the last one, at a place that comes again, or anywhere.
+    fn requests() -> impl Strategy<Value = Vec<TraceAccess>> {
+        let kind = prop_oneof![Just(OpKind::Read), Just(OpKind::Write), Just(OpKind::Fsync)];
+        let sectors = prop_oneof![0..100_u64, Just(9_u64 << 21), 0..1_u64 << 40];
+        let bytes = prop_oneof![
+            Just(65_536_u32),
+            (0..9_u32).prop_map(|sectors| sectors * 512)
+        ];
+        let gap = prop_oneof![0..3_u64, 0..2_000_000_u64, 0..1_u64 << 40];
+        vec((gap, kind, sectors, bytes), 0..400).prop_map(|given| {
+            let mut at = Nanos(0);
+            let access = |(gap, kind, sectors, bytes)| {
+                at = at + Nanos(gap);
+                TraceAccess {
+                    at,
+                    kind,
+                    offset: sectors * 512,
+                    bytes,
+                }
+            };
+            given.into_iter().map(access).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        #[test]
+        fn exact_gaps_give_back_what_was_packed(given in requests()) {
+            let packed = packed(&given, PackedGapPrecision::Exact);
+            prop_assert_eq!(packed.unpack().collect::<Vec<_>>(), &given[..]);
+            prop_assert_eq!(packed.length(), given.last().map_or(Nanos(0), |last| last.at));
+        }
     }
 
     #[test]
@@ -566,18 +595,17 @@ mod tests {
 
     #[test]
     fn nonsense_ends() {
-        let mut rng = Rng::new(Seed(1));
         let packed = packed(&recorded(1_000), PackedGapPrecision::Classes);
-        for damage in 0..300 {
-            let mut bytes = packed.bytes().unwrap().to_vec();
-            let at = to_usize(rng.below(bytes.len() as u64));
-            bytes[at] ^= 1 << (damage % 8);
+        let whole = packed.bytes().unwrap().to_vec();
+        proptest!(ProptestConfig::with_cases(300), |(at in 0..whole.len(), bit in 0..8)| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1_u8 << bit;
             let nonsense = PackedRequests {
                 bytes: Some(bytes.into()),
                 ..packed.clone()
             };
-            assert!(nonsense.unpack().count() <= 1_000);
-        }
+            prop_assert!(nonsense.unpack().count() <= 1_000);
+        });
     }
 
     #[test]

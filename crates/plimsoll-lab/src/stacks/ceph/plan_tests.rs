@@ -10,8 +10,11 @@ use plimsoll_machine::journal::StateDir;
 
 #[test]
 fn the_plans_are_the_committed_ones() {
-    snapshot::check("ceph", "ceph", "plan.txt");
-    snapshot::check("ceph(rbd,replicas=2,osds=2,fs=xfs)", "ceph", "plan_rbd.txt");
+    snapshot::assert_beside!("plan", snapshot::text_of("ceph"));
+    snapshot::assert_beside!(
+        "plan_rbd",
+        snapshot::text_of("ceph(rbd,replicas=2,osds=2,fs=xfs)")
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use plimsoll_core::plan::StackSelfTest;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check("local+crypt", "crypt", "plan.txt");
+    snapshot::assert_beside!("plan", snapshot::text_of("local+crypt"));
 }
 
 #[test]

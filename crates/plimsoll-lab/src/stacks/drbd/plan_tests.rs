@@ -9,7 +9,7 @@ use plimsoll_core::fault::FaultKind;
 fn the_plan_is_the_committed_one() {
     let planned = snapshot::planned_on_machines("drbd", &[]).unwrap();
     let steps = snapshot::steps(&planned.plan).replace(&planned.id, "example-1");
-    snapshot::check_text(&steps, "drbd", "plan.txt");
+    snapshot::assert_beside!("plan", steps);
     let place = "nfs://10.0.0.1/srv/bench/plimsoll-drbd/export?mountport=20048";
     assert_eq!(planned.made.place(), place);
 }

@@ -7,7 +7,7 @@ use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check("gluster", "gluster", "plan.txt");
+    snapshot::assert_beside!("plan", snapshot::text_of("gluster"));
 }
 
 #[test]

@@ -5,5 +5,5 @@ use crate::stacks::snapshot;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check("local", "local", "plan.txt");
+    snapshot::assert_beside!("plan", snapshot::text_of("local"));
 }

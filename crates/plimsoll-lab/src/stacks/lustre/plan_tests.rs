@@ -10,9 +10,9 @@ use plimsoll_machine::host::FakeHost;
 #[test]
 fn the_plans_are_the_committed_ones() {
     let stack = "lustre(mount=/lustre/scratch/,stripe_count=4,stripe_size=4MiB)";
-    snapshot::check(stack, "lustre", "plan.txt");
+    snapshot::assert_beside!("plan", snapshot::text_of(stack));
     let stack = "lustre(files,nid=10.0.0.5@tcp,stripe_count=0)";
-    snapshot::check(stack, "lustre", "plan_here.txt");
+    snapshot::assert_beside!("plan_here", snapshot::text_of(stack));
 }
 
 /// A machine that can mount Lustre.
@@ -43,7 +43,7 @@ fn machines() -> Option<StackPlacement> {
 fn on_machines_each_target_is_made_on_its_own() {
     let planned = planned("lustre(files)", machines(), &mut able()).unwrap();
     let text = snapshot::steps(&planned.plan);
-    snapshot::check_text(&text, "lustre", "plan_machines.txt");
+    snapshot::assert_beside!("plan_machines", text);
     // A disk on which a file does not lie has nothing to flush.
     let proofs = &planned.made.proofs;
     assert!(matches!(proofs[..], [StackSelfTest::SecondClient { .. }]));

@@ -6,20 +6,20 @@ use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check("nbd", "nbd", "plan.txt");
+    snapshot::assert_beside!("plan", snapshot::text_of("nbd"));
 }
 
 #[test]
 fn the_plan_of_a_slow_and_bad_disk_is_the_committed_one() {
     let stack =
         "nbd(fs=xfs,read_delay=5ms,write_delay=2ms,rate=50MB,write_errors=0.5,fail_after=5s)";
-    snapshot::check(stack, "nbd", "plan_slow.txt");
+    snapshot::assert_beside!("plan_slow", snapshot::text_of(stack));
 }
 
 #[test]
 fn the_plan_of_a_disk_behind_usb_is_the_committed_one() {
     let stack = "nbd(rate=28M,burst=100ms,read_delay=8ms,write_delay=1ms,threads=1,read_ahead=4M)";
-    snapshot::check(stack, "nbd", "plan_usb.txt");
+    snapshot::assert_beside!("plan_usb", snapshot::text_of(stack));
 }
 
 #[test]

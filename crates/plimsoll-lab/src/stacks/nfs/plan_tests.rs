@@ -8,7 +8,7 @@ use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check("nfs", "nfs", "plan.txt");
+    snapshot::assert_beside!("plan", snapshot::text_of("nfs"));
 }
 
 fn planned(
@@ -83,11 +83,7 @@ fn a_kernel_serves_on_a_machine_of_its_own() {
     let text = "nfs(server=knfsd)";
     let planned = snapshot::planned_on_machines(text, &[]).unwrap();
     let steps = snapshot::steps(&planned.plan);
-    snapshot::check_text(
-        &steps.replace(&planned.id, "example-1"),
-        "nfs",
-        "plan_knfsd.txt",
-    );
+    snapshot::assert_beside!("plan_knfsd", steps.replace(&planned.id, "example-1"));
     let made = &planned.made;
     assert_eq!(
         made.address.as_deref(),

@@ -2,49 +2,12 @@
 //! The plans of disks that kernels serve as text, and what is refused.
 
 use crate::stacks::manage::plan;
-use crate::stacks::{ClientPlace, StackConfig, StackPlanInput, StackUpOptions, snapshot};
-use plimsoll_core::plan::{NodeTransport, PlanNode};
+use crate::stacks::{StackConfig, StackUpOptions, snapshot};
 use plimsoll_machine::host::FakeHost;
 
 #[test]
 fn the_plans_of_server_and_client_are_the_committed_ones() {
-    for (text, folder, file) in [
-        ("nvmetcp", "nvmetcp", "plan.txt"),
-        ("iscsi(target=lio,fs=xfs)", "iscsi", "plan_lio.txt"),
-    ] {
-        let planned = snapshot::planned_on_machines(text, &[]).unwrap();
-        assert_eq!(
-            planned.made.place(),
-            "",
-            "{text}: it is not for this machine"
-        );
-        let choice = StackConfig::parse(text).unwrap();
-        let order = StackPlanInput {
-            id: "run-1",
-            choice: &choice,
-            size_bytes: planned.ask.size_bytes,
-            site: &planned.ask.site,
-            kernel_has_nfs: false,
-            kernel_has_md: false,
-        };
-        let node = PlanNode {
-            name: "c1".into(),
-            reach: NodeTransport::Agent(vec!["ssh".into()]),
-            ..planned.ask.site.client.clone()
-        };
-        let place = ClientPlace {
-            node: &node,
-            dir: "/srv/load",
-        };
-        let (plan, made) = choice.stack.client(&order, place).unwrap();
-        assert_eq!(made.mount_dir, "/srv/load/mnt");
-        let steps = [&planned.plan, &plan].map(snapshot::steps);
-        let text = format!(
-            "{}\nand on the machine that the load comes from:\n{}",
-            steps[0], steps[1]
-        );
-        snapshot::check_text(&text.replace(&planned.id, "example-1"), folder, file);
-    }
+    snapshot::assert_beside!("plan", snapshot::text_of_server_and_client("nvmetcp"));
 }
 
 #[test]

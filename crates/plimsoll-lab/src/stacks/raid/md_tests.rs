@@ -29,16 +29,10 @@ fn planned(text: &str) -> Result<String, String> {
 
 #[test]
 fn the_plans_are_the_committed_ones() {
-    for (stack, file) in [
-        ("raid1", "plan_md_raid1.txt"),
-        (
-            "raid5(nbd,md,consistency=journal,fs=xfs,chunk=64KiB)",
-            "plan_md_raid5.txt",
-        ),
-        ("raid10(md)", "plan_md_raid10.txt"),
-    ] {
-        snapshot::check_text(&planned(stack).unwrap(), "raid", file);
-    }
+    snapshot::assert_beside!("plan_md_raid1", planned("raid1").unwrap());
+    let stack = "raid5(nbd,md,consistency=journal,fs=xfs,chunk=64KiB)";
+    snapshot::assert_beside!("plan_md_raid5", planned(stack).unwrap());
+    snapshot::assert_beside!("plan_md_raid10", planned("raid10(md)").unwrap());
 }
 
 #[test]
@@ -116,7 +110,7 @@ fn changes_follow_each_other_and_all_is_undone() {
         change("raid1", verb, None, &state, &mut host, &mut |_| {}).unwrap_err();
     }
     let text = text.replace(&record().header.id, "example-1");
-    snapshot::check_text(&text, "raid", "changes_md.txt");
+    snapshot::assert_beside!("changes_md", text);
     for razed in raze_all(&state, &mut host).unwrap() {
         assert!(razed.result.unwrap().is_clean());
     }

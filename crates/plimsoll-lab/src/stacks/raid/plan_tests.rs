@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 
 #[test]
 fn the_plans_are_the_committed_ones() {
-    snapshot::check("raid1", "raid", "plan_raid1.txt");
-    snapshot::check("raid5(nbd)", "raid", "plan_raid5_nbd.txt");
-    snapshot::check("raid10", "raid", "plan_raid10.txt");
+    snapshot::assert_beside!("plan_raid1", snapshot::text_of("raid1"));
+    snapshot::assert_beside!("plan_raid5_nbd", snapshot::text_of("raid5(nbd)"));
+    snapshot::assert_beside!("plan_raid10", snapshot::text_of("raid10"));
 }
 
 fn raised(state: &StateDir, host: &mut FakeHost, stack: &str) {
@@ -50,10 +50,9 @@ fn changes_follow_each_other_and_all_is_undone() {
     let record = record(&state);
     assert_eq!(record.header.ask.unwrap().site.servers.len(), 3);
     assert_eq!(record.made.unwrap().servers.len(), 3);
-    snapshot::check_text(
-        &text.replace(&record.header.id, "example-1"),
-        "raid",
-        "changes_raid1.txt",
+    snapshot::assert_beside!(
+        "changes_raid1",
+        text.replace(&record.header.id, "example-1")
     );
     drop(hold("raid1", &state, &host.clock).unwrap());
     for razed in raze_all(&state, &mut host).unwrap() {

@@ -65,7 +65,7 @@ fn the_plan_is_the_committed_one() {
     let text = snapshot::steps(&planned.plan).replace(&planned.id, "example-1");
     let text = text.replace(&planned.id.to_uppercase(), "EXAMPLE-1");
     // What is in files is looked at below.
-    snapshot::check_text(&text, "san", "plan.txt");
+    snapshot::assert_beside!("plan", text);
 }
 
 #[test]

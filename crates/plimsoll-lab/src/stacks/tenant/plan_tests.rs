@@ -6,10 +6,9 @@ use plimsoll_core::plan::StackSelfTest;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check(
-        "gluster(distribute,nodes=1)+tenant(uid_map)",
-        "tenant",
-        "plan.txt",
+    snapshot::assert_beside!(
+        "plan",
+        snapshot::text_of("gluster(distribute,nodes=1)+tenant(uid_map)")
     );
 }
 

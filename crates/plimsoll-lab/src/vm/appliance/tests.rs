@@ -19,7 +19,7 @@ fn an_appliance_is_made_by_these_steps() {
     let layout = VmApplianceLayout::new(16 * MIB + 1, 400 * MIB, 8 << 30);
     let image = Path::new("/state/images/abc");
     let plan = plan(&wanted(), image, (Path::new("/out"), "appliance-1"), layout);
-    snapshot::check_text(&snapshot::steps(&plan), "../vm/appliance", "plan.txt");
+    snapshot::assert_beside!("plan", snapshot::steps(&plan));
 }
 
 #[test]

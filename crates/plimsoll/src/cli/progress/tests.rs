@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is shown of a run at several widths, against committed text, and as lines of JSON.
-//!
-//! `UPDATE_SNAPSHOTS=1` writes the snapshots anew.
+//! What is shown of a run at several widths, against a snapshot, and as lines of JSON.
 
 use super::state::RunProgressState;
 use super::{events, screen};
@@ -139,12 +137,13 @@ fn the_screen_is_as_it_was_in_60_100_and_200_columns() {
     }
     all.push_str("before the first second\n");
     all.push_str(&shown(&after(&manifest, &events[..2]), (100, 24)));
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/progress/screens.txt");
-    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, &all).unwrap();
-    }
-    let expect = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(all == expect, "look, then UPDATE_SNAPSHOTS=1:\n{all}");
+    insta::with_settings!({
+        snapshot_path => ".",
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!("screens", all);
+    });
 }
 
 /// A run of days has very many trials.
