@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program from the outside, one module for each of its sides. They are one program, so that they are linked
-//! once; each test has a process of its own.
+//! The program from the outside, one module for each of its sides. They are one program, so that they are
+//! linked once; each test has a process of its own.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod block_definitions;

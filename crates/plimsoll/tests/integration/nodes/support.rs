@@ -66,8 +66,8 @@ pub(crate) fn is_possible(test: &str) -> bool {
     false
 }
 
-/// A share of sshd's directory. Labs of several processes have one; the last of them removes the directory, if
-/// a lab made it.
+/// A share of sshd's directory. Labs of several processes have one; the last of them removes the directory,
+/// if a lab made it.
 struct SshdDir(fs::File);
 
 impl SshdDir {
