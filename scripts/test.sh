@@ -16,12 +16,17 @@ all=(--workspace --lib --bins --tests --examples --locked --config 'build.rustc-
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 began=$SECONDS
 
+# Processor time of all that has ended below this shell, in hundredths of a second: cutime and cstime of proc(5).
+processor_time() { awk '{ print $16 + $17 }' /proc/$$/stat; }
+
 stage() {
-  local name=$1 from=$SECONDS
+  local name=$1 from=$SECONDS used
+  used=$(processor_time)
   shift
   echo "== $name"
   "$@"
-  times+=("$(printf '%5d s  %s' $((SECONDS - from)) "$name")")
+  used=$(($(processor_time) - used))
+  times+=("$(printf '%5d s  %5d s of processors  %s' $((SECONDS - from)) $((used / 100)) "$name")")
 }
 
 recordings() {
