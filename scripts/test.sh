@@ -61,6 +61,12 @@ tests() {
 
 red=0
 stage "packages and libraries" scripts/setup.sh test
+for tool in cargo-nextest cargo-deny cargo-shear; do
+  if ! command -v "$tool" >/dev/null; then
+    echo "test.sh: $tool is missing: scripts/setup.sh test could not install it (see above); put it on PATH" >&2
+    exit 1
+  fi
+done
 stage "recordings" recordings
 stage "form of code, scripts and words" texts
 stage "dependencies" dependencies
