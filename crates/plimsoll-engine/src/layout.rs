@@ -8,7 +8,7 @@
 //! Creates files in the given directory only, and never touches one it did not name.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{IoSliceMut, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
 use rustix::fs::{Advice, FileType, OFlags, Stat};
+use rustix::io::{ReadWriteFlags, preadv2};
 
 use crate::engine::fill_random;
 use crate::error::EngineError;
@@ -117,10 +118,36 @@ pub(crate) fn write_random(
 fn sync(file: &File, path: &Path) -> Result<(), EngineError> {
     file.sync_all()
         .map_err(|e| EngineError::at("make durable", path, e))?;
-    // Clean pages of the layout must not serve the reads of the run. Advice only: where it is not
-    // taken, a buffered workload begins with a warm cache.
-    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    drop_pages(file);
     Ok(())
+}
+
+/// Most times that dropping pages is asked for.
+const DROPS_MAX: u32 = 8;
+/// Pages that are looked at to see whether a file is cached.
+const LOOKS: u64 = 64;
+
+/// Clean pages of the layout must not serve the reads of the run. Advice only: where it is not taken, a buffered
+/// workload begins with a warm cache. Pages that the kernel holds at that moment (it moves them, or frees memory)
+/// stay without a word, so this looks, and asks again.
+fn drop_pages(file: &File) {
+    for _ in 0..DROPS_MAX {
+        let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+        if !is_cached(file) {
+            return;
+        }
+    }
+}
+
+/// Whether one of some pages of a file is in the page cache. Where that cannot be seen, it is not.
+fn is_cached(file: &File) -> bool {
+    let bytes = file.metadata().map_or(0, |found| found.len());
+    let mut byte = [0];
+    (0..LOOKS).any(|look| {
+        let mut pieces = [IoSliceMut::new(&mut byte)];
+        let at = bytes / LOOKS * look;
+        preadv2(file, &mut pieces, at, ReadWriteFlags::NOWAIT).is_ok_and(|read| read > 0)
+    })
 }
 
 /// Makes an empty file, for a run that fills it.

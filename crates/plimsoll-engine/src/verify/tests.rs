@@ -168,16 +168,20 @@ fn every_kind_of_lie_is_found_and_named() {
 
 #[test]
 fn data_at_the_wrong_offset_is_found_with_where_it_belongs() {
+    let mut n_described = 0;
     for seed in 0..5 {
         let (report, n_lies) = verify_liar(Lie::Misplace, 25, seed);
         assert!(n_lies > 10 && !report.passed(), "{report:?}");
-        let misplaced = report.findings.iter().find_map(|f| match f.flaw {
-            DataFlaw::Misplaced { belongs_at } => Some((f.offset, belongs_at)),
-            _ => None,
-        });
-        let (offset, belongs_at) = misplaced.expect("a misplaced block is called that");
-        assert_eq!((belongs_at + 4096) % (1 << 20), offset, "{report:?}");
+        assert!(report.bad.misplaced > 0, "{report:?}");
+        // The first findings alone are described, and those of one run may all be of blocks that were left stale.
+        for finding in &report.findings {
+            if let DataFlaw::Misplaced { belongs_at } = finding.flaw {
+                assert_eq!((belongs_at + 4096) % (1 << 20), finding.offset, "{report:?}");
+                n_described += 1;
+            }
+        }
     }
+    assert!(n_described > 0, "no misplaced block is described");
 }
 
 #[test]
