@@ -97,6 +97,16 @@ pub fn raze_dead_runs(state: &StateDir, hosts: &mut HostPool) -> Result<RazeSumm
     Ok(summary)
 }
 
+/// Undoes what the runs of this very process made, and their stacks: it panicked, and ends.
+///
+/// # Errors
+/// When the journals cannot be read.
+pub fn raze_own_runs(state: &StateDir, hosts: &mut HostPool) -> Result<RazeSummary, CliError> {
+    let mut summary = RazeSummary::default();
+    summary.add(cleanup::raze_own_runs(state, hosts).map_err(unreadable(state))?);
+    Ok(summary)
+}
+
 /// What goes besides what journals name, as commands: what killed programs were preparing, and the copy of
 /// the agent. Only a machine that has no journal left does without that one.
 ///

@@ -28,6 +28,7 @@ use plimsoll_machine::client_watch::{ClientWatchSpan, PeerEchoes, watch_client};
 use plimsoll_machine::host::counters::MachineCounters;
 use plimsoll_machine::host::{SystemClock, facts};
 use plimsoll_machine::journal::StateDir;
+use plimsoll_machine::set_on_drop::SetOnDrop;
 use settle::settle;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -323,8 +324,9 @@ fn watched<T>(
             let clock = SystemClock::new();
             watch_client(span, peers, &clock, &mut MachineCounters::now)
         });
+        let over = SetOnDrop(&stop);
         let done = work();
-        stop.store(true, Ordering::Relaxed);
+        drop(over);
         // A watcher that fell over watches no more; the trial counts all the same.
         (done, watcher.join().unwrap_or_default())
     })

@@ -4,7 +4,7 @@
 use crate::stacks::{self, StackConfig, StackUpOptions, snapshot};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{HERE, Plan, PlanAction, PlanCommand};
-use plimsoll_machine::cleanup::{raze_all, raze_dead_runs};
+use plimsoll_machine::cleanup::{raze_all, raze_dead_runs, raze_own_runs};
 use plimsoll_machine::host::{FakeHost, FakeWhen, Host as _, HostProcessId, HostTimeSource as _};
 use plimsoll_machine::host::{HostError, HostResolver};
 use plimsoll_machine::journal::{Journal, JournalError, StateDir};
@@ -491,6 +491,9 @@ fn a_run_that_goes_on_clears_what_killed_ones_left_and_leaves_the_stacks_of_peop
     );
     let razed = raze_dead_runs(&state, &mut host).unwrap();
     assert_eq!(razed.len(), 2);
-    let left: Vec<&String> = host.state.dirs.keys().collect();
-    assert_eq!(left, ["/alive", "/persons"]);
+    let left = |host: &FakeHost| -> Vec<String> { host.state.dirs.keys().cloned().collect() };
+    assert_eq!(left(&host), ["/alive", "/persons"]);
+    // One that panics takes its own along.
+    assert_eq!(raze_own_runs(&state, &mut host).unwrap().len(), 1);
+    assert_eq!(left(&host), ["/persons"]);
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::host::HostResolver;
+use crate::host::{HostProcessId, HostResolver, HostTimeSource};
 use crate::journal::{Journal, JournalContents, JournalError, JournalScope, StateDir};
 use crate::memory_limit;
 use crate::orphans;
@@ -31,9 +31,9 @@ pub fn raze_all(state: &StateDir, hosts: &mut dyn HostResolver) -> io::Result<Ve
     state.remove_abandoned()?;
     let mut all = Vec::new();
     let order = RazeOrder::of(state.journal_files()?);
-    order.end_what_uses_stacks(hosts);
+    order.end_what_uses_stacks(hosts, Journal::open);
     for path in order.files {
-        let result = raze_one(&path, hosts);
+        let result = raze_one(&path, hosts, Journal::open);
         all.push(RazedJournal { path, result });
     }
     raze_orphans(state, hosts, &mut all)?;
@@ -85,10 +85,10 @@ impl RazeOrder {
         }
     }
 
-    fn end_what_uses_stacks(&self, hosts: &mut dyn HostResolver) {
+    fn end_what_uses_stacks(&self, hosts: &mut dyn HostResolver, open: JournalOpener) {
         for path in &self.waiting {
             // What fails or is refused here is tried, and told, when it is its turn.
-            if let Ok(mut journal) = Journal::open(path, hosts.here().clock()) {
+            if let Ok(mut journal) = open(path, hosts.here().clock()) {
                 raze_sparing(&mut journal, hosts, &|action| {
                     is_below(&self.mounts, action)
                 });
@@ -118,34 +118,56 @@ pub fn raze_dead_runs(
     state: &StateDir,
     hosts: &mut dyn HostResolver,
 ) -> io::Result<Vec<RazedJournal>> {
+    raze_runs(state, hosts, |record| !record.at_work(), Journal::open)
+}
+
+/// Undoes what the runs of this very process made, and the stacks that they brought up: it panicked, and
+/// ends.
+///
+/// # Errors
+/// When the state directory cannot be read.
+pub fn raze_own_runs(
+    state: &StateDir,
+    hosts: &mut dyn HostResolver,
+) -> io::Result<Vec<RazedJournal>> {
+    let this = HostProcessId::this();
+    raze_runs(state, hosts, |record| *record.worker() == this, open_own)
+}
+
+fn raze_runs(
+    state: &StateDir,
+    hosts: &mut dyn HostResolver,
+    is_over: impl Fn(&JournalContents) -> bool,
+    open: JournalOpener,
+) -> io::Result<Vec<RazedJournal>> {
     let read = |path: PathBuf| JournalContents::read(&path).ok().map(|of| (path, of));
     let all: Vec<_> = state
         .journal_files()?
         .into_iter()
         .filter_map(read)
         .collect();
-    let is_dead_run = |record: &JournalContents| {
-        matches!(record.header.kind, JournalScope::Run(_)) && !record.at_work()
+    let is_run_over = |record: &JournalContents| {
+        matches!(record.header.kind, JournalScope::Run(_)) && is_over(record)
     };
-    let runs = all.iter().filter(|(_, record)| is_dead_run(record));
+    let runs = all.iter().filter(|(_, record)| is_run_over(record));
     let owners: Vec<_> = runs
         .map(|(_, record)| record.header.owner.clone())
         .collect();
     let theirs = all
         .into_iter()
         .filter(|(_, record)| match record.header.kind {
-            JournalScope::Run(_) => is_dead_run(record),
+            JournalScope::Run(_) => is_run_over(record),
             JournalScope::Stack(_) => {
                 let is_theirs = owners.contains(&record.header.owner);
-                (is_theirs || !record.standing) && !record.at_work()
+                (is_theirs || !record.standing) && is_over(record)
             }
             JournalScope::Part(_) | JournalScope::Machines => false,
         });
     let order = RazeOrder::of(theirs.map(|(path, _)| path).collect());
-    order.end_what_uses_stacks(hosts);
+    order.end_what_uses_stacks(hosts, open);
     let mut razed = Vec::new();
     for path in order.files {
-        let result = raze_one(&path, hosts);
+        let result = raze_one(&path, hosts, open);
         // Somebody else's by now.
         if !matches!(result, Err(JournalError::InUse { .. })) {
             razed.push(RazedJournal { path, result });
@@ -154,8 +176,20 @@ pub fn raze_dead_runs(
     Ok(razed)
 }
 
-fn raze_one(path: &Path, hosts: &mut dyn HostResolver) -> Result<RazeReport, JournalError> {
-    Journal::open(path, hosts.here().clock()).map(|journal| raze(journal, hosts))
+/// How a journal is opened to be undone.
+type JournalOpener = fn(&Path, &dyn HostTimeSource) -> Result<Journal, JournalError>;
+
+/// Opens a journal that this process has: it lives, and is at work on nothing any more.
+fn open_own(path: &Path, clock: &dyn HostTimeSource) -> Result<Journal, JournalError> {
+    Journal::resume(path, clock, Duration::ZERO)
+}
+
+fn raze_one(
+    path: &Path,
+    hosts: &mut dyn HostResolver,
+    open: JournalOpener,
+) -> Result<RazeReport, JournalError> {
+    open(path, hosts.here().clock()).map(|journal| raze(journal, hosts))
 }
 
 /// Undoes the parts of journals that this very process has: its controller is gone, and so is it soon.
@@ -168,8 +202,7 @@ pub fn raze_own_parts(
 ) -> io::Result<Vec<RazedJournal>> {
     let mut all = Vec::new();
     for path in state.journal_files()? {
-        let resumed = Journal::resume(&path, hosts.here().clock(), Duration::ZERO);
-        let result = resumed.map(|journal| raze(journal, hosts));
+        let result = raze_one(&path, hosts, open_own);
         all.push(RazedJournal { path, result });
     }
     Ok(all)
@@ -204,7 +237,7 @@ fn raze_orphans(
         all.push(RazedJournal { path, result });
     }
     for one in all.iter_mut().filter(|one| failed.contains(&one.path)) {
-        one.result = raze_one(&one.path, hosts);
+        one.result = raze_one(&one.path, hosts, Journal::open);
     }
     Ok(())
 }

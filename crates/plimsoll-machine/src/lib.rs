@@ -20,5 +20,6 @@ pub mod memory_limit;
 pub mod orphans;
 pub mod power;
 pub mod raise;
+pub mod set_on_drop;
 pub mod tracer;
 pub mod watch;

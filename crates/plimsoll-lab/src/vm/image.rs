@@ -19,6 +19,7 @@ use plimsoll_machine::host::{
 };
 use plimsoll_machine::journal::{Journal, JournalHeader, JournalScope, StateDir};
 use plimsoll_machine::raise::{raise_telling, raze};
+use plimsoll_machine::set_on_drop::SetOnDrop;
 
 /// What is installed.
 const PACKAGES: &str = include_str!("guest/packages.txt");
@@ -213,9 +214,8 @@ pub(super) fn stoppable<T>(id: &str, stop: &AtomicBool, work: impl FnOnce() -> T
                 }
             }
         });
-        let made = work();
-        ended.store(true, Ordering::Relaxed);
-        made
+        let _over = SetOnDrop(&ended);
+        work()
     })
 }
 

@@ -52,6 +52,7 @@ use plimsoll_engine::DataCheck;
 use plimsoll_engine::EngineChoice;
 use plimsoll_engine::RunOptions;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -370,8 +371,9 @@ fn recorded<T>(
     let ended = AtomicBool::new(false);
     let (done, sampled) = std::thread::scope(|scope| {
         let sampler = scope.spawn(|| sample(base, disks, &SystemClock::new(), &ended));
+        let over = SetOnDrop(&ended);
         let done = work(listener);
-        ended.store(true, Ordering::Relaxed);
+        drop(over);
         (done, sampler.join())
     });
     if let Ok(Err(failure)) = sampled {

@@ -18,6 +18,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostPool, HostTimeSource as _, SystemClock};
 use plimsoll_machine::power::PowerMeter;
+use plimsoll_machine::set_on_drop::SetOnDrop;
 use plimsoll_machine::watch::{self, ServerWatchScope, WatchedUse};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -295,8 +296,9 @@ pub(super) fn watched<T>(
     std::thread::scope(|scope| {
         let watcher =
             scope.spawn(|| watch::watch(&subjects, &mut nodes, &SystemClock::new(), &stop));
+        let over = SetOnDrop(&stop);
         let done = work();
-        stop.store(true, Ordering::Relaxed);
+        drop(over);
         // A watcher that fell over watches no more; the trial counts all the same.
         (done, watcher.join().unwrap_or_default())
     })

@@ -9,6 +9,7 @@ use plimsoll_lab::vm::boot::{FAILED, READY, VmDiskFiles, command};
 use plimsoll_lab::vm::image::{self, VmImage};
 use plimsoll_lab::vm::{self, VmAcceleration};
 use plimsoll_machine::host::{HostError, HostTimeSource, HostTimedJob, MARK_VARIABLE, SystemClock};
+use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,8 +122,9 @@ impl BootRunner<'_> {
                 end.store(true, Ordering::Relaxed);
                 ready
             });
+            let over = SetOnDrop(&is_over);
             let ended = host.timed(&job, &end);
-            is_over.store(true, Ordering::Relaxed);
+            drop(over);
             (ended, watch.join().unwrap_or_default())
         });
         match (ended?, ready) {

@@ -54,6 +54,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use plimsoll_agent::command_line;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult, EXIT_CODES};
+use plimsoll_agent::raze::{nothing_left, raze_own_runs};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -127,10 +128,13 @@ fn helper() -> Option<ExitCode> {
     ))
 }
 
+/// The code of a program that panicked, as Rust's own.
+const EXIT_PANICKED: u8 = 101;
+
 /// Does what the command line asks for. Results that could not be printed are a failure: who keeps them in
-/// a file on a full disk has only a part.
+/// a file on a full disk has only a part. A panic is a defect, and leaves nothing behind either.
 pub(crate) fn main() -> ExitCode {
-    let code = answer_command_line();
+    let code = std::panic::catch_unwind(answer_command_line).unwrap_or_else(|_| after_a_panic());
     let Some(error) = terminal::unprinted() else {
         return code;
     };
@@ -144,6 +148,20 @@ pub(crate) fn main() -> ExitCode {
         true => failure.code.into(),
         false => code,
     }
+}
+
+/// Undoes what this process made: nothing else does any more.
+fn after_a_panic() -> ExitCode {
+    terminal::say(
+        "plimsoll panicked, which is a defect of plimsoll; it undoes what it made on this machine",
+    );
+    let undone = context::state_dir()
+        .and_then(|state| raze_own_runs(&state, &mut context::nodes()))
+        .and_then(|summary| nothing_left(&summary.left));
+    if let Err(failure) = undone {
+        terminal::say(&failure.to_string());
+    }
+    EXIT_PANICKED.into()
 }
 
 /// Reads the command line, does the work, and turns a failure into words and an exit code.

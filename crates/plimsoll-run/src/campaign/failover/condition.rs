@@ -22,6 +22,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::faults;
 use plimsoll_lab::stacks::{self, StackChange};
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -119,15 +120,6 @@ fn check_one(arm: &str, arms: &ArmSet, condition: &StackCondition) -> Result<(),
     }
 }
 
-/// Says that the trial is over, however it ended: the fault is kept until then.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Measures while the trial's stack is in the condition. A rebuild may be over before the trial is: then it
 /// says how long it took.
 pub(in crate::campaign) fn under_condition<T>(
@@ -166,6 +158,7 @@ pub(in crate::campaign) fn under_condition<T>(
                 context.hold(&fault, missed.as_ref(), &ready, (is_over, stop))
             }
         });
+        // The fault is kept until the trial is over, however it ends.
         let over = SetOnDrop(is_over);
         let measured = match begun.recv() {
             Ok(()) => settle(&target, condition, &name, stop).and_then(|()| measure()),

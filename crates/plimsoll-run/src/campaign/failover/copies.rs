@@ -15,6 +15,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{
     Host, HostError, HostTimeSource, HostTimedJob, LocalHost, MadeDir, SystemClock, remedy_of,
 };
+use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -237,6 +238,7 @@ impl ScpCopier {
             .collect();
         std::thread::scope(|scope| {
             let watch = scope.spawn(|| longest_still(&names, &ended, &is_over));
+            let over = SetOnDrop(&is_over);
             let mut copied = ScpCopyResult::default();
             for to in names.iter().cycle() {
                 if stop.load(Ordering::Relaxed) {
@@ -257,7 +259,7 @@ impl ScpCopier {
                     }
                 }
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(over);
             copied.still = watch.join().unwrap_or_default();
             copied.names.clone_from(&names);
             copied

@@ -24,6 +24,7 @@ use plimsoll_core::target::NodeTarget;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
+use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -354,9 +355,8 @@ impl FaultBench {
             let is_measured = AtomicBool::new(false);
             let (start_at, most) = std::thread::scope(|scope| {
                 let measured = scope.spawn(|| {
-                    let most = measure();
-                    is_measured.store(true, Ordering::Relaxed);
-                    most
+                    let _over = SetOnDrop(&is_measured);
+                    measure()
                 });
                 let is_over =
                     || stop.load(Ordering::Relaxed) || is_measured.load(Ordering::Relaxed);
