@@ -319,8 +319,9 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     if let Some(before) = &before {
         settings.seed = before.manifest.seed;
         terminal::say(&plan::resuming(before, &folder));
-        clear(&state)?;
     }
+    // A run that was killed while its stacks came up has no folder yet, and is in the way all the same.
+    clear(&state)?;
     let key = QuitKey::watch(&stop);
     let outcome = arms
         .raise(&id, &state, &asked, &job.consent, &stop)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Runs and comparisons as a user starts, stops and kills them.
 
-use crate::support::{Lab, skipped, text};
+use crate::support::{Lab, skipped, text, until};
 
 fn is_empty(folder: &str) -> bool {
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
@@ -306,6 +306,45 @@ fn a_killed_comparison_is_razed_and_still_reported() {
     assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
     let page = std::fs::read_to_string(lab.path("r/report.html")).unwrap();
     assert!(page.contains("small"));
+}
+
+/// A run that is killed that early has no folder yet.
+#[test]
+fn a_comparison_that_was_killed_while_its_stacks_came_up_goes_on() {
+    let lab = Lab::new();
+    let missing = super::nfs::missing(&lab, "raid1");
+    if !missing.is_empty() {
+        let what = format!("missing here: {}", missing.join(", "));
+        return skipped("kill -9 while stacks come up", &what);
+    }
+    let workload = small(&lab, 1.0);
+    let args = [
+        "compare",
+        "local",
+        "raid1",
+        "-w",
+        &workload,
+        "--for",
+        "200ms",
+        "--blocks",
+        "1",
+        "-o",
+        "r",
+        "--size",
+        "300M",
+        "--no-verify",
+    ];
+    let mut child = lab.start(&args);
+    until("stack that is on its way", || {
+        !machine_state(&lab).is_empty()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let again = lab.run(&args);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("removed first what killed runs left"));
+    let left = machine_state(&lab);
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// `kill -9` while real stacks are up: no mount, loop device, process or file may stay.
