@@ -75,13 +75,16 @@ fn locked(path: &Path) -> Option<OwnedFd> {
     is_free.then_some(dir)
 }
 
-/// Removes what agents of ours left that were killed.
+/// Removes what agents of ours left that were killed, and what their journals list.
 fn sweep(base: &Path) {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_ours = name.to_str().is_some_and(|name| name.starts_with(NAME));
-        if is_ours && locked(&entry.path()).is_some() {
-            remove_if_empty(&entry.path());
+        let dir = entry.path();
+        if is_ours && let Some(_lock) = locked(&dir) {
+            // What cannot be undone stays, with its journal.
+            let _ = raze_own_parts(&StateDir::new(&dir), &mut context::nodes());
+            remove_if_empty(&dir);
         }
     }
 }
@@ -155,6 +158,10 @@ pub fn keep_carrier() -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::format::FormatVersion;
+    use plimsoll_core::plan::{HERE, PlanAction, PlanStep};
+    use plimsoll_machine::host::{Host as _, HostProcessId};
+    use plimsoll_machine::journal::{Journal, JournalHeader, JournalScope};
 
     #[test]
     fn what_a_killed_agent_left_is_removed_unless_something_is_in_it() {
@@ -180,5 +187,38 @@ mod tests {
         drop(lock);
         sweep(base.path());
         assert!(!alive.exists());
+    }
+
+    #[test]
+    fn what_the_journal_of_a_killed_agent_lists_goes_with_its_directory() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join(format!("{NAME}-killed"));
+        DirBuilder::new().mode(0o700).create(&dir).unwrap();
+        let made = base.path().join("made");
+        let path = made.display().to_string();
+        let make = PlanAction::MakeDir(path.clone());
+        context::host().carry_out("killed", &make).unwrap();
+        let header = JournalHeader {
+            format: FormatVersion::JOURNAL,
+            id: "killed".into(),
+            kind: JournalScope::Run("run".into()),
+            owner: HostProcessId::this(),
+            began_at: String::new(),
+            mount_dir: None,
+            ask: None,
+            nodes: Vec::new(),
+        };
+        let mut journal = Journal::create(&StateDir::new(&dir), header).unwrap();
+        let step = PlanStep {
+            why: "make a directory".into(),
+            node: HERE.into(),
+            apply: make,
+            undo: Some(PlanAction::RemoveDir(path)),
+            back: None,
+        };
+        journal.intend(&step).unwrap();
+        drop(journal);
+        sweep(base.path());
+        assert!(!made.exists() && !dir.exists());
     }
 }

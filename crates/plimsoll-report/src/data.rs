@@ -109,7 +109,9 @@ fn trial(of: &TrialResult) -> Value {
     })
 }
 
-fn node(of: &ClientLoadNodeResult) -> Value {
+/// One load node in base units, and when it was lost, if it was.
+#[must_use]
+pub fn node(of: &ClientLoadNodeResult) -> Value {
     json!({
         "node": of.node,
         "clock_offset_ns": of.clock.ns,

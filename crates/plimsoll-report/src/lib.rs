@@ -27,7 +27,7 @@ mod words;
 mod xlsx;
 
 pub use build::{build, load_lines};
-pub use data::phase;
+pub use data::{node, phase};
 pub use describe::{describe, profile};
 pub use experiment::experiment;
 pub use export::{

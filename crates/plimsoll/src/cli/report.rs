@@ -244,6 +244,8 @@ pub(super) fn as_json(results: &RunFolderContents, folder: &Path) -> serde_json:
                 "device": trial.device,
                 "servers": trial.servers,
                 "machines": trial.machines,
+                "nodes": trial.nodes.iter().map(plimsoll_report::node).collect::<Vec<_>>(),
+                "offered_share": trial.offered(),
                 "fault": trial.fault,
                 "load_line": trial.load_line.as_ref().map(|record| record.request),
             })

@@ -70,6 +70,13 @@ fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
         assert!(offered > 0.6 && offered < 1.0, "{offered}");
         assert_eq!(trial.is_comparable(), code == 0);
         assert_eq!(said.contains("Lost 1 of 3 load nodes"), code == 0, "{said}");
+        let document = bench.must(&["report", &bench.path("out").display().to_string(), "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        let told = &document["trials"][0];
+        let nodes = told["nodes"].as_array().unwrap();
+        let lost = nodes.iter().filter(|node| !node["lost"].is_null());
+        assert_eq!((nodes.len(), lost.count()), (3, 1), "{document}");
+        assert!((told["offered_share"].as_f64().unwrap() - offered).abs() < 1e-9);
         // What it made where others see it went with the run.
         assert_eq!(fs::read_dir(bench.path("data")).unwrap().count(), 0);
     }

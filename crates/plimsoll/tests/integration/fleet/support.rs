@@ -38,7 +38,7 @@ impl TestFleet {
         let mut words: Vec<String> = self.before.clone();
         words.push(program().display().to_string());
         words.extend(args.iter().map(|word| word.replace("DATA", &data)));
-        let is_run = args[0] != "raze";
+        let is_run = !matches!(args[0], "raze" | "report");
         if is_run {
             words.extend(["-o".into(), self.path("out").display().to_string()]);
         }
