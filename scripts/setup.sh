@@ -29,6 +29,7 @@ more=(
   "glusterfs-server glusterd servers-of-the-gluster-stack"
   "glusterfs-client glusterfs mounts-of-the-gluster-stack"
   "iproute2 ip networks-of-the-nodes"
+  "nftables nft closes-these-networks-to-other-users"
   "openssl openssl certificates-of-the-tenant-layer"
   "bindfs bindfs maps-users-in-the-tenant-layer"
   "gocryptfs gocryptfs encryption-of-the-crypt-layer"
@@ -59,6 +60,7 @@ slurm=(
   "slurm-client srun asks-for-them"
   "munge munged lets-them-know-each-other"
   "iproute2 ip networks-of-the-hosts"
+  "nftables nft closes-these-networks-to-other-users"
 )
 # Machines, and the image that they boot from.
 vm=(
@@ -67,6 +69,7 @@ vm=(
   "erofs-utils mkfs.erofs packs-that-image"
   "cpio cpio packs-the-first-files-they-boot-from"
   "iproute2 ip network-of-the-virtual-machines"
+  "nftables nft closes-that-network-to-other-users"
   "qemu-utils qemu-img packs-the-disk-of-an-appliance"
   "fdisk sfdisk parts-that-disk"
   "grub-common grub-mkimage makes-the-boot-loader-of-that-disk"

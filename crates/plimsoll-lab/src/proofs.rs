@@ -5,6 +5,7 @@
 //! it starts again; a self-test that could not be carried out never counts as passed.
 
 use plimsoll_core::plan::{HERE, PlanAction, StackOutputs, StackSelfTest, StackServer};
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -88,6 +89,7 @@ pub fn prove(
         id,
         clock: &clock,
         servers: &made.servers,
+        proofs: &made.proofs,
     };
     wanted
         .map(|proof| SelfTestResult {
@@ -127,6 +129,7 @@ struct SelfTestContext<'a> {
     id: &'a str,
     clock: &'a dyn HostTimeSource,
     servers: &'a [StackServer],
+    proofs: &'a [StackSelfTest],
 }
 
 /// What a look at the machine came to: a fault of the stack, or of the look.
@@ -203,7 +206,7 @@ impl SelfTestContext<'_> {
             }
         }
         let mut count = || match hosts.on(node)?.flushes(Path::new(dir)) {
-            Some(count) => Ok(count),
+            Some(flushes) => Ok(flushes.count),
             None => Err(Trouble::Look(format!(
                 "the kernel counts no flushes for the device under {dir}"
             ))),
@@ -231,6 +234,7 @@ impl SelfTestContext<'_> {
                 return Err(Trouble::Stack(text));
             }
             if foreign * 2 <= FLUSHES {
+                self.check_alone(node, dir, hosts)?;
                 return Ok(format!(
                     "{FLUSHES} syncs, each with a disk flush; in {foreign} of as many pauses other \
                      processes flushed it"
@@ -241,6 +245,33 @@ impl SelfTestContext<'_> {
             "other processes flush the same disk all the time: {foreign} of {FLUSHES} pauses without \
              a sync had a flush"
         )))
+    }
+
+    /// Whether no other server of the stack flushes the same disk: one that drops its flushes would be hidden
+    /// behind one that does not.
+    fn check_alone(
+        &self,
+        node: &str,
+        dir: &str,
+        hosts: &mut dyn HostResolver,
+    ) -> Result<(), Trouble> {
+        let mut device_of = |node: &str, dir: &str| {
+            let flushes = hosts.on(node).ok()?.flushes(Path::new(dir))?;
+            Some(flushes.device)
+        };
+        let own = device_of(node, dir);
+        for proof in self.proofs {
+            if let StackSelfTest::Flushes { node: n, dir: d } = proof
+                && (n.as_str(), d.as_str()) != (node, dir)
+                && device_of(n, d) == own
+            {
+                return Err(Trouble::Look(format!(
+                    "each sync flushed the disk, and {d} lies on the same one: which server flushed it cannot \
+                     be told apart; give each a machine of its own (--on FILE)"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn second_client(&self, mount: &Path, second: &Path, synced: bool) -> Result<String, Trouble> {
@@ -366,9 +397,16 @@ fn closed(
         let text = format!("another user could {}", report.gained.join("; "));
         return Err(Trouble::Stack(text));
     }
-    let (places, doors) = (report.places, report.doors);
-    let tried =
+    let (places, doors, ways) = (report.places, report.doors, report.ways);
+    let mut tried =
         format!("as user nobody: {places} directories and disks closed, {doors} addresses refused");
+    if ways > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            tried,
+            ", as were {ways} tries from sockets bound to an interface"
+        );
+    }
     match report.unknown.is_empty() {
         true => Ok(tried),
         false => Err(Trouble::Look(format!(

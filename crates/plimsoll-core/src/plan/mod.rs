@@ -398,7 +398,7 @@ impl PlanAction {
                 write!(
                     f,
                     "ip link add {name} type bridge; ip address add {address} dev {name}; \
-                     ip rule add to its network: only root of this machine"
+                     nft: only root of this machine sends into its network"
                 )
             }
             PlanAction::JoinBridge {

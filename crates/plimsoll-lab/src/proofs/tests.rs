@@ -114,6 +114,30 @@ fn a_sync_that_reaches_no_disk_is_seen() {
     assert!(matches!(seen, SelfTestStatus::Unseen(_)), "{seen:?}");
 }
 
+/// One of them could drop all of its own: behind the other's nothing of that is seen.
+#[test]
+fn of_servers_that_share_a_disk_no_flush_is_told_apart() {
+    let place = Place::new();
+    let mut host = FakeHost::new();
+    host.flushes = vec![5, 6, 6];
+    let proof = |dir: &str| StackSelfTest::Flushes {
+        node: HERE.into(),
+        dir: place.path(dir),
+    };
+    let made = StackOutputs {
+        mount_dir: place.path("mnt"),
+        proofs: vec![proof("bricks"), proof("other")],
+        ..StackOutputs::default()
+    };
+    let directory = place.base.path().join("mnt/arm");
+    let depth = SelfTestDepth::Quick;
+    let proved = prove(&made, Some(&directory), "t-1", depth, &mut host);
+    let SelfTestStatus::Unseen(why) = &proved[0].outcome else {
+        panic!("{proved:?}");
+    };
+    assert!(why.contains("on the same one"), "{why}");
+}
+
 #[test]
 fn a_second_client_that_sees_something_else_is_seen() {
     let place = Place::new();

@@ -297,7 +297,7 @@ pub fn needs(choice: &StackConfig, place: &StackPlacement) -> super::StackRequir
             needs
                 .and(choice.stack.server_needs(choice))
                 .and(super::StackRequirements {
-                    programs: vec!["ip", "nsenter"],
+                    programs: vec!["ip", "nft", "nsenter"],
                     root: true,
                     ..super::StackRequirements::default()
                 })

@@ -5,7 +5,7 @@
 //! Not the whole machine: a view has copies of all mounts it shows, and where the machine's own are
 //! not shared with it, what was mounted when the daemon began could not be freed before it ends.
 
-use plimsoll_core::plan::PlanCommand;
+use plimsoll_core::plan::{PlanCommand, PlanCommandArg};
 
 /// What a daemon sees.
 #[derive(Debug)]
@@ -39,13 +39,22 @@ impl DaemonSandbox {
     }
 
     /// The command that gives the view to a program.
-    pub(super) fn around<A: Into<String>>(
+    pub(super) fn around<A: Into<PlanCommandArg>>(
         self,
         program: &str,
         args: impl IntoIterator<Item = A>,
     ) -> PlanCommand {
         let begin = ["--".to_owned(), program.to_owned()];
-        let words = self.0.into_iter().chain(begin);
+        let words = self.0.into_iter().chain(begin).map(PlanCommandArg::from);
         PlanCommand::new("bwrap", words.chain(args.into_iter().map(Into::into)))
     }
+}
+
+/// A command that sees no mounts of the machine. `mkfs.btrfs` looks at what is behind each before it
+/// touches a disk, and fails where one of another stack is dead (`is_same_loop_file` of btrfs-progs). That
+/// no disk of its own is in use elsewhere it learns from the kernel, too: it opens it alone.
+pub(super) fn among_no_mounts(cmd: PlanCommand) -> PlanCommand {
+    let limit_s = cmd.limit_s;
+    let view = DaemonSandbox::new();
+    view.around(&cmd.program, cmd.args).within_s(limit_s)
 }

@@ -198,7 +198,7 @@ pub fn check(wanted: &VmGroupSpec, state: &StateDir, host: &dyn Host) -> Result<
     }
     let mut programs = vec![machine::QEMU, "setsid", "grep"];
     if VmNetworkKind::of(host) == VmNetworkKind::Bridge {
-        programs.push("ip");
+        programs.extend(["ip", "nft"]);
     }
     let needs = StackRequirements {
         programs,

@@ -154,7 +154,7 @@ fn answer(request: AgentRequest, host: &mut dyn Host, state: &StateDir) -> Agent
             Err(error) => AgentResponse::Failed(error.to_string()),
         },
         AgentRequest::Usage(mark) => AgentResponse::Usage(host.usage(&mark)),
-        AgentRequest::Flushes(dir) => AgentResponse::Count(host.flushes(Path::new(&dir))),
+        AgentRequest::Flushes(dir) => AgentResponse::Flushes(host.flushes(Path::new(&dir))),
         AgentRequest::Look { id, cmd } => match host.answer(&id, &cmd) {
             Ok(text) => AgentResponse::Said(text),
             Err(error) => AgentResponse::Failed(error.to_string()),

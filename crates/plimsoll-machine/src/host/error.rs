@@ -130,6 +130,7 @@ fn package_of(program: &str) -> &'static str {
         "mkfs.xfs" => "xfsprogs",
         "fusermount3" => "fuse3",
         "ip" => "iproute2",
+        "nft" => "nftables",
         "bwrap" => "bubblewrap",
         "ganesha.nfsd" => "nfs-ganesha nfs-ganesha-vfs",
         "rpcbind" => "rpcbind",

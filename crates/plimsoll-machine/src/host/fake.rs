@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::clock::{HostTimeSource, SystemClock};
 use super::error::HostError;
-use super::{Host, HostProcessUsage, StrangerReport};
+use super::{DeviceFlushCount, Host, HostProcessUsage, StrangerReport};
 
 /// What exists on the pretended machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -430,10 +430,17 @@ impl Host for FakeHost {
         usage.copied().unwrap_or_default()
     }
 
-    fn flushes(&self, _: &Path) -> Option<u64> {
+    fn flushes(&self, _: &Path) -> Option<DeviceFlushCount> {
         let look = self.flush_looks.get();
         self.flush_looks.set(look + 1);
-        self.flushes.get(look % self.flushes.len().max(1)).copied()
+        let count = self
+            .flushes
+            .get(look % self.flushes.len().max(1))
+            .copied()?;
+        Some(DeviceFlushCount {
+            device: "8:0".into(),
+            count,
+        })
     }
 
     fn strange(&self, _: &StackSelfTest) -> Result<StrangerReport, HostError> {

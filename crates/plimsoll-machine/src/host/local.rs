@@ -18,8 +18,9 @@ use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::fuse::{self, FUSE_CONTROL, FuseRelease};
 use super::{
-    Host, HostProcessUsage, StrangerReport, command_mark, dirs, files, loops, malformed, mounts,
-    network, orders, ports, processes, remote, search, stranger, tgt, tracing, usage, watchdog,
+    DeviceFlushCount, Host, HostProcessUsage, StrangerReport, command_mark, dirs, files, loops,
+    malformed, mounts, network, orders, ports, processes, remote, search, stranger, tgt, tracing,
+    usage, watchdog,
 };
 use super::{facts, lustre};
 
@@ -256,7 +257,7 @@ impl LocalHost {
                 .iter()
                 .any(|arg| !matches!(arg, PlanCommandArg::Text(_)));
         let is_safe = names_ours && !cmd.args.iter().any(names_device);
-        if cmd.program.starts_with("mkfs") && !is_safe {
+        if program.starts_with("mkfs") && !is_safe {
             return refuse(
                 "plans may create a file system only on the loop device of a file of ours".into(),
             );
@@ -289,8 +290,7 @@ impl LocalHost {
             0 => COMMAND_LIMIT,
             given => Duration::from_secs(given.into()),
         };
-        let ran = ready.run(limit, &*self.clock);
-        ran.map(|_| ()).map_err(loops::naming_dead)
+        ready.run(limit, &*self.clock).map(|_| ())
     }
 
     fn start(
@@ -638,8 +638,11 @@ impl Host for LocalHost {
         lustre::moved(self, file_system)
     }
 
-    fn flushes(&self, dir: &Path) -> Option<u64> {
-        facts::device_flushes(&facts::device_of(dir)?)
+    fn flushes(&self, dir: &Path) -> Option<DeviceFlushCount> {
+        let number = facts::device_of(dir)?;
+        let count = facts::device_flushes(&number)?;
+        let device = format!("{number} of {}", processes::boot());
+        Some(DeviceFlushCount { device, count })
     }
 
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError> {
@@ -854,8 +857,13 @@ mod tests {
                 assert_eq!(host.check_allowed("t", &cmd).is_ok(), is_safe, "{cmd}");
             }
         }
-        let both = PlanCommand::new("mkfs.btrfs", [ours(), PlanCommandArg::from("/dev/sda")]);
-        assert!(host.check_allowed("t", &both).is_err());
+        let both = [ours(), PlanCommandArg::from("/dev/sda")];
+        let plain = PlanCommand::new("mkfs.btrfs", both.clone());
+        let view = ["--dev-bind", "/dev", "/dev", "--", "mkfs.btrfs"].map(PlanCommandArg::from);
+        let enclosed = PlanCommand::new("bwrap", view.into_iter().chain(both));
+        for cmd in [plain, enclosed] {
+            assert!(host.check_allowed("t", &cmd).is_err(), "{cmd}");
+        }
     }
 
     #[test]

@@ -6,9 +6,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::HostError;
-use super::mounts::{HostMountInfo, mounts};
-
 const BLOCK: &str = "/sys/block";
 
 /// Begin of the names of files of ours that a program serves (FUSE); their journal follows.
@@ -105,57 +102,6 @@ pub(crate) fn arrays_of(files: &[String]) -> io::Result<Vec<PathBuf>> {
     found.sort();
     found.dedup();
     Ok(found)
-}
-
-/// What `mkfs.btrfs` and `btrfs` say when they cannot find out where something is mounted.
-const REFUSED: &str = "cannot check mount status";
-
-/// Names what is in the way of a command that could not look at the disks of all mounts: it says only
-/// that, and of no disk of its own. The others are loop devices whose file is served by a program (FUSE)
-/// that is gone.
-pub(crate) fn naming_dead(error: HostError) -> HostError {
-    let HostError::Failed {
-        command,
-        status,
-        output,
-    } = error
-    else {
-        return error;
-    };
-    let mut output = output;
-    if output.contains(REFUSED) {
-        let mounts = mounts().unwrap_or_default();
-        let dead = mounts.iter().filter_map(|mount| {
-            let file = backing_file(mount.source.strip_prefix("/dev/")?)?;
-            let file = removed(&file).unwrap_or(file);
-            is_dead(&file).then(|| in_the_way(mount, &file))
-        });
-        dead.for_each(|text| output += &text);
-    }
-    HostError::Failed {
-        command,
-        status,
-        output,
-    }
-}
-
-/// Whether the program that served this file is gone.
-fn is_dead(file: &Path) -> bool {
-    if unmounted(file).is_some() {
-        return true;
-    }
-    let not_connected = rustix::io::Errno::NOTCONN.raw_os_error();
-    fs::metadata(file).is_err_and(|error| error.raw_os_error() == Some(not_connected))
-}
-
-fn in_the_way(mount: &HostMountInfo, file: &Path) -> String {
-    let (device, point) = (&mount.source, mount.point.display());
-    format!(
-        "\n{device}, mounted at {point}, is in the way: nobody serves its file {} any more. Take it away \
-         with 'plimsoll raze' if plimsoll made it, else with \
-         'umount --lazy {point} && losetup --detach {device}'",
-        file.display()
-    )
 }
 
 /// Whether the loop device passes I/O around the page cache.

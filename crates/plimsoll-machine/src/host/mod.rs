@@ -7,6 +7,7 @@
 //! directory, a twin beside a file) is never removed.
 //! What is to be done, and in which order, is not decided here.
 
+mod acl;
 pub mod agent;
 mod allowed;
 pub mod carry;
@@ -60,7 +61,7 @@ pub use processes::{HostProcessId, is_alive};
 pub use removal::MadeDir;
 pub use stranger::StrangerReport;
 pub use timed::{HostTimedJob, HostTimedResult};
-pub use usage::HostProcessUsage;
+pub use usage::{DeviceFlushCount, HostProcessUsage};
 
 use plimsoll_core::plan::{PlanAction, PlanCommand, PlanStep, StackSelfTest};
 use plimsoll_core::target::TargetFacts;
@@ -130,7 +131,7 @@ pub trait Host {
 
     /// How often the disk below a directory was flushed, where the kernel
     /// counts that.
-    fn flushes(&self, dir: &Path) -> Option<u64>;
+    fn flushes(&self, dir: &Path) -> Option<DeviceFlushCount>;
 
     /// The first place below these directories where one of these texts stands, in words.
     ///

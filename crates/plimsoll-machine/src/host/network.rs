@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Network namespaces, bridges and the pairs of interfaces between them, made and removed.
 //!
-//! A namespace is ours by its name, which holds the identifier of the journal; an interface by its
-//! hardware address, which is made from that and its name: of all marks an interface can have, the
-//! kernel gives it this one in the moment it makes it. Whatever lacks it stays.
+//! A namespace is ours by its name, which holds the identifier of the journal; an interface by its hardware
+//! address, which is made from that and its name: of all marks an interface can have, the kernel gives it
+//! this one in the moment it makes it. Whatever lacks it stays.
 //!
-//! Who may send into the network of a bridge is said by two rules of routing for that network alone: what
-//! root of this machine sends goes there, and nothing else, neither of other users nor from other
-//! networks. Nothing else is touched: no firewall, no forwarding.
+//! A table of nftables with the name of a bridge closes its network: sockets of root of this machine send
+//! into it, and nothing else does, neither of other users, however they are bound, nor of other networks.
+//! Nothing else of the firewall is touched.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -54,7 +54,8 @@ fn check_ours(id: &str, name: &str) -> Result<(), HostError> {
     })
 }
 
-/// Makes a bridge with an address.
+/// Makes a bridge with an address, closed to all but root before it has one. Nobody else can have a table
+/// of its name: who makes the bridge has the name.
 pub(super) fn make_bridge(
     host: &LocalHost,
     id: &str,
@@ -66,50 +67,38 @@ pub(super) fn make_bridge(
         "link", "add", "name", name, "address", &mark, "type", "bridge",
     ];
     ip(host, id, &make)?;
-    if let Some(network) = network_of(address) {
-        // First: nobody gets in before they are there.
-        let mut rule = vec!["rule", "add", "to", &network];
-        ip(host, id, &[&rule[..], &FOR_ROOT].concat())?;
-        rule.extend(FOR_OTHERS);
-        ip(host, id, &rule)?;
-    }
+    nft(host, id, &wall(name))?;
     ip(host, id, &["address", "add", address, "dev", name])?;
     ip(host, id, &["link", "set", name, "up"])
 }
 
-/// Routing rules of a bridge's network: packets of local root processes are routed, all others refused.
-const FOR_ROOT: [&str; 8] = [
-    "iif", "lo", "uidrange", "0-0", "priority", "10918", "table", "main",
-];
-const FOR_OTHERS: [&str; 3] = ["priority", "10919", "prohibit"];
-
-/// The network of an address with a prefix of 24 bits, as are those of our bridges.
-fn network_of(address: &str) -> Option<String> {
-    let (first, _) = address.strip_suffix("/24")?.rsplit_once('.')?;
-    Some(format!("{first}.0/24"))
+/// What closes the network of a bridge. Rules of routing would not: a socket that is bound to the bridge
+/// passes them, as broadcasts and IPv6 do. What no process sends (answers of the kernel, its NFS client)
+/// goes out.
+fn wall(bridge: &str) -> String {
+    format!(
+        r#"table inet {bridge} {{
+ chain sent {{
+  type filter hook output priority 0
+  oifname "{bridge}" meta skuid != 0 reject
+ }}
+ chain passed {{
+  type filter hook forward priority 0
+  oifname "{bridge}" iifname != "{bridge}" drop
+  iifname "{bridge}" oifname != "{bridge}" drop
+ }}
+}}"#
+    )
 }
 
-/// Removes the rules of a network; fine when absent.
-fn remove_rules(host: &LocalHost, id: &str, network: &str) -> Result<(), HostError> {
-    for priority in ["10918", "10919"] {
-        let rules = host.helper_of(id, "ip", &["rule", "show", "priority", priority], LIMIT)?;
-        let is_it = |line: &&str| line.contains(&format!(" to {network} "));
-        for _ in rules.lines().filter(is_it) {
-            ip(
-                host,
-                id,
-                &["rule", "delete", "to", network, "priority", priority],
-            )?;
-        }
-    }
-    Ok(())
+fn nft(host: &LocalHost, id: &str, rules: &str) -> Result<(), HostError> {
+    host.helper_of(id, "nft", &[rules], LIMIT).map(|_| ())
 }
 
-/// The network that the bridge of this name is for, which is made from its number; `None` for other
-/// interfaces.
-fn network_of_bridge(name: &str) -> Option<String> {
-    let number: u8 = name.strip_prefix("plimsoll")?.parse().ok()?;
-    Some(format!("10.92.{number}.0/24"))
+/// Whether an interface is the bridge of a network.
+fn is_bridge(name: &str) -> bool {
+    let number = name.strip_prefix("plimsoll");
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
 }
 
 /// Joins a namespace to a bridge.
@@ -145,9 +134,14 @@ pub(super) fn remove_link(host: &LocalHost, id: &str, name: &str) -> Result<(), 
     if place.exists() {
         ip(host, id, &["link", "delete", name])?;
     }
-    match network_of_bridge(name) {
-        Some(network) => remove_rules(host, id, &network),
-        None => Ok(()),
+    match is_bridge(name) {
+        // Deleting what is not there fails, so it is there first.
+        true => nft(
+            host,
+            id,
+            &format!("add table inet {name}; delete table inet {name}"),
+        ),
+        false => Ok(()),
     }
 }
 
@@ -277,17 +271,56 @@ pub fn address_towards(address: &str) -> Option<String> {
     Some(socket.local_addr().ok()?.ip().to_string())
 }
 
+/// A line of the kernel's table of routes.
+struct Route {
+    interface: String,
+    network: [u8; 4],
+    mask: [u8; 4],
+}
+
+fn routes(table: &str) -> Vec<Route> {
+    let route = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // Hexadecimal numbers in the order of bytes of the machine.
+        let bytes = |at: usize| Some(u32::from_str_radix(fields.get(at)?, 16).ok()?.to_ne_bytes());
+        Some(Route {
+            interface: (*fields.first()?).to_owned(),
+            network: bytes(1)?,
+            mask: bytes(7)?,
+        })
+    };
+    table.lines().filter_map(route).collect()
+}
+
+fn route_table() -> String {
+    fs::read_to_string("/proc/net/route").unwrap_or_default()
+}
+
 /// Third numbers of the networks `10.92.N.0/24` that some interface or route of this machine has.
 #[must_use]
 pub fn networks_in_use() -> Vec<u8> {
-    // The table gives networks as hexadecimal numbers in the order of bytes of the machine.
-    let table = fs::read_to_string("/proc/net/route").unwrap_or_default();
-    let destination = |line: &str| {
-        let field = line.split_whitespace().nth(1)?;
-        let [a, b, c, _] = u32::from_str_radix(field, 16).ok()?.to_ne_bytes();
-        (a == 10 && b == 92).then_some(c)
+    let routes = routes(&route_table()).into_iter();
+    let number = |route: Route| match route.network {
+        [10, 92, number, _] => Some(number),
+        _ => None,
     };
-    table.lines().filter_map(destination).collect()
+    routes.filter_map(number).collect()
+}
+
+/// Interfaces of this machine that are on the network of an address. By others it may only be reached through
+/// machines elsewhere, of which one may answer in its place.
+pub(super) fn interfaces_on_network_of(address: Ipv4Addr) -> Vec<String> {
+    interfaces_in(&route_table(), address)
+}
+
+fn interfaces_in(table: &str, address: Ipv4Addr) -> Vec<String> {
+    let is_on = |route: &Route| {
+        let mask = u32::from_ne_bytes(route.mask);
+        mask != 0
+            && u32::from_ne_bytes(address.octets()) & mask == u32::from_ne_bytes(route.network)
+    };
+    let routes = routes(table).into_iter().filter(is_on);
+    routes.map(|route| route.interface).collect()
 }
 
 #[cfg(test)]
@@ -295,13 +328,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rules_of_a_bridge_are_for_its_own_network() {
-        let of_address = network_of("10.92.7.254/24");
-        assert_eq!(of_address.as_deref(), Some("10.92.7.0/24"));
-        assert_eq!(of_address, network_of_bridge("plimsoll7"));
+    fn only_a_bridge_has_a_table() {
+        assert!(is_bridge("plimsoll7"));
         for other in ["plimsoll7n1", "eth0", "plimsoll", "plimsoll256"] {
-            assert_eq!(network_of_bridge(other), None, "{other}");
+            assert!(!is_bridge(other), "{other}");
         }
+    }
+
+    #[test]
+    fn an_interface_is_on_the_networks_that_it_has_a_route_to() {
+        let hex = |bytes: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(bytes));
+        let line = |name: &str, network, mask| {
+            format!("{name} {} 0 0003 0 0 0 {} 0 0 0", hex(network), hex(mask))
+        };
+        let table = [
+            "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT".to_owned(),
+            line("eth0", [0, 0, 0, 0], [0, 0, 0, 0]),
+            line("plimsoll7", [10, 92, 7, 0], [255, 255, 255, 0]),
+        ];
+        let table = table.join("\n");
+        let found = interfaces_in(&table, Ipv4Addr::new(10, 92, 7, 3));
+        assert_eq!(found, ["plimsoll7"]);
+        assert!(interfaces_in(&table, Ipv4Addr::new(10, 92, 8, 3)).is_empty());
     }
 
     #[test]

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a place is ours to work in: whether nobody but root and we can change what lies there, or
-//! where the way to it leads.
+//! Whether a place is ours to work in: whether nobody but root and we can change what lies there, or where
+//! the way to it leads.
 //!
-//! Whoever may rename a directory on the way, or put a link there, chooses the file that we write
-//! to. So every component from the root on belongs to root or to us, and others may write to none of them,
-//! unless it is sticky (as `/tmp` is), where nobody can rename what another user made. Links on the
-//! way are followed if they lie in such places and belong to root or to us.
+//! Whoever may rename a directory on the way, or put a link there, chooses the file that we write to. So
+//! every component from the root on belongs to root or to us, and others may write to none of them, by mode
+//! or by access control list, unless it is sticky (as `/tmp` is), where nobody can rename what another user
+//! made. Links on the way are followed if they lie in such places and belong to root or to us.
 
+use super::acl::{self, AclWriter};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -236,12 +237,30 @@ impl HostPathWalker {
     }
 
     fn check_writers(&self, found: &Stat) -> Result<(), PlaceError> {
+        let is_private = |gid| is_private_group(gid, found.st_uid);
         let by_others = found.st_mode & OTHERS_WRITE != 0;
-        let by_group = found.st_mode & GROUP_WRITES != 0;
-        if by_others || (by_group && !is_private_group(found.st_gid, found.st_uid)) {
-            let at = self.at.display();
+        let at = self.at.display();
+        // With a list, the group's bits of the mode are the mask of that list.
+        let writers = acl::writers(&self.open).map_err(PlaceError::io(&self.at))?;
+        let (by_group, remedy) = match writers {
+            None => {
+                let writes = found.st_mode & GROUP_WRITES != 0;
+                let by_group = writes && !is_private(found.st_gid);
+                (by_group, format!("chmod go-w {at}"))
+            }
+            Some(writers) => {
+                let is_other = |writer: &AclWriter| match *writer {
+                    AclWriter::User(uid) => !is_trusted(uid) && uid != found.st_uid,
+                    AclWriter::Group(gid) => !is_private(gid),
+                    AclWriter::OwnGroup => !is_private(found.st_gid),
+                    AclWriter::Unknown => true,
+                };
+                (writers.iter().any(is_other), format!("setfacl -b {at}"))
+            }
+        };
+        if by_others || by_group {
             return Err(self.foreign(&format!(
-                "can be written by other users; use a directory of your own, or: chmod go-w {at}"
+                "can be written by other users; use a directory of your own, or: {remedy}"
             )));
         }
         Ok(())
@@ -365,6 +384,38 @@ mod tests {
             error.contains("above can be written by other users"),
             "{error}"
         );
+    }
+
+    /// As `setfacl -m u:65534:rwx` makes it, of which the mode only shows the mask.
+    #[test]
+    fn what_an_access_control_list_lets_others_write_is_not_ours() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("shared");
+        fs::create_dir(&dir).unwrap();
+        chmod(&dir, 0o755);
+        let entry = |tag: u16, allows: u16, number: u32| {
+            let halves = [tag.to_le_bytes(), allows.to_le_bytes()].concat();
+            [halves, number.to_le_bytes().to_vec()].concat()
+        };
+        for (allows, is_held) in [(7, false), (5, true)] {
+            let list = [
+                2u32.to_le_bytes().to_vec(),
+                entry(0x01, 7, u32::MAX),
+                entry(0x02, allows, 65_534),
+                entry(0x04, 5, u32::MAX),
+                entry(0x10, 7, u32::MAX),
+                entry(0x20, 5, u32::MAX),
+            ];
+            let flags = rustix::fs::XattrFlags::empty();
+            let set = rustix::fs::setxattr(&dir, "system.posix_acl_access", &list.concat(), flags);
+            if set == Err(Errno::NOTSUP) {
+                println!("SKIPPED: no access control lists here");
+                return;
+            }
+            set.unwrap();
+            assert_eq!(hold(&dir).is_ok(), is_held, "{allows}");
+            assert_eq!(check_way(&dir.join("new")).is_ok(), is_held, "{allows}");
+        }
     }
 
     #[test]

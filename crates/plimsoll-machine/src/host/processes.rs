@@ -90,7 +90,8 @@ pub(crate) fn is_ended(pid: u32) -> bool {
     })
 }
 
-fn boot() -> String {
+/// This boot of this machine.
+pub(super) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|text| text.trim().to_string())
         .unwrap_or_default()

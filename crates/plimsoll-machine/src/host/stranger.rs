@@ -6,6 +6,7 @@
 //! Only the thread becomes another user (the kernel's ids are a thread's own), and it ends afterwards.
 
 mod protocols;
+mod ways;
 
 use plimsoll_core::plan::StackSelfTest;
 use plimsoll_nfs::{NfsAddress, NfsMount};
@@ -36,6 +37,8 @@ pub struct StrangerReport {
     pub places: usize,
     /// Addresses at which he asked.
     pub doors: usize,
+    /// Other ways to them that he tried: sockets bound to an interface.
+    pub ways: usize,
 }
 
 /// A listening socket of a server.
@@ -75,7 +78,10 @@ pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
     let tried = std::thread::spawn(move || {
         if rustix::process::geteuid().is_root() {
             become_nobody()?;
-            return Ok::<_, HostError>(tries(&dirs, &disks, &doors, &exports));
+            let (mut gained, unknown) = tries(&dirs, &disks, &doors, &exports);
+            let ways = ways::past_routing(doors.iter().map(|door| door.at));
+            gained.extend(ways::open_of(&ways));
+            return Ok::<_, HostError>((gained, unknown, ways.len()));
         }
         // Who cannot become another user looks at what he has forbidden others, and knocks himself.
         let (mut gained, unknown) = tries(&[], &[], &doors, &exports);
@@ -84,9 +90,9 @@ pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
                 .filter(|dir| is_open(dir))
                 .map(|dir| format!("enter {dir}")),
         );
-        Ok((gained, unknown))
+        Ok((gained, unknown, 0))
     });
-    let (gained, unknown) = match tried.join() {
+    let (gained, unknown, ways) = match tried.join() {
         Ok(tried) => tried?,
         Err(_) => {
             return Err(HostError::State(
@@ -96,6 +102,7 @@ pub(super) fn look(proof: &StackSelfTest) -> Result<StrangerReport, HostError> {
     };
     report.gained.extend(gained);
     report.unknown = unknown;
+    report.ways = ways;
     Ok(report)
 }
 

@@ -4,6 +4,16 @@
 use serde::{Deserialize, Serialize};
 use std::fs;
 
+/// How often the disk below a directory was flushed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceFlushCount {
+    /// The device, of this boot of this machine: directories with the same one share its flushes.
+    pub device: String,
+    /// Since the machine was started.
+    pub count: u64,
+}
+
 /// What the processes of one mark have used since they began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -108,7 +108,7 @@ impl StackRecipe for CephStack {
         };
         if is_rbd(&choice.settings) {
             return common.and(chain::needs()).and(StackRequirements {
-                programs: vec!["rbd", "mount", file_system::maker(&choice.settings)],
+                programs: [&["rbd", "mount"], file_system::makers(&choice.settings)].concat(),
                 qemu_modules: vec!["block-rbd.so"],
                 ..StackRequirements::default()
             });

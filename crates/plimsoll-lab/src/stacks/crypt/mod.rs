@@ -101,8 +101,10 @@ impl LayerRecipe for CryptLayer {
         ];
         add_init(plan, settings, &own, &below);
         let at = format!("{dir}/mnt");
-        add_mount(plan, order, (settings, &own), [&below, &at]);
         let mark = order.mark(PROGRAM);
+        let view = mount(&mark, (settings, &own), [&below, &at]);
+        take_off_while_below_is_unmounted(made, &mark, &view, &at);
+        add_mount(plan, view, &mark, [&below, &at]);
         made.client_programs
             .push(super::node::client_program(PROGRAM, [mark]));
         tell(made, settings, &below, at);
@@ -129,19 +131,12 @@ fn add_init(plan: &mut Plan, settings: &SettingValues, own: &[String], below: &s
     plan.step("initialize the encryption", init, None);
 }
 
-fn add_mount(
-    plan: &mut Plan,
-    order: &StackPlanInput<'_>,
+/// Starts the program that shows what lies decrypted `below` at another place.
+fn mount(
+    mark: &str,
     (settings, own): (&SettingValues, &[String]),
     [below, at]: [&str; 2],
-) {
-    let unmount = PlanAction::Unmount(at.into());
-    plan.step(
-        "create the mount point",
-        PlanAction::MakeDir(at.into()),
-        Some(unmount.clone()),
-    );
-    let mark = order.mark(PROGRAM);
+) -> PlanAction {
     let first = ["-fg", "-nonempty", "-nosyslog"].map(String::from);
     let words = first.into_iter().chain(own.iter().cloned());
     let mut cmd = PlanCommand::new(PROGRAM, words.chain([below.into(), at.into()]));
@@ -150,14 +145,50 @@ fn add_mount(
         "0" => {}
         count => cmd = cmd.env("GOMAXPROCS", count),
     }
-    let start = PlanAction::Start {
+    PlanAction::Start {
         cmd,
-        mark: mark.clone(),
+        mark: mark.into(),
         log: format!("{at}.log"),
         ready: PlanReadinessCheck::Mounted(at.into()),
-    };
-    let stop = PlanAction::Stop { mark };
-    plan.step("mount the decrypted view", start, Some(stop));
+    }
+}
+
+/// What brings a server back may unmount what the view shows, for a moment, which cannot be done while it
+/// does.
+fn take_off_while_below_is_unmounted(
+    made: &mut StackOutputs,
+    mark: &str,
+    view: &PlanAction,
+    at: &str,
+) {
+    let here = |action| (HERE.to_owned(), action);
+    let off = [
+        here(PlanAction::Unmount(at.into())),
+        here(PlanAction::Stop { mark: mark.into() }),
+    ];
+    let on = [here(view.clone())];
+    let unmount = here(PlanAction::Unmount(made.mount_dir.clone()));
+    let of_proofs = made.proofs.iter_mut().filter_map(|proof| match proof {
+        StackSelfTest::Survives { restore, .. } => Some(restore),
+        _ => None,
+    });
+    let of_servers = made.servers.iter_mut().map(|server| &mut server.restore);
+    for restore in of_proofs.chain(of_servers) {
+        if restore.contains(&unmount) {
+            *restore = [&off, &restore[..], &on].concat();
+        }
+    }
+}
+
+fn add_mount(plan: &mut Plan, view: PlanAction, mark: &str, [below, at]: [&str; 2]) {
+    let unmount = PlanAction::Unmount(at.into());
+    plan.step(
+        "create the mount point",
+        PlanAction::MakeDir(at.into()),
+        Some(unmount.clone()),
+    );
+    let stop = PlanAction::Stop { mark: mark.into() };
+    plan.step("mount the decrypted view", view, Some(stop));
     let look = PlanAction::MountIs {
         path: at.into(),
         file_system: FILE_SYSTEM.into(),

@@ -167,7 +167,7 @@ impl StackRecipe for IscsiStack {
         if is_kernel(choice) {
             return StackRequirements::default();
         }
-        node::needs(&any(), &[file_system::maker(&choice.settings)])
+        node::needs(&any(), file_system::makers(&choice.settings))
     }
 
     fn server_needs(&self, choice: &StackConfig) -> StackRequirements {

@@ -134,7 +134,7 @@ impl StackRecipe for NbdStack {
     }
 
     fn needs(&self, choice: &StackConfig) -> StackRequirements {
-        node::needs(&any(), &[file_system::maker(&choice.settings)])
+        node::needs(&any(), file_system::makers(&choice.settings))
     }
 
     fn server_needs(&self, _: &StackConfig) -> StackRequirements {

@@ -6,6 +6,7 @@ use plimsoll_core::settings::{
     SettingDefinition, SettingLevels, SettingUnit, SettingValues, level, levels, risky,
 };
 
+use crate::stacks::sandbox::among_no_mounts;
 use crate::stacks::{PreconditionError, StackPlanInput};
 
 /// Which file system, as a setting.
@@ -206,14 +207,23 @@ pub(in crate::stacks) fn add_mount_on(
     device: &PlanCommandArg,
     at: &str,
 ) {
-    plan.step(
-        "create the file system",
-        PlanAction::Run(make(settings, device)),
-        None,
-    );
+    let make = match settings.text("fs") {
+        "btrfs" => among_no_mounts(make(settings, device)),
+        _ => make(settings, device),
+    };
+    plan.step("create the file system", PlanAction::Run(make), None);
     let (devices, fs) = (std::slice::from_ref(device), settings.text("fs"));
     add_read_ahead(plan, settings, devices);
     add_mount_at(plan, HERE, (devices, fs, &mount_options(settings, fs)), at);
+}
+
+/// What making the chosen one on this machine needs.
+pub(in crate::stacks) fn makers(settings: &SettingValues) -> &'static [&'static str] {
+    match settings.text("fs") {
+        "xfs" => &["mkfs.xfs"],
+        "btrfs" => &["bwrap", "mkfs.btrfs"],
+        _ => &["mkfs.ext4"],
+    }
 }
 
 /// What makes the chosen one on a device of ours.

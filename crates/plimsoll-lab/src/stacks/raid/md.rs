@@ -56,8 +56,8 @@ const ALL_DATA_LIMIT_S: u32 = 24 * 3600;
 const NAME_MAX: usize = 32;
 
 /// What it needs besides the nodes.
-pub(super) fn programs(settings: &SettingValues) -> [&'static str; 2] {
-    ["mdadm", file_system::maker(settings)]
+pub(super) fn programs(settings: &SettingValues) -> Vec<&'static str> {
+    [&["mdadm"], file_system::makers(settings)].concat()
 }
 
 /// Whether the settings and this machine mean md.

@@ -16,6 +16,7 @@ use plimsoll_core::settings::{
 use super::node::iscsi::IscsiExportOptions;
 use super::node::nbd::{self as nbd_node, NbdExportOptions};
 use super::node::{ExportTransport, ExportedDisk, FAIL_AFTER};
+use super::sandbox::among_no_mounts;
 use super::{
     PreconditionError, ScrubCount, StackChange, StackConfig, StackFootprint, StackLadderRung,
     StackPlacement, StackPlanInput, StackRecipe, StackRequirements, node, not_given,
@@ -249,7 +250,7 @@ impl StackRecipe for RaidStack {
     fn needs(&self, choice: &StackConfig) -> StackRequirements {
         let programs = match choice.settings.text("by") {
             "md" => md::programs(&choice.settings),
-            _ => ["mkfs.btrfs", "btrfs"],
+            _ => vec!["bwrap", "mkfs.btrfs", "btrfs"],
         };
         node::needs(&kind(&choice.settings), &programs)
     }
@@ -273,6 +274,7 @@ impl StackRecipe for RaidStack {
         let options = ["-q", "--nodiscard", "-d", self.data, "-m", self.metadata];
         let options = words(&options).into_iter();
         let make = PlanCommand::new("mkfs.btrfs", options.chain(disks(&nodes)));
+        let make = among_no_mounts(make);
         let make = [
             ("create the file system", make),
             ("scan all disks", scan(&nodes)),

@@ -127,7 +127,7 @@ impl StackRecipe for SanStack {
             return StackRequirements::default();
         }
         chain::needs().and(StackRequirements {
-            programs: vec!["mount", file_system::maker(&choice.settings)],
+            programs: [&["mount"], file_system::makers(&choice.settings)].concat(),
             qemu_modules: vec!["block-iscsi.so"],
             ..StackRequirements::default()
         })

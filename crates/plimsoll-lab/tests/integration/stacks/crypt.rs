@@ -3,6 +3,7 @@
 //! left.
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, missing};
+use plimsoll_lab::proofs::{SelfTestDepth, SelfTestStatus, prove};
 use plimsoll_lab::stacks::{self, StackConfig, StackUpOptions};
 use plimsoll_machine::journal::StateDir;
 use std::fs;
@@ -71,6 +72,35 @@ fn each_cipher_hides_texts_and_names() {
         };
         assert_eq!(hidden, (true, true), "{cipher}");
     }
+}
+
+/// A server comes back while nothing below the encrypted view is mounted.
+#[test]
+fn a_check_takes_the_view_off_while_a_disk_comes_back() {
+    let choice = StackConfig::parse("raid1(transport=nbd,fail_after=2s)+crypt").unwrap();
+    if missing("raid1+crypt", &choice) {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let _guard = RazedAtTheEnd(&state);
+    let mut host = host();
+    let options = StackUpOptions {
+        size_bytes: 300 << 20,
+        ..StackUpOptions::new(state.stacks())
+    };
+    let up = stacks::up(&choice, &options, &state, &mut host).unwrap();
+    let dir = up.mount_dir().join("proofs");
+    fs::create_dir(&dir).unwrap();
+    let depth = SelfTestDepth::Whole;
+    for proved in prove(&up.made, Some(&dir), &up.id, depth, &mut host) {
+        let is_bad = matches!(proved.outcome, SelfTestStatus::Failed(_));
+        assert!(!is_bad, "{proved:?}");
+    }
+    fs::write(dir.join("file"), "still there").unwrap();
+    let razed = stacks::down(&up.name, &state, &mut host).unwrap();
+    assert!(razed.is_clean() && razed.warnings.is_empty(), "{razed:?}");
+    check_nothing_left(place.path());
 }
 
 #[test]

@@ -8,9 +8,10 @@ use plimsoll_lab::stacks::{self, StackConfig, StackInstance, StackUpOptions};
 use plimsoll_machine::host::HostPool;
 use plimsoll_machine::journal::StateDir;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::support::{RazedAtTheEnd, check_nothing_left, host, is_stack_possible, missing};
 
@@ -66,6 +67,16 @@ impl Raised {
         proved.into_iter().map(|one| one.outcome).collect()
     }
 
+    /// Those that its servers have on a network of namespaces.
+    fn addresses(&self) -> Vec<String> {
+        let proofs = self.up.made.proofs.iter();
+        let addresses = proofs.flat_map(|proof| match proof {
+            StackSelfTest::Closed { addresses, .. } => addresses.clone(),
+            _ => Vec::new(),
+        });
+        addresses.filter(|at| at.starts_with("10.92.")).collect()
+    }
+
     fn down(mut self) {
         let down = stacks::down(&self.up.name, &self.state(), &mut self.hosts).unwrap();
         assert!(down.is_clean(), "{down:?}");
@@ -90,6 +101,65 @@ fn nobody_may(words: &[&str]) -> bool {
         "{words:?}: {ran:?}"
     );
     ran.status.success()
+}
+
+/// Ends well when no fewer and no more of its ways are open than it reads: a plain connection, one from a
+/// socket bound to the bridge, a broadcast, and IPv6 to all neighbours.
+const ATTACK: &str = r#"
+import socket, sys
+address, bridge, port = sys.argv[1:]
+def connects(bound):
+    s = socket.socket()
+    s.settimeout(2)
+    if bound: s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, bridge.encode() + b"\0")
+    s.connect((address, int(port)))
+def broadcasts():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, bridge.encode() + b"\0")
+    s.sendto(b"x", ("255.255.255.255", 111))
+def multicasts():
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    s.sendto(b"x", ("ff02::1", 111, 0, socket.if_nametoindex(bridge)))
+opened = 0
+for way in (lambda: connects(False), lambda: connects(True), broadcasts, multicasts):
+    try:
+        way()
+        opened += 1
+    except OSError as e:
+        print(e)
+least, most = map(int, sys.stdin.read().split())
+sys.exit(not least <= opened <= most)
+"#;
+
+/// As root ways to a server are open (not all are: it may listen elsewhere), and as another user none.
+fn check_closed(address: &str, name: &str) {
+    let number = address.split('.').nth(2).unwrap();
+    let bridge = format!("plimsoll{number}");
+    let port = if name.starts_with("nfs") {
+        "2049"
+    } else {
+        "24007"
+    };
+    let attack = ["/usr/bin/python3", "-c", ATTACK, address, &bridge, port];
+    let who = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    for (who, n_open) in [(&["--"][..], "2 4"), (&who, "0 0")] {
+        let mut child = Command::new("setpriv")
+            .args(who)
+            .args(attack)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(n_open.as_bytes())
+            .unwrap();
+        let ran = child.wait_with_output().unwrap();
+        assert!(ran.status.success(), "{name}, {who:?}, {n_open}: {ran:?}");
+    }
 }
 
 /// Mounts below a place, with their options.
@@ -125,6 +195,9 @@ fn nobody_gains(name: &str, first_port: u16) {
             !nobody_may(&["head", "-c1", &format!("{dir}/disk0.img")]),
             "{name}: {dir}"
         );
+    }
+    for address in raised.addresses() {
+        check_closed(&address, name);
     }
     for (point, options) in mounts_below(&base) {
         let has = |wanted: &str| options.split(',').any(|option| option == wanted);

@@ -19,7 +19,7 @@ use super::stream::AgentStream;
 use crate::host::clock::{HostTimeSource, SystemClock};
 use crate::host::command::SearchPath;
 use crate::host::error::HostError;
-use crate::host::{Host, HostProcessUsage, StrangerReport, files};
+use crate::host::{DeviceFlushCount, Host, HostProcessUsage, StrangerReport, files};
 
 /// How long an action may take there. Every action has a limit of its own on the node, far below;
 /// a cut connection is reported within seconds by the command that holds it. This one is for
@@ -346,10 +346,10 @@ impl Host for AgentHost {
         }
     }
 
-    fn flushes(&self, dir: &Path) -> Option<u64> {
+    fn flushes(&self, dir: &Path) -> Option<DeviceFlushCount> {
         let request = AgentRequest::Flushes(dir.to_string_lossy().into_owned());
         match self.ask(&request, QUESTION_LIMIT) {
-            Ok(AgentResponse::Count(count)) => count,
+            Ok(AgentResponse::Flushes(count)) => count,
             _ => None,
         }
     }

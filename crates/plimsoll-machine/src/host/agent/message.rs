@@ -12,7 +12,7 @@ use plimsoll_core::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-use crate::host::{HostProcessUsage, StrangerReport};
+use crate::host::{DeviceFlushCount, HostProcessUsage, StrangerReport};
 
 /// Version of the messages. The greeting itself must stay as it is for ever: it is how two
 /// versions find out that they are two.
@@ -152,8 +152,8 @@ pub enum AgentResponse {
     Port(u16),
     /// What processes have used.
     Usage(HostProcessUsage),
-    /// A number, if there is one.
-    Count(Option<u64>),
+    /// How often a disk was flushed, where that is counted.
+    Flushes(Option<DeviceFlushCount>),
     /// Where a text stands, if anywhere.
     Place(Option<String>),
     /// What another user gains.

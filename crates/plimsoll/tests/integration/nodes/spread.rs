@@ -19,8 +19,10 @@ fn prove(lab: &Lab, stack: &str) {
     });
     let is_known = |line: &str| {
         let is_open = line.starts_with("  NO ") && line.contains("no other user of node");
-        let is_drowned = line.starts_with("  not seen ") && line.contains("other processes flush");
-        is_drowned || (is_open && line.contains("connect to a GlusterFS server"))
+        let shares_disk = ["other processes flush", "on the same one"];
+        let is_drowned = shares_disk.iter().any(|why| line.contains(why));
+        (line.starts_with("  not seen ") && is_drowned)
+            || (is_open && line.contains("connect to a GlusterFS server"))
     };
     assert!(others.all(is_known) && told.contains("  yes "), "{told}");
 }
