@@ -235,6 +235,7 @@ impl Histogram {
     }
 
     /// Adds all values of `other`: the histogram of both together.
+    #[inline]
     pub fn merge(&mut self, other: &Histogram) {
         self.counts.add(&other.counts);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
@@ -291,6 +292,7 @@ impl Histogram {
     /// The value that a share `q` (0..=1) of the values do not exceed: the upper edge of its
     /// bucket, never above the maximum; 0 when empty.
     #[must_use]
+    #[inline]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let want = floor_u64((self.count() as f64 * q).ceil()).max(1);
         let mut seen = 0;

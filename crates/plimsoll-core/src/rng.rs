@@ -96,6 +96,7 @@ impl Rng {
     }
 
     /// Standard normal (Marsaglia's polar method).
+    #[inline]
     pub fn normal(&mut self) -> f64 {
         // Each round succeeds with probability π/4, so the loop ends.
         loop {
@@ -111,6 +112,7 @@ impl Rng {
     ///
     /// # Panics
     /// When `shape` is below 1.
+    #[inline]
     pub fn gamma(&mut self, shape: f64, mean: f64) -> f64 {
         assert!(shape >= 1.0, "the method needs a shape of at least 1");
         let d = shape - 1.0 / 3.0;

@@ -127,9 +127,9 @@ const DROPS_MAX: u32 = 8;
 /// Pages that are looked at to see whether a file is cached.
 const LOOKS: u64 = 64;
 
-/// Clean pages of the layout must not serve the reads of the run. Advice only: where it is not taken, a buffered
-/// workload begins with a warm cache. Pages that the kernel holds at that moment (it moves them, or frees memory)
-/// stay without a word, so this looks, and asks again.
+/// Clean pages of the layout must not serve the reads of the run. Advice only: where it is not taken, a
+/// buffered workload begins with a warm cache. Pages that the kernel holds at that moment (it moves them,
+/// or frees memory) stay without a word, so this looks, and asks again.
 fn drop_pages(file: &File) {
     for _ in 0..DROPS_MAX {
         let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);

@@ -173,10 +173,15 @@ fn data_at_the_wrong_offset_is_found_with_where_it_belongs() {
         let (report, n_lies) = verify_liar(Lie::Misplace, 25, seed);
         assert!(n_lies > 10 && !report.passed(), "{report:?}");
         assert!(report.bad.misplaced > 0, "{report:?}");
-        // The first findings alone are described, and those of one run may all be of blocks that were left stale.
+        // The first findings alone are described, and those of one run may all be of blocks that were left
+        // stale.
         for finding in &report.findings {
             if let DataFlaw::Misplaced { belongs_at } = finding.flaw {
-                assert_eq!((belongs_at + 4096) % (1 << 20), finding.offset, "{report:?}");
+                assert_eq!(
+                    (belongs_at + 4096) % (1 << 20),
+                    finding.offset,
+                    "{report:?}"
+                );
                 n_described += 1;
             }
         }
