@@ -30,7 +30,7 @@ umoci new --image "$image"
 umoci insert --rootless --image "$image" --history.created "$time" --history.created_by scripts/dist-image.sh \
   "$root" /
 umoci config --image "$image" --no-history --created "$time" --architecture "$arch" --os linux \
-  --config.entrypoint /usr/bin/plimsoll --config.cmd --help --config.workingdir /work \
+  --config.user 65532:65532 --config.entrypoint /usr/bin/plimsoll --config.cmd --help --config.workingdir /work \
   --config.label org.opencontainers.image.title=plimsoll \
   --config.label "org.opencontainers.image.version=$version" \
   --config.label org.opencontainers.image.licenses=Apache-2.0

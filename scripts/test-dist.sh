@@ -71,6 +71,7 @@ for image in *.oci.tar; do
   mkdir "$work/layout"
   tar -xf "$image" -C "$work/layout"
   tag=$(sed 's/.*ref\.name":"\([^"]*\)".*/\1/' "$work/layout/index.json")
+  grep -rqs '"User":"65532:65532"' "$work/layout/blobs" || die "$name runs as root"
   umoci unpack --rootless --image "$work/layout:$tag" "$work/bundle"
   root=$work/bundle/rootfs
   if [ "$(id -u)" -ne 0 ] || [ "$machine" != "$ours" ]; then

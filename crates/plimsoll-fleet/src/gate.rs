@@ -5,6 +5,7 @@ use plimsoll_core::text;
 use plimsoll_machine::host::agent::{AgentFrameParser, AgentStream, framed};
 use plimsoll_machine::host::{HostTimeSource, SystemClock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustls::ServerConfig;
 use std::collections::BTreeMap;
 use std::io;
@@ -170,7 +171,7 @@ impl FleetGate {
                 }
             }
             pending = kept;
-            self.take_in(&mut pending, now);
+            self.take_in(&mut pending, now)?;
             if members.len() == self.wanted as usize {
                 break;
             }
@@ -209,14 +210,25 @@ impl FleetGate {
 
     /// Takes in those that knock, as far as there is room: who only holds a connection open keeps nobody
     /// out.
-    fn take_in(&self, pending: &mut Vec<FleetPeer>, now: Duration) {
+    ///
+    /// # Errors
+    /// When this program may open no more files: waiting mends nothing.
+    fn take_in(&self, pending: &mut Vec<FleetPeer>, now: Duration) -> Result<(), FleetError> {
         let is_old = |peer: &FleetPeer| now >= peer.since + GREETING_LEAST;
         if pending.len() == PENDING_MAX && pending.first().is_some_and(is_old) {
             pending.remove(0);
         }
         while pending.len() < PENDING_MAX {
-            let Ok((socket, from)) = self.listener.accept() else {
-                return;
+            let (socket, from) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if is_out_of_files(&error) => {
+                    return Err(FleetError::Connection {
+                        what: "take in a load host".into(),
+                        why: format!("{error}; each takes one: raise the limit with 'ulimit -n'"),
+                    });
+                }
+                // Nobody knocks, or one that does no more.
+                Err(_) => return Ok(()),
             };
             if let Ok(stream) = FleetStream::accepted(socket, Arc::clone(&self.config)) {
                 pending.push(FleetPeer {
@@ -227,6 +239,7 @@ impl FleetGate {
                 });
             }
         }
+        Ok(())
     }
 
     /// Who has the token becomes a member, or hears why not. Who has not hears nothing.
@@ -324,6 +337,11 @@ impl FleetPeer {
             Err(_) => FleetPeerStep::Gone,
         }
     }
+}
+
+fn is_out_of_files(error: &std::io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }
 
 #[cfg(test)]

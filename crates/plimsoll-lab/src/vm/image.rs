@@ -147,12 +147,13 @@ fn name_of(dir: &Path) -> String {
         .into_owned()
 }
 
-/// Removes every image; gives how many there were.
+/// Removes every image but this one; gives how many there were.
 ///
 /// # Errors
 /// When one cannot be removed.
-pub fn remove(state: &StateDir) -> io::Result<usize> {
-    let dirs = all(state)?;
+pub fn remove_but(state: &StateDir, kept: Option<&VmImage>) -> io::Result<usize> {
+    let mut dirs = all(state)?;
+    dirs.retain(|dir| kept.is_none_or(|kept| kept.dir != *dir));
     for dir in &dirs {
         removal::below_ours(dir)?;
     }
@@ -342,8 +343,10 @@ mod tests {
         // One that never became whole is none.
         fs::create_dir(images(&state).join(format!("{}-6.1.0-3", recipe()))).unwrap();
         assert_eq!(find_in(&state).unwrap(), Some(found.clone()));
-        assert_eq!(find(&state).unwrap(), Some(found), "its own first");
-        assert_eq!(remove(&state).unwrap(), 3);
+        assert_eq!(find(&state).unwrap(), Some(found.clone()), "its own first");
+        assert_eq!(remove_but(&state, Some(&found)).unwrap(), 2);
+        assert_eq!(find_in(&state).unwrap(), Some(found));
+        assert_eq!(remove_but(&state, None).unwrap(), 1);
         assert_eq!(find_in(&state).unwrap(), None);
     }
 }

@@ -72,4 +72,6 @@ mkfs.erofs -x-1 "$new/root.erofs" "$root" >/dev/null
 dpkg-query --admindir="$root/var/lib/dpkg" --show >"$new/packages"
 sync "$new"/*
 mkdir -p "$(dirname "$image")"
+# One that is renewed is there until then; it goes with this folder.
+if [ -e "$image" ]; then mv -T "$image" "$folder/old"; fi
 mv -T "$new" "$image"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The binary log, versions 3.10 to 3.41 in either byte order.
 
-use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
 use super::stream::{LogCompression, LogRegion, LogStream};
 use super::{CARRIES, CLOCKS, ListedRequest, NO_TRACES, WRITES_FIRST};
@@ -272,14 +272,47 @@ fn read(
     ended
 }
 
+/// The names of files by their numbers: their bytes as they were read, and where each begins and ends. A log
+/// may have millions of short ones, which would take ten times as much singly.
+#[derive(Default)]
+struct LoggedNames {
+    bytes: Vec<u8>,
+    places: Vec<(u64, Range<u32>)>,
+}
+
+impl LoggedNames {
+    fn of(bytes: Vec<u8>, is_big: bool) -> LoggedNames {
+        let mut places = Vec::new();
+        let mut at = 0;
+        while let Some((id, text)) = bytes[at..].split_first_chunk::<8>() {
+            let Some(length) = text.iter().position(|byte| *byte == 0) else {
+                break;
+            };
+            let begin = at + 8;
+            let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+            places.push((long(id, is_big), place(begin)..place(begin + length)));
+            at = begin + length + 1;
+        }
+        // Stable: of a number that comes twice the last name counts.
+        places.sort_by_key(|(id, _)| *id);
+        LoggedNames { bytes, places }
+    }
+
+    fn get(&self, id: u64) -> Option<&[u8]> {
+        let behind = self.places.partition_point(|(other, _)| *other <= id);
+        let (found, place) = self.places.get(behind.checked_sub(1)?)?;
+        let place = place.start as usize..place.end as usize;
+        (*found == id).then(|| &self.bytes[place])
+    }
+}
+
 fn names(
     input: &mut RecordingInput,
     header: &LogHeader,
     gathered: &mut TraceGatherer,
-) -> io::Result<BTreeMap<u64, Vec<u8>>> {
-    let mut names = BTreeMap::new();
+) -> io::Result<LoggedNames> {
     if header.names.length == 0 {
-        return Ok(names);
+        return Ok(LoggedNames::default());
     }
     let stream = LogStream::open(input, header.names, header.method)?;
     let mut bytes = Vec::new();
@@ -292,22 +325,14 @@ fn names(
             .warnings
             .push("it has more than 64 MiB of names: the files behind them have numbers".into());
     }
-    let mut rest = &bytes[..];
-    while let Some((id, text)) = rest.split_first_chunk::<8>() {
-        let Some(end) = text.iter().position(|byte| *byte == 0) else {
-            break;
-        };
-        names.insert(long(id, header.is_big), text[..end].into());
-        rest = &text[end + 1..];
-    }
-    Ok(names)
+    Ok(LoggedNames::of(bytes, header.is_big))
 }
 
 /// The traces of one file by one process after the other.
 fn traces(
     stream: &mut LogStream<'_>,
     is_big: bool,
-    names: &BTreeMap<u64, Vec<u8>>,
+    names: &LoggedNames,
     gathered: &mut TraceGatherer,
     hosts: &mut Vec<String>,
 ) -> io::Result<()> {
@@ -337,7 +362,7 @@ fn traces(
             hosts.push(host);
         }
         let number = format!("file {id}");
-        let name = names.get(&id).map_or(number.as_bytes(), |name| name);
+        let name = names.get(id).unwrap_or(number.as_bytes());
         for (kind, place) in WRITES_FIRST.into_iter().zip(0..) {
             let mut rest = counts.long(place);
             if gathered.seen().saturating_add(rest) > LISTED_MAX {

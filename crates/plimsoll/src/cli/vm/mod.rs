@@ -373,24 +373,30 @@ fn make_image(args: &VmImageArgs, state: &StateDir) -> CliResult {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if args.remove || args.renew {
-        if find(state).is_ok() {
-            return Err(
-                CliError::usage("remove images: machines that are up boot from one")
-                    .hint("take them down first: plimsoll vm down"),
-            );
+    if (args.remove || args.renew) && find(state).is_ok() {
+        return Err(
+            CliError::usage("remove images: machines that are up boot from one")
+                .hint("take them down first: plimsoll vm down"),
+        );
+    }
+    if args.remove {
+        let count = image::remove_but(state, None).map_err(unreadable)?;
+        match args.json {
+            true => terminal::print_json(&serde_json::json!({ "removed": count })),
+            false => terminal::print(&format!("Removed {count} images.")),
         }
-        let count = image::remove(state).map_err(unreadable)?;
-        if args.remove {
-            match args.json {
-                true => terminal::print_json(&serde_json::json!({ "removed": count })),
-                false => terminal::print(&format!("Removed {count} images.")),
-            }
-            return Ok(ExitCode::SUCCESS);
-        }
+        return Ok(ExitCode::SUCCESS);
     }
     let stop = context::stop_flag()?;
-    let found = up::image(state, &stop, &mut context::nodes())?;
+    let found = match args.renew {
+        false => up::image(state, &stop, &mut context::nodes())?,
+        true => {
+            // The old ones are there until the new one is.
+            let made = up::new_image(state, &stop, &mut context::nodes())?;
+            image::remove_but(state, Some(&made)).map_err(unreadable)?;
+            made
+        }
+    };
     if args.json {
         terminal::print_json(
             &serde_json::json!({ "dir": found.dir, "bytes": found.size_bytes,

@@ -14,7 +14,7 @@ use plimsoll_machine::journal::StateDir;
 use plimsoll_run::trying;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct VmUpArgs {
@@ -201,14 +201,31 @@ pub(super) fn image(
     stop: &AtomicBool,
     hosts: &mut dyn HostResolver,
 ) -> Result<VmImage, CliError> {
-    let failed = || doing(CliExitCode::Failed, "make the image of the machines");
-    if let Some(found) = found_image(state)? {
-        return Ok(found);
+    match found_image(state)? {
+        Some(found) => Ok(found),
+        None => new_image(state, stop, hosts),
     }
+}
+
+/// The image, built whether there is one or not.
+pub(super) fn new_image(
+    state: &StateDir,
+    stop: &AtomicBool,
+    hosts: &mut dyn HostResolver,
+) -> Result<VmImage, CliError> {
     terminal::say("making the image of the machines: once, some four minutes");
     let clock = SystemClock::new();
     let mut told = |step: &PlanStep| progress_of(&clock, step);
-    let made = vm::image::make(state, stop, hosts, &mut told).map_err(failed())?;
+    let made = vm::image::make(state, stop, hosts, &mut told).map_err(|error| {
+        // The step under way was ended, and whatever it says of that is no failure.
+        match stop.load(Ordering::Relaxed) {
+            true => CliError::sentence(
+                CliExitCode::Interrupted,
+                "interrupted while the image was made; nothing of it is left",
+            ),
+            false => doing(CliExitCode::Failed, "make the image of the machines")(error),
+        }
+    })?;
     progress(&clock, "the image is made");
     Ok(made)
 }

@@ -22,7 +22,7 @@ mod loadline;
 mod many;
 mod models;
 mod new;
-mod nfs;
+pub(crate) mod nfs;
 mod overload;
 mod package;
 mod places;

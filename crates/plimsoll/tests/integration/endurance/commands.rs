@@ -225,6 +225,48 @@ pub(crate) const OTHERS: &[LastingCommand] = &[
     works(&["raze"], 100),
 ];
 
+/// Those that raise stacks and write run folders.
+pub(crate) const ON_STACKS: &[LastingCommand] = &[
+    runs(
+        &[
+            "compare",
+            "local",
+            "nbd",
+            "-w",
+            "randwrite,size=8m",
+            "--for",
+            "200ms",
+            "--warmup",
+            "0s",
+            "--blocks",
+            "2",
+            "--size",
+            "300M",
+            "--no-verify",
+            "-o",
+            "run@",
+        ],
+        3_000,
+    ),
+    runs(
+        &[
+            "run",
+            "randwrite,size=8m",
+            "raid1",
+            "--for",
+            "300ms",
+            "--warmup",
+            "0s",
+            "--size",
+            "300M",
+            "--no-verify",
+            "-o",
+            "run@",
+        ],
+        2_500,
+    ),
+];
+
 impl LastingCommand {
     /// Its words in this round.
     pub(crate) fn words(&self, round: usize) -> Vec<String> {

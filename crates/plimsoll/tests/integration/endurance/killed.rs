@@ -3,13 +3,17 @@
 //! command goes on.
 
 use super::commands::{
-    LastingCommand, OLD, OTHERS, RUNNERS, WRITERS, files_below, is_whole, left, prepared,
+    LastingCommand, OLD, ON_STACKS, OTHERS, RUNNERS, WRITERS, files_below, is_whole, left, prepared,
 };
-use crate::support::{Lab, pause, text};
+use crate::support::{Lab, pause, skipped, text};
 use plimsoll_core::rng::{Rng, Seed};
+use std::io::Write as _;
 
 /// How often a command is begun that ends before it is killed.
 const TRIES: usize = 4;
+
+/// Roughly how long a raze takes, in milliseconds.
+const RAZE_MS: u64 = 150;
 
 /// How often it is looked whether it has ended.
 const STEP_MS: u64 = 20;
@@ -20,6 +24,8 @@ struct Moments {
     seed: u64,
     /// Kills that found the command at work.
     at_work: usize,
+    /// Kills in all.
+    kills: usize,
     /// Names that results have before they are whole, which the kills left.
     early: usize,
     rounds: usize,
@@ -42,6 +48,7 @@ impl Moments {
             rng: Rng::new(Seed(seed).derive(purpose, 0)),
             seed,
             at_work: 0,
+            kills: 0,
             early: 0,
             rounds: 0,
         }
@@ -70,17 +77,13 @@ impl Moments {
         let words = command.words(round);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let context = format!("{}, seed {}", command.name(), self.seed);
-        let mut child = lab.start(&words);
-        let moment_ms = self.rng.below(within_ms);
-        let mut waited_ms = 0;
-        while waited_ms < moment_ms && child.try_wait().unwrap().is_none() {
-            let step_ms = STEP_MS.min(moment_ms - waited_ms);
-            pause(step_ms);
-            waited_ms += step_ms;
+        let ended_ms = self.kill_once(lab, &words, within_ms);
+        // What comes after a kill may be killed as well: the same again, and the raze of both.
+        match self.rng.below(4) {
+            0 => drop(self.kill_once(lab, &words, within_ms)),
+            1 => drop(self.kill_once(lab, &["raze"], RAZE_MS)),
+            _ => {}
         }
-        let has_ended = child.try_wait().unwrap().is_some();
-        child.kill().unwrap();
-        child.wait_with_output().unwrap();
         let razed = lab.run(&["raze"]);
         assert_eq!(
             razed.status.code(),
@@ -103,7 +106,33 @@ impl Moments {
             );
         }
         self.early += early(lab).len();
+        ended_ms
+    }
+
+    /// Starts a command and kills it within this time; the milliseconds that it took if it ended by itself.
+    fn kill_once(&mut self, lab: &Lab, words: &[&str], within_ms: u64) -> Option<u64> {
+        let mut child = lab.start(words);
+        let moment_ms = self.rng.below(within_ms);
+        let mut waited_ms = 0;
+        while waited_ms < moment_ms && child.try_wait().unwrap().is_none() {
+            let step_ms = STEP_MS.min(moment_ms - waited_ms);
+            pause(step_ms);
+            waited_ms += step_ms;
+        }
+        let has_ended = child.try_wait().unwrap().is_some();
+        child.kill().unwrap();
+        child.wait_with_output().unwrap();
+        self.kills += usize::from(!has_ended);
         has_ended.then_some(waited_ms.max(1))
+    }
+}
+
+impl Drop for Moments {
+    fn drop(&mut self) {
+        let (kills, at_work, seed) = (self.kills, self.at_work, self.seed);
+        let told =
+            format!("{kills} kills, of which {at_work} found their command at work; seed {seed}");
+        let _ = writeln!(std::io::stderr(), "{told}");
     }
 }
 
@@ -143,7 +172,14 @@ fn a_result_is_whole_or_what_was_there_before() {
 fn a_run_is_reported_and_the_same_command_goes_on() {
     let lab = prepared();
     let mut moments = Moments::new("runs");
-    for command in RUNNERS {
+    let on_stacks = match crate::cli::nfs::missing(&lab, "raid1").is_empty() {
+        true => ON_STACKS,
+        false => {
+            skipped("kills of runs on stacks", "their programs are missing");
+            &[]
+        }
+    };
+    for command in RUNNERS.iter().chain(on_stacks) {
         for _ in 0..times(1) {
             moments.kill(&lab, command);
             let words = command.words(moments.rounds);

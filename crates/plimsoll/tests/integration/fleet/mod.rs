@@ -83,6 +83,16 @@ fn a_host_of_many_that_is_killed_is_data_and_one_too_many_is_not() {
 }
 
 #[test]
+fn a_controller_that_may_open_no_more_files_says_so_at_once() {
+    let limited = ["prlimit", "--nofile=24:24"].map(String::from);
+    let bench = TestFleet::behind(limited.into());
+    let load = ["--clients", "local:40", "--for", "1s"];
+    let (code, said) = bench.run(&[&READ[..], &load].concat());
+    assert!(code == 1 && said.contains("ulimit -n"), "{code}: {said}");
+    until("end of the agents", || bench.agents().is_empty());
+}
+
+#[test]
 fn of_a_controller_that_is_killed_nothing_stays() {
     let bench = TestFleet::new();
     let load = ["--clients", "local:2", "--for", "60s"];
