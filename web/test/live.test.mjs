@@ -7,7 +7,7 @@ import { fits, isAccessible, launch, open } from "./aids/browser.mjs";
 import { place, plimsoll, serve } from "./aids/program.mjs";
 
 /** Stacks and jobs on a busy machine take their time. */
-const SLOW_MS = 120_000;
+const SLOW_MS = 300_000;
 
 let browser;
 let at;

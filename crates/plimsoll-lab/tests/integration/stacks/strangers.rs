@@ -4,9 +4,10 @@
 
 use plimsoll_core::plan::{StackOutputs, StackSelfTest};
 use plimsoll_lab::proofs::{SelfTestDepth, SelfTestStatus, prove};
-use plimsoll_lab::stacks::{self, StackConfig, StackInstance, StackUpOptions};
+use plimsoll_lab::stacks::{self, StackConfig, StackInstance, StackPlacement, StackUpOptions};
 use plimsoll_machine::host::HostPool;
 use plimsoll_machine::journal::StateDir;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +25,8 @@ struct Raised {
 
 impl Raised {
     fn new(name: &str, first_port: u16) -> Option<Self> {
-        let choice = StackConfig::parse(name).unwrap();
+        let (stack, place_name) = name.split_once('@').unwrap_or((name, ""));
+        let choice = StackConfig::parse(stack).unwrap();
         if missing(name, &choice) || !is_stack_possible(name, "local") {
             return None;
         }
@@ -34,6 +36,7 @@ impl Raised {
         let options = StackUpOptions {
             size_bytes: 256 << 20,
             first_port,
+            place: StackPlacement::named(place_name),
             ..StackUpOptions::new(state.stacks())
         };
         let mut hosts = HostPool::new(host());
@@ -74,7 +77,23 @@ impl Raised {
             StackSelfTest::Closed { addresses, .. } => addresses.clone(),
             _ => Vec::new(),
         });
-        addresses.filter(|at| at.starts_with("10.92.")).collect()
+        addresses.filter(|at| at.starts_with(CLOSED)).collect()
+    }
+
+    /// What its clients then open: a file in its mount, and in what its servers export.
+    fn write_secret(&self) {
+        let mount = self.up.mount_dir();
+        let exported = self.place.path().join("stacks");
+        let entries = fs::read_dir(exported).unwrap().flatten();
+        let exports = entries.map(|entry| entry.path().join("export"));
+        for dir in exports
+            .chain([mount.to_path_buf()])
+            .filter(|dir| dir.is_dir())
+        {
+            let secret = dir.join("secret");
+            fs::write(&secret, [7; 4096]).unwrap();
+            fs::set_permissions(&secret, fs::Permissions::from_mode(0o666)).unwrap();
+        }
     }
 
     fn down(mut self) {
@@ -90,10 +109,16 @@ impl Drop for Raised {
     }
 }
 
+/// The user who owns nothing.
+const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+
 /// Whether a program that `nobody` starts ends well.
 fn nobody_may(words: &[&str]) -> bool {
-    let who = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
-    let ran = Command::new("setpriv").args(who).args(words).output();
+    let ran = Command::new("setpriv")
+        .args(NOBODY)
+        .arg("--")
+        .args(words)
+        .output();
     let ran = ran.unwrap();
     // What does not start at all proves nothing.
     assert!(
@@ -103,63 +128,86 @@ fn nobody_may(words: &[&str]) -> bool {
     ran.status.success()
 }
 
-/// Ends well when no fewer and no more of its ways are open than it reads: a plain connection, one from a
-/// socket bound to the bridge, a broadcast, and IPv6 to all neighbours.
-const ATTACK: &str = r#"
-import socket, sys
-address, bridge, port = sys.argv[1:]
-def connects(bound):
-    s = socket.socket()
-    s.settimeout(2)
-    if bound: s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, bridge.encode() + b"\0")
-    s.connect((address, int(port)))
-def broadcasts():
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, bridge.encode() + b"\0")
-    s.sendto(b"x", ("255.255.255.255", 111))
-def multicasts():
-    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
-    s.sendto(b"x", ("ff02::1", 111, 0, socket.if_nametoindex(bridge)))
-opened = 0
-for way in (lambda: connects(False), lambda: connects(True), broadcasts, multicasts):
-    try:
-        way()
-        opened += 1
-    except OSError as e:
-        print(e)
-least, most = map(int, sys.stdin.read().split())
-sys.exit(not least <= opened <= most)
-"#;
+/// What he tries, and what binds the sockets of programs that somebody else wrote to an interface.
+const ATTACK: &str = include_str!("strangers/attack.py");
+const BOUND: &str = include_str!("strangers/bound.c");
 
-/// As root ways to a server are open (not all are: it may listen elsewhere), and as another user none.
-fn check_closed(address: &str, name: &str) {
-    let number = address.split('.').nth(2).unwrap();
-    let bridge = format!("plimsoll{number}");
-    let port = if name.starts_with("nfs") {
-        "2049"
-    } else {
-        "24007"
-    };
-    let attack = ["/usr/bin/python3", "-c", ATTACK, address, &bridge, port];
-    let who = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
-    for (who, n_open) in [(&["--"][..], "2 4"), (&who, "0 0")] {
-        let mut child = Command::new("setpriv")
-            .args(who)
-            .args(attack)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(n_open.as_bytes())
-            .unwrap();
-        let ran = child.wait_with_output().unwrap();
-        assert!(ran.status.success(), "{name}, {who:?}, {n_open}: {ran:?}");
+/// Addresses in networks of namespaces. What listens on the loopback address takes connections of everybody and asks
+/// for a secret.
+const CLOSED: &str = "10.92.";
+
+/// What came of an attack.
+#[derive(Debug, Default)]
+struct AttackResult {
+    gained: Vec<String>,
+    tried: usize,
+}
+
+impl AttackResult {
+    fn of(output: &[u8]) -> AttackResult {
+        let text = String::from_utf8_lossy(output).into_owned();
+        let words =
+            |what: &'static str| text.lines().filter_map(move |line| line.strip_prefix(what));
+        AttackResult {
+            gained: words("gained ").map(String::from).collect(),
+            tried: words("tried ")
+                .filter_map(|n| n.parse::<usize>().ok())
+                .sum(),
+        }
     }
+}
+
+/// Runs the attack with these arguments, as this user.
+fn attack(who: &[&str], arguments: &[&str], input: &str) -> Vec<u8> {
+    let mut child = Command::new("setpriv")
+        .args(who)
+        .args(["--", "/usr/bin/python3", "-c", ATTACK])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One that ended has read all that it wants, and its code says the rest.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let ran = child.wait_with_output().unwrap();
+    assert!(ran.status.success(), "{who:?} {arguments:?}: {ran:?}");
+    ran.stdout
+}
+
+/// The library that binds sockets, where everybody can read it.
+fn shim() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let source = place.path().join("bound.c");
+    fs::write(&source, BOUND).unwrap();
+    let library = place.path().join("bound.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source]);
+    assert!(cc.status().unwrap().success());
+    place
+}
+
+/// The interface of this machine in the network of an address.
+fn bridge(address: &str) -> String {
+    format!("plimsoll{}", address.split('.').nth(2).unwrap())
+}
+
+/// By every client that Debian has for its servers, with sockets as they are and bound to interfaces.
+fn attacked(raised: &Raised, who: &[&str]) -> AttackResult {
+    let place = raised.place.path().to_str().unwrap();
+    let mut arguments = vec!["doors", place];
+    let addresses = raised.addresses();
+    arguments.extend(addresses.iter().map(String::as_str));
+    let doors = attack(&[], &arguments, "");
+    let mut given: serde_json::Value = serde_json::from_slice(&doors).unwrap();
+    let library = shim();
+    let bridges: BTreeSet<String> = addresses.iter().map(|address| bridge(address)).collect();
+    given["shim"] = library.path().join("bound.so").to_str().unwrap().into();
+    given["closed"] = CLOSED.into();
+    given["bridges"] = bridges.iter().cloned().collect();
+    given["interfaces"] = bridges.into_iter().chain(["lo".into()]).collect();
+    AttackResult::of(&attack(who, &["attack"], &given.to_string()))
 }
 
 /// Mounts below a place, with their options.
@@ -173,7 +221,7 @@ fn mounts_below(place: &Path) -> Vec<(String, String)> {
 }
 
 /// Neither the proof nor what he tries himself lets another user have anything.
-fn nobody_gains(name: &str, first_port: u16) {
+fn nobody_gains(name: &str, first_port: u16, expected: &[&str]) {
     let Some(mut raised) = Raised::new(name, first_port) else {
         return;
     };
@@ -196,8 +244,15 @@ fn nobody_gains(name: &str, first_port: u16) {
             "{name}: {dir}"
         );
     }
-    for address in raised.addresses() {
-        check_closed(&address, name);
+    let gained = attacked(&raised, &NOBODY);
+    let is_nothing = gained.gained.is_empty() && gained.tried >= expected.len();
+    assert!(is_nothing, "{name}: {gained:?}");
+    // The same as root: where it opens nothing, the attack proves nothing.
+    raised.write_secret();
+    let opened = attacked(&raised, &[]).gained;
+    for client in expected {
+        let is_open = opened.iter().any(|name| name.starts_with(client));
+        assert!(is_open, "{name}, {client}: {opened:?}");
     }
     for (point, options) in mounts_below(&base) {
         let has = |wanted: &str| options.split(',').any(|option| option == wanted);
@@ -208,44 +263,68 @@ fn nobody_gains(name: &str, first_port: u16) {
 
 #[test]
 fn nobody_gains_from_a_directory() {
-    nobody_gains("local", 23_600);
+    nobody_gains("local", 23_600, &[]);
 }
 
 #[test]
 fn nobody_gains_from_nbd() {
-    nobody_gains("nbd", 23_601);
+    nobody_gains("nbd", 23_601, &[]);
+    nobody_gains("nbd@netns", 23_601, &["connect", "broadcast", "multicast"]);
 }
 
 #[test]
 fn nobody_gains_from_iscsi() {
-    nobody_gains("iscsi", 23_602);
+    nobody_gains("iscsi", 23_602, &[]);
+    nobody_gains(
+        "iscsi@netns",
+        23_602,
+        &["connect", "broadcast", "multicast"],
+    );
 }
 
 #[test]
 fn nobody_gains_from_nfs() {
-    nobody_gains("nfs(client=own)", 23_603);
+    nobody_gains(
+        "nfs(client=own)",
+        23_603,
+        &["connect", "broadcast", "multicast", "libnfs"],
+    );
 }
 
 #[test]
 fn nobody_gains_from_raid() {
-    nobody_gains("raid1", 23_604);
-    nobody_gains("raid5(transport=nbd)", 23_610);
-    nobody_gains("raid10(transport=nbd)", 23_614);
+    nobody_gains("raid1", 23_604, &[]);
+    nobody_gains(
+        "raid1@netns",
+        23_604,
+        &["connect", "broadcast", "multicast"],
+    );
+    nobody_gains("raid5(transport=nbd)", 23_610, &[]);
+    nobody_gains("raid10(transport=nbd)", 23_614, &[]);
 }
 
 #[test]
 fn nobody_gains_from_gluster() {
-    nobody_gains("gluster", 23_620);
+    nobody_gains(
+        "gluster",
+        23_620,
+        &["connect", "broadcast", "multicast", "libgfapi"],
+    );
 }
 
+/// Root has no certificate there either, so no client opens anything.
 #[test]
 fn nobody_gains_from_gluster_with_tenants() {
-    nobody_gains("gluster+tenant", 23_624);
+    nobody_gains(
+        "gluster+tenant",
+        23_624,
+        &["connect", "broadcast", "multicast"],
+    );
 }
 
 #[test]
 fn nobody_gains_from_what_is_encrypted() {
-    nobody_gains("nbd+crypt", 23_630);
+    nobody_gains("nbd+crypt", 23_630, &[]);
 }
 
 #[test]

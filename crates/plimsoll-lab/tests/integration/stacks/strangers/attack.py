@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another user tries: every server of a stack, by every client that Debian has for it, with sockets as they
+are and bound to each interface. `doors PLACE ADDRESS…`, as root, prints what listens; `attack`, as anybody, reads
+that with `shim` and `interfaces` added, and prints a line for each thing it gained, then how many it tried."""
+
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE_S = 4
+
+
+def marked(place):
+    """Processes that the stack in this place started."""
+    for path in glob.glob("/proc/[0-9]*"):
+        try:
+            environ = open(path + "/environ", "rb").read()
+            arguments = open(path + "/cmdline", "rb").read()
+            if b"PLIMSOLL" in environ and place.encode() in environ + arguments:
+                yield path
+        except OSError:
+            pass
+
+
+def listening(path):
+    """Addresses and ports of a process, in the network that it sees."""
+    own = set()
+    for fd in glob.glob(path + "/fd/*"):
+        try:
+            own.add(os.readlink(fd))
+        except OSError:
+            pass
+    for line in open(path + "/net/tcp").readlines()[1:] + open(path + "/net/tcp6").readlines()[1:]:
+        words = line.split()
+        if words[3] == "0A" and f"socket:[{words[9]}]" in own:
+            address, port = words[1].split(":")
+            # The last four bytes of an IPv6 address hold that of IPv4, or nothing where all are served.
+            yield ".".join(str(byte) for byte in reversed(bytes.fromhex(address[-8:]))), int(port, 16)
+
+
+def doors(place, addresses):
+    found = set()
+    for path in marked(place):
+        try:
+            program = open(path + "/comm").read().strip()
+            for address, port in listening(path):
+                at = addresses + ["127.0.0.1"] if address == "0.0.0.0" else [address]
+                found.update((one, port, program) for one in at)
+        except OSError:
+            pass
+    journals = glob.glob(place + "/journals/*") + glob.glob(place + "/journals/*/*")
+    text = "".join(open(one, errors="replace").read() for one in journals if os.path.isfile(one))
+    targets = sorted(set(re.findall(r"iqn\.[0-9a-z.:-]+", text)))
+    return {"doors": sorted(found), "targets": targets}
+
+
+def started(command, interface, shim):
+    environ = dict(os.environ)
+    if interface:
+        environ |= {"LD_PRELOAD": shim, "BOUND_TO": interface}
+    nothing = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(["timeout", str(PATIENCE_S), *command], env=environ, **nothing)
+
+
+def ends_well(command, interface, shim):
+    return started(command, interface, shim).wait() == 0
+
+
+def opens(blockdev, interface, shim):
+    """Whether QEMU's client opens a disk or file. It writes its number once it has, and removes that when it ends."""
+    with tempfile.TemporaryDirectory() as place:
+        pidfile = place + "/pid"
+        client = started(
+            ["qemu-storage-daemon", "--blockdev", blockdev + ",node-name=d", "--pidfile", pidfile], interface, shim
+        )
+        is_open = False
+        while client.poll() is None and not is_open:
+            is_open = os.path.exists(pidfile)
+            time.sleep(0.05)
+        client.terminate()
+        client.wait()
+        return is_open
+
+
+def connects(address, port, interface):
+    with socket.socket() as client:
+        client.settimeout(PATIENCE_S)
+        if interface:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
+        client.connect((address, port))
+    return True
+
+
+def broadcasts(interface):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
+        client.sendto(b"x", ("255.255.255.255", 111))
+    return True
+
+
+def multicasts(interface):
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
+        client.sendto(b"x", ("ff02::1", 111, 0, socket.if_nametoindex(interface)))
+    return True
+
+
+def clients(address, port, program, targets):
+    """What opens what a server of this kind has: a name, and what QEMU's client is told or a command."""
+    if program in ("nbdkit", "qemu-storage-da"):
+        yield "libnbd", ["nbdinfo", "--size", f"nbd://{address}:{port}"]
+    elif program == "tgtd":
+        for target in targets:
+            who = "initiator-name=iqn.2026-01.lab.plimsoll:stranger"
+            yield "libiscsi", f"driver=iscsi,transport=tcp,portal={address}:{port},target={target},lun=1,{who}"
+    elif program.startswith("ganesha") and port == 2049:
+        where = f"server.type=inet,server.host={address},path=/export/secret,user=0,group=0"
+        yield "libnfs", f"driver=nfs,{where}"
+    elif program.startswith("gluster"):
+        where = f"volume=data,path=/secret,server.0.type=inet,server.0.host={address},server.0.port={port}"
+        yield "libgfapi", f"driver=gluster,{where}"
+
+
+def attempts(given):
+    """Each as a name and what to do."""
+    shim, closed = given["shim"], given["closed"]
+    for interface in [None, *given["interfaces"]]:
+        way = f"from {interface}" if interface else "plainly"
+        for address, port, program in given["doors"]:
+            if address.startswith(closed):
+                yield f"connect {address}:{port} {way}", lambda a=address, p=port, i=interface: connects(a, p, i)
+            for name, what in clients(address, port, program, given["targets"]):
+                is_command = isinstance(what, list)
+                yield (
+                    f"{name} {address}:{port} {way}",
+                    lambda w=what, i=interface, run=ends_well if is_command else opens: run(w, i, shim),
+                )
+    for interface in given["bridges"]:
+        yield f"broadcast {interface}", lambda i=interface: broadcasts(i)
+        yield f"multicast {interface}", lambda i=interface: multicasts(i)
+
+
+def succeeds(attempt):
+    name, what = attempt
+    try:
+        return name if what() else None
+    except OSError:
+        return None
+
+
+def attack(given):
+    every = list(attempts(given))
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for gained in filter(None, pool.map(succeeds, every)):
+            print("gained", gained)
+    print("tried", len(every))
+
+
+if sys.argv[1] == "doors":
+    print(json.dumps(doors(sys.argv[2], sys.argv[3:])))
+else:
+    attack(json.load(sys.stdin))
