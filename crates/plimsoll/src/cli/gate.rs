@@ -166,9 +166,8 @@ pub(super) fn main(args: &GateArgs) -> CliResult {
     };
     let (count, ends_by_itself) = plan.shape(args);
     let budget = args.timing.budget().or(Some(BUDGET));
-    let timing = args
-        .timing
-        .of_part(args.timing.length(), budget, args.timing.seed());
+    let seed = args.timing.given_seed();
+    let timing = args.timing.of_part(args.timing.length(), budget, seed);
     let given = timing.given(plan.blocks, systems.len());
     let design = match ends_by_itself {
         true => BlockDesignChoice::stages(args.effect, &given),

@@ -30,6 +30,7 @@ mod profile;
 mod python;
 mod record;
 mod repro;
+mod resumed;
 mod spreadsheet;
 mod steady;
 mod tune;
