@@ -434,6 +434,17 @@ impl TargetSpec {
     }
 }
 
+impl TargetSpec {
+    /// The stack, if it is one.
+    #[must_use]
+    pub fn stack(&self) -> Option<&StackConfig> {
+        match self {
+            TargetSpec::Stack(stack) => Some(stack),
+            _ => None,
+        }
+    }
+}
+
 /// What stands before the path of a file that is to be made.
 const NEW_FILE: &str = "file:";
 

@@ -13,7 +13,7 @@ use super::attach::{self, AttachedDisk};
 use super::device::{self, DestroyConsent};
 use super::names::{directory_name, free_name, short_name};
 use super::nodes::ClientLoadGenerators;
-use super::programs::programs_of;
+use super::programs::commands_of;
 use super::remote;
 use super::room::{SpaceRequirements, data_bytes, is_of_programs};
 use crate::spec::TargetSpec;
@@ -439,7 +439,8 @@ impl ArmSet {
                 self.on_each_node()
             ));
         }
-        lines.extend(asked.iter().flat_map(programs_of));
+        let programs = asked.iter().flat_map(commands_of);
+        lines.extend(programs.map(|program| format!("start {program}")));
         lines
     }
 

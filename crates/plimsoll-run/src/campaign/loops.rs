@@ -34,8 +34,8 @@ pub fn twin_entries(
     Ok(entries)
 }
 
-/// The entries of the same command once more. Only what closed loops reached is taken from those before, for the
-/// systems of this command.
+/// The entries of the same command once more. Only what closed loops reached is taken from those before, for
+/// the systems of this command.
 ///
 /// # Errors
 /// As [`twin_entries`], and where that is not there or cannot be.

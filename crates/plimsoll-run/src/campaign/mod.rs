@@ -63,6 +63,7 @@ pub use loops::{check_both_loops, twin_entries, twin_entries_again, twin_labels}
 pub use nodes::ClientLoadGenerators;
 pub use order::{order, planned_order};
 pub use pilot::{PILOT_BLOCKS, PILOT_LENGTH};
+pub use programs::commands_of;
 pub use proof::{prove, refuse_failed, unseen};
 pub use scale::{WorkloadRequest, entries, entries_again, label_of, labels_of, other_client_cpus};
 

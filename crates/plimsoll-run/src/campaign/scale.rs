@@ -74,8 +74,8 @@ pub fn entries(
     resolved(asked, settings, notes, &mut found)
 }
 
-/// The entries of the same command once more. Only factors that were found are taken from those before; whatever
-/// is played is what the command asks for.
+/// The entries of the same command once more. Only factors that were found are taken from those before;
+/// whatever is played is what the command asks for.
 ///
 /// # Errors
 /// As [`entries`].

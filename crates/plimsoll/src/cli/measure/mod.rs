@@ -227,6 +227,8 @@ impl SensitivityBoundArgs {
 pub(super) struct CampaignChoice<'a> {
     /// The workloads of a campaign file.
     pub(super) variants: &'a [WorkloadVariant],
+    /// That file.
+    pub(super) file: Option<&'a Path>,
     /// Whether systems come in rows of Williams squares.
     pub(super) balanced: bool,
     /// Whether each workload is played in both loops at one throughput.
@@ -286,6 +288,8 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         })
         .collect::<Result<_, _>>()?;
     let asked = asked::requests(job)?;
+    let trust = job.shape.trust();
+    trust.check_stacks(targets.iter().filter_map(TargetSpec::stack), job.dry_run)?;
     asked::check_asked(job, &targets, &asked)?;
     let id = run_id::run_id();
     let mut settings = settings(job, &id)?;

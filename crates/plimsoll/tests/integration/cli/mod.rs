@@ -33,6 +33,7 @@ mod repro;
 mod resumed;
 mod spreadsheet;
 mod steady;
+mod trust;
 mod tune;
 mod verify;
 mod verify_data;

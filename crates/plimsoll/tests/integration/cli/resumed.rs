@@ -13,7 +13,7 @@ type Change = (&'static str, fn(&mut RunManifest, &str));
 
 /// A workload that would make the sentinel.
 fn program(of: &str, sentinel: &str) -> Workload {
-    plimsoll_classics::originals::workload(of, &format!("touch {sentinel}")).unwrap()
+    plimsoll_classics::originals::workload(of, &format!("touch {sentinel}"), None).unwrap()
 }
 
 fn of_fio(sentinel: &str) -> Workload {
