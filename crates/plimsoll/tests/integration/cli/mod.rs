@@ -2,6 +2,7 @@
 //! The program from the outside: as a user starts, stops, kills and mistypes it.
 
 mod attach;
+mod attacks;
 mod bad_input;
 mod campaign;
 mod campaigns;
