@@ -5,6 +5,7 @@
 //! lead to it, and for none beside it.
 
 use plimsoll_agent::failure::CliError;
+use plimsoll_core::plan::StackFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,23 @@ impl TrustedFiles {
         let text = format!("{file} would start programs, and is not trusted: {starts}");
         Some(CliError::invalid(text).hint(format!("add --trust {file} to let it")))
     }
+}
+
+/// Every command of a stack file, as it would be typed.
+#[must_use]
+pub fn commands_of_stack(stack: &StackFile) -> Vec<String> {
+    let commands = stack.step.iter().flat_map(|step| {
+        let all = [
+            &step.apply,
+            &step.start,
+            &step.ready,
+            &step.check,
+            &step.undo,
+        ];
+        all.into_iter().flatten()
+    });
+    let said = commands.filter(|words| !words.is_empty());
+    said.map(|words| typed(words)).collect()
 }
 
 /// Words as one would type them.

@@ -17,6 +17,7 @@ use super::programs::commands_of;
 use super::remote;
 use super::room::{SpaceRequirements, data_bytes, is_of_programs};
 use crate::spec::TargetSpec;
+use crate::trust::commands_of_stack;
 use ground::ArmClaims;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
@@ -421,6 +422,8 @@ impl ArmSet {
                 TargetSpec::Stack(choice) if target.control_of.is_none() => {
                     let name = &choice.parts;
                     lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up '{name}' --dry-run)"));
+                    let own = choice.own.iter().flat_map(|own| commands_of_stack(own));
+                    lines.extend(own.map(|command| format!("start {command}")));
                 }
                 TargetSpec::File(path) => {
                     lines.push(format!(

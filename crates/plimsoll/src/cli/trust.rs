@@ -5,7 +5,7 @@ use crate::terminal;
 use plimsoll_agent::failure::CliError;
 use plimsoll_core::plan::StackFile;
 use plimsoll_lab::stacks::StackConfig;
-use plimsoll_run::trust::{TrustedFiles, typed};
+use plimsoll_run::trust::{TrustedFiles, commands_of_stack};
 use std::path::{Path, PathBuf};
 
 /// Which files may start programs.
@@ -48,7 +48,7 @@ impl TrustArgs {
         // A file that is not there is a slip, whether it is needed or not.
         TrustedFiles::named(&self.files)?;
         for (file, stack) in stacks.filter_map(own) {
-            self.check(&file, &commands_of(stack), is_dry_run)?;
+            self.check(&file, &commands_of_stack(stack), is_dry_run)?;
         }
         Ok(())
     }
@@ -70,20 +70,4 @@ fn own(stack: &StackConfig) -> Option<(PathBuf, &StackFile)> {
     let given = &stack.parts.base.given;
     let file = given.iter().find(|(name, _)| name == "file");
     Some((PathBuf::from(&file?.1), stack.own.as_deref()?))
-}
-
-/// Every command of a stack file, as it would be typed.
-fn commands_of(stack: &StackFile) -> Vec<String> {
-    let commands = stack.step.iter().flat_map(|step| {
-        let all = [
-            &step.apply,
-            &step.start,
-            &step.ready,
-            &step.check,
-            &step.undo,
-        ];
-        all.into_iter().flatten()
-    });
-    let said = commands.filter(|words| !words.is_empty());
-    said.map(|words| typed(words)).collect()
 }

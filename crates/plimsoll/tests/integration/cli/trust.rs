@@ -130,6 +130,15 @@ fn a_file_starts_a_program_only_when_it_is_trusted() {
             "{command}: {told}"
         );
         assert!(!sentinel.exists(), "{command} --dry-run");
+        let dry = with(&lab, command, &["--dry-run", "--trust", name]);
+        let told = text(&dry.stderr) + &text(&dry.stdout);
+        assert_eq!(dry.status.code(), Some(0), "{command}: {told}");
+        assert!(!told.contains("would be refused"), "{command}: {told}");
+        assert!(
+            told.contains(&format!("touch {shown}")),
+            "{command}: {told}"
+        );
+        assert!(!sentinel.exists(), "{command} --dry-run --trust {name}");
         let output = with(&lab, command, &["--trust", name]);
         let told = text(&output.stderr);
         // A fleet is asked for by its own word; its hosts never come.
