@@ -17,4 +17,5 @@ mkdir -p "$data"
 if [ ! -d "$data/run" ]; then
   cp -r crates/plimsoll-archive/tests/fixtures/2.6 "$data/run"
 fi
-exec "$plimsoll" gate --against "$reference" --campaign bench/self-watch/gate.toml --directory "$data/gate" "$@"
+exec "$plimsoll" gate --against "$reference" --campaign bench/self-watch/gate.toml \
+  --trust bench/self-watch/gate.toml --directory "$data/gate" "$@"

@@ -28,6 +28,10 @@ if [ "${1:-}" = -n ]; then
   shift 2
 fi
 [ $# -gt 0 ] && STACKS=("$@")
+TRUST=()
+for stack in "${STACKS[@]}"; do
+  if [[ $stack == *.toml ]]; then TRUST+=(--trust "$stack"); fi
+done
 
 if [ "$(id -u)" != 0 ]; then
   echo "test-stacks: loop devices, mounts and namespaces need root: run it with sudo" >&2
@@ -116,7 +120,7 @@ quietly() {
 # Runs a workload on the stack that is being tested.
 load() {
   rm -rf "$place/out-run"
-  quietly "$PLIMSOLL" run "$1" "$2" --for "$3" --size "$SIZE" --no-verify -o "$place/out-run" || return 1
+  quietly "$PLIMSOLL" run "$1" "$2" --for "$3" --size "$SIZE" "${TRUST[@]}" --no-verify -o "$place/out-run" || return 1
   rm -rf "$place/out-run"
 }
 
@@ -125,10 +129,10 @@ stand_up() {
   local stack=$1 began up down checks
   before
   began=$(now)
-  quietly "$PLIMSOLL" stack up "$stack" --size "$SIZE" || return 1
+  quietly "$PLIMSOLL" stack up "$stack" --size "$SIZE" "${TRUST[@]}" || return 1
   up=$(since "$began")
   began=$(now)
-  quietly "$PLIMSOLL" stack check "$stack" || return 1
+  quietly "$PLIMSOLL" stack check "$stack" "${TRUST[@]}" || return 1
   checks=$(since "$began")
   load varmail "$stack" "${SECONDS_EACH}s" || return 1
   load randread,size=64M,bs=4k,depth=4 "$stack" "${SECONDS_EACH}s" || return 1
@@ -152,7 +156,7 @@ changes_of() {
 # The whole life of a stack, as short as it can be: no load, small disks.
 life() {
   local stack=$1 verb
-  "$PLIMSOLL" stack up "$stack" --size 256M || return 1
+  "$PLIMSOLL" stack up "$stack" --size 256M "${TRUST[@]}" || return 1
   for verb in $(changes_of "$stack"); do
     if [ "$verb" = grow ]; then
       "$PLIMSOLL" stack grow "$stack" --no-load || return 1

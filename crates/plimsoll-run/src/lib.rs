@@ -16,6 +16,7 @@ mod lab_failure;
 pub mod recorder;
 pub mod spec;
 pub mod toml_file;
+pub mod trust;
 pub mod tuning;
 
 pub use lab_failure::trying;

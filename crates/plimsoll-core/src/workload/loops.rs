@@ -93,20 +93,35 @@ impl LoadLoopTwins {
                 think: Nanos(0),
             };
         };
-        let most = self
-            .open
-            .groups
-            .iter()
-            .map(|g| g.workers.saturating_mul(g.depth));
         let busy = per_s * alone.as_secs_f64();
         let clients = saturating_u32(round_u64((CLIENTS_FOR_EACH_BUSY * busy).ceil()))
-            .clamp(1, most.max().unwrap_or(1).max(1));
+            .clamp(1, self.most_clients());
         let turn = f64::from(clients) / per_s;
         LoadLoopPace {
             per_s,
             clients: Some(clients),
             think: Nanos::from_secs_f64((turn - alone.as_secs_f64()).max(0.0)),
         }
+    }
+
+    fn most_clients(&self) -> u32 {
+        let groups = self.open.groups.iter();
+        let places = groups.map(|group| group.workers.saturating_mul(group.depth));
+        places.max().unwrap_or(1).max(1)
+    }
+
+    /// Whether a system can have led to this pace.
+    #[must_use]
+    pub fn allows(&self, pace: &LoadLoopPace) -> bool {
+        let clients_fit = match (self.asked_per_s, pace.clients) {
+            (None, None) => pace.think == Nanos(0),
+            (Some(per_s), Some(clients)) => {
+                let turn = Nanos::from_secs_f64(f64::from(clients) / per_s);
+                (1..=self.most_clients()).contains(&clients) && pace.think <= turn
+            }
+            _ => false,
+        };
+        clients_fit && pace.per_s.is_finite() && pace.per_s > 0.0
     }
 
     /// Operations of a turn, in the mean.

@@ -13,10 +13,11 @@ use super::attach::{self, AttachedDisk};
 use super::device::{self, DestroyConsent};
 use super::names::{directory_name, free_name, short_name};
 use super::nodes::ClientLoadGenerators;
-use super::programs::programs_of;
+use super::programs::commands_of;
 use super::remote;
 use super::room::{SpaceRequirements, data_bytes, is_of_programs};
 use crate::spec::TargetSpec;
+use crate::trust::commands_of_stack;
 use ground::ArmClaims;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
@@ -421,6 +422,8 @@ impl ArmSet {
                 TargetSpec::Stack(choice) if target.control_of.is_none() => {
                     let name = &choice.parts;
                     lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up '{name}' --dry-run)"));
+                    let own = choice.own.iter().flat_map(|own| commands_of_stack(own));
+                    lines.extend(own.map(|command| format!("start {command}")));
                 }
                 TargetSpec::File(path) => {
                     lines.push(format!(
@@ -439,7 +442,8 @@ impl ArmSet {
                 self.on_each_node()
             ));
         }
-        lines.extend(asked.iter().flat_map(programs_of));
+        let programs = asked.iter().flat_map(commands_of);
+        lines.extend(programs.map(|program| format!("start {program}")));
         lines
     }
 

@@ -34,6 +34,41 @@ pub fn twin_entries(
     Ok(entries)
 }
 
+/// The entries of the same command once more. Only what closed loops reached is taken from those before, for
+/// the systems of this command.
+///
+/// # Errors
+/// As [`twin_entries`], and where that is not there or cannot be.
+pub fn twin_entries_again(
+    asked: &[WorkloadRequest],
+    arms: &ArmSet,
+    settings: &CampaignOptions,
+    before: &[WorkloadEntry],
+) -> Result<Vec<WorkloadEntry>, CliError> {
+    let mut entries = Vec::new();
+    for one in asked {
+        let twins = check_both_loops(one)?;
+        let found = before
+            .get(entries.len())
+            .and_then(|entry| entry.load_loop.as_ref());
+        let found = found.map(|found| &found.paces);
+        let paces = arms.described().into_iter().map(|arm| {
+            let pace = found.and_then(|paces| paces.get(&arm.name)).copied();
+            pace.filter(|pace| twins.allows(pace))
+                .map(|pace| (arm.name, pace))
+        });
+        let paces: Option<BTreeMap<String, LoadLoopPace>> = paces.collect();
+        let paces = paces.ok_or_else(|| {
+            let name = one.workload.name();
+            CliError::invalid(format!(
+                "workload '{name}': what its closed loop reached is not in the run folder"
+            ))
+        })?;
+        entries.extend(twins_at(&twins, &entry(one, 1.0, settings), &paces));
+    }
+    Ok(entries)
+}
+
 /// What the entries of a workload will be called.
 pub fn twin_labels(asked: &WorkloadRequest) -> [String; 2] {
     labels(&label_of(asked))
@@ -105,6 +140,15 @@ fn twins_of(
             paces.insert(arm.name, pace);
         }
     }
+    Ok(twins_at(&twins, &whole, &paces))
+}
+
+/// Both entries at these paces.
+fn twins_at(
+    twins: &LoadLoopTwins,
+    whole: &WorkloadEntry,
+    paces: &BTreeMap<String, LoadLoopPace>,
+) -> [WorkloadEntry; 2] {
     let [closed, open] = labels(&whole.label);
     let twin = |label: String, kind, blocks: &BlockIoWorkload| WorkloadEntry {
         label,
@@ -116,10 +160,10 @@ fn twins_of(
         }),
         ..whole.clone()
     };
-    Ok([
+    [
         twin(closed, LoadLoopKind::Closed, &twins.closed),
         twin(open, LoadLoopKind::Open, &twins.open),
-    ])
+    ]
 }
 
 fn told(arm: &str, pace: &LoadLoopPace) -> String {

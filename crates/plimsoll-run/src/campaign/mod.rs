@@ -59,12 +59,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use device::{DestroyConsent, check as check_device, facts as device_facts};
 pub use failover::{check_asked_under_faults, fault_intentions};
 pub use load_line::load_line_seconds;
-pub use loops::{check_both_loops, twin_entries, twin_labels};
+pub use loops::{check_both_loops, twin_entries, twin_entries_again, twin_labels};
 pub use nodes::ClientLoadGenerators;
 pub use order::{order, planned_order};
 pub use pilot::{PILOT_BLOCKS, PILOT_LENGTH};
+pub use programs::commands_of;
 pub use proof::{prove, refuse_failed, unseen};
-pub use scale::{WorkloadRequest, entries, label_of, labels_of, other_client_cpus};
+pub use scale::{WorkloadRequest, entries, entries_again, label_of, labels_of, other_client_cpus};
 
 /// What holds for all trials.
 #[derive(Debug, Clone)]

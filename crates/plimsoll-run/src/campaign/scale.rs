@@ -68,6 +68,54 @@ pub fn entries(
     stop: &AtomicBool,
     notes: &mut Vec<RunWarning>,
 ) -> Result<Vec<WorkloadEntry>, CliError> {
+    let mut found = |model: &WorkloadModel, _: &[WorkloadEntry], notes: &mut Vec<RunWarning>| {
+        find(model, arms, settings, stop, notes)
+    };
+    resolved(asked, settings, notes, &mut found)
+}
+
+/// The entries of the same command once more. Only factors that were found are taken from those before;
+/// whatever is played is what the command asks for.
+///
+/// # Errors
+/// As [`entries`].
+pub fn entries_again(
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
+    before: &[WorkloadEntry],
+) -> Result<Vec<WorkloadEntry>, CliError> {
+    let fixed = asked.iter().filter(|one| one.scale.is_some());
+    let fixed: Vec<String> = fixed.map(label_of).collect();
+    let mut found = |model: &WorkloadModel, so_far: &[WorkloadEntry], _: &mut Vec<RunWarning>| {
+        let is_factor = |entry: &&WorkloadEntry| {
+            let (scale, name) = (entry.scale, entry.workload.name());
+            name == model.name
+                && !fixed.contains(&label(name, scale))
+                && (round_down(scale) - scale).abs() < 1e-9 * scale
+        };
+        let here = before.get(so_far.len()).filter(is_factor);
+        // One that was left out is that of an entry before it.
+        let earlier = || {
+            so_far
+                .iter()
+                .rev()
+                .find(|entry| entry.workload.name() == model.name)
+        };
+        Ok(here.or_else(earlier).map_or(1.0, |entry| entry.scale))
+    };
+    resolved(asked, settings, &mut Vec::new(), &mut found)
+}
+
+/// What gives the factor of a model, knowing the entries before it.
+type FindFactor<'a> =
+    dyn FnMut(&WorkloadModel, &[WorkloadEntry], &mut Vec<RunWarning>) -> Result<f64, CliError> + 'a;
+
+fn resolved(
+    asked: &[WorkloadRequest],
+    settings: &CampaignOptions,
+    notes: &mut Vec<RunWarning>,
+    find: &mut FindFactor<'_>,
+) -> Result<Vec<WorkloadEntry>, CliError> {
     let mut entries: Vec<WorkloadEntry> = Vec::new();
     // The last that is no sensitivity bound, and its factor; `None` when it was left out.
     let mut centre: Option<(String, f64)> = None;
@@ -82,7 +130,7 @@ pub fn entries(
         centre = None;
         let scale = match (&one.workload, one.scale) {
             (_, Some(scale)) => scale,
-            (Workload::Model(model), None) => find(model, arms, settings, stop, notes)?,
+            (Workload::Model(model), None) => find(model, &entries, notes)?,
             _ => 1.0,
         };
         let entry = entry(one, scale, settings);

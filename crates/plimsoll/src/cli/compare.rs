@@ -225,6 +225,7 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         design,
         campaign: CampaignChoice {
             variants: &asked.variants,
+            file: args.campaign.as_deref(),
             balanced: asked.balanced,
             closed_and_open: args.closed_and_open,
         },

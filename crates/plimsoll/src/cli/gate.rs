@@ -16,7 +16,7 @@ use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::gate::{GateOutcome, GateVerdict};
 use plimsoll_core::units::Nanos;
-use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
+use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode, commands_of};
 use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
 use plimsoll_run::gate::{GateBuild, GateWorkshop};
 use plimsoll_stats::compare_all;
@@ -101,6 +101,8 @@ pub(super) struct GateArgs {
 
 /// What is gated, from the command line or a campaign file.
 struct GatePlan {
+    /// The campaign file.
+    file: Option<PathBuf>,
     variants: Vec<WorkloadVariant>,
     build: Option<CampaignBuild>,
     balanced: bool,
@@ -111,6 +113,7 @@ impl GatePlan {
     fn of(args: &GateArgs) -> Result<GatePlan, CliError> {
         if !args.workloads.is_empty() {
             return Ok(GatePlan {
+                file: None,
                 variants: Vec::new(),
                 build: None,
                 balanced: true,
@@ -132,11 +135,26 @@ impl GatePlan {
             return Err(CliError::invalid(text).hint("remove [[target]] and 'under'"));
         }
         Ok(GatePlan {
+            file: Some(file.into()),
             variants: plan.workloads,
             build: plan.build,
             balanced: plan.order == CampaignOrder::Balanced,
             blocks: args.blocks.or(plan.blocks),
         })
+    }
+
+    /// Refuses a build, and what is measured of it, by a file that is not trusted.
+    fn check_build(&self, args: &GateArgs) -> Result<(), CliError> {
+        let (Some(file), Some(build)) = (&self.file, &self.build) else {
+            return Ok(());
+        };
+        // What cannot be read yet is looked at again before it is started.
+        let read = self.variants.iter();
+        let read = read.filter_map(|one| asked(&one.text, None, args.shape.trust()).ok());
+        let build = std::iter::once(build.command.clone());
+        let starts = build.chain(read.flat_map(|one| commands_of(&one)));
+        let starts: Vec<String> = starts.collect();
+        args.shape.trust().check(file, &starts, args.dry_run)
     }
 
     /// How many workloads, and whether one of them is over when its work is done.
@@ -147,7 +165,7 @@ impl GatePlan {
             .chain(self.variants.iter().map(|one| &one.text));
         // What cannot be read is refused, with its place, when it is to be played.
         let ends = texts.clone().any(|text| {
-            asked(text, None)
+            asked(text, None, args.shape.trust())
                 .is_ok_and(|one| one.workload.ends_by_itself() || one.workload.metric().is_none())
         });
         (texts.count(), ends)
@@ -159,6 +177,7 @@ pub(super) fn main(args: &GateArgs) -> CliResult {
     for file in args.markdown.iter().chain(&args.junit) {
         super::check_output(file, args.force)?;
     }
+    plan.check_build(args)?;
     let systems = match &plan.build {
         None => targets(args)?,
         Some(build) if args.dry_run => return Ok(show(args, build)),
@@ -166,9 +185,8 @@ pub(super) fn main(args: &GateArgs) -> CliResult {
     };
     let (count, ends_by_itself) = plan.shape(args);
     let budget = args.timing.budget().or(Some(BUDGET));
-    let timing = args
-        .timing
-        .of_part(args.timing.length(), budget, args.timing.seed());
+    let seed = args.timing.given_seed();
+    let timing = args.timing.of_part(args.timing.length(), budget, seed);
     let given = timing.given(plan.blocks, systems.len());
     let design = match ends_by_itself {
         true => BlockDesignChoice::stages(args.effect, &given),
@@ -196,6 +214,7 @@ pub(super) fn main(args: &GateArgs) -> CliResult {
         design,
         campaign: CampaignChoice {
             variants: &plan.variants,
+            file: plan.file.as_deref(),
             balanced: plan.balanced,
             closed_and_open: false,
         },

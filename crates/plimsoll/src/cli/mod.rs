@@ -43,6 +43,7 @@ mod serve;
 mod stack;
 mod team;
 mod trace_ops;
+mod trust;
 mod tune;
 mod verify;
 mod vm;
@@ -195,17 +196,25 @@ fn answer_command_line() -> ExitCode {
     })
 }
 
-/// Carries out a command that is a part of another one, by the words behind the name of the program.
-fn carry_out_words(words: &[String]) -> CliResult {
+/// Carries out a command that is a part of another one, by the words behind the name of the program. They are
+/// from `file`, or of this program.
+fn carry_out_words(words: &[String], file: Option<&Path>) -> CliResult {
+    let cli = Cli::from_arg_matches(&matches_of(words)?);
+    let cli = cli.map_err(|error| misread(words, &error))?;
+    command_line::with_words(words, file, || carry_out(cli.command))
+}
+
+/// The words of such a command as its arguments.
+fn matches_of(words: &[String]) -> Result<clap::ArgMatches, CliError> {
     let program = std::iter::once("plimsoll".to_owned());
-    let words_read = definition().try_get_matches_from(program.chain(words.iter().cloned()));
-    let cli = words_read.and_then(|given| Cli::from_arg_matches(&given));
-    let cli = cli.map_err(|error| {
-        let text = error.render().to_string();
-        let text = text.trim_start_matches("error: ").trim_end().to_owned();
-        CliError::invalid(format!("{}: {text}", words.join(" ")))
-    })?;
-    command_line::with_words(words, || carry_out(cli.command))
+    let read = definition().try_get_matches_from(program.chain(words.iter().cloned()));
+    read.map_err(|error| misread(words, &error))
+}
+
+fn misread(words: &[String], error: &clap::Error) -> CliError {
+    let text = error.render().to_string();
+    let text = text.trim_start_matches("error: ").trim_end().to_owned();
+    CliError::invalid(format!("{}: {text}", words.join(" ")))
 }
 
 /// Whether a command has an option of this name.

@@ -5,6 +5,7 @@ mod check;
 pub(super) mod list;
 mod load;
 
+use super::trust::TrustArgs;
 use crate::terminal;
 use load::{StackLoad, StackLoadResult};
 use plimsoll_agent::context;
@@ -176,9 +177,16 @@ pub(super) struct StackOptionArgs {
     /// FILE.toml: on the machines of an inventory file (docs/stacks/inventory.md).
     #[arg(long = "on", value_name = "here|netns|FILE.toml")]
     on: Option<String>,
+    #[command(flatten)]
+    trust: TrustArgs,
 }
 
 impl StackOptionArgs {
+    /// Which files may start programs.
+    pub(super) fn trust(&self) -> &TrustArgs {
+        &self.trust
+    }
+
     pub(super) fn options(&self, state: &StateDir) -> Result<stacks::StackUpOptions, CliError> {
         Ok(stacks::StackUpOptions {
             size_bytes: self.size_bytes,
@@ -250,6 +258,9 @@ fn raise(args: &StackUpArgs, state: &StateDir) -> CliResult {
     let options = args.shape.options(state)?;
     let mut hosts = context::nodes();
     let choices = choices(&args.names)?;
+    args.shape
+        .trust
+        .check_stacks(choices.iter(), args.dry_run)?;
     if args.dry_run {
         return show_plans(args, &choices, &options, &mut hosts);
     }

@@ -2,7 +2,9 @@
 //! What was asked for, read and checked before anything is done.
 
 use super::super::design::check_designable;
+use super::super::trust::TrustArgs;
 use super::MeasureOptions;
+use plimsoll_agent::command_line;
 use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
@@ -10,14 +12,21 @@ use plimsoll_engine::DataCheck;
 use plimsoll_run::campaign::{self, WorkloadRequest};
 use plimsoll_run::campaign_file::WorkloadVariant;
 use plimsoll_run::spec::{RateScale, TargetSpec, WorkloadSpec};
+use std::path::Path;
 
 /// The workloads of a run, with their sensitivity bounds.
 pub(super) fn requests(job: &MeasureOptions<'_>) -> Result<Vec<WorkloadRequest>, CliError> {
-    let length = job.timing.length;
-    let named = job.workloads.iter().map(|text| asked(text, length));
+    let (length, trust) = (job.timing.length, job.shape.trust());
+    let named = job.workloads.iter().map(|text| asked(text, length, trust));
+    let mut all: Vec<WorkloadRequest> = named.collect::<Result<_, _>>()?;
+    // What a person types needs no consent.
+    check_programs(job, command_line::file().as_deref(), &all)?;
     let variants = job.campaign.variants.iter();
-    let all = named.chain(variants.map(|one| varied(one, length)));
-    let mut all = campaign::with_corners(all.collect::<Result<_, _>>()?, job.corners);
+    let variants = variants.map(|one| varied(one, length, trust));
+    let variants: Vec<WorkloadRequest> = variants.collect::<Result<_, _>>()?;
+    check_programs(job, job.campaign.file, &variants)?;
+    all.extend(variants);
+    let mut all = campaign::with_corners(all, job.corners);
     if all.is_empty() {
         all.push(sessions_alone());
     }
@@ -28,6 +37,19 @@ pub(super) fn requests(job: &MeasureOptions<'_>) -> Result<Vec<WorkloadRequest>,
             .map(|goal| (goal.largest, goal.sustained));
     }
     Ok(all)
+}
+
+/// Refuses workloads of a file that would start programs, unless it is trusted.
+fn check_programs(
+    job: &MeasureOptions<'_>,
+    file: Option<&Path>,
+    asked: &[WorkloadRequest],
+) -> Result<(), CliError> {
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let starts: Vec<String> = asked.iter().flat_map(campaign::commands_of).collect();
+    job.shape.trust().check(file, &starts, job.dry_run)
 }
 
 /// Looks at what was asked for before anything is done.
@@ -144,8 +166,9 @@ fn check_labels(asked: &[WorkloadRequest]) -> Result<(), CliError> {
 pub(in super::super) fn asked(
     text: &str,
     length: Option<Nanos>,
+    trust: &TrustArgs,
 ) -> Result<WorkloadRequest, CliError> {
-    let spec = WorkloadSpec::parse(text)?;
+    let spec = WorkloadSpec::parse_trusting(text, trust.paths())?;
     let scale = match spec.scale {
         RateScale::Fixed(scale) => Some(scale),
         RateScale::Auto => None,
@@ -161,8 +184,12 @@ pub(in super::super) fn asked(
 }
 
 /// A workload of a campaign file, which says where it stands when it cannot be read.
-fn varied(one: &WorkloadVariant, length: Option<Nanos>) -> Result<WorkloadRequest, CliError> {
-    let read = asked(&one.text, length.or(one.length));
+fn varied(
+    one: &WorkloadVariant,
+    length: Option<Nanos>,
+    trust: &TrustArgs,
+) -> Result<WorkloadRequest, CliError> {
+    let read = asked(&one.text, length.or(one.length), trust);
     let mut request = read.map_err(|failure| one.about(&failure))?;
     let name = one.named(request.workload.name());
     request.workload.rename(name);

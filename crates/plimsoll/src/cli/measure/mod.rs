@@ -6,11 +6,12 @@ mod conditioning;
 mod ended;
 mod load_source;
 mod plan;
+mod resume;
 
 pub(super) use asked::asked;
 pub(super) use conditioning::{ConditioningArgs, ConditioningChoice, PreconditionArgs};
 pub(super) use load_source::ClientLoadArgs;
-pub(super) use plan::interrupted;
+pub(super) use resume::interrupted;
 
 use super::design::{BlockDesignChoice, GivenTrials};
 use super::progress::{ProgressMode, RunProgress};
@@ -23,7 +24,7 @@ use plimsoll_agent::failure::CliError;
 use plimsoll_agent::raze::{RazeSummary, raze_dead_runs};
 use plimsoll_agent::run_id;
 use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_core::event::{RunFolderContents, RunWarning};
+use plimsoll_core::event::{RunFolderContents, RunManifest, RunWarning, WorkloadEntry};
 use plimsoll_core::failover::{FaultInjection, StackCondition};
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
@@ -150,12 +151,12 @@ impl TrialTimingArgs {
         &self,
         length: Option<Nanos>,
         budget: Option<Nanos>,
-        seed: Seed,
+        seed: Option<Seed>,
     ) -> TrialTimingArgs {
         TrialTimingArgs {
             length,
             budget,
-            seed: Some(seed.0),
+            seed: seed.map(|seed| seed.0),
             ..self.clone()
         }
     }
@@ -226,6 +227,8 @@ impl SensitivityBoundArgs {
 pub(super) struct CampaignChoice<'a> {
     /// The workloads of a campaign file.
     pub(super) variants: &'a [WorkloadVariant],
+    /// That file.
+    pub(super) file: Option<&'a Path>,
     /// Whether systems come in rows of Williams squares.
     pub(super) balanced: bool,
     /// Whether each workload is played in both loops at one throughput.
@@ -285,6 +288,8 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         })
         .collect::<Result<_, _>>()?;
     let asked = asked::requests(job)?;
+    let trust = job.shape.trust();
+    trust.check_stacks(targets.iter().filter_map(TargetSpec::stack), job.dry_run)?;
     asked::check_asked(job, &targets, &asked)?;
     let id = run_id::run_id();
     let mut settings = settings(job, &id)?;
@@ -317,8 +322,9 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     );
     let before = interrupted(&folder)?;
     if let Some(before) = &before {
-        settings.seed = before.manifest.seed;
-        terminal::say(&plan::resuming(before, &folder));
+        settings.seed = job.timing.given_seed().unwrap_or(before.manifest.seed);
+        resume::check(job, &arms, (&asked, &settings), (&before.manifest, &folder))?;
+        terminal::say(&resume::resuming(before, &folder));
     }
     // A run that was killed while its stacks came up has no folder yet, and is in the way all the same.
     clear(&state)?;
@@ -444,6 +450,22 @@ pub(super) fn proof_settings(id: &str) -> CampaignOptions {
     }
 }
 
+/// The manifest of what this command is about to do.
+fn planned(
+    job: &MeasureOptions<'_>,
+    arms: &ArmSet,
+    entries: Vec<WorkloadEntry>,
+    settings: &CampaignOptions,
+    id: &str,
+) -> RunManifest {
+    RunManifest {
+        ladder: job.ladder.to_vec(),
+        design: job.design.design.clone(),
+        balanced: job.campaign.balanced,
+        ..campaign::manifest(id, arms, entries, settings)
+    }
+}
+
 fn play(
     job: &MeasureOptions<'_>,
     arms: &ArmSet,
@@ -468,7 +490,7 @@ fn play(
         notes.extend(campaign::unseen(&proved));
     }
     let manifest = match before {
-        // A factor that was found stays what it was.
+        // It is the plan of this command, with what was found since.
         Some(before) => before.manifest.clone(),
         None => {
             let resolve = match job.campaign.closed_and_open {
@@ -476,11 +498,7 @@ fn play(
                 false => campaign::entries,
             };
             let entries = resolve(asked, arms, settings, stop, &mut notes)?;
-            let mut manifest = campaign::manifest(id, arms, entries, settings);
-            manifest.ladder = job.ladder.to_vec();
-            manifest.design.clone_from(&job.design.design);
-            manifest.balanced = job.campaign.balanced;
-            manifest
+            planned(job, arms, entries, settings, id)
         }
     };
     let progress = job.timing.progress.resolved(job.json);
@@ -491,12 +509,12 @@ fn play(
             terminal::say("press q to end the run and report what was measured");
         }
     }
-    let whole = before.map(plan::whole_trials);
+    let whole = before.map(resume::whole_trials);
     notes.extend(whole.as_ref().map(|whole| RunWarning {
         about: String::new(),
         text: format!(
             "the run was interrupted and resumed after {}; what the machine did between is not known",
-            plan::trials_done(&manifest, whole.len())
+            resume::trials_done(&manifest, whole.len())
         ),
     }));
     let done = whole.as_ref().map_or(0, |whole| whole.len() as u64);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run is about to do, in words, and what an interrupted one did.
+//! What a run is about to do, in words.
 
 use super::MeasureOptions;
 use crate::terminal;
-use plimsoll_agent::command_line;
-use plimsoll_agent::failure::{CliError, CliExitCode, failed};
 use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
-use plimsoll_core::event::{RunFolderContents, RunManifest, TrialResult, WorkloadEntry};
+use plimsoll_core::event::{RunManifest, WorkloadEntry};
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
@@ -21,50 +19,6 @@ const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
 /// What a fault costs besides the time that it lasts, for the same estimate.
 const RECOVERY: Nanos = Nanos(20_000_000_000);
-
-/// An interrupted run of this command, where the folder holds one.
-///
-/// # Errors
-/// When it holds anything else.
-pub(in crate::cli) fn interrupted(folder: &Path) -> Result<Option<RunFolderContents>, CliError> {
-    let Err(occupied) = plimsoll_archive::check_free(folder) else {
-        return Ok(None);
-    };
-    let occupied = failed(CliExitCode::Usage)(occupied);
-    let Ok(found) = plimsoll_archive::open(folder) else {
-        return Err(occupied);
-    };
-    let is_this = found.manifest.command.get(1..) == command_line::words().get(1..);
-    match (found.complete, is_this) {
-        (false, true) => Ok(Some(found)),
-        (false, false) => Err(occupied.hint(
-            "it holds an interrupted run of another command; the same command would resume it",
-        )),
-        (true, _) => Err(occupied),
-    }
-}
-
-/// The trials that need not be run again.
-pub(super) fn whole_trials(before: &RunFolderContents) -> Vec<TrialResult> {
-    let trials = before.trials.iter();
-    trials.filter(|trial| !trial.interrupted).cloned().collect()
-}
-
-pub(super) fn resuming(before: &RunFolderContents, folder: &Path) -> String {
-    format!(
-        "resuming the run in {}: {} are done",
-        folder.display(),
-        trials_done(&before.manifest, whole_trials(before).len())
-    )
-}
-
-/// `5 of 15 trials`; how many a search will have is not known.
-pub(super) fn trials_done(manifest: &RunManifest, done: usize) -> String {
-    match manifest.planned_trials() {
-        0 => format!("{done} trials"),
-        planned => format!("{done} of {planned} trials"),
-    }
-}
 
 /// What is about to happen, in one paragraph.
 pub(super) fn announcement(manifest: &RunManifest, folder: &Path) -> String {

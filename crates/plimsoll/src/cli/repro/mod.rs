@@ -60,7 +60,7 @@ pub(super) struct ReproArgs {
     timing: TrialTimingArgs,
     #[command(flatten)]
     shape: StackOptionArgs,
-    /// pcp-model: allow block devices among the targets to be overwritten, as for plimsoll compare.
+    /// Allow block devices among the targets to be overwritten, as for plimsoll compare.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
     destroy: Vec<String>,
     /// pcp-model: skip the comparison.
@@ -94,7 +94,6 @@ impl ReproArgs {
             ("TARGET", !self.targets.is_empty()),
             ("--data", self.data.is_some()),
             ("--blocks", self.blocks.is_some()),
-            ("--destroy", !self.destroy.is_empty()),
             ("--no-compare", self.no_compare),
             ("--for", self.timing.length().is_some()),
             ("--budget", self.timing.budget().is_some()),
@@ -106,6 +105,18 @@ impl ReproArgs {
             ))
             .hint("copy its folder from examples/experiments, change the file, and give its path")),
         }
+    }
+
+    /// What it consents to, for the commands of an experiment: options by their names, with their words.
+    fn consent(&self) -> Vec<(&'static str, Vec<String>)> {
+        let destroy = self.destroy.iter().map(|device| match device.is_empty() {
+            true => "--destroy".into(),
+            false => format!("--destroy={device}"),
+        });
+        vec![
+            ("trust", self.shape.trust().words().collect()),
+            ("destroy", destroy.collect()),
+        ]
     }
 
     /// Refuses options of experiments that are data.

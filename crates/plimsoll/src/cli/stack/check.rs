@@ -30,6 +30,7 @@ pub(super) struct StackCheckArgs {
 
 pub(super) fn main(args: &StackCheckArgs) -> CliResult {
     let choices = super::choices(&args.names)?;
+    args.shape.trust.check_stacks(choices.iter(), false)?;
     let specs: Vec<TargetSpec> = choices
         .into_iter()
         .map(|choice| TargetSpec::Stack(Box::new(choice)))

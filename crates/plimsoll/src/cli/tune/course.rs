@@ -28,6 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a trial takes besides its measured part and its warm-up.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
+/// Most blocks of a run, as of every comparison.
+const BLOCKS_MOST: u32 = 1000;
+
 /// Length of trials where nobody says.
 const LENGTH: Nanos = Nanos(10_000_000_000);
 
@@ -109,6 +112,12 @@ impl TuningCourse {
         Some(Nanos(budget.0.saturating_sub(gone)))
     }
 
+    /// The blocks of a run that was interrupted: they follow from the time that was left when it began.
+    fn blocks_begun(&self, run: &TuningRun<'_>) -> Option<u32> {
+        let blocks = self.left_of(run)?.manifest.blocks;
+        (1..=BLOCKS_MOST).contains(&blocks).then_some(blocks)
+    }
+
     pub(super) fn is_over(&self, args: &TuneArgs) -> bool {
         self.time_left(args).is_some_and(|left| left.0 == 0)
     }
@@ -138,13 +147,15 @@ impl TuningCourse {
             Some(_) => None,
             None => args.timing.length(),
         };
-        let timing = args.timing.of_part(length, self.time_left(args), self.seed);
+        let timing = args
+            .timing
+            .of_part(length, self.time_left(args), Some(self.seed));
         let workload = [args.workload.clone()];
         let measured = measure(&MeasureOptions {
             targets: run.targets,
             workloads: if run.cut.is_some() { &[] } else { &workload },
             control: run.control,
-            blocks: run.blocks,
+            blocks: self.blocks_begun(run).unwrap_or(run.blocks),
             inject: run.cut.iter().cloned().collect(),
             conditions: Vec::new(),
             load_line: None,

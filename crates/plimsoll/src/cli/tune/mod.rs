@@ -96,7 +96,7 @@ fn effect(text: &str) -> Result<f64, String> {
 
 pub(super) fn main(args: &TuneArgs) -> CliResult {
     let target = TuningTarget::parse(&args.target)?;
-    let workload = asked(&args.workload, args.timing.length())?;
+    let workload = asked(&args.workload, args.timing.length(), args.shape.trust())?;
     let Some(metric) = workload.workload.metric() else {
         return Err(CliError::invalid(format!(
             "{} has no single figure that could be tuned: it has phases of its own",

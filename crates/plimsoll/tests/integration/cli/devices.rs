@@ -45,7 +45,7 @@ fn a_device_is_written_only_with_consent_and_twice_named_when_it_holds_something
     assert!(error.contains("ext4") && error.contains(&again), "{error}");
     let (code, error) = run(&[&again], "r4");
     assert_eq!(code, Some(0), "{error}");
-    let output = lab.run(&["run", "varmail", device, "--destroy"]);
+    let output = lab.run(&["run", "varmail", device, &again]);
     assert!(
         text(&output.stderr).contains("directory"),
         "{}",

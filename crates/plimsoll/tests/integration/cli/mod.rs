@@ -2,6 +2,7 @@
 //! The program from the outside: as a user starts, stops, kills and mistypes it.
 
 mod attach;
+mod attacks;
 mod bad_input;
 mod campaign;
 mod campaigns;
@@ -30,8 +31,10 @@ mod profile;
 mod python;
 mod record;
 mod repro;
+mod resumed;
 mod spreadsheet;
 mod steady;
+mod trust;
 mod tune;
 mod verify;
 mod verify_data;

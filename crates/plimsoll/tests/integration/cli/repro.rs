@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The experiment of the manual, which needs neither privileges nor time.
-fn example(lab: &Lab) -> String {
+pub(super) fn example(lab: &Lab) -> String {
     let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/repro.md");
     let manual = std::fs::read_to_string(manual).expect("the manual is there");
     let (_, example) = manual.split_once("```toml\n").expect("it has an example");

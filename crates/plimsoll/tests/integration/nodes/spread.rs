@@ -143,7 +143,10 @@ fn secrets_and_commands_of_the_user_get_to_nodes_and_leave_no_trace() {
     let lab = Lab::of(2);
     std::fs::write(lab.path("own.toml"), OWN).unwrap();
     let up = ["stack", "up", "--on", "lab.toml", "--size", "256M"];
-    must(&lab, &[&up[..], &STACKS, &["./own.toml"]].concat());
+    must(
+        &lab,
+        &[&up[..], &STACKS, &["./own.toml", "--trust", "own.toml"]].concat(),
+    );
     for stack in STACKS {
         prove(&lab, stack);
     }

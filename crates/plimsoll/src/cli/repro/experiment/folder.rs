@@ -2,6 +2,7 @@
 //! The folder of an experiment: its files, a folder and a record for each part, and the page.
 
 use super::ExperimentSourceFiles;
+use crate::cli::repro::ReproArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode};
 use plimsoll_agent::run_id;
 use plimsoll_core::experiment::ExperimentProfile;
@@ -18,17 +19,21 @@ pub(super) struct ExperimentFolder {
     name: String,
     /// Files beside the experiment.
     files: PathBuf,
+    /// The experiment's own file, if it is not in this program.
+    from: Option<PathBuf>,
+    /// What the command line consents to: options by their names, with their words.
+    consent: Vec<(&'static str, Vec<String>)>,
 }
 
 impl ExperimentFolder {
     /// A new folder, or that of the same experiment in the same profile.
     pub(super) fn open(
-        given: Option<&Path>,
+        args: &ReproArgs,
         source: &ExperimentSourceFiles,
         profile: ExperimentProfile,
     ) -> Result<ExperimentFolder, CliError> {
         let name = source.file.name.clone();
-        let path = given.map_or_else(
+        let path = args.output.as_deref().map_or_else(
             || PathBuf::from("plimsoll-results").join(format!("{name}-{}", run_id::run_id())),
             Path::to_path_buf,
         );
@@ -44,7 +49,13 @@ impl ExperimentFolder {
         for (file, text) in source.embedded {
             write(&files.join(file), text)?;
         }
-        Ok(ExperimentFolder { path, name, files })
+        Ok(ExperimentFolder {
+            path,
+            name,
+            files,
+            from: source.path.clone(),
+            consent: args.consent(),
+        })
     }
 
     /// The page.
@@ -63,12 +74,19 @@ impl ExperimentFolder {
         self.path.join(&report).is_file().then_some(report)
     }
 
-    /// A word of a command: a file beside the experiment is named in full.
-    pub(super) fn word(&self, word: &str) -> String {
-        match word.strip_prefix("./") {
-            Some(file) => self.files.join(file).display().to_string(),
-            None => word.into(),
-        }
+    /// The experiment's own file, if it is not in this program.
+    pub(super) fn from(&self) -> Option<&Path> {
+        self.from.as_deref()
+    }
+
+    /// A command with all files named in full, and with what the command line consents to.
+    pub(super) fn command(&self, words: &[String]) -> Vec<String> {
+        let named = words.iter().map(|word| beside(&self.files, word));
+        let consent = self.consent.iter();
+        let granted = consent.filter(|(option, _)| crate::cli::has_option(words, option));
+        named
+            .chain(granted.flat_map(|(_, words)| words.clone()))
+            .collect()
     }
 
     fn record_path(&self, part: &str) -> PathBuf {
@@ -84,6 +102,14 @@ impl ExperimentFolder {
     /// Keeps what a part left.
     pub(super) fn keep(&self, part: &str, record: &Value) -> Result<(), CliError> {
         write(&self.record_path(part), &format!("{record:#}\n"))
+    }
+}
+
+/// A word of a command: a file beside the experiment is named in full.
+pub(super) fn beside(files: &Path, word: &str) -> String {
+    match word.strip_prefix("./") {
+        Some(file) => files.join(file).display().to_string(),
+        None => word.into(),
     }
 }
 

@@ -4,6 +4,7 @@
 //!
 //! Manual: `docs/repro.md`.
 
+mod consent;
 mod folder;
 mod part;
 
@@ -17,6 +18,7 @@ use plimsoll_core::experiment::{ExperimentFile, ExperimentPartResult, Experiment
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_run::experiment::{ExperimentMaterials, evaluate};
 use plimsoll_run::experiment_file;
+use plimsoll_run::trust::typed;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -80,7 +82,8 @@ pub(super) struct ExperimentSourceFiles {
     pub(super) file: ExperimentFile,
     /// The files beside it, where they are not in a folder.
     embedded: &'static [EmbeddedFile],
-    /// The folder that it is in, where it is in one.
+    /// Its own file, and the folder that it is in, where it is not in this program.
+    path: Option<PathBuf>,
     folder: PathBuf,
 }
 
@@ -91,6 +94,7 @@ impl EmbeddedExperiment {
         Ok(ExperimentSourceFiles {
             file,
             embedded: self.files,
+            path: None,
             folder: PathBuf::new(),
         })
     }
@@ -115,6 +119,7 @@ pub(super) fn find(name: &str) -> Result<Option<ExperimentSourceFiles>, CliError
     Ok(Some(ExperimentSourceFiles {
         file,
         embedded: &[],
+        path: Some(path),
         folder,
     }))
 }
@@ -122,12 +127,18 @@ pub(super) fn find(name: &str) -> Result<Option<ExperimentSourceFiles>, CliError
 pub(super) fn main(args: &ReproArgs, source: &ExperimentSourceFiles) -> CliResult {
     args.check_experiment()?;
     let (file, profile) = (&source.file, args.profile.profile());
+    let named = |word: &str| folder::beside(&source.folder, word);
+    let starts = consent::starts(file, profile, &named)?;
+    // What this program has in it is as good as the program.
+    if let Some(path) = &source.path {
+        args.shape.trust().check(path, &starts, args.dry_run)?;
+    }
     if args.dry_run {
-        terminal::print(&plan(file, profile));
+        terminal::print(&plan(file, profile, &starts));
         return Ok(ExitCode::SUCCESS);
     }
     let stop = context::stop_flag()?;
-    let folder = ExperimentFolder::open(args.output.as_deref(), source, profile)?;
+    let folder = ExperimentFolder::open(args, source, profile)?;
     let mut materials = ExperimentMaterials::new();
     let mut carried_out = Vec::new();
     let mut failures: Vec<(&str, CliError)> = Vec::new();
@@ -186,7 +197,7 @@ fn show(
 }
 
 /// What would be carried out.
-fn plan(file: &ExperimentFile, profile: ExperimentProfile) -> String {
+fn plan(file: &ExperimentFile, profile: ExperimentProfile, starts: &[String]) -> String {
     let mut text = format!(
         "{}\nNothing was done. The {} profile would carry out:\n",
         file.title,
@@ -204,13 +215,18 @@ fn plan(file: &ExperimentFile, profile: ExperimentProfile) -> String {
         let before = command.before.iter();
         let all = before.chain([&command.run]).chain(&command.after);
         for words in all {
-            let _ = writeln!(text, "  plimsoll {}", part::typed(words));
+            let _ = writeln!(text, "  plimsoll {}", typed(words));
         }
         if let Some(memory) = &command.memory {
             let _ = writeln!(text, "  with {memory} of memory");
         }
     }
     let all = units::clock_duration(Nanos::from_secs_f64(minutes * 60.0));
+    if !starts.is_empty() {
+        text.push_str("\nPrograms that it would start:\n");
+        let lines = starts.iter().map(|one| format!("  {one}\n"));
+        text.extend(lines);
+    }
     text.push('\n');
     let _ = write!(text, "In all about {all} on a small machine.");
     text

@@ -10,6 +10,7 @@ use plimsoll_core::units;
 use plimsoll_machine::host::{HostTimeSource as _, SystemClock};
 use plimsoll_machine::memory_limit::MemoryLimit;
 use plimsoll_run::experiment::ExperimentMaterial;
+use plimsoll_run::trust::typed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -50,16 +51,6 @@ impl PartOutcome {
             report: self.report.clone(),
         }
     }
-}
-
-/// Words as one would type them.
-pub(super) fn typed(words: &[String]) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:@+%".contains(c);
-    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Carries out a part, unless that was done before.
@@ -134,7 +125,7 @@ fn measured(
     words: &[String],
     folder: &ExperimentFolder,
 ) -> Result<Value, CliError> {
-    let mut words: Vec<String> = words.iter().map(|word| folder.word(word)).collect();
+    let mut words = folder.command(words);
     let has_folder = crate::cli::has_option(&words, "output");
     if has_folder {
         words.push("-o".into());
@@ -142,7 +133,7 @@ fn measured(
     } else if crate::cli::has_option(&words, "json") {
         words.push("--json".into());
     }
-    let printed = printed(&words)?;
+    let printed = printed(&words, folder)?;
     Ok(match has_folder {
         true => Value::Null,
         false => serde_json::from_str(&printed).unwrap_or(Value::Null),
@@ -151,13 +142,12 @@ fn measured(
 
 /// A command before or after it.
 fn helper(words: &[String], folder: &ExperimentFolder) -> Result<(), CliError> {
-    let words: Vec<String> = words.iter().map(|word| folder.word(word)).collect();
-    printed(&words).map(drop)
+    printed(&folder.command(words), folder).map(drop)
 }
 
 /// Carries out a command, and gives what it printed.
-fn printed(words: &[String]) -> Result<String, CliError> {
-    let (ended, printed) = terminal::captured(|| crate::cli::carry_out_words(words));
+fn printed(words: &[String], folder: &ExperimentFolder) -> Result<String, CliError> {
+    let (ended, printed) = terminal::captured(|| crate::cli::carry_out_words(words, folder.from()));
     match ended? {
         code if code == ExitCode::SUCCESS => Ok(printed),
         code if code == CliExitCode::Interrupted.into() => Err(CliError::sentence(

@@ -4,6 +4,7 @@
 use super::*;
 use crate::cli::Cli;
 use crate::cli::repro::tables::fields;
+use crate::cli::trust::TrustArgs;
 use plimsoll_core::experiment::ExperimentTable;
 use plimsoll_run::campaign_file::CampaignPlan;
 use std::io::Write as _;
@@ -20,7 +21,7 @@ fn embedded_experiments_are_whole_and_bear_their_names() {
         assert_eq!(name, file.name);
         assert!(!file.question.is_empty(), "{name}");
         for profile in [ExperimentProfile::Quick, ExperimentProfile::Full] {
-            let plan = plan(&file, profile);
+            let plan = plan(&file, profile, &[]);
             assert!(plan.contains("In all about"), "{plan}");
         }
     }
@@ -49,7 +50,15 @@ fn files_beside_an_experiment_are_there() {
                 .join(beside);
             assert!(path.is_file(), "{}: {word}", one.name);
             if option == "--campaign" {
-                CampaignPlan::read(&path).unwrap();
+                let plan = CampaignPlan::read(&path).unwrap();
+                // Else it would have to be trusted, and nobody could say so.
+                for variant in &plan.workloads {
+                    let request =
+                        crate::cli::measure::asked(&variant.text, None, &TrustArgs::default())
+                            .unwrap();
+                    let started = plimsoll_run::campaign::commands_of(&request);
+                    assert!(started.is_empty(), "{word}: {started:?}");
+                }
             }
         }
     }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Run folders of somebody else that are "resumed": nothing that they say is started.
+
+use crate::support::{Lab, text};
+use plimsoll_core::event::RunManifest;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::commands::CommandOutputFormat;
+use std::path::Path;
+
+/// What a stranger makes of a manifest.
+type Change = (&'static str, fn(&mut RunManifest, &str));
+
+/// A workload that would make the sentinel.
+fn program(of: &str, sentinel: &str) -> Workload {
+    plimsoll_classics::originals::workload(of, &format!("touch {sentinel}"), None).unwrap()
+}
+
+fn of_fio(sentinel: &str) -> Workload {
+    let Workload::Commands(mut commands) = program("cmd", sentinel) else {
+        panic!("a program");
+    };
+    commands.name = "fio:job.fio".into();
+    commands.phases[0].output = CommandOutputFormat::Fio;
+    Workload::Commands(commands)
+}
+
+const CHANGES: &[Change] = &[
+    ("a program", |manifest, sentinel| {
+        manifest.entries[0].workload = program("cmd", sentinel);
+    }),
+    ("one whose size is taken", |manifest, sentinel| {
+        manifest.entries[0].workload = program("size", sentinel);
+    }),
+    ("fio", |manifest, sentinel| {
+        manifest.entries[0].workload = of_fio(sentinel);
+    }),
+    ("a program before it", |manifest, sentinel| {
+        let Workload::Commands(extra) = program("cmd", sentinel) else {
+            panic!("a program");
+        };
+        match &mut manifest.entries[0].workload {
+            Workload::Commands(commands) => commands.prepare.extend(extra.phases),
+            other => *other = Workload::Commands(extra),
+        }
+    }),
+    ("another workload beside it", |manifest, sentinel| {
+        let mut entry = manifest.entries[0].clone();
+        entry.label = "more".into();
+        entry.workload = program("cmd", sentinel);
+        manifest.entries.push(entry);
+    }),
+    ("another size", |manifest, _| {
+        match &mut manifest.entries[0].workload {
+            Workload::Blocks(blocks) => blocks.groups[0].extent.bytes *= 1024,
+            Workload::Commands(commands) => commands.data_bytes = 1 << 40,
+            other => other.rename("more".into()),
+        }
+    }),
+    ("another kind", |manifest, _| {
+        manifest.entries[0].workload = Workload::idle("cmd");
+    }),
+    ("another system", |manifest, sentinel| {
+        manifest.arms[0].target = sentinel.into();
+    }),
+    ("another length", |manifest, _| {
+        manifest.entries[0].length = Nanos(1 << 50);
+    }),
+    ("more blocks", |manifest, _| manifest.blocks = 900),
+    ("an order of its own", |manifest, _| {
+        manifest.balanced = true;
+    }),
+];
+
+/// The folder once more, with a manifest that was changed and sealed again as the program does it.
+fn forged(from: &Path, to: &Path, change: impl FnOnce(&mut RunManifest)) {
+    let mut manifest = plimsoll_archive::manifest(from).unwrap();
+    change(&mut manifest);
+    drop(plimsoll_archive::RunFolderWriter::create(to, &manifest).unwrap());
+    std::fs::copy(from.join("events.jsonl"), to.join("events.jsonl")).unwrap();
+}
+
+/// An interrupted comparison under this workload, and whether it goes on with a folder that was changed.
+fn check(workload: &str) {
+    let lab = Lab::new();
+    let targets = [lab.directory("a"), lab.directory("b")];
+    let sentinel = lab.path("SENTINEL");
+    let words = [
+        "compare", "a", "b", "-w", workload, "--for", "200ms", "--warmup", "0s", "--blocks", "3",
+    ];
+    let words = [&words[..], &["--no-verify", "-o", "run"]].concat();
+    let mut child = lab.start(&words);
+    lab.wait_for_text("run", "\"trial_ended\"");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(lab.run(&["raze"]).status.success());
+    let kept = lab.path("kept");
+    std::fs::rename(lab.path("run"), &kept).unwrap();
+    for (at, (what, change)) in CHANGES.iter().enumerate() {
+        forged(&kept, &lab.path("run"), |manifest| {
+            change(manifest, &sentinel.display().to_string());
+        });
+        let before = std::fs::read(lab.path("run/events.jsonl")).unwrap();
+        let output = lab.run(&words);
+        let told = text(&output.stderr);
+        assert!(!sentinel.exists(), "{workload}: {what} was started: {told}");
+        assert_eq!(output.status.code(), Some(2), "{workload}: {what}: {told}");
+        assert!(told.contains("resume the run in run: "), "{told}");
+        let after = std::fs::read(lab.path("run/events.jsonl")).unwrap();
+        assert_eq!(before, after, "{workload}: {what}: nothing was measured");
+        for target in &targets {
+            assert_eq!(std::fs::read_dir(target).unwrap().count(), 0, "{what}");
+        }
+        std::fs::rename(lab.path("run"), lab.path(&format!("run-{at}"))).unwrap();
+    }
+    // Sealed anew but as it was, it goes on.
+    forged(&kept, &lab.path("run"), |_| ());
+    let output = lab.run(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("resuming the run in run"));
+}
+
+#[test]
+fn a_folder_of_a_stranger_starts_no_program_when_a_program_is_resumed() {
+    check("cmd:sleep 0.2");
+}
+
+#[test]
+fn a_folder_of_a_stranger_starts_no_program_when_a_load_is_resumed() {
+    check("randread,size=1m");
+}
