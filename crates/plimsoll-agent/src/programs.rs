@@ -333,6 +333,7 @@ fn phases(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_classics::originals::JobTrust;
     use plimsoll_core::workload::Workload;
     use plimsoll_machine::host::SearchPath;
     use std::io::Write;
@@ -449,16 +450,13 @@ mod tests {
 
     #[test]
     fn the_originals_that_are_installed_are_read() {
-        let job = tempfile::tempdir().unwrap();
-        let file = job.path().join("a.fio");
-        std::fs::write(&file, "[x]\nsize=256k\nrw=randrw\n").unwrap();
-        let fio = file.display().to_string();
+        let job = Some(JobTrust::Stranger("[x]\nsize=256k\nrw=randrw\n"));
         for (prefix, rest, expect) in [
-            ("fio", fio.as_str(), "x: read"),
+            ("fio", "a.fio", "x: read"),
             ("bonnie++", "-s 64 -r 16 -n 0 -f", "put_block"),
             ("iozone", "-i 0 -t 1 -s 64k", "1 initial writers"),
         ] {
-            let Ok(Workload::Commands(commands)) = originals::workload(prefix, rest) else {
+            let Ok(Workload::Commands(commands)) = originals::workload(prefix, rest, job) else {
                 panic!("{prefix}:{rest} is a command");
             };
             match play(&commands) {

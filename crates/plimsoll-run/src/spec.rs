@@ -2,7 +2,8 @@
 //! What people write for a workload and a target, and what is meant by it.
 
 use plimsoll_agent::failure::CliError;
-use plimsoll_classics::{filebench, fio, originals};
+use plimsoll_classics::originals::{self, JobTrust};
+use plimsoll_classics::{ClassicsError, filebench, fio};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::{PackedRequests, ParametricModel};
 use plimsoll_core::nearest::nearest;
@@ -67,8 +68,13 @@ pub enum RateScale {
 impl WorkloadSpec {
     /// Reads the name of a workload with its settings (`varmail,nfiles=9000`), a file
     /// (`nas.toml`, `nas.toml@12`, `nas.toml@auto`, `mail.f`, `db.fio`), or an original program
-    /// (`fio:db.fio`).
+    /// (`fio:db.fio`), whose job is written anew.
     pub fn parse(text: &str) -> Result<Self, CliError> {
+        Self::parse_trusting(text, &[])
+    }
+
+    /// The same; job files that are among `trusted` are given to original programs as they are.
+    pub fn parse_trusting(text: &str, trusted: &[PathBuf]) -> Result<Self, CliError> {
         let (name, scale) = match text.rsplit_once('@') {
             Some((name, factor))
                 if Path::new(name).is_file() || !text.contains([',', ' ', ':']) =>
@@ -81,7 +87,7 @@ impl WorkloadSpec {
             workload,
             notes,
             length,
-        } = read_or_make(name)?;
+        } = read_or_make(name, trusted)?;
         if scale.is_some() && !matches!(workload, Workload::Model(_)) {
             return Err(CliError::usage(format!(
                 "use '{text}': only a fitted model has rates to multiply; '{name}' runs as fast as the storage lets it"
@@ -97,7 +103,7 @@ impl WorkloadSpec {
 }
 
 /// A file is read, a program before a colon is run itself, anything else is known by name.
-fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
+fn read_or_make(name: &str, trusted: &[PathBuf]) -> Result<ParsedWorkload, CliError> {
     let path = Path::new(name);
     if path.is_file() {
         return read_file(path);
@@ -107,9 +113,7 @@ fn read_or_make(name: &str) -> Result<ParsedWorkload, CliError> {
             .iter()
             .any(|(known, _)| *known == prefix)
     {
-        let workload = originals::workload(prefix, rest).map_err(CliError::invalid)?;
-        check_original(prefix, &workload)?;
-        return Ok(workload.into());
+        return Ok(original(prefix, rest, trusted)?.into());
     }
     let memory = plimsoll_machine::host::facts::machine().ram_bytes;
     let looks_like_a_file = path.extension().is_some() || name.contains('/');
@@ -182,36 +186,40 @@ fn check_files<'a>(commands: impl Iterator<Item = &'a WorkloadCommand>) -> Resul
     Ok(())
 }
 
-/// Refuses a workload file that would have the original program start others: such files are
-/// passed on, and who runs one asked for a load.
-fn refuse_commands(prefix: &str, command: &WorkloadCommand) -> Result<(), CliError> {
-    for word in command.argv.iter().skip(1) {
-        let file = Path::new(word.strip_prefix("{here}/").unwrap_or(word));
-        if !file.is_file() {
-            continue;
-        }
-        let text = read_text(file)?;
-        if let Some((number, line)) = originals::line_with_a_command(prefix, &text) {
-            let text = format!("line {number}: '{line}' would start another program");
-            return Err(about(file, &text).hint(format!(
-                "remove the line, or start it yourself: -w 'cmd:{prefix} …'"
-            )));
-        }
-    }
-    Ok(())
+/// An original program, with its job file where it has one.
+fn original(prefix: &str, rest: &str, trusted: &[PathBuf]) -> Result<Workload, CliError> {
+    let file = originals::job_file(prefix, rest).map_err(CliError::invalid)?;
+    let file = file.as_deref().map(Path::new);
+    let text = file.map(read_text).transpose()?;
+    let is_trusted = file.is_some_and(|file| is_among(file, trusted));
+    let job = text.as_deref().map(|text| match is_trusted {
+        true => JobTrust::Trusted,
+        false => JobTrust::Stranger(text),
+    });
+    let workload = originals::workload(prefix, rest, job).map_err(|error| match (&error, file) {
+        (ClassicsError::Line { .. }, Some(file)) => about(file, &within(&error)).hint(format!(
+            "{prefix}: takes only what describes a load from a file; --trust {} gives it to {prefix} as it is, \
+             with every program it starts and every place it names",
+            file.display()
+        )),
+        _ => CliError::invalid(error),
+    })?;
+    check_programs(&workload)?;
+    Ok(workload)
 }
 
-/// Refuses an original program that is not installed or whose file does not exist, before
-/// anything is made for it.
-fn check_original(prefix: &str, workload: &Workload) -> Result<(), CliError> {
+/// Whether a file is one of these, by whichever name.
+fn is_among(file: &Path, trusted: &[PathBuf]) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    let known = real(file);
+    known.is_some() && trusted.iter().any(|path| real(path) == known)
+}
+
+/// Refuses an original program that is not installed, before anything is made for it.
+fn check_programs(workload: &Workload) -> Result<(), CliError> {
     let Workload::Commands(commands) = workload else {
         return Ok(());
     };
-    if prefix == "fio" || prefix == "filebench" {
-        let all = || commands.prepare.iter().chain(&commands.phases);
-        check_files(all())?;
-        all().try_for_each(|command| refuse_commands(prefix, command))?;
-    }
     let host = LocalHost::new(SearchPath::new(
         &std::env::var_os("PATH").unwrap_or_default(),
     ));
@@ -227,13 +235,21 @@ fn check_original(prefix: &str, workload: &Workload) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a command starts: its program, and the one that this starts in turn.
-fn programs_of(command: &WorkloadCommand) -> impl Iterator<Item = &String> {
-    let mut words = command.argv.iter();
-    let first = words.next();
-    let wraps = first.is_some_and(|word| word == "setarch");
-    let wrapped = words.find(|word| wraps && !word.starts_with('-'));
-    first.into_iter().chain(wrapped)
+/// What a command starts: its program, and those that this and the next start in turn.
+fn programs_of(command: &WorkloadCommand) -> Vec<&str> {
+    let mut programs = Vec::new();
+    let mut words = command.argv.iter().map(String::as_str);
+    while let Some(program) = words.next() {
+        programs.push(program);
+        match program {
+            "bwrap" => while words.next().is_some_and(|word| word != "--") {},
+            "setarch" => {
+                words.next();
+            }
+            _ => break,
+        }
+    }
+    programs
 }
 
 fn parse_scale(text: &str, factor: &str) -> Result<RateScale, CliError> {

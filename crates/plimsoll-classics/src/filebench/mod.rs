@@ -10,4 +10,4 @@ pub mod wml;
 
 pub(crate) use personalities::KNOWN;
 pub use text::summary;
-pub use wml::{WmlScript, parse};
+pub use wml::{WmlScript, parse, rewritten};

@@ -15,6 +15,7 @@ mod definitions;
 mod flowops;
 mod sets;
 mod tokens;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ use crate::error::ClassicsError;
 use definitions::{ThreadText, WmlDefinition, WmlProcess, WmlProgram};
 use flowops::WmlFlowop;
 use tokens::{WmlToken, tokens};
+
+pub use written::rewritten;
 
 /// Longer texts are no workload files.
 const BYTES_MAX: usize = 1 << 20;
@@ -60,6 +63,8 @@ enum WmlValue {
     Gamma {
         mean: f64,
         shape: f64,
+        /// As it is written: filebench reads no units there.
+        parameters: String,
     },
 }
 
@@ -78,23 +83,7 @@ struct WmlAttributes {
 /// # Errors
 /// The line and the word that is not understood, or what does not go together.
 pub fn parse(text: &str) -> Result<WmlScript, ClassicsError> {
-    if text.len() > BYTES_MAX {
-        return Err(at(1, format!("the file is longer than {BYTES_MAX} bytes")));
-    }
-    let mut parser = Parser {
-        tokens: tokens(text)?,
-        at: 0,
-        variables: Variables::new(),
-        at_run: None,
-        definitions: Vec::new(),
-        without_file: FileLoopNoFilePolicy::Fail,
-        length: None,
-        notes: Vec::new(),
-    };
-    while parser.at < parser.tokens.len() {
-        parser.statement()?;
-    }
-    parser.script()
+    Parser::read(text)?.script()
 }
 
 fn at(line: usize, reason: String) -> ClassicsError {
@@ -110,10 +99,34 @@ struct Parser {
     definitions: Vec<WmlDefinition>,
     without_file: FileLoopNoFilePolicy,
     length: Option<Nanos>,
+    /// `run` or `psrun` with its numbers.
+    run: Option<String>,
     notes: Vec<String>,
 }
 
 impl Parser {
+    /// Reads all statements of a text.
+    fn read(text: &str) -> Result<Parser, ClassicsError> {
+        if text.len() > BYTES_MAX {
+            return Err(at(1, format!("the file is longer than {BYTES_MAX} bytes")));
+        }
+        let mut parser = Parser {
+            tokens: tokens(text)?,
+            at: 0,
+            variables: Variables::new(),
+            at_run: None,
+            definitions: Vec::new(),
+            without_file: FileLoopNoFilePolicy::Fail,
+            length: None,
+            run: None,
+            notes: Vec::new(),
+        };
+        while parser.at < parser.tokens.len() {
+            parser.statement()?;
+        }
+        Ok(parser)
+    }
+
     fn peek(&self) -> Option<&WmlToken> {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
@@ -261,9 +274,16 @@ impl Parser {
                 }
             }
         }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".:;+-".contains(c);
         match (mean, shape) {
-            (Some(mean), Some(shape)) if f64::is_finite(shape) => {
-                Ok(WmlValue::Gamma { mean, shape })
+            (Some(mean), Some(shape))
+                if f64::is_finite(shape) && parameters.chars().all(is_plain) =>
+            {
+                Ok(WmlValue::Gamma {
+                    mean,
+                    shape,
+                    parameters,
+                })
             }
             _ => Err(at(
                 line,
@@ -377,6 +397,8 @@ impl Parser {
                 format!("'{word} {seconds}' has no end; give it a time"),
             ));
         }
+        let numbers = numbers.iter().map(|number| format!(" {number}"));
+        self.run = Some(numbers.fold(word.to_owned(), |run, number| run + &number));
         self.length = Some(Nanos::from_secs_f64(seconds));
         self.at_run = Some(self.variables.clone());
         Ok(())

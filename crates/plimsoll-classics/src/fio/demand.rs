@@ -5,8 +5,6 @@
 //! Options that change neither (engines, directories, schedulers, seeds) are passed over, so that a
 //! job can be held against a recording that could not be run here.
 
-use std::fmt::Write;
-
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 
@@ -61,46 +59,6 @@ pub fn demands(text: &str) -> Result<Vec<FioNamedRateSpec>, ClassicsError> {
     let sections = ini::sections(text)?;
     let named = sections.iter().map(|s| (s.name.clone(), demand(s)));
     Ok(named.collect())
-}
-
-/// Options that say where and how long, not how much; on the null engine they are in the way.
-const PLACES: [&str; 12] = [
-    "directory",
-    "filename",
-    "filename_format",
-    "ioengine",
-    "ioscheduler",
-    "nrfiles",
-    "openfiles",
-    "runtime",
-    "time_based",
-    "startdelay",
-    "ramp_time",
-    "stonewall",
-];
-
-/// The job file in which fio does what these sections say, all at once and for `length`, on its null
-/// engine: nothing is read or written, all else is as they say it.
-///
-/// # Errors
-/// The first line that is no line of a job file.
-pub fn on_null(text: &str, sections: &[String], length: Nanos) -> Result<String, ClassicsError> {
-    let mut job = String::new();
-    for section in ini::sections(text)? {
-        if !sections.contains(&section.name) {
-            continue;
-        }
-        // Writing to a String cannot fail.
-        let _ = writeln!(job, "[{}]", section.name);
-        for option in &section.options {
-            if !PLACES.contains(&option.name.as_str()) {
-                let _ = writeln!(job, "{}={}", option.name, option.value);
-            }
-        }
-        let milliseconds = length.0.div_ceil(1_000_000);
-        let _ = writeln!(job, "ioengine=null\ntime_based\nruntime={milliseconds}ms");
-    }
-    Ok(job)
 }
 
 /// A direction in the lists of fio's options.
@@ -330,16 +288,6 @@ mod tests {
         let poisson = only(&format!("{job}rate_process=poisson\n"));
         let write = poisson.write.unwrap();
         assert!((write.paced_ops_per_s - 82.0).abs() < 1e-9 && poisson.poisson);
-    }
-
-    #[test]
-    fn only_the_sections_that_are_wanted_go_to_the_null_engine() {
-        let text = "[global]\nsize=1g\ndirectory=/x\n[a]\nbs=8k\nioengine=psync\n[b]\nbs=4k\n";
-        let job = on_null(text, &["a".to_owned()], Nanos(1_500_000_000)).unwrap();
-        assert_eq!(
-            job,
-            "[a]\nsize=1g\nbs=8k\nioengine=null\ntime_based\nruntime=1500ms\n"
-        );
     }
 
     #[test]

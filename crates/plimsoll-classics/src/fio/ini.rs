@@ -116,7 +116,8 @@ pub fn is_job(text: &str) -> bool {
         })
 }
 
-fn option(text: &str, line: usize) -> Result<FioOption, ClassicsError> {
+/// One line `name=value`.
+pub(super) fn option(text: &str, line: usize) -> Result<FioOption, ClassicsError> {
     let wrong = |reason: String| Err(ClassicsError::Line { line, reason });
     if text.starts_with("include ") {
         return wrong(format!(

@@ -12,12 +12,14 @@ mod iolog;
 mod job;
 mod notes;
 mod options;
+mod rewrite;
 mod section;
 mod sizes;
 mod value;
 
-pub use demand::{FioDirectionRate, FioNamedRateSpec, FioRateSpec, demands, on_null};
+pub use demand::{FioDirectionRate, FioNamedRateSpec, FioRateSpec, demands};
 pub use export::{FioJobExport, export};
 pub use ini::is_job;
 pub use iolog::{is_log, read_log, write_log};
 pub use job::{FioJobImport, job};
+pub use rewrite::{on_null, rewritten};

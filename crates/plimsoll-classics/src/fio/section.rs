@@ -24,7 +24,7 @@ const MANY: u64 = 4096;
 /// Engines of fio that keep one operation in flight whatever `iodepth` says.
 pub(crate) const SYNCHRONOUS: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
 /// Engines that keep `iodepth` operations in flight.
-const ASYNCHRONOUS: [&str; 4] = ["io_uring", "libaio", "posixaio", "null"];
+pub(super) const ASYNCHRONOUS: [&str; 4] = ["io_uring", "libaio", "posixaio", "null"];
 
 /// A job and what it asks of the phase it stands in.
 #[derive(Debug)]

@@ -3,14 +3,18 @@
 //! The same readers take in results that someone kept.
 
 mod read;
+mod sandbox;
 mod split;
 
 pub use read::{ProgramOutputFormat, ProgramOutputResult, read};
+pub use sandbox::{SANDBOX_JOB, SandboxJobSource, sandboxed};
 
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::{CommandOutputFormat, CommandWorkload, WorkloadCommand};
 
+use self::sandbox::TARGET;
 use crate::error::ClassicsError;
+use crate::{filebench, fio};
 
 /// What may stand before the colon, and what comes after it.
 pub const PREFIXES: [(&str, &str); 6] = [
@@ -34,78 +38,119 @@ pub const PREFIXES: [(&str, &str); 6] = [
     ),
 ];
 
-/// The workload that `PREFIX:REST` stands for.
+/// Whose a job file is.
+#[derive(Debug, Clone, Copy)]
+pub enum JobTrust<'a> {
+    /// Of somebody else, with this text: what it says of a load is written anew for the program, which
+    /// runs in a view of the machine in which it can change nothing but the target.
+    Stranger(&'a str),
+    /// Of one who may start programs here: the program is given the file as it is.
+    Trusted,
+}
+
+/// The job file that `PREFIX:REST` names, of programs that have one.
 ///
 /// # Errors
-/// When the prefix is not known, or the arguments hold something that is set here.
-pub fn workload(prefix: &str, rest: &str) -> Result<Workload, ClassicsError> {
-    let wrong = |reason: &str| ClassicsError::Shape {
+/// When the words cannot be taken apart.
+pub fn job_file(prefix: &str, rest: &str) -> Result<Option<String>, ClassicsError> {
+    if !matches!(prefix, "fio" | "filebench") {
+        return Ok(None);
+    }
+    let words = split::words(rest).map_err(|reason| wrong(prefix, rest, &reason))?;
+    Ok(words.into_iter().find(|word| !word.starts_with('-')))
+}
+
+fn wrong(prefix: &str, rest: &str, reason: &str) -> ClassicsError {
+    ClassicsError::Shape {
         workload: format!("{prefix}:{rest}"),
         reason: reason.into(),
-    };
+    }
+}
+
+/// The workload that `PREFIX:REST` stands for. `job` is what [`job_file`] names.
+///
+/// # Errors
+/// When the prefix is not known, the arguments hold something that is set here, or a line of the job of
+/// somebody else does more than to describe a load.
+pub fn workload(
+    prefix: &str,
+    rest: &str,
+    job: Option<JobTrust<'_>>,
+) -> Result<Workload, ClassicsError> {
+    let wrong = |reason: &str| wrong(prefix, rest, reason);
     let words = split::words(rest).map_err(|reason| wrong(&reason))?;
     if words.is_empty() {
         return Err(wrong("nothing follows the colon"));
     }
-    let (argv, output) = match prefix {
-        "fio" => (
-            fio(&words).map_err(|reason| wrong(&reason))?,
-            CommandOutputFormat::Fio,
-        ),
-        "bonnie++" => (
-            bonnie(&words).map_err(|reason| wrong(&reason))?,
-            CommandOutputFormat::Bonnie,
-        ),
-        "iozone" => (
-            iozone(words).map_err(|reason| wrong(&reason))?,
-            CommandOutputFormat::Iozone,
-        ),
-        "filebench" => match &words[..] {
-            [file] => return Ok(filebench(&format!("{prefix}:{rest}"), file)),
-            _ => return Err(wrong("filebench takes one workload file")),
-        },
-        "cmd" | "size" => (
-            vec!["sh".into(), "-c".into(), rest.trim().into()],
-            match prefix {
-                "size" => CommandOutputFormat::Size,
-                _ => CommandOutputFormat::Time,
-            },
-        ),
+    let name = format!("{prefix}:{}", rest.trim());
+    let made = match prefix {
+        "fio" => fio_commands(&words, job),
+        "filebench" => filebench_commands(&words, job),
+        "bonnie++" => bonnie(&words)
+            .map(|argv| alone(argv, CommandOutputFormat::Bonnie))
+            .map_err(OriginalFault::from),
+        "iozone" => iozone(words)
+            .map(|argv| alone(argv, CommandOutputFormat::Iozone))
+            .map_err(OriginalFault::from),
+        "cmd" => Ok(alone(shell(rest), CommandOutputFormat::Time)),
+        "size" => Ok(alone(shell(rest), CommandOutputFormat::Size)),
         _ => {
             let known: Vec<&str> = PREFIXES.iter().map(|(name, _)| *name).collect();
-            return Err(wrong(&format!("expected one of {}", known.join(", "))));
+            Err(format!("expected one of {}", known.join(", ")).into())
         }
     };
+    let OriginalCommands {
+        prepare,
+        argv,
+        output,
+    } = made.map_err(|fault| match fault {
+        OriginalFault::Words(reason) => wrong(&reason),
+        OriginalFault::Job(error) => error,
+    })?;
     Ok(Workload::Commands(CommandWorkload {
-        name: format!("{prefix}:{}", rest.trim()),
-        prepare: Vec::new(),
+        name,
+        prepare: prepare.into_iter().collect(),
         phases: vec![command(prefix, argv, output)],
         finish: Vec::new(),
         data_bytes: 0,
     }))
 }
 
-/// The first line (from 1) of a workload file that has the original program start another one:
-/// fio's `exec_prerun`, `exec_postrun`, engines and files from elsewhere, filebench's `system`.
-#[must_use]
-pub fn line_with_a_command<'a>(prefix: &str, text: &'a str) -> Option<(usize, &'a str)> {
-    let starts = |line: &str| {
-        let (word, rest) = line
-            .split_once(|c: char| c == '=' || c.is_whitespace())
-            .unwrap_or((line, ""));
-        let value = rest.trim_start_matches(|c: char| c == '=' || c.is_whitespace());
-        match (prefix, word) {
-            ("fio", "exec_prerun" | "exec_postrun" | "include") => true,
-            ("fio", "ioengine") => {
-                value.starts_with("exec") || value.starts_with("external") || value.contains('/')
-            }
-            ("filebench", "system") => true,
-            _ => false,
-        }
-    };
-    let mut lines = text.lines().map(str::trim).enumerate();
-    let found = lines.find(|(_, line)| starts(line));
-    found.map(|(at, line)| (at + 1, line))
+/// What is wrong with an original program: its words, or a line of its job.
+enum OriginalFault {
+    Words(String),
+    Job(ClassicsError),
+}
+
+impl From<String> for OriginalFault {
+    fn from(reason: String) -> Self {
+        OriginalFault::Words(reason)
+    }
+}
+
+impl From<ClassicsError> for OriginalFault {
+    fn from(error: ClassicsError) -> Self {
+        OriginalFault::Job(error)
+    }
+}
+
+/// The commands of an original program.
+struct OriginalCommands {
+    prepare: Option<WorkloadCommand>,
+    argv: Vec<String>,
+    output: CommandOutputFormat,
+}
+
+fn alone(argv: Vec<String>, output: CommandOutputFormat) -> OriginalCommands {
+    OriginalCommands {
+        prepare: None,
+        argv,
+        output,
+    }
+}
+
+fn shell(line: &str) -> Vec<String> {
+    vec!["sh".into(), "-c".into(), line.trim().into()]
 }
 
 /// A command whose output says what it moved.
@@ -127,7 +172,30 @@ fn from_here(file: &str) -> String {
     }
 }
 
-fn fio(words: &[String]) -> Result<Vec<String>, String> {
+/// Where the job that was written for a program lies.
+const JOB: &str = "{tmp}/job";
+
+/// Writes a job into a directory of ours, for a program that runs in a view of the machine.
+fn write_job(text: String) -> WorkloadCommand {
+    let words = ["sh", "-c", "printf %s \"$1\" >\"$2\"", "sh"].map(String::from);
+    let argv = [&words[..], &[text, JOB.into()]].concat();
+    command("write the job", argv, CommandOutputFormat::Time)
+}
+
+/// A program that runs a job of somebody else, which was written anew.
+fn on_job(text: String, program: &[&str], output: CommandOutputFormat) -> OriginalCommands {
+    OriginalCommands {
+        prepare: Some(write_job(text)),
+        argv: sandboxed(Some("{dir}"), SandboxJobSource::File(JOB), program),
+        output,
+    }
+}
+
+fn fio_commands(
+    words: &[String],
+    job: Option<JobTrust<'_>>,
+) -> Result<OriginalCommands, OriginalFault> {
+    let output = CommandOutputFormat::Fio;
     let set_here = [
         "--directory",
         "--output-format",
@@ -136,21 +204,36 @@ fn fio(words: &[String]) -> Result<Vec<String>, String> {
         "--server",
         "--daemonize",
     ];
-    let mut argv = ["fio", "--directory={dir}", "--output-format=json+"]
-        .map(String::from)
-        .to_vec();
-    for word in words {
-        let name = word.split('=').next().unwrap_or_default();
-        if set_here.contains(&name) {
-            return Err(format!("{name} is set by plimsoll; take it out"));
-        }
-        argv.push(if word.starts_with('-') {
-            word.clone()
-        } else {
-            from_here(word)
-        });
+    let name_of = |word: &'_ String| word.split('=').next().unwrap_or_default().to_owned();
+    let mut names = words.iter().map(name_of);
+    if let Some(name) = names.find(|name| set_here.contains(&name.as_str())) {
+        return Err(format!("{name} is set by plimsoll; take it out").into());
     }
-    Ok(argv)
+    match job {
+        None => Err("it names no job file".to_owned().into()),
+        Some(JobTrust::Trusted) => {
+            let own = ["fio", "--directory={dir}", "--output-format=json+"].map(String::from);
+            let rest = words.iter().map(|word| match word.starts_with('-') {
+                true => word.clone(),
+                false => from_here(word),
+            });
+            Ok(alone(own.into_iter().chain(rest).collect(), output))
+        }
+        Some(JobTrust::Stranger(text)) => {
+            let (defaults, files): (Vec<String>, Vec<String>) = words
+                .iter()
+                .cloned()
+                .partition(|word| word.starts_with('-'));
+            if files.len() > 1 {
+                return Err("it names more than one job file; run them one by one"
+                    .to_owned()
+                    .into());
+            }
+            let directory = format!("--directory={TARGET}");
+            let program = ["fio", &directory, "--output-format=json+", SANDBOX_JOB];
+            Ok(on_job(fio::rewritten(text, &defaults)?, &program, output))
+        }
+    }
 }
 
 fn bonnie(words: &[String]) -> Result<Vec<String>, String> {
@@ -184,33 +267,49 @@ fn iozone(words: Vec<String>) -> Result<Vec<String>, String> {
     Ok(std::iter::once("iozone".to_owned()).chain(words).collect())
 }
 
-/// Its workload files say where to run themselves: the line that does is set to the target.
-fn filebench(name: &str, file: &str) -> Workload {
+/// With shuffled addresses its processes do not find the memory they share, and hang.
+const FILEBENCH: [&str; 4] = ["setarch", "-R", "filebench", "-f"];
+
+fn filebench_commands(
+    words: &[String],
+    job: Option<JobTrust<'_>>,
+) -> Result<OriginalCommands, OriginalFault> {
+    let output = CommandOutputFormat::Filebench;
+    match (words, job) {
+        ([file], Some(JobTrust::Trusted)) => Ok(OriginalCommands {
+            prepare: Some(set_directory(file)),
+            argv: FILEBENCH
+                .into_iter()
+                .chain([JOB])
+                .map(String::from)
+                .collect(),
+            output,
+        }),
+        ([_], Some(JobTrust::Stranger(text))) => {
+            let program: Vec<&str> = FILEBENCH.into_iter().chain([SANDBOX_JOB]).collect();
+            Ok(on_job(
+                filebench::rewritten(text, TARGET)?,
+                &program,
+                output,
+            ))
+        }
+        _ => Err("filebench takes one workload file".to_owned().into()),
+    }
+}
+
+/// Workload files of filebench say where to run themselves: the line that does is set to the target.
+fn set_directory(file: &str) -> WorkloadCommand {
     const SET_DIRECTORY: &str = "awk -v dir=\"$1\" '/^[ \\t]*set[ \\t]+\\$dir[ \\t]*=/ { print \"set $dir=\" dir; next } { print }' \"$2\" > \"$3\"";
-    let job = "{tmp}/workload.f";
-    let prepare = ["sh", "-c", SET_DIRECTORY, "sh", "{dir}"]
-        .map(String::from)
-        .to_vec();
-    let prepare = [prepare, vec![from_here(file), job.into()]].concat();
-    // With shuffled addresses its processes do not find the memory they share, and hang.
-    let run = ["setarch", "-R", "filebench", "-f", job];
-    let run = run.map(String::from).to_vec();
-    Workload::Commands(CommandWorkload {
-        name: name.into(),
-        prepare: vec![command(
-            "set the directory",
-            prepare,
-            CommandOutputFormat::Time,
-        )],
-        phases: vec![command("filebench", run, CommandOutputFormat::Filebench)],
-        finish: Vec::new(),
-        data_bytes: 0,
-    })
+    let words = ["sh", "-c", SET_DIRECTORY, "sh", "{dir}"].map(String::from);
+    let argv = [&words[..], &[from_here(file), JOB.into()]].concat();
+    command("set the directory", argv, CommandOutputFormat::Time)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const JOB_TEXT: &str = "[a]\nrw=read\nsize=1m\n";
 
     #[test]
     fn words_become_commands_on_the_target() {
@@ -233,13 +332,10 @@ mod tests {
             ("bonnie++", "-u nobody", "bonnie++ -d {dir} -q -u nobody"),
             ("iozone", "-i 0 -t 2", "iozone -i 0 -t 2"),
             ("cmd", " tar xf 'a b' ", "sh -c tar xf 'a b'"),
-            (
-                "filebench",
-                "v.f",
-                "setarch -R filebench -f {tmp}/workload.f",
-            ),
+            ("filebench", "v.f", "setarch -R filebench -f {tmp}/job"),
         ] {
-            let Workload::Commands(commands) = workload(prefix, rest).unwrap() else {
+            let made = workload(prefix, rest, Some(JobTrust::Trusted)).unwrap();
+            let Workload::Commands(commands) = made else {
                 panic!("programs are commands");
             };
             assert_eq!(commands.phases[0].argv.join(" "), expect);
@@ -247,10 +343,38 @@ mod tests {
     }
 
     #[test]
+    fn the_job_of_a_stranger_is_written_anew_and_runs_in_a_view() {
+        let job = Some(JobTrust::Stranger(JOB_TEXT));
+        let made = workload("fio", "/x/a.fio --runtime=5", job).unwrap();
+        let Workload::Commands(commands) = made else {
+            panic!("programs are commands");
+        };
+        let prepare = &commands.prepare[0].argv;
+        assert_eq!(
+            prepare[4..],
+            ["[a]\nruntime=5\nrw=read\nsize=1m\n", "{tmp}/job"]
+        );
+        let argv = commands.phases[0].argv.join(" ");
+        assert!(argv.starts_with("bwrap --unshare-pid"), "{argv}");
+        let end = "--bind {dir} /target --ro-bind {tmp}/job /job --chdir /target -- \
+                   fio --directory=/target --output-format=json+ /job";
+        assert!(argv.ends_with(end), "{argv}");
+        assert!(!argv.contains("/x/a.fio"), "{argv}");
+        assert_eq!(
+            job_file("fio", "--x=1 'a b.fio'").unwrap().as_deref(),
+            Some("a b.fio")
+        );
+        assert_eq!(job_file("cmd", "a").unwrap(), None);
+    }
+
+    #[test]
     fn what_is_set_here_or_not_known_is_refused() {
+        let job = Some(JobTrust::Stranger(JOB_TEXT));
         for (prefix, rest, word) in [
             ("fio", "", "nothing"),
             ("fio", "a.fio --directory=/x", "--directory"),
+            ("fio", "a.fio --exec_prerun=id", "exec_prerun"),
+            ("fio", "a.fio b.fio", "more than one"),
             ("bonnie++", "-d /x", "-d"),
             ("bonnie++", "-x 3", "--blocks"),
             ("iozone", "-a", "-t"),
@@ -258,7 +382,7 @@ mod tests {
             ("cmd", "echo 'open", "quote"),
             ("dbench", "4", "expected one of"),
         ] {
-            let error = workload(prefix, rest).unwrap_err().to_string();
+            let error = workload(prefix, rest, job).unwrap_err().to_string();
             assert!(error.contains(word), "{prefix}:{rest}: {error}");
         }
     }

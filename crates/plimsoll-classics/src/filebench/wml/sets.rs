@@ -39,7 +39,7 @@ pub(super) fn set(attributes: &WmlAttributes, is_file: bool) -> Result<FileSet, 
     let size = attributes.find("size").or(attributes.find("filesize"));
     let (mean_bytes, sizes) = match size {
         Some(WmlValue::Number(bytes)) if *bytes >= 0.0 => (*bytes, FileSizeDistribution::Constant),
-        Some(WmlValue::Gamma { mean, shape }) => (*mean, FileSizeDistribution::Gamma(*shape)),
+        Some(WmlValue::Gamma { mean, shape, .. }) => (*mean, FileSizeDistribution::Gamma(*shape)),
         None => (SIZE_DEFAULT as f64, FileSizeDistribution::Constant),
         _ => return attributes.fault("'size' needs a number or a cvar-gamma"),
     };

@@ -4,7 +4,9 @@
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_classics::fio;
-use plimsoll_classics::originals::{self, ProgramOutputFormat};
+use plimsoll_classics::originals::{
+    self, ProgramOutputFormat, SANDBOX_JOB, SandboxJobSource, sandboxed,
+};
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::OpKind;
@@ -13,7 +15,7 @@ use plimsoll_fit::{ConstantRate, ConstantRateLoad};
 use plimsoll_machine::host::{HostTimedJob, command_mark};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
@@ -29,14 +31,15 @@ pub(super) fn run(
 ) -> Result<Vec<ConstantRateLoad>, CliError> {
     let job = fio::on_null(text, sections, length).map_err(CliError::invalid)?;
     let what = "run the sections with fio's null engine";
-    // In memory, so that nothing is left behind; fio opens it through our process.
+    // In memory, so that nothing is left behind; inherited, so that it can be shown to fio.
     let descriptor =
-        memfd_create("job", MemfdFlags::CLOEXEC).map_err(doing(CliExitCode::Failed, what))?;
-    let path = format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd());
+        memfd_create("job", MemfdFlags::empty()).map_err(doing(CliExitCode::Failed, what))?;
     let mut file = File::from(descriptor);
     file.write_all(job.as_bytes())
+        .and_then(|()| file.rewind())
         .map_err(doing(CliExitCode::Failed, what))?;
-    let argv = ["fio", "--output-format=json", &path].map(str::to_owned);
+    let source = SandboxJobSource::Descriptor(file.as_raw_fd());
+    let argv = sandboxed(None, source, &["fio", "--output-format=json", SANDBOX_JOB]);
     let stop = context::stop_flag()?;
     let timed = context::host()
         .timed(

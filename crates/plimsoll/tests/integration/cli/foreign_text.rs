@@ -2,7 +2,8 @@
 //! Files that somebody else made: they start no programs, and their names are only text.
 
 use super::bad_input::refuses;
-use crate::support::{Lab, text};
+use super::verify::diskstats;
+use crate::support::{Lab, Loop, text};
 
 const COMMANDS: &str = "format = \"2.0\"\n[workload.commands]\nname = \"nas\"\ndata_bytes = 4096\n\
     [[workload.commands.phases]]\nname = \"x\"\nargv = [\"touch\", \"pwned\"]\n";
@@ -26,24 +27,62 @@ fn a_workload_file_starts_no_program() {
 fn a_job_file_that_starts_programs_is_not_given_to_the_original() {
     let lab = Lab::new();
     let target = lab.directory("t");
-    for line in [
-        "exec_prerun=touch pwned",
-        "exec_postrun = touch pwned",
-        "ioengine=external:./evil.so",
-        "ioengine = exec",
+    std::fs::create_dir(lab.path("others")).unwrap();
+    std::fs::write(lab.path("others/precious"), "precious").unwrap();
+    let here = lab.path("").display().to_string();
+    std::fs::write(lab.path("mon"), diskstats(1)).unwrap();
+    std::fs::write(lab.path("disk.img"), [b'd'; 1 << 20]).unwrap();
+    // Where there are no loop devices, the job writes to a device that keeps nothing.
+    let device = Loop::over(&lab.path("disk.img").display().to_string());
+    let device = device
+        .as_ref()
+        .map_or("/dev/null", Loop::path)
+        .trim_start_matches("/dev/");
+    let long = format!("# {}exec_prerun=touch {here}/pwned", "x".repeat(8_189));
+    for lines in [
+        "exec_prerun=touch HERE/pwned",
+        "exec_postrun = touch HERE/pwned",
+        "${X}exec_prerun=touch HERE/pwned",
+        "ioengine=external:HERE/evil.so",
+        "ioengine = exec\nprogram=/bin/touch\narguments=HERE/pwned",
+        "ioengine=${E}exec\nprogram=/bin/touch\narguments=HERE/pwned",
         "include other.fio",
+        &long,
+        "directory=HERE/others\nfilename=precious",
+        "filename=HERE/others/precious",
+        "directory=/dev\nfilename=DEVICE",
+        "write_iolog=HERE/pwned",
+        "write_bw_log=HERE/pwned",
     ] {
-        let job = format!("[a]\nrw=read\nsize=1m\n{line}\n");
+        let lines = lines.replace("HERE", &here).replace("DEVICE", device);
+        let job = format!("[a]\nrw=write\nsize=64k\nrate_iops=100\n{lines}\n");
         std::fs::write(lab.path("evil.fio"), job).unwrap();
-        let words = ["evil.fio", "line 4", "start another program"];
-        refuses(&lab, &["run", "fio:evil.fio", &target], 2, &words);
+        // What is left of a job without its places runs on the target, where that is all it names.
+        let names_a_place = lines.starts_with("directory=");
+        if !names_a_place {
+            refuses(
+                &lab,
+                &["run", "fio:evil.fio", &target],
+                2,
+                &["evil.fio", "line 5"],
+            );
+        }
+        lab.run(&["run", "fio:evil.fio", &target]);
+        lab.run(&["verify", "evil.fio", "--against", "mon", "--measured=10ms"]);
+        for name in ["pwned", "pwned_bw.1.log"] {
+            assert!(!lab.path(name).exists(), "{lines}");
+        }
+        let kept = std::fs::read_to_string(lab.path("others/precious")).unwrap();
+        assert_eq!(kept, "precious", "{lines}");
+        let disk = std::fs::read(lab.path("disk.img")).unwrap();
+        assert!(disk.iter().all(|byte| *byte == b'd'), "{lines}");
     }
     std::fs::write(
         lab.path("evil.f"),
         "set $x=1\n system \"touch pwned\"\nrun 1\n",
     )
     .unwrap();
-    let words = ["evil.f", "line 2", "start another program"];
+    let words = ["evil.f", "line 2", "'system' is not supported"];
     refuses(&lab, &["run", "filebench:evil.f", &target], 2, &words);
 }
 
