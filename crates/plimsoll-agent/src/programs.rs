@@ -470,6 +470,9 @@ mod tests {
                 Err(failure) if failure.message.contains("is missing") => {
                     skipped(&failure);
                 }
+                Err(failure) if failure.message.contains("execvp fio") => {
+                    skipped(&"fio is missing");
+                }
                 // On a fast machine every figure of a small file is too short for bonnie++.
                 Err(failure) => assert!(
                     prefix == "bonnie++" && failure.message.contains("too short"),

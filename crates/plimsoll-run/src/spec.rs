@@ -609,3 +609,62 @@ fn is_stack(text: &str) -> bool {
     let looks_so = end.is_some() && !text.contains('/') && !Path::new(text).exists();
     stacks::find(word.trim()).is_some() || looks_so
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_and_what_runs_in_it_are_looked_for() {
+        let programs = |words: &str| {
+            let command = WorkloadCommand {
+                name: "x".into(),
+                argv: words.split(' ').map(String::from).collect(),
+                output: plimsoll_core::workload::commands::CommandOutputFormat::Time,
+                moves: None,
+            };
+            programs_of(&command).join(" ")
+        };
+        for (words, expect) in [
+            ("fio a.fio", "fio"),
+            ("bwrap --bind a b -- fio /job", "bwrap fio"),
+            (
+                "bwrap --chdir / -- setarch -R filebench -f /job",
+                "bwrap setarch filebench",
+            ),
+            ("bwrap", "bwrap"),
+        ] {
+            assert_eq!(programs(words), expect);
+        }
+    }
+
+    #[test]
+    fn only_a_trusted_job_file_is_given_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mine, other] = ["mine.fio", "other.fio"].map(|name| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "[a]\nrw=read\nsize=1m\nexec_prerun=true\n").unwrap();
+            path
+        });
+        let link = folder.path().join("link.fio");
+        std::os::unix::fs::symlink(&mine, &link).unwrap();
+        let made = |file: &Path, trusted: &[PathBuf]| {
+            original("fio", &file.display().to_string(), trusted)
+        };
+        for file in [&mine, &link] {
+            match made(file, std::slice::from_ref(&mine)) {
+                Ok(Workload::Commands(commands)) => {
+                    assert!(commands.prepare.is_empty());
+                    let last = commands.phases[0].argv.last();
+                    assert_eq!(last, Some(&file.display().to_string()));
+                }
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => assert!(error.message.contains("is missing"), "{error}"),
+            }
+        }
+        for (file, trusted) in [(&mine, vec![]), (&other, vec![mine.clone()])] {
+            let error = made(file, &trusted).unwrap_err();
+            assert!(error.message.contains("line 4: 'exec_prerun"), "{error}");
+        }
+    }
+}

@@ -3,3 +3,4 @@
 
 mod fio;
 mod mangled;
+mod strangers;

@@ -62,7 +62,8 @@ pub(super) struct VerifyArgs {
     /// Run the job file with this machine's fio on its null engine for TIME, and judge what fio
     /// did.
     ///
-    /// By default what the job asks for is judged.
+    /// By default what the job asks for is judged. fio is given a job that is written anew from what
+    /// describes a load, and runs in bubblewrap.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "10s",
         value_parser = units::parse_duration, value_name = "TIME")]
     measured: Option<Nanos>,

@@ -252,11 +252,11 @@ fn programs_run_on_the_nodes() {
     assert_eq!(phases, ["to", "from"]);
     assert!(trial.phases.iter().all(|phase| phase.value > 0.0));
     assert_eq!(trial.nodes.len(), 2);
-    fs::write(pair.path("a.fio"), "[j]\nrw=read\nsize=1m\n").unwrap();
+    fs::write(pair.path("a.txt"), "text").unwrap();
     for (program, expect) in [
         ("boot", "the image that it boots is on this machine"),
         (
-            "fio:a.fio",
+            "cmd:cat {here}/a.txt",
             "the absolute path of a file that is on every node",
         ),
     ] {
