@@ -5,13 +5,15 @@
 use crate::accept::PeerAddress;
 use crate::caller::RequestCaller;
 use crate::error::RequestError;
+use crate::seen::SeenRun;
 use crate::state::ServerState;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,6 +78,7 @@ fn check_place(state: &ServerState, request: &Request) -> Result<(), RequestErro
             "the address is too long",
         ));
     }
+    check_path(request.uri().path())?;
     let headers = request.headers();
     let host = header_of(headers, header::HOST).unwrap_or_default();
     let origins = state.origins();
@@ -110,6 +113,18 @@ fn check_place(state: &ServerState, request: &Request) -> Result<(), RequestErro
     Ok(())
 }
 
+/// Refuses paths that can be written in two ways: whoever decides by a path reads the same as who answers.
+/// Only settings of stacks have letters that browsers encode.
+fn check_path(path: &str) -> Result<(), RequestError> {
+    match path.contains('%') && !path.starts_with("/api/v1/stacks/") {
+        false => Ok(()),
+        true => {
+            let text = "the path has a percent sign, and no name of this server has one";
+            Err(RequestError::new(StatusCode::BAD_REQUEST, text))
+        }
+    }
+}
+
 /// Lets in who has the token, or a session and its second secret.
 ///
 /// A cookie alone is not enough: browsers send it to every port of a host, so whoever else serves pages on
@@ -141,7 +156,7 @@ async fn let_in(
         request.method().clone(),
         inner_path(request.uri()).to_owned(),
     );
-    if let Err(error) = check_request(state, &caller, &method, &path).await {
+    if let Err(error) = caller.check(&method, &path) {
         return error.into_response();
     }
     request.extensions_mut().insert(caller.clone());
@@ -158,23 +173,6 @@ async fn let_in(
         }
     }
     answered
-}
-
-/// Whether the caller may do this, and see that run.
-async fn check_request(
-    state: &ServerState,
-    caller: &RequestCaller,
-    method: &Method,
-    path: &str,
-) -> Result<(), RequestError> {
-    caller.check(method, path)?;
-    let mut words = path.split('/').skip(1);
-    if let (Some("runs"), Some(id), Ok(team)) = (words.next(), words.next(), state.team())
-        && !team.may_see(caller, id).await?
-    {
-        return Err(crate::runs::no_run(id));
-    }
-    Ok(())
 }
 
 /// The address of a request without the beginning of the interface, which the router takes away.
@@ -292,6 +290,24 @@ fn protected(mut response: Response) -> Response {
         .entry(header::CONTENT_SECURITY_POLICY)
         .or_insert(HeaderValue::from_static(POLICY));
     response
+}
+
+/// The run that the path names, decoded as the answer needs it.
+impl FromRequestParts<Arc<ServerState>> for SeenRun {
+    type Rejection = RequestError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &Arc<ServerState>,
+    ) -> Result<SeenRun, RequestError> {
+        let named = Path::<BTreeMap<String, String>>::from_request_parts(parts, state).await;
+        let id = named.ok().and_then(|Path(mut named)| named.remove("id"));
+        let caller = parts
+            .extensions
+            .get::<RequestCaller>()
+            .ok_or_else(not_let_in)?;
+        state.seen(caller, &id.unwrap_or_default()).await
+    }
 }
 
 /// A body of JSON; one that is empty is an empty object.

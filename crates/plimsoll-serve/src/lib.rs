@@ -20,6 +20,7 @@ mod push;
 mod routes;
 mod runs;
 mod secret;
+mod seen;
 mod session;
 mod state;
 mod sync;

@@ -6,6 +6,7 @@
 
 use crate::board::{ROWS_MAX, RunBoard, RunNews};
 use crate::error::RequestError;
+use crate::seen::{SeenRun, is_run_name, no_run};
 use crate::sync::{NewsRing, locked};
 use plimsoll_archive::{ArchiveError, RunFolderFollower};
 use plimsoll_core::event::{RunFolderContents, RunManifest};
@@ -135,16 +136,6 @@ pub(crate) struct RunStore {
     answers: Mutex<BTreeMap<String, KnownAnswer>>,
 }
 
-/// A name that leads nowhere else.
-pub(crate) fn is_run_name(id: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=128).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-'])
-}
-
-pub(crate) fn no_run(id: &str) -> RequestError {
-    RequestError::not_found(format!("there is no run '{}'", printable(id)))
-}
-
 fn unreadable(error: &ArchiveError) -> RequestError {
     RequestError::failed(error)
 }
@@ -193,16 +184,16 @@ impl RunStore {
     }
 
     /// All runs that may be seen, newest first.
-    pub(crate) fn list(&self, is_seen: impl Fn(&str) -> bool) -> Vec<RunFacts> {
+    pub(crate) fn list(&self, seen: impl Fn(&str) -> Option<SeenRun>) -> Vec<RunFacts> {
         let began = Instant::now();
-        let facts = |id: &String| {
+        let facts = |run: SeenRun| {
             let is_late = began.elapsed() > ANSWERS_TIME;
-            self.facts(id, !is_late).ok()
+            self.facts(&run, !is_late).ok()
         };
         let mut runs: Vec<RunFacts> = self
             .ids()
             .iter()
-            .filter(|id| is_seen(id))
+            .filter_map(|id| seen(id))
             .take(LISTED_MAX)
             .filter_map(facts)
             .collect();
@@ -211,7 +202,8 @@ impl RunStore {
     }
 
     /// A run as a list shows it; with `afresh` its answer is worked out where it is not known.
-    pub(crate) fn facts(&self, id: &str, afresh: bool) -> Result<RunFacts, RequestError> {
+    pub(crate) fn facts(&self, run: &SeenRun, afresh: bool) -> Result<RunFacts, RequestError> {
+        let id = run.id();
         let folder = self.find(id)?;
         let manifest = self.manifest(id, &folder)?;
         let is_running = plimsoll_archive::is_being_written(&folder).unwrap_or(false);
@@ -266,37 +258,41 @@ impl RunStore {
     }
 
     /// The report of a run, as far as it got.
-    pub(crate) fn report(&self, id: &str) -> Result<ReportDocument, RequestError> {
-        let results = self.results(id)?;
+    pub(crate) fn report(&self, run: &SeenRun) -> Result<ReportDocument, RequestError> {
+        let results = self.results(run)?;
         let report = plimsoll_report::build(&results);
-        let bytes = plimsoll_archive::events_bytes(&self.folder.join(id));
-        self.remember(id, &report, bytes);
+        let bytes = plimsoll_archive::events_bytes(&self.folder.join(run.id()));
+        self.remember(run.id(), &report, bytes);
         Ok(report)
     }
 
     /// The results of a run, as far as it got. A run that was killed never wrote its comparisons.
-    pub(crate) fn results(&self, id: &str) -> Result<RunFolderContents, RequestError> {
-        let folder = self.find(id)?;
+    pub(crate) fn results(&self, run: &SeenRun) -> Result<RunFolderContents, RequestError> {
+        let folder = self.find(run.id())?;
         let mut results = plimsoll_archive::open(&folder).map_err(|error| unreadable(&error))?;
         results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
         Ok(results)
     }
 
     /// The same with every second.
-    pub(crate) fn results_whole(&self, id: &str) -> Result<RunFolderContents, RequestError> {
-        let folder = self.find(id)?;
+    pub(crate) fn results_whole(&self, run: &SeenRun) -> Result<RunFolderContents, RequestError> {
+        let folder = self.find(run.id())?;
         plimsoll_archive::open_whole(&folder).map_err(|error| unreadable(&error))
     }
 
     /// The command that a run was started with.
-    pub(crate) fn command(&self, id: &str) -> Result<Vec<String>, RequestError> {
-        let folder = self.find(id)?;
+    pub(crate) fn command(&self, run: &SeenRun) -> Result<Vec<String>, RequestError> {
+        let folder = self.find(run.id())?;
         let manifest = plimsoll_archive::manifest(&folder).map_err(|error| unreadable(&error))?;
         Ok(manifest.command)
     }
 
     /// The run, held open and kept up to date from now on.
-    pub(crate) async fn open(self: &Arc<Self>, id: &str) -> Result<Arc<OpenRun>, RequestError> {
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        run: &SeenRun,
+    ) -> Result<Arc<OpenRun>, RequestError> {
+        let id = run.id();
         let folder = self.find(id)?;
         if let Some(open) = self.held(id, &folder) {
             return Ok(open);
@@ -456,18 +452,6 @@ pub(crate) fn command_line(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_runs_lead_nowhere_else() {
-        for good in ["20260101-120000-4711", "monday", "a.b_c"] {
-            assert!(is_run_name(good), "{good}");
-        }
-        for bad in [
-            "", ".", "..", "../x", "a/b", "-o", ".hidden", "a\0b", "ä", "a b",
-        ] {
-            assert!(!is_run_name(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn commands_are_shown_as_they_are_typed() {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all requests share.
 
+use crate::caller::RequestCaller;
 use crate::catalogue::ServerCatalogue;
 use crate::error::{RequestError, ServeError};
 use crate::jobs::JobBoard;
 use crate::push::listing::PushLimits;
 use crate::runs::RunStore;
 use crate::secret::ServerSecret;
+use crate::seen::{RunPlace, SeenRun, no_run};
 use crate::session::SessionBoard;
 use crate::sync::locked;
 use crate::team::TeamHistory;
 use plimsoll_history::HistoryAddress;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -154,6 +157,38 @@ impl ServerState {
         self.team.as_ref().ok_or_else(|| {
             RequestError::not_found("this server has no history")
                 .hint("start it with plimsoll serve --database")
+        })
+    }
+
+    /// The run of this name, if the caller may see it.
+    pub(crate) async fn seen(
+        &self,
+        caller: &RequestCaller,
+        id: &str,
+    ) -> Result<SeenRun, RequestError> {
+        let place = match &self.team {
+            None => RunPlace::Open,
+            Some(team) => team.place_of(id).await?,
+        };
+        SeenRun::judged(id, caller, place).ok_or_else(|| no_run(id))
+    }
+
+    /// All runs that the caller may see, as a question to ask of each.
+    pub(crate) async fn seen_by(
+        self: &Arc<Self>,
+        caller: RequestCaller,
+    ) -> Result<impl Fn(&str) -> Option<SeenRun> + use<>, RequestError> {
+        let known = match &self.team {
+            None => BTreeMap::new(),
+            Some(team) => team.database.accesses().await?,
+        };
+        let of = Arc::clone(self);
+        Ok(move |id: &str| {
+            let place = match &of.team {
+                None => RunPlace::Open,
+                Some(team) => team.place_with(id, known.get(id).copied()),
+            };
+            SeenRun::judged(id, &caller, place)
         })
     }
 

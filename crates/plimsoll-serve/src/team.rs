@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A team's history behind the pages: the database, the store of run folders, and who may see what.
+//! A team's history behind the pages: the database, the store of run folders, and whose runs they are.
 //!
 //! A folder with the mark of a push belongs to who pushed it, also where the database has no row of it (yet):
 //! then only who may see everything sees it. A folder without the mark is a run of this server, for all.
@@ -8,12 +8,11 @@ use crate::caller::RequestCaller;
 use crate::error::{RequestError, ServeError};
 use crate::push::listing::PushLimits;
 use crate::push::store::{PushMark, PushStore};
+use crate::seen::RunPlace;
 use axum::http::StatusCode;
 use plimsoll_history::{
-    HistoryAddress, HistoryDatabase, HistoryError, HistoryRunAccess, HistoryRunDraft, HistoryScope,
-    RunFigures,
+    HistoryAddress, HistoryDatabase, HistoryError, HistoryRunAccess, HistoryRunDraft, RunFigures,
 };
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A team's history.
@@ -104,41 +103,18 @@ impl TeamHistory {
         self.database.add_run(&draft, &entry).await
     }
 
-    /// Whether the caller may see the run in a folder.
-    pub(crate) async fn may_see(
-        &self,
-        caller: &RequestCaller,
-        folder: &str,
-    ) -> Result<bool, RequestError> {
-        if caller.has(HistoryScope::Admin) {
-            return Ok(true);
-        }
+    /// Where the run of this name is.
+    pub(crate) async fn place_of(&self, folder: &str) -> Result<RunPlace, RequestError> {
         let access = self.database.access(folder).await?;
-        Ok(is_seen(caller, access, || self.store.is_marked(folder)))
+        Ok(self.place_with(folder, access))
     }
 
-    /// Whether the caller may see the run in a folder, for all folders.
-    pub(crate) async fn seen_by(
-        &self,
-        caller: &RequestCaller,
-    ) -> Result<BTreeMap<String, HistoryRunAccess>, RequestError> {
-        match caller.has(HistoryScope::Admin) {
-            true => Ok(BTreeMap::new()),
-            false => Ok(self.database.accesses().await?),
+    /// The same with what the database says of it.
+    pub(crate) fn place_with(&self, folder: &str, access: Option<HistoryRunAccess>) -> RunPlace {
+        match access {
+            Some(access) => RunPlace::Pushed(access),
+            None if self.store.is_own(folder) => RunPlace::Own,
+            None => RunPlace::Unknown,
         }
-    }
-}
-
-/// The rule.
-pub(crate) fn is_seen(
-    caller: &RequestCaller,
-    access: Option<HistoryRunAccess>,
-    is_marked: impl FnOnce() -> bool,
-) -> bool {
-    let own = |access: HistoryRunAccess| caller.user_id == Some(access.owner_id);
-    match access {
-        _ if caller.has(HistoryScope::Admin) => true,
-        Some(access) => access.is_shared || own(access),
-        None => !is_marked(),
     }
 }

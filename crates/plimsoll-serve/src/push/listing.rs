@@ -6,7 +6,7 @@
 //! device cannot be said; and paths are only those of run folders.
 
 use crate::error::RequestError;
-use crate::runs::is_run_name;
+use crate::seen::is_run_name;
 use axum::http::StatusCode;
 use plimsoll_archive::is_run_file;
 use plimsoll_core::text::printable;

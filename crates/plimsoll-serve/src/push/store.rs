@@ -14,7 +14,7 @@
 
 use super::listing::{PushListing, hexadecimal};
 use crate::error::{RequestError, ServeError};
-use crate::runs::is_run_name;
+use crate::seen::is_run_name;
 use plimsoll_archive::write_result;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -160,8 +160,16 @@ impl PushStore {
         serde_json::from_slice(&text?.ok()?).ok()
     }
 
+    /// Whether a mark is there, or it cannot be told.
     pub(crate) fn is_marked(&self, name: &str) -> bool {
-        self.folder.join(name).join(MARK).symlink_metadata().is_ok()
+        let mark = self.folder.join(name).join(MARK).symlink_metadata();
+        !mark.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
+    /// Whether this is the folder of a run that nobody pushed.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        let folder = self.folder.join(name);
+        is_run_name(name) && plimsoll_archive::holds_run(&folder) && !self.is_marked(name)
     }
 
     /// All pushed folders.

@@ -13,10 +13,10 @@ use crate::error::RequestError;
 use crate::forms::RunForm;
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
-use crate::runs::{OpenRun, RunState, no_run};
+use crate::runs::{OpenRun, RunState};
+use crate::seen::SeenRun;
 use crate::state::ServerState;
 use crate::sync::locked;
-use crate::team::is_seen;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, header};
@@ -62,25 +62,14 @@ pub(super) async fn list(
     State(state): SharedState,
     Extension(caller): Extension<RequestCaller>,
 ) -> Answer {
-    let runs = Arc::clone(&state.runs);
-    let Ok(team) = state.team() else {
-        return answer(beside(move || Ok(runs.list(|_| true))).await?);
-    };
-    let known = team.seen_by(&caller).await?;
-    let at = Arc::clone(&state);
-    let list = beside(move || {
-        let store = &at.team()?.store;
-        let is_seen = |id: &str| is_seen(&caller, known.get(id).copied(), || store.is_marked(id));
-        Ok(runs.list(is_seen))
-    });
-    answer(list.await?)
+    let seen = state.seen_by(caller).await?;
+    answer(beside(move || Ok(state.runs.list(seen))).await?)
 }
 
-pub(super) async fn show(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let runs = Arc::clone(&state.runs);
-    let of = id.clone();
+pub(super) async fn show(State(state): SharedState, run: SeenRun) -> Answer {
+    let (runs, of) = (Arc::clone(&state.runs), run.clone());
     let facts = beside(move || runs.facts(&of, true)).await?;
-    let open = state.runs.open(&id).await?;
+    let open = state.runs.open(&run).await?;
     wait_for_whole(&open).await;
     let board = locked(&open.board);
     let entries = board.manifest().entries.iter();
@@ -89,7 +78,7 @@ pub(super) async fn show(State(state): SharedState, Path(id): Path<String>) -> A
         progress: board.progress(),
         arms: arms(board.manifest()),
         workloads: entries.map(|entry| entry.label.clone()).collect(),
-        job: state.jobs.of_run(&id),
+        job: state.jobs.of_run(run.id()),
     };
     drop(board);
     answer(told)
@@ -130,18 +119,18 @@ async fn wait_for_whole(run: &OpenRun) {
 }
 
 /// The report of a run, built beside requests, one at a time.
-async fn built(state: &Arc<ServerState>, id: String) -> Result<ReportDocument, RequestError> {
+async fn built(state: &Arc<ServerState>, run: SeenRun) -> Result<ReportDocument, RequestError> {
     let _turn = state
         .building
         .acquire()
         .await
         .map_err(RequestError::failed)?;
     let runs = Arc::clone(&state.runs);
-    beside(move || runs.report(&id)).await
+    beside(move || runs.report(&run)).await
 }
 
-pub(super) async fn sections(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let parts = plimsoll_report::page_parts(&built(&state, id).await?);
+pub(super) async fn sections(State(state): SharedState, run: SeenRun) -> Answer {
+    let parts = plimsoll_report::page_parts(&built(&state, run).await?);
     let section = |part: plimsoll_report::ReportPagePart| RunSectionFacts {
         id: part.id,
         title: part.title,
@@ -153,8 +142,8 @@ pub(super) async fn sections(State(state): SharedState, Path(id): Path<String>) 
     })
 }
 
-pub(super) async fn report(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let page = plimsoll_report::html(&built(&state, id).await?);
+pub(super) async fn report(State(state): SharedState, run: SeenRun) -> Answer {
+    let page = plimsoll_report::html(&built(&state, run).await?);
     let kind = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
@@ -164,10 +153,10 @@ pub(super) async fn report(State(state): SharedState, Path(id): Path<String>) ->
 
 pub(super) async fn series(
     State(state): SharedState,
-    Path(id): Path<String>,
+    run: SeenRun,
     QueryForm(query): QueryForm<SeriesQuery>,
 ) -> Answer {
-    let open = state.runs.open(&id).await?;
+    let open = state.runs.open(&run).await?;
     wait_for_whole(&open).await;
     let board = locked(&open.board);
     let full = board.end_s();
@@ -196,6 +185,7 @@ pub(super) async fn series(
 
 pub(super) async fn export(
     State(state): SharedState,
+    run: SeenRun,
     Path((id, format)): Path<(String, String)>,
 ) -> Answer {
     let format = ReportExportFormat::named(&format).ok_or_else(|| {
@@ -211,9 +201,9 @@ pub(super) async fn export(
         .acquire()
         .await
         .map_err(RequestError::failed)?;
-    let (runs, of) = (Arc::clone(&state.runs), id.clone());
+    let runs = Arc::clone(&state.runs);
     let bytes = beside(move || {
-        let results = runs.results_whole(&of)?;
+        let results = runs.results_whole(&run)?;
         plimsoll_report::export(format, &results).map_err(RequestError::failed)
     });
     let name = format!("attachment; filename=\"{id}{}\"", format.suffix());
@@ -231,13 +221,10 @@ pub(super) async fn diff(
     QueryForm(query): QueryForm<DiffQuery>,
 ) -> Answer {
     let DiffQuery { base, with } = query;
-    if let Ok(team) = state.team() {
-        for id in [&base, &with] {
-            if !team.may_see(&caller, id).await? {
-                return Err(no_run(id));
-            }
-        }
-    }
+    let seen = (
+        state.seen(&caller, &base).await?,
+        state.seen(&caller, &with).await?,
+    );
     let _turn = state
         .building
         .acquire()
@@ -245,7 +232,7 @@ pub(super) async fn diff(
         .map_err(RequestError::failed)?;
     let runs = Arc::clone(&state.runs);
     let html = beside(move || {
-        let (before, after) = (runs.results(&base)?, runs.results(&with)?);
+        let (before, after) = (runs.results(&seen.0)?, runs.results(&seen.1)?);
         let policy = VerdictPolicy::default();
         let diff = plimsoll_report::run_diff((&base, &before), (&with, &after), &policy);
         let parts = plimsoll_report::page_parts(&plimsoll_report::run_diff_report(&diff, &policy));
@@ -269,16 +256,19 @@ pub(super) async fn start(State(state): SharedState, JsonForm(form): JsonForm<Ru
 
 pub(super) async fn resume(
     State(state): SharedState,
-    Path(id): Path<String>,
+    run: SeenRun,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {
-    if state.team().is_ok_and(|team| team.store.is_marked(&id)) {
+    if state
+        .team()
+        .is_ok_and(|team| team.store.is_marked(run.id()))
+    {
         let text = "a run that was pushed is not resumed here";
         return Err(RequestError::conflict(text).hint("resume it where it was measured"));
     }
     let offered = catalogue(&state).await?;
     let runs = Arc::clone(&state.runs);
-    let of = id.clone();
+    let of = run.clone();
     let (facts, command) =
         beside(move || Ok((runs.facts(&of, false)?, runs.command(&of)?))).await?;
     match facts.state {
@@ -287,7 +277,7 @@ pub(super) async fn resume(
         RunState::Stopped => {}
     }
     // A folder that somebody else made must not choose what is started.
-    let folder = format!("--output={}", state.runs.folder().join(&id).display());
+    let folder = format!("--output={}", state.runs.folder().join(run.id()).display());
     let args = command.get(1..).unwrap_or_default();
     let is_ours = RunForm::of_args(args, &offered).is_some() && args.contains(&folder);
     if !is_ours {
@@ -297,7 +287,7 @@ pub(super) async fn resume(
         );
     }
     let subject = JobSubject {
-        run: Some(id),
+        run: Some(run.id().to_owned()),
         stack: None,
     };
     started(&state, &state.jobs.start(args, subject)?)

@@ -7,6 +7,7 @@ use crate::board::RunNews;
 use crate::error::RequestError;
 use crate::jobs::ServerJob;
 use crate::runs::OpenRun;
+use crate::seen::SeenRun;
 use crate::state::ServerState;
 use crate::sync::{NewsRing, locked};
 use axum::body::{Body, Bytes};
@@ -27,11 +28,11 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// Pieces that may wait for a slow listener; then it is waited for.
 const WAITING_MAX: usize = 16;
 
-pub(super) async fn of_run(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let run = state.runs.open(&id).await?;
+pub(super) async fn of_run(State(state): SharedState, seen: SeenRun) -> Answer {
+    let run = state.runs.open(&seen).await?;
     let permit = permit(&state)?;
     let (to, stream) = channel(WAITING_MAX);
-    tokio::spawn(tell_run(run, to, permit, id, state));
+    tokio::spawn(tell_run(run, to, permit, seen, state));
     Ok(told_as(stream))
 }
 
@@ -101,7 +102,7 @@ async fn tell_run(
     run: Arc<OpenRun>,
     to: Sender<Bytes>,
     permit: OwnedSemaphorePermit,
-    id: String,
+    seen: SeenRun,
     state: Arc<ServerState>,
 ) {
     let progress = || event("progress", locked(&run.board).progress());
@@ -128,7 +129,7 @@ async fn tell_run(
     };
     if tell(&run.news, &to, from, shown).await {
         let runs = Arc::clone(&state.runs);
-        let ended = super::beside(move || runs.facts(&id, false)).await;
+        let ended = super::beside(move || runs.facts(&seen, false)).await;
         let state = ended.map(|facts| facts.state).ok();
         let _ = to
             .send(event("end", json!({ "state": state })).into())
