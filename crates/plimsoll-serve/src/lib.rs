@@ -11,6 +11,7 @@ mod board;
 mod caller;
 mod catalogue;
 mod columns;
+mod drawing;
 mod error;
 mod forms;
 mod guard;
@@ -22,6 +23,7 @@ mod runs;
 mod secret;
 mod seen;
 mod session;
+mod share;
 mod state;
 mod sync;
 mod team;
@@ -29,6 +31,7 @@ mod team;
 pub use catalogue::{
     FaultOffer, LayerOffer, ServerCatalogue, SettingOffer, StackOffer, WorkloadOffer,
 };
+pub use drawing::draw_for_server;
 pub use error::ServeError;
 pub use push::client::{PushError, PushOptions, PushOutcome, PushToken, push};
 pub use push::listing::PushLimits;

@@ -13,7 +13,7 @@ use plimsoll_core::event::{RunFolderContents, RunManifest};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::text::{printable, shell_word};
 use plimsoll_report::ReportDocument;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,9 +32,6 @@ const LOOK_BYTES: u64 = 4 << 20;
 const PAUSE: Duration = Duration::from_millis(200);
 /// News that are kept for who listens.
 const NEWS_KEPT: usize = 2048;
-/// Time for answers that a list needs and nobody asked for before; the rest comes with the next list.
-const ANSWERS_TIME: Duration = Duration::from_millis(400);
-
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -46,7 +43,7 @@ pub(crate) enum RunState {
 }
 
 /// The first part of the answer of a report.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct AnswerFacts {
     mark: String,
@@ -57,7 +54,7 @@ pub(crate) struct AnswerFacts {
 
 impl AnswerFacts {
     /// The sentence that a report begins with, if it has one, and what it is sure of.
-    fn of(report: &ReportDocument) -> Option<AnswerFacts> {
+    pub(crate) fn of(report: &ReportDocument) -> Option<AnswerFacts> {
         let answer = &report.answer;
         let details = answer.facts.iter();
         let details: Vec<String> = details
@@ -83,7 +80,15 @@ pub(crate) struct RunFacts {
     pub(crate) began_at: String,
     pub(crate) state: RunState,
     command: String,
-    answer: Option<AnswerFacts>,
+    pub(crate) answer: Option<AnswerFacts>,
+}
+
+/// A run in a list, and whether what its report says is still to be found out.
+#[derive(Debug)]
+pub(crate) struct ListedRun {
+    pub(crate) run: SeenRun,
+    pub(crate) facts: RunFacts,
+    pub(crate) lacks_answer: bool,
 }
 
 /// What a report says of a run as it was when its events had so many bytes.
@@ -184,25 +189,20 @@ impl RunStore {
     }
 
     /// All runs that may be seen, newest first.
-    pub(crate) fn list(&self, seen: impl Fn(&str) -> Option<SeenRun>) -> Vec<RunFacts> {
-        let began = Instant::now();
-        let facts = |run: SeenRun| {
-            let is_late = began.elapsed() > ANSWERS_TIME;
-            self.facts(&run, !is_late).ok()
-        };
-        let mut runs: Vec<RunFacts> = self
+    pub(crate) fn list(&self, seen: impl Fn(&str) -> Option<SeenRun>) -> Vec<ListedRun> {
+        let mut runs: Vec<ListedRun> = self
             .ids()
             .iter()
             .filter_map(|id| seen(id))
             .take(LISTED_MAX)
-            .filter_map(facts)
+            .filter_map(|run| self.facts(&run).ok())
             .collect();
-        runs.sort_by(|a, b| b.began_at.cmp(&a.began_at));
+        runs.sort_by(|a, b| b.facts.began_at.cmp(&a.facts.began_at));
         runs
     }
 
-    /// A run as a list shows it; with `afresh` its answer is worked out where it is not known.
-    pub(crate) fn facts(&self, run: &SeenRun, afresh: bool) -> Result<RunFacts, RequestError> {
+    /// A run as a list shows it.
+    pub(crate) fn facts(&self, run: &SeenRun) -> Result<ListedRun, RequestError> {
         let id = run.id();
         let folder = self.find(id)?;
         let manifest = self.manifest(id, &folder)?;
@@ -211,23 +211,24 @@ impl RunStore {
         let known = locked(&self.answers).get(id).cloned();
         // What a run that goes on says so far is as old as the last look at it.
         let is_fresh = |known: &KnownAnswer| known.events_bytes == bytes || is_running;
-        let known = match known.filter(is_fresh) {
-            None if afresh && !is_running => Some(self.answer(id, &folder, bytes)?),
-            known => known,
-        };
+        let known = known.filter(is_fresh);
         let is_complete = !is_running && plimsoll_archive::has_completed(&folder, manifest.format);
-        Ok(RunFacts {
-            id: id.to_owned(),
-            title: manifest.title,
-            subtitle: manifest.subtitle,
-            began_at: manifest.began_at,
-            state: match (is_running, is_complete) {
-                (true, _) => RunState::Running,
-                (false, true) => RunState::Complete,
-                (false, false) => RunState::Stopped,
+        Ok(ListedRun {
+            run: run.clone(),
+            lacks_answer: known.is_none() && !is_running,
+            facts: RunFacts {
+                id: id.to_owned(),
+                title: manifest.title,
+                subtitle: manifest.subtitle,
+                began_at: manifest.began_at,
+                state: match (is_running, is_complete) {
+                    (true, _) => RunState::Running,
+                    (false, true) => RunState::Complete,
+                    (false, false) => RunState::Stopped,
+                },
+                command: manifest.command,
+                answer: known.and_then(|known| known.answer),
             },
-            command: manifest.command,
-            answer: known.and_then(|known| known.answer),
         })
     }
 
@@ -241,43 +242,22 @@ impl RunStore {
         Ok(known)
     }
 
-    fn answer(&self, id: &str, folder: &Path, bytes: u64) -> Result<KnownAnswer, RequestError> {
-        let results = plimsoll_archive::open(folder).map_err(|error| unreadable(&error))?;
-        let report = plimsoll_report::build(&results);
-        Ok(self.remember(id, &report, bytes))
+    /// What the report of a run says, if that is known.
+    pub(crate) fn known_answer(&self, run: &SeenRun) -> Option<AnswerFacts> {
+        locked(&self.answers).get(run.id())?.answer.clone()
     }
 
     /// Keeps what a report says, for lists.
-    fn remember(&self, id: &str, report: &ReportDocument, bytes: u64) -> KnownAnswer {
+    pub(crate) fn remember(&self, run: &SeenRun, events_bytes: u64, answer: Option<AnswerFacts>) {
         let known = KnownAnswer {
-            events_bytes: bytes,
-            answer: AnswerFacts::of(report),
+            events_bytes,
+            answer,
         };
-        locked(&self.answers).insert(id.to_owned(), known.clone());
-        known
+        locked(&self.answers).insert(run.id().to_owned(), known);
     }
 
-    /// The report of a run, as far as it got.
-    pub(crate) fn report(&self, run: &SeenRun) -> Result<ReportDocument, RequestError> {
-        let results = self.results(run)?;
-        let report = plimsoll_report::build(&results);
-        let bytes = plimsoll_archive::events_bytes(&self.folder.join(run.id()));
-        self.remember(run.id(), &report, bytes);
-        Ok(report)
-    }
-
-    /// The results of a run, as far as it got. A run that was killed never wrote its comparisons.
-    pub(crate) fn results(&self, run: &SeenRun) -> Result<RunFolderContents, RequestError> {
-        let folder = self.find(run.id())?;
-        let mut results = plimsoll_archive::open(&folder).map_err(|error| unreadable(&error))?;
-        results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
-        Ok(results)
-    }
-
-    /// The same with every second.
-    pub(crate) fn results_whole(&self, run: &SeenRun) -> Result<RunFolderContents, RequestError> {
-        let folder = self.find(run.id())?;
-        plimsoll_archive::open_whole(&folder).map_err(|error| unreadable(&error))
+    pub(crate) fn events_bytes(&self, run: &SeenRun) -> u64 {
+        plimsoll_archive::events_bytes(&self.folder.join(run.id()))
     }
 
     /// The command that a run was started with.
@@ -416,7 +396,9 @@ fn take(follower: &mut RunFolderFollower, run: &OpenRun, is_live: bool) -> bool 
 }
 
 /// What a list shows of a manifest. A report without trials has its title already.
-fn known_manifest(manifest: RunManifest) -> KnownManifest {
+fn known_manifest(mut manifest: RunManifest) -> KnownManifest {
+    // Which nobody has bounded, and titles do not have.
+    manifest.blocks = manifest.blocks.min(1);
     let format = manifest.format;
     let (began_at, command) = (manifest.began_at.clone(), command_line(&manifest.command));
     let report = plimsoll_report::build(&RunFolderContents {

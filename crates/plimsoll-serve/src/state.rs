@@ -3,6 +3,7 @@
 
 use crate::caller::RequestCaller;
 use crate::catalogue::ServerCatalogue;
+use crate::drawing::Drawings;
 use crate::error::{RequestError, ServeError};
 use crate::jobs::JobBoard;
 use crate::push::listing::PushLimits;
@@ -10,6 +11,7 @@ use crate::runs::RunStore;
 use crate::secret::ServerSecret;
 use crate::seen::{RunPlace, SeenRun, no_run};
 use crate::session::SessionBoard;
+use crate::share::ShareBoard;
 use crate::sync::locked;
 use crate::team::TeamHistory;
 use plimsoll_history::HistoryAddress;
@@ -78,8 +80,9 @@ pub(crate) struct ServerState {
     pub(crate) runs: Arc<RunStore>,
     pub(crate) jobs: JobBoard,
     pub(crate) streams: Arc<Semaphore>,
-    /// Reports are built one after the other: measurements may go on beside them.
-    pub(crate) building: Semaphore,
+    pub(crate) drawings: Arc<Drawings>,
+    /// Users for whom a list is filled.
+    pub(crate) glances: Arc<ShareBoard<String>>,
     pub(crate) began_at: String,
     pub(crate) uploads: Semaphore,
     team: Option<TeamHistory>,
@@ -103,19 +106,24 @@ impl ServerState {
         };
         std::fs::create_dir_all(&options.folder).map_err(io)?;
         let folder = options.folder.canonicalize().map_err(io)?;
+        let drawings = Arc::new(Drawings::of(options.program.clone(), folder.clone()));
         let team = match &options.history {
             None => None,
-            Some((address, limits)) => Some(TeamHistory::open((address, *limits), &folder).await?),
+            Some((address, limits)) => {
+                let history = (address, *limits);
+                Some(TeamHistory::open(history, &folder, Arc::clone(&drawings)).await?)
+            }
         };
         Ok(ServerState {
             team,
+            drawings,
+            glances: ShareBoard::of(STREAMS_MAX, 1),
             uploads: Semaphore::new(UPLOADS_MAX),
             runs: Arc::new(RunStore::of(folder)),
             jobs: JobBoard::of(options.program.clone(), options.meaning),
             token,
             sessions: SessionBoard::default(),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-            building: Semaphore::new(1),
             began_at: jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%SZ")
                 .to_string(),

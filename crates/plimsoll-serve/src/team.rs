@@ -5,15 +5,18 @@
 //! then only who may see everything sees it. A folder without the mark is a run of this server, for all.
 
 use crate::caller::RequestCaller;
+use crate::drawing::{Drawings, DrawnPiece};
 use crate::error::{RequestError, ServeError};
 use crate::push::listing::PushLimits;
 use crate::push::store::{PushMark, PushStore};
 use crate::seen::RunPlace;
+use crate::share::ShareBoard;
 use axum::http::StatusCode;
 use plimsoll_history::{
     HistoryAddress, HistoryDatabase, HistoryError, HistoryRunAccess, HistoryRunDraft, RunFigures,
 };
 use std::path::Path;
+use std::sync::Arc;
 
 /// A team's history.
 #[derive(Debug)]
@@ -21,8 +24,9 @@ pub(crate) struct TeamHistory {
     pub(crate) database: HistoryDatabase,
     pub(crate) store: PushStore,
     pub(crate) limits: PushLimits,
-    /// One folder is read and added at a time, so that the memory of it is bounded.
-    pub(crate) adding: tokio::sync::Mutex<()>,
+    drawings: Arc<Drawings>,
+    /// Of each user one folder is read and added at a time.
+    pub(crate) adding: Arc<ShareBoard<i64>>,
 }
 
 impl From<HistoryError> for RequestError {
@@ -43,6 +47,7 @@ impl TeamHistory {
     pub(crate) async fn open(
         (address, limits): (&HistoryAddress, PushLimits),
         folder: &Path,
+        drawings: Arc<Drawings>,
     ) -> Result<TeamHistory, ServeError> {
         let database = HistoryDatabase::open(address).await?;
         let store = PushStore::open(folder)?;
@@ -50,7 +55,8 @@ impl TeamHistory {
             database,
             store,
             limits,
-            adding: tokio::sync::Mutex::default(),
+            drawings,
+            adding: ShareBoard::of(usize::MAX, 1),
         })
     }
 
@@ -67,6 +73,13 @@ impl TeamHistory {
             if known.contains_key(&folder) {
                 continue;
             }
+            if let Err(error) = self
+                .checked(&folder, &mark.owner, mark.reference.as_deref())
+                .await
+            {
+                left.push(format!("{folder}: {}", error.text));
+                continue;
+            }
             match self.add(&folder, &mark, &caller).await {
                 Ok(()) => added += 1,
                 Err(error @ HistoryError::Unavailable { .. }) => return Err(error),
@@ -76,7 +89,25 @@ impl TeamHistory {
         Ok((added, left))
     }
 
-    /// Adds a folder of the store. When this returns, the run is acknowledged.
+    /// Reads what the history keeps of a folder below the store's, beside this process: one that cannot be
+    /// read within bounds is no run. Gives the run's name.
+    pub(crate) async fn checked(
+        &self,
+        folder: &str,
+        owner: &str,
+        reference: Option<&str>,
+    ) -> Result<String, RequestError> {
+        let piece = DrawnPiece::figures(folder, reference);
+        let read = self.drawings.draw(owner, piece).await;
+        // Where the folder is, is the server's business.
+        let name = read.map_err(|error| RequestError {
+            text: error.text.replace(folder, "the run"),
+            ..error
+        })?;
+        String::from_utf8(name).map_err(RequestError::failed)
+    }
+
+    /// Adds a folder of the store that was checked. When this returns, the run is acknowledged.
     pub(crate) async fn add(
         &self,
         folder: &str,

@@ -279,8 +279,10 @@ impl StagedPush {
         serde_json::from_slice(&text).ok()
     }
 
-    pub(crate) fn run(&self) -> PathBuf {
-        self.place.join(RUN)
+    /// Its folder, as seen from the store's.
+    pub(crate) fn inner(&self) -> String {
+        let name = self.place.file_name().unwrap_or_default();
+        format!("{PUSHES}/{}/{RUN}", name.to_string_lossy())
     }
 
     /// Numbers of the files that are not there.

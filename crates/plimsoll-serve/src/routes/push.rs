@@ -16,7 +16,6 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
 use plimsoll_core::units::size;
-use plimsoll_history::RunFigures;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,7 +175,7 @@ pub(super) async fn commit(
     if !is_digest(&id) {
         return Err(RequestError::not_found("there is no such push"));
     }
-    let _turn = team.adding.lock().await;
+    let _turn = team.adding.take(&owner_id).await;
     if let Some(done) = acknowledged(team, owner_id, &id).await? {
         let staged = team.store.staged(owner_id, &id);
         forget(staged).await?;
@@ -195,7 +194,10 @@ pub(super) async fn commit(
     // A server that was killed between both leaves the folder without its row.
     let is_kept = team.store.mark(&name).is_some_and(|kept| kept.digest == id);
     let kept = match is_kept {
-        true => Ok(()),
+        true => team
+            .checked(&name, &mark.owner, mark.reference.as_deref())
+            .await
+            .map(drop),
         false => keep(&state, (staged.clone(), listing), (&name, &mark)).await,
     };
     if let Err(error) = kept {
@@ -228,31 +230,34 @@ async fn keep(
     (staged, listing): (StagedPush, PushListing),
     (name, mark): (&str, &PushMark),
 ) -> Result<(), RequestError> {
-    let (state, name, mark) = (Arc::clone(state), name.to_owned(), mark.clone());
-    beside(move || {
-        let wanted = staged.wanted(&listing);
-        if !wanted.is_empty() {
-            let text = format!("{} files of the push are missing", wanted.len());
-            return Err(RequestError::conflict(text).hint("send them, or push again"));
+    let of = staged.clone();
+    let wanted = beside(move || Ok((of.wanted(&listing).len(), listing)));
+    let (wanted, listing) = wanted.await?;
+    if wanted > 0 {
+        let text = format!("{wanted} files of the push are missing");
+        return Err(RequestError::conflict(text).hint("send them, or push again"));
+    }
+    let (folder, reference) = (staged.inner(), mark.reference.as_deref());
+    let read = state.team()?.checked(&folder, &mark.owner, reference);
+    let refused = match read.await {
+        Ok(name) if name == listing.run => None,
+        Ok(_) => {
+            let text = "the manifest of the run has another identifier than its list";
+            Some(RequestError::invalid(text))
         }
-        let read = RunFigures::read(&staged.run(), listing.reference.as_deref());
-        let refused = match read {
-            Ok(figures) if figures.name == listing.run => None,
-            Ok(_) => Some("the manifest of the run has another identifier than its list".into()),
-            // It names the place, which is the server's.
-            Err(error) => Some(
-                error
-                    .to_string()
-                    .replace(&*staged.run().to_string_lossy(), "the run"),
-            ),
-        };
-        match refused {
-            None => state.team()?.store.keep(&staged, &name, &mark),
-            Some(text) => {
-                staged.forget();
-                Err(RequestError::invalid(text))
+        Err(error) => Some(error),
+    };
+    match refused {
+        None => {
+            let (state, name, mark) = (Arc::clone(state), name.to_owned(), mark.clone());
+            beside(move || state.team()?.store.keep(&staged, &name, &mark)).await
+        }
+        Some(error) => {
+            // One that could not be looked at now may be looked at later.
+            if error.status == StatusCode::UNPROCESSABLE_ENTITY {
+                forget(staged).await?;
             }
+            Err(error)
         }
-    })
-    .await
+    }
 }

@@ -129,8 +129,8 @@ async fn tell_run(
     };
     if tell(&run.news, &to, from, shown).await {
         let runs = Arc::clone(&state.runs);
-        let ended = super::beside(move || runs.facts(&seen, false)).await;
-        let state = ended.map(|facts| facts.state).ok();
+        let ended = super::beside(move || runs.facts(&seen)).await;
+        let state = ended.map(|listed| listed.facts.state).ok();
         let _ = to
             .send(event("end", json!({ "state": state })).into())
             .await;

@@ -4,6 +4,7 @@
 
 mod hostile;
 mod kills;
+mod numbers;
 mod scopes;
 mod tls;
 
