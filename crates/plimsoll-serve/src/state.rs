@@ -25,8 +25,9 @@ use tokio::sync::Semaphore;
 
 /// Most streams of events at once.
 const STREAMS_MAX: usize = 32;
-/// Most files that are received at once.
+/// Most files that are received at once, and those of one user.
 const UPLOADS_MAX: usize = 8;
+const UPLOADS_EACH: usize = 2;
 
 /// What the server is started with.
 pub struct ServeOptions {
@@ -84,7 +85,8 @@ pub(crate) struct ServerState {
     /// Users for whom a list is filled.
     pub(crate) glances: Arc<ShareBoard<String>>,
     pub(crate) began_at: String,
-    pub(crate) uploads: Semaphore,
+    /// Files that are received, by user.
+    pub(crate) uploads: Arc<ShareBoard<i64>>,
     team: Option<TeamHistory>,
     /// Hosts and origins of requests, known once the port is.
     origins: OnceLock<Vec<String>>,
@@ -118,7 +120,7 @@ impl ServerState {
             team,
             drawings,
             glances: ShareBoard::of(STREAMS_MAX, 1),
-            uploads: Semaphore::new(UPLOADS_MAX),
+            uploads: ShareBoard::of(UPLOADS_MAX, UPLOADS_EACH),
             runs: Arc::new(RunStore::of(folder)),
             jobs: JobBoard::of(options.program.clone(), options.meaning),
             token,

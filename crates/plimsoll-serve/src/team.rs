@@ -13,7 +13,8 @@ use crate::seen::RunPlace;
 use crate::share::ShareBoard;
 use axum::http::StatusCode;
 use plimsoll_history::{
-    HistoryAddress, HistoryDatabase, HistoryError, HistoryRunAccess, HistoryRunDraft, RunFigures,
+    HistoryAddress, HistoryDatabase, HistoryError, HistoryRun, HistoryRunAccess, HistoryRunDraft,
+    RunFigures,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +70,20 @@ impl TeamHistory {
             from: "the store".into(),
             ..RequestCaller::operator()
         };
+        for begun in self.store.begun() {
+            let known = self
+                .database
+                .find_run(begun.owner_id, &begun.digest)
+                .await?;
+            let is_kept = |run: HistoryRun| {
+                self.store
+                    .mark(&run.folder)
+                    .is_some_and(|mark| mark.digest == run.digest)
+            };
+            if known.is_some_and(is_kept) {
+                begun.staged.forget();
+            }
+        }
         for (folder, mark) in self.store.marked() {
             if known.contains_key(&folder) {
                 continue;
@@ -87,6 +102,22 @@ impl TeamHistory {
             }
         }
         Ok((added, left))
+    }
+
+    /// Runs of the database whose folders are not in the store, each with its owner.
+    pub(crate) async fn lost(&self) -> Result<Vec<HistoryRun>, HistoryError> {
+        let is_lost = |run: &HistoryRun| {
+            self.store
+                .mark(&run.folder)
+                .is_none_or(|mark| mark.digest != run.digest)
+        };
+        Ok(self
+            .database
+            .runs()
+            .await?
+            .into_iter()
+            .filter(is_lost)
+            .collect())
     }
 
     /// Reads what the history keeps of a folder below the store's, beside this process: one that cannot be

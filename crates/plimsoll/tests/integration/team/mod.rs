@@ -4,6 +4,7 @@
 
 mod hostile;
 mod kills;
+mod lost;
 mod numbers;
 mod scopes;
 mod tls;
