@@ -21,10 +21,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use tokio::sync::Semaphore;
 
-/// Most streams of events at once.
+/// Most streams of events at once, and those of one user: as many as a browser opens.
 const STREAMS_MAX: usize = 32;
+const STREAMS_EACH: usize = 6;
 /// Most files that are received at once, and those of one user.
 const UPLOADS_MAX: usize = 8;
 const UPLOADS_EACH: usize = 2;
@@ -80,7 +80,8 @@ pub(crate) struct ServerState {
     pub(crate) sessions: SessionBoard,
     pub(crate) runs: Arc<RunStore>,
     pub(crate) jobs: JobBoard,
-    pub(crate) streams: Arc<Semaphore>,
+    /// Pages that listen, by user.
+    pub(crate) streams: Arc<ShareBoard<String>>,
     pub(crate) drawings: Arc<Drawings>,
     /// Users for whom a list is filled.
     pub(crate) glances: Arc<ShareBoard<String>>,
@@ -125,7 +126,7 @@ impl ServerState {
             jobs: JobBoard::of(options.program.clone(), options.meaning),
             token,
             sessions: SessionBoard::default(),
-            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            streams: ShareBoard::of(STREAMS_MAX, STREAMS_EACH),
             began_at: jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%SZ")
                 .to_string(),
