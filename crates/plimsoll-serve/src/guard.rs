@@ -2,7 +2,7 @@
 //! What every request passes before anything is done for it: whom it was meant for, where it comes from, who
 //! sends it; and what every answer carries.
 
-use crate::accept::PeerAddress;
+use crate::accept::PeerConnection;
 use crate::caller::RequestCaller;
 use crate::error::RequestError;
 use crate::seen::SeenRun;
@@ -25,6 +25,10 @@ pub(crate) const CSRF: &str = "x-plimsoll-csrf";
 const URI_MAX: usize = 4096;
 /// Longest time of an answer, streams apart: only their beginning counts.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
+
+/// Longest time for the body of a form, and for the list of a push.
+const FORM_TIME: Duration = Duration::from_secs(10);
+const LISTING_TIME: Duration = Duration::from_secs(60);
 
 /// The same of what is pushed, where every wait for bytes has a limit of its own.
 const PUSH_TIME: Duration = Duration::from_secs(6 * 3600);
@@ -150,8 +154,10 @@ async fn let_in(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let peer = request.extensions().get::<PeerAddress>();
-    caller.from = peer.map_or(String::new(), |peer| peer.0.ip().to_string());
+    if let Some(peer) = request.extensions().get::<Arc<PeerConnection>>() {
+        caller.from = peer.address.to_string();
+        peer.belongs_to(&caller.name);
+    }
     let (method, path) = (
         request.method().clone(),
         inner_path(request.uri()).to_owned(),
@@ -323,7 +329,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonForm<T> {
             .split(';')
             .next()
             .is_some_and(|kind| kind.trim() == "application/json");
-        let body = axum::body::Bytes::from_request(request, state).await;
+        let longest = match request.uri().path().ends_with("/push") {
+            true => LISTING_TIME,
+            false => FORM_TIME,
+        };
+        let body = axum::body::Bytes::from_request(request, state);
+        let body = tokio::time::timeout(longest, body).await.map_err(|_| {
+            RequestError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")
+        })?;
         let body = body.map_err(|error| RequestError::new(error.status(), error.body_text()))?;
         if !is_json && !body.is_empty() {
             let text = "the body is not application/json";

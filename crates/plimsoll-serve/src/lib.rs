@@ -27,6 +27,7 @@ mod share;
 mod state;
 mod sync;
 mod team;
+mod timed_stream;
 
 pub use catalogue::{
     FaultOffer, LayerOffer, ServerCatalogue, SettingOffer, StackOffer, WorkloadOffer,

@@ -7,6 +7,7 @@ mod kills;
 mod lost;
 mod numbers;
 mod scopes;
+mod shares;
 mod tls;
 
 use crate::client::{TestAnswer, TestServer, place, plimsoll};
