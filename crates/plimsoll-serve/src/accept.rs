@@ -2,7 +2,7 @@
 //! Connections: how many there may be, how long they may take, and their encryption.
 
 use crate::error::ServeError;
-use crate::share::{Share, ShareBoard};
+use crate::share::{ShareBoard, TakenShare};
 use crate::state::ServerState;
 use crate::sync::locked;
 use crate::timed_stream::TimedStream;
@@ -48,8 +48,8 @@ pub(crate) struct PeerConnection {
 
 #[derive(Debug)]
 enum ConnectionShare {
-    Address { _of: Share<IpAddr> },
-    User { _of: Share<String> },
+    Address { _of: TakenShare<IpAddr> },
+    User { _of: TakenShare<String> },
 }
 
 impl PeerConnection {

@@ -85,8 +85,8 @@ pub fn serve(options: ServeOptions) -> Result<ServeEnd, ServeError> {
     end
 }
 
-/// Compares the store with the database before anybody is answered: adds folders without a row, and names rows
-/// without a folder, which only who has the run can bring back.
+/// Compares the store with the database before anybody is answered: adds folders without a row, and names
+/// rows without a folder, which only who has the run can bring back.
 async fn catch_up(state: &ServerState) -> Result<(), ServeError> {
     let Ok(team) = state.team() else {
         return Ok(());

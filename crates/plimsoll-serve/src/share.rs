@@ -18,7 +18,7 @@ pub(crate) struct ShareBoard<K> {
 
 /// One of them; dropped, it is free for others.
 #[derive(Debug)]
-pub(crate) struct Share<K: Ord> {
+pub(crate) struct TakenShare<K: Ord> {
     board: Arc<ShareBoard<K>>,
     key: K,
 }
@@ -33,21 +33,21 @@ impl<K: Ord + Clone> ShareBoard<K> {
         })
     }
 
-    pub(crate) fn try_take(self: &Arc<Self>, key: &K) -> Option<Share<K>> {
+    pub(crate) fn try_take(self: &Arc<Self>, key: &K) -> Option<TakenShare<K>> {
         let mut taken = locked(&self.taken);
         let own = taken.get(key).copied().unwrap_or(0);
         if own >= self.each || taken.values().sum::<usize>() >= self.all {
             return None;
         }
         taken.insert(key.clone(), own + 1);
-        Some(Share {
+        Some(TakenShare {
             board: Arc::clone(self),
             key: key.clone(),
         })
     }
 
     /// Waits for one.
-    pub(crate) async fn take(self: &Arc<Self>, key: &K) -> Share<K> {
+    pub(crate) async fn take(self: &Arc<Self>, key: &K) -> TakenShare<K> {
         loop {
             let mut freed = pin!(self.freed.notified());
             freed.as_mut().enable();
@@ -59,7 +59,7 @@ impl<K: Ord + Clone> ShareBoard<K> {
     }
 }
 
-impl<K: Ord> Drop for Share<K> {
+impl<K: Ord> Drop for TakenShare<K> {
     fn drop(&mut self) {
         let mut taken = locked(&self.board.taken);
         if let Some(own) = taken.get_mut(&self.key) {

@@ -3,7 +3,7 @@
 
 use crate::caller::RequestCaller;
 use crate::catalogue::ServerCatalogue;
-use crate::drawing::Drawings;
+use crate::drawing::RunDrawings;
 use crate::error::{RequestError, ServeError};
 use crate::jobs::JobBoard;
 use crate::push::listing::PushLimits;
@@ -82,7 +82,7 @@ pub(crate) struct ServerState {
     pub(crate) jobs: JobBoard,
     /// Pages that listen, by user.
     pub(crate) streams: Arc<ShareBoard<String>>,
-    pub(crate) drawings: Arc<Drawings>,
+    pub(crate) drawings: Arc<RunDrawings>,
     /// Users for whom a list is filled.
     pub(crate) glances: Arc<ShareBoard<String>>,
     pub(crate) began_at: String,
@@ -109,7 +109,7 @@ impl ServerState {
         };
         std::fs::create_dir_all(&options.folder).map_err(io)?;
         let folder = options.folder.canonicalize().map_err(io)?;
-        let drawings = Arc::new(Drawings::of(options.program.clone(), folder.clone()));
+        let drawings = Arc::new(RunDrawings::of(options.program.clone(), folder.clone()));
         let team = match &options.history {
             None => None,
             Some((address, limits)) => {

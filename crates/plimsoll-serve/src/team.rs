@@ -5,7 +5,7 @@
 //! then only who may see everything sees it. A folder without the mark is a run of this server, for all.
 
 use crate::caller::RequestCaller;
-use crate::drawing::{Drawings, DrawnPiece};
+use crate::drawing::{DrawnPiece, RunDrawings};
 use crate::error::{RequestError, ServeError};
 use crate::push::listing::PushLimits;
 use crate::push::store::{PushMark, PushStore};
@@ -25,7 +25,7 @@ pub(crate) struct TeamHistory {
     pub(crate) database: HistoryDatabase,
     pub(crate) store: PushStore,
     pub(crate) limits: PushLimits,
-    drawings: Arc<Drawings>,
+    drawings: Arc<RunDrawings>,
     /// Of each user one folder is read and added at a time.
     pub(crate) adding: Arc<ShareBoard<i64>>,
 }
@@ -48,7 +48,7 @@ impl TeamHistory {
     pub(crate) async fn open(
         (address, limits): (&HistoryAddress, PushLimits),
         folder: &Path,
-        drawings: Arc<Drawings>,
+        drawings: Arc<RunDrawings>,
     ) -> Result<TeamHistory, ServeError> {
         let database = HistoryDatabase::open(address).await?;
         let store = PushStore::open(folder)?;

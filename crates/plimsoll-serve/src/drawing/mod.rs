@@ -44,7 +44,7 @@ const KEPT_MAX: usize = 1000;
 
 /// What draws.
 #[derive(Debug)]
-pub(crate) struct Drawings {
+pub(crate) struct RunDrawings {
     program: PathBuf,
     folder: PathBuf,
     shares: Arc<ShareBoard<String>>,
@@ -64,9 +64,9 @@ enum DrawnEnd {
     Unstarted(io::Error),
 }
 
-impl Drawings {
-    pub(crate) fn of(program: PathBuf, folder: PathBuf) -> Drawings {
-        Drawings {
+impl RunDrawings {
+    pub(crate) fn of(program: PathBuf, folder: PathBuf) -> RunDrawings {
+        RunDrawings {
             program,
             folder,
             shares: ShareBoard::of(DRAWN_MAX, DRAWN_EACH),

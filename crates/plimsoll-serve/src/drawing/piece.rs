@@ -9,7 +9,9 @@ use plimsoll_core::comparison::VerdictPolicy;
 use plimsoll_core::event::RunFolderContents;
 use plimsoll_history::RunFigures;
 use plimsoll_report::{ReportDocument, ReportExportFormat, ReportPagePart};
-use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::Path;
@@ -112,6 +114,8 @@ fn limit() -> std::io::Result<()> {
         (Resource::As, MEMORY),
         (Resource::Core, 0),
     ] {
+        // Whoever started the server may have given it less.
+        let most = getrlimit(of).maximum.map_or(most, |given| given.min(most));
         let both = Rlimit {
             current: Some(most),
             maximum: Some(most),

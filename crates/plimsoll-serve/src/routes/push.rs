@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 /// Most bytes of a list: ten thousand files with long names.
 pub(super) const LISTING_MAX: usize = 8 << 20;
-/// Longest wait for the next bytes of a file, the time that a file has whatever its length, and the bytes in a
-/// second that come at least.
+/// Longest wait for the next bytes of a file, the time that a file has whatever its length, and the bytes
+/// that come in a second at least.
 const IDLE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(30);
 const LEAST_RATE: u64 = 16 << 10;

@@ -9,7 +9,7 @@ use crate::error::RequestError;
 use crate::jobs::ServerJob;
 use crate::runs::OpenRun;
 use crate::seen::SeenRun;
-use crate::share::Share;
+use crate::share::TakenShare;
 use crate::state::ServerState;
 use crate::sync::{NewsRing, locked};
 use axum::Extension;
@@ -62,7 +62,7 @@ struct StreamRight {
     state: Arc<ServerState>,
     caller: RequestCaller,
     run: Option<SeenRun>,
-    _share: Share<String>,
+    _share: TakenShare<String>,
 }
 
 impl StreamRight {
@@ -134,7 +134,7 @@ async fn tell<T: Clone>(
     let (mut next, mut quiet) = (from, Duration::ZERO);
     loop {
         changes.mark_unchanged();
-        if !right.holds().await {
+        if to.is_closed() || !right.holds().await {
             return false;
         }
         let heard = ring.since(next);
