@@ -2,7 +2,10 @@
 //! Connections: how many there may be, how long they may take, and their encryption.
 
 use crate::error::ServeError;
+use crate::share::{ShareBoard, TakenShare};
 use crate::state::ServerState;
+use crate::sync::locked;
+use crate::timed_stream::TimedStream;
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
@@ -10,9 +13,9 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -23,8 +26,10 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Most connections at once.
+/// Most connections at once; of one address from which nobody was let in yet, and of one user.
 const CONNECTIONS_MAX: usize = 128;
+const CONNECTIONS_ADDRESS: usize = 16;
+const CONNECTIONS_USER: usize = 32;
 /// Longest time for a handshake, and for the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Most bytes of the head of a request, and headers of it.
@@ -33,9 +38,39 @@ const HEADERS_MAX: usize = 64;
 /// The pause after a connection could not be taken, because of too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where a request comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PeerAddress(pub(crate) SocketAddr);
+/// Where a request comes from, and whose share of the connections it takes.
+#[derive(Debug)]
+pub(crate) struct PeerConnection {
+    pub(crate) address: IpAddr,
+    users: Arc<ShareBoard<String>>,
+    share: Mutex<ConnectionShare>,
+}
+
+#[derive(Debug)]
+enum ConnectionShare {
+    Address { _of: TakenShare<IpAddr> },
+    User { _of: TakenShare<String> },
+}
+
+impl PeerConnection {
+    /// From now on it is this user's: behind one address, such as a proxy's, there may be many.
+    pub(crate) fn belongs_to(&self, user: &str) {
+        let mut share = locked(&self.share);
+        if let ConnectionShare::Address { .. } = *share
+            && let Some(of) = self.users.try_take(&user.to_owned())
+        {
+            *share = ConnectionShare::User { _of: of };
+        }
+    }
+}
+
+/// Whom an address stands for: who has one of IPv6 has all that begin like it.
+fn place_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(of) => IpAddr::V6(Ipv6Addr::from_bits(of.to_bits() >> 64 << 64)),
+        of @ IpAddr::V4(_) => of,
+    }
+}
 
 /// A bound address, with what encrypts its connections.
 pub(crate) struct ServerListener {
@@ -84,6 +119,8 @@ fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
 /// Takes connections until the runtime ends.
 pub(crate) async fn accept(of: ServerListener, app: Router) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let addresses = ShareBoard::of(CONNECTIONS_MAX, CONNECTIONS_ADDRESS);
+    let users = ShareBoard::of(CONNECTIONS_MAX, CONNECTIONS_USER);
     loop {
         // One more waits in the kernel's queue until another one has ended.
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
@@ -96,7 +133,16 @@ pub(crate) async fn accept(of: ServerListener, app: Router) {
                 continue;
             }
         };
+        let Some(share) = addresses.try_take(&place_of(peer.ip())) else {
+            continue;
+        };
+        let peer = Arc::new(PeerConnection {
+            address: peer.ip(),
+            users: Arc::clone(&users),
+            share: Mutex::new(ConnectionShare::Address { _of: share }),
+        });
         let _ = stream.set_nodelay(true);
+        let stream = TimedStream::of(stream);
         let (tls, app) = (of.tls.clone(), app.clone());
         tokio::spawn(async move {
             match tls {
@@ -117,12 +163,12 @@ pub(crate) async fn accept(of: ServerListener, app: Router) {
 /// Answers the requests of one connection. How it ends is the client's business.
 async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    peer: SocketAddr,
+    peer: Arc<PeerConnection>,
     app: Router,
 ) {
     let app = TowerToHyperService::new(app);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(PeerAddress(peer));
+        request.extensions_mut().insert(Arc::clone(&peer));
         app.call(request)
     });
     let _ = http1::Builder::new()

@@ -2,16 +2,18 @@
 //! What every request passes before anything is done for it: whom it was meant for, where it comes from, who
 //! sends it; and what every answer carries.
 
-use crate::accept::PeerAddress;
+use crate::accept::PeerConnection;
 use crate::caller::RequestCaller;
 use crate::error::RequestError;
+use crate::seen::SeenRun;
 use crate::state::ServerState;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,10 @@ pub(crate) const CSRF: &str = "x-plimsoll-csrf";
 const URI_MAX: usize = 4096;
 /// Longest time of an answer, streams apart: only their beginning counts.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
+
+/// Longest time for the body of a form, and for the list of a push.
+const FORM_TIME: Duration = Duration::from_secs(10);
+const LISTING_TIME: Duration = Duration::from_secs(60);
 
 /// The same of what is pushed, where every wait for bytes has a limit of its own.
 const PUSH_TIME: Duration = Duration::from_secs(6 * 3600);
@@ -76,6 +82,7 @@ fn check_place(state: &ServerState, request: &Request) -> Result<(), RequestErro
             "the address is too long",
         ));
     }
+    check_path(request.uri().path())?;
     let headers = request.headers();
     let host = header_of(headers, header::HOST).unwrap_or_default();
     let origins = state.origins();
@@ -110,6 +117,18 @@ fn check_place(state: &ServerState, request: &Request) -> Result<(), RequestErro
     Ok(())
 }
 
+/// Refuses paths that can be written in two ways: whoever decides by a path reads the same as who answers.
+/// Only settings of stacks have letters that browsers encode.
+fn check_path(path: &str) -> Result<(), RequestError> {
+    match path.contains('%') && !path.starts_with("/api/v1/stacks/") {
+        false => Ok(()),
+        true => {
+            let text = "the path has a percent sign, and no name of this server has one";
+            Err(RequestError::new(StatusCode::BAD_REQUEST, text))
+        }
+    }
+}
+
 /// Lets in who has the token, or a session and its second secret.
 ///
 /// A cookie alone is not enough: browsers send it to every port of a host, so whoever else serves pages on
@@ -135,13 +154,15 @@ async fn let_in(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let peer = request.extensions().get::<PeerAddress>();
-    caller.from = peer.map_or(String::new(), |peer| peer.0.ip().to_string());
+    if let Some(peer) = request.extensions().get::<Arc<PeerConnection>>() {
+        caller.from = peer.address.to_string();
+        peer.belongs_to(&caller.name);
+    }
     let (method, path) = (
         request.method().clone(),
         inner_path(request.uri()).to_owned(),
     );
-    if let Err(error) = check_request(state, &caller, &method, &path).await {
+    if let Err(error) = caller.check(&method, &path) {
         return error.into_response();
     }
     request.extensions_mut().insert(caller.clone());
@@ -158,23 +179,6 @@ async fn let_in(
         }
     }
     answered
-}
-
-/// Whether the caller may do this, and see that run.
-async fn check_request(
-    state: &ServerState,
-    caller: &RequestCaller,
-    method: &Method,
-    path: &str,
-) -> Result<(), RequestError> {
-    caller.check(method, path)?;
-    let mut words = path.split('/').skip(1);
-    if let (Some("runs"), Some(id), Ok(team)) = (words.next(), words.next(), state.team())
-        && !team.may_see(caller, id).await?
-    {
-        return Err(crate::runs::no_run(id));
-    }
-    Ok(())
 }
 
 /// The address of a request without the beginning of the interface, which the router takes away.
@@ -294,6 +298,24 @@ fn protected(mut response: Response) -> Response {
     response
 }
 
+/// The run that the path names, decoded as the answer needs it.
+impl FromRequestParts<Arc<ServerState>> for SeenRun {
+    type Rejection = RequestError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &Arc<ServerState>,
+    ) -> Result<SeenRun, RequestError> {
+        let named = Path::<BTreeMap<String, String>>::from_request_parts(parts, state).await;
+        let id = named.ok().and_then(|Path(mut named)| named.remove("id"));
+        let caller = parts
+            .extensions
+            .get::<RequestCaller>()
+            .ok_or_else(not_let_in)?;
+        state.seen(caller, &id.unwrap_or_default()).await
+    }
+}
+
 /// A body of JSON; one that is empty is an empty object.
 #[derive(Debug)]
 pub(crate) struct JsonForm<T>(pub(crate) T);
@@ -307,7 +329,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonForm<T> {
             .split(';')
             .next()
             .is_some_and(|kind| kind.trim() == "application/json");
-        let body = axum::body::Bytes::from_request(request, state).await;
+        let longest = match request.uri().path().ends_with("/push") {
+            true => LISTING_TIME,
+            false => FORM_TIME,
+        };
+        let body = axum::body::Bytes::from_request(request, state);
+        let body = tokio::time::timeout(longest, body).await.map_err(|_| {
+            RequestError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")
+        })?;
         let body = body.map_err(|error| RequestError::new(error.status(), error.body_text()))?;
         if !is_json && !body.is_empty() {
             let text = "the body is not application/json";

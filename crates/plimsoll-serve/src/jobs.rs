@@ -272,7 +272,7 @@ impl JobBoard {
 }
 
 /// What the program said instead of an answer, as an error of its own words.
-fn said(words: &str) -> RequestError {
+pub(crate) fn said(words: &str) -> RequestError {
     let (text, hint) = words.split_once("\n  hint: ").unwrap_or((words, ""));
     let text = text.trim().trim_start_matches("error: ");
     let error = RequestError::invalid(printable(match text {
@@ -294,7 +294,7 @@ fn is_same(one: &JobSubject, other: &JobSubject) -> bool {
     clippy::disallowed_methods,
     reason = "this very program, without a shell, in a process group of its own"
 )]
-fn command(program: &Path, args: &[String]) -> Command {
+pub(crate) fn command(program: &Path, args: &[String]) -> Command {
     let mut command = Command::new(program);
     command
         .args(args)

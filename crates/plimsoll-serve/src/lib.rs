@@ -11,6 +11,7 @@ mod board;
 mod caller;
 mod catalogue;
 mod columns;
+mod drawing;
 mod error;
 mod forms;
 mod guard;
@@ -20,14 +21,18 @@ mod push;
 mod routes;
 mod runs;
 mod secret;
+mod seen;
 mod session;
+mod share;
 mod state;
 mod sync;
 mod team;
+mod timed_stream;
 
 pub use catalogue::{
     FaultOffer, LayerOffer, ServerCatalogue, SettingOffer, StackOffer, WorkloadOffer,
 };
+pub use drawing::draw_for_server;
 pub use error::ServeError;
 pub use push::client::{PushError, PushOptions, PushOutcome, PushToken, push};
 pub use push::listing::PushLimits;
@@ -40,6 +45,8 @@ use std::time::Duration;
 
 /// How often it is looked whether Ctrl-C was pressed.
 const POLL: Duration = Duration::from_millis(100);
+/// Most runs that are named at the start.
+const SAID_MAX: usize = 20;
 /// How long jobs that were asked to stop are waited for.
 const JOBS_END: Duration = Duration::from_secs(60);
 
@@ -78,7 +85,8 @@ pub fn serve(options: ServeOptions) -> Result<ServeEnd, ServeError> {
     end
 }
 
-/// Adds pushed folders that the database does not have, before anybody is answered.
+/// Compares the store with the database before anybody is answered: adds folders without a row, and names
+/// rows without a folder, which only who has the run can bring back.
 async fn catch_up(state: &ServerState) -> Result<(), ServeError> {
     let Ok(team) = state.team() else {
         return Ok(());
@@ -92,6 +100,16 @@ async fn catch_up(state: &ServerState) -> Result<(), ServeError> {
     }
     for text in left {
         say(&format!("not added to the database: {text}"));
+    }
+    let lost = team.lost().await?;
+    for run in lost.iter().take(SAID_MAX) {
+        say(&format!(
+            "in the database, and its folder is not in the store: {} of {}; push it again",
+            run.folder, run.owner
+        ));
+    }
+    if lost.len() > SAID_MAX {
+        say(&format!("and {} more such runs", lost.len() - SAID_MAX));
     }
     Ok(())
 }

@@ -3,10 +3,12 @@
 //! response times are a histogram with fixed bounds.
 
 use crate::board::RunBoard;
+use crate::caller::RequestCaller;
 use crate::error::RequestError;
 use crate::jobs::JobState;
 use crate::state::ServerState;
 use crate::sync::locked;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -142,7 +144,11 @@ fn escaped(text: &str) -> String {
     printable(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-pub(crate) async fn show(State(state): State<Arc<ServerState>>) -> Result<Response, RequestError> {
+pub(crate) async fn show(
+    State(state): State<Arc<ServerState>>,
+    Extension(caller): Extension<RequestCaller>,
+) -> Result<Response, RequestError> {
+    let seen = state.seen_by(caller).await?;
     let runs = Arc::clone(&state.runs);
     let looked = tokio::task::spawn_blocking(move || runs.running()).await;
     let mut samples = MetricSamples::new();
@@ -153,9 +159,13 @@ pub(crate) async fn show(State(state): State<Arc<ServerState>>) -> Result<Respon
         1.0,
     );
     jobs(&state, &mut samples);
-    for id in looked.map_err(RequestError::failed)? {
-        if let Ok(open) = state.runs.open(&id).await {
-            run(&id, &locked(&open.board), &mut samples);
+    for of in looked
+        .map_err(RequestError::failed)?
+        .iter()
+        .filter_map(|id| seen(id))
+    {
+        if let Ok(open) = state.runs.open(&of).await {
+            run(of.id(), &locked(&open.board), &mut samples);
         }
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -6,13 +6,14 @@
 
 use crate::board::{ROWS_MAX, RunBoard, RunNews};
 use crate::error::RequestError;
+use crate::seen::{SeenRun, is_run_name, no_run};
 use crate::sync::{NewsRing, locked};
 use plimsoll_archive::{ArchiveError, RunFolderFollower};
 use plimsoll_core::event::{RunFolderContents, RunManifest};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::text::{printable, shell_word};
 use plimsoll_report::ReportDocument;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +32,6 @@ const LOOK_BYTES: u64 = 4 << 20;
 const PAUSE: Duration = Duration::from_millis(200);
 /// News that are kept for who listens.
 const NEWS_KEPT: usize = 2048;
-/// Time for answers that a list needs and nobody asked for before; the rest comes with the next list.
-const ANSWERS_TIME: Duration = Duration::from_millis(400);
-
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -45,7 +43,7 @@ pub(crate) enum RunState {
 }
 
 /// The first part of the answer of a report.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct AnswerFacts {
     mark: String,
@@ -56,7 +54,7 @@ pub(crate) struct AnswerFacts {
 
 impl AnswerFacts {
     /// The sentence that a report begins with, if it has one, and what it is sure of.
-    fn of(report: &ReportDocument) -> Option<AnswerFacts> {
+    pub(crate) fn of(report: &ReportDocument) -> Option<AnswerFacts> {
         let answer = &report.answer;
         let details = answer.facts.iter();
         let details: Vec<String> = details
@@ -82,7 +80,15 @@ pub(crate) struct RunFacts {
     pub(crate) began_at: String,
     pub(crate) state: RunState,
     command: String,
-    answer: Option<AnswerFacts>,
+    pub(crate) answer: Option<AnswerFacts>,
+}
+
+/// A run in a list, and whether what its report says is still to be found out.
+#[derive(Debug)]
+pub(crate) struct ListedRun {
+    pub(crate) run: SeenRun,
+    pub(crate) facts: RunFacts,
+    pub(crate) lacks_answer: bool,
 }
 
 /// What a report says of a run as it was when its events had so many bytes.
@@ -135,16 +141,6 @@ pub(crate) struct RunStore {
     answers: Mutex<BTreeMap<String, KnownAnswer>>,
 }
 
-/// A name that leads nowhere else.
-pub(crate) fn is_run_name(id: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=128).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-'])
-}
-
-pub(crate) fn no_run(id: &str) -> RequestError {
-    RequestError::not_found(format!("there is no run '{}'", printable(id)))
-}
-
 fn unreadable(error: &ArchiveError) -> RequestError {
     RequestError::failed(error)
 }
@@ -193,25 +189,21 @@ impl RunStore {
     }
 
     /// All runs that may be seen, newest first.
-    pub(crate) fn list(&self, is_seen: impl Fn(&str) -> bool) -> Vec<RunFacts> {
-        let began = Instant::now();
-        let facts = |id: &String| {
-            let is_late = began.elapsed() > ANSWERS_TIME;
-            self.facts(id, !is_late).ok()
-        };
-        let mut runs: Vec<RunFacts> = self
+    pub(crate) fn list(&self, seen: impl Fn(&str) -> Option<SeenRun>) -> Vec<ListedRun> {
+        let mut runs: Vec<ListedRun> = self
             .ids()
             .iter()
-            .filter(|id| is_seen(id))
+            .filter_map(|id| seen(id))
             .take(LISTED_MAX)
-            .filter_map(facts)
+            .filter_map(|run| self.facts(&run).ok())
             .collect();
-        runs.sort_by(|a, b| b.began_at.cmp(&a.began_at));
+        runs.sort_by(|a, b| b.facts.began_at.cmp(&a.facts.began_at));
         runs
     }
 
-    /// A run as a list shows it; with `afresh` its answer is worked out where it is not known.
-    pub(crate) fn facts(&self, id: &str, afresh: bool) -> Result<RunFacts, RequestError> {
+    /// A run as a list shows it.
+    pub(crate) fn facts(&self, run: &SeenRun) -> Result<ListedRun, RequestError> {
+        let id = run.id();
         let folder = self.find(id)?;
         let manifest = self.manifest(id, &folder)?;
         let is_running = plimsoll_archive::is_being_written(&folder).unwrap_or(false);
@@ -219,23 +211,24 @@ impl RunStore {
         let known = locked(&self.answers).get(id).cloned();
         // What a run that goes on says so far is as old as the last look at it.
         let is_fresh = |known: &KnownAnswer| known.events_bytes == bytes || is_running;
-        let known = match known.filter(is_fresh) {
-            None if afresh && !is_running => Some(self.answer(id, &folder, bytes)?),
-            known => known,
-        };
+        let known = known.filter(is_fresh);
         let is_complete = !is_running && plimsoll_archive::has_completed(&folder, manifest.format);
-        Ok(RunFacts {
-            id: id.to_owned(),
-            title: manifest.title,
-            subtitle: manifest.subtitle,
-            began_at: manifest.began_at,
-            state: match (is_running, is_complete) {
-                (true, _) => RunState::Running,
-                (false, true) => RunState::Complete,
-                (false, false) => RunState::Stopped,
+        Ok(ListedRun {
+            run: run.clone(),
+            lacks_answer: known.is_none() && !is_running,
+            facts: RunFacts {
+                id: id.to_owned(),
+                title: manifest.title,
+                subtitle: manifest.subtitle,
+                began_at: manifest.began_at,
+                state: match (is_running, is_complete) {
+                    (true, _) => RunState::Running,
+                    (false, true) => RunState::Complete,
+                    (false, false) => RunState::Stopped,
+                },
+                command: manifest.command,
+                answer: known.and_then(|known| known.answer),
             },
-            command: manifest.command,
-            answer: known.and_then(|known| known.answer),
         })
     }
 
@@ -249,54 +242,37 @@ impl RunStore {
         Ok(known)
     }
 
-    fn answer(&self, id: &str, folder: &Path, bytes: u64) -> Result<KnownAnswer, RequestError> {
-        let results = plimsoll_archive::open(folder).map_err(|error| unreadable(&error))?;
-        let report = plimsoll_report::build(&results);
-        Ok(self.remember(id, &report, bytes))
+    /// What the report of a run says, if that is known.
+    pub(crate) fn known_answer(&self, run: &SeenRun) -> Option<AnswerFacts> {
+        locked(&self.answers).get(run.id())?.answer.clone()
     }
 
     /// Keeps what a report says, for lists.
-    fn remember(&self, id: &str, report: &ReportDocument, bytes: u64) -> KnownAnswer {
+    pub(crate) fn remember(&self, run: &SeenRun, events_bytes: u64, answer: Option<AnswerFacts>) {
         let known = KnownAnswer {
-            events_bytes: bytes,
-            answer: AnswerFacts::of(report),
+            events_bytes,
+            answer,
         };
-        locked(&self.answers).insert(id.to_owned(), known.clone());
-        known
+        locked(&self.answers).insert(run.id().to_owned(), known);
     }
 
-    /// The report of a run, as far as it got.
-    pub(crate) fn report(&self, id: &str) -> Result<ReportDocument, RequestError> {
-        let results = self.results(id)?;
-        let report = plimsoll_report::build(&results);
-        let bytes = plimsoll_archive::events_bytes(&self.folder.join(id));
-        self.remember(id, &report, bytes);
-        Ok(report)
-    }
-
-    /// The results of a run, as far as it got. A run that was killed never wrote its comparisons.
-    pub(crate) fn results(&self, id: &str) -> Result<RunFolderContents, RequestError> {
-        let folder = self.find(id)?;
-        let mut results = plimsoll_archive::open(&folder).map_err(|error| unreadable(&error))?;
-        results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
-        Ok(results)
-    }
-
-    /// The same with every second.
-    pub(crate) fn results_whole(&self, id: &str) -> Result<RunFolderContents, RequestError> {
-        let folder = self.find(id)?;
-        plimsoll_archive::open_whole(&folder).map_err(|error| unreadable(&error))
+    pub(crate) fn events_bytes(&self, run: &SeenRun) -> u64 {
+        plimsoll_archive::events_bytes(&self.folder.join(run.id()))
     }
 
     /// The command that a run was started with.
-    pub(crate) fn command(&self, id: &str) -> Result<Vec<String>, RequestError> {
-        let folder = self.find(id)?;
+    pub(crate) fn command(&self, run: &SeenRun) -> Result<Vec<String>, RequestError> {
+        let folder = self.find(run.id())?;
         let manifest = plimsoll_archive::manifest(&folder).map_err(|error| unreadable(&error))?;
         Ok(manifest.command)
     }
 
     /// The run, held open and kept up to date from now on.
-    pub(crate) async fn open(self: &Arc<Self>, id: &str) -> Result<Arc<OpenRun>, RequestError> {
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        run: &SeenRun,
+    ) -> Result<Arc<OpenRun>, RequestError> {
+        let id = run.id();
         let folder = self.find(id)?;
         if let Some(open) = self.held(id, &folder) {
             return Ok(open);
@@ -420,7 +396,9 @@ fn take(follower: &mut RunFolderFollower, run: &OpenRun, is_live: bool) -> bool 
 }
 
 /// What a list shows of a manifest. A report without trials has its title already.
-fn known_manifest(manifest: RunManifest) -> KnownManifest {
+fn known_manifest(mut manifest: RunManifest) -> KnownManifest {
+    // Which nobody has bounded, and titles do not have.
+    manifest.blocks = manifest.blocks.min(1);
     let format = manifest.format;
     let (began_at, command) = (manifest.began_at.clone(), command_line(&manifest.command));
     let report = plimsoll_report::build(&RunFolderContents {
@@ -456,18 +434,6 @@ pub(crate) fn command_line(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_runs_lead_nowhere_else() {
-        for good in ["20260101-120000-4711", "monday", "a.b_c"] {
-            assert!(is_run_name(good), "{good}");
-        }
-        for bad in [
-            "", ".", "..", "../x", "a/b", "-o", ".hidden", "a\0b", "ä", "a b",
-        ] {
-            assert!(!is_run_name(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn commands_are_shown_as_they_are_typed() {

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all requests share.
 
+use crate::caller::RequestCaller;
 use crate::catalogue::ServerCatalogue;
+use crate::drawing::RunDrawings;
 use crate::error::{RequestError, ServeError};
 use crate::jobs::JobBoard;
 use crate::push::listing::PushLimits;
 use crate::runs::RunStore;
 use crate::secret::ServerSecret;
+use crate::seen::{RunPlace, SeenRun, no_run};
 use crate::session::SessionBoard;
+use crate::share::ShareBoard;
 use crate::sync::locked;
 use crate::team::TeamHistory;
 use plimsoll_history::HistoryAddress;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use tokio::sync::Semaphore;
 
-/// Most streams of events at once.
+/// Most streams of events at once, and those of one user: as many as a browser opens.
 const STREAMS_MAX: usize = 32;
-/// Most files that are received at once.
+const STREAMS_EACH: usize = 6;
+/// Most files that are received at once, and those of one user.
 const UPLOADS_MAX: usize = 8;
+const UPLOADS_EACH: usize = 2;
 
 /// What the server is started with.
 pub struct ServeOptions {
@@ -74,11 +80,14 @@ pub(crate) struct ServerState {
     pub(crate) sessions: SessionBoard,
     pub(crate) runs: Arc<RunStore>,
     pub(crate) jobs: JobBoard,
-    pub(crate) streams: Arc<Semaphore>,
-    /// Reports are built one after the other: measurements may go on beside them.
-    pub(crate) building: Semaphore,
+    /// Pages that listen, by user.
+    pub(crate) streams: Arc<ShareBoard<String>>,
+    pub(crate) drawings: Arc<RunDrawings>,
+    /// Users for whom a list is filled.
+    pub(crate) glances: Arc<ShareBoard<String>>,
     pub(crate) began_at: String,
-    pub(crate) uploads: Semaphore,
+    /// Files that are received, by user.
+    pub(crate) uploads: Arc<ShareBoard<i64>>,
     team: Option<TeamHistory>,
     /// Hosts and origins of requests, known once the port is.
     origins: OnceLock<Vec<String>>,
@@ -100,19 +109,24 @@ impl ServerState {
         };
         std::fs::create_dir_all(&options.folder).map_err(io)?;
         let folder = options.folder.canonicalize().map_err(io)?;
+        let drawings = Arc::new(RunDrawings::of(options.program.clone(), folder.clone()));
         let team = match &options.history {
             None => None,
-            Some((address, limits)) => Some(TeamHistory::open((address, *limits), &folder).await?),
+            Some((address, limits)) => {
+                let history = (address, *limits);
+                Some(TeamHistory::open(history, &folder, Arc::clone(&drawings)).await?)
+            }
         };
         Ok(ServerState {
             team,
-            uploads: Semaphore::new(UPLOADS_MAX),
+            drawings,
+            glances: ShareBoard::of(STREAMS_MAX, 1),
+            uploads: ShareBoard::of(UPLOADS_MAX, UPLOADS_EACH),
             runs: Arc::new(RunStore::of(folder)),
             jobs: JobBoard::of(options.program.clone(), options.meaning),
             token,
             sessions: SessionBoard::default(),
-            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-            building: Semaphore::new(1),
+            streams: ShareBoard::of(STREAMS_MAX, STREAMS_EACH),
             began_at: jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%SZ")
                 .to_string(),
@@ -154,6 +168,38 @@ impl ServerState {
         self.team.as_ref().ok_or_else(|| {
             RequestError::not_found("this server has no history")
                 .hint("start it with plimsoll serve --database")
+        })
+    }
+
+    /// The run of this name, if the caller may see it.
+    pub(crate) async fn seen(
+        &self,
+        caller: &RequestCaller,
+        id: &str,
+    ) -> Result<SeenRun, RequestError> {
+        let place = match &self.team {
+            None => RunPlace::Open,
+            Some(team) => team.place_of(id).await?,
+        };
+        SeenRun::judged(id, caller, place).ok_or_else(|| no_run(id))
+    }
+
+    /// All runs that the caller may see, as a question to ask of each.
+    pub(crate) async fn seen_by(
+        self: &Arc<Self>,
+        caller: RequestCaller,
+    ) -> Result<impl Fn(&str) -> Option<SeenRun> + use<>, RequestError> {
+        let known = match &self.team {
+            None => BTreeMap::new(),
+            Some(team) => team.database.accesses().await?,
+        };
+        let of = Arc::clone(self);
+        Ok(move |id: &str| {
+            let place = match &of.team {
+                None => RunPlace::Open,
+                Some(team) => team.place_with(id, known.get(id).copied()),
+            };
+            SeenRun::judged(id, &caller, place)
         })
     }
 

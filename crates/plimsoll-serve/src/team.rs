@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A team's history behind the pages: the database, the store of run folders, and who may see what.
+//! A team's history behind the pages: the database, the store of run folders, and whose runs they are.
 //!
 //! A folder with the mark of a push belongs to who pushed it, also where the database has no row of it (yet):
 //! then only who may see everything sees it. A folder without the mark is a run of this server, for all.
 
 use crate::caller::RequestCaller;
+use crate::drawing::{DrawnPiece, RunDrawings};
 use crate::error::{RequestError, ServeError};
 use crate::push::listing::PushLimits;
 use crate::push::store::{PushMark, PushStore};
+use crate::seen::RunPlace;
+use crate::share::ShareBoard;
 use axum::http::StatusCode;
 use plimsoll_history::{
-    HistoryAddress, HistoryDatabase, HistoryError, HistoryRunAccess, HistoryRunDraft, HistoryScope,
+    HistoryAddress, HistoryDatabase, HistoryError, HistoryRun, HistoryRunAccess, HistoryRunDraft,
     RunFigures,
 };
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A team's history.
 #[derive(Debug)]
@@ -22,8 +25,9 @@ pub(crate) struct TeamHistory {
     pub(crate) database: HistoryDatabase,
     pub(crate) store: PushStore,
     pub(crate) limits: PushLimits,
-    /// One folder is read and added at a time, so that the memory of it is bounded.
-    pub(crate) adding: tokio::sync::Mutex<()>,
+    drawings: Arc<RunDrawings>,
+    /// Of each user one folder is read and added at a time.
+    pub(crate) adding: Arc<ShareBoard<i64>>,
 }
 
 impl From<HistoryError> for RequestError {
@@ -44,6 +48,7 @@ impl TeamHistory {
     pub(crate) async fn open(
         (address, limits): (&HistoryAddress, PushLimits),
         folder: &Path,
+        drawings: Arc<RunDrawings>,
     ) -> Result<TeamHistory, ServeError> {
         let database = HistoryDatabase::open(address).await?;
         let store = PushStore::open(folder)?;
@@ -51,7 +56,8 @@ impl TeamHistory {
             database,
             store,
             limits,
-            adding: tokio::sync::Mutex::default(),
+            drawings,
+            adding: ShareBoard::of(usize::MAX, 1),
         })
     }
 
@@ -64,8 +70,29 @@ impl TeamHistory {
             from: "the store".into(),
             ..RequestCaller::operator()
         };
+        for begun in self.store.begun() {
+            let known = self
+                .database
+                .find_run(begun.owner_id, &begun.digest)
+                .await?;
+            let is_kept = |run: HistoryRun| {
+                self.store
+                    .mark(&run.folder)
+                    .is_some_and(|mark| mark.digest == run.digest)
+            };
+            if known.is_some_and(is_kept) {
+                begun.staged.forget();
+            }
+        }
         for (folder, mark) in self.store.marked() {
             if known.contains_key(&folder) {
+                continue;
+            }
+            if let Err(error) = self
+                .checked(&folder, &mark.owner, mark.reference.as_deref())
+                .await
+            {
+                left.push(format!("{folder}: {}", error.text));
                 continue;
             }
             match self.add(&folder, &mark, &caller).await {
@@ -77,7 +104,41 @@ impl TeamHistory {
         Ok((added, left))
     }
 
-    /// Adds a folder of the store. When this returns, the run is acknowledged.
+    /// Runs of the database whose folders are not in the store, each with its owner.
+    pub(crate) async fn lost(&self) -> Result<Vec<HistoryRun>, HistoryError> {
+        let is_lost = |run: &HistoryRun| {
+            self.store
+                .mark(&run.folder)
+                .is_none_or(|mark| mark.digest != run.digest)
+        };
+        Ok(self
+            .database
+            .runs()
+            .await?
+            .into_iter()
+            .filter(is_lost)
+            .collect())
+    }
+
+    /// Reads what the history keeps of a folder below the store's, beside this process: one that cannot be
+    /// read within bounds is no run. Gives the run's name.
+    pub(crate) async fn checked(
+        &self,
+        folder: &str,
+        owner: &str,
+        reference: Option<&str>,
+    ) -> Result<String, RequestError> {
+        let piece = DrawnPiece::figures(folder, reference);
+        let read = self.drawings.draw(owner, piece).await;
+        // Where the folder is, is the server's business.
+        let name = read.map_err(|error| RequestError {
+            text: error.text.replace(folder, "the run"),
+            ..error
+        })?;
+        String::from_utf8(name).map_err(RequestError::failed)
+    }
+
+    /// Adds a folder of the store that was checked. When this returns, the run is acknowledged.
     pub(crate) async fn add(
         &self,
         folder: &str,
@@ -104,41 +165,18 @@ impl TeamHistory {
         self.database.add_run(&draft, &entry).await
     }
 
-    /// Whether the caller may see the run in a folder.
-    pub(crate) async fn may_see(
-        &self,
-        caller: &RequestCaller,
-        folder: &str,
-    ) -> Result<bool, RequestError> {
-        if caller.has(HistoryScope::Admin) {
-            return Ok(true);
-        }
+    /// Where the run of this name is.
+    pub(crate) async fn place_of(&self, folder: &str) -> Result<RunPlace, RequestError> {
         let access = self.database.access(folder).await?;
-        Ok(is_seen(caller, access, || self.store.is_marked(folder)))
+        Ok(self.place_with(folder, access))
     }
 
-    /// Whether the caller may see the run in a folder, for all folders.
-    pub(crate) async fn seen_by(
-        &self,
-        caller: &RequestCaller,
-    ) -> Result<BTreeMap<String, HistoryRunAccess>, RequestError> {
-        match caller.has(HistoryScope::Admin) {
-            true => Ok(BTreeMap::new()),
-            false => Ok(self.database.accesses().await?),
+    /// The same with what the database says of it.
+    pub(crate) fn place_with(&self, folder: &str, access: Option<HistoryRunAccess>) -> RunPlace {
+        match access {
+            Some(access) => RunPlace::Pushed(access),
+            None if self.store.is_own(folder) => RunPlace::Own,
+            None => RunPlace::Unknown,
         }
-    }
-}
-
-/// The rule.
-pub(crate) fn is_seen(
-    caller: &RequestCaller,
-    access: Option<HistoryRunAccess>,
-    is_marked: impl FnOnce() -> bool,
-) -> bool {
-    let own = |access: HistoryRunAccess| caller.user_id == Some(access.owner_id);
-    match access {
-        _ if caller.has(HistoryScope::Admin) => true,
-        Some(access) => access.is_shared || own(access),
-        None => !is_marked(),
     }
 }

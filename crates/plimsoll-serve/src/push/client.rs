@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The other side of a push: reads a run folder and sends what the server lacks of it.
 
-use super::listing::{PushAnswer, PushFile, PushListing, hexadecimal};
+use super::files::{digest, open, walk};
+use super::listing::{PushAnswer, PushFile, PushListing};
 use crate::secret::ServerSecret;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
@@ -14,10 +15,7 @@ use plimsoll_archive::{is_being_written, is_run_file};
 use plimsoll_core::text::printable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sha2::{Digest as _, Sha256};
-use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,46 +224,6 @@ fn list(options: &PushOptions) -> Result<(PushListing, Vec<PathBuf>, Vec<String>
         files,
     };
     Ok((listing, paths, left_out))
-}
-
-/// All that is below a folder but folders, links among it.
-fn walk(folder: &Path, below: &str, found: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = format!("{below}{}", entry.file_name().to_string_lossy());
-        match entry.file_type()?.is_dir() {
-            true => walk(&entry.path(), &format!("{name}/"), found)?,
-            false => found.push((name, entry.path())),
-        }
-    }
-    Ok(())
-}
-
-/// A plain file, opened without waiting and without following a link.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
-    let mut options = std::fs::OpenOptions::new();
-    let file = options
-        .read(true)
-        .custom_flags(flags.cast_signed())
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no plain file")),
-    }
-}
-
-fn digest(path: &Path) -> io::Result<(u64, String)> {
-    let mut file = open(path)?;
-    let (mut digest, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok((bytes, hexadecimal(&digest.finalize())));
-        }
-        digest.update(&piece[..read]);
-        bytes += read as u64;
-    }
 }
 
 impl PushServer {

@@ -6,7 +6,7 @@
 //! device cannot be said; and paths are only those of run folders.
 
 use crate::error::RequestError;
-use crate::runs::is_run_name;
+use crate::seen::is_run_name;
 use axum::http::StatusCode;
 use plimsoll_archive::is_run_file;
 use plimsoll_core::text::printable;
@@ -20,6 +20,9 @@ const FILES_MAX: usize = 10_000;
 const PATH_MAX: usize = 255;
 const PART_MAX: usize = 128;
 const PARTS_MAX: usize = 4;
+/// What a file, a folder and a line of the list take on a disk beside bytes.
+const ENTRY_BYTES: u64 = 4096;
+const LINE_BYTES: u64 = 128;
 /// Longest name of a revision or a system.
 const WORDS_MAX: usize = 200;
 /// Most bytes of a manifest, which is read whole.
@@ -92,7 +95,12 @@ fn too_large(text: String) -> RequestError {
 impl PushListing {
     /// What identifies the run: its files, in the order of their paths.
     pub(crate) fn digest(&self) -> String {
-        let mut files: Vec<&PushFile> = self.files.iter().collect();
+        PushListing::digest_of(&self.files)
+    }
+
+    /// The same of files without their list.
+    pub(crate) fn digest_of(files: &[PushFile]) -> String {
+        let mut files: Vec<&PushFile> = files.iter().collect();
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let mut digest = Sha256::new();
         for file in files {
@@ -104,6 +112,24 @@ impl PushListing {
     pub(crate) fn bytes(&self) -> u64 {
         let all = self.files.iter().map(|file| file.bytes);
         all.fold(0, u64::saturating_add)
+    }
+
+    /// What it takes in the store: its bytes, its files and folders, and the list itself.
+    pub(crate) fn takes(&self) -> u64 {
+        let folders: BTreeSet<&str> = self
+            .files
+            .iter()
+            .flat_map(|file| file.path.match_indices('/').map(|(at, _)| &file.path[..at]))
+            .collect();
+        let lines: u64 = self
+            .files
+            .iter()
+            .map(|file| file.path.len() as u64 + LINE_BYTES)
+            .sum();
+        let entries = (self.files.len() + folders.len()) as u64;
+        self.bytes()
+            .saturating_add(entries * ENTRY_BYTES)
+            .saturating_add(lines)
     }
 
     /// Refuses what is no list of a run folder, or too much.
@@ -293,6 +319,16 @@ mod tests {
                 .text
                 .contains("no manifest.json")
         );
+    }
+
+    #[test]
+    fn files_without_bytes_and_their_folders_count() {
+        let empty: Vec<String> = (0..100).map(|n| format!("ledgers/a{n}/b")).collect();
+        let more: Vec<(&str, u64)> = empty.iter().map(|path| (path.as_str(), 0)).collect();
+        let (few, many) = (listing(&[]), listing(&more));
+        assert_eq!(few.bytes(), many.bytes());
+        // A hundred files in as many folders, and the folder of those.
+        assert!(many.takes() > few.takes() + 201 * ENTRY_BYTES);
     }
 
     #[test]

@@ -12,13 +12,15 @@
 //! Invariant: below the store nothing is followed that is a link, and no name comes from a request but
 //! those that `listing` let through.
 
-use super::listing::{PushListing, hexadecimal};
+use super::files::{digest, walk};
+use super::listing::{PushFile, PushListing, hexadecimal};
 use crate::error::{RequestError, ServeError};
-use crate::runs::is_run_name;
-use plimsoll_archive::write_result;
+use crate::seen::is_run_name;
+use plimsoll_archive::{is_run_file, write_result};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, DirEntry, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -58,11 +60,22 @@ pub(crate) struct StagedPush {
     place: PathBuf,
 }
 
+/// One of all of them.
+#[derive(Debug)]
+pub(crate) struct BegunPush {
+    pub(crate) owner_id: i64,
+    pub(crate) digest: String,
+    /// How long nothing happened to it.
+    pub(crate) age: Duration,
+    pub(crate) staged: StagedPush,
+}
+
 /// A file that is being received. Dropped before its end it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
     early: PathBuf,
-    path: PathBuf,
+    run: PathBuf,
+    path: String,
     file: File,
     digest: Sha256,
     left: u64,
@@ -97,6 +110,34 @@ fn read_text(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// How long nothing was made or renamed in a folder.
+fn age(of: &DirEntry) -> Duration {
+    let changed = of.metadata().and_then(|facts| facts.modified());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the time of files is that of the machine"
+    )]
+    let now = SystemTime::now();
+    let age = changed.ok().and_then(|at| now.duration_since(at).ok());
+    age.unwrap_or_default()
+}
+
+/// What the list of these files would be called.
+fn digest_of(folder: &Path) -> io::Result<String> {
+    let mut found = Vec::new();
+    walk(folder, "", &mut found)?;
+    let mut files = Vec::new();
+    for (name, path) in found.into_iter().filter(|(name, _)| is_run_file(name)) {
+        let (bytes, sha256) = digest(&path)?;
+        files.push(PushFile {
+            path: name,
+            bytes,
+            sha256,
+        });
+    }
+    Ok(PushListing::digest_of(&files))
+}
+
 fn is_dir(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|facts| facts.is_dir())
 }
@@ -125,15 +166,7 @@ impl PushStore {
             source,
         })?;
         for entry in fs::read_dir(&pushes).into_iter().flatten().flatten() {
-            let changed = entry.metadata().and_then(|facts| facts.modified());
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the time of files is that of the machine"
-            )]
-            let age = changed
-                .ok()
-                .and_then(|at| SystemTime::now().duration_since(at).ok());
-            if age.is_some_and(|age| age > FORGOTTEN) {
+            if age(&entry) > FORGOTTEN {
                 let _ = remove(&entry.path());
             }
         }
@@ -160,8 +193,22 @@ impl PushStore {
         serde_json::from_slice(&text?.ok()?).ok()
     }
 
+    /// Whether a folder is the pushed run of this digest, byte by byte.
+    pub(crate) fn is_whole(&self, name: &str, digest: &str) -> bool {
+        let is_named = self.mark(name).is_some_and(|mark| mark.digest == digest);
+        is_named && digest_of(&self.folder.join(name)).is_ok_and(|found| found == digest)
+    }
+
+    /// Whether a mark is there, or it cannot be told.
     pub(crate) fn is_marked(&self, name: &str) -> bool {
-        self.folder.join(name).join(MARK).symlink_metadata().is_ok()
+        let mark = self.folder.join(name).join(MARK).symlink_metadata();
+        !mark.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
+    /// Whether this is the folder of a run that nobody pushed.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        let folder = self.folder.join(name);
+        is_run_name(name) && plimsoll_archive::holds_run(&folder) && !self.is_marked(name)
     }
 
     /// All pushed folders.
@@ -194,42 +241,46 @@ impl PushStore {
         }
     }
 
-    /// Bytes that a user announced and did not finish, but for this one.
-    pub(crate) fn announced(&self, owner_id: i64, but: &StagedPush) -> u64 {
+    /// All pushes that were begun: number of the user, digest, place.
+    pub(crate) fn begun(&self) -> Vec<BegunPush> {
         let entries = fs::read_dir(self.folder.join(PUSHES)).into_iter().flatten();
-        let begin = format!("{owner_id}-");
-        let own = entries.flatten().filter(|entry| {
-            entry.file_name().to_string_lossy().starts_with(&begin) && entry.path() != but.place
+        let begun = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (owner_id, digest) = name.split_once('-')?;
+            Some(BegunPush {
+                owner_id: owner_id.parse().ok()?,
+                digest: digest.to_owned(),
+                age: age(&entry),
+                staged: StagedPush {
+                    place: entry.path(),
+                },
+            })
         });
-        let listings = own.filter_map(|entry| {
-            StagedPush {
-                place: entry.path(),
-            }
-            .listing()
-        });
-        listings.fold(0, |sum, listing| sum.saturating_add(listing.bytes()))
+        begun.collect()
     }
 
-    /// Gives a run that is whole its name in the store, on the disk.
+    /// Gives a run that is whole its name in the store, on the disk. What is there of the same run takes the
+    /// place of the staged one, which is forgotten.
     pub(crate) fn keep(
         &self,
         staged: &StagedPush,
         name: &str,
         mark: &PushMark,
+        is_known: bool,
     ) -> Result<(), RequestError> {
-        let (from, to) = (staged.place.join(RUN), self.folder.join(name));
+        let (from, to) = (staged.run(), self.folder.join(name));
         let keep = || -> io::Result<()> {
             let text = serde_json::to_vec(mark)?;
             write_result(&from.join(MARK), &text)?;
             sync_tree(&from)?;
+            let is_there = to.symlink_metadata().is_ok();
+            let is_same = is_known || self.mark(name).is_some_and(|old| old.digest == mark.digest);
             // Never over something: a name that is taken by anything else is an error.
-            rustix::fs::renameat_with(
-                rustix::fs::CWD,
-                &from,
-                rustix::fs::CWD,
-                &to,
-                rustix::fs::RenameFlags::NOREPLACE,
-            )?;
+            let how = match is_there && is_same {
+                true => RenameFlags::EXCHANGE,
+                false => RenameFlags::NOREPLACE,
+            };
+            renameat_with(CWD, &from, CWD, &to, how)?;
             sync_folder(&self.folder)
         };
         keep().map_err(failed("keep the run in the store"))
@@ -252,15 +303,7 @@ impl StagedPush {
     pub(crate) fn begin(&self, listing: &PushListing) -> Result<(), RequestError> {
         let begin = || -> io::Result<()> {
             make_folder(&self.place)?;
-            make_folder(&self.place.join(RUN))?;
-            for file in &listing.files {
-                let mut folder = self.place.join(RUN);
-                let parts: Vec<&str> = file.path.split('/').collect();
-                for part in &parts[..parts.len() - 1] {
-                    folder.push(part);
-                    make_folder(&folder)?;
-                }
-            }
+            make_folder(&self.run())?;
             write_result(&self.place.join(LISTING), &serde_json::to_vec(listing)?)
         };
         begin().map_err(failed("begin a push"))
@@ -271,15 +314,21 @@ impl StagedPush {
         serde_json::from_slice(&text).ok()
     }
 
-    pub(crate) fn run(&self) -> PathBuf {
+    fn run(&self) -> PathBuf {
         self.place.join(RUN)
+    }
+
+    /// Its folder, as seen from the store's.
+    pub(crate) fn inner(&self) -> String {
+        let name = self.place.file_name().unwrap_or_default();
+        format!("{PUSHES}/{}/{RUN}", name.to_string_lossy())
     }
 
     /// Numbers of the files that are not there.
     pub(crate) fn wanted(&self, listing: &PushListing) -> Vec<usize> {
         let is_there = |number: &usize| {
             let file = &listing.files[*number];
-            let facts = self.place.join(RUN).join(&file.path).symlink_metadata();
+            let facts = self.run().join(&file.path).symlink_metadata();
             facts.is_ok_and(|facts| facts.is_file() && facts.len() == file.bytes)
         };
         (0..listing.files.len())
@@ -307,7 +356,8 @@ impl StagedPush {
         Ok(StagedFile {
             file: made.map_err(failed("make a file"))?,
             early,
-            path: self.place.join(RUN).join(&file.path),
+            run: self.run(),
+            path: file.path.clone(),
             digest: Sha256::new(),
             left: file.bytes,
             wanted: file.sha256.clone(),
@@ -346,7 +396,17 @@ impl StagedFile {
             );
         }
         self.file.sync_all().map_err(failed("write a file"))?;
-        fs::rename(&self.early, &self.path).map_err(failed("name a file"))
+        let name = || -> io::Result<()> {
+            let mut folder = self.run.clone();
+            if let Some((folders, _)) = self.path.rsplit_once('/') {
+                for part in folders.split('/') {
+                    folder.push(part);
+                    make_folder(&folder)?;
+                }
+            }
+            fs::rename(&self.early, self.run.join(&self.path))
+        };
+        name().map_err(failed("name a file"))
     }
 }
 

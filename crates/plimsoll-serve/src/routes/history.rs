@@ -6,6 +6,7 @@ use crate::answers::{SeriesFacts, SeriesPageFacts};
 use crate::caller::RequestCaller;
 use crate::error::RequestError;
 use crate::guard::{JsonForm, QueryForm};
+use crate::seen::SeenRun;
 use axum::Extension;
 use axum::extract::{Path, State};
 use plimsoll_history::{HistoryMarkKind, HistoryScope, now_ms};
@@ -123,10 +124,11 @@ pub(super) async fn mark(
 pub(super) async fn share(
     State(state): SharedState,
     Extension(caller): Extension<RequestCaller>,
-    Path(folder): Path<String>,
+    run: SeenRun,
     JsonForm(form): JsonForm<ShareForm>,
 ) -> Answer {
     let team = state.team()?;
+    let folder = run.id().to_owned();
     let access = team.database.access(&folder).await?;
     let is_own = access.is_some_and(|access| caller.user_id == Some(access.owner_id));
     if access.is_none() {

@@ -16,15 +16,22 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
 use plimsoll_core::units::size;
-use plimsoll_history::RunFigures;
+use plimsoll_history::HistoryRun;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Most bytes of a list: ten thousand files with long names.
 pub(super) const LISTING_MAX: usize = 8 << 20;
-/// Longest wait for the next bytes of a file.
-const IDLE: Duration = Duration::from_secs(60);
+/// Longest wait for the next bytes of a file, the time that a file has whatever its length, and the bytes
+/// that come in a second at least.
+const IDLE: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_secs(30);
+const LEAST_RATE: u64 = 16 << 10;
+/// Most pushes that a user has begun, and when one counts as given up.
+const BEGUN_MAX: usize = 16;
+const ABANDONED: Duration = Duration::from_secs(3600);
 /// Bytes of a file after which others get a turn.
 const TURN: usize = 1 << 20;
 
@@ -51,32 +58,43 @@ fn is_digest(id: &str) -> bool {
             .all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
 }
 
-fn staged(
-    team: &TeamHistory,
+async fn staged(
+    state: &Arc<ServerState>,
     owner_id: i64,
     id: &str,
 ) -> Result<(StagedPush, PushListing), RequestError> {
     let none = || {
         RequestError::not_found("there is no such push").hint("begin with the list of its files")
     };
-    let staged = is_digest(id)
-        .then(|| team.store.staged(owner_id, id))
-        .ok_or_else(none)?;
-    let listing = staged.listing().ok_or_else(none)?;
-    Ok((staged, listing))
+    if !is_digest(id) {
+        return Err(none());
+    }
+    let staged = state.team()?.store.staged(owner_id, id);
+    beside(move || Ok((staged.listing().ok_or_else(none)?, staged)))
+        .await
+        .map(|(listing, staged)| (staged, listing))
 }
 
-/// The answer where the run is acknowledged already.
+/// Whether a folder of the store is the run of this digest, byte by byte.
+async fn is_whole(state: &Arc<ServerState>, name: &str, id: &str) -> Result<bool, RequestError> {
+    let (at, name, id) = (Arc::clone(state), name.to_owned(), id.to_owned());
+    beside(move || Ok(at.team()?.store.is_whole(&name, &id))).await
+}
+
+/// The answer where the run is acknowledged already: the database has it, and the store all of its bytes.
 async fn acknowledged(
-    team: &TeamHistory,
-    owner_id: i64,
+    state: &Arc<ServerState>,
+    known: Option<&HistoryRun>,
     id: &str,
 ) -> Result<Option<PushAnswer>, RequestError> {
-    let found = team.database.find_run(owner_id, id).await?;
-    Ok(found.map(|run| PushAnswer {
+    let Some(run) = known else {
+        return Ok(None);
+    };
+    let is_whole = is_whole(state, &run.folder, id).await?;
+    Ok(is_whole.then(|| PushAnswer {
         id: id.to_owned(),
         stored: true,
-        folder: Some(run.folder),
+        folder: Some(run.folder.clone()),
         wanted: Vec::new(),
     }))
 }
@@ -87,33 +105,28 @@ pub(super) async fn begin(
     JsonForm(listing): JsonForm<PushListing>,
 ) -> Answer {
     let (team, owner_id) = people(&state, &caller)?;
-    if let Err(error) = listing.check(&team.limits) {
-        let entry = caller.entry("push refused", &listing.run, &error.text);
-        team.database.note(&entry).await?;
-        return Err(error);
-    }
-    let id = listing.digest();
-    if let Some(done) = acknowledged(team, owner_id, &id).await? {
+    let limits = team.limits;
+    let checked = beside(move || {
+        let checked = listing.check(&limits).map(|()| listing.digest());
+        Ok((checked, listing))
+    });
+    let (checked, listing) = checked.await?;
+    let id = match checked {
+        Ok(id) => id,
+        Err(error) => return Err(refuse(team, &caller, &listing.run, error).await?),
+    };
+    // Reading a store takes a while: of each user it is done once at a time.
+    let _turn = team.adding.take(&owner_id).await;
+    let known = team.database.find_run(owner_id, &id).await?;
+    if let Some(done) = acknowledged(&state, known.as_ref(), &id).await? {
+        forget(team.store.staged(owner_id, &id)).await?;
         return answer(done);
     }
-    let staged = team.store.staged(owner_id, &id);
-    let stored = team.database.bytes_of(owner_id).await?;
-    let all = stored
-        .saturating_add(team.store.announced(owner_id, &staged))
-        .saturating_add(listing.bytes());
-    if all > team.limits.user_bytes {
-        let most = size(team.limits.user_bytes as f64);
-        let text = format!(
-            "with this run you would store {}, and may store {most}",
-            size(all as f64)
-        );
-        let entry = caller.entry("push refused", &listing.run, &text);
-        team.database.note(&entry).await?;
-        return Err(RequestError::new(StatusCode::PAYLOAD_TOO_LARGE, text)
-            .hint("the server's limits are options of plimsoll serve"));
+    if let Err(error) = make_room(&state, owner_id, &id, listing.takes()).await {
+        return Err(refuse(team, &caller, &listing.run, error).await?);
     }
-    let name = PushStore::name(&caller.name, &listing);
-    let is_kept = team.store.mark(&name).is_some_and(|mark| mark.digest == id);
+    let staged = team.store.staged(owner_id, &id);
+    let is_kept = is_whole(&state, &PushStore::name(&caller.name, &listing), &id).await?;
     let wanted = beside(move || {
         staged.begin(&listing)?;
         Ok(if is_kept {
@@ -130,32 +143,98 @@ pub(super) async fn begin(
     })
 }
 
+/// Writes down why a push was refused.
+async fn refuse(
+    team: &TeamHistory,
+    caller: &RequestCaller,
+    run: &str,
+    error: RequestError,
+) -> Result<RequestError, RequestError> {
+    let entry = caller.entry("push refused", run, &error.text);
+    team.database.note(&entry).await?;
+    Ok(error)
+}
+
+/// Refuses a push with which a user would store, or have begun, too much. Pushes that ended are no longer
+/// begun ones, and of too many the one goes that nobody went on with.
+async fn make_room(
+    state: &Arc<ServerState>,
+    owner_id: i64,
+    id: &str,
+    takes: u64,
+) -> Result<(), RequestError> {
+    let team = state.team()?;
+    let at = Arc::clone(state);
+    let begun = beside(move || {
+        let mut begun = at.team()?.store.begun();
+        begun.retain(|push| push.owner_id == owner_id);
+        Ok(begun)
+    });
+    let mut open = Vec::new();
+    for push in begun.await?.into_iter().filter(|push| push.digest != id) {
+        match team.database.find_run(owner_id, &push.digest).await? {
+            None => open.push(push),
+            Some(_) if push.age > ABANDONED => forget(push.staged).await?,
+            Some(_) => {}
+        }
+    }
+    open.sort_by_key(|push| push.age);
+    if open.len() >= BEGUN_MAX {
+        match open.pop().filter(|oldest| oldest.age > ABANDONED) {
+            Some(oldest) => forget(oldest.staged).await?,
+            None => {
+                let text = format!("you have begun {BEGUN_MAX} pushes, which is the most at once");
+                return Err(RequestError::new(StatusCode::TOO_MANY_REQUESTS, text)
+                    .hint("end them, or wait an hour"));
+            }
+        }
+    }
+    let announced = beside(move || {
+        let listings = open.iter().filter_map(|push| push.staged.listing());
+        Ok(listings.fold(0, |sum: u64, listing| sum.saturating_add(listing.takes())))
+    });
+    let stored = team.database.bytes_of(owner_id).await?;
+    let all = stored
+        .saturating_add(announced.await?)
+        .saturating_add(takes);
+    if all <= team.limits.user_bytes {
+        return Ok(());
+    }
+    let most = size(team.limits.user_bytes as f64);
+    let text = format!(
+        "with this run you would store {}, and may store {most}",
+        size(all as f64)
+    );
+    Err(RequestError::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+        .hint("the server's limits are options of plimsoll serve"))
+}
+
 pub(super) async fn file(
     State(state): SharedState,
     Extension(caller): Caller,
     Path((id, number)): Path<(String, usize)>,
     body: Body,
 ) -> Answer {
-    let (team, owner_id) = people(&state, &caller)?;
-    let (staged, listing) = staged(team, owner_id, &id)?;
-    let _turn = state
-        .uploads
-        .acquire()
-        .await
-        .map_err(RequestError::failed)?;
-    let mut file = staged.receive(&listing, number)?;
+    let (_, owner_id) = people(&state, &caller)?;
+    let _turn = state.uploads.take(&owner_id).await;
+    let (staged, listing) = staged(&state, owner_id, &id).await?;
+    let mut file = beside(move || staged.receive(&listing, number)).await?;
     let mut parts = body.into_data_stream();
-    let mut since = 0;
+    let began = Instant::now();
+    let (mut taken, mut since) = (0, 0);
     loop {
-        let part = tokio::time::timeout(IDLE, parts.next())
+        let until = began + GRACE + Duration::from_secs(taken / LEAST_RATE);
+        let wait = IDLE.min(until.saturating_duration_since(Instant::now()));
+        let part = tokio::time::timeout(wait, parts.next())
             .await
             .map_err(|_| {
-                RequestError::new(StatusCode::REQUEST_TIMEOUT, "no more of the file came")
+                RequestError::new(StatusCode::REQUEST_TIMEOUT, "too little of the file came")
             })?;
         let Some(part) = part else { break };
         let part =
             part.map_err(|error| RequestError::invalid(format!("the file broke off: {error}")))?;
         file.take(&part)?;
+        taken += part.len() as u64;
         since += part.len();
         if since > TURN {
             since = 0;
@@ -176,32 +255,40 @@ pub(super) async fn commit(
     if !is_digest(&id) {
         return Err(RequestError::not_found("there is no such push"));
     }
-    let _turn = team.adding.lock().await;
-    if let Some(done) = acknowledged(team, owner_id, &id).await? {
-        let staged = team.store.staged(owner_id, &id);
-        forget(staged).await?;
+    let _turn = team.adding.take(&owner_id).await;
+    let known = team.database.find_run(owner_id, &id).await?;
+    if let Some(done) = acknowledged(&state, known.as_ref(), &id).await? {
+        forget(team.store.staged(owner_id, &id)).await?;
         return answer(done);
     }
-    let (staged, listing) = staged(team, owner_id, &id)?;
+    let (staged, listing) = staged(&state, owner_id, &id).await?;
     let name = PushStore::name(&caller.name, &listing);
     let mark = PushMark {
         owner: caller.name.clone(),
         digest: id.clone(),
         revision: listing.revision.clone(),
         reference: listing.reference.clone(),
-        is_shared: listing.shared,
-        bytes: listing.bytes(),
+        // Who sees a run that is brought back was said before.
+        is_shared: known.as_ref().map_or(listing.shared, |run| run.is_shared),
+        bytes: listing.takes(),
+    };
+    let push = WholePush {
+        staged: staged.clone(),
+        listing,
+        name: name.clone(),
+        mark: mark.clone(),
+        is_known: known.is_some_and(|run| run.folder == name),
     };
     // A server that was killed between both leaves the folder without its row.
-    let is_kept = team.store.mark(&name).is_some_and(|kept| kept.digest == id);
-    let kept = match is_kept {
-        true => Ok(()),
-        false => keep(&state, (staged.clone(), listing), (&name, &mark)).await,
+    let kept = match is_whole(&state, &name, &id).await? {
+        true => team
+            .checked(&name, &mark.owner, mark.reference.as_deref())
+            .await
+            .map(drop),
+        false => keep(&state, push).await,
     };
     if let Err(error) = kept {
-        let entry = caller.entry("push refused", &name, &error.text);
-        team.database.note(&entry).await?;
-        return Err(error);
+        return Err(refuse(team, &caller, &name, error).await?);
     }
     team.add(&name, &mark, &caller).await?;
     forget(staged).await?;
@@ -221,38 +308,54 @@ async fn forget(staged: StagedPush) -> Result<(), RequestError> {
     .await
 }
 
+/// A run that is to be kept, and under which name.
+struct WholePush {
+    staged: StagedPush,
+    listing: PushListing,
+    name: String,
+    mark: PushMark,
+    /// Whether the database says that it is there.
+    is_known: bool,
+}
+
 /// Checks a run that is there whole, and gives it its name in the store. One that cannot be read leaves
 /// nothing.
-async fn keep(
-    state: &Arc<ServerState>,
-    (staged, listing): (StagedPush, PushListing),
-    (name, mark): (&str, &PushMark),
-) -> Result<(), RequestError> {
-    let (state, name, mark) = (Arc::clone(state), name.to_owned(), mark.clone());
-    beside(move || {
-        let wanted = staged.wanted(&listing);
-        if !wanted.is_empty() {
-            let text = format!("{} files of the push are missing", wanted.len());
-            return Err(RequestError::conflict(text).hint("send them, or push again"));
+async fn keep(state: &Arc<ServerState>, push: WholePush) -> Result<(), RequestError> {
+    let WholePush {
+        staged,
+        listing,
+        name,
+        mark,
+        is_known,
+    } = push;
+    let of = staged.clone();
+    let wanted = beside(move || Ok((of.wanted(&listing).len(), listing)));
+    let (wanted, listing) = wanted.await?;
+    if wanted > 0 {
+        let text = format!("{wanted} files of the push are missing");
+        return Err(RequestError::conflict(text).hint("send them, or push again"));
+    }
+    let (folder, reference) = (staged.inner(), mark.reference.as_deref());
+    let read = state.team()?.checked(&folder, &mark.owner, reference);
+    let refused = match read.await {
+        Ok(of) if of == listing.run => None,
+        Ok(_) => {
+            let text = "the manifest of the run has another identifier than its list";
+            Some(RequestError::invalid(text))
         }
-        let read = RunFigures::read(&staged.run(), listing.reference.as_deref());
-        let refused = match read {
-            Ok(figures) if figures.name == listing.run => None,
-            Ok(_) => Some("the manifest of the run has another identifier than its list".into()),
-            // It names the place, which is the server's.
-            Err(error) => Some(
-                error
-                    .to_string()
-                    .replace(&*staged.run().to_string_lossy(), "the run"),
-            ),
-        };
-        match refused {
-            None => state.team()?.store.keep(&staged, &name, &mark),
-            Some(text) => {
-                staged.forget();
-                Err(RequestError::invalid(text))
+        Err(error) => Some(error),
+    };
+    match refused {
+        None => {
+            let state = Arc::clone(state);
+            beside(move || state.team()?.store.keep(&staged, &name, &mark, is_known)).await
+        }
+        Some(error) => {
+            // One that could not be looked at now may be looked at later.
+            if error.status == StatusCode::UNPROCESSABLE_ENTITY {
+                forget(staged).await?;
             }
+            Err(error)
         }
-    })
-    .await
+    }
 }

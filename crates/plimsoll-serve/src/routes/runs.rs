@@ -9,20 +9,20 @@ use crate::answers::{
 };
 use crate::caller::RequestCaller;
 use crate::columns::SecondMetric;
+use crate::drawing::{DrawnKind, DrawnPart, DrawnPiece, DrawnReport};
 use crate::error::RequestError;
 use crate::forms::RunForm;
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
-use crate::runs::{OpenRun, RunState, no_run};
+use crate::runs::{AnswerFacts, OpenRun, RunState};
+use crate::seen::SeenRun;
 use crate::state::ServerState;
 use crate::sync::locked;
-use crate::team::is_seen;
 use axum::Extension;
 use axum::extract::{Path, State};
-use axum::http::{HeaderName, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::IntoResponse;
-use plimsoll_core::comparison::VerdictPolicy;
-use plimsoll_report::{ReportDocument, ReportExportFormat};
+use plimsoll_report::ReportExportFormat;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ const POINTS: usize = 1000;
 /// How long the first picture of a run waits for it to be read whole.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(10);
+/// Time for answers that a list needs and nobody asked for before; the rest comes with the next list.
+const ANSWERS_TIME: Duration = Duration::from_millis(400);
 /// Colours of arms in reports, whose classes are `c0`, `c1` and so on.
 const COLOURS: usize = 8;
 
@@ -62,34 +64,95 @@ pub(super) async fn list(
     State(state): SharedState,
     Extension(caller): Extension<RequestCaller>,
 ) -> Answer {
+    let seen = state.seen_by(caller.clone()).await?;
     let runs = Arc::clone(&state.runs);
-    let Ok(team) = state.team() else {
-        return answer(beside(move || Ok(runs.list(|_| true))).await?);
-    };
-    let known = team.seen_by(&caller).await?;
-    let at = Arc::clone(&state);
-    let list = beside(move || {
-        let store = &at.team()?.store;
-        let is_seen = |id: &str| is_seen(&caller, known.get(id).copied(), || store.is_marked(id));
-        Ok(runs.list(is_seen))
-    });
-    answer(list.await?)
+    let mut list = beside(move || Ok(runs.list(seen))).await?;
+    let lacking: Vec<SeenRun> = list
+        .iter()
+        .filter(|listed| listed.lacks_answer)
+        .map(|listed| listed.run.clone())
+        .collect();
+    let filled = tokio::spawn(find_answers(Arc::clone(&state), caller, lacking));
+    // It goes on where it is not waited for any longer.
+    let _ = tokio::time::timeout(ANSWERS_TIME, filled).await;
+    for listed in list.iter_mut().filter(|listed| listed.lacks_answer) {
+        listed.facts.answer = state.runs.known_answer(&listed.run);
+    }
+    answer(
+        list.into_iter()
+            .map(|listed| listed.facts)
+            .collect::<Vec<_>>(),
+    )
 }
 
-pub(super) async fn show(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let runs = Arc::clone(&state.runs);
-    let of = id.clone();
-    let facts = beside(move || runs.facts(&of, true)).await?;
-    let open = state.runs.open(&id).await?;
+/// Finds out what the reports of some runs say, for a while. Of each user one such search goes on.
+async fn find_answers(state: Arc<ServerState>, caller: RequestCaller, lacking: Vec<SeenRun>) {
+    let Some(_turn) = state.glances.try_take(&caller.name) else {
+        return;
+    };
+    let began = tokio::time::Instant::now();
+    for run in lacking {
+        if began.elapsed() > ANSWERS_TIME {
+            return;
+        }
+        answer_of(&state, &caller, &run).await;
+    }
+}
+
+/// What the report of a run says, kept also where there is none.
+async fn answer_of(
+    state: &ServerState,
+    caller: &RequestCaller,
+    run: &SeenRun,
+) -> Option<AnswerFacts> {
+    let bytes = state.runs.events_bytes(run);
+    match drawn(state, caller, run, DrawnKind::Answer).await {
+        Ok(drawn) => drawn.answer,
+        Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => None,
+        Err(_) => {
+            state.runs.remember(run, bytes, None);
+            None
+        }
+    }
+}
+
+/// A part of the report of a run. What it says is kept for lists.
+async fn drawn(
+    state: &ServerState,
+    caller: &RequestCaller,
+    run: &SeenRun,
+    kind: DrawnKind,
+) -> Result<DrawnReport, RequestError> {
+    state.runs.find(run.id())?;
+    let bytes = state.runs.events_bytes(run);
+    let piece = DrawnPiece::of_run(kind, run);
+    let text = state.drawings.draw(&caller.name, piece).await?;
+    let read = beside(move || serde_json::from_slice(&text).map_err(RequestError::failed));
+    let drawn: DrawnReport = read.await?;
+    state.runs.remember(run, bytes, drawn.answer.clone());
+    Ok(drawn)
+}
+
+pub(super) async fn show(
+    State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
+    run: SeenRun,
+) -> Answer {
+    let (runs, of) = (Arc::clone(&state.runs), run.clone());
+    let mut listed = beside(move || runs.facts(&of)).await?;
+    if listed.lacks_answer {
+        listed.facts.answer = answer_of(&state, &caller, &run).await;
+    }
+    let open = state.runs.open(&run).await?;
     wait_for_whole(&open).await;
     let board = locked(&open.board);
     let entries = board.manifest().entries.iter();
     let told = RunDetailFacts {
-        run: facts,
+        run: listed.facts,
         progress: board.progress(),
         arms: arms(board.manifest()),
         workloads: entries.map(|entry| entry.label.clone()).collect(),
-        job: state.jobs.of_run(&id),
+        job: state.jobs.of_run(run.id()),
     };
     drop(board);
     answer(told)
@@ -129,45 +192,43 @@ async fn wait_for_whole(run: &OpenRun) {
     }
 }
 
-/// The report of a run, built beside requests, one at a time.
-async fn built(state: &Arc<ServerState>, id: String) -> Result<ReportDocument, RequestError> {
-    let _turn = state
-        .building
-        .acquire()
-        .await
-        .map_err(RequestError::failed)?;
-    let runs = Arc::clone(&state.runs);
-    beside(move || runs.report(&id)).await
-}
-
-pub(super) async fn sections(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let parts = plimsoll_report::page_parts(&built(&state, id).await?);
-    let section = |part: plimsoll_report::ReportPagePart| RunSectionFacts {
+pub(super) async fn sections(
+    State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
+    run: SeenRun,
+) -> Answer {
+    let drawn = drawn(&state, &caller, &run, DrawnKind::Sections).await?;
+    let section = |part: DrawnPart| RunSectionFacts {
         id: part.id,
         title: part.title,
         html: part.html,
     };
-    answer(RunSectionsFacts {
-        answer: parts.answer,
-        sections: parts.sections.into_iter().map(section).collect(),
-    })
+    let told = RunSectionsFacts {
+        answer: drawn.page,
+        sections: drawn.parts.into_iter().map(section).collect(),
+    };
+    beside(move || answer(told)).await
 }
 
-pub(super) async fn report(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let page = plimsoll_report::html(&built(&state, id).await?);
+pub(super) async fn report(
+    State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
+    run: SeenRun,
+) -> Answer {
+    let drawn = drawn(&state, &caller, &run, DrawnKind::Report).await?;
     let kind = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
     ];
-    Ok((kind, page).into_response())
+    Ok((kind, drawn.page).into_response())
 }
 
 pub(super) async fn series(
     State(state): SharedState,
-    Path(id): Path<String>,
+    run: SeenRun,
     QueryForm(query): QueryForm<SeriesQuery>,
 ) -> Answer {
-    let open = state.runs.open(&id).await?;
+    let open = state.runs.open(&run).await?;
     wait_for_whole(&open).await;
     let board = locked(&open.board);
     let full = board.end_s();
@@ -196,6 +257,8 @@ pub(super) async fn series(
 
 pub(super) async fn export(
     State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
+    run: SeenRun,
     Path((id, format)): Path<(String, String)>,
 ) -> Answer {
     let format = ReportExportFormat::named(&format).ok_or_else(|| {
@@ -206,22 +269,14 @@ pub(super) async fn export(
         RequestError::not_found("there is no such format")
             .hint(format!("there are {}", names.join(", ")))
     })?;
-    let _turn = state
-        .building
-        .acquire()
-        .await
-        .map_err(RequestError::failed)?;
-    let (runs, of) = (Arc::clone(&state.runs), id.clone());
-    let bytes = beside(move || {
-        let results = runs.results_whole(&of)?;
-        plimsoll_report::export(format, &results).map_err(RequestError::failed)
-    });
+    state.runs.find(run.id())?;
+    let piece = DrawnPiece::of_run(DrawnKind::Export(format.name().to_owned()), &run);
+    let bytes = state.drawings.draw(&caller.name, piece).await?;
     let name = format!("attachment; filename=\"{id}{}\"", format.suffix());
     let kind: [(HeaderName, String); 2] = [
         (header::CONTENT_TYPE, format.media_type().to_owned()),
         (header::CONTENT_DISPOSITION, name),
     ];
-    let bytes = bytes.await?;
     Ok((kind, bytes).into_response())
 }
 
@@ -230,29 +285,16 @@ pub(super) async fn diff(
     Extension(caller): Extension<RequestCaller>,
     QueryForm(query): QueryForm<DiffQuery>,
 ) -> Answer {
-    let DiffQuery { base, with } = query;
-    if let Ok(team) = state.team() {
-        for id in [&base, &with] {
-            if !team.may_see(&caller, id).await? {
-                return Err(no_run(id));
-            }
-        }
+    let base = state.seen(&caller, &query.base).await?;
+    let with = state.seen(&caller, &query.with).await?;
+    for run in [&base, &with] {
+        state.runs.find(run.id())?;
     }
-    let _turn = state
-        .building
-        .acquire()
-        .await
-        .map_err(RequestError::failed)?;
-    let runs = Arc::clone(&state.runs);
-    let html = beside(move || {
-        let (before, after) = (runs.results(&base)?, runs.results(&with)?);
-        let policy = VerdictPolicy::default();
-        let diff = plimsoll_report::run_diff((&base, &before), (&with, &after), &policy);
-        let parts = plimsoll_report::page_parts(&plimsoll_report::run_diff_report(&diff, &policy));
-        let sections = parts.sections.into_iter().map(|part| part.html);
-        Ok(parts.answer + &sections.collect::<String>())
-    });
-    answer(json!({ "html": html.await? }))
+    let drawn = state
+        .drawings
+        .draw(&caller.name, DrawnPiece::diff(&base, &with));
+    let html = String::from_utf8(drawn.await?).map_err(RequestError::failed)?;
+    beside(move || answer(json!({ "html": html }))).await
 }
 
 pub(super) async fn start(State(state): SharedState, JsonForm(form): JsonForm<RunForm>) -> Answer {
@@ -269,25 +311,27 @@ pub(super) async fn start(State(state): SharedState, JsonForm(form): JsonForm<Ru
 
 pub(super) async fn resume(
     State(state): SharedState,
-    Path(id): Path<String>,
+    run: SeenRun,
     JsonForm(NothingForm {}): JsonForm<NothingForm>,
 ) -> Answer {
-    if state.team().is_ok_and(|team| team.store.is_marked(&id)) {
+    if state
+        .team()
+        .is_ok_and(|team| team.store.is_marked(run.id()))
+    {
         let text = "a run that was pushed is not resumed here";
         return Err(RequestError::conflict(text).hint("resume it where it was measured"));
     }
     let offered = catalogue(&state).await?;
     let runs = Arc::clone(&state.runs);
-    let of = id.clone();
-    let (facts, command) =
-        beside(move || Ok((runs.facts(&of, false)?, runs.command(&of)?))).await?;
-    match facts.state {
+    let of = run.clone();
+    let (listed, command) = beside(move || Ok((runs.facts(&of)?, runs.command(&of)?))).await?;
+    match listed.facts.state {
         RunState::Running => return Err(RequestError::conflict("the run goes on")),
         RunState::Complete => return Err(RequestError::conflict("the run is complete")),
         RunState::Stopped => {}
     }
     // A folder that somebody else made must not choose what is started.
-    let folder = format!("--output={}", state.runs.folder().join(&id).display());
+    let folder = format!("--output={}", state.runs.folder().join(run.id()).display());
     let args = command.get(1..).unwrap_or_default();
     let is_ours = RunForm::of_args(args, &offered).is_some() && args.contains(&folder);
     if !is_ours {
@@ -297,7 +341,7 @@ pub(super) async fn resume(
         );
     }
     let subject = JobSubject {
-        run: Some(id),
+        run: Some(run.id().to_owned()),
         stack: None,
     };
     started(&state, &state.jobs.start(args, subject)?)

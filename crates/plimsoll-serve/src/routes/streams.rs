@@ -4,54 +4,106 @@
 use super::jobs::facts;
 use super::{Answer, SharedState, plain_json};
 use crate::board::RunNews;
+use crate::caller::RequestCaller;
 use crate::error::RequestError;
 use crate::jobs::ServerJob;
 use crate::runs::OpenRun;
+use crate::seen::SeenRun;
+use crate::share::TakenShare;
 use crate::state::ServerState;
 use crate::sync::{NewsRing, locked};
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use plimsoll_history::HistoryScope;
 use serde::Serialize;
 use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// How often a stream without news says that it is there.
 const ALIVE: Duration = Duration::from_secs(15);
+/// How often it is looked whether it still may be listened.
+const LOOK: Duration = Duration::from_millis(500);
 /// Pieces that may wait for a slow listener; then it is waited for.
 const WAITING_MAX: usize = 16;
 
-pub(super) async fn of_run(State(state): SharedState, Path(id): Path<String>) -> Answer {
-    let run = state.runs.open(&id).await?;
-    let permit = permit(&state)?;
+pub(super) async fn of_run(
+    State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
+    seen: SeenRun,
+) -> Answer {
+    let run = state.runs.open(&seen).await?;
+    let right = StreamRight::of(state, caller, Some(seen))?;
     let (to, stream) = channel(WAITING_MAX);
-    tokio::spawn(tell_run(run, to, permit, id, state));
+    tokio::spawn(tell_run(run, to, right));
     Ok(told_as(stream))
 }
 
-pub(super) async fn of_job(State(state): SharedState, Path(id): Path<String>) -> Answer {
+pub(super) async fn of_job(
+    State(state): SharedState,
+    Extension(caller): Extension<RequestCaller>,
+    Path(id): Path<String>,
+) -> Answer {
     let job = state.jobs.find(&id)?;
-    let permit = permit(&state)?;
+    let right = StreamRight::of(state, caller, None)?;
     let (to, stream) = channel(WAITING_MAX);
-    tokio::spawn(tell_job(job, to, permit, state));
+    tokio::spawn(tell_job(job, to, right));
     Ok(told_as(stream))
 }
 
-/// Room for one more stream.
-fn permit(state: &ServerState) -> Result<OwnedSemaphorePermit, RequestError> {
-    Arc::clone(&state.streams).try_acquire_owned().map_err(|_| {
-        RequestError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many pages listen already",
-        )
-        .hint("close one of them")
-    })
+/// What a stream is allowed by: a share of all streams, a token that is valid, a run that its user may see.
+struct StreamRight {
+    state: Arc<ServerState>,
+    caller: RequestCaller,
+    run: Option<SeenRun>,
+    _share: TakenShare<String>,
+}
+
+impl StreamRight {
+    fn of(
+        state: Arc<ServerState>,
+        caller: RequestCaller,
+        run: Option<SeenRun>,
+    ) -> Result<StreamRight, RequestError> {
+        let share = state.streams.try_take(&caller.name).ok_or_else(|| {
+            RequestError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many pages listen already",
+            )
+            .hint("close one of them")
+        })?;
+        Ok(StreamRight {
+            state,
+            caller,
+            run,
+            _share: share,
+        })
+    }
+
+    /// Whether it still is: a token may be revoked, and a run taken back. Where nobody can say, it is not.
+    async fn holds(&self) -> bool {
+        let Some(token) = self.caller.token_id else {
+            return true;
+        };
+        let Ok(team) = self.state.team() else {
+            return false;
+        };
+        let Ok(Some(caller)) = team.database.caller_of_token(token).await else {
+            return false;
+        };
+        let caller = RequestCaller::from(caller);
+        match &self.run {
+            _ if !caller.has(HistoryScope::Read) => false,
+            None => true,
+            Some(run) => self.state.seen(&caller, run.id()).await.is_ok(),
+        }
+    }
 }
 
 fn told_as(pieces: Receiver<Bytes>) -> Response {
@@ -69,17 +121,22 @@ fn event(name: &str, value: impl Serialize) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// Sends what is new of a ring, and that there is nothing, until it is closed or nobody listens.
+/// Sends what is new of a ring, and that there is nothing, until it is closed, nobody listens, or nobody may
+/// any more.
 async fn tell<T: Clone>(
+    right: &StreamRight,
     ring: &NewsRing<T>,
     to: &Sender<Bytes>,
     from: u64,
     shown: impl Fn(Vec<T>) -> String,
 ) -> bool {
     let mut changes = ring.listen();
-    let mut next = from;
+    let (mut next, mut quiet) = (from, Duration::ZERO);
     loop {
         changes.mark_unchanged();
+        if to.is_closed() || !right.holds().await {
+            return false;
+        }
         let heard = ring.since(next);
         next = heard.next;
         let text = shown(heard.news);
@@ -89,21 +146,20 @@ async fn tell<T: Clone>(
         if heard.is_closed {
             return true;
         }
-        let waited = tokio::time::timeout(ALIVE, changes.changed()).await;
-        let is_quiet = waited.is_err();
-        if is_quiet && to.send(Bytes::from_static(b": alive\n\n")).await.is_err() {
-            return false;
+        match tokio::time::timeout(LOOK, changes.changed()).await {
+            Ok(_) => quiet = Duration::ZERO,
+            Err(_) => quiet += LOOK,
+        }
+        if quiet >= ALIVE {
+            quiet = Duration::ZERO;
+            if to.send(Bytes::from_static(b": alive\n\n")).await.is_err() {
+                return false;
+            }
         }
     }
 }
 
-async fn tell_run(
-    run: Arc<OpenRun>,
-    to: Sender<Bytes>,
-    permit: OwnedSemaphorePermit,
-    id: String,
-    state: Arc<ServerState>,
-) {
+async fn tell_run(run: Arc<OpenRun>, to: Sender<Bytes>, right: StreamRight) {
     let progress = || event("progress", locked(&run.board).progress());
     let from = run.news.since(u64::MAX).next;
     if to.send(progress().into()).await.is_err() {
@@ -126,31 +182,28 @@ async fn tell_run(
         }
         text
     };
-    if tell(&run.news, &to, from, shown).await {
-        let runs = Arc::clone(&state.runs);
-        let ended = super::beside(move || runs.facts(&id, false)).await;
-        let state = ended.map(|facts| facts.state).ok();
+    if tell(&right, &run.news, &to, from, shown).await
+        && let Some(seen) = right.run.clone()
+    {
+        let runs = Arc::clone(&right.state.runs);
+        let ended = super::beside(move || runs.facts(&seen)).await;
+        let state = ended.map(|listed| listed.facts.state).ok();
         let _ = to
             .send(event("end", json!({ "state": state })).into())
             .await;
     }
-    drop(permit);
 }
 
-async fn tell_job(
-    job: Arc<ServerJob>,
-    to: Sender<Bytes>,
-    permit: OwnedSemaphorePermit,
-    state: Arc<ServerState>,
-) {
+async fn tell_job(job: Arc<ServerJob>, to: Sender<Bytes>, right: StreamRight) {
     let shown = |lines: Vec<String>| -> String {
         lines
             .iter()
             .map(|line| event("line", json!({ "text": line })))
             .collect()
     };
-    if tell(&job.lines, &to, 0, shown).await {
-        let _ = to.send(event("end", facts(&state, &job)).into()).await;
+    if tell(&right, &job.lines, &to, 0, shown).await {
+        let _ = to
+            .send(event("end", facts(&right.state, &job)).into())
+            .await;
     }
-    drop(permit);
 }

@@ -40,6 +40,7 @@ mod report;
 mod repro;
 mod run;
 mod serve;
+mod serve_draw;
 mod stack;
 mod team;
 mod trace_ops;
@@ -110,6 +111,8 @@ enum CliCommand {
     Watchdog(watchdog::WatchdogArgs),
     #[command(name = "__boot", hide = true)]
     Boot(boot::BootArgs),
+    #[command(name = "__draw", hide = true)]
+    Draw(serve_draw::DrawArgs),
 }
 
 /// What workloads that are programs start this program for, if it was.
@@ -267,6 +270,7 @@ fn carry_out(command: CliCommand) -> CliResult {
         CliCommand::Completions(args) => completions::main(&args),
         CliCommand::Watchdog(args) => watchdog::main(&args),
         CliCommand::Boot(args) => boot::main(&args),
+        CliCommand::Draw(args) => serve_draw::main(&args),
     }
 }
 

@@ -186,6 +186,17 @@ impl TestServer {
         panic!("not so within five minutes: {path}: {:?}", self.get(path));
     }
 
+    /// Number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it as nothing can be warned of.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Ends it as Ctrl-C does; gives its exit code and all that it said after its address.
     pub(crate) fn end(&mut self) -> (Option<i32>, String) {
         signal(self.child.id(), "-INT");

@@ -4,7 +4,10 @@
 
 mod hostile;
 mod kills;
+mod lost;
+mod numbers;
 mod scopes;
+mod shares;
 mod tls;
 
 use crate::client::{TestAnswer, TestServer, place, plimsoll};

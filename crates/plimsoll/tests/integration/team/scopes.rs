@@ -98,6 +98,83 @@ fn a_run_is_seen_by_its_owner_until_it_is_shared() {
     assert!(told(&same).contains("\"files_sent\": 2"), "{}", told(&same));
 }
 
+/// A name with one letter written in another way, for each letter: hexadecimal digits of both kinds, and
+/// encoded twice.
+fn written_otherwise(name: &str) -> Vec<String> {
+    let letters = name.char_indices().flat_map(|(at, letter)| {
+        let code = u32::from(letter);
+        let ways = [
+            format!("%{code:02X}"),
+            format!("%{code:02x}"),
+            format!("%25{code:02X}"),
+        ];
+        ways.map(|way| format!("{}{way}{}", &name[..at], &name[at + 1..]))
+    });
+    let mut all: Vec<String> = letters.collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn no_way_to_write_a_name_opens_the_run_of_another() {
+    let team = TestTeam::start(&[]);
+    let (ada, bob) = (
+        team.user("ada", "read,push"),
+        team.user("bob", "read,push,run"),
+    );
+    let folder = team.pushed(&ada, "monday", 1.5, &[]);
+    run_folder(&team.server.runs().join("local"), "local", 1.0);
+    // What is told of the run has the name of its system; no refusal does.
+    let manifest = plimsoll_archive::manifest(&team.server.runs().join(&folder));
+    let secret = manifest.expect("a manifest").arms[0].name.clone();
+    let own = team.get(&ada, &format!("/api/v1/runs/{folder}/report"));
+    assert!(
+        own.status == 200 && own.body.contains(&secret),
+        "{secret}: {own:?}"
+    );
+    let requests = [
+        "GET /api/v1/runs/ID",
+        "GET /api/v1/runs/ID/sections",
+        "GET /api/v1/runs/ID/report",
+        "GET /api/v1/runs/ID/series?metric=iops",
+        "GET /api/v1/runs/ID/export/csv",
+        "GET /api/v1/runs/ID/export/json",
+        "GET /api/v1/runs/ID/events",
+        "GET /api/v1/diff?base=local&with=ID",
+        "GET /api/v1/diff?base=ID&with=local",
+        "POST /api/v1/runs/ID/resume",
+        "POST /api/v1/runs/ID/share",
+    ];
+    let mut counts = std::collections::BTreeMap::<u16, usize>::new();
+    for request in requests {
+        for name in std::iter::once(folder.clone()).chain(written_otherwise(&folder)) {
+            let asked = request.replace("ID", &name);
+            let body = match request.ends_with("share") {
+                true => json!({ "shared": true }),
+                false => json!({}),
+            };
+            let answer = match request.starts_with("GET") {
+                true => team.get(&bob, asked.trim_start_matches("GET ")),
+                false => team.send(&bob, &asked, &body),
+            };
+            let is_refused = (400..500).contains(&answer.status);
+            assert!(
+                is_refused && !answer.body.contains(&secret),
+                "{asked}: {answer:?}"
+            );
+            *counts.entry(answer.status).or_default() += 1;
+        }
+    }
+    eprintln!("requests of another user's run by their answers: {counts:?}");
+    let list = team.get(&bob, "/api/v1/runs").json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "{list}");
+    // Nor does a folder whose owner the database does not know: fail closed.
+    let lost = team.server.runs().join("lost");
+    run_folder(&lost, "lost", 1.0);
+    std::fs::write(lost.join("pushed.json"), "{").expect("ours");
+    assert_eq!(team.get(&bob, "/api/v1/runs/lost/report").status, 404);
+}
+
 #[test]
 fn who_owns_a_run_shares_it_and_takes_it_back() {
     let team = TestTeam::start(&[]);
