@@ -5,6 +5,7 @@
 mod calibration;
 mod explain;
 mod faults;
+mod laws;
 mod load_line;
 mod overload;
 mod promises;
