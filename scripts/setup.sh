@@ -114,6 +114,7 @@ case $what in
   vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;
   newcomer) wanted=("${newcomer[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
+    "bubblewrap bwrap shows-fio-its-directory-and-nothing-else"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
   *) echo "setup.sh: '$what' is not demo, test, dist, stacks, ceph, vm, slurm, newcomer or bench" >&2; exit 2 ;;
 esac

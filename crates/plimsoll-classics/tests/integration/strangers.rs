@@ -95,7 +95,6 @@ impl Place {
             format!("sh -c 'echo >{sentinel}'"),
             format!("0:{victim}"),
             "exec".into(),
-            format!("1\r{victim}"),
             victim,
             "1".into(),
         ]
