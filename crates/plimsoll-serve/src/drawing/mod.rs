@@ -31,7 +31,7 @@ const DRAWN_EACH: usize = 1;
 /// Longest wait for a turn, and for what is drawn; for a sentence in a list.
 const TURN: Duration = Duration::from_secs(45);
 const DRAWN: Duration = Duration::from_secs(60);
-const GLANCE: Duration = Duration::from_secs(5);
+const GLANCE: Duration = Duration::from_secs(15);
 /// Most bytes of what is drawn, and of what is said instead.
 const DRAWN_BYTES: usize = 256 << 20;
 const WORDS_MAX: u64 = 4 << 10;

@@ -14,7 +14,7 @@ use crate::error::RequestError;
 use crate::forms::RunForm;
 use crate::guard::{JsonForm, NothingForm, QueryForm};
 use crate::jobs::JobSubject;
-use crate::runs::{AnswerFacts, OpenRun, RunState};
+use crate::runs::{OpenRun, RunState};
 use crate::seen::SeenRun;
 use crate::state::ServerState;
 use crate::sync::locked;
@@ -72,9 +72,7 @@ pub(super) async fn list(
         .filter(|listed| listed.lacks_answer)
         .map(|listed| listed.run.clone())
         .collect();
-    let filled = tokio::spawn(find_answers(Arc::clone(&state), caller, lacking));
-    // It goes on where it is not waited for any longer.
-    let _ = tokio::time::timeout(ANSWERS_TIME, filled).await;
+    fill_answers(&state, caller, lacking).await;
     for listed in list.iter_mut().filter(|listed| listed.lacks_answer) {
         listed.facts.answer = state.runs.known_answer(&listed.run);
     }
@@ -83,6 +81,13 @@ pub(super) async fn list(
             .map(|listed| listed.facts)
             .collect::<Vec<_>>(),
     )
+}
+
+/// Begins to find out what the reports of some runs say, and waits a little for it. It goes on where it is
+/// not waited for any longer.
+async fn fill_answers(state: &Arc<ServerState>, caller: RequestCaller, lacking: Vec<SeenRun>) {
+    let filled = tokio::spawn(find_answers(Arc::clone(state), caller, lacking));
+    let _ = tokio::time::timeout(ANSWERS_TIME, filled).await;
 }
 
 /// Finds out what the reports of some runs say, for a while. Of each user one such search goes on.
@@ -95,24 +100,17 @@ async fn find_answers(state: Arc<ServerState>, caller: RequestCaller, lacking: V
         if began.elapsed() > ANSWERS_TIME {
             return;
         }
-        answer_of(&state, &caller, &run).await;
+        find_answer(&state, &caller, &run).await;
     }
 }
 
-/// What the report of a run says, kept also where there is none.
-async fn answer_of(
-    state: &ServerState,
-    caller: &RequestCaller,
-    run: &SeenRun,
-) -> Option<AnswerFacts> {
+/// Finds out what the report of a run says; also that it says nothing is kept.
+async fn find_answer(state: &ServerState, caller: &RequestCaller, run: &SeenRun) {
     let bytes = state.runs.events_bytes(run);
-    match drawn(state, caller, run, DrawnKind::Answer).await {
-        Ok(drawn) => drawn.answer,
-        Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => None,
-        Err(_) => {
-            state.runs.remember(run, bytes, None);
-            None
-        }
+    if let Err(error) = drawn(state, caller, run, DrawnKind::Answer).await
+        && error.status != StatusCode::SERVICE_UNAVAILABLE
+    {
+        state.runs.remember(run, bytes, None);
     }
 }
 
@@ -141,7 +139,8 @@ pub(super) async fn show(
     let (runs, of) = (Arc::clone(&state.runs), run.clone());
     let mut listed = beside(move || runs.facts(&of)).await?;
     if listed.lacks_answer {
-        listed.facts.answer = answer_of(&state, &caller, &run).await;
+        fill_answers(&state, caller, vec![run.clone()]).await;
+        listed.facts.answer = state.runs.known_answer(&run);
     }
     let open = state.runs.open(&run).await?;
     wait_for_whole(&open).await;
