@@ -139,7 +139,7 @@ pub(crate) const HALVES: [(&str, Half); 18] = [
 const COMPUTED: [(&str, u32, f64, f64); 32] = [
     ("bursty arrivals", 1, 4.900, 0.0010),
     ("bursty arrivals", 2, 0.3682, 0.0006),
-    ("bursty arrivals", 3, 20.664, 0.0018),
+    ("bursty arrivals", 3, 20.676, 0.0012),
     ("collapse", 1, 1.7366, 0.0003),
     ("collapse", 2, 11.831, 0.0003),
     ("group commit", 1, 1.1210, 0.0011),
@@ -153,7 +153,7 @@ const COMPUTED: [(&str, u32, f64, f64); 32] = [
     ("naps", 1, 12.670, 0.0012),
     ("naps", 2, 2.8119, 0.0018),
     ("neighbour", 1, 1.2468, 0.0003),
-    ("neighbour", 2, 16.625, 0.0027),
+    ("neighbour", 2, 16.660, 0.0020),
     ("pauses", 1, 2.0920, 0.0025),
     ("pauses", 2, 13.435, 0.0023),
     ("scrub", 1, 1.2298, 0.0023),
