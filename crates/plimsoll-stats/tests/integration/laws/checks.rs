@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{HALVES, Half, LawGroup, LawTrial, Set, Truth, all, sets, written};
+use super::{HALVES, Half, LawGroup, LawTrial, Set, Truth, all, sets};
 
 fn set(family: &str, number: u32) -> Set {
-    let mut sets = written().into_iter();
+    let mut sets = sets().into_iter();
     let is_it = |set: &Set| set.family == family && set.number == number;
     sets.find(is_it).unwrap()
 }
@@ -54,7 +54,7 @@ fn truth_holds(name: &str) {
         let number = set.number;
         let share = |multiple| long_run(name, number, multiple, 7, 1.0);
         let (low, high) = set.range;
-        match set.truth {
+        match set.truth() {
             Truth::AtMost { multiple, error } => {
                 assert!(
                     low * 2.0 < multiple && multiple * 2.0 < high,
@@ -103,8 +103,8 @@ fn crossing(set: &Set, seed: u64, bracket: (f64, f64), rounds: u32, part: f64) -
 }
 
 fn truth_is_computed(name: &str) {
-    for set in written().into_iter().filter(|set| set.family == name) {
-        let Truth::AtMost { .. } = set.truth else {
+    for set in sets().into_iter().filter(|set| set.family == name) {
+        let Truth::AtMost { .. } = set.truth() else {
             continue;
         };
         let first = crossing(&set, 100, set.range, 8, 0.15);
@@ -120,7 +120,8 @@ fn truth_is_computed(name: &str) {
         let error = (squares / 30.0).sqrt();
         println!(
             "(\"{name}\", {}, {mean:.4}, {error:.4}), not {:?}",
-            set.number, set.truth
+            set.number,
+            set.truth()
         );
     }
 }
@@ -284,4 +285,61 @@ fn a_neighbour_comes_and_goes_while_nothing_is_tried() {
         .collect();
     let slow = shares.iter().filter(|share| **share > 0.05).count();
     assert!((8..40).contains(&slow), "a third of the time: {shares:?}");
+}
+
+/// Share of late operations of M/G/1 with two sizes: its waiting time is a geometric number of residual
+/// service times (Pollaczek and Khinchine), whose sum is computed on a lattice (Panjer).
+fn late_of_two_sizes(rate: f64, sizes: [(f64, f64); 2], limit: f64) -> f64 {
+    let (steps, step) = (4_000, limit / 4_000.0);
+    let mean: f64 = sizes.iter().map(|(size, chance)| size * chance).sum();
+    let longer = |time: f64| -> f64 {
+        let these = sizes.iter().filter(|(size, _)| *size > time);
+        these.map(|(_, chance)| chance).sum()
+    };
+    let residual: Vec<f64> = (0..=steps)
+        .map(|number| {
+            let (from, to) = (f64::from(number) - 0.5, f64::from(number) + 0.5);
+            let below = |end: f64| -> f64 {
+                let part = |(size, chance): &(f64, f64)| size.min(end.max(0.0) * step) * chance;
+                sizes.iter().map(part).sum()
+            };
+            (below(to) - below(from)) / mean
+        })
+        .collect();
+    let busy = rate * mean;
+    let mut waits = vec![(1.0 - busy) / (1.0 - busy * residual[0])];
+    let (mut late, mut seen) = (0.0, 0.0);
+    for number in 0..steps {
+        let wait = waits.last().copied().unwrap();
+        late += wait * longer(limit - f64::from(number) * step);
+        seen += wait;
+        let sum: f64 = residual[1..]
+            .iter()
+            .zip(waits.iter().rev())
+            .map(|(a, b)| a * b)
+            .sum();
+        waits.push(busy * sum / (1.0 - busy * residual[0]));
+    }
+    late + 1.0 - seen
+}
+
+#[test]
+fn truths_of_two_sizes_solve_the_equation_of_their_waiting_time() {
+    let parameters = [
+        (0.0004, 0.008, 0.02),
+        (0.0002, 0.02, 0.01),
+        (0.0005, 0.003, 0.15),
+    ];
+    for (number, (small, large, chance)) in (1..).zip(parameters) {
+        let set = set("large among small", number);
+        let Truth::AtMost { multiple, .. } = set.truth() else {
+            panic!("{number}")
+        };
+        let sizes = [(small, 1.0 - chance), (large, chance)];
+        let late = |multiple: f64| late_of_two_sizes(multiple * set.rate, sizes, set.limit.seconds);
+        assert!(
+            late(multiple * 0.998) < 0.01 && late(multiple * 1.002) > 0.01,
+            "{number}"
+        );
+    }
 }

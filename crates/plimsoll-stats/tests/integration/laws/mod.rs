@@ -133,47 +133,54 @@ pub(crate) const HALVES: [(&str, Half); 18] = [
 /// Truths that were computed: family, number, multiple, and its standard error, relative. Those with an
 /// error of 0.0003 are numeric solutions: of M/G/1 by the compound geometric form of its waiting time, of
 /// Markovian systems by uniformization of the states of a tagged operation; of write-back by flow balance.
+/// The others are simulations, by the laws themselves or by a second program that shares no code with them;
+/// where both were run they agree within two and a half errors, but for the second of wandering speed: its
+/// slow spells are so rare that the mean of short runs is too high, so its figure rests on pooled long ones.
 #[rustfmt::skip]
-const COMPUTED: [(&str, u32, f64, f64); 22] = [
+const COMPUTED: [(&str, u32, f64, f64); 32] = [
+    ("bursty arrivals", 1, 4.900, 0.0010),
+    ("bursty arrivals", 2, 0.3682, 0.0006),
+    ("bursty arrivals", 3, 20.676, 0.0012),
     ("collapse", 1, 1.7366, 0.0003),
     ("collapse", 2, 11.831, 0.0003),
     ("group commit", 1, 1.1210, 0.0011),
     ("group commit", 2, 23.720, 0.0008),
     ("heavy tails", 1, 1.3497, 0.0015),
-    ("heavy tails", 3, 0.2989, 0.0003),
-    ("large among small", 1, 3.0115, 0.0003),
-    ("large among small", 2, 0.3307, 0.0003),
+    ("heavy tails", 2, 38.949, 0.0007),
+    ("heavy tails", 3, 0.2988, 0.0003),
+    ("large among small", 1, 3.0112, 0.0003),
+    ("large among small", 2, 0.3352, 0.0003),
     ("large among small", 3, 9.0931, 0.0003),
     ("naps", 1, 12.670, 0.0012),
     ("naps", 2, 2.8119, 0.0018),
     ("neighbour", 1, 1.2468, 0.0003),
+    ("neighbour", 2, 16.660, 0.0020),
+    ("pauses", 1, 2.0920, 0.0025),
+    ("pauses", 2, 13.435, 0.0023),
     ("scrub", 1, 1.2298, 0.0023),
+    ("scrub", 2, 18.376, 0.0007),
     ("scrub", 3, 0.2567, 0.0006),
     ("shared disk", 1, 1.1700, 0.0017),
     ("shared disk", 2, 25.804, 0.0006),
     ("shared disk", 3, 0.2992, 0.0003),
     ("stripes", 1, 0.6034, 0.0017),
     ("stripes", 2, 12.727, 0.0012),
+    ("wandering speed", 1, 0.9980, 0.0030),
+    ("wandering speed", 2, 18.480, 0.0030),
     ("write-back", 1, 1.0374, 0.0003),
     ("write-back", 2, 12.390, 0.0003),
     ("write-back", 3, 0.4365, 0.0003),
 ];
 
-/// Of families that give no truth of their own.
+/// Of a set that gives no truth of its own; never where it is missing, which its check would find.
 fn known(family: &str, number: u32) -> Truth {
-    let found = COMPUTED
-        .iter()
-        .find(|row| row.0 == family && row.1 == number);
-    found.map_or(
-        Truth::AtMost {
-            multiple: 1.0,
-            error: 1.0,
-        },
-        |row| {
-            let (multiple, error) = (row.2, row.3);
-            Truth::AtMost { multiple, error }
-        },
-    )
+    let mut rows = COMPUTED.iter();
+    let found = rows.find(|row| row.0 == family && row.1 == number);
+    let at_most = |row: &(&str, u32, f64, f64)| Truth::AtMost {
+        multiple: row.2,
+        error: row.3,
+    };
+    found.map_or(Truth::Never, at_most)
 }
 
 /// All laws, each with randomness of its own from this seed.
@@ -182,13 +189,7 @@ pub(crate) fn all(seed: u64) -> Vec<Box<dyn Law>> {
     laws.map(|law| Box::new(law) as Box<dyn Law>).collect()
 }
 
-/// Those whose truth is known.
 fn sets() -> Vec<Set> {
-    let is_known = |set: &Set| !matches!(set.truth, Truth::AtMost { error, .. } if error >= 1.0);
-    written().into_iter().filter(is_known).collect()
-}
-
-fn written() -> Vec<Set> {
     let families = [
         batches::sets(),
         budgets::sets(),
@@ -227,7 +228,8 @@ struct Set {
     rate: f64,
     range: (f64, f64),
     is_monotone: bool,
-    truth: Truth,
+    /// Where it needs no row of the table.
+    given: Option<Truth>,
     /// Seconds that tell the long-run share, after as many have been let pass.
     soak: f64,
     build: Build,
@@ -254,22 +256,18 @@ impl Set {
             rate: 1.0,
             range: (0.1, 10.0),
             is_monotone: true,
-            truth: known(family, 1),
+            given: None,
             soak: 2_000.0,
             build: Box::new(move |rng| Box::new(build(rng))),
         }
     }
 
+    fn truth(&self) -> Truth {
+        self.given
+            .unwrap_or_else(|| known(self.family, self.number))
+    }
     fn numbered(self, number: u32) -> Set {
-        let truth = match self.truth {
-            Truth::AtMost { error, .. } if error > 0.0 => known(self.family, number),
-            given => given,
-        };
-        Set {
-            number,
-            truth,
-            ..self
-        }
+        Set { number, ..self }
     }
     fn limited(self, ms: f64) -> Set {
         Set {
@@ -294,8 +292,9 @@ impl Set {
         } else {
             LawGroup::NoAnswer
         };
+        let given = Some(truth);
         Set {
-            truth,
+            given,
             group,
             ..self
         }
@@ -372,7 +371,7 @@ impl Law for Simulated {
             "{}: the truth of one limit",
             self.name
         );
-        self.set.truth
+        self.set.truth()
     }
 
     fn trial(&mut self, multiple: f64, seconds: f64, start_s: f64) -> LawTrial {

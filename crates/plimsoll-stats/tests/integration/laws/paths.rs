@@ -140,7 +140,7 @@ fn pauses() -> [Set; 3] {
             .limited(50.0)
             .load(125.0, 0.1, 10.0)
             .soak(24_000.0),
-        pauses(4, 0.008, 60.0, 0.4)
+        pauses(4, 0.008, 60.0, 0.25)
             .numbered(2)
             .limited(50.0)
             .load(20.0, 0.5, 60.0)
