@@ -111,6 +111,8 @@ done
 scripts/build.sh "$ours-unknown-linux-gnu"
 mkdir "$work/man1"
 "$(built "$ours")/plimsoll" man --dir "$work/man1"
+# Results are for their owner alone; pages of the manual are for everybody.
+chmod 644 "$work/man1"/*.1
 for shell in bash zsh fish; do
   "$(built "$ours")/plimsoll" completions "$shell" >"$work/$shell"
 done

@@ -3,7 +3,7 @@
 
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
-use crate::read::{EventLineReader, manifest};
+use crate::read::{self, EventLineReader, manifest};
 use plimsoll_core::event::{RunEvent, RunManifest};
 use plimsoll_core::format::FormatVersion;
 use std::fs::{File, TryLockError};
@@ -64,7 +64,7 @@ pub fn has_completed(folder: &Path, format: FormatVersion) -> bool {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let event = lines
         .next_back()
-        .and_then(|line| EventLineReader::of(format).event(line).ok());
+        .and_then(|line| read::event(line, format).ok());
     matches!(
         event,
         Some(RunEvent::Finished {
@@ -101,7 +101,7 @@ impl RunFolderFollower {
         let events = File::open(&path).map_err(io_error("read", &path))?;
         Ok(RunFolderFollower {
             folder: folder.into(),
-            lines: EventLineReader::of(manifest.format),
+            lines: EventLineReader::of(folder, &manifest)?,
             manifest,
             events,
             at: 0,

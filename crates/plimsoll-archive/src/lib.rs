@@ -10,8 +10,9 @@
 //! ```
 //! Since format 2.2 the manifest and every event begin with a checksum: `{"crc32c":"89abcdef",`, CRC-32C
 //! of all bytes behind that comma. A damaged event is left out with a warning; a damaged manifest is
-//! refused. Reading keeps the results of all trials and joins their seconds; it takes at most
-//! sixteen times the bytes of the folder, and far less of one that this program wrote.
+//! refused, and so are numbers that no run has (`bounds`). Reading keeps the results of all trials and joins
+//! their seconds; it takes at most sixteen times the bytes of the folder, and far less of one that this
+//! program wrote.
 //!
 //! Who appends events holds a lock on their file, which ends with the program: so others see whether a
 //! run goes on, and can follow it.
@@ -20,6 +21,7 @@
 //! write remembers the first failure and says so at the end. Nothing here interprets results.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod digest;
 mod error;
 mod follow;
@@ -36,5 +38,5 @@ pub use follow::{RunFolderFollower, events_bytes, has_completed, holds_run, is_b
 pub use layout::{REPORT, is_run_file};
 pub use partial::{PartialCollection, PartialPlace, PartialReader, content_digest, name_digest};
 pub use read::{manifest, open, open_whole};
-pub use result_file::{ResultFile, write_result};
+pub use result_file::{ResultFile, make_directory, write_result};
 pub use write::{RunFolderWriter, check_free, write_report};

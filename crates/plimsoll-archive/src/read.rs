@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading a run folder, whole or cut off.
 
+use crate::bounds::{RunBounds, check_interval, check_numbers};
 use crate::digest::FileDigester;
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{EVENTS, MANIFEST};
@@ -45,7 +46,7 @@ pub fn open_whole(folder: &Path) -> Result<RunFolderContents, ArchiveError> {
 fn read(folder: &Path, mut strips: TrialDownsampler) -> Result<RunFolderContents, ArchiveError> {
     let mut files = Vec::new();
     let manifest = read_manifest(folder, &mut files)?;
-    let reader = EventLineReader::of(manifest.format);
+    let mut reader = EventLineReader::of(folder, &manifest)?;
     let mut results = RunFolderContents {
         manifest,
         trials: Vec::new(),
@@ -101,35 +102,57 @@ fn next_line(lines: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
 }
 
 /// Reads the lines of events of one run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct EventLineReader {
-    is_sealed: bool,
+    format: FormatVersion,
+    bounds: RunBounds,
 }
 
 impl EventLineReader {
-    pub(crate) fn of(format: FormatVersion) -> EventLineReader {
-        EventLineReader {
-            is_sealed: format >= FormatVersion::RUN_WITH_CHECKSUMS,
-        }
+    /// For the run in `folder`.
+    pub(crate) fn of(
+        folder: &Path,
+        manifest: &RunManifest,
+    ) -> Result<EventLineReader, ArchiveError> {
+        let bounds = RunBounds::of(manifest).map_err(|reason| ArchiveError::Damaged {
+            path: folder.join(MANIFEST),
+            reason,
+        })?;
+        Ok(EventLineReader {
+            format: manifest.format,
+            bounds,
+        })
     }
 
     /// The event of a line; why there is none.
-    pub(crate) fn event(self, line: &[u8]) -> Result<RunEvent, String> {
-        let text = line.strip_suffix(b"\n").unwrap_or(line);
-        let object = match unseal(text) {
-            UnsealResult::Intact(object) => object,
-            UnsealResult::Bare if !self.is_sealed => text.to_vec(),
-            UnsealResult::Bare => return Err("it has no checksum".into()),
-            UnsealResult::Damaged => return Err("its checksum does not match".into()),
-        };
-        let event = serde_json::from_slice(&object).map_err(|error| error.to_string())?;
-        if let RunEvent::TrialEnded(result) = &event
-            && result.phases.len() > PHASES_MAX
-        {
-            return Err(format!("a trial with more than {PHASES_MAX} phases"));
-        }
+    pub(crate) fn event(&mut self, line: &[u8]) -> Result<RunEvent, String> {
+        let event = event(line, self.format)?;
+        self.bounds.check(&event)?;
         Ok(event)
     }
+}
+
+/// The event of a line of a run of this format, whatever the run planned; why there is none.
+pub(crate) fn event(line: &[u8], format: FormatVersion) -> Result<RunEvent, String> {
+    let text = line.strip_suffix(b"\n").unwrap_or(line);
+    let object = match unseal(text) {
+        UnsealResult::Intact(object) => object,
+        UnsealResult::Bare if format < FormatVersion::RUN_WITH_CHECKSUMS => text.to_vec(),
+        UnsealResult::Bare => return Err("it has no checksum".into()),
+        UnsealResult::Damaged => return Err("its checksum does not match".into()),
+    };
+    let event = serde_json::from_slice(&object).map_err(|error| error.to_string())?;
+    match &event {
+        // There are millions of them, with numbers of few kinds.
+        RunEvent::Interval { interval, .. } => check_interval(interval)?,
+        _ => check_numbers(&object)?,
+    }
+    if let RunEvent::TrialEnded(result) = &event
+        && result.phases.len() > PHASES_MAX
+    {
+        return Err(format!("a trial with more than {PHASES_MAX} phases"));
+    }
+    Ok(event)
 }
 
 fn left_out(number: u64, reason: &str) -> RunWarning {
@@ -171,7 +194,9 @@ fn add(results: &mut RunFolderContents, strips: &mut TrialDownsampler, event: Ru
 /// # Errors
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
 pub fn manifest(folder: &Path) -> Result<RunManifest, ArchiveError> {
-    read_manifest(folder, &mut Vec::new())
+    let manifest = read_manifest(folder, &mut Vec::new())?;
+    EventLineReader::of(folder, &manifest)?;
+    Ok(manifest)
 }
 
 /// The same, with what its file was.
@@ -202,6 +227,7 @@ fn read_manifest(
         .map_err(io_error("read", &path))?;
     files.push(file.finish(MANIFEST));
     let unsealed = unseal(text.trim_ascii_end());
+    let numbers = check_numbers(&text);
     // The version first: a newer manifest may have fields that this program does not know.
     let mut value: serde_json::Value =
         serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
@@ -224,6 +250,7 @@ fn read_manifest(
             return Err(damaged("it is damaged: its checksum does not match".into()));
         }
     }
+    numbers.map_err(damaged)?;
     if let Some(object) = value.as_object_mut() {
         object.remove(CHECKSUM);
     }

@@ -4,14 +4,16 @@
 //! never followed.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Mode of results, whatever the umask (which can take more away): they are there to be shown.
-const MODE: u32 = 0o644;
+/// Mode of results, whatever the umask: whom they are shown to, their owner decides.
+pub(crate) const MODE: u32 = 0o600;
+/// Mode of directories with results.
+const DIRECTORY_MODE: u32 = 0o700;
 
 /// As many early names are tried: others are left over from programs that were killed.
 const NAMES_MAX: u32 = 100;
@@ -71,17 +73,19 @@ impl ResultFile {
         }
         // One that is there keeps who may read it.
         let kept = there.filter(fs::Metadata::is_file);
-        let mode = kept.map_or(MODE, |there| there.mode() & 0o666) & !umask();
+        let kept = kept.map(|there| fs::Permissions::from_mode(there.mode() & 0o666));
         let (early, file) = match nameless(path) {
             Some(file) => (EarlyResultName::None, file),
             None => {
                 let mut options = OpenOptions::new();
-                options.write(true).create_new(true).mode(0o600);
+                options.write(true).create_new(true).mode(MODE);
                 let (name, file) = named_beside(path, |early| options.open(early))?;
                 (EarlyResultName::Beside(name), file)
             }
         };
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        if let Some(kept) = kept {
+            file.set_permissions(kept)?;
+        }
         Ok(made(early, file))
     }
 
@@ -128,7 +132,7 @@ fn nameless(path: &Path) -> Option<File> {
     // That is the way to its name.
     Path::new("/proc/self/fd").exists().then_some(())?;
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let made = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600));
+    let made = rustix::fs::open(directory, flags, Mode::from_raw_mode(MODE));
     made.ok().map(File::from)
 }
 
@@ -165,13 +169,13 @@ impl Drop for ResultFile {
     }
 }
 
-/// What the user's mask takes away, as the kernel reports it; else the usual one.
-fn umask() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mut lines = status.lines();
-    let mask = lines.find_map(|line| line.strip_prefix("Umask:"));
-    mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
-        .unwrap_or(0o022)
+/// Makes a directory for results, and those that it is in, for their owner alone; fine when it is there.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(DIRECTORY_MODE).create(path)
 }
 
 /// Writes a whole result.
@@ -203,6 +207,26 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn results_are_their_owners_and_stay_shown_to_whom_they_are_shown() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a/b/report");
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+        make_directory(path.parent().unwrap()).unwrap();
+        write_result(&path, "first").unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(
+            (
+                mode(&place.path().join("a")),
+                mode(&place.path().join("a/b"))
+            ),
+            (0o700, 0o700)
+        );
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+        write_result(&path, "second").unwrap();
+        assert_eq!(mode(&path), 0o664);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 
 use crate::error::{ArchiveError, io_error};
 use crate::layout::{DISKS, EVENTS, LEDGERS, MANIFEST, REPORT};
-use crate::result_file::{is_early, write_result};
+use crate::result_file::{MODE, is_early, make_directory, write_result};
 use crate::sealed::seal;
 use plimsoll_core::event::{RunEvent, RunListener, RunManifest};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,11 +31,7 @@ impl RunFolderWriter {
     pub fn create(folder: &Path, manifest: &RunManifest) -> Result<RunFolderWriter, ArchiveError> {
         check_free(folder)?;
         let is_new = !folder.exists();
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(folder)
-            .map_err(io_error("create the run folder", folder))?;
+        make_directory(folder).map_err(io_error("create the run folder", folder))?;
         let path = folder.join(MANIFEST);
         let text = serde_json::to_vec_pretty(manifest).expect("a manifest has only plain data");
         let text = seal(&text);
@@ -43,6 +39,7 @@ impl RunFolderWriter {
             let events = OpenOptions::new()
                 .create(true)
                 .append(true)
+                .mode(MODE)
                 .open(folder.join(EVENTS))?;
             claim(&events)?;
             if path.exists() {
@@ -132,7 +129,7 @@ impl RunFolderWriter {
     /// When it cannot be made.
     pub fn ledgers(&self) -> Result<PathBuf, ArchiveError> {
         let path = self.folder.join(LEDGERS);
-        fs::create_dir_all(&path).map_err(io_error("make", &path))?;
+        make_directory(&path).map_err(io_error("make", &path))?;
         Ok(path)
     }
 

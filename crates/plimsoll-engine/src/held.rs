@@ -126,7 +126,7 @@ impl TargetHandle {
     }
 
     /// Removes a file; fine when it is not there.
-    pub(crate) fn remove_file(&self, path: &Path) -> io::Result<()> {
+    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.unlink(path, AtFlags::empty())
     }
 

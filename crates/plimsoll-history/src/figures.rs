@@ -362,7 +362,7 @@ impl<'a> EntryValues<'a> {
 
     /// The blocks in which both the arm and the reference have a value. A control is compared with its arm
     /// alone, as in a report.
-    fn pairs(&self, label: &str, metric: ComparisonName, arm: &ArmEntry) -> Vec<BlockLogValues> {
+    fn pairs(&self, label: &'a str, metric: ComparisonName, arm: &ArmEntry) -> Vec<BlockLogValues> {
         let logs = |block: u32, entries: Vec<&str>| -> Vec<f64> {
             let found = entries.into_iter();
             found
@@ -380,7 +380,14 @@ impl<'a> EntryValues<'a> {
                 arm: logs(block, with_controls(&arm.name)),
             },
         };
-        let all = self.manifest.counted_blocks().map(pair);
+        let counted = self.manifest.counted_blocks();
+        let (from, to) = (
+            (label, metric, counted.start, ""),
+            (label, metric, counted.end, ""),
+        );
+        let mut blocks: Vec<u32> = self.blocks.range(from..to).map(|(key, _)| key.2).collect();
+        blocks.dedup();
+        let all = blocks.into_iter().map(pair);
         all.filter(|pair| !pair.base.is_empty() && !pair.arm.is_empty())
             .collect()
     }

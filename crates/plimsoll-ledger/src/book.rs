@@ -3,7 +3,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_core::ledger::{
@@ -11,6 +12,9 @@ use plimsoll_core::ledger::{
     encode,
 };
 use plimsoll_core::units::Nanos;
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use plimsoll_engine::EngineError;
 use plimsoll_engine::clock::RunClock;
@@ -37,6 +41,45 @@ pub(super) struct LedgerWriter {
     durable: Mutex<Durable>,
     clock: HostClock,
     doing: String,
+    new: Option<NewFile>,
+    /// The file, when room was reserved behind its end.
+    reserved: Option<File>,
+}
+
+impl Drop for LedgerWriter {
+    fn drop(&mut self) {
+        if let Some(file) = &self.reserved {
+            // Gives back what was not needed; a file that keeps it is none the worse.
+            let _ = file.metadata().and_then(|facts| file.set_len(facts.len()));
+        }
+    }
+}
+
+/// A file that was made, and goes again unless it is to be kept: nothing was promised yet that it is needed
+/// for, and it would be in the way of the next try.
+pub(super) struct NewFile {
+    held: TargetHandle,
+    path: Mutex<Option<PathBuf>>,
+}
+
+impl NewFile {
+    pub(super) fn of(held: TargetHandle, path: &Path) -> NewFile {
+        let path = Mutex::new(Some(path.into()));
+        NewFile { held, path }
+    }
+
+    pub(super) fn keep(&self) {
+        locked(&self.path).take();
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(path) = locked(&self.path).take() {
+            // What the failure was is told already.
+            let _ = self.held.remove_file(&path);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -51,22 +94,40 @@ struct Durable {
     /// Bytes durable in all.
     bytes: u64,
     sync_max: Nanos,
-    /// Entries were lost: nothing may count any more.
-    is_broken: bool,
+    /// Why entries were lost: nothing may count any more.
+    broken: Option<io::Error>,
 }
 
 impl LedgerWriter {
-    /// A new ledger at `path`.
+    /// A new ledger at `path`, which goes when the writer does unless it is to be kept. Room for so many
+    /// bytes is reserved, where the file system can do that: a full disk is found before anything is
+    /// promised.
     ///
     /// # Errors
     /// When it exists, or cannot be made.
-    pub(super) fn create(path: &Path) -> Result<Self, EngineError> {
+    pub(super) fn create(path: &Path, bytes: u64) -> Result<Self, EngineError> {
         let mut options = OpenOptions::new();
-        let file = options.append(true).create_new(true).open(path);
+        // Whose storage failed how is nobody else's business.
+        let file = options.append(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|e| EngineError::at("create the ledger", path, e))?;
+        let held = TargetHandle::directory_of(path)?;
+        let new = Some(NewFile::of(held.clone(), path));
         claim(&file, path)?;
-        TargetHandle::directory_of(path)?.sync_names()?;
-        Ok(Self::on(Box::new(file), path))
+        held.sync_names()?;
+        let fault = |e| EngineError::at("reserve room for the ledger", path, e);
+        let reserved = match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes.max(1)) {
+            Ok(()) => Some(file.try_clone().map_err(fault)?),
+            Err(Errno::NOSPC | Errno::DQUOT) => return Err(fault(Errno::NOSPC.into())),
+            Err(_) => None,
+        };
+        let mut writer = Self::on(Box::new(file), path);
+        (writer.new, writer.reserved) = (new, reserved);
+        Ok(writer)
+    }
+
+    /// From here on it stays, however it ends.
+    pub(super) fn keep(&self) {
+        self.new.iter().for_each(NewFile::keep);
     }
 
     /// A ledger that is there, to be appended to behind its last whole entry, which ends at
@@ -89,10 +150,12 @@ impl LedgerWriter {
                 sink,
                 bytes: 0,
                 sync_max: Nanos(0),
-                is_broken: false,
+                broken: None,
             }),
             clock: HostClock::start(),
             doing: format!("append to the ledger '{}'", path.display()),
+            new: None,
+            reserved: None,
         }
     }
 
@@ -115,10 +178,8 @@ impl LedgerWriter {
             doing: self.doing.clone(),
             source,
         };
-        if durable.is_broken {
-            return Err(fault(io::Error::other(
-                "an earlier entry could not be written",
-            )));
+        if let Some(why) = &durable.broken {
+            return Err(fault(alike(why)));
         }
         if durable.bytes >= wanted {
             return Ok(());
@@ -129,7 +190,7 @@ impl LedgerWriter {
         };
         let began = self.clock.now();
         let done = durable.sink.append_durably(&bytes);
-        durable.is_broken = done.is_err();
+        durable.broken = done.as_ref().err().map(alike);
         done.map_err(fault)?;
         durable.sync_max = durable.sync_max.max(self.clock.now().since(began));
         durable.bytes = appended;
@@ -139,6 +200,14 @@ impl LedgerWriter {
     /// Longest time that entries took to become durable.
     pub(super) fn sync_max(&self) -> Nanos {
         locked(&self.durable).sync_max
+    }
+}
+
+/// The same error for whoever comes later.
+fn alike(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 

@@ -57,7 +57,8 @@ const TELL: Nanos = Nanos(100_000_000);
 /// Writes a new ledger at `path` while sessions probe the storage at `places`, each with the name
 /// that reports give it. What is read is compared with the ledger meanwhile. `tell` gets what
 /// has been done so far, and how many operations of each session ended well, ten times a second.
-/// Failures of the storage do not end it.
+/// Failures of the storage do not end it. When it ends before the first probe nothing stays that was made,
+/// so that the same can be tried again; a ledger that ends later says what was promised until then.
 ///
 /// # Errors
 /// When the options make no sense, the ledger exists or cannot be written, or the storage cannot
@@ -89,7 +90,7 @@ pub fn write(
     for (number, site) in (0..).zip(&sites) {
         stations.extend(site.make(number, stations.len(), campaign.id, options)?);
     }
-    let book = LedgerWriter::create(path)?;
+    let book = LedgerWriter::create(path, options.ledger_bytes(stations.len()))?;
     book.append(&LedgerEntry::Campaign(campaign));
     for (number, site) in (0..).zip(&sites) {
         book.append(&LedgerEntry::Target(site.target(number)));
@@ -117,6 +118,8 @@ pub fn write(
     let until = from + options.length;
     book.append(&LedgerEntry::Probing(from, until));
     book.sync()?;
+    book.keep();
+    sites.iter().for_each(LedgerOpenTarget::keep);
     desk.counters.iter().for_each(|one| one.start());
     desk.held_up_ns.store(0, Ordering::Relaxed);
     for prober in &mut probers {

@@ -2,6 +2,7 @@
 //! How a ledger is written, and how what is read back is judged.
 
 use plimsoll_core::ledger::LedgerDurability;
+use plimsoll_core::num::round_u64;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::EngineError;
@@ -14,6 +15,14 @@ pub(crate) const BLOCKS_MIN: u64 = 4 * DEPTH as u64;
 
 /// Largest block.
 pub(crate) const BLOCK_BYTES_MAX: u32 = 1 << 20;
+
+/// Bytes of a write that fills blocks.
+pub(crate) const FILL_BYTES: u32 = 256 << 10;
+
+/// Bytes of the entries of one operation, with those of reopening now and then.
+pub(crate) const ENTRY_BYTES: u64 = 120;
+/// Most bytes that are reserved for a ledger: a run of days may be ended early.
+pub(crate) const RESERVED_MAX: u64 = 64 << 20;
 
 /// How a ledger is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,6 +66,14 @@ impl LedgerWriteOptions {
     /// Time between two writes of a session, and between two reads.
     pub(crate) fn period(&self) -> Nanos {
         Nanos::from_secs_f64(2.0 / self.ops_per_s)
+    }
+
+    /// Bytes of the ledger of so many sessions, roughly, and no more than are reserved at once.
+    pub(crate) fn ledger_bytes(&self, sessions: usize) -> u64 {
+        let probes = self.ops_per_s * self.length.as_secs_f64();
+        let filled = self.bytes / u64::from(FILL_BYTES) + 1;
+        let entries = (sessions as u64).saturating_mul(round_u64(probes).saturating_add(filled));
+        entries.saturating_mul(ENTRY_BYTES).min(RESERVED_MAX)
     }
 
     pub(crate) fn check(&self) -> Result<(), EngineError> {

@@ -25,15 +25,13 @@ use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
 use super::book::LedgerWriter;
+use super::options::FILL_BYTES;
 use plimsoll_engine::EngineError;
 use plimsoll_engine::source::{NextRequest, RequestSource};
 use plimsoll_engine::verify::{
     DataCheckRegister, DataCheckSectorState, DataCheckSnapshot, DataCheckStampOrigin, SECTOR_BYTES,
     read_sector,
 };
-
-/// Bytes of a write that fills blocks.
-pub(super) const FILL_BYTES: u32 = 256 << 10;
 
 /// Blocks remembered as written lately, to be read soon.
 const RECENT_MAX: usize = 32;

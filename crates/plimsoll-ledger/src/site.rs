@@ -2,15 +2,14 @@
 //! Where sessions work: files of a directory or an export, parts of a file or of a device.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_core::ledger::{LedgerSession, LedgerTarget};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use rustix::fs::OFlags;
 
-use super::options::{DEPTH, LedgerWriteOptions};
-use crate::prober::FILL_BYTES;
+use super::options::{DEPTH, FILL_BYTES, LedgerWriteOptions};
 use plimsoll_core::load::EngineChoice;
 use plimsoll_engine::EngineError;
 use plimsoll_engine::engine::IoEngine;
@@ -22,6 +21,21 @@ use plimsoll_engine::verify::DataCheckRegister;
 pub(super) struct LedgerOpenTarget {
     ground: OpenTarget,
     name: String,
+    /// New files, which go when it does unless they are to be kept.
+    made: Mutex<Vec<PathBuf>>,
+}
+
+impl Drop for LedgerOpenTarget {
+    fn drop(&mut self) {
+        let mut made = std::mem::take(&mut *self.made()).into_iter();
+        // What the failure was is told already.
+        let _ = match &self.ground {
+            OpenTarget::Nfs(export) => export.remove(made),
+            ground => ground.held().map(|held| {
+                let _ = made.try_for_each(|path| held.remove_file(&path));
+            }),
+        };
+    }
 }
 
 /// Where one session works.
@@ -52,6 +66,7 @@ impl LedgerOpenTarget {
             OpenTarget::Storage { .. } | OpenTarget::Nfs(_) => Ok(LedgerOpenTarget {
                 ground,
                 name: name.to_owned(),
+                made: Mutex::default(),
             }),
             OpenTarget::Null | OpenTarget::Nop | OpenTarget::Sim(_) => {
                 Err(EngineError::Ledger(format!(
@@ -185,6 +200,7 @@ impl LedgerOpenTarget {
             } => Ok(()),
             OpenTarget::Nfs(export) => {
                 there(export.expect_file(path).is_ok())?;
+                self.note_made(path, destroy);
                 export.empty_file(path, bytes)
             }
             _ => {
@@ -197,12 +213,29 @@ impl LedgerOpenTarget {
                 };
                 let file = held.open(path, OFlags::WRONLY | OFlags::CREATE | how);
                 let file = file.map_err(|e| EngineError::at("create", path, e))?;
+                self.note_made(path, destroy);
                 file.set_len(bytes)
                     .and_then(|()| file.sync_all())
                     .map_err(|e| EngineError::at("set the size of", path, e))?;
                 held.sync_names()
             }
         }
+    }
+
+    fn made(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file that may be overwritten is in nobody's way, and may have been there before.
+    fn note_made(&self, path: &Path, destroy: bool) {
+        if !destroy {
+            self.made().push(path.into());
+        }
+    }
+
+    /// From here on its files are kept.
+    pub(super) fn keep(&self) {
+        self.made().clear();
     }
 
     /// Opens what a session worked on, to read it: around the page cache, or after that was emptied

@@ -13,7 +13,7 @@ use plimsoll_core::outage::{OutageProbeWindow, OutageResult};
 use super::book::LedgerSink;
 use super::check::LedgerBlockReader;
 use super::history::LedgerHistory;
-use super::options::DEPTH;
+use super::options::{DEPTH, FILL_BYTES};
 use super::*;
 use plimsoll_core::rng::Seed;
 use plimsoll_engine::clock::SimClock;
@@ -94,7 +94,7 @@ impl Bench {
     fn engine(&self, durable: bool, plan: &FaultySchedule) -> Box<dyn IoEngine> {
         let inner = self
             .disk
-            .engine(self.clock.clone(), (DEPTH, prober::FILL_BYTES), durable);
+            .engine(self.clock.clone(), (DEPTH, FILL_BYTES), durable);
         let (clock, plan) = (self.clock.clone(), plan.clone());
         Box::new(FaultyEngine::new(Box::new(inner), clock, plan, self.seed))
     }

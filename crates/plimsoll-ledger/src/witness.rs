@@ -23,8 +23,8 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use rustix::fs::OFlags;
 
-use super::book::{self, LedgerWriter};
-use super::options::LedgerCheckOptions;
+use super::book::{self, LedgerWriter, NewFile};
+use super::options::{ENTRY_BYTES, LedgerCheckOptions, RESERVED_MAX};
 use plimsoll_engine::EngineError;
 use plimsoll_engine::clock::RunClock;
 use plimsoll_engine::held::TargetHandle;
@@ -72,6 +72,7 @@ pub fn witness(
     let held = TargetHandle::directory(directory)?;
     let made = held.open(&file, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL);
     made.map_err(|e| EngineError::at("create", &file, e))?;
+    let new = NewFile::of(held.clone(), &file);
     held.sync_names()?;
     let clock = HostClock::start();
     let campaign = LedgerHeader {
@@ -81,7 +82,8 @@ pub fn witness(
         block_bytes: LINE_BYTES,
         durability: LedgerDurability::EachWrite,
     };
-    let book = LedgerWriter::create(path)?;
+    let lines = length.0.div_ceil(every.0);
+    let book = LedgerWriter::create(path, lines.saturating_mul(ENTRY_BYTES).min(RESERVED_MAX))?;
     let from = clock.now();
     for entry in head(directory, campaign, every, (from, from + length)) {
         book.append(&entry);
@@ -90,7 +92,7 @@ pub fn witness(
         sessions: 1,
         ..LedgerAccount::default()
     };
-    for op in 0..length.0.div_ceil(every.0) {
+    for op in 0..lines {
         let issued = LedgerWriteIntent {
             session: 0,
             op,
@@ -105,6 +107,8 @@ pub fn witness(
         }
         book.append(&LedgerEntry::Issued(issued));
         book.sync()?;
+        new.keep();
+        book.keep();
         let submitted_at = clock.now();
         let outcome = match append(&file, &line(&campaign, &issued), issued.offset) {
             Ok(()) => LedgerCompletionStatus::Ok,
@@ -126,6 +130,8 @@ pub fn witness(
     }
     book.append(&LedgerEntry::Closed { at: clock.now() });
     book.sync()?;
+    new.keep();
+    book.keep();
     Ok(account)
 }
 

@@ -5,6 +5,7 @@
 
 use plimsoll_core::num::ratio;
 use plimsoll_core::units;
+use std::collections::BTreeSet;
 
 use crate::model::{
     ChartQuantity, DotChart, HeatMapChart, LoadCurveChart, OutageChart, PercentileChart,
@@ -197,8 +198,7 @@ fn dots(chart: &DotChart) -> ReportTable {
     for (i, ink) in chart.arms.iter().enumerate() {
         let numbers = chart.panels.iter().filter_map(|panel| panel.values.get(i));
         let numbers = numbers.flatten().map(|(number, _)| *number);
-        let last = numbers.max();
-        for number in (0..=last.unwrap_or(0)).filter(|_| last.is_some()) {
+        for number in numbers.collect::<BTreeSet<_>>() {
             let mut row = vec![
                 ReportTableCell::new(ink.label()),
                 whole(u64::from(number) + 1),

@@ -7,6 +7,7 @@ use plimsoll_core::campaign_file::{
     CampaignBuild, CampaignFile, CampaignOrder, CampaignParameter, CampaignSetting, CampaignTarget,
     CampaignWorkload, settings_choices,
 };
+use plimsoll_core::event::RunManifest;
 use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::units::{self, Nanos};
@@ -108,9 +109,12 @@ impl CampaignPlan {
             let reason = "expected at least one [[workload]]";
             return Err(places.at(&[TomlFileStep::Key("workload")]).invalid(reason));
         }
-        let blocks = form.blocks.filter(|blocks| !(1..=1000).contains(blocks));
+        let blocks = form
+            .blocks
+            .filter(|blocks| !(1..=RunManifest::BLOCKS_MAX).contains(blocks));
         if let Some(blocks) = blocks {
-            let reason = format!("invalid value '{blocks}': expected a number from 1 to 1000");
+            let most = RunManifest::BLOCKS_MAX;
+            let reason = format!("invalid value '{blocks}': expected a number from 1 to {most}");
             return Err(places.at(&[TomlFileStep::Key("blocks")]).invalid(reason));
         }
         let margin = form

@@ -146,7 +146,7 @@ impl GateWorkshop<'_> {
         let io = |path: &Path, error: std::io::Error| {
             failed(format!("copy {}: {error}", path.display()))
         };
-        std::fs::create_dir_all(&directory).map_err(|error| io(&directory, error))?;
+        plimsoll_archive::make_directory(&directory).map_err(|error| io(&directory, error))?;
         for file in &self.build.files {
             let last = Path::new(file).file_name().unwrap_or_default();
             let built = match from.is_dir() {

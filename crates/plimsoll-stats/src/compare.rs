@@ -25,6 +25,7 @@ use plimsoll_core::comparison::{
 };
 use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::num::saturating_u32;
+use std::collections::BTreeMap;
 
 use crate::arrangement::BlockLogValues;
 use crate::contrast::{ArmContrast, ContrastQuestion};
@@ -183,21 +184,26 @@ pub fn phase_label(workload: &str, phase: &str) -> String {
     format!("{workload}: {phase}")
 }
 
-/// The values of all arms by block; of several trials of an arm in a block the first counts.
+/// The values of all arms by block, up to the last that has one; of several trials of an arm in a block the
+/// first counts.
 pub(crate) fn arm_values(
     (manifest, entry): (&RunManifest, &WorkloadEntry),
     trials: &[&TrialResult],
     value: impl Fn(&TrialResult) -> Option<f64>,
 ) -> Vec<ArmValues> {
-    let of = |arm: &str, block: u32| {
-        let here = |t: &&&TrialResult| t.trial.block == block && t.trial.arm == arm;
-        trials.iter().find(here).and_then(|t| value(t))
-    };
     let counted = manifest.counted_blocks();
+    let mut found = BTreeMap::new();
+    for trial in trials.iter().filter(|t| counted.contains(&t.trial.block)) {
+        let place = (&*trial.trial.arm, trial.trial.block);
+        found.entry(place).or_insert_with(|| value(trial));
+    }
+    let end = found.keys().map(|(_, block)| block + 1).max();
+    let blocks = counted.start..end.unwrap_or(counted.start);
+    let of = |arm: &str, block: u32| found.get(&(arm, block)).copied().flatten();
     let values = |arm: &plimsoll_core::event::ArmEntry| ArmValues {
         name: arm.name.clone(),
         control_of: arm.control_of.clone(),
-        values: (counted.clone()).map(|b| of(&arm.name, b)).collect(),
+        values: blocks.clone().map(|b| of(&arm.name, b)).collect(),
     };
     // Those that cannot have its fault have no part in it.
     let arms = manifest.arms.iter();

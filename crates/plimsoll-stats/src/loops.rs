@@ -10,6 +10,7 @@ use plimsoll_core::comparison::{
 };
 use plimsoll_core::event::{ArmEntry, RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::num::{ratio, saturating_u32};
+use std::collections::BTreeSet;
 
 use crate::arrangement::BlockLogValues;
 use crate::compare::{clamped, question};
@@ -86,6 +87,10 @@ impl<'a> LoopTwins<'a> {
             base: logs(&of_closed, block),
             arm: logs(&of_open, block),
         };
+        let counted = manifest.counted_blocks();
+        let both = of_closed.iter().chain(&of_open);
+        let blocks: BTreeSet<u32> = both.map(|t| t.trial.block).collect();
+        let blocks = blocks.into_iter().filter(|block| counted.contains(block));
         let load = carried(of_open.iter().copied(), None);
         LoopTwins {
             of: open.load_loop.as_ref().map_or("", |twin| &twin.of),
@@ -93,7 +98,7 @@ impl<'a> LoopTwins<'a> {
             asked_per_s: (open.load_loop.as_ref())
                 .and_then(|twin| twin.paces.get(&arm.name))
                 .map_or(0.0, |pace| pace.per_s),
-            blocks: (manifest.counted_blocks())
+            blocks: blocks
                 .map(block)
                 .filter(|block| !block.base.is_empty() && !block.arm.is_empty())
                 .collect(),

@@ -15,6 +15,7 @@ mod device_choices;
 mod error;
 mod input;
 pub mod nearly;
+mod new_file;
 mod open;
 pub mod pcp;
 mod recording;

@@ -337,3 +337,83 @@ fn a_run_that_was_killed_before_it_began_can_be_begun_again() {
     );
     assert_eq!(fs::read_to_string(other.join("events.jsonl")).unwrap(), "x");
 }
+
+#[test]
+fn what_no_run_plans_is_left_out_with_its_number_or_refused() {
+    let named = |block, place| TrialId {
+        block,
+        place,
+        ..trial()
+    };
+    let ended = |trial| RunEvent::TrialEnded(Box::new(TrialResult::of(trial)));
+    let mut huge = TrialResult::of(trial());
+    huge.generator.user_cpu_ns = u64::MAX;
+    for (event, words) in [
+        (
+            RunEvent::TrialBegan(named(1, 0)),
+            "block 1 is none of the 1 that are planned",
+        ),
+        (ended(named(u32::MAX, 0)), "block 4294967295 is none"),
+        (
+            ended(named(0, 1000)),
+            "trial 1000 is none that can be planned",
+        ),
+        (
+            RunEvent::TrialEnded(Box::new(huge)),
+            "18446744073709551615 at \"user_cpu_ns\"",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        written(&path, &[ended(trial()), event, ended(trial())]);
+        let results = open(&path).unwrap();
+        let told = &results.warnings[0].text;
+        assert!(
+            told.contains("events.jsonl") && told.contains("line 2"),
+            "{told}"
+        );
+        assert!(told.contains(words), "{told}");
+        assert_eq!((results.trials.len(), results.warnings.len()), (2, 1));
+        let mut follower = RunFolderFollower::open(&path).unwrap();
+        assert_eq!(follower.look(1 << 20).unwrap().unwrap().len(), 2);
+        assert_eq!((follower.damaged(), follower.share_read()), (1, 1.0));
+    }
+    type Change = fn(&mut RunManifest);
+    let refused: [(Change, &str); 4] = [
+        (|of| of.blocks = 1001, "blocks is 1001"),
+        (|of| of.policy.margin = -1.0, "margin is -1"),
+        (|of| of.policy.confidence = 1.0, "confidence is 1"),
+        (|of| of.machine.ram_bytes = u64::MAX, "\"ram_bytes\""),
+    ];
+    for (change, words) in refused {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let mut manifest = manifest();
+        change(&mut manifest);
+        RunFolderWriter::create(&path, &manifest).unwrap();
+        let error = open(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("manifest.json") && error.contains(words),
+            "{error}"
+        );
+        assert!(RunFolderFollower::open(&path).is_err());
+        assert!(plimsoll_archive::manifest(&path).is_err());
+    }
+}
+
+#[test]
+fn a_plan_may_promise_more_than_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let manifest = RunManifest {
+        blocks: RunManifest::BLOCKS_MAX,
+        seed: Seed(u64::MAX),
+        ..manifest()
+    };
+    let mut writer = RunFolderWriter::create(&path, &manifest).unwrap();
+    events().iter().for_each(|event| writer.event(event));
+    let mut follower = RunFolderFollower::open(&path).unwrap();
+    assert_eq!(follower.look(1 << 20).unwrap().unwrap(), events());
+    assert_eq!((follower.damaged(), follower.share_read()), (0, 1.0));
+    assert_eq!(open(&path).unwrap().trials.len(), 1);
+}

@@ -186,6 +186,9 @@ pub struct RunManifest {
 }
 
 impl RunManifest {
+    /// Most blocks of a run.
+    pub const BLOCKS_MAX: u32 = 1_000;
+
     /// Whether comparisons and trials under this label are of a sensitivity bound.
     #[must_use]
     pub fn is_corner(&self, label: &str) -> bool {

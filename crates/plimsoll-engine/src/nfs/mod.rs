@@ -200,7 +200,7 @@ impl NfsExportDir {
     }
 
     /// As [`crate::layout::remove`].
-    pub(crate) fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), EngineError> {
+    pub fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), EngineError> {
         let mut names = self.names()?;
         for path in paths {
             let removed = names.session.remove(&names.root, file_name(&path)?);

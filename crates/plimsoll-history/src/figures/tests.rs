@@ -68,7 +68,7 @@ fn a_damaged_line_is_refused() {
 
 /// The manifest is somebody else's: a search that is none has no line, and ends nobody's server.
 #[test]
-fn a_load_line_that_cannot_be_searched_is_none() {
+fn a_load_line_that_cannot_be_searched_is_refused() {
     let fixture =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../plimsoll-archive/tests/fixtures/2.6");
     let manifest = std::fs::read_to_string(fixture.join("manifest.json")).unwrap();
@@ -99,10 +99,11 @@ fn a_load_line_that_cannot_be_searched_is_none() {
             place.path().join("events.jsonl"),
         )
         .unwrap();
-        let run = RunFigures::read(place.path(), Some("slow")).unwrap();
+        let refused = RunFigures::read(place.path(), Some("slow")).unwrap_err();
+        let told = refused.to_string();
         assert!(
-            run.points.iter().all(|point| point.figure.3 != "load_line"),
-            "{to}"
+            told.contains("manifest.json") && told.contains("mixed"),
+            "{to}: {told}"
         );
     }
 }

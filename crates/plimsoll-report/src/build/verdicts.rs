@@ -8,6 +8,7 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::units;
 use plimsoll_stats::SummaryStats;
 use plimsoll_stats::paired::PairedLogRatioStats;
+use std::collections::BTreeSet;
 
 use super::phases::transfers;
 use super::view::{ArmTrials, ResultsView};
@@ -89,7 +90,9 @@ fn tails(view: &ResultsView<'_>, row: &ArmComparison) -> String {
         let usable = response.supports_quantile(TAIL) && response.quantile_ns(TAIL) > 0;
         usable.then(|| response.quantile_ns(TAIL) as f64)
     };
-    let blocks = view.results.manifest.counted_blocks();
+    let counted = view.results.manifest.counted_blocks();
+    let blocks: BTreeSet<u32> = trials.iter().map(|t| t.trial.block).collect();
+    let blocks = blocks.into_iter().filter(|block| counted.contains(block));
     let ratios = blocks.filter_map(|block| Some(of(&row.arm, block)? / of(&row.base, block)?));
     let logs: Vec<f64> = ratios.map(f64::ln).collect();
     let confidence = view.results.manifest.policy.confidence;

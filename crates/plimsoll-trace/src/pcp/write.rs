@@ -9,7 +9,7 @@
 //! the offsets high word first, unlike the seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -479,7 +479,7 @@ impl PcpWriterOptions {
 impl PcpOutputFile {
     fn create(base: &Path, suffix: &str, label: &[u8]) -> Result<PcpOutputFile, TraceError> {
         let path = super::files::with_suffix(base, suffix);
-        let made = OpenOptions::new().append(true).create_new(true).open(&path);
+        let made = crate::new_file::new_file(&path);
         let file = made.map_err(|source| write_failed(&path, source))?;
         let mut part = PcpOutputFile {
             path,

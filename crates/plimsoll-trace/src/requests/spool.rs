@@ -8,7 +8,7 @@
 //! device (16 bits), kind (8 bits), nothing (8 bits). A record of kind 255 holds the number of lost
 //! events so far in its first field.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ impl TraceSpool {
         origin_unix_ns: u64,
         devices: &[String],
     ) -> Result<TraceSpool, TraceError> {
-        let made = OpenOptions::new().append(true).create_new(true).open(path);
+        let made = crate::new_file::new_file(path);
         let mut spool = TraceSpool {
             path: path.into(),
             file: BufWriter::new(made.map_err(failed(path))?),

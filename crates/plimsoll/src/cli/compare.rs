@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::design::{BlockDesignArgs, BlockDesignChoice};
+use super::design::{BLOCKS_RANGE, BlockDesignArgs, BlockDesignChoice};
 use super::inject::{FaultInjectionArgs, condition};
 use super::measure::{
     CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, SensitivityBoundArgs,
@@ -81,7 +81,7 @@ pub(super) struct CompareArgs {
     closed_and_open: bool,
     /// Number of blocks: how often every system runs every workload (default: 5; with --effect
     /// what the pilot's noise asks for).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "repeat")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE), conflicts_with = "repeat")]
     blocks: Option<u32>,
     #[command(flatten)]
     design: BlockDesignArgs,

@@ -5,10 +5,15 @@ use super::measure::choices;
 use plimsoll_agent::failure::CliError;
 use plimsoll_core::comparison::StoppingRule;
 use plimsoll_core::design::BlockDesign;
+use plimsoll_core::event::RunManifest;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_run::campaign::{BlockDesignGoal, PILOT_BLOCKS};
 use plimsoll_stats::design::BLOCKS_LEAST;
+use std::ops::RangeInclusive;
+
+/// How many blocks may be asked for.
+pub(super) const BLOCKS_RANGE: RangeInclusive<i64> = 1..=RunManifest::BLOCKS_MAX as i64;
 
 /// Stopping rules by their names.
 const RULES: [(&str, StoppingRule); 3] = [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Options of faults that are injected in trials.
 
+use super::design::BLOCKS_RANGE;
 use super::measure::choices;
 use plimsoll_agent::failure::CliError;
 use plimsoll_core::failover::{FaultInjection, FaultObserver, StackCondition, StackConditionKind};
@@ -46,7 +47,7 @@ pub(super) struct FaultInjectionArgs {
     faults: Vec<FaultKind>,
     /// Inject each fault this many times into every stack (default: 5 with compare, 10 with
     /// failover).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     repeat: Option<u32>,
     /// Server to inject faults into, or `active`: the one that serves just before the trial
     /// (default: another one in each block).

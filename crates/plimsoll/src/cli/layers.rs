@@ -2,7 +2,7 @@
 //! `plimsoll layers`: what each layer of a stack costs.
 
 use super::compare::BLOCKS;
-use super::design::BlockDesignArgs;
+use super::design::{BLOCKS_RANGE, BlockDesignArgs};
 use super::measure::{
     CampaignChoice, ClientLoadArgs, ConditioningArgs, MeasureOptions, TrialTimingArgs, measure,
     policy,
@@ -35,7 +35,7 @@ pub(super) struct LayersArgs {
     workloads: Vec<String>,
     /// Number of blocks: how often every layer runs every workload (default: 5; with --effect
     /// what the pilot's noise asks for).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     blocks: Option<u32>,
     #[command(flatten)]
     design: BlockDesignArgs,

@@ -150,12 +150,7 @@ fn name_of(file: &Path) -> String {
 
 /// Writes the schema, also over one of another version of this program, and over nothing else.
 fn write_schema(folder: &Path, file: &Path, text: &str) -> Result<(), CliError> {
-    match std::fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(failed(folder)(error));
-        }
-        _ => {}
-    }
+    plimsoll_archive::make_directory(folder).map_err(failed(folder))?;
     let is_foreign = match std::fs::read_to_string(file) {
         Ok(found) if found == text => return Ok(()),
         Ok(found) => !found.contains("\"$id\": \"urn:plimsoll:"),

@@ -60,6 +60,8 @@ pub(in super::super) struct MadeLog {
     pub(in super::super) posix: u32,
     pub(in super::super) mpi: u32,
     pub(in super::super) is_partial: bool,
+    /// Files without a name that nobody used.
+    pub(in super::super) unused: u64,
 }
 
 pub(in super::super) const MADE: MadeLog = MadeLog {
@@ -69,6 +71,7 @@ pub(in super::super) const MADE: MadeLog = MadeLog {
     posix: 1,
     mpi: 2,
     is_partial: false,
+    unused: 0,
 };
 
 impl MadeLog {
@@ -133,8 +136,10 @@ impl MadeLog {
         job.extend([2, 42, 0, 0]);
         let job: Vec<u8> = job.into_iter().flat_map(|n| self.long(n)).collect();
         let names = [(7, "/scratch/a b"), (8, "/scratch/c")];
+        let unused = (100..100 + self.unused).map(|id| (id, ""));
         let names: Vec<u8> = names
             .into_iter()
+            .chain(unused)
             .flat_map(|(id, name)| [&self.long(id)[..], name.as_bytes(), b"\0"].concat())
             .collect();
         let first = self.file(
@@ -314,4 +319,58 @@ fn what_is_no_trace_says_what_to_do() {
         let told = error(&TEXT, text.as_bytes());
         assert!(told.contains(part), "{part}: {told}");
     }
+}
+
+/// Names the log in the process that is measured.
+const LOG_FILE: &str = "PLIMSOLL_TEST_DARSHAN";
+
+/// The most memory that this process had so far.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    kib << 10
+}
+
+/// The test starts itself again: a peak is that of a whole process.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "this program again")]
+fn names_take_a_stated_multiple_of_their_bytes() {
+    if let Some(path) = std::env::var_os(LOG_FILE) {
+        let file = std::fs::File::open(path).unwrap();
+        let bytes = file.metadata().unwrap().len();
+        let input = RecordingInput::new("job.darshan".into(), Box::new(file)).unwrap();
+        let before = peak_bytes();
+        let log = (LOG.open)(input).unwrap();
+        let more = peak_bytes() - before;
+        assert_eq!(log.targets(), ["/scratch/a b", "/scratch/c"]);
+        assert!(
+            more > bytes && more <= 16 * bytes,
+            "{more} bytes for {bytes}"
+        );
+        return;
+    }
+    let made = MadeLog {
+        method: 2,
+        unused: 1_180_000,
+        ..MADE
+    };
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("log");
+    std::fs::write(&path, made.bytes()).unwrap();
+    assert!(path.metadata().unwrap().len() > 10_600_000);
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let name = "requests::darshan::tests::names_take_a_stated_multiple_of_their_bytes";
+    again.args(["--exact", name]).env(LOG_FILE, &path);
+    let output = again.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && told.contains("1 passed"),
+        "{output:?}"
+    );
 }

@@ -96,7 +96,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 /// # Errors
 /// When the file exists or cannot be written, or the recording cannot be read.
 pub fn write(recording: &mut dyn TraceSource, path: &Path) -> Result<u64, TraceError> {
-    let file = File::create_new(path).map_err(|source| TraceError::Write {
+    let file = crate::new_file::new_file(path).map_err(|source| TraceError::Write {
         file: path.display().to_string(),
         source,
     })?;

@@ -24,6 +24,8 @@ use plimsoll_report::model::{
 };
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
 use plimsoll_trace::OpenRecording;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -149,8 +151,8 @@ pub(super) fn main(args: &ReproArgs) -> CliResult {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(format!("pcp-model-{id}")));
-    std::fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))
-        .and_then(|()| std::fs::create_dir(&folder))
+    plimsoll_archive::make_directory(folder.parent().unwrap_or(Path::new("")))
+        .and_then(|()| DirBuilder::new().mode(0o700).create(&folder))
         .map_err(|error| CliError::usage(format!("make {}: {error}", folder.display())))?;
     let tutorial = data.join("pcp/diskmodel");
     let mut done = Vec::new();

@@ -8,6 +8,7 @@ mod price;
 mod search;
 mod text;
 
+use super::design::BLOCKS_RANGE;
 use super::measure::{TrialTimingArgs, asked};
 use super::stack::StackOptionArgs;
 use course::TuningCourse;
@@ -61,7 +62,7 @@ pub(super) struct TuneArgs {
     #[arg(long)]
     price_of_durability: bool,
     /// Power cuts for --price-of-durability.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000),
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE),
         value_name = "N")]
     cuts: u32,
     #[command(flatten)]

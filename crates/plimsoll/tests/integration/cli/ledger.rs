@@ -58,6 +58,57 @@ fn what_was_acknowledged_is_there_and_what_was_damaged_is_named() {
     );
 }
 
+/// A disk for ledgers that has no room, or hardly any, when one begins.
+#[test]
+fn a_ledger_that_found_no_room_leaves_nothing_in_the_way_of_the_next() {
+    let lab = Lab::new();
+    let (target, small) = (lab.directory("t"), lab.directory("small"));
+    let options = ["-t", "tmpfs", "-o", "size=256k", "plimsoll-test", &small];
+    if program("mount", &options).is_none() {
+        return skipped(
+            "a ledger on a disk that is full",
+            "nothing can be mounted here",
+        );
+    }
+    let names = |place: &str| -> Vec<_> {
+        let all = std::fs::read_dir(place).unwrap().flatten();
+        all.map(|entry| entry.file_name())
+            .filter(|name| name != "filler")
+            .collect()
+    };
+    let ledger = format!("{small}/a.ledger");
+    let write = [
+        &["ledger", "write", &target, "--ledger", &ledger],
+        &SMALL[..],
+    ]
+    .concat();
+    let stamp = [
+        "ledger", "stamp", &target, "--ledger", &ledger, "--for", "1s",
+    ];
+    let mut told = Vec::new();
+    for (command, rests) in [(&write[..], &[0, 4096][..]), (&stamp[..], &[0][..])] {
+        for rest in rests {
+            std::fs::write(lab.path("small/filler"), vec![1u8; (256 << 10) - rest]).unwrap();
+            let (code, said) = code_of(&lab, command);
+            std::fs::remove_file(lab.path("small/filler")).unwrap();
+            told.push((code, said, names(&target), names(&small)));
+        }
+    }
+    let (again, said) = code_of(&lab, &write);
+    program("umount", &["--lazy", &small]);
+    for (code, said, left, ledgers) in told {
+        assert!(
+            code == Some(1) && said.contains("No space left on device"),
+            "{said}"
+        );
+        assert!(
+            left.is_empty() && ledgers.is_empty(),
+            "{left:?} {ledgers:?}: {said}"
+        );
+    }
+    assert_eq!(again, Some(0), "{said}");
+}
+
 /// Bytes are flipped and cut off all over a ledger of storage that lost nothing.
 #[test]
 fn a_damaged_ledger_never_accuses_the_storage() {

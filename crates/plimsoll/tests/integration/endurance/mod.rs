@@ -8,5 +8,6 @@
 mod commands;
 mod full_disk;
 mod killed;
+mod modes;
 mod restarted;
 mod terminal;

@@ -137,7 +137,7 @@ fn make(path: &Path, mark: &Value) -> Result<(), CliError> {
 /// Writes a file, and makes the directories that it is in.
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let directory = path.parent().unwrap_or(Path::new(""));
-    std::fs::create_dir_all(directory)
+    plimsoll_archive::make_directory(directory)
         .and_then(|()| plimsoll_archive::write_result(path, text))
         .map_err(|error| {
             CliError::new(
