@@ -159,10 +159,10 @@ fn places(folders: &[NumbersFolder]) -> BTreeMap<String, NumberPlace> {
     all
 }
 
-/// What is made of a run folder; how far it got. What costs most is made of each eighth: that of others
+/// What is made of a run folder; how far it got. What costs most is made of each thirteenth: that of others
 /// differs little.
 fn made_of(folder: &Path, number: usize, base: &RunFolderContents) -> &'static str {
-    let is_all = number.is_multiple_of(7);
+    let is_all = number.is_multiple_of(13);
     let figures = RunFigures::read(folder, None);
     let Ok(mut results) = plimsoll_archive::open(folder) else {
         assert!(figures.is_err() && plimsoll_archive::open_whole(folder).is_err());
