@@ -227,9 +227,9 @@ impl RunBoard {
         let key = (trial.arm.clone(), trial.workload.clone());
         let (arm, workload) = key.clone();
         let series = self.series.entry(key).or_default();
-        series.totals.operations += stats.ops();
-        series.totals.bytes += stats.bytes();
-        series.totals.errors += stats.errors();
+        series.totals.operations = series.totals.operations.saturating_add(stats.ops());
+        series.totals.bytes = series.totals.bytes.saturating_add(stats.bytes());
+        series.totals.errors = series.totals.errors.saturating_add(stats.errors());
         if self.rows < ROWS_MAX {
             self.rows += 1;
             series.columns.push(&SecondRow {

@@ -107,7 +107,7 @@ impl ServerState {
             path: options.folder.clone(),
             source,
         };
-        std::fs::create_dir_all(&options.folder).map_err(io)?;
+        plimsoll_archive::make_directory(&options.folder).map_err(io)?;
         let folder = options.folder.canonicalize().map_err(io)?;
         let drawings = Arc::new(RunDrawings::of(options.program.clone(), folder.clone()));
         let team = match &options.history {

@@ -132,8 +132,8 @@ fn nobody_may(words: &[&str]) -> bool {
 const ATTACK: &str = include_str!("strangers/attack.py");
 const BOUND: &str = include_str!("strangers/bound.c");
 
-/// Addresses in networks of namespaces. What listens on the loopback address takes connections of everybody and asks
-/// for a secret.
+/// Addresses in networks of namespaces. What listens on the loopback address takes connections of everybody
+/// and asks for a secret.
 const CLOSED: &str = "10.92.";
 
 /// What came of an attack.
@@ -345,6 +345,10 @@ fn what_is_open_is_told() {
         let outcomes = raised.closed();
         let says = |outcome: &SelfTestStatus| matches!(outcome, SelfTestStatus::Failed(text) if text.contains(expect));
         assert!(outcomes.iter().any(says), "{name}: {outcomes:?}");
+        if name.starts_with("iscsi") {
+            let gained = attacked(&raised, &NOBODY).gained;
+            assert!(gained.iter().any(|what| what.starts_with("libiscsi")));
+        }
         raised.down();
     }
 }

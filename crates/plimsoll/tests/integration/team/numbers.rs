@@ -93,7 +93,8 @@ fn a_run_with_endless_numbers_stops_nobody() {
         eprintln!(
             "pages of endless runs: {seen:?}; {quick} of {number} others below 1 s, at most {most:?}"
         );
-        assert!(seen[..2].iter().all(|status| *status == 422), "{seen:?}");
+        // What the folder alone is refused for, or drawn without its impossible line.
+        assert_eq!(seen, [422, 200, 200]);
         assert!(
             most < Duration::from_secs(5) && quick * 10 >= number * 9,
             "{most:?}"
