@@ -145,6 +145,17 @@ pub struct LoadLineBatch {
     pub amount: f64,
 }
 
+impl LoadLineBatch {
+    /// All of these as one.
+    #[must_use]
+    pub fn sum(batches: &[LoadLineBatch]) -> LoadLineBatch {
+        LoadLineBatch {
+            operations: batches.iter().map(|batch| batch.operations).sum(),
+            amount: batches.iter().map(|batch| batch.amount).sum(),
+        }
+    }
+}
+
 /// What one limit saw of a trial: batches of equal length, in order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

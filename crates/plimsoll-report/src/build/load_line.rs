@@ -633,7 +633,7 @@ fn scale(line: &ArmLoadLine<'_>, at: usize, slo: &LoadLineSlo) -> Option<f64> {
         let Some(reading) = reading.filter(|_| value > 0.0) else {
             continue;
         };
-        let margin = limit.margin(&reading.batches).value;
+        let margin = limit.margin(&reading.batches);
         // Beyond, a margin says no more than its sign.
         if margin.abs() < 2.0 {
             both += margin * (slo.at_most / value).ln();

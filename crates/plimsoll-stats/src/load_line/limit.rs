@@ -14,10 +14,15 @@ use crate::summary::SummaryStats;
 pub(super) const MARGIN_MAX: f64 = 2.5;
 
 /// Pieces of a trial whose scatter gives the standard error: longer than most noise remembers.
-const PIECES: usize = 10;
+pub(super) const PIECES: usize = 10;
 
-/// With fewer operations that may exceed a limit their number says little but yes or no.
-const COUNT_MIN: f64 = 5.0;
+/// So many clumps of operations beyond a limit make its margin scatter evenly around the truth. Fewer are
+/// as often none as many, and most trials look better than they should.
+const CLUMPS_MIN: f64 = 5.0;
+
+/// Of so many operations that may be beyond a limit at least one is, in 19 of 20 trials: with fewer none of
+/// them says anything.
+const SEEN_MIN: f64 = 3.0;
 
 /// The margin of a limit that only holds or does not.
 const YES_OR_NO: f64 = 1.0;
@@ -43,12 +48,12 @@ pub enum LoadLineMeasure {
 
 /// How far a limit was from being broken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoadLineMargin {
+pub(super) struct LoadLineMargin {
     /// Positive when the limit held.
-    pub value: f64,
-    /// Standard error by batch means, which holds the autocorrelation within a trial but not what
-    /// differs between trials.
-    pub error: f64,
+    pub(super) value: f64,
+    /// Standard error within the trial: of a count of clumps, of a mean by batch means. What differs
+    /// between trials is not in it.
+    pub(super) error: f64,
 }
 
 impl From<&LoadLineSlo> for LoadLineLimit {
@@ -65,21 +70,28 @@ impl From<&LoadLineSlo> for LoadLineLimit {
 }
 
 impl LoadLineLimit {
-    /// The margin of all operations of these batches together.
-    #[must_use]
-    pub fn margin(&self, batches: &[LoadLineBatch]) -> LoadLineMargin {
-        let value = self.pooled(batches);
-        let pieces = batches.chunks(batches.len().div_ceil(PIECES).max(1));
-        let values: Vec<f64> = pieces.map(|piece| self.pooled(piece)).collect();
-        LoadLineMargin {
-            value,
-            error: standard_error(&values),
-        }
+    /// The margin of all operations of these batches together, where those beyond the limit come in clumps
+    /// of this size.
+    pub(super) fn measured(&self, batches: &[LoadLineBatch], clump: f64) -> LoadLineMargin {
+        let value = self.margin(batches);
+        let error = match self.measure {
+            LoadLineMeasure::Share(allowed) if allowed > 0.0 => {
+                share_error(&LoadLineBatch::sum(batches), allowed, clump)
+            }
+            LoadLineMeasure::Share(_) => 0.0,
+            LoadLineMeasure::Mean(_) => {
+                let values: Vec<f64> = pieces(batches).map(|piece| self.margin(piece)).collect();
+                standard_error(&values)
+            }
+        };
+        LoadLineMargin { value, error }
     }
 
-    fn pooled(&self, batches: &[LoadLineBatch]) -> f64 {
-        let operations: f64 = batches.iter().map(|batch| batch.operations).sum();
-        let amount: f64 = batches.iter().map(|batch| batch.amount).sum();
+    /// How far the limit was from being broken, by all operations of these batches together: positive when
+    /// it held.
+    #[must_use]
+    pub fn margin(&self, batches: &[LoadLineBatch]) -> f64 {
+        let LoadLineBatch { operations, amount } = LoadLineBatch::sum(batches);
         let margin = match self.measure {
             LoadLineMeasure::Share(allowed) => share_margin(amount, operations, allowed),
             LoadLineMeasure::Mean(_) if operations <= 0.0 => 0.0,
@@ -88,24 +100,58 @@ impl LoadLineLimit {
         margin.clamp(-MARGIN_MAX, MARGIN_MAX)
     }
 
-    /// Operations that a trial must have to tell more than yes or no.
-    pub(super) fn operations_needed(&self) -> f64 {
+    /// Operations that a trial must have for its margin to be worth its time, where they come in clumps of
+    /// this size.
+    pub(super) fn operations_needed(&self, clump: f64) -> f64 {
+        CLUMPS_MIN * clump * self.operations_for_each()
+    }
+
+    /// Operations that a stay must have to tell anything of this limit.
+    pub(super) fn operations_least(&self) -> f64 {
+        SEEN_MIN * self.operations_for_each()
+    }
+
+    /// The share of operations that may be beyond the limit; of a mean none is.
+    pub(super) fn allowed_share(&self) -> f64 {
         match self.measure {
-            LoadLineMeasure::Share(allowed) if allowed > 0.0 => COUNT_MIN / allowed,
+            LoadLineMeasure::Share(allowed) => allowed,
+            LoadLineMeasure::Mean(_) => 0.0,
+        }
+    }
+
+    /// Operations of which one may be beyond the limit.
+    fn operations_for_each(&self) -> f64 {
+        match self.measure {
+            LoadLineMeasure::Share(allowed) if allowed > 0.0 => 1.0 / allowed,
             LoadLineMeasure::Share(_) | LoadLineMeasure::Mean(_) => 0.0,
         }
     }
 }
 
+/// The pieces of a trial.
+pub(super) fn pieces(batches: &[LoadLineBatch]) -> impl Iterator<Item = &[LoadLineBatch]> {
+    batches.chunks(batches.len().div_ceil(PIECES).max(1))
+}
+
 /// Half an operation is added so that none beyond the limit has a probit, and so many others that the
 /// sign is always that of the plain comparison.
 fn share_margin(beyond: f64, operations: f64, allowed: f64) -> f64 {
-    if allowed * operations < COUNT_MIN {
-        let holds = beyond <= allowed * operations;
-        return if holds { YES_OR_NO } else { -YES_OR_NO };
+    if allowed <= 0.0 {
+        return if beyond > 0.0 { -YES_OR_NO } else { YES_OR_NO };
     }
     let share = (beyond + 0.5) / (operations + 0.5 / allowed);
     probit(allowed.min(0.999)) - probit(share.clamp(1e-9, 1.0 - 1e-9))
+}
+
+/// Of a count of clumps, carried over to the probit of its share. Of less than is allowed the error is that
+/// of what is allowed: few or none were luck as often as not.
+fn share_error(all: &LoadLineBatch, allowed: f64, clump: f64) -> f64 {
+    let operations = all.operations.max(1.0);
+    let at = |share: f64| {
+        let share = share.clamp(1e-9, 0.5);
+        (clump * share * (1.0 - share) / operations).sqrt() / density(probit(share))
+    };
+    at(allowed).max(at((all.amount / operations).max(allowed)))
 }
 
 fn standard_error(values: &[f64]) -> f64 {
@@ -119,4 +165,9 @@ fn standard_error(values: &[f64]) -> f64 {
 
 fn probit(share: f64) -> f64 {
     -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share)
+}
+
+/// Of the standard normal distribution.
+fn density(at: f64) -> f64 {
+    (-0.5 * at * at).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }

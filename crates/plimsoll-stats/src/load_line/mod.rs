@@ -6,6 +6,7 @@
 //! searches of several systems take turns, and [`LoadLineRatio`] holds two lines against each other. A
 //! limit of each operation kind is a limit like any other, with its own counts.
 
+mod clumps;
 mod edges;
 mod fit;
 mod limit;
@@ -23,7 +24,7 @@ mod trial;
 mod tests;
 
 pub use fit::LoadLineFit;
-pub use limit::{LoadLineLimit, LoadLineMargin, LoadLineMeasure};
+pub use limit::{LoadLineLimit, LoadLineMeasure};
 pub use of_run::{ArmLoadLine, arm_load_lines, load_line_of, load_line_options, load_line_trial};
 pub use outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};
 pub use ratio::LoadLineRatio;

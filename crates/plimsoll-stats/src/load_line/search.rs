@@ -6,7 +6,9 @@
 
 use plimsoll_core::load_line::{LoadLinePurpose, LoadLineReading, LoadLineRequest};
 
+use super::clumps::ClumpTally;
 use super::edges::{EdgeSet, nearest};
+use super::limit::LoadLineLimit;
 use super::outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};
 use super::posterior::{EdgePrior, EdgeSighting};
 use super::stays::{ConfirmedStays, LongStay, PARTS, RunningStay};
@@ -76,7 +78,11 @@ pub struct LoadLineSearch {
     /// What stays of full length say, once there are any: the edge of what is sustained.
     long: Option<EdgeSet>,
     stays: Vec<LongStay>,
+    /// What those saw that short trials had foretold, for when they are not believed any more.
+    stay_sightings: Vec<Vec<EdgeSighting>>,
     running: Option<RunningStay>,
+    /// Of operations beyond each limit.
+    clumps: Vec<ClumpTally>,
     /// Operations a second at a multiple of 1, by limit.
     rates: Vec<f64>,
     /// Where a trial of any length was not carried (in ln multiple).
@@ -87,6 +93,8 @@ pub struct LoadLineSearch {
     exhaust_tries: u32,
     /// A short trial that nobody expected, until it is repeated.
     doubted: Option<DoubtedTrial>,
+    /// The same of a stay.
+    doubted_stay: Option<DoubtedTrial>,
     refined: usize,
     /// Trials that were to find about where the edge is.
     located: usize,
@@ -114,10 +122,12 @@ impl LoadLineSearch {
         assert!(is_range, "multiples are a range of positive numbers");
         let short = EdgeSet::new(prior(&options), options.limits.len());
         LoadLineSearch {
+            clumps: vec![ClumpTally::default(); options.limits.len()],
             options,
             short,
             long: None,
             stays: Vec::new(),
+            stay_sightings: Vec::new(),
             running: None,
             rates: Vec::new(),
             broken: Vec::new(),
@@ -125,6 +135,7 @@ impl LoadLineSearch {
             exhaust_next: false,
             exhaust_tries: 0,
             doubted: None,
+            doubted_stay: None,
             refined: 0,
             located: 0,
             steadiness: None,
@@ -164,6 +175,10 @@ impl LoadLineSearch {
             return self.long_request();
         }
         let options = &self.options;
+        if let Some(doubted) = &self.doubted_stay {
+            let place = doubted.multiple.ln();
+            return self.at(place, self.part_s(), LoadLinePurpose::Sustain);
+        }
         if let Some(doubted) = &self.doubted {
             return self.at(
                 doubted.multiple.ln(),
@@ -292,9 +307,7 @@ impl LoadLineSearch {
     }
 
     fn at(&self, place: f64, seconds: f64, purpose: LoadLinePurpose) -> LoadLineRequest {
-        let multiple = place
-            .exp()
-            .clamp(self.options.smallest, self.options.largest);
+        let multiple = place.exp().clamp(self.smallest(), self.options.largest);
         LoadLineRequest {
             multiple: if self.options.is_whole {
                 multiple.round().max(1.0)
@@ -312,11 +325,27 @@ impl LoadLineSearch {
 
     /// So long that the limits of rare operations see enough of them, and no longer than a stay.
     fn long_enough(&self, seconds: f64, multiple: f64) -> f64 {
-        let both = self.options.limits.iter().zip(&self.rates);
-        let needed = both.filter(|(_, rate)| **rate > 0.0);
-        let needed = needed.map(|(limit, rate)| limit.operations_needed() / (rate * multiple));
+        let both = self.limits_and_rates().zip(&self.clumps);
+        let needed = both.map(|((limit, rate), clumps)| {
+            limit.operations_needed(clumps.size()) / (rate * multiple)
+        });
         let longest = needed.fold(seconds, f64::max);
         longest.min(self.options.sustained_s.max(seconds)).ceil()
+    }
+
+    /// The smallest multiple that a stay can tell anything of.
+    fn smallest(&self) -> f64 {
+        let least = self
+            .limits_and_rates()
+            .map(|(limit, rate)| limit.operations_least() / (rate * self.options.sustained_s));
+        let smallest = least.fold(self.options.smallest, f64::max);
+        smallest.min(self.options.largest)
+    }
+
+    /// Limits whose operations were seen, each with how many of them a multiple of 1 has in a second.
+    fn limits_and_rates(&self) -> impl Iterator<Item = (&LoadLineLimit, f64)> {
+        let rates = self.rates.iter().map(|rate| rate.max(f64::MIN_POSITIVE));
+        self.options.limits.iter().zip(rates)
     }
 
     fn part_s(&self) -> f64 {
@@ -367,6 +396,11 @@ impl LoadLineSearch {
             .iter()
             .map(|reading| rate(reading, &trial.request))
             .collect();
+        let both = self.options.limits.iter().zip(&trial.readings);
+        for (clumps, (limit, reading)) in self.clumps.iter_mut().zip(both) {
+            let batches = &reading.batches[reading.batches.len() / 5..];
+            clumps.add(batches, limit.allowed_share());
+        }
         let seen = self.sightings(trial);
         let is_carried = seen.iter().all(|sighting| sighting.margin > 0.0);
         if !is_carried {
@@ -414,7 +448,8 @@ impl LoadLineSearch {
         let mut is_steady = is_carried;
         if is_carried {
             let batches = &trial.readings[limit].batches;
-            self.steadiness = self.options.limits[limit].steadiness(batches);
+            let clump = self.clumps[limit].size();
+            self.steadiness = self.options.limits[limit].steadiness(batches, clump);
             is_steady = self.steadiness.is_none_or(|found| found.is_steady);
         }
         // One that was carried and got worse to the end confirms nothing.
@@ -422,15 +457,29 @@ impl LoadLineSearch {
             multiple,
             is_carried: is_steady,
         });
-        let is_foretold = is_carried || self.short.predicted_below(seen) > FORETOLD;
-        if self.long.is_none() && is_foretold {
-            self.short.add(seen);
+        if self.long.is_some() {
+            self.learn_long(trial, seen, is_carried);
             return;
         }
-        if self.long.is_none() {
-            self.begin_stays();
+        let is_foretold = is_carried || self.short.predicted_below(seen) > FORETOLD;
+        match (self.doubted_stay.take(), is_foretold) {
+            (first, true) => {
+                for seen in first.iter().map(|stay| &stay.seen[..]).chain([seen]) {
+                    self.short.add(seen);
+                    self.stay_sightings.push(seen.to_vec());
+                }
+            }
+            // Others may have disturbed one of them, and hardly two in a row.
+            (None, false) => {
+                let seen = seen.to_vec();
+                self.doubted_stay = Some(DoubtedTrial { multiple, seen });
+            }
+            (Some(first), false) => {
+                self.begin_stays();
+                self.learn_long(trial, &first.seen, is_carried);
+                self.learn_long(trial, seen, is_carried);
+            }
         }
-        self.learn_long(trial, seen, is_carried);
     }
 
     /// What was carried a while ago is not carried any more: only stays can tell what is.
@@ -444,8 +493,13 @@ impl LoadLineSearch {
         broken.into_iter().for_each(|seen| long.add(seen));
     }
 
+    /// Stays that were played are believed as before.
     fn begin_stays(&mut self) {
-        self.long = Some(self.short.longer(prior(&self.options)));
+        let mut long = self.short.longer(prior(&self.options));
+        self.stay_sightings
+            .drain(..)
+            .for_each(|seen| long.add(&seen));
+        self.long = Some(long);
     }
 
     fn learn_long(&mut self, trial: &LoadLineTrial, seen: &[EdgeSighting], is_carried: bool) {
@@ -479,11 +533,10 @@ impl LoadLineSearch {
     fn sightings(&self, trial: &LoadLineTrial) -> Vec<EdgeSighting> {
         let place = trial.request.multiple.ln();
         let both = self.options.limits.iter().zip(&trial.readings);
-        both.map(|(limit, reading)| {
-            let n = reading.batches.len();
-            let is_late = self.exhausting.is_some() || trial.backlog_grew;
-            let from = if is_late { n / 2 } else { n / 5 };
-            let margin = limit.margin(&reading.batches[from..]);
+        let all = both.zip(&self.clumps);
+        all.map(|((limit, reading), clumps)| {
+            let batches = &reading.batches[self.counts_from(trial, reading)..];
+            let margin = limit.measured(batches, clumps.size());
             let value = if trial.backlog_grew {
                 margin.value.min(OVERLOADED)
             } else {
@@ -498,12 +551,19 @@ impl LoadLineSearch {
         .collect()
     }
 
+    /// The first batch of a reading that counts.
+    fn counts_from(&self, trial: &LoadLineTrial, reading: &LoadLineReading) -> usize {
+        let n = reading.batches.len();
+        let is_late = self.exhausting.is_some() || trial.backlog_grew;
+        if is_late { n / 2 } else { n / 5 }
+    }
+
     fn decide(&mut self) {
-        if self.stays.is_empty() || self.doubted.is_some() {
+        if self.stays.is_empty() || self.doubted.is_some() || self.doubted_stay.is_some() {
             return;
         }
         let stays = self.confirmed();
-        let (smallest, largest) = (self.options.smallest.ln(), self.options.largest.ln());
+        let (smallest, largest) = (self.smallest().ln(), self.options.largest.ln());
         let middle = self.edges().quantile(0.5);
         // No trial beyond the range can make the posterior any surer: a stay at its end decides.
         let is_least =
@@ -522,14 +582,14 @@ impl LoadLineSearch {
     /// Whether the edge is beyond the range, or so likely that a stay at its end is due.
     fn is_outside(&self) -> bool {
         let middle = self.short.quantile(0.5);
-        let range = self.options.smallest.ln()..=self.options.largest.ln();
+        let range = self.smallest().ln()..=self.options.largest.ln();
         let is_tried = self.trials >= OUTSIDE_TRIALS && self.stays.is_empty();
         self.is_above_all() || self.is_below_all() || is_tried && !range.contains(&middle)
     }
 
     fn is_below_all(&self) -> bool {
         let tail = self.tail();
-        self.edges().below(self.options.smallest.ln()) > 1.0 - tail
+        self.edges().below(self.smallest().ln()) > 1.0 - tail
     }
 
     fn is_above_all(&self) -> bool {

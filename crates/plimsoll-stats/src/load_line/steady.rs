@@ -26,13 +26,16 @@ pub struct LoadLineSteadiness {
 
 impl LoadLineLimit {
     /// Whether the margin still declined at the end; `None` when the trial was too short to tell.
-    #[must_use]
-    pub fn steadiness(&self, batches: &[LoadLineBatch]) -> Option<LoadLineSteadiness> {
+    pub(super) fn steadiness(
+        &self,
+        batches: &[LoadLineBatch],
+        clump: f64,
+    ) -> Option<LoadLineSteadiness> {
         let n = batches.len();
         if n < STEPS_MIN {
             return None;
         }
-        let [third, last] = last_quarters(n).map(|window| self.margin(&batches[window]));
+        let [third, last] = last_quarters(n).map(|window| self.measured(&batches[window], clump));
         let decline = third.value - last.value;
         let error = third.error.hypot(last.error);
         let at_most = decline + quarters_factor(n, CONFIDENCE) * error;

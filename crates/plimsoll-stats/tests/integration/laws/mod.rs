@@ -19,6 +19,7 @@ mod budgets;
 mod checks;
 mod paths;
 mod plain;
+mod search;
 mod servers;
 mod sharing;
 mod sources;
