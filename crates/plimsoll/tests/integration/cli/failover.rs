@@ -161,15 +161,20 @@ fn a_system_is_measured_while_it_is_slow_and_only_a_redundant_one_while_it_is_de
     assert_eq!(told["complete"], true);
     let trials = told["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 4);
-    let ops = |condition: &str| {
+    let p99_ns = |condition: &str| {
         let label = format!("randread size=4m while {condition}");
         let of = trials.iter().filter(|trial| trial["workload"] == *label);
-        let ops: Vec<u64> = of.filter_map(|trial| trial["ops"].as_u64()).collect();
-        assert_eq!(ops.len(), 2, "{trials:?}");
-        ops.iter().sum::<u64>()
+        let p99s = of.filter_map(|trial| trial["response_ns"]["p99"].as_u64());
+        let p99s: Vec<u64> = p99s.collect();
+        assert_eq!(p99s.len(), 2, "{trials:?}");
+        p99s
     };
-    // It stands still nine tenths of the time.
-    assert!(ops("slow") * 2 < ops("healthy"), "{trials:?}");
+    // It stands still nine tenths of the time. How much it does in the rest depends on the machine.
+    let (slow, healthy) = (p99_ns("slow"), p99_ns("healthy"));
+    assert!(
+        slow.iter().min() > healthy.iter().max(),
+        "{slow:?} {healthy:?}"
+    );
     let said = told["warnings"].to_string();
     assert!(said.contains("has the fault 'slow'"), "{said}");
     let refused = lab.run(&[&command[..], &["degraded", "-o", "none"]].concat());
