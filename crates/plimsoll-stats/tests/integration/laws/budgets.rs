@@ -3,7 +3,7 @@
 
 use plimsoll_core::rng::Rng;
 
-use super::{LawGroup, Set, Sink, System, Truth};
+use super::{LawGroup, LawTruth, Set, Sink, System};
 
 /// A bucket of credits: an operation takes one, or waits for it. Full when a session begins.
 struct Credits {
@@ -96,7 +96,7 @@ fn credits() -> [Set; 3] {
                 rng,
             }
         });
-        set.soak(12_000.0).answers(Truth::AtMost {
+        set.soak(12_000.0).answers(LawTruth::AtMost {
             multiple: refill / rate,
             error: 0.0,
         })

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{HALVES, Half, LawGroup, LawTrial, Set, Truth, all, sets};
+use super::{HALVES, LawGroup, LawHalf, LawTrial, LawTruth, Set, all, sets};
 
 fn set(family: &str, number: u32) -> Set {
     let mut sets = sets().into_iter();
@@ -55,7 +55,7 @@ fn truth_holds(name: &str) {
         let share = |multiple| long_run(name, number, multiple, 7, 1.0);
         let (low, high) = set.range;
         match set.truth() {
-            Truth::AtMost { multiple, error } => {
+            LawTruth::AtMost { multiple, error } => {
                 assert!(
                     low * 2.0 < multiple && multiple * 2.0 < high,
                     "{name} {number}"
@@ -68,7 +68,7 @@ fn truth_holds(name: &str) {
                     "{name} {number}: {below} {above}"
                 );
             }
-            Truth::Sinks { low, high } => {
+            LawTruth::Sinks { low, high } => {
                 for (multiple, start) in [(high, 0.0), (low, 8.0 * 3_600.0)] {
                     let below = at_time(name, number, multiple * 0.97, start);
                     let above = at_time(name, number, multiple * 1.03, start);
@@ -79,8 +79,8 @@ fn truth_holds(name: &str) {
                     );
                 }
             }
-            Truth::Unlimited => assert!(share(high) < 0.9, "{name} {number}"),
-            Truth::Never => assert!(
+            LawTruth::Unlimited => assert!(share(high) < 0.9, "{name} {number}"),
+            LawTruth::Never => assert!(
                 share(low) > 1.2 && share(low * 8.0) > 1.2,
                 "{name} {number}"
             ),
@@ -104,7 +104,7 @@ fn crossing(set: &Set, seed: u64, bracket: (f64, f64), rounds: u32, part: f64) -
 
 fn truth_is_computed(name: &str) {
     for set in sets().into_iter().filter(|set| set.family == name) {
-        let Truth::AtMost { .. } = set.truth() else {
+        let LawTruth::AtMost { .. } = set.truth() else {
             continue;
         };
         let first = crossing(&set, 100, set.range, 8, 0.15);
@@ -149,7 +149,7 @@ macro_rules! families {
                 assert_eq!(name, known);
                 (name, half)
             }).enumerate() {
-                let expected = if number % 2 == 0 { Half::Tuning } else { Half::Judging };
+                let expected = if number % 2 == 0 { LawHalf::Tuning } else { LawHalf::Judging };
                 assert_eq!(half, expected, "{name}");
             }
             assert_eq!(names.len(), HALVES.len());
@@ -183,7 +183,7 @@ fn laws_of_both_halves_are_of_every_group() {
     let laws = all(1);
     let names: BTreeSet<&str> = laws.iter().map(|law| law.name()).collect();
     assert_eq!(names.len(), laws.len(), "names are unique");
-    for half in [Half::Tuning, Half::Judging] {
+    for half in [LawHalf::Tuning, LawHalf::Judging] {
         for group in [LawGroup::Quiet, LawGroup::Noisy, LawGroup::NoAnswer] {
             let these = laws
                 .iter()
@@ -194,7 +194,7 @@ fn laws_of_both_halves_are_of_every_group() {
     for law in &laws {
         let has_answer = matches!(
             law.truth(law.limit()),
-            Truth::AtMost { .. } | Truth::Sinks { .. }
+            LawTruth::AtMost { .. } | LawTruth::Sinks { .. }
         );
         assert_eq!(
             has_answer,
@@ -215,7 +215,7 @@ fn trials_of_a_seed_repeat_and_count_every_operation_once() {
             let again = twin.trial(multiple, 10.5, number as f64 * 20.0);
             assert_eq!(trial.seconds, again.seconds, "{}", law.name());
             assert_eq!(trial.seconds.len(), 11);
-            let sum = |of: fn(&super::Second) -> u64| trial.seconds.iter().map(of).sum::<u64>();
+            let sum = |of: fn(&super::LawSecond) -> u64| trial.seconds.iter().map(of).sum::<u64>();
             assert_eq!(sum(|second| second.ops), trial.offered, "{}", law.name());
             assert_eq!(
                 sum(|second| second.ended),
@@ -332,7 +332,7 @@ fn truths_of_two_sizes_solve_the_equation_of_their_waiting_time() {
     ];
     for (number, (small, large, chance)) in (1..).zip(parameters) {
         let set = set("large among small", number);
-        let Truth::AtMost { multiple, .. } = set.truth() else {
+        let LawTruth::AtMost { multiple, .. } = set.truth() else {
             panic!("{number}")
         };
         let sizes = [(small, 1.0 - chance), (large, chance)];

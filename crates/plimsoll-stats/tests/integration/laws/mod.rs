@@ -8,7 +8,7 @@
 //! - Arrivals are an open loop. An operation counts in the second in which it is due, and is late when its
 //!   response time, from when it is due, is above the limit. What still waits at the end of a trial is
 //!   withdrawn, but for what the device has taken in.
-//! - The truth of `Truth::AtMost` is the largest multiple at which the long-run share of late operations,
+//! - The truth of `LawTruth::AtMost` is the largest multiple at which the long-run share of late operations,
 //!   were it held for ever, is at most that of the limit (1 % for a p99). Its figures come from
 //!   `cargo test -p plimsoll-stats --test integration laws::checks -- --ignored --nocapture`: bisection, each
 //!   of six seeds by itself, whose standard error is part of the constant.
@@ -31,7 +31,7 @@ use plimsoll_core::units::Nanos;
 
 /// At most this share of operations may take longer than this.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Limit {
+pub(crate) struct LawLimit {
     pub(crate) seconds: f64,
     pub(crate) share: f64,
 }
@@ -49,14 +49,14 @@ pub(crate) enum LawGroup {
 
 /// What a law may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Half {
+pub(crate) enum LawHalf {
     Tuning,
     Judging,
 }
 
 /// The load line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Truth {
+pub(crate) enum LawTruth {
     /// Carries this multiple and no larger one; with the standard error of the figure, relative.
     AtMost { multiple: f64, error: f64 },
     /// Moves from `high` at the start of a session to `low` at its end.
@@ -69,7 +69,7 @@ pub(crate) enum Truth {
 
 /// Operations of a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Second {
+pub(crate) struct LawSecond {
     /// Due in it.
     pub(crate) ops: u64,
     /// Due in it, and above the limit.
@@ -85,7 +85,7 @@ pub(crate) struct LawTrial {
     /// Ended before the end of the trial.
     pub(crate) completed: u64,
     /// By second; the last one may be a part of one.
-    pub(crate) seconds: Vec<Second>,
+    pub(crate) seconds: Vec<LawSecond>,
     /// Response times, of those that were withdrawn as long as they waited or would have taken.
     pub(crate) response: Histogram,
 }
@@ -96,39 +96,39 @@ pub(crate) trait Law {
     fn name(&self) -> &str;
     fn description(&self) -> &str;
     fn group(&self) -> LawGroup;
-    fn half(&self) -> Half;
+    fn half(&self) -> LawHalf;
     /// The limit whose truth is known.
-    fn limit(&self) -> Limit;
+    fn limit(&self) -> LawLimit;
     /// Smallest and largest multiple to be searched.
     fn range(&self) -> (f64, f64);
     /// Whether more load never makes fewer operations late.
     fn is_monotone(&self) -> bool;
     /// Panics for another limit than the law's.
-    fn truth(&self, limit: Limit) -> Truth;
+    fn truth(&self, limit: LawLimit) -> LawTruth;
     /// Holds a multiple from `start_s` on, which must not be before the last trial's end.
     fn trial(&mut self, multiple: f64, seconds: f64, start_s: f64) -> LawTrial;
 }
 
 /// Halves of the families, by alternating order of name.
-pub(crate) const HALVES: [(&str, Half); 18] = [
-    ("ageing", Half::Tuning),
-    ("burst credits", Half::Judging),
-    ("bursty arrivals", Half::Tuning),
-    ("collapse", Half::Judging),
-    ("failing disk", Half::Tuning),
-    ("flat", Half::Judging),
-    ("group commit", Half::Tuning),
-    ("heavy tails", Half::Judging),
-    ("large among small", Half::Tuning),
-    ("naps", Half::Judging),
-    ("neighbour", Half::Tuning),
-    ("pauses", Half::Judging),
-    ("scrub", Half::Tuning),
-    ("shared disk", Half::Judging),
-    ("stripes", Half::Tuning),
-    ("two tiers", Half::Judging),
-    ("wandering speed", Half::Tuning),
-    ("write-back", Half::Judging),
+pub(crate) const HALVES: [(&str, LawHalf); 18] = [
+    ("ageing", LawHalf::Tuning),
+    ("burst credits", LawHalf::Judging),
+    ("bursty arrivals", LawHalf::Tuning),
+    ("collapse", LawHalf::Judging),
+    ("failing disk", LawHalf::Tuning),
+    ("flat", LawHalf::Judging),
+    ("group commit", LawHalf::Tuning),
+    ("heavy tails", LawHalf::Judging),
+    ("large among small", LawHalf::Tuning),
+    ("naps", LawHalf::Judging),
+    ("neighbour", LawHalf::Tuning),
+    ("pauses", LawHalf::Judging),
+    ("scrub", LawHalf::Tuning),
+    ("shared disk", LawHalf::Judging),
+    ("stripes", LawHalf::Tuning),
+    ("two tiers", LawHalf::Judging),
+    ("wandering speed", LawHalf::Tuning),
+    ("write-back", LawHalf::Judging),
 ];
 
 /// Truths that were computed: family, number, multiple, and its standard error, relative. Those with an
@@ -174,14 +174,14 @@ const COMPUTED: [(&str, u32, f64, f64); 32] = [
 ];
 
 /// Of a set that gives no truth of its own; never where it is missing, which its check would find.
-fn known(family: &str, number: u32) -> Truth {
+fn known(family: &str, number: u32) -> LawTruth {
     let mut rows = COMPUTED.iter();
     let found = rows.find(|row| row.0 == family && row.1 == number);
-    let at_most = |row: &(&str, u32, f64, f64)| Truth::AtMost {
+    let at_most = |row: &(&str, u32, f64, f64)| LawTruth::AtMost {
         multiple: row.2,
         error: row.3,
     };
-    found.map_or(Truth::Never, at_most)
+    found.map_or(LawTruth::Never, at_most)
 }
 
 /// All laws, each with randomness of its own from this seed.
@@ -224,13 +224,13 @@ struct Set {
     number: u32,
     description: &'static str,
     group: LawGroup,
-    limit: Limit,
+    limit: LawLimit,
     /// Operations per second at a multiple of 1.
     rate: f64,
     range: (f64, f64),
     is_monotone: bool,
     /// Where it needs no row of the table.
-    given: Option<Truth>,
+    given: Option<LawTruth>,
     /// Seconds that tell the long-run share, after as many have been let pass.
     soak: f64,
     build: Build,
@@ -263,7 +263,7 @@ impl Set {
         }
     }
 
-    fn truth(&self) -> Truth {
+    fn truth(&self) -> LawTruth {
         self.given
             .unwrap_or_else(|| known(self.family, self.number))
     }
@@ -286,8 +286,8 @@ impl Set {
     fn soak(self, soak: f64) -> Set {
         Set { soak, ..self }
     }
-    fn answers(self, truth: Truth) -> Set {
-        let has_answer = matches!(truth, Truth::AtMost { .. } | Truth::Sinks { .. });
+    fn answers(self, truth: LawTruth) -> Set {
+        let has_answer = matches!(truth, LawTruth::AtMost { .. } | LawTruth::Sinks { .. });
         let group = if has_answer {
             self.group
         } else {
@@ -327,8 +327,8 @@ fn split(rng: &mut Rng) -> Rng {
 }
 
 /// A limit in milliseconds that 99 % keep.
-const fn p99(ms: f64) -> Limit {
-    Limit {
+const fn p99(ms: f64) -> LawLimit {
+    LawLimit {
         seconds: ms / 1000.0,
         share: 0.01,
     }
@@ -353,11 +353,11 @@ impl Law for Simulated {
     fn group(&self) -> LawGroup {
         self.set.group
     }
-    fn half(&self) -> Half {
+    fn half(&self) -> LawHalf {
         let found = HALVES.iter().find(|(family, _)| *family == self.set.family);
         found.unwrap().1
     }
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> LawLimit {
         self.set.limit
     }
     fn range(&self) -> (f64, f64) {
@@ -366,7 +366,7 @@ impl Law for Simulated {
     fn is_monotone(&self) -> bool {
         self.set.is_monotone
     }
-    fn truth(&self, limit: Limit) -> Truth {
+    fn truth(&self, limit: LawLimit) -> LawTruth {
         assert_eq!(
             limit, self.set.limit,
             "{}: the truth of one limit",
@@ -406,7 +406,7 @@ impl Sink {
         let trial = LawTrial {
             offered: 0,
             completed: 0,
-            seconds: vec![Second::default(); to_usize(floor_u64(seconds.ceil()))],
+            seconds: vec![LawSecond::default(); to_usize(floor_u64(seconds.ceil()))],
             response: Histogram::new(),
         };
         Sink {

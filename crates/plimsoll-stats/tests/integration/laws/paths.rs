@@ -4,29 +4,29 @@
 use plimsoll_core::rng::Rng;
 use std::collections::VecDeque;
 
-use super::servers::Servers;
-use super::{LawGroup, Set, Truth, Work, split};
+use super::servers::LawServers;
+use super::{LawGroup, LawTruth, Set, Work, split};
 
 /// Draws the next stretch: its length, and the speed during it.
 type Stretches = Box<dyn FnMut(&mut Rng) -> (f64, f64)>;
 
 /// Speed over time, in stretches.
-pub(super) struct Path {
+pub(super) struct LawPath {
     next: Stretches,
     /// When each known stretch ends, and its speed.
     known: VecDeque<(f64, f64)>,
     rng: Rng,
 }
 
-impl Path {
-    fn new(rng: Rng, next: Stretches) -> Path {
+impl LawPath {
+    fn new(rng: Rng, next: Stretches) -> LawPath {
         let known = VecDeque::from([(0.0, 1.0)]);
-        Path { next, known, rng }
+        LawPath { next, known, rng }
     }
 
     /// Always full speed.
-    pub(super) fn steady(rng: Rng) -> Path {
-        Path::new(rng, Box::new(|_| (f64::INFINITY, 1.0)))
+    pub(super) fn steady(rng: Rng) -> LawPath {
+        LawPath::new(rng, Box::new(|_| (f64::INFINITY, 1.0)))
     }
 
     /// When work that starts at `start` ends; nothing will be asked that starts before `now`.
@@ -95,8 +95,8 @@ where
     P: Fn() -> Stretches + 'static,
 {
     Set::new(family, about, LawGroup::Noisy, move |mut rng| {
-        let path = Path::new(split(&mut rng), path());
-        Servers::new(servers, work, path, rng)
+        let path = LawPath::new(split(&mut rng), path());
+        LawServers::new(servers, work, path, rng)
     })
 }
 
@@ -149,7 +149,7 @@ fn pauses() -> [Set; 3] {
             .numbered(3)
             .load(125.0, 0.1, 10.0)
             .soak(8_000.0)
-            .answers(Truth::Never),
+            .answers(LawTruth::Never),
     ]
 }
 
@@ -233,7 +233,7 @@ fn ageing() -> [Set; 2] {
             Work::Exponential { mean: 1.0 / served },
             path,
         );
-        set.limited(ms).answers(Truth::Sinks { low, high })
+        set.limited(ms).answers(LawTruth::Sinks { low, high })
     };
     [
         ageing(600.0, 0.12, 4.0, 50.0, 100.0).load(100.0, 0.1, 20.0),

@@ -3,7 +3,7 @@
 
 use plimsoll_core::rng::Rng;
 
-use super::{LawGroup, Set, Sink, System, Truth, Work};
+use super::{LawGroup, LawTruth, Set, Sink, System, Work};
 
 /// Every operation takes what it takes; of some, by a chance that may depend on the rate, that is more.
 struct Plain {
@@ -70,7 +70,7 @@ fn tiers() -> [Set; 2] {
         let truth = carried * (1.0 + noise).powf(-1.0 / f64::from(power)) / rate;
         let system = plain(usual, 0.01, 0.025, power, carried);
         Set::new("two tiers", about, LawGroup::Quiet, system)
-            .answers(Truth::AtMost {
+            .answers(LawTruth::AtMost {
                 multiple: truth,
                 error: 0.0,
             })
@@ -96,7 +96,7 @@ fn flat() -> [Set; 2] {
             LawGroup::NoAnswer,
             plain(USUAL, chance, 0.03, 0, 1.0),
         );
-        set.answers(Truth::Unlimited)
+        set.answers(LawTruth::Unlimited)
     };
     [
         flat(0.0).load(50.0, 0.3, 30.0),
@@ -108,7 +108,7 @@ fn failing() -> [Set; 2] {
     let about = "Too many operations are late at every load, since a disk retries or is far away";
     let failing = |usual, chance| {
         let system = plain(usual, chance, 0.03, 0, 1.0);
-        Set::new("failing disk", about, LawGroup::NoAnswer, system).answers(Truth::Never)
+        Set::new("failing disk", about, LawGroup::NoAnswer, system).answers(LawTruth::Never)
     };
     let far = Work::Gamma {
         shape: 40.0,

@@ -5,7 +5,7 @@
 //! `laws::search::truths` with `LAWS=60`: the multiple that half of the stays of a minute carry.
 #![expect(clippy::print_stdout, reason = "its rows are what it is for")]
 
-use super::{Half, Law, LawTrial, Second, Truth, all};
+use super::{Law, LawHalf, LawSecond, LawTrial, LawTruth, all};
 use plimsoll_core::load_line::{LoadLineBatch, LoadLineReading, LoadLineRequest};
 use plimsoll_core::open_load::OpenLoad;
 use plimsoll_core::units::Nanos;
@@ -29,8 +29,8 @@ fn rows() {
     let words = words();
     let number = |i: usize| words.get(i).and_then(|word| word.parse::<u64>().ok());
     let half = match words.first().map(String::as_str) {
-        Some("judging") => Half::Judging,
-        _ => Half::Tuning,
+        Some("judging") => LawHalf::Judging,
+        _ => LawHalf::Tuning,
     };
     let setting = words.get(1).map_or("10m", String::as_str);
     println!("law,group,seed,truth,truth_low,low,point,high,seconds,trials,stop");
@@ -77,10 +77,10 @@ fn row(mut law: Box<dyn Law>, seed: u64, setting: &str) {
     let options = options(&*law, setting);
     let result = searched(&mut *law, options);
     let (high, low) = match law.truth(law.limit()) {
-        Truth::AtMost { multiple, .. } => (multiple, multiple),
-        Truth::Sinks { low, high } => (high, low),
-        Truth::Unlimited => (f64::INFINITY, f64::INFINITY),
-        Truth::Never => (0.0, 0.0),
+        LawTruth::AtMost { multiple, .. } => (multiple, multiple),
+        LawTruth::Sinks { low, high } => (high, low),
+        LawTruth::Unlimited => (f64::INFINITY, f64::INFINITY),
+        LawTruth::Never => (0.0, 0.0),
     };
     let found = &result.sustained;
     println!(
@@ -135,7 +135,7 @@ fn shown(trial: &LawTrial, request: LoadLineRequest) -> LoadLineTrial {
 
 /// As the program sees it.
 fn has_grown(trial: &LawTrial) -> bool {
-    let counts = |of: fn(&Second) -> u64| trial.seconds.iter().map(of).collect::<Vec<u64>>();
+    let counts = |of: fn(&LawSecond) -> u64| trial.seconds.iter().map(of).collect::<Vec<u64>>();
     let length = Nanos(trial.seconds.len() as u64 * Nanos::SECOND.0);
     let open = OpenLoad {
         step: Nanos::SECOND,

@@ -4,24 +4,24 @@
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Rng;
 
-use super::paths::Path;
+use super::paths::LawPath;
 use super::{LawGroup, Set, Sink, System, Work, split};
 
 /// What the device has taken in when a trial ends: work of at most so many seconds.
 const TAKEN_IN: f64 = 1.0;
 
 /// Equal servers, whose speed changes together along a path.
-pub(super) struct Servers {
+pub(super) struct LawServers {
     free: Vec<f64>,
-    path: Path,
+    path: LawPath,
     work: Work,
     rng: Rng,
 }
 
-impl Servers {
-    pub(super) fn new(servers: usize, work: Work, path: Path, rng: Rng) -> Servers {
+impl LawServers {
+    pub(super) fn new(servers: usize, work: Work, path: LawPath, rng: Rng) -> LawServers {
         let free = vec![0.0; servers];
-        Servers {
+        LawServers {
             free,
             path,
             work,
@@ -30,7 +30,7 @@ impl Servers {
     }
 }
 
-impl System for Servers {
+impl System for LawServers {
     fn arrive(&mut self, at: f64, sink: &mut Sink) {
         let work = self.work.draw(&mut self.rng);
         let first = earliest(&mut self.free);
@@ -115,8 +115,8 @@ pub(super) fn sets() -> Vec<Set> {
 
 fn queue(family: &'static str, about: &'static str, servers: usize, work: Work) -> Set {
     Set::new(family, about, LawGroup::Quiet, move |mut rng| {
-        let path = Path::steady(split(&mut rng));
-        Servers::new(servers, work, path, rng)
+        let path = LawPath::steady(split(&mut rng));
+        LawServers::new(servers, work, path, rng)
     })
 }
 
