@@ -7,7 +7,7 @@ use plimsoll_core::experiment::{
 };
 use plimsoll_core::explanation::{CauseExplanation, ExplanationCause};
 use plimsoll_stats::explain::{ArmEvidence, explain_arm};
-use plimsoll_stats::load_line::{ArmLoadLine, LoadLineStop, arm_load_lines};
+use plimsoll_stats::load_line::{ArmLoadLine, LoadLineReach, arm_load_lines};
 use plimsoll_stats::paired::PairedLogRatioStats;
 use plimsoll_stats::{SummaryStats, student};
 use serde_json::Value;
@@ -366,13 +366,15 @@ pub(super) fn shown_cause(found: &CauseExplanation) -> String {
     format!("{}{about} ({figures})", found.cause.name())
 }
 
-/// What is known of a line beyond all that its search was allowed to try.
+/// What is known of a line that trials do not lie on both sides of.
 pub(super) fn beyond(line: &ArmLoadLine<'_>) -> Option<String> {
     let shown = plimsoll_core::units::three_digits;
-    match line.result.stop? {
-        LoadLineStop::EverythingCarried => Some(format!("at least {}", shown(line.goal.largest))),
-        LoadLineStop::NothingCarried => Some(format!("less than {}", shown(line.goal.smallest))),
-        LoadLineStop::WidthReached | LoadLineStop::BudgetReached => None,
+    let edge = line.result.sustained;
+    match line.result.reach {
+        LoadLineReach::Between => None,
+        LoadLineReach::AtLeast => Some(format!("at least {}", shown(edge.low))),
+        LoadLineReach::Below => Some(format!("less than {}", shown(edge.high))),
+        LoadLineReach::Unknown => Some("not known".into()),
     }
 }
 

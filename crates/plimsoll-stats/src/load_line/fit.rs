@@ -62,9 +62,9 @@ fn fit(result: &LoadLineResult, (smallest, largest): (f64, f64), was_held: bool)
         Some(LoadLineStop::EverythingCarried) if largest >= NEEDED => LoadLineFit::Fits,
         // A search that was cut off has an interval as wide as what is known.
         Some(LoadLineStop::WidthReached | LoadLineStop::BudgetReached) | None => {
-            if edge.low >= NEEDED && was_held {
+            if result.reach.has_low() && edge.low >= NEEDED && was_held {
                 LoadLineFit::Fits
-            } else if edge.high < NEEDED {
+            } else if result.reach.has_high() && edge.high < NEEDED {
                 LoadLineFit::DoesNotFit
             } else {
                 LoadLineFit::CannotTell
@@ -76,7 +76,7 @@ fn fit(result: &LoadLineResult, (smallest, largest): (f64, f64), was_held: bool)
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::LoadLineInterval;
+    use super::super::outcome::{LoadLineInterval, LoadLineReach};
     use super::*;
 
     fn result(stop: Option<LoadLineStop>, low: f64, high: f64) -> LoadLineResult {
@@ -86,6 +86,8 @@ mod tests {
                 point: (low * high).sqrt(),
                 high,
             },
+            reach: LoadLineReach::Between,
+            idle: None,
             burst: None,
             stop,
             binding: None,

@@ -26,7 +26,9 @@ mod tests;
 pub use fit::LoadLineFit;
 pub use limit::{LoadLineLimit, LoadLineMeasure};
 pub use of_run::{ArmLoadLine, arm_load_lines, load_line_of, load_line_options, load_line_trial};
-pub use outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};
+pub use outcome::{
+    LoadLineCurvePoint, LoadLineIdle, LoadLineInterval, LoadLineReach, LoadLineResult, LoadLineStop,
+};
 pub use ratio::LoadLineRatio;
 pub use rounds::{LoadLineRounds, LoadLineTurn};
 pub use search::LoadLineSearch;

@@ -16,6 +16,61 @@ pub enum LoadLineStop {
     EverythingCarried,
 }
 
+/// Which ends of the interval rest on trials. An end that does not is no figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadLineReach {
+    /// Trials lie on both sides of the line.
+    Between,
+    /// No limit was reached, or the line may lie above the largest multiple: it is at least the lower end.
+    AtLeast,
+    /// No trial was carried, or the line may lie below the smallest multiple: it is below the upper end.
+    Below,
+    /// Neither end is known.
+    Unknown,
+}
+
+impl LoadLineReach {
+    /// Whether the lower end is a figure.
+    #[must_use]
+    pub fn has_low(self) -> bool {
+        matches!(self, LoadLineReach::Between | LoadLineReach::AtLeast)
+    }
+
+    /// Whether the upper end is a figure.
+    #[must_use]
+    pub fn has_high(self) -> bool {
+        matches!(self, LoadLineReach::Between | LoadLineReach::Below)
+    }
+
+    pub(super) fn of(is_low_known: bool, is_high_known: bool) -> LoadLineReach {
+        if is_low_known && is_high_known {
+            LoadLineReach::Between
+        } else if is_low_known {
+            LoadLineReach::AtLeast
+        } else if is_high_known {
+            LoadLineReach::Below
+        } else {
+            LoadLineReach::Unknown
+        }
+    }
+}
+
+/// What the lowest load that can be measured showed of the limit that binds: what machine, path and storage
+/// take of it without any queue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadLineIdle {
+    /// The load.
+    pub multiple: f64,
+    /// Seconds of it.
+    pub seconds: f64,
+    /// Share of operations beyond the limit.
+    pub beyond: f64,
+    /// Share that the limit allows.
+    pub allowed: f64,
+    /// Whether the limit was broken.
+    pub is_broken: bool,
+}
+
 /// Where an edge is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLineInterval {
@@ -45,8 +100,13 @@ pub struct LoadLineCurvePoint {
 /// The line of one system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLineResult {
-    /// The edge of what is carried for as long as was asked for.
+    /// The edge of what is carried for as long as was asked for. An end that `reach` does not vouch for is
+    /// the end of the multiples that were allowed.
     pub sustained: LoadLineInterval,
+    /// Which of its ends are figures.
+    pub reach: LoadLineReach,
+    /// What the lowest load showed, where it was tried.
+    pub idle: Option<LoadLineIdle>,
     /// The edge of what is carried for a while, where that is clearly more.
     pub burst: Option<LoadLineInterval>,
     /// Why the search ended; none while it goes on.

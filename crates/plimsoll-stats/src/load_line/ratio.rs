@@ -8,7 +8,7 @@
 use plimsoll_core::comparison::{ComparisonVerdict, RatioEstimate, VerdictPolicy};
 use statrs::function::erf::erfc_inv;
 
-use super::outcome::{LoadLineInterval, LoadLineResult, LoadLineStop};
+use super::outcome::{LoadLineInterval, LoadLineReach, LoadLineResult};
 
 /// The line of a system ÷ that of the base.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,20 +20,14 @@ pub struct LoadLineRatio {
 }
 
 impl LoadLineRatio {
-    /// `None` where one of them has no edge among the multiples that were tried.
+    /// `None` where one of them has no edge between multiples that were tried.
     #[must_use]
     pub fn of(
         base: &LoadLineResult,
         other: &LoadLineResult,
         policy: &VerdictPolicy,
     ) -> Option<LoadLineRatio> {
-        let has_edge = |result: &LoadLineResult| {
-            let without = [
-                LoadLineStop::NothingCarried,
-                LoadLineStop::EverythingCarried,
-            ];
-            !result.stop.is_some_and(|stop| without.contains(&stop))
-        };
+        let has_edge = |result: &LoadLineResult| result.reach == LoadLineReach::Between;
         if !has_edge(base) || !has_edge(other) {
             return None;
         }

@@ -9,7 +9,9 @@ use plimsoll_core::load_line::{LoadLinePurpose, LoadLineReading, LoadLineRequest
 use super::clumps::ClumpTally;
 use super::edges::{EdgeSet, nearest};
 use super::limit::LoadLineLimit;
-use super::outcome::{LoadLineCurvePoint, LoadLineInterval, LoadLineResult, LoadLineStop};
+use super::outcome::{
+    LoadLineCurvePoint, LoadLineIdle, LoadLineInterval, LoadLineReach, LoadLineResult, LoadLineStop,
+};
 use super::posterior::{EdgePrior, EdgeSighting};
 use super::stays::{ConfirmedStays, LongStay, PARTS, RunningStay};
 use super::steady::LoadLineSteadiness;
@@ -87,6 +89,9 @@ pub struct LoadLineSearch {
     rates: Vec<f64>,
     /// Where a trial of any length was not carried (in ln multiple).
     broken: Vec<f64>,
+    /// The highest place where one was.
+    carried_most: Option<f64>,
+    idle: Option<LoadLineIdle>,
     /// The multiple that uses up credits, once it is known that there are some.
     exhausting: Option<f64>,
     exhaust_next: bool,
@@ -131,6 +136,8 @@ impl LoadLineSearch {
             running: None,
             rates: Vec::new(),
             broken: Vec::new(),
+            carried_most: None,
+            idle: None,
             exhausting: None,
             exhaust_next: false,
             exhaust_tries: 0,
@@ -403,8 +410,11 @@ impl LoadLineSearch {
         }
         let seen = self.sightings(trial);
         let is_carried = seen.iter().all(|sighting| sighting.margin > 0.0);
-        if !is_carried {
-            self.broken.push(trial.request.multiple.ln());
+        let place = trial.request.multiple.ln();
+        if is_carried {
+            self.carried_most = Some(self.carried_most.map_or(place, |most| most.max(place)));
+        } else {
+            self.broken.push(place);
         }
         match trial.request.purpose {
             LoadLinePurpose::Exhaust => {
@@ -625,28 +635,47 @@ impl LoadLineSearch {
     }
 
     /// The interval of the posterior, widened to the stays that confirm it, and to the width that was
-    /// asked for: a search that stops as soon as it is narrow stops too early too often.
-    #[must_use]
-    pub fn sustained(&self) -> LoadLineInterval {
+    /// asked for: a search that stops as soon as it is narrow stops too early too often. Only trials make
+    /// an end: beyond all of them it is that of the multiples that were allowed.
+    fn found(&self) -> (LoadLineInterval, LoadLineReach) {
         let mut interval = self.supported();
         let missing = self.options.width.ln_1p() - (interval.high / interval.low).ln();
         if missing > 0.0 {
             interval.low *= (-missing / 2.0).exp();
             interval.high *= (missing / 2.0).exp();
         }
+        let (smallest, largest) = (self.smallest(), self.options.largest);
+        let broken_least = self.broken.iter().copied().reduce(f64::min);
+        let is_low_known = self.carried_most.is_some() && interval.low >= smallest;
+        let is_high_known = broken_least.is_some() && interval.high <= largest;
+        if let (Some(most), None) = (self.carried_most, broken_least) {
+            interval.low = interval.low.min(most.exp());
+        }
+        if let (None, Some(least)) = (self.carried_most, broken_least) {
+            interval.high = interval.high.max(least.exp());
+        }
+        interval.low = interval.low.clamp(smallest, largest);
+        interval.high = interval.high.clamp(smallest, largest);
+        interval.point = interval.point.clamp(interval.low, interval.high);
         if self.options.is_whole {
             interval.low = interval.low.floor();
             interval.point = interval.point.floor();
             interval.high = interval.high.floor();
         }
-        interval
+        (interval, LoadLineReach::of(is_low_known, is_high_known))
+    }
+
+    /// The interval as it is now.
+    #[must_use]
+    pub fn sustained(&self) -> LoadLineInterval {
+        self.found().0
     }
 
     /// What is known now.
     #[must_use]
     pub fn result(&self) -> LoadLineResult {
         let edges = self.edges();
-        let sustained = self.sustained();
+        let (sustained, reach) = self.found();
         let stop = match self.next() {
             LoadLineStep::Done(stop) => Some(stop),
             LoadLineStep::Try(_) => None,
@@ -654,6 +683,8 @@ impl LoadLineSearch {
         let burst = self.interval(&self.short);
         LoadLineResult {
             sustained,
+            reach,
+            idle: self.idle,
             burst: (burst.low > sustained.high).then_some(burst),
             stop,
             binding: edges

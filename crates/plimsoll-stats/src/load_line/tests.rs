@@ -272,6 +272,7 @@ fn each_search_has_one_turn_in_a_round_and_a_stay_is_not_left() {
 
 fn result_at(point: f64, half: f64) -> LoadLineResult {
     let mut result = LoadLineSearch::new(options()).result();
+    result.reach = LoadLineReach::Between;
     result.sustained = LoadLineInterval {
         low: point / half,
         point,
@@ -292,7 +293,7 @@ fn ratios_of_lines_have_the_three_verdicts() {
     let ratio = of(4.0, 1.03).ratio;
     assert!(close(ratio.estimate, 2.0) && close((ratio.high / 2.0).ln(), 2f64.sqrt() * 0.0296));
     let mut nothing = result_at(1.0, 1.1);
-    nothing.stop = Some(LoadLineStop::NothingCarried);
+    nothing.reach = LoadLineReach::Below;
     assert_eq!(
         LoadLineRatio::of(&nothing, &result_at(1.0, 1.1), &policy),
         None
