@@ -108,6 +108,8 @@ pub enum LoadLineQuantity {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoadLinePurpose {
+    /// To see what the limits lose at the lowest load that can be measured.
+    Idle,
     /// To find about where the edge is.
     Locate,
     /// To learn where exactly it is.

@@ -57,8 +57,10 @@ impl LoadLineReach {
 
 /// What the lowest load that can be measured showed of the limit that binds: what machine, path and storage
 /// take of it without any queue.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LoadLineIdle {
+    /// The limit that was nearest to being broken.
+    pub limit: String,
     /// The load.
     pub multiple: f64,
     /// Seconds of it.
@@ -80,6 +82,17 @@ pub struct LoadLineInterval {
     pub point: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl LoadLineInterval {
+    /// The smallest interval that holds both, with the point of this one.
+    pub(super) fn hull(self, other: &LoadLineInterval) -> LoadLineInterval {
+        LoadLineInterval {
+            low: self.low.min(other.low),
+            point: self.point,
+            high: self.high.max(other.high),
+        }
+    }
 }
 
 /// What is believed of the response at one multiple.

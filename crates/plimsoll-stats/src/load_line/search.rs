@@ -4,7 +4,7 @@
 //! A pure state machine: [`LoadLineSearch::next`] asks for a trial, [`LoadLineSearch::observe`] takes
 //! what came of it. The same trials always lead to the same requests.
 
-use plimsoll_core::load_line::{LoadLinePurpose, LoadLineReading, LoadLineRequest};
+use plimsoll_core::load_line::{LoadLineBatch, LoadLinePurpose, LoadLineReading, LoadLineRequest};
 
 use super::clumps::ClumpTally;
 use super::edges::{EdgeSet, nearest};
@@ -31,8 +31,10 @@ const PLACES: [f64; 3] = [0.85, 0.15, 0.5];
 /// The edge of short trials is known well enough for a stay at this multiple of the width asked for.
 const SHORT_WIDTH: f64 = 0.9;
 
-/// Short trials are enough after the time of so many stays.
+/// Short trials are enough after the time of so many stays, or after this share of the budget: what a
+/// stay has not shown is a forecast.
 const SHORT_MAX: f64 = 2.0;
+const SHORT_OF_BUDGET: f64 = 0.45;
 
 /// After so many short trials that did not find the edge they are twice as long: where rare operations come
 /// in clumps, more trials of a few seconds say little, and most of them look better than a long one.
@@ -65,6 +67,17 @@ const EXHAUST_AT: f64 = 1.5;
 /// Margin of a load whose backlog grows: it has no upper limit, whatever was seen so far.
 const OVERLOADED: f64 = -1.0;
 
+/// A trial at the lowest load takes at most this share of a stay, this share of the budget, and this long.
+const IDLE_OF_STAY: f64 = 0.5;
+const IDLE_OF_BUDGET: f64 = 0.1;
+const IDLE_MAX_S: f64 = 60.0;
+
+/// It is played once more when it breaks a limit: others may have disturbed it.
+const IDLE_TRIES: usize = 2;
+
+/// A load is low below this multiple of where the edge is likely.
+const LOW: f64 = 0.5;
+
 /// So many trials that leave the edge beyond the range are followed by a stay at its end.
 const OUTSIDE_TRIALS: usize = 8;
 
@@ -91,7 +104,7 @@ pub struct LoadLineSearch {
     broken: Vec<f64>,
     /// The highest place where one was.
     carried_most: Option<f64>,
-    idle: Option<LoadLineIdle>,
+    idle: Vec<LoadLineIdle>,
     /// The multiple that uses up credits, once it is known that there are some.
     exhausting: Option<f64>,
     exhaust_next: bool,
@@ -137,7 +150,7 @@ impl LoadLineSearch {
             rates: Vec::new(),
             broken: Vec::new(),
             carried_most: None,
-            idle: None,
+            idle: Vec::new(),
             exhausting: None,
             exhaust_next: false,
             exhaust_tries: 0,
@@ -193,15 +206,18 @@ impl LoadLineSearch {
                 LoadLinePurpose::Refine,
             );
         }
+        if let Some(request) = self.idle_request() {
+            return request;
+        }
         let width = self.short.width(1.0 - 2.0 * self.tail());
         let is_outside = self.is_outside();
         let is_late = self.is_late_for_stays();
         if width > LOCATED && !is_outside && !is_late {
-            let place = FIRST_PLACES.get(self.trials).copied();
-            let place = place.unwrap_or(PLACES[self.trials % PLACES.len()]);
+            let place = FIRST_PLACES.get(self.located).copied();
+            let place = place.unwrap_or(PLACES[self.located % PLACES.len()]);
             return self.at(
                 self.short.quantile(place),
-                options.short_s * self.longer(),
+                options.short_s * self.lengthened(),
                 LoadLinePurpose::Locate,
             );
         }
@@ -218,13 +234,33 @@ impl LoadLineSearch {
         let place = self.side(&self.short, self.refined.is_multiple_of(2));
         self.at(
             place,
-            options.trial_s * self.longer(),
+            options.trial_s * self.lengthened(),
             LoadLinePurpose::Refine,
         )
     }
 
+    /// The lowest load at which each limit sees enough operations, once a trial has shown how many there
+    /// are, and while it would be low.
+    fn idle_request(&self) -> Option<LoadLineRequest> {
+        let is_due = match self.idle.last() {
+            None => true,
+            Some(last) => last.is_broken && self.idle.len() < IDLE_TRIES,
+        };
+        if !is_due || self.rates.is_empty() || self.share_limits().next().is_none() {
+            return None;
+        }
+        let options = &self.options;
+        let seconds = (IDLE_OF_STAY * options.sustained_s)
+            .min(IDLE_OF_BUDGET * options.budget_s)
+            .clamp(options.short_s, IDLE_MAX_S.max(options.short_s));
+        let place = self.measurable_in(seconds).ln();
+        let is_low = place < self.short.quantile(0.5) + LOW.ln();
+        let request = self.at(place, seconds, LoadLinePurpose::Idle);
+        is_low.then_some(request)
+    }
+
     /// How many times as long as at first short trials are.
-    fn longer(&self) -> f64 {
+    fn lengthened(&self) -> f64 {
         2.0_f64.powi(i32::try_from(self.located / DOUBLED_AFTER).unwrap_or(i32::MAX))
     }
 
@@ -247,8 +283,9 @@ impl LoadLineSearch {
     /// no shorter than stays.
     fn is_late_for_stays(&self) -> bool {
         let sustained = self.options.sustained_s;
-        self.stays.is_empty() && self.seconds > SHORT_MAX * sustained
-            || 2.0 * self.longer() * self.options.short_s > sustained
+        let short_max = (SHORT_MAX * sustained).min(SHORT_OF_BUDGET * self.options.budget_s);
+        self.stays.is_empty() && self.seconds > short_max
+            || 2.0 * self.lengthened() * self.options.short_s > sustained
     }
 
     /// A place on one side of the edge: as far as it is not known, and never so near that the slope
@@ -322,7 +359,7 @@ impl LoadLineSearch {
                 multiple
             },
             seconds: match purpose {
-                LoadLinePurpose::Sustain => seconds,
+                LoadLinePurpose::Sustain | LoadLinePurpose::Idle => seconds,
                 _ => self.long_enough(seconds, multiple),
             },
             purpose,
@@ -342,9 +379,14 @@ impl LoadLineSearch {
 
     /// The smallest multiple that a stay can tell anything of.
     fn smallest(&self) -> f64 {
+        self.measurable_in(self.options.sustained_s)
+    }
+
+    /// The smallest multiple at which each limit sees enough operations in this time.
+    fn measurable_in(&self, seconds: f64) -> f64 {
         let least = self
             .limits_and_rates()
-            .map(|(limit, rate)| limit.operations_least() / (rate * self.options.sustained_s));
+            .map(|(limit, rate)| limit.operations_least() / (rate * seconds));
         let smallest = least.fold(self.options.smallest, f64::max);
         smallest.min(self.options.largest)
     }
@@ -423,11 +465,39 @@ impl LoadLineSearch {
                 return;
             }
             LoadLinePurpose::Sustain => self.stay(trial, &seen, is_carried),
+            LoadLinePurpose::Idle => self.learn_idle(trial, &seen),
             LoadLinePurpose::Locate | LoadLinePurpose::Refine => {
                 self.learn_short(trial, seen, is_carried);
             }
         }
         self.decide();
+    }
+
+    /// Limits that allow a share of operations to be beyond them.
+    fn share_limits(&self) -> impl Iterator<Item = usize> {
+        let limits = &self.options.limits;
+        (0..limits.len()).filter(|limit| limits[*limit].allowed_share() > 0.0)
+    }
+
+    fn learn_idle(&mut self, trial: &LoadLineTrial, seen: &[EdgeSighting]) {
+        let margin = |limit: &usize| seen[*limit].margin;
+        let nearest = self
+            .share_limits()
+            .min_by(|a, b| margin(a).total_cmp(&margin(b)));
+        let Some(limit) = nearest else { return };
+        let all = LoadLineBatch::sum(&trial.readings[limit].batches);
+        self.idle.push(LoadLineIdle {
+            limit: self.options.limits[limit].name.clone(),
+            multiple: trial.request.multiple,
+            seconds: trial.request.seconds,
+            beyond: all.amount / all.operations.max(1.0),
+            allowed: self.options.limits[limit].allowed_share(),
+            is_broken: seen[limit].margin <= 0.0,
+        });
+        // So few operations cannot be far from the limit, however far from the edge they are.
+        if seen[limit].margin <= 0.0 {
+            self.short.add(seen);
+        }
     }
 
     fn learn_short(&mut self, trial: &LoadLineTrial, seen: Vec<EdgeSighting>, is_carried: bool) {
@@ -503,13 +573,15 @@ impl LoadLineSearch {
         broken.into_iter().for_each(|seen| long.add(seen));
     }
 
-    /// Stays that were played are believed as before.
     fn begin_stays(&mut self) {
+        self.long = Some(self.longer());
+    }
+
+    /// Of longer trials only; stays that were played are believed as before.
+    fn longer(&self) -> EdgeSet {
         let mut long = self.short.longer(prior(&self.options));
-        self.stay_sightings
-            .drain(..)
-            .for_each(|seen| long.add(&seen));
-        self.long = Some(long);
+        self.stay_sightings.iter().for_each(|seen| long.add(seen));
+        long
     }
 
     fn learn_long(&mut self, trial: &LoadLineTrial, seen: &[EdgeSighting], is_carried: bool) {
@@ -607,8 +679,8 @@ impl LoadLineSearch {
         self.edges().quantile(tail) > self.options.largest.ln()
     }
 
-    fn supported(&self) -> LoadLineInterval {
-        let mut interval = self.interval(self.edges());
+    fn supported(&self, edges: &EdgeSet) -> LoadLineInterval {
+        let mut interval = self.interval(edges);
         let stays = self.confirmed();
         if stays.low.is_finite() {
             interval.low = interval.low.min(stays.low.exp());
@@ -619,8 +691,39 @@ impl LoadLineSearch {
         interval
     }
 
+    /// With what was played and not judged yet. What nobody expected and no second look confirmed may be
+    /// true or not, so the interval holds both.
+    fn supported_by_all(&self) -> LoadLineInterval {
+        let mut short = self.edges().clone();
+        if let Some(doubted) = &self.doubted {
+            short.add(&doubted.seen);
+        }
+        let running = self.running.as_ref().filter(|stay| stay.is_telling());
+        let running = running.map(|stay| self.sightings(&stay.whole));
+        let is_foretold = |seen: &[EdgeSighting]| {
+            let is_carried = seen.iter().all(|sighting| sighting.margin > 0.0);
+            is_carried || self.edges().predicted_below(seen) > FORETOLD
+        };
+        if let Some(seen) = running.as_ref().filter(|seen| is_foretold(seen)) {
+            short.add(seen);
+        }
+        let mut interval = self.supported(&short);
+        let unexpected = running.filter(|seen| !is_foretold(seen));
+        let doubted = self.doubted_stay.as_ref().map(|stay| stay.seen.clone());
+        let unexpected: Vec<_> = doubted.into_iter().chain(unexpected).collect();
+        if !unexpected.is_empty() {
+            let mut long = match &self.long {
+                Some(long) => long.clone(),
+                None => self.longer(),
+            };
+            unexpected.iter().for_each(|seen| long.add(seen));
+            interval = interval.hull(&self.interval(&long));
+        }
+        interval
+    }
+
     fn is_narrow(&self) -> bool {
-        let interval = self.supported();
+        let interval = self.supported(self.edges());
         let is_narrow = interval.high / interval.low <= 1.0 + self.options.width;
         is_narrow || self.options.is_whole && interval.high.floor() - interval.low.floor() <= 1.0
     }
@@ -638,7 +741,7 @@ impl LoadLineSearch {
     /// asked for: a search that stops as soon as it is narrow stops too early too often. Only trials make
     /// an end: beyond all of them it is that of the multiples that were allowed.
     fn found(&self) -> (LoadLineInterval, LoadLineReach) {
-        let mut interval = self.supported();
+        let mut interval = self.supported_by_all();
         let missing = self.options.width.ln_1p() - (interval.high / interval.low).ln();
         if missing > 0.0 {
             interval.low *= (-missing / 2.0).exp();
@@ -684,7 +787,7 @@ impl LoadLineSearch {
         LoadLineResult {
             sustained,
             reach,
-            idle: self.idle,
+            idle: self.idle.last().cloned(),
             burst: (burst.low > sustained.high).then_some(burst),
             stop,
             binding: edges

@@ -7,6 +7,9 @@ use super::trial::LoadLineTrial;
 pub(super) const PARTS: usize = 10;
 const OVERLOADED_PARTS: usize = 2;
 
+/// Fewer parts of a stay that is not over say too little of it.
+const TELLING_PARTS: usize = 2;
+
 /// A stay that is not over.
 #[derive(Debug, Clone)]
 pub(super) struct RunningStay {
@@ -51,6 +54,11 @@ impl RunningStay {
         for (reading, more) in self.whole.readings.iter_mut().zip(&part.readings) {
             reading.batches.extend_from_slice(&more.batches);
         }
+    }
+
+    /// Whether it says something before it is over.
+    pub(super) fn is_telling(&self) -> bool {
+        self.parts >= TELLING_PARTS
     }
 
     /// Whether it was long enough, or is clearly not carried.

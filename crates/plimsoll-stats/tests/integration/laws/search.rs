@@ -2,6 +2,7 @@
 //! How often the interval of a load line holds the truth: rows for people, of laws that the search was not
 //! written for. `LAWS='judging 60s 1 12' cargo test --release -p plimsoll-stats --test integration
 //! laws::search::rows -- --ignored --nocapture`: half, setting (10m, 60s, demo), first seed, how many.
+//! With `LAWS_STEPS=1` each trial is printed.
 //! `laws::search::truths` with `LAWS=60`: the multiple that half of the stays of a minute carry.
 #![expect(clippy::print_stdout, reason = "its rows are what it is for")]
 
@@ -104,8 +105,27 @@ fn searched(law: &mut dyn Law, options: LoadLineOptions) -> LoadLineResult {
         let trial = law.trial(request.multiple, request.seconds, now);
         now += request.seconds;
         search.observe(&shown(&trial, request));
+        if std::env::var_os("LAWS_STEPS").is_some() {
+            step(&request, &trial, &search);
+        }
     }
     search.result()
+}
+
+/// One trial, and what is believed after it.
+fn step(request: &LoadLineRequest, trial: &LawTrial, search: &LoadLineSearch) {
+    let late: u64 = trial.seconds.iter().map(|second| second.late).sum();
+    let found = search.sustained();
+    println!(
+        "  {:?} x{:.4} for {:.0} s: {late} of {} late; {:.4} ({:.4} to {:.4})",
+        request.purpose,
+        request.multiple,
+        request.seconds,
+        trial.offered,
+        found.point,
+        found.low,
+        found.high
+    );
 }
 
 /// What the search sees: counts by second, and what was served of the last half.

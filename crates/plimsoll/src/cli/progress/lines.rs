@@ -108,6 +108,7 @@ fn search_summary(
     line: Option<LoadLineInterval>,
 ) -> String {
     let purpose = match record.request.purpose {
+        LoadLinePurpose::Idle => "lowest load",
         LoadLinePurpose::Locate => "locate",
         LoadLinePurpose::Refine => "refine",
         LoadLinePurpose::Sustain => "hold",
