@@ -452,20 +452,17 @@ impl LoadLineSearch {
         }
         let seen = self.sightings(trial);
         let is_carried = seen.iter().all(|sighting| sighting.margin > 0.0);
-        let place = trial.request.multiple.ln();
-        if is_carried {
-            self.carried_most = Some(self.carried_most.map_or(place, |most| most.max(place)));
-        } else {
-            self.broken.push(place);
+        if trial.request.purpose != LoadLinePurpose::Idle {
+            self.learn_side(trial, is_carried);
         }
         match trial.request.purpose {
+            LoadLinePurpose::Idle => return self.learn_idle(trial, &seen),
             LoadLinePurpose::Exhaust => {
                 self.exhaust_tries += 1;
                 self.exhaust_next = is_carried && self.exhaust_tries < EXHAUST_MAX;
                 return;
             }
             LoadLinePurpose::Sustain => self.stay(trial, &seen, is_carried),
-            LoadLinePurpose::Idle => self.learn_idle(trial, &seen),
             LoadLinePurpose::Locate | LoadLinePurpose::Refine => {
                 self.learn_short(trial, seen, is_carried);
             }
@@ -479,6 +476,7 @@ impl LoadLineSearch {
         (0..limits.len()).filter(|limit| limits[*limit].allowed_share() > 0.0)
     }
 
+    /// It says nothing of the edge: what sleeps between operations is slower at a low load than at a high one.
     fn learn_idle(&mut self, trial: &LoadLineTrial, seen: &[EdgeSighting]) {
         let margin = |limit: &usize| seen[*limit].margin;
         let nearest = self
@@ -494,9 +492,14 @@ impl LoadLineSearch {
             allowed: self.options.limits[limit].allowed_share(),
             is_broken: seen[limit].margin <= 0.0,
         });
-        // So few operations cannot be far from the limit, however far from the edge they are.
-        if seen[limit].margin <= 0.0 {
-            self.short.add(seen);
+    }
+
+    fn learn_side(&mut self, trial: &LoadLineTrial, is_carried: bool) {
+        let place = trial.request.multiple.ln();
+        if is_carried {
+            self.carried_most = Some(self.carried_most.map_or(place, |most| most.max(place)));
+        } else {
+            self.broken.push(place);
         }
     }
 
