@@ -210,6 +210,7 @@ fn what_has_no_load_line_is_refused_with_one_error() {
             &[][..],
             "expected a limit such as 'p99 < 20ms'",
         ),
+        ("w.toml", "p99 <20", &[], "20 what? Write 'p99 < 20ms'"),
         (
             "w.toml",
             "p99 < 20ms",
