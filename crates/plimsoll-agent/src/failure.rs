@@ -39,7 +39,8 @@ Exit codes:
   2    a mistake in the command line or in an input file
   10   --fail-on different or worse: there is such a difference, or an arm cannot carry the load;
        fit-for: a target does not fit; gate: regression
-  11   --fail-on inconclusive: a comparison was inconclusive; fit-for, gate: cannot tell
+  11   --fail-on: a comparison was inconclusive, a load line unknown, or other programs decided in
+       place of the systems; fit-for, gate: cannot tell
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
        ledger or faults under load found bad blocks
   13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`

@@ -279,11 +279,7 @@ impl FromStr for LoadLineSlo {
         let quantity = quantity_of(quantity)?;
         let at_most = match quantity {
             LoadLineQuantity::Errors => share_of(limit)?,
-            _ => {
-                units::parse_duration(limit)
-                    .map_err(|why| format!("invalid limit '{limit}': {why}"))?
-                    .0 as f64
-            }
+            _ => time_of(text, limit)?,
         };
         if at_most <= 0.0 && quantity != LoadLineQuantity::Errors {
             return Err(format!("invalid limit '{limit}': expected more than 0"));
@@ -325,6 +321,19 @@ fn quantity_of(name: &str) -> Result<LoadLineQuantity, String> {
     }
 }
 
+/// A time with its unit: nobody means the seconds that a bare number is elsewhere.
+fn time_of(text: &str, limit: &str) -> Result<f64, String> {
+    if limit.parse::<f64>().is_ok() {
+        let subject = text.split('<').next().unwrap_or_default().trim();
+        return Err(format!(
+            "{limit} what? Write '{subject} < {limit}ms', or another unit: us, ms, s"
+        ));
+    }
+    let time = units::parse_duration(limit);
+    let time = time.map_err(|why| format!("invalid limit '{limit}': {why}"))?;
+    Ok(time.0 as f64)
+}
+
 fn share_of(text: &str) -> Result<f64, String> {
     let share = units::parse_fraction(text).filter(|share| (0.0..1.0).contains(share));
     share.ok_or_else(|| {
@@ -355,6 +364,8 @@ mod tests {
         for (text, part) in [
             ("p99", "expected a limit such as"),
             ("p99 < ", "invalid limit ''"),
+            ("p99 <20", "20 what? Write 'p99 < 20ms'"),
+            ("read mean <= 2.5", "2.5 what? Write 'read mean < 2.5ms'"),
             ("p100 < 1ms", "unknown quantity 'p100'"),
             ("reads p99 < 1ms", "unknown operation 'reads'"),
             ("errors < 5 ms", "invalid share '5 ms'"),

@@ -13,6 +13,12 @@ const STEAL_SHARE: f64 = 0.05;
 /// The same of the time in which a disk worked that nothing was asked of.
 const DISK_SHARE: f64 = 0.1;
 
+/// From this share of all processor time on others decide what is measured: a load that was not carried then
+/// says nothing of the storage.
+const DECIDING_CPU_SHARE: f64 = 0.25;
+/// The same of a disk, which may still be at the work of the trial before.
+const DECIDING_DISK_SHARE: f64 = 0.5;
+
 /// What others did in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -134,6 +140,37 @@ impl NeighbourUse {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
+    /// All of these stretches as one; `None` of none.
+    #[must_use]
+    pub fn of_all<'a>(all: impl Iterator<Item = &'a NeighbourUse>) -> Option<NeighbourUse> {
+        all.fold(None, |sum: Option<NeighbourUse>, one| match sum {
+            Some(sum) => Some(sum.and(one)),
+            None => Some(one.clone()),
+        })
+    }
+
+    /// What of it may have decided in place of the storage, in words: `other programs took 66 % of the CPUs`.
+    #[must_use]
+    pub fn decides(&self) -> Option<String> {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        if self.cpu_share() >= DECIDING_CPU_SHARE {
+            let share = percent(self.cpu_share());
+            return Some(format!("other programs took {share} of the CPUs"));
+        }
+        if self.steal_share() >= DECIDING_CPU_SHARE {
+            let share = percent(self.steal_share());
+            return Some(format!("other machines took {share} of the CPUs"));
+        }
+        let disk = self.disk.as_ref()?;
+        (disk.share() >= DECIDING_DISK_SHARE).then(|| {
+            let share = percent(disk.share());
+            format!(
+                "{} was busy {share} of the time before the load began",
+                disk.disk
+            )
+        })
+    }
+
     /// All its figures in one line.
     #[must_use]
     pub fn line(&self) -> String {
@@ -194,5 +231,34 @@ mod tests {
         let text = "the hypervisor gave 20 % of the CPUs to other machines";
         assert_eq!(stolen.disturbance().as_deref(), Some(text));
         assert_eq!(NeighbourUse::default().disturbance(), None);
+    }
+
+    #[test]
+    fn others_decide_from_a_quarter_of_the_processors_on() {
+        // Of 40 s of processor time.
+        let use_of = |cpu_s: u64| NeighbourUse {
+            length: Nanos(10 * Nanos::SECOND.0),
+            cpus: 4,
+            cpu_ns: cpu_s * Nanos::SECOND.0,
+            ..NeighbourUse::default()
+        };
+        assert_eq!(use_of(9).decides(), None);
+        let text = "other programs took 25 % of the CPUs";
+        assert_eq!(use_of(10).decides().as_deref(), Some(text));
+        let both = NeighbourUse::of_all([use_of(1), use_of(30)].iter());
+        let text = "other programs took 39 % of the CPUs";
+        assert_eq!(both.and_then(|both| both.decides()).as_deref(), Some(text));
+        let disk = |busy: u64| NeighbourUse {
+            disk: Some(NeighbourDiskUse {
+                disk: "sda".into(),
+                length: Nanos(1000),
+                busy: Nanos(busy),
+            }),
+            ..use_of(1)
+        };
+        assert_eq!(disk(490).decides(), None);
+        let text = "sda was busy 60 % of the time before the load began";
+        assert_eq!(disk(600).decides().as_deref(), Some(text));
+        assert_eq!(NeighbourUse::of_all(std::iter::empty()), None);
     }
 }

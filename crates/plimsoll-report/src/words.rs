@@ -37,6 +37,17 @@ pub(crate) fn percent(fraction: f64) -> String {
     format!("{value:.places$} %")
 }
 
+/// How far two values may be apart: `4.2 %`, and beyond a doubling `a factor of 3.1`.
+pub(crate) fn apart(fraction: f64) -> String {
+    match fraction > 1.0 {
+        true => format!(
+            "a factor of {}",
+            plimsoll_core::units::three_digits(1.0 + fraction)
+        ),
+        false => percent(fraction),
+    }
+}
+
 /// Decimals that the width of the interval deserves.
 fn places(ratio: &RatioEstimate) -> usize {
     let width = ratio.high - ratio.low;
@@ -68,6 +79,59 @@ pub(crate) fn interval(ratio: &RatioEstimate) -> String {
         bounded(ratio.low, places),
         bounded(ratio.high, places)
     )
+}
+
+/// The other way round.
+pub(crate) fn inverse(ratio: &RatioEstimate) -> RatioEstimate {
+    RatioEstimate {
+        estimate: 1.0 / ratio.estimate,
+        low: 1.0 / ratio.high,
+        high: 1.0 / ratio.low,
+    }
+}
+
+/// How many times as good as the base an arm is, whatever the metric counts.
+pub(crate) fn times_as_good(row: &ArmComparison) -> Option<RatioEstimate> {
+    let ratio = row.ratio.as_ref()?;
+    Some(match row.metric.more_is_better() {
+        true => *ratio,
+        false => inverse(ratio),
+    })
+}
+
+/// The better of both by the estimate, the other one, and how many times as good it is: 1 at least.
+pub(crate) fn lead(row: &ArmComparison) -> Option<(&str, &str, RatioEstimate)> {
+    let times = times_as_good(row)?;
+    Some(match times.estimate >= 1.0 {
+        true => (&row.arm, &row.base, times),
+        false => (&row.base, &row.arm, inverse(&times)),
+    })
+}
+
+/// The same as a figure: `local 3.12× (2.80 to 3.48)`.
+pub(crate) fn lead_in_short(row: &ArmComparison) -> Option<String> {
+    let (better, _, times) = lead(row)?;
+    Some(format!(
+        "{better} {}× ({})",
+        estimate(&times),
+        interval(&times)
+    ))
+}
+
+/// The same as a clause: `a has 17.8× the throughput of b`, and of times, where less is better, what the
+/// other one has.
+pub(crate) fn lead_in_words(row: &ArmComparison) -> Option<String> {
+    let (better, other, times) = lead(row)?;
+    let (metric, times) = (row.metric.name(), estimate(&times));
+    Some(match row.metric.more_is_better() {
+        true => format!("{better} has {times}× the {metric} of {other}"),
+        false => format!("{other} has {times}× the {metric} of {better}"),
+    })
+}
+
+/// The interval of it.
+pub(crate) fn lead_interval(row: &ArmComparison) -> String {
+    lead(row).map_or_else(String::new, |(_, _, times)| interval(&times))
 }
 
 fn bounded(value: f64, places: usize) -> String {

@@ -60,7 +60,9 @@ impl AnswerFacts {
         let details: Vec<String> = details
             .map(|(name, text)| format!("{name}: {text}"))
             .collect();
-        let mark = report.headline.first().map(|first| first.mark.clone());
+        // Whose difference is the better one says the sentence.
+        let kind = |mark: &str| mark.split(':').next().unwrap_or_default().to_owned();
+        let mark = report.headline.first().map(|first| kind(&first.mark));
         (!answer.text.is_empty()).then(|| AnswerFacts {
             mark: mark.unwrap_or_default(),
             tone: format!("{:?}", answer.tone).to_lowercase(),

@@ -9,8 +9,8 @@ use plimsoll_core::units;
 
 use super::view::{ResultsView, ops_per_s};
 use super::{
-    corners, doubts, faults, forest, ladder, limits, load_line, next_steps, nodes, requirement,
-    series, surroundings, verdicts, winner, workload,
+    corners, doubts, faults, forest, ladder, limits, load_line, next_steps, nodes, overload,
+    requirement, series, surroundings, verdicts, winner, workload,
 };
 use crate::model::{ReportAnswer, ReportDoubt, ReportFigure, ReportFinding, ReportSeverity};
 use crate::words;
@@ -47,6 +47,13 @@ fn sentence(view: &ResultsView<'_>) -> (ReportSeverity, String) {
         .or_else(|| ladder::answer(view))
         .or_else(|| winner::answer(view));
     told.unwrap_or_else(|| measured(view))
+}
+
+/// What decided in place of the systems, so that the question is not answered.
+pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
+    load_line::noise(view)
+        .or_else(|| winner::noise(view))
+        .or_else(|| overload::noise(view))
 }
 
 /// One system: what it does.
@@ -110,8 +117,12 @@ fn how_sure(view: &ResultsView<'_>) -> String {
         let trials: usize = view.load_lines.iter().map(|line| line.result.trials).sum();
         let time: f64 = view.load_lines.iter().map(|line| line.result.seconds).sum();
         let time = units::clock_duration(units::Nanos::from_secs_f64(time));
+        let intervals = match load_line::noise(view) {
+            Some(_) => "not at all: ".into(),
+            None => format!("{confidence} confidence intervals from "),
+        };
         return format!(
-            "{confidence} confidence intervals from {} in {time} of load",
+            "{intervals}{} in {time} of load",
             words::count(trials, "trial")
         );
     }
@@ -135,10 +146,11 @@ fn how_sure(view: &ResultsView<'_>) -> String {
         });
     let floor = match floor {
         Some(floor) => format!(
-            "two measurements of the same system may differ by {} (A/A control)",
-            words::percent(floor)
+            "measured twice, {} may differ from itself by {}",
+            rows().next().map_or("the base", |row| row.base.as_str()),
+            words::apart(floor)
         ),
-        None => "no A/A control".into(),
+        None => "nothing was measured twice (no A/A control)".into(),
     };
     let decided = rows()
         .filter(|row| row.verdict != ComparisonVerdict::Inconclusive)
@@ -174,6 +186,10 @@ fn load(view: &ResultsView<'_>) -> String {
 fn served(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<String> {
     let pools = view.pools(entry);
     let rate = |pool: &super::view::ArmTrials<'_>| {
+        // As the answer says it.
+        if let Some(served) = overload::in_short(pool) {
+            return Some(format!("{} {served}", pool.name()));
+        }
         let mean = plimsoll_stats::SummaryStats::of(pool.values(ops_per_s))?.mean;
         (mean > 0.0).then(|| format!("{} {}", pool.name(), units::rate(mean)))
     };
@@ -188,6 +204,9 @@ fn served(view: &ResultsView<'_>, entry: &WorkloadEntry) -> Option<String> {
 }
 
 fn limited_by(view: &ResultsView<'_>) -> String {
+    if view.results.trials.is_empty() {
+        return String::new();
+    }
     let at_lines = load_line::limits_reached(view);
     if !at_lines.is_empty() {
         return at_lines.join("; ");
@@ -228,13 +247,16 @@ fn figure(view: &ResultsView<'_>) -> Option<ReportFigure> {
 
 /// All that could make a reader doubt, the heaviest first, with the section that says more.
 fn heaviest(view: &ResultsView<'_>) -> Vec<ReportDoubt> {
-    let mut findings = doubts::alarms(view);
-    findings.extend(surroundings::memory(view));
+    let mut findings = surroundings::memory(view);
+    findings.extend(doubts::alarms(view));
     findings.extend(surroundings::noise(view));
     findings.extend(limits::of_client(view));
     findings.extend(nodes::alarms(view));
     findings.extend(corners::doubts(view));
     findings.sort_by_key(weight);
+    // Of each kind there is one, the first.
+    let mut kinds = std::collections::BTreeSet::new();
+    findings.retain(|finding| kinds.insert(finding.mark.clone()));
     let told = findings.into_iter().map(|finding| ReportDoubt {
         section: section_of(&finding).into(),
         text: finding.text,
@@ -245,12 +267,12 @@ fn heaviest(view: &ResultsView<'_>) -> Vec<ReportDoubt> {
 /// How heavy the doubts of a mark are, and the section that says more of them.
 const MARKS: [(&str, &str); 7] = [
     ("bad data", "integrity"),
+    ("noisy machine", "limits"),
+    ("incomplete", "incomplete"),
     ("check the target", "systems"),
     ("not this load", "load-fidelity"),
     ("check the load", "load-fidelity"),
-    ("noisy machine", "limits"),
     ("check the generator", "generator"),
-    ("incomplete", "incomplete"),
 ];
 
 fn weight(finding: &ReportFinding) -> usize {
@@ -308,17 +330,10 @@ fn blind(view: &ResultsView<'_>) -> DesignDoubt {
     let rows = view.comparisons.iter().filter(|row| !row.is_control);
     let most = rows.filter_map(|row| row.detectable).fold(0.0, f64::max);
     (most > BLIND && most.is_finite()).then(|| {
-        let text = match most {
-            // Beyond a doubling a percentage says less than the factor.
-            large if large > 1.0 => format!(
-                "With so few blocks only differences of a factor of {} or more would be found.",
-                units::three_digits(1.0 + large)
-            ),
-            most => {
-                let most = words::percent(most);
-                format!("Differences below {most} may go unseen with so few blocks.")
-            }
-        };
+        let text = format!(
+            "Differences below {} may go unseen with so few blocks.",
+            words::apart(most)
+        );
         (text, "verdicts")
     })
 }

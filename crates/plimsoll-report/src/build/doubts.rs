@@ -25,6 +25,8 @@ const IMPORTED: &str = "imported from ";
 const PROGRAM: &str = "the original program";
 /// Bad blocks that are named.
 const FINDINGS_SHOWN: usize = 5;
+/// Doubts of one kind that are told, and workloads that are named in one.
+const JOINED_MAX: usize = 3;
 
 /// Doubts that belong next to the answer: whoever reads only the first lines must see them.
 pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
@@ -34,17 +36,62 @@ pub(super) fn alarms(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         let detail = "Only completed blocks are evaluated.";
         alarms.push(alarm("incomplete", text, detail));
     }
-    for entry in &view.results.manifest.entries {
-        alarms.extend(untrue_model(entry));
-        for pool in view.pools(entry) {
-            alarms.extend(other_load(&pool, entry));
-            alarms.extend(failures(&pool, entry));
-            alarms.extend(unfinished(&pool, entry));
-            alarms.extend(bad_data(&pool, entry));
-            alarms.extend(held_up(&pool, entry));
+    let entries = &view.results.manifest.entries;
+    alarms.extend(entries.iter().filter_map(untrue_model));
+    let pools = |entry| view.pools(entry).into_iter().map(move |pool| (pool, entry));
+    let pools: Vec<PoolOfEntry<'_>> = entries.iter().flat_map(pools).collect();
+    for doubt in [failures, unfinished, bad_data] {
+        let of_kind = pools.iter().filter_map(|(pool, entry)| doubt(pool, entry));
+        alarms.extend(joined(of_kind.collect()));
+    }
+    alarms.extend(other_load(&pools));
+    alarms.extend(held_up(&pools));
+    alarms
+}
+
+/// What one arm did under one workload.
+type PoolOfEntry<'a> = (ArmTrials<'a>, &'a WorkloadEntry);
+
+/// Doubts of one kind as one.
+fn joined(all: Vec<ReportFinding>) -> Option<ReportFinding> {
+    let more = all.len().saturating_sub(JOINED_MAX);
+    let mut texts: Vec<String> = all
+        .iter()
+        .take(JOINED_MAX)
+        .map(|one| one.text.clone())
+        .collect();
+    if more > 0 {
+        texts.push(format!("{more} more like these"));
+    }
+    let first = all.into_iter().next()?;
+    Some(ReportFinding {
+        text: texts.join("; "),
+        ..first
+    })
+}
+
+/// The arms that a doubt is about, once each.
+fn names(pools: &[&PoolOfEntry<'_>]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for (pool, _) in pools {
+        if !names.contains(&pool.name()) {
+            names.push(pool.name());
         }
     }
-    alarms
+    names.join(", ")
+}
+
+/// The workloads that a doubt is about, once each.
+fn labels(pools: &[&PoolOfEntry<'_>]) -> String {
+    let mut labels: Vec<&str> = pools
+        .iter()
+        .map(|(_, entry)| entry.label.as_str())
+        .collect();
+    labels.dedup();
+    match labels.len() {
+        0..=JOINED_MAX => labels.join(", "),
+        many => words::count(many, "workload"),
+    }
 }
 
 fn alarm(mark: &str, text: String, detail: &str) -> ReportFinding {
@@ -57,16 +104,20 @@ fn alarm(mark: &str, text: String, detail: &str) -> ReportFinding {
 }
 
 /// A load that missed a gate.
-fn other_load(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
+fn other_load(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
     let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
-    let failed = pool.trials.iter().filter(off).count();
+    let missed = |pool: &ArmTrials<'_>| pool.trials.iter().filter(off).count();
     // What an overloaded system did not take is no other load than intended.
-    (failed > 0 && overload::alone_is_silent(pool)).then(|| {
-        let trials = words::count(pool.trials.len(), "trial");
+    let is_other = |pool: &ArmTrials<'_>| missed(pool) > 0 && overload::alone_is_silent(pool);
+    let about: Vec<_> = pools.iter().filter(|(pool, _)| is_other(pool)).collect();
+    let failed: usize = about.iter().map(|(pool, _)| missed(pool)).sum();
+    let trials: usize = about.iter().map(|(pool, _)| pool.trials.len()).sum();
+    (failed > 0).then(|| {
         let text = format!(
-            "{} received a different load than intended on {} in {failed} of {trials}",
-            pool.name(),
-            entry.label
+            "{} received a different load than intended on {} in {failed} of {}",
+            names(&about),
+            labels(&about),
+            words::count(trials, "trial")
         );
         let detail = "A gate failed; see “Load fidelity”.";
         alarm("check the load", text, detail)
@@ -123,30 +174,28 @@ fn unfinished(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFindi
 }
 
 /// Time for which this program was suspended.
-fn held_up(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding> {
-    let times: Vec<Nanos> = pool.trials.iter().map(|t| t.generator.held_up).collect();
-    let longest = times
+fn held_up(pools: &[PoolOfEntry<'_>]) -> Option<ReportFinding> {
+    let was = |t: &&&TrialResult| t.generator.held_up > Nanos(0);
+    let about: Vec<_> = pools
         .iter()
-        .max()
-        .copied()
-        .filter(|time| *time > Nanos(0))?;
-    let held_up = times.iter().filter(|time| **time > Nanos(0)).count();
-    let left_out = pool.trials.iter().filter(|t| t.was_held_up()).count();
+        .filter(|(pool, _)| pool.trials.iter().any(|t| was(&t)))
+        .collect();
+    let trials = || about.iter().flat_map(|(pool, _)| &pool.trials);
+    let longest = trials().map(|t| t.generator.held_up).max()?;
     let text = format!(
-        "{} on {}: plimsoll itself was suspended for {} in {held_up} of {} (stopped, frozen or \
-         without CPU time)",
-        pool.name(),
-        entry.label,
+        "Plimsoll itself was suspended for {} in {} of {} of {} on {} (stopped, frozen or without CPU time)",
         units::duration(longest),
-        words::count(pool.trials.len(), "trial")
+        trials().filter(was).count(),
+        words::count(trials().count(), "trial"),
+        names(&about),
+        labels(&about),
     );
-    let detail = if left_out > 0 {
-        format!(
+    let detail = match trials().filter(|t| t.was_held_up()).count() {
+        0 => "It was short compared with the trial, so the trial is compared.".into(),
+        left_out => format!(
             "The storage did not cause this; {} not compared.",
             words::count(left_out, "trial")
-        )
-    } else {
-        "It was short compared with the trial, so the trial is compared.".into()
+        ),
     };
     Some(alarm("check the generator", text, &detail))
 }
@@ -191,7 +240,6 @@ fn bad_data(pool: &ArmTrials<'_>, entry: &WorkloadEntry) -> Option<ReportFinding
 pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
     let results = view.results;
     let manifest = &results.manifest;
-    let planned = plimsoll_core::num::to_usize(manifest.planned_trials());
     let whole = results.trials.iter().filter(|t| !t.interrupted).count();
     let ended: Vec<u32> = results.trials.iter().map(|t| t.trial.place).collect();
     let cut: Vec<String> = results
@@ -222,12 +270,17 @@ pub(super) fn missing(view: &ResultsView<'_>) -> Option<ReportSection> {
     }
     let mut section = ReportSection::new("This run is incomplete", "").at("incomplete");
     section.is_answer = true;
-    section.items.push(ReportItem::Notice(
-        ReportSeverity::Bad,
-        format!(
-            "{whole} of {} ended as planned. Only these are evaluated below.",
+    let ended = match plimsoll_core::num::to_usize(manifest.planned_trials()) {
+        // A search plans one trial after the other.
+        0 => format!("{} ended as planned", words::count(whole, "trial")),
+        planned => format!(
+            "{whole} of {} ended as planned",
             words::count(planned, "trial")
         ),
+    };
+    section.items.push(ReportItem::Notice(
+        ReportSeverity::Bad,
+        format!("{ended}. Only these are evaluated below."),
     ));
     section
         .items

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The forest plot of a run: all ratios with their intervals, the control among them.
+//! The forest plot of a run: how many times as good as the base every system is, with its interval. Better is
+//! on the right, whatever the metric counts. The A/A control is no system, and stands in a note.
 
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 
@@ -13,7 +14,10 @@ const ROWS_FIRST: usize = 8;
 /// The plot with the question that it answers.
 pub(super) fn figure(view: &ResultsView<'_>) -> ReportFigure {
     let chart = chart(view);
-    let title = format!("Which systems differ from {}, and by how much?", chart.base);
+    let title = format!(
+        "Which systems are better than {}, and how many times?",
+        chart.base
+    );
     let rows = || view.comparisons.iter().filter(|row| !row.is_control);
     let count = |verdict| rows().filter(|row| row.verdict == verdict).count();
     let told = [
@@ -38,8 +42,21 @@ pub(super) fn figure(view: &ResultsView<'_>) -> ReportFigure {
         told.join(", "),
         words::percent_whole(chart.margin),
         words::percent_whole(view.results.manifest.policy.confidence)
-    );
+    ) + &control(view);
     ReportFigure::new(title, answer, ReportChart::Forest(chart))
+}
+
+/// What the A/A control showed, as a sentence after the others; empty without one.
+pub(super) fn control(view: &ResultsView<'_>) -> String {
+    let rows = view.comparisons.iter().filter(|row| row.is_control);
+    let floor = rows.filter_map(|row| Some((row.noise_floor?, row.base.as_str())));
+    let most = floor.max_by(|a, b| a.0.total_cmp(&b.0));
+    most.map_or_else(String::new, |(floor, base)| {
+        format!(
+            " Measured twice, {base} may differ from itself by {}.",
+            words::apart(floor)
+        )
+    })
 }
 
 /// As much of it as a first screen has room for.
@@ -64,7 +81,7 @@ pub(super) fn first_figure(view: &ResultsView<'_>) -> ReportFigure {
 /// All comparisons, by workload in the order of the plan.
 pub(super) fn chart(view: &ResultsView<'_>) -> ForestChart {
     let mut groups: Vec<ForestGroup> = Vec::new();
-    for row in &view.comparisons {
+    for row in view.judged() {
         let (title, metric) = (words::workload(row), row.metric.name());
         if groups
             .last()
@@ -73,7 +90,6 @@ pub(super) fn chart(view: &ResultsView<'_>) -> ForestChart {
             groups.push(ForestGroup {
                 title: title.into(),
                 metric: metric.into(),
-                more_is_better: row.metric.more_is_better(),
                 rows: Vec::new(),
             });
         }
@@ -94,15 +110,11 @@ fn forest_row(row: &ArmComparison) -> ForestRow {
         ComparisonVerdict::CannotCarry => words::verdict(row),
         _ => "no ratio yet".into(),
     };
-    let text = row.ratio.as_ref().map_or(none, |r| {
-        format!("{} ({})", words::estimate(r), words::interval(r))
-    });
     ForestRow {
         label: words::arm(row),
-        ratio: row.ratio,
-        text,
+        ratio: words::times_as_good(row),
+        text: words::lead_in_short(row).unwrap_or(none),
         verdict: words::verdict(row),
         tone: words::tone(row),
-        control: row.is_control,
     }
 }

@@ -9,12 +9,13 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::WorkloadMultiple;
 use plimsoll_stats::explain::{self, ArmEvidence};
 use plimsoll_stats::load_line::{
-    ArmLoadLine, LoadLineFit, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineStop,
-    load_line_trial,
+    ArmLoadLine, LoadLineFit, LoadLineInterval, LoadLineLimit, LoadLineRatio, LoadLineReach,
+    LoadLineStop, load_line_trial,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+use super::surroundings;
 use super::view::{ResultsView, bytes_per_s, ops_per_s};
 use crate::model::{
     ChartQuantity, LoadCurve, LoadCurveBand, LoadCurveChart, LoadCurvePoint, ReportChart,
@@ -45,50 +46,153 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
 
 /// Who carries most, how sure that is, and what the others carry.
 pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
-    let entry = view.load_entries().next()?;
-    let mut lines = of_entry(view, &entry.label);
-    // Of those that carried all that was allowed, or nothing of it, the line lies beyond.
-    let place = |line: &ArmLoadLine<'_>| match line.result.stop {
-        Some(LoadLineStop::NothingCarried) => 0.0,
-        Some(LoadLineStop::EverythingCarried) => line.goal.largest,
-        _ => line.result.sustained.point,
+    if let Some(noise) = noise(view) {
+        let text = format!("Not answered: {noise}. {}", seen(view)?);
+        return Some((ReportSeverity::Care, text));
+    }
+    let lines = first_lines(view);
+    let (first, others) = lines.split_first()?;
+    let said = sentence(view, first);
+    let brief = |line: &&ArmLoadLine<'_>| format!("{} {}", view.name_of(line.arm), in_short(line));
+    let brief: Vec<String> = others.iter().map(brief).collect();
+    let told = [vec![said.text.clone()], brief].concat().join("; ");
+    if others.is_empty() {
+        return Some((said.tone, format!("{told}.")));
+    }
+    if !first.result.reach.has_low() {
+        return Some((ReportSeverity::Bad, format!("{told}.")));
+    }
+    let name = view.name_of(first.arm);
+    let rivals = others.iter().filter(|other| !is_above(first, other));
+    let rivals: Vec<String> = rivals.map(|rival| view.name_of(rival.arm)).collect();
+    Some(match rivals.is_empty() {
+        true => {
+            let told = told
+                .strip_prefix(&format!("{name} carries "))
+                .unwrap_or(&told);
+            let text = format!("{name} carries most: {told}.");
+            (ReportSeverity::Good, text)
+        }
+        false => {
+            let text = format!(
+                "{told}. Too close to call: {name} and {}.",
+                rivals.join(", ")
+            );
+            (ReportSeverity::Care, text)
+        }
+    })
+}
+
+/// The lines of the first workload that were searched, the highest first.
+fn first_lines<'v, 'a>(view: &'v ResultsView<'a>) -> Vec<&'v ArmLoadLine<'a>> {
+    let entry = view.load_entries().next();
+    let mut lines = entry.map_or(Vec::new(), |entry| of_entry(view, &entry.label));
+    let place = |line: &ArmLoadLine<'_>| match line.result.reach {
+        LoadLineReach::Between => line.result.sustained.point,
+        LoadLineReach::AtLeast => line.result.sustained.low,
+        LoadLineReach::Below | LoadLineReach::Unknown => 0.0,
     };
     lines.sort_by(|a, b| place(b).total_cmp(&place(a)));
-    let (best, others) = lines.split_first()?;
-    let said = sentence(view, best);
-    let Some(second) = others.first() else {
-        return Some((said.tone, format!("{}.", said.text)));
+    lines
+}
+
+/// Whether one system is shown to carry more than another.
+fn is_above(one: &ArmLoadLine<'_>, other: &ArmLoadLine<'_>) -> bool {
+    let (one, other) = (&one.result, &other.result);
+    let are_known = one.reach.has_low() && other.reach.has_high();
+    are_known && one.sustained.low >= other.sustained.high
+}
+
+/// Whether more time may still show which system carries most, or how much the only one does.
+pub(super) fn is_open(view: &ResultsView<'_>) -> bool {
+    let lines = first_lines(view);
+    let decided = lines.split_first().is_some_and(|(first, others)| {
+        !others.is_empty() && others.iter().all(|other| is_above(first, other))
+    });
+    !decided
+}
+
+/// What decided in place of the systems, where that is so of every line of the first workload: a system that
+/// carries something in spite of it answers.
+pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
+    let lines = first_lines(view);
+    let reason = |line: &&ArmLoadLine<'_>| {
+        let late = || surroundings::late(view);
+        let reason = line
+            .disturbance()
+            .or_else(|| pauses(view, line))
+            .or_else(late);
+        reason.filter(|_| line.is_vague())
     };
-    let brief = |line: &&ArmLoadLine<'_>| match has_edge(line) {
-        true => format!(
-            "{} {} ({})",
-            view.name_of(line.arm),
-            multiple(line, line.result.sustained.point),
-            interval(line, &line.result.sustained)
-        ),
-        false => sentence(view, line).text,
+    let reasons: Option<Vec<String>> = lines.iter().map(reason).collect();
+    reasons?.into_iter().next()
+}
+
+/// A limit that some operations broke without any queue, while most kept it.
+fn pauses(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<String> {
+    let idle = line
+        .result
+        .idle
+        .filter(|idle| idle.is_broken && idle.beyond < 0.5)?;
+    let (beyond, allowed) = (
+        words::percent(idle.beyond),
+        words::percent_whole(idle.allowed),
+    );
+    Some(format!(
+        "even at {} of {} {beyond} of the operations were beyond {}, {allowed} is allowed: pauses break it, not \
+         the load",
+        multiple(line, idle.multiple),
+        view.name_of(line.arm),
+        line.result.binding.clone().unwrap_or_else(|| limits(line)),
+    ))
+}
+
+/// Up to which multiple each system kept the limits in some trial.
+fn seen(view: &ResultsView<'_>) -> Option<String> {
+    let lines = first_lines(view);
+    let told = lines.iter().map(|line| {
+        let arm = view.name_of(line.arm);
+        match most_kept(line) {
+            Some(most) => format!("{arm} up to {}", multiple(line, most)),
+            None => format!("{arm} in no trial"),
+        }
+    });
+    let told: Vec<String> = told.collect();
+    Some(format!(
+        "Seen within {}: {}.",
+        limits(lines.first()?),
+        told.join(", ")
+    ))
+}
+
+/// The largest multiple of a trial that kept every limit.
+fn most_kept(line: &ArmLoadLine<'_>) -> Option<f64> {
+    let is_kept = |trial: &&&TrialResult| {
+        let limits = &line.goal.limits;
+        let keeps = limits
+            .iter()
+            .all(|slo| trial.stats.limited(slo) <= slo.at_most);
+        keeps && load_line_trial(trial).is_some_and(|seen| !seen.backlog_grew && !seen.is_void)
     };
-    if best.result.stop == Some(LoadLineStop::NothingCarried) {
-        let least = of_workload(best, best.goal.smallest);
-        let text = format!("No system carries {least} at {}.", limits(best));
-        return Some((ReportSeverity::Bad, text));
+    let kept = line.trials.iter().filter(is_kept);
+    let multiples = kept.filter_map(|trial| Some(trial.load_line.as_ref()?.request.multiple));
+    multiples.max_by(f64::total_cmp)
+}
+
+/// A line in few words, without its limits.
+fn in_short(line: &ArmLoadLine<'_>) -> String {
+    let edge = &line.result.sustained;
+    match line.result.reach {
+        _ if line.result.trials == 0 => "without a trial".into(),
+        LoadLineReach::Between => {
+            format!("{} ({})", multiple(line, edge.point), interval(line, edge))
+        }
+        LoadLineReach::AtLeast => format!("at least {}", multiple(line, edge.low)),
+        LoadLineReach::Below => {
+            format!("below {} ({})", multiple(line, edge.high), unkept(line))
+        }
+        LoadLineReach::Unknown => format!("not known ({})", kept(line)),
     }
-    let others: Vec<String> = others.iter().map(brief).collect();
-    let is_apart = !(has_edge(best) && has_edge(second))
-        || best.result.sustained.low > second.result.sustained.high;
-    let (tone, lead) = match is_apart && place(best) > place(second) {
-        true => (ReportSeverity::Good, "carries most".to_owned()),
-        false => (
-            ReportSeverity::Care,
-            format!("and {} are too close to call", view.name_of(second.arm)),
-        ),
-    };
-    let name = view.name_of(best.arm);
-    let (others, said) = (others.join("; "), said.text);
-    let said = said
-        .strip_prefix(&format!("{name} carries "))
-        .unwrap_or(&said);
-    Some((tone, format!("{name} {lead}: {said}; {others}.")))
 }
 
 /// What each system serves at its line.
@@ -108,12 +212,11 @@ pub(super) fn limits_reached(view: &ResultsView<'_>) -> Vec<String> {
         let Some(binding) = &line.result.binding else {
             continue;
         };
-        let text = match saturated(view, line) {
-            Some((name, used)) => {
-                format!("{binding} breaks first, where {name} saturates ({used})")
-            }
-            None => format!("{binding} breaks first"),
+        // The limit alone is what was asked for, and no answer.
+        let Some((name, used)) = saturated(view, line) else {
+            continue;
         };
+        let text = format!("{binding} breaks first, where {name} saturates ({used})");
         let arm = view.name_of(line.arm);
         match told.iter_mut().find(|(known, _)| *known == text) {
             Some((_, arms)) => arms.push(arm),
@@ -131,31 +234,41 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
     let edge = &line.result.sustained;
     let confidence = words::percent_whole(view.results.manifest.policy.confidence);
     let told = |multiple: f64| of_workload(line, multiple);
-    let (tone, text) = match (line.result.trials, line.result.stop) {
-        (0, _) => (
+    let (tone, text) = match line.result.reach {
+        _ if line.result.trials == 0 => (
             ReportSeverity::Care,
             format!("No trial of {} on {arm}", line.entry.label),
         ),
-        (_, Some(LoadLineStop::NothingCarried)) => (
-            ReportSeverity::Bad,
-            format!(
-                "{arm} does not carry {} at {limits}",
-                told(line.goal.smallest)
-            ),
-        ),
-        (_, Some(LoadLineStop::EverythingCarried)) => (
-            ReportSeverity::Good,
-            format!(
-                "{arm} carries {} and more at {limits}",
-                told(line.goal.largest)
-            ),
-        ),
-        _ => (
+        LoadLineReach::Between => (
             ReportSeverity::Plain,
             format!(
                 "{arm} carries {} ({confidence} CI {}) at {limits}",
                 told(edge.point),
                 interval(line, edge)
+            ),
+        ),
+        LoadLineReach::AtLeast => (
+            ReportSeverity::Good,
+            format!(
+                "{arm} carries at least {} at {limits} ({})",
+                told(edge.low),
+                unreached(line)
+            ),
+        ),
+        LoadLineReach::Below => (
+            ReportSeverity::Bad,
+            format!(
+                "{arm} lies below {} at {limits} ({})",
+                told(edge.high),
+                unkept(line)
+            ),
+        ),
+        LoadLineReach::Unknown => (
+            ReportSeverity::Care,
+            format!(
+                "It is not known how much of {} {arm} carries at {limits} ({})",
+                line.entry.label,
+                kept(line)
             ),
         ),
     };
@@ -164,6 +277,27 @@ fn sentence(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> ReportFinding {
         tone,
         text,
         detail: detail(view, line),
+    }
+}
+
+/// Why there is no lower end.
+fn unkept(line: &ArmLoadLine<'_>) -> String {
+    line.disturbance().unwrap_or_else(|| kept(line))
+}
+
+/// What trials kept the limits, where that does not make an end.
+fn kept(line: &ArmLoadLine<'_>) -> String {
+    match most_kept(line) {
+        None => "no trial kept the limits".into(),
+        Some(most) => format!("{} kept the limits for a short time", multiple(line, most)),
+    }
+}
+
+/// Why there is no upper end.
+fn unreached(line: &ArmLoadLine<'_>) -> &'static str {
+    match line.result.stop {
+        Some(LoadLineStop::EverythingCarried) => "no limit was reached",
+        _ => "not finished: no limit was reached",
     }
 }
 
@@ -219,10 +353,10 @@ fn ended(line: &ArmLoadLine<'_>) -> String {
             words::percent_whole(line.goal.width)
         ),
         Some(LoadLineStop::NothingCarried) => {
-            format!("It is the smallest multiple that was allowed (--from); {took}.")
+            format!("No smaller multiple was allowed (--from); {took}.")
         }
         Some(LoadLineStop::EverythingCarried) => {
-            format!("It is the largest multiple that was allowed (--to); {took}.")
+            format!("No larger multiple was allowed (--to); {took}.")
         }
         None => format!("The search was not finished: {took}."),
     }
@@ -234,7 +368,11 @@ fn ratio_sentence(
     line: &ArmLoadLine<'_>,
     ratio: &LoadLineRatio,
 ) -> ReportFinding {
-    let (times, interval) = (words::estimate(&ratio.ratio), words::interval(&ratio.ratio));
+    let (more, less, times) = match ratio.ratio.estimate >= 1.0 {
+        true => (arm, base, ratio.ratio),
+        false => (base, arm, words::inverse(&ratio.ratio)),
+    };
+    let (times, interval) = (words::estimate(&times), words::interval(&times));
     ReportFinding {
         mark: ratio.verdict.name().into(),
         tone: match ratio.verdict {
@@ -244,7 +382,7 @@ fn ratio_sentence(
             _ => ReportSeverity::Care,
         },
         text: format!(
-            "{arm} carries {times}× the load of {base} ({interval}) on {}",
+            "{more} carries {times}× the load of {less} ({interval}) on {}",
             line.entry.label
         ),
         detail: String::new(),
@@ -327,15 +465,9 @@ fn table(view: &ResultsView<'_>) -> ReportTable {
 
 fn row(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Vec<ReportTableCell> {
     let result = &line.result;
-    let edge = match (result.trials, result.stop) {
-        (0, _) => ReportTableCell::new("–"),
-        (_, Some(LoadLineStop::NothingCarried)) => {
-            ReportTableCell::new(format!("< {}", multiple(line, line.goal.smallest)))
-        }
-        (_, Some(LoadLineStop::EverythingCarried)) => {
-            ReportTableCell::new(format!("≥ {}", multiple(line, line.goal.largest)))
-        }
-        _ => with_interval(line, &result.sustained),
+    let edge = match result.reach {
+        _ if result.trials == 0 => ReportTableCell::new("–"),
+        _ => ReportTableCell::new(in_short(line)),
     };
     let load = at_the_line(line).filter(|_| has_edge(line));
     let burst = result.burst.as_ref();
@@ -354,18 +486,13 @@ fn row(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Vec<ReportTableCell> {
     ]
 }
 
-/// In one text: where a table is narrow, details are left out, and no line stands without its interval.
 fn with_interval(line: &ArmLoadLine<'_>, edge: &LoadLineInterval) -> ReportTableCell {
     let point = multiple(line, edge.point);
     ReportTableCell::new(format!("{point} ({})", interval(line, edge)))
 }
 
 fn has_edge(line: &ArmLoadLine<'_>) -> bool {
-    let without = [
-        LoadLineStop::NothingCarried,
-        LoadLineStop::EverythingCarried,
-    ];
-    line.result.trials > 0 && !line.result.stop.is_some_and(|stop| without.contains(&stop))
+    line.result.trials > 0 && line.result.reach == LoadLineReach::Between
 }
 
 /// All limits: `p99 < 20 ms and errors < 0.1 %`.
@@ -527,25 +654,9 @@ fn figure(view: &ResultsView<'_>, lines: &[&ArmLoadLine<'_>]) -> ReportFigure {
         limit.subject(),
         lines[0].entry.label
     );
-    let told = |line: &&ArmLoadLine<'_>| {
-        let arm = view.name_of(line.arm);
-        let edge = &line.result.sustained;
-        match line.result.stop {
-            Some(LoadLineStop::NothingCarried) => {
-                format!("{arm} not even at {}", multiple(line, line.goal.smallest))
-            }
-            Some(LoadLineStop::EverythingCarried) => {
-                format!("{arm} at {} and more", multiple(line, line.goal.largest))
-            }
-            _ => format!(
-                "{arm} up to {} ({})",
-                multiple(line, edge.point),
-                interval(line, edge)
-            ),
-        }
-    };
+    let told = |line: &&ArmLoadLine<'_>| format!("{} {}", view.name_of(line.arm), in_short(line));
     let told: Vec<String> = lines.iter().map(told).collect();
-    let answer = format!("{limit} holds: {}.", told.join("; "));
+    let answer = format!("Load within {limit}: {}.", told.join("; "));
     ReportFigure::new(title, answer, ReportChart::LoadCurves(chart(view, lines)))
 }
 
@@ -657,6 +768,8 @@ pub(super) fn data(view: &ResultsView<'_>) -> Value {
                 WorkloadMultiple::Clients(_) => "clients",
             },
             "has_edge": has_edge(line),
+            "reach": reach_name(line.result.reach),
+            "disturbed_by": line.disturbance(),
             "sustained": edge(&line.result.sustained),
             "burst": line.result.burst.as_ref().map(edge),
             "binding": line.result.binding,
@@ -682,6 +795,15 @@ pub(super) fn data(view: &ResultsView<'_>) -> Value {
         })
     });
     json!({ "lines": lines.collect::<Vec<_>>(), "ratios": ratios.collect::<Vec<_>>() })
+}
+
+fn reach_name(reach: LoadLineReach) -> &'static str {
+    match reach {
+        LoadLineReach::Between => "between",
+        LoadLineReach::AtLeast => "at least",
+        LoadLineReach::Below => "below",
+        LoadLineReach::Unknown => "unknown",
+    }
 }
 
 fn stop_name(stop: LoadLineStop) -> &'static str {

@@ -6,8 +6,8 @@ use plimsoll_core::text::shell_word;
 use plimsoll_core::workload::{Workload, WorkloadMultiple};
 use plimsoll_stats::load_line::LoadLineStop;
 
-use super::faults;
 use super::view::ResultsView;
+use super::{answer, faults, load_line, overload, winner};
 use crate::model::ReportNextStep;
 use crate::words;
 
@@ -15,6 +15,8 @@ use crate::words;
 const STEPS_MAX: usize = 2;
 /// More blocks than this are no proposal.
 const BLOCKS_MAX: u32 = 200;
+/// A limit for loads that no system carried.
+const LIMIT: &str = "20ms";
 /// Faults without a loss that bound its rate at 5 % with 95 % confidence.
 const FAULTS: usize = 59;
 
@@ -27,8 +29,12 @@ pub(super) fn next_steps(view: &ResultsView<'_>) -> Vec<ReportNextStep> {
         let text = "Read in the warnings why no trial was completed, then repeat the run.";
         return vec![step(text, again(view, &[], &["-o", "--output"]))];
     }
+    if answer::noise(view).is_some() {
+        let text = "Stop what else runs here (top shows it), then repeat the same command.";
+        return vec![step(text, again(view, &[], &["-o", "--output"]))];
+    }
     if !view.results.complete {
-        steps.push(rest(view));
+        return vec![rest(view)];
     }
     steps.extend(searched(view));
     steps.extend(more_faults(view));
@@ -72,20 +78,25 @@ fn rest(view: &ResultsView<'_>) -> ReportNextStep {
 fn searched(view: &ResultsView<'_>) -> Option<ReportNextStep> {
     let lines = &view.load_lines;
     let first = lines.first()?;
-    let ended = |stop| lines.iter().any(|line| line.result.stop == Some(stop));
+    let ended = |stop| {
+        let those = lines.iter().filter(|line| line.result.stop == Some(stop));
+        those.count()
+    };
     let anew = ["-o", "--output"];
     let can_be_less = matches!(first.unit, WorkloadMultiple::Rate);
-    if ended(LoadLineStop::NothingCarried) && can_be_less {
+    // Of one among several it is known how it compares.
+    let is_open = |many: usize| many > 1 || (many == 1 && lines.len() == 1);
+    if ended(LoadLineStop::NothingCarried) == lines.len() && can_be_less {
         let from = format!("{}", first.goal.smallest / 10.0);
         let text = "Search below the smallest multiple that was allowed.";
         return Some(step(text, again(view, &[("--from", &from)], &anew)));
     }
-    if ended(LoadLineStop::EverythingCarried) {
+    if is_open(ended(LoadLineStop::EverythingCarried)) {
         let to = format!("{}", first.goal.largest * 10.0);
         let text = "Search beyond the largest multiple that was allowed.";
         return Some(step(text, again(view, &[("--to", &to)], &anew)));
     }
-    if ended(LoadLineStop::BudgetReached) {
+    if ended(LoadLineStop::BudgetReached) > 0 && load_line::is_open(view) {
         let seconds: f64 = lines.iter().map(|line| line.result.seconds).sum();
         let budget = format!("{:.0}m", (seconds * 2.5 / 60.0).ceil().max(1.0));
         let text = "Search again with more time: the interval is still wide.";
@@ -141,6 +152,8 @@ fn more_faults(view: &ResultsView<'_>) -> Option<ReportNextStep> {
 fn more_blocks(view: &ResultsView<'_>) -> Option<ReportNextStep> {
     let rows = view.comparisons.iter().chain(&view.steps);
     let open = rows.filter(|row| !row.is_control && row.verdict == ComparisonVerdict::Inconclusive);
+    // Where the best is known, more blocks would settle who loses by how much.
+    let open = open.filter(|row| !winner::is_known(view, &row.workload));
     let open: Vec<_> = open.collect();
     let first = open.first()?;
     let needed = open
@@ -186,34 +199,31 @@ fn find_line(view: &ResultsView<'_>) -> Option<ReportNextStep> {
     let entry = view.entries().find(|entry| !entry.workload.is_idle())?;
     let spec = workloads(view).into_iter().next()?;
     entry.workload.multiple().ok()?;
-    let slowest = view
-        .pools(entry)
-        .iter()
-        .map(|pool| pool.stats.response().quantile_ns(0.99))
-        .max()?;
-    let limit = format!("p99 < {}", round_limit(slowest.max(1_000)));
+    let pools = view.pools(entry);
+    let carried = pools.iter().filter(|pool| overload::alone_is_silent(pool));
+    let best = carried.map(|pool| pool.stats.response().quantile_ns(0.99));
+    let limit = best
+        .min()
+        .map_or(LIMIT.into(), |best| round_limit(best.max(1_000)));
+    let limit = format!("p99 < {limit}");
     let mut words: Vec<String> = ["loadline", "-w"].map(Into::into).into();
     words.extend([spec, "--slo".into(), limit]);
     words.extend(targets(view));
     Some(step(
-        "Find how much of this load each system carries.",
+        "Find how much of this load each system carries; the limit is an example, put yours.",
         line(&words),
     ))
 }
 
 /// The next of 1, 2 and 5 times a power of ten above a time: `2ms`.
 fn round_limit(ns: u64) -> String {
-    let units = [(1_000_000_000_u64, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let fits = units
+    let units = [(1_000, "us"), (1_000_000, "ms"), (1_000_000_000_u64, "s")];
+    let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+    let mut all = units
         .into_iter()
-        .find(|(unit, _)| ns >= *unit)
-        .unwrap_or((1_000, "us"));
-    let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
-    let step = steps
-        .into_iter()
-        .find(|step| step * fits.0 > ns)
-        .unwrap_or(1_000);
-    format!("{step}{}", fits.1)
+        .flat_map(|(unit, name)| steps.map(|step| (step * unit, format!("{step}{name}"))));
+    let found = all.find(|(limit, _)| *limit > ns);
+    found.map_or_else(|| "1000s".into(), |(_, text)| text)
 }
 
 /// What was given on the command line, once each.

@@ -8,6 +8,7 @@ use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
 use plimsoll_stats::carried;
 
+use super::surroundings;
 use super::view::{ArmTrials, ResultsView, grouped};
 use crate::model::{ReportFinding, ReportSeverity, ReportTableCell};
 use crate::words;
@@ -24,7 +25,15 @@ pub(super) fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> Option<Re
         workload,
         ..
     } = row;
+    let both = row.base_is_overloaded() && row.arm_is_overloaded();
+    // Where one of both carries it, the machine was not too busy for it.
+    let noise = surroundings::decided(view).filter(|_| both);
     let text = match (row.base_is_overloaded(), row.arm_is_overloaded()) {
+        (true, true) if let Some(noise) = &noise => format!(
+            "Not answered on {workload}: {noise}. Seen: {base_name} served {}, {arm_name} {}",
+            served(&base),
+            served(&arm)
+        ),
         (true, true) => format!(
             "Neither {base_name} nor {arm_name} can carry {workload}: {base_name} serves {}, \
              {arm_name} {}",
@@ -37,7 +46,8 @@ pub(super) fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> Option<Re
             served(&base)
         ),
         (false, true) => format!(
-            "{arm_name} cannot carry {workload}: {} served, and the backlog grew to the end",
+            "{arm_name} cannot carry {workload}: {} served, and the backlog grew to the end; \
+             {base_name} carries it",
             served(&arm)
         ),
         (false, false) => return None,
@@ -65,11 +75,19 @@ pub(super) fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> Option<Re
         arm
     };
     detail.push_str(&advice(view, workload, &least));
-    Some(ReportFinding {
-        mark: words::verdict(row),
-        tone: words::tone(row),
-        text,
-        detail,
+    Some(match noise {
+        Some(_) => ReportFinding {
+            mark: "not answered".into(),
+            tone: ReportSeverity::Care,
+            text,
+            detail,
+        },
+        None => ReportFinding {
+            mark: words::verdict(row),
+            tone: words::tone(row),
+            text,
+            detail,
+        },
     })
 }
 
@@ -85,15 +103,43 @@ pub(super) fn alone(
         None => entry.label.clone(),
     };
     let name = &pool.ink.name;
-    Some(ReportFinding {
-        mark: "cannot carry".into(),
-        tone: ReportSeverity::Bad,
-        text: format!(
-            "{name} cannot carry {label}: {} served, and the backlog grew to the end",
-            served(&load)
+    let seen_of_it = format!("{} served, and the backlog grew to the end", served(&load));
+    let (mark, tone, text) = match surroundings::decided(view) {
+        None => (
+            "cannot carry",
+            ReportSeverity::Bad,
+            format!("{name} cannot carry {label}: {seen_of_it}"),
         ),
+        Some(noise) => (
+            "not answered",
+            ReportSeverity::Care,
+            format!("Not answered on {label}: {noise}. Seen of {name}: {seen_of_it}"),
+        ),
+    };
+    Some(ReportFinding {
+        mark: mark.into(),
+        tone,
+        text,
         detail: seen(name, &load) + &advice(view, &entry.label, &load),
     })
+}
+
+/// What decided in place of the one system that did not carry its load.
+pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
+    let is_alone = !view.is_comparison() && view.load_lines.is_empty();
+    let mut pools = view.entries().flat_map(|entry| view.pools(entry));
+    let is_overloaded = is_alone && pools.any(|pool| !alone_is_silent(&pool));
+    surroundings::decided(view).filter(|_| is_overloaded)
+}
+
+/// `130 of 2.07k` where the load was too much.
+pub(super) fn in_short(pool: &ArmTrials<'_>) -> Option<String> {
+    let (_, load) = overloaded(pool)?;
+    let (served, offered) = (
+        units::rate(load.served_per_s),
+        units::rate(load.offered_per_s),
+    );
+    Some(format!("{served} of {offered}"))
 }
 
 /// Whether nothing is said of the load being too much for this system.

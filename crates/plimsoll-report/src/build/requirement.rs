@@ -3,7 +3,7 @@
 
 use plimsoll_core::load_line::LoadLineRequirement;
 use plimsoll_core::units;
-use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineStop};
+use plimsoll_stats::load_line::{ArmLoadLine, LoadLineFit, LoadLineReach};
 
 use super::load_line;
 use super::view::ResultsView;
@@ -25,6 +25,10 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
         lines.filter(|line| line.goal.requirement.is_some())
     };
     let name = &lines().next()?.goal.requirement.as_ref()?.name;
+    let is_open = lines().all(|line| LoadLineFit::of(line) == LoadLineFit::CannotTell);
+    if is_open && load_line::noise(view).is_some() {
+        return load_line::answer(view);
+    }
     let best = lines().max_by(|a, b| {
         let point = |line: &ArmLoadLine<'_>| line.result.sustained.point;
         point(a).total_cmp(&point(b))
@@ -80,26 +84,27 @@ fn finding(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<ReportFindi
 
 /// How much of what is needed a system carries.
 fn carried(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<String> {
-    let (result, goal) = (&line.result, line.goal);
+    let result = &line.result;
     let times = |multiple: f64| format!("{}×", units::three_digits(multiple));
     let edge = &result.sustained;
-    match result.stop {
+    match result.reach {
         _ if result.trials == 0 => None,
-        Some(LoadLineStop::NothingCarried) => Some(format!(
-            "it does not carry {} of what it needs",
-            times(goal.smallest)
+        LoadLineReach::Below => Some(format!(
+            "it carries less than {} of what it needs",
+            times(edge.high)
         )),
-        Some(LoadLineStop::EverythingCarried) => Some(format!(
-            "it carries {} what it needs and more",
-            times(goal.largest)
+        LoadLineReach::AtLeast => Some(format!(
+            "it carries at least {} what it needs",
+            times(edge.low)
         )),
-        _ => Some(format!(
+        LoadLineReach::Between => Some(format!(
             "it carries {} what it needs ({} CI {} to {})",
             times(edge.point),
             words::percent_whole(view.results.manifest.policy.confidence),
             units::three_digits(edge.low),
             units::three_digits(edge.high),
         )),
+        LoadLineReach::Unknown => None,
     }
 }
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Doubts about the place of a measurement: whether it was storage at all, and who else was there.
 
+use plimsoll_core::comparison::ComparisonVerdict;
+use plimsoll_core::explanation::{CauseExplanation, ExplanationCause};
+use plimsoll_core::others::NeighbourUse;
+
 use super::view::ResultsView;
 use crate::model::{ReportFinding, ReportSeverity};
+use crate::words;
 
 /// The mark of a doubt about what was measured.
 const TARGET: &str = "check the target";
@@ -26,9 +31,7 @@ pub(super) fn memory(view: &ResultsView<'_>) -> Vec<ReportFinding> {
 
 /// A machine that others used during the trials.
 pub(super) fn noise(view: &ResultsView<'_>) -> Option<ReportFinding> {
-    let trials = view.results.trials.iter();
-    let others = trials.filter_map(|trial| trial.others.clone());
-    let all = others.reduce(|all, of_one| all.and(&of_one))?;
+    let all = others(view)?;
     Some(ReportFinding {
         mark: "noisy machine".into(),
         tone: ReportSeverity::Bad,
@@ -38,4 +41,41 @@ pub(super) fn noise(view: &ResultsView<'_>) -> Option<ReportFinding> {
             all.line()
         ),
     })
+}
+
+fn others(view: &ResultsView<'_>) -> Option<NeighbourUse> {
+    let trials = view.results.trials.iter();
+    NeighbourUse::of_all(trials.filter_map(|trial| trial.others.as_ref()))
+}
+
+/// What may have decided in place of the systems, where they were not told apart or did not carry a load.
+pub(super) fn decided(view: &ResultsView<'_>) -> Option<String> {
+    let others = others(view).and_then(|all| all.decides());
+    others.or_else(|| late(view))
+}
+
+/// A load generator that was late itself.
+pub(super) fn late(view: &ResultsView<'_>) -> Option<String> {
+    let mut told = view.explanations.iter();
+    let is_late = |one: &CauseExplanation| one.cause == ExplanationCause::GeneratorLate;
+    let late = told.find(|told| told.found.iter().any(is_late))?;
+    Some(format!(
+        "the load generator was late on {}",
+        view.name_of(&late.arm)
+    ))
+}
+
+/// The same of the comparisons of one workload.
+pub(super) fn decided_on(view: &ResultsView<'_>, workload: &str) -> Option<String> {
+    let drift = || {
+        let mut rows = view.comparisons.iter().filter(|row| row.is_control);
+        let row = rows
+            .find(|row| row.workload == workload && row.verdict == ComparisonVerdict::Different)?;
+        let times = words::lead(row).map(|(_, _, times)| words::estimate(&times))?;
+        Some(format!(
+            "{} measured twice differed from itself {times} times",
+            row.base
+        ))
+    };
+    decided(view).or_else(drift)
 }

@@ -24,7 +24,7 @@ pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
     let rows = view.comparisons.iter();
     let mut sentences: Vec<ReportFinding> = rows
         .clone()
-        .filter(|row| !row.is_control || row.verdict == ComparisonVerdict::Different)
+        .filter(|row| !row.is_control)
         .map(|row| sentence(view, row))
         .collect();
     if !view.is_comparison() {
@@ -47,7 +47,11 @@ fn sentence(view: &ResultsView<'_>, row: &ArmComparison) -> ReportFinding {
     }
     let confidence = words::percent_whole(view.results.manifest.policy.confidence);
     let interval = match &row.ratio {
-        Some(ratio) => format!("{confidence} CI {}", words::interval(ratio)),
+        // That of the figure in the sentence.
+        Some(ratio) if row.verdict == ComparisonVerdict::Equivalent => {
+            format!("{confidence} CI {}", words::interval(ratio))
+        }
+        Some(_) => format!("{confidence} CI {}", words::lead_interval(row)),
         None => "no interval".into(),
     };
     let floor = match row.noise_floor {
@@ -132,13 +136,15 @@ fn statement(row: &ArmComparison) -> String {
     match row.verdict {
         ComparisonVerdict::CannotCarry => format!("The load of {workload} cannot be carried"),
         ComparisonVerdict::Inconclusive => {
-            format!("{arm} against {base} on {workload}: observed {times}× the {metric}")
+            let lead = words::lead_in_words(row).unwrap_or_default();
+            format!("Observed on {workload}: {lead}")
         }
         ComparisonVerdict::Equivalent => {
             format!("{arm} is equivalent to {base} on {workload}: {times}× the {metric}")
         }
         ComparisonVerdict::Different => {
-            format!("{arm} has {times}× the {metric} of {base} on {workload}")
+            let lead = words::lead_in_words(row).unwrap_or_default();
+            format!("{lead} on {workload}")
         }
     }
 }
@@ -256,7 +262,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
     );
     section.is_answer = true;
     let confidence = words::percent_whole(policy.confidence);
-    let ratio = format!("#Ratio to {} ({confidence} CI)", first.base);
+    let ratio = format!("#Better by ({confidence} CI)");
     let base = format!("~#{}", first.base);
     let mut table = ReportTable::new(
         "Verdict by workload and system",
@@ -273,7 +279,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
         ],
     );
     let mut above = "";
-    for row in &view.comparisons {
+    for row in view.judged() {
         table.rows.push(table_row(view, row, above != row.workload));
         above = &row.workload;
     }
@@ -303,7 +309,6 @@ fn table_row(view: &ResultsView<'_>, row: &ArmComparison, first: bool) -> Vec<Re
         }
     };
     let name = ReportTableCell::new(words::arm(row));
-    let ratio = |r| format!("{} ({})", words::estimate(r), words::interval(r));
     let needed = match (row.verdict, row.blocks_needed) {
         (ComparisonVerdict::Inconclusive, Some(n)) => format!("needs {n}"),
         _ => String::new(),
@@ -314,9 +319,7 @@ fn table_row(view: &ResultsView<'_>, row: &ArmComparison, first: bool) -> Vec<Re
         name,
         value(row.base_value, &row.base),
         value(row.arm_value, &row.arm),
-        row.ratio
-            .as_ref()
-            .map_or_else(dash, |r| ReportTableCell::new(ratio(r))),
+        words::lead_in_short(row).map_or_else(dash, ReportTableCell::new),
         ReportTableCell::new(words::verdict(row)).tone(tone),
         fraction(row.noise_floor),
         fraction(row.detectable),
@@ -369,8 +372,9 @@ pub(super) fn quantity_of(metric: ComparisonMetric) -> ChartQuantity {
 
 fn notes(view: &ResultsView<'_>) -> Vec<String> {
     let mut notes = vec![
-        "Values are geometric means over blocks, with the range over blocks below; the ratio is \
-         that of ordinary trials within blocks, both entries of the base counted. A/A bound: the \
+        "Values are geometric means over blocks, with the range over blocks below; better by: how many \
+         times as good the better of both is, from ordinary trials within blocks, both entries of the base \
+         counted. A/A bound: the \
          largest difference within the interval of the A/A control, which measures one system \
          twice; it limits a verdict only where the control itself differs. MDE: the minimum \
          detectable effect, the smallest true effect that these blocks detect with a power of \

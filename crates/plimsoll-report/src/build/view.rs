@@ -125,6 +125,13 @@ impl<'a> ResultsView<'a> {
         self.comparisons.iter().chain(&self.at_corners)
     }
 
+    /// The comparisons of systems; those of the A/A control only where there is nothing else.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &ArmComparison> {
+        let is_alone = self.comparisons.iter().all(|row| row.is_control);
+        let rows = self.comparisons.iter();
+        rows.filter(move |row| is_alone || !row.is_control)
+    }
+
     /// An arm under a workload or a sensitivity bound, compared with the base.
     pub(crate) fn comparison(&self, entry: &WorkloadEntry, arm: &str) -> Option<&ArmComparison> {
         let mut all = self.every_comparison();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which system is best: per workload, and over all of them in one sentence.
 
-use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict, RatioEstimate};
+use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 
-use super::overload;
 use super::view::ResultsView;
+use super::{overload, surroundings};
 use crate::model::ReportSeverity;
 use crate::words;
 
@@ -17,6 +17,8 @@ struct WorkloadOutcome<'a> {
     text: String,
     /// What it rests on, without what is best.
     grounds: String,
+    /// What decided in place of the systems.
+    noise: Option<String>,
     tone: ReportSeverity,
 }
 
@@ -31,6 +33,20 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
         [one] => Some((one.tone, format!("{}.", one.text))),
         several => Some(over_all(several)),
     }
+}
+
+/// What decided in place of the systems, on some workload.
+pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
+    outcomes(view).into_iter().find_map(|one| one.noise)
+}
+
+/// Whether it is known which system is best on the workload of a comparison.
+pub(super) fn is_known(view: &ResultsView<'_>, workload: &str) -> bool {
+    let rows = view.comparisons.iter();
+    let rows: Vec<&ArmComparison> = rows
+        .filter(|row| !row.is_control && row.workload == workload)
+        .collect();
+    outcome(view, &rows).is_some_and(|one| one.best.is_some())
 }
 
 fn outcomes<'v>(view: &'v ResultsView<'_>) -> Vec<WorkloadOutcome<'v>> {
@@ -72,18 +88,23 @@ fn over_all(outcomes: &[WorkloadOutcome<'_>]) -> (ReportSeverity, String) {
         }
     };
     let mut clauses: Vec<String> = names.iter().map(clause).collect();
+    let noise = outcomes.iter().find_map(|one| one.noise.as_ref());
     let open: Vec<&str> = outcomes
         .iter()
         .filter(|one| one.best.is_none())
         .map(|one| one.label)
         .collect();
-    match open.len() {
-        0 => {}
-        all if all == total => {
+    let whom = match open.len() {
+        0..=NAMED_MAX => open.join(", "),
+        many => format!("{many} of {total} workloads"),
+    };
+    match (open.len(), noise) {
+        (0, _) => {}
+        (_, Some(noise)) => clauses.push(format!("not answered on {whom} ({noise})")),
+        (all, None) if all == total => {
             clauses.push(format!("no system is best on any of {total} workloads"));
         }
-        1..=NAMED_MAX => clauses.push(format!("no winner yet on {}", open.join(", "))),
-        many => clauses.push(format!("no winner yet on {many} of {total} workloads")),
+        (_, None) => clauses.push(format!("no winner yet on {whom}")),
     }
     let tone = match (names.len(), open.is_empty()) {
         (1, true) => ReportSeverity::Good,
@@ -96,7 +117,7 @@ fn over_all(outcomes: &[WorkloadOutcome<'_>]) -> (ReportSeverity, String) {
 }
 
 fn capital(text: &str) -> String {
-    let is_sentence = text.starts_with("no system");
+    let is_sentence = text.starts_with("no ") || text.starts_with("not ");
     match is_sentence {
         true => format!("N{}", &text[1..]),
         false => text.to_owned(),
@@ -121,6 +142,7 @@ fn outcome<'v>(view: &ResultsView<'_>, rows: &[&'v ArmComparison]) -> Option<Wor
             grounds: text
                 .split_once(": ")
                 .map_or(text.clone(), |(_, grounds)| grounds.into()),
+            noise: None,
             text,
             tone,
         })
@@ -129,13 +151,18 @@ fn outcome<'v>(view: &ResultsView<'_>, rows: &[&'v ArmComparison]) -> Option<Wor
         .iter()
         .find(|row| row.verdict == ComparisonVerdict::CannotCarry);
     if let Some(row) = overloaded {
-        let text = overload::sentence(view, row)?.text;
+        let said = overload::sentence(view, row)?;
         let best = match (row.base_is_overloaded(), row.arm_is_overloaded()) {
             (true, false) => Some(row.arm.as_str()),
             (false, true) if rows.len() == 1 => Some(row.base.as_str()),
             _ => None,
         };
-        return made(best, ReportSeverity::Bad, text);
+        let noise = match said.tone {
+            ReportSeverity::Care => surroundings::decided(view),
+            _ => None,
+        };
+        let found = made(best, said.tone, said.text)?;
+        return Some(WorkloadOutcome { noise, ..found });
     }
     let is_better =
         |row: &&ArmComparison| row.verdict == ComparisonVerdict::Different && cost(row) < 1.0;
@@ -167,8 +194,26 @@ fn outcome<'v>(view: &ResultsView<'_>, rows: &[&'v ArmComparison]) -> Option<Wor
         .iter()
         .find(|row| row.verdict == ComparisonVerdict::Inconclusive);
     match open {
-        Some(row) => made(None, ReportSeverity::Care, undecided(view, row)),
+        Some(row) => match surroundings::decided_on(view, &row.workload) {
+            // Without data there is nothing that noise could have decided.
+            Some(noise) if row.ratio.is_some() => Some(unanswered(noise, row)),
+            _ => made(None, ReportSeverity::Care, undecided(view, row)),
+        },
         None => made(None, ReportSeverity::Same, equivalent(view, first, &equal)),
+    }
+}
+
+/// Of what noise decided nothing is said but what was seen.
+fn unanswered<'v>(noise: String, row: &'v ArmComparison) -> WorkloadOutcome<'v> {
+    let label = words::workload(row);
+    let grounds = format!("{noise}. Seen: {}", seen(row));
+    WorkloadOutcome {
+        label,
+        best: None,
+        text: format!("Not answered on {label}: {grounds}"),
+        grounds,
+        noise: Some(noise),
+        tone: ReportSeverity::Care,
     }
 }
 
@@ -179,85 +224,69 @@ fn overlap(a: &ArmComparison, b: &ArmComparison) -> bool {
     }
 }
 
-/// `3.12× the mean response time of local (2.80 to 3.48)`.
-fn times(row: &ArmComparison) -> String {
-    let ratio = |ratio: &RatioEstimate| format!("{}×", words::estimate(ratio));
-    let times = row
-        .ratio
-        .as_ref()
-        .map_or_else(|| "an unknown multiple of".into(), ratio);
-    let interval = row.ratio.as_ref().map(words::interval).unwrap_or_default();
-    format!(
-        "{times} the {} of {} ({interval})",
-        row.metric.name(),
-        row.base
-    )
+/// `it has 3.12× the throughput of local (2.80 to 3.48)`.
+fn lead(row: &ArmComparison, best: &str) -> String {
+    let text = words::lead_in_words(row).unwrap_or_default();
+    let text = match text.strip_prefix(&format!("{best} has ")) {
+        Some(rest) => format!("it has {rest}"),
+        None => text,
+    };
+    format!("{text} ({})", words::lead_interval(row))
 }
 
 fn ahead(row: &ArmComparison) -> String {
-    format!(
-        "{} is best on {}: {}",
-        row.arm,
-        words::workload(row),
-        times(row)
-    )
+    let (arm, workload) = (&row.arm, words::workload(row));
+    format!("{arm} is best on {workload}: {}", lead(row, arm))
 }
 
-/// The base leads. Of what is better the more there is of it, it has so many times as much.
+/// The base leads.
 fn behind(closest: &ArmComparison, rivals: usize) -> String {
     let (base, workload) = (&closest.base, words::workload(closest));
     let next = match rivals {
-        1 => "",
-        _ => "the next, ",
+        1 => String::new(),
+        _ => format!("the next is {}; ", closest.arm),
     };
-    let grounds = match (&closest.ratio, closest.metric.more_is_better()) {
-        (Some(ratio), true) => {
-            let inverse = RatioEstimate {
-                estimate: 1.0 / ratio.estimate,
-                low: 1.0 / ratio.high,
-                high: 1.0 / ratio.low,
-            };
-            format!(
-                "it has {}× the {} of {next}{} ({})",
-                words::estimate(&inverse),
-                closest.metric.name(),
-                closest.arm,
-                words::interval(&inverse)
-            )
-        }
-        _ => format!("{next}{} has {}", closest.arm, times(closest)),
-    };
-    format!("{base} is best on {workload}: {grounds}")
+    format!(
+        "{base} is best on {workload}: {next}{}",
+        lead(closest, base)
+    )
 }
 
 fn too_close(best: &ArmComparison, rival: &ArmComparison) -> String {
     format!(
-        "{} and {} are best on {}, too close to each other to call: {} has {}, {} {}",
+        "{} and {} are best on {}, too close to each other to call: {} ({}); {} ({})",
         best.arm,
         rival.arm,
         words::workload(best),
-        best.arm,
-        times(best),
-        rival.arm,
-        times(rival)
+        words::lead_in_words(best).unwrap_or_default(),
+        words::lead_interval(best),
+        words::lead_in_words(rival).unwrap_or_default(),
+        words::lead_interval(rival)
     )
 }
 
 fn undecided(view: &ResultsView<'_>, row: &ArmComparison) -> String {
     let workload = words::workload(row);
-    if row.ratio.is_none() {
-        return format!(
-            "No winner yet on {workload}: there is not enough data of {}",
-            row.arm
-        );
+    match row.ratio.is_some() {
+        true => format!(
+            "No winner yet on {workload}: {}, which neither shows a difference nor excludes one of {}",
+            seen(row),
+            words::percent_whole(view.results.manifest.policy.margin)
+        ),
+        false => format!("No winner yet on {workload}: {}", seen(row)),
     }
-    format!(
-        "No winner yet on {workload}: {} was seen with {}, which neither shows a difference nor excludes \
-         one of {}",
-        row.arm,
-        times(row),
-        words::percent_whole(view.results.manifest.policy.margin)
-    )
+}
+
+/// What was seen of systems between which nothing is decided.
+fn seen(row: &ArmComparison) -> String {
+    match words::lead_in_words(row) {
+        Some(lead) => format!(
+            "{} ({})",
+            lead.replacen(" has ", " had ", 1),
+            words::lead_interval(row)
+        ),
+        None => format!("there is not enough data of {}", row.arm),
+    }
 }
 
 fn equivalent(view: &ResultsView<'_>, first: &ArmComparison, equal: &[&str]) -> String {

@@ -132,7 +132,7 @@ impl ChartQuantity {
     }
 }
 
-/// Ratios to the base on a logarithmic axis.
+/// How many times as good as the base systems are, on a logarithmic axis: right is better.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForestChart {
     /// Label of the base arm.
@@ -150,8 +150,6 @@ pub struct ForestGroup {
     pub title: String,
     /// Metric.
     pub metric: String,
-    /// Whether a ratio above 1 is the better one.
-    pub more_is_better: bool,
     /// Arms.
     pub rows: Vec<ForestRow>,
 }
@@ -161,7 +159,7 @@ pub struct ForestGroup {
 pub struct ForestRow {
     /// Arm.
     pub label: String,
-    /// Ratio and interval, when there is one.
+    /// How many times as good as the base, with its interval, when there is one.
     pub ratio: Option<RatioEstimate>,
     /// As text.
     pub text: String,
@@ -169,8 +167,6 @@ pub struct ForestRow {
     pub verdict: String,
     /// How it is to be taken.
     pub tone: ReportSeverity,
-    /// Whether it is the control.
-    pub control: bool,
 }
 
 /// Percentile curves.

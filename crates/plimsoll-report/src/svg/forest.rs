@@ -13,7 +13,12 @@ const HEAD: f64 = 30.0;
 pub(super) fn draw(forest: &ForestChart) -> Canvas {
     let scale = axis(forest);
     let mut canvas = Canvas::new();
-    canvas.text((664.0, 14.0), Anchor::Start, "muted", "ratio (interval)");
+    canvas.text(
+        (664.0, 14.0),
+        Anchor::Start,
+        "muted",
+        "better by (interval)",
+    );
     canvas.text((WIDTH, 14.0), Anchor::End, "muted", "verdict");
     let mut y = 8.0;
     for group in &forest.groups {
@@ -25,7 +30,7 @@ pub(super) fn draw(forest: &ForestChart) -> Canvas {
         canvas.line((x, y), (x, y + 4.0), "axis");
         canvas.text((x, y + 18.0), Anchor::Middle, "", &label);
     }
-    let title = format!("ratio to {}, logarithmic", fit(&forest.base, 200.0));
+    let title = format!("times as good as {}, logarithmic", fit(&forest.base, 200.0));
     let middle = f64::midpoint(LEFT, RIGHT);
     canvas.text((middle, y + 38.0), Anchor::Middle, "muted", &title);
     canvas.finish(y + 44.0)
@@ -66,13 +71,8 @@ fn draw_group(
         "strong",
         &fit(&group.title, LEFT - 10.0),
     );
-    let (left, right) = if group.more_is_better {
-        (String::new(), format!("more {} is better →", group.metric))
-    } else {
-        (format!("← less {} is better", group.metric), String::new())
-    };
-    canvas.text((LEFT, first - 8.0), Anchor::Start, "muted", &left);
-    canvas.text((RIGHT, first - 8.0), Anchor::End, "muted", &right);
+    canvas.text((LEFT, first - 8.0), Anchor::Start, "muted", &group.metric);
+    canvas.text((RIGHT, first - 8.0), Anchor::End, "muted", "better →");
     let margin = 1.0 + forest.margin;
     let (from, to) = (scale.at(1.0 / margin), scale.at(margin));
     canvas.rect((from, first), (to - from, height), "band");
@@ -124,12 +124,11 @@ fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &AxisScale, y: f64) {
             canvas.path(&head, &class, "");
         }
     }
-    let hollow = if row.control { "hollow" } else { "solid" };
     let title = format!("{}: {}, {}", row.label, row.text, row.verdict);
     canvas.dot(
         (scale.at(ratio.estimate), y),
         5.0,
-        &format!("{hollow} {tone}"),
+        &format!("solid {tone}"),
         &title,
     );
 }

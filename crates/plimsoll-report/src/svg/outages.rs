@@ -85,8 +85,9 @@ fn draw_row(canvas: &mut Canvas, row: &OutageRow, x: &AxisScale, top: f64) {
             row.about,
             seconds(to - from)
         );
-        let place = (x.at(from), top + y);
-        canvas.bar(place, (x.at(to) - x.at(from), 8.0), class, &tip);
+        // The last operation before the fault may have ended some time before it.
+        let left = x.at(from.max(0.0));
+        canvas.bar((left, top + y), (x.at(to) - left, 8.0), class, &tip);
         if name == "write" {
             let shown = format!("{}{}", if is_over { "" } else { "> " }, seconds(to - from));
             canvas.text((WIDTH, top + 18.0), Anchor::End, "number", &shown);

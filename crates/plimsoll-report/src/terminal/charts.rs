@@ -51,15 +51,14 @@ impl Page {
         };
         self.line("");
         let caption = format!(
-            "Ratio to {} and interval, logarithmic; ░ is the margin of ±{}",
+            "Times as good as {}, better → (logarithmic; ░: margin of ±{})",
             forest.base,
             words::percent_whole(forest.margin)
         );
         let caption = self.paint(ReportSeverity::Plain, true, &caption);
         self.line(&caption);
         for group in &forest.groups {
-            let better = if group.more_is_better { "more" } else { "less" };
-            let title = format!("{}: {better} {} is better", group.title, group.metric);
+            let title = format!("{}: {}", group.title, group.metric);
             self.wrapped(ReportSeverity::Muted, "", &title);
             for row in &group.rows {
                 let bar = bar(row, room, (at(1.0 / margin), at(1.0), at(margin)), &at);
@@ -185,7 +184,7 @@ fn bar(
         cells[from..=to].fill('─');
         cells[from] = '├';
         cells[to] = '┤';
-        cells[at(ratio.estimate)] = if row.control { '○' } else { '●' };
+        cells[at(ratio.estimate)] = '●';
     }
     cells.into_iter().collect()
 }

@@ -289,3 +289,44 @@ fn an_outage_has_parts_where_a_cluster_says_them() {
         assert!(after.contains(part), "{part} in {said}");
     }
 }
+
+#[test]
+fn an_outage_is_told_with_its_fault_and_one_length() {
+    let paused = |stalled_ms| FaultResult {
+        fault: FaultKind::Pause,
+        ..fault(stalled_ms, 0)
+    };
+    let said = |faults: Vec<FaultResult>| {
+        let kind = faults[0].fault;
+        let faults: Vec<_> = faults.into_iter().map(|one| ("nfs", one)).collect();
+        build(&run(&["nfs"], &[kind], &faults)).answer.text
+    };
+    // The fault lasts 10 s.
+    let text = said(vec![paused(10_000), paused(10_000)]);
+    assert!(
+        text.starts_with("When a server is paused for 10.0 s, writes stop on nfs for 10.0 s, as long as the fault itself"),
+        "{text}"
+    );
+    let text = said(vec![paused(2_000)]);
+    assert!(
+        text.contains("writes stop on nfs for 2.0") && !text.contains("as long as"),
+        "{text}"
+    );
+    let text = said(vec![fault(2_000, 0)]);
+    assert!(
+        text.starts_with("When a server is killed, writes stop on nfs"),
+        "{text}"
+    );
+    // The last write before the fault ended half a second before it: table and picture say the same.
+    let mut early = fault(3_000, 0);
+    early.outage.fault_at = Some(Nanos(5_500 * MS));
+    let report = of_one(vec![early]);
+    let figure = report.answer.figure.as_ref().unwrap();
+    let plimsoll_report::model::ReportChart::Outages(chart) = &figure.chart else {
+        panic!("outages");
+    };
+    let (from, to, _) = chart.rows[0].writes.unwrap();
+    assert!((from + 0.5).abs() < 0.02, "{from}");
+    assert!(figure.answer.contains("3.0"), "{}", figure.answer);
+    assert!((to - from - 3.0).abs() < 0.02, "{from} {to}");
+}

@@ -2,6 +2,7 @@
 //! Reports and exported files of made-up results.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod answers;
 mod common;
 mod describe;
 #[cfg(all(feature = "parquet", feature = "xlsx"))]

@@ -490,7 +490,9 @@ fn the_first_screen_answers_with_its_uncertainty_and_a_command() {
     assert!(answer.facts[1].1.contains("ops/s"), "{:?}", answer.facts);
     let figure = answer.figure.as_ref().unwrap();
     assert!(
-        figure.title.starts_with("Which systems differ from local"),
+        figure
+            .title
+            .starts_with("Which systems are better than local"),
         "{}",
         figure.title
     );
@@ -538,7 +540,9 @@ fn one_system_faults_and_ladders_have_answers_of_their_own() {
         "{text}"
     );
     assert!(
-        text.contains("Writes stop on local for 200 ms (median of 6 faults"),
+        text.contains(
+            "When a server is killed, writes stop on local for 200 ms (median of 6 faults"
+        ),
         "{text}"
     );
     let figure = faults.answer.figure.as_ref().unwrap();

@@ -25,7 +25,11 @@ impl LoadLineFit {
     #[must_use]
     pub fn of(line: &ArmLoadLine<'_>) -> LoadLineFit {
         let range = (line.goal.smallest, line.goal.largest);
-        fit(&line.result, range, was_held(line))
+        match fit(&line.result, range, was_held(line)) {
+            // Others only make a system worse.
+            LoadLineFit::DoesNotFit if line.disturbance().is_some() => LoadLineFit::CannotTell,
+            found => found,
+        }
     }
 
     /// As reports write it.

@@ -6,10 +6,11 @@ use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::load_line::LoadLineGoal;
 use plimsoll_core::num::ratio;
 use plimsoll_core::open_load::OpenLoad;
+use plimsoll_core::others::NeighbourUse;
 use plimsoll_core::workload::WorkloadMultiple;
 
 use super::limit::LoadLineLimit;
-use super::outcome::{LoadLineResult, LoadLineStop};
+use super::outcome::{LoadLineReach, LoadLineResult, LoadLineStop};
 use super::search::LoadLineSearch;
 use super::trial::{LoadLineOptions, LoadLineTrial};
 use crate::overload::backlog;
@@ -29,6 +30,36 @@ pub struct ArmLoadLine<'a> {
     pub result: LoadLineResult,
     /// Its trials in their order.
     pub trials: Vec<&'a TrialResult>,
+}
+
+/// Ends of an interval that differ by more than this factor tell little of a line.
+const VAGUE: f64 = 4.0;
+
+impl ArmLoadLine<'_> {
+    /// What may have decided in place of the storage, in words.
+    #[must_use]
+    pub fn disturbance(&self) -> Option<String> {
+        let others = self.trials.iter().filter_map(|trial| trial.others.as_ref());
+        NeighbourUse::of_all(others)?.decides()
+    }
+
+    /// Whether it has no lower end, or ends far apart: what noise can bring about.
+    #[must_use]
+    pub fn is_vague(&self) -> bool {
+        let edge = &self.result.sustained;
+        match self.result.reach {
+            LoadLineReach::AtLeast => false,
+            LoadLineReach::Between => edge.high > VAGUE * edge.low,
+            LoadLineReach::Below | LoadLineReach::Unknown => true,
+        }
+    }
+
+    /// Whether it says how much the system carries.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        let is_known = self.result.trials > 0 && self.result.reach != LoadLineReach::Unknown;
+        is_known && !(self.is_vague() && self.disturbance().is_some())
+    }
 }
 
 /// How a search of this entry goes; `None` where no load line is searched, the workload has no multiples, or

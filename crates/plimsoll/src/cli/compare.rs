@@ -11,7 +11,9 @@ use super::stack::StackOptionArgs;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::campaign_file::CampaignOrder;
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
+use plimsoll_core::event::RunFolderContents;
 use plimsoll_core::failover::StackConditionKind;
+use plimsoll_core::others::NeighbourUse;
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode};
 use plimsoll_run::campaign_file::{CampaignPlan, WorkloadVariant};
 use std::ops::ControlFlow;
@@ -121,7 +123,8 @@ pub(super) struct CompareArgs {
     /// Exit with an error code when there is such a verdict.
     ///
     /// `different` exits with 10, also when a system cannot carry the load; `worse` only when a
-    /// system is worse than the base, or cannot carry the load; `inconclusive` exits with 11.
+    /// system is worse than the base, or cannot carry the load; `inconclusive` exits with 11. So does
+    /// each of them where other programs took so much of the machine that nothing was decided.
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "worse", "inconclusive"])]
     fail_on: Option<String>,
     /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
@@ -240,23 +243,41 @@ pub(super) fn main(args: &CompareArgs) -> CliResult {
         ControlFlow::Continue(results) => results,
         ControlFlow::Break(code) => return Ok(code),
     };
+    exit_code(&results, args.fail_on.as_deref())
+}
+
+/// That of the verdicts, where some of them are to fail.
+fn exit_code(results: &RunFolderContents, fail_on: Option<&str>) -> CliResult {
     let counted = results
         .comparisons
         .iter()
         .filter(|c| !c.is_control && !results.manifest.is_corner(&c.workload));
     let any = |verdict| counted.clone().any(|c| c.verdict == verdict);
-    match args.fail_on.as_deref() {
+    let others = results.trials.iter().filter_map(|t| t.others.as_ref());
+    let is_disturbed = NeighbourUse::of_all(others).is_some_and(|all| all.decides().is_some());
+    // What noise decided accuses nobody.
+    let is_noise =
+        |c: &ArmComparison| is_disturbed && c.base_is_overloaded() && c.arm_is_overloaded();
+    let mut true_verdicts = counted.clone().filter(|c| !is_noise(c));
+    match fail_on {
         Some("different")
-            if any(ComparisonVerdict::Different) || any(ComparisonVerdict::CannotCarry) =>
+            if true_verdicts.any(|c| {
+                let is_different = c.verdict == ComparisonVerdict::Different;
+                is_different || c.verdict == ComparisonVerdict::CannotCarry
+            }) =>
         {
             super::done(CliExitCode::Different)
         }
-        Some("worse") if counted.clone().any(ArmComparison::is_worse) => {
+        Some("worse") if true_verdicts.any(ArmComparison::is_worse) => {
             super::done(CliExitCode::Different)
         }
         Some("inconclusive") if any(ComparisonVerdict::Inconclusive) => {
             super::done(CliExitCode::Inconclusive)
         }
+        Some(_) if is_disturbed && any(ComparisonVerdict::Inconclusive) => {
+            super::done(CliExitCode::Inconclusive)
+        }
+        Some(_) if counted.clone().any(is_noise) => super::done(CliExitCode::Inconclusive),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

@@ -8,11 +8,12 @@ use super::measure::{
     policy,
 };
 use super::stack::StackOptionArgs;
-use plimsoll_agent::failure::{CliError, CliResult};
+use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_core::failover::{StackCondition, StackConditionKind};
 use plimsoll_core::load_line::{LoadLineGoal, LoadLineSlo};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_run::campaign::{DestroyConsent, SensitivityBoundMode, load_line_seconds};
+use plimsoll_stats::load_line::{ArmLoadLine, arm_load_lines};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -103,6 +104,12 @@ pub(super) struct LoadLineArgs {
     /// Equivalence margin: load lines within this fraction of each other are equivalent.
     #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
     margin: f64,
+    /// Exit with an error code when there is such a verdict.
+    ///
+    /// `inconclusive` exits with 11: nothing is known of a load line, or other programs took so much of
+    /// the machine that they decided.
+    #[arg(long, value_name = "VERDICT", value_parser = ["inconclusive"])]
+    fail_on: Option<String>,
     /// Write the run folder to DIR (default: ./plimsoll-results/<time>).
     ///
     /// If DIR holds an interrupted run of the same command, that run is resumed.
@@ -225,8 +232,14 @@ pub(super) fn main(args: &LoadLineArgs) -> CliResult {
         dry_run: args.dry_run,
         ladder: &[],
     })?;
-    Ok(match measured {
-        ControlFlow::Break(code) => code,
-        ControlFlow::Continue(_) => ExitCode::SUCCESS,
-    })
+    let results = match measured {
+        ControlFlow::Break(code) => return Ok(code),
+        ControlFlow::Continue(results) => results,
+    };
+    let lines = arm_load_lines(&results.manifest, &results.trials);
+    let is_answered = lines.iter().all(ArmLoadLine::is_answered);
+    match args.fail_on.is_some() && !is_answered {
+        true => super::done(CliExitCode::Inconclusive),
+        false => Ok(ExitCode::SUCCESS),
+    }
 }

@@ -11,6 +11,7 @@ mod parts;
 
 use plimsoll_core::event::WorkloadEntry;
 use plimsoll_core::failover::{FaultInjection, FaultResult};
+use plimsoll_core::fault::FaultKind;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::outage::OutageStall;
 use plimsoll_stats::events::{bound_of_none, covered_by_longest, median};
@@ -188,6 +189,32 @@ fn hardest<'a>(systems: &[Vec<SystemFaults<'a>>]) -> Option<&'a str> {
     has_several.then_some(name)
 }
 
+/// An outage that is so many times as long as its fault is the fault's.
+const AS_LONG: std::ops::RangeInclusive<f64> = 0.95..=1.1;
+
+fn hardest_or_only<'s, 'a>(
+    systems: &'s [Vec<SystemFaults<'a>>],
+    hardest: Option<&str>,
+) -> Option<&'s SystemFaults<'a>> {
+    let mut kinds = systems
+        .iter()
+        .flatten()
+        .filter(|kind| !kind.faults.is_empty());
+    kinds.find(|kind| hardest.is_none_or(|name| kind.name == name))
+}
+
+/// The fault and how long it lasts, as the beginning of a sentence.
+fn when(fault: FaultKind, lasted: f64) -> String {
+    let lasted = shown(lasted);
+    match fault {
+        FaultKind::Kill => "When a server is killed".into(),
+        FaultKind::Stop => "When a server is stopped".into(),
+        FaultKind::PowerCut => "When a server loses its power".into(),
+        FaultKind::Pause => format!("When a server is paused for {lasted}"),
+        other => format!("Under {other} for {lasted}"),
+    }
+}
+
 /// How long writes stop, the shortest first, and whether anything was lost.
 pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)> {
     let systems = systems(view);
@@ -218,10 +245,16 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
         }
     }
     stops.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let told_of = hardest_or_only(&systems, hardest)?;
+    let lasted = median(told_of.results().map(|fault| fault.lasted.0 as f64)).unwrap_or(0.0);
     let brief = |(system, middle, most, faults): &(&str, f64, f64, usize)| {
+        let as_long = match AS_LONG.contains(&plimsoll_core::num::ratio(*middle, lasted)) {
+            true => ", as long as the fault itself",
+            false => "",
+        };
         let (middle, most) = (shown(*middle), shown(*most));
         format!(
-            "{system} for {middle} (median of {}, at most {most})",
+            "{system} for {middle}{as_long} (median of {}, at most {most})",
             count(*faults, "fault")
         )
     };
@@ -229,10 +262,12 @@ pub(super) fn answer(view: &ResultsView<'_>) -> Option<(ReportSeverity, String)>
     if told.is_empty() {
         return None;
     }
-    let writes = match hardest {
-        Some(fault) => format!("After {fault}, writes stop on {}", told.join(", on ")),
-        None => format!("Writes stop on {}", told.join(", on ")),
-    };
+    let fault = told_of.injection.fault;
+    let writes = format!(
+        "{}, writes stop on {}",
+        when(fault, lasted),
+        told.join(", on ")
+    );
     Some(match lossy.is_empty() {
         true => (
             ReportSeverity::Plain,

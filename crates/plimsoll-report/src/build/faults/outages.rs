@@ -114,7 +114,7 @@ fn row(number: u32, name: &str, fault: &FaultResult) -> Option<OutageRow> {
             length,
             is_open,
         } = stall(fault, kind)?;
-        Some((after(from).max(0.0), after(from + length), !is_open))
+        Some((after(from), after(from + length), !is_open))
     };
     Some(OutageRow {
         label: format!("{number} {name}"),

@@ -261,7 +261,7 @@ impl FailoverContext {
         let mended =
             remounted.and_then(|()| self.mend(fault, (rest, &processes), &mut || (), stop));
         let took = self.clock.now().saturating_sub(began);
-        mended.map_err(|failure| cannot_heal(failure, &self.name))?;
+        mended.map_err(cannot_heal)?;
         noted
             .healed()
             .map_err(doing(CliExitCode::Failed, "write the journal of the stack"))?;

@@ -78,14 +78,15 @@ impl<'scope> FailoverClients<'scope> {
 pub(super) type FailoverFaultResult = (Option<FaultResult>, Result<(), CliError>);
 
 /// What is said where a fault could not be recovered.
-pub(super) fn cannot_heal(failure: CliError, name: &str) -> CliError {
+pub(super) fn cannot_heal(failure: CliError) -> CliError {
     let failure = CliError {
         code: CliExitCode::NotCleaned,
         ..failure
     };
-    failure.hint(format!(
-        "the fault may still be there; take the stack down with: plimsoll stack down '{name}'"
-    ))
+    // A run takes down what it has brought up, so there may be no such stack any more.
+    failure.hint(
+        "the fault may still be there: plimsoll stack status shows what is up, plimsoll raze removes what is left",
+    )
 }
 
 /// What is said of sessions that did not come to do what they should.
@@ -180,7 +181,7 @@ impl FailoverContext {
         // What holds the data is back, and does not hold a whole file system any more: that came of it.
         let crashed = match self.broken.is_some() {
             true => 0,
-            false => mended.map_err(|failure| cannot_heal(failure, &self.name))?,
+            false => mended.map_err(cannot_heal)?,
         };
         noted
             .healed()

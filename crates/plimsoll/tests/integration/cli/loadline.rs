@@ -139,12 +139,12 @@ fn what_is_beyond_the_multiples_is_said_and_not_made_up() {
     };
     let told = search(&["--to", "2"], "most");
     assert!(
-        told.contains("carries 2.00× w and more at p99 < 200 ms"),
+        told.contains("carries at least 2.00× w at p99 < 200 ms (no limit was reached)"),
         "{told}"
     );
     let told = search(&["--from", "12", "--to", "50"], "least");
     assert!(
-        told.contains("does not carry 12.0× w at p99 < 200 ms"),
+        told.contains("lies below 12.0× w at p99 < 200 ms"),
         "{told}"
     );
 }
@@ -210,6 +210,7 @@ fn what_has_no_load_line_is_refused_with_one_error() {
             &[][..],
             "expected a limit such as 'p99 < 20ms'",
         ),
+        ("w.toml", "p99 <20", &[], "20 what? Write 'p99 < 20ms'"),
         (
             "w.toml",
             "p99 < 20ms",
