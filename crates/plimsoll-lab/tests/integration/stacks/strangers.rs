@@ -344,8 +344,8 @@ fn attacked_inside(raised: &Raised, with_certificates: bool) -> AttackResult {
     ))
 }
 
-/// The secret lies in no directory of a tenant, so no client opens it. One server: those of several have the same
-/// ways in, and are attacked above.
+/// The secret lies in no directory of a tenant, so no client opens it. One server: those of several have
+/// the same ways in, and are attacked above.
 #[test]
 fn nobody_gains_from_gluster_with_tenants() {
     nobody_gains(

@@ -461,7 +461,7 @@ fn a_run_is_started_watched_stopped_and_resumed() {
     assert!(!plimsoll_archive::open(&folder).unwrap().complete);
 }
 
-/// A stack of one's own is offered where the command line trusts its file, and refused at the start where not.
+/// A stack of one's own is offered where the command line trusts its file, else refused at the start.
 #[test]
 fn a_stack_of_ones_own_is_offered_only_with_trust() {
     let place = place();
