@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 STACKS=(local nbd iscsi nfs raid1 raid5 raid10
   'gluster(distribute)' 'gluster(replicate)' 'gluster(disperse)'
-  'gluster(distribute)+tenant(tls)' iscsi+crypt 'gluster(distribute)+tenant(tls)+crypt'
+  'gluster(distribute)+tenant' iscsi+crypt 'gluster(distribute)+tenant+crypt'
   ./examples/stacks/own.toml)
 SIZE=${SIZE:-512M}
 SECONDS_EACH=${SECONDS_EACH:-5}

@@ -17,6 +17,7 @@ use plimsoll_stats::load_line::{
 };
 use plimsoll_stats::phase_label;
 use plimsoll_stats::summary::is_usable;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +50,7 @@ const METRICS: [ComparisonMetric; 10] = [
 pub(crate) type FigureKey = (String, String, String, String);
 
 /// A figure of one trial.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryFact {
     pub(crate) figure: FigureKey,
     pub(crate) settings: usize,
@@ -62,7 +63,7 @@ pub struct HistoryFact {
 }
 
 /// A figure of an arm over the blocks of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryPointDraft {
     pub(crate) figure: FigureKey,
     pub(crate) reference: String,
@@ -80,7 +81,7 @@ pub struct HistoryPointDraft {
 }
 
 /// What a run folder says, as the history keeps it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunFigures {
     /// Identifier of the run.
     pub name: String,
@@ -116,7 +117,7 @@ struct TrialFigures {
     load_line: Option<LoadLineTrial>,
 }
 
-fn json(value: &impl serde::Serialize) -> String {
+fn json(value: &impl Serialize) -> String {
     printable(&serde_json::to_string(value).unwrap_or_default())
 }
 

@@ -21,6 +21,9 @@ pub struct ServerCatalogue {
     pub inventories: Vec<String>,
     /// Targets that may be used, beside stacks and simulated devices.
     pub targets: Vec<String>,
+    /// Files that may start programs.
+    #[serde(skip)]
+    pub trusted: Vec<String>,
 }
 
 /// A setting with its usual value.
@@ -92,6 +95,11 @@ pub struct FaultOffer {
 }
 
 impl ServerCatalogue {
+    /// The options that say so to what is started.
+    pub(crate) fn trust(&self) -> impl Iterator<Item = String> {
+        self.trusted.iter().map(|file| format!("--trust={file}"))
+    }
+
     pub(crate) fn has_workload(&self, name: &str) -> bool {
         self.workloads.iter().any(|one| one.name == name)
     }

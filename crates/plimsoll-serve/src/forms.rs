@@ -324,6 +324,7 @@ impl RunForm {
             .try_for_each(|one| check_workload(one, offered))?;
         let (command, known) = self.kind.command();
         let mut args = vec![command.to_owned(), format!("--output={folder}")];
+        args.extend(offered.trust());
         for (name, value) in self.options.given(offered)? {
             if !known.contains(&name) {
                 let text = format!("the option '{name}' is not one of plimsoll {command}");
@@ -367,6 +368,8 @@ impl RunForm {
             let list = || value().split(',').map(String::from).collect();
             match name {
                 "output" => output = Some(value()),
+                // Of the server, not of the form: compared with its own below.
+                "trust" => {}
                 "workload" => workloads.push(value()),
                 "for" => options.length = vec![value()],
                 "blocks" => options.blocks = vec![value()],

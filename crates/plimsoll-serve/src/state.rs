@@ -47,6 +47,8 @@ pub struct ServeOptions {
     pub inventories: Vec<String>,
     /// Targets that forms may name.
     pub targets: Vec<String>,
+    /// Files that may start programs, as what is started is told with `--trust`.
+    pub trusted: Vec<String>,
     /// The program that jobs start: this one.
     pub program: PathBuf,
     /// Its version.
@@ -211,7 +213,10 @@ impl ServerState {
     /// What forms may offer, worked out anew. Looks at the machine: not for the thread of requests.
     pub(crate) fn look_up_catalogue(&self) -> Arc<ServerCatalogue> {
         let (inventories, targets) = (&self.options.inventories, &self.options.targets);
-        let found = Arc::new((self.options.catalogue)(inventories, targets));
+        let found = Arc::new(ServerCatalogue {
+            trusted: self.options.trusted.clone(),
+            ..(self.options.catalogue)(inventories, targets)
+        });
         *locked(&self.catalogue) = Some(Arc::clone(&found));
         found
     }

@@ -88,14 +88,15 @@ impl TeamHistory {
             if known.contains_key(&folder) {
                 continue;
             }
-            if let Err(error) = self
-                .checked(&folder, &mark.owner, mark.reference.as_deref())
-                .await
-            {
-                left.push(format!("{folder}: {}", error.text));
-                continue;
-            }
-            match self.add(&folder, &mark, &caller).await {
+            let read = self.figures(&folder, &mark.owner, mark.reference.as_deref());
+            let figures = match read.await {
+                Ok(figures) => figures,
+                Err(error) => {
+                    left.push(format!("{folder}: {}", error.text));
+                    continue;
+                }
+            };
+            match self.add(&folder, &mark, &figures, &caller).await {
                 Ok(()) => added += 1,
                 Err(error @ HistoryError::Unavailable { .. }) => return Err(error),
                 Err(error) => left.push(format!("{folder}: {error}")),
@@ -121,37 +122,35 @@ impl TeamHistory {
     }
 
     /// Reads what the history keeps of a folder below the store's, beside this process: one that cannot be
-    /// read within bounds is no run. Gives the run's name.
-    pub(crate) async fn checked(
+    /// read within bounds is no run.
+    pub(crate) async fn figures(
         &self,
         folder: &str,
         owner: &str,
         reference: Option<&str>,
-    ) -> Result<String, RequestError> {
+    ) -> Result<RunFigures, RequestError> {
         let piece = DrawnPiece::figures(folder, reference);
         let read = self.drawings.draw(owner, piece).await;
         // Where the folder is, is the server's business.
-        let name = read.map_err(|error| RequestError {
+        let figures = read.map_err(|error| RequestError {
             text: error.text.replace(folder, "the run"),
             ..error
         })?;
-        String::from_utf8(name).map_err(RequestError::failed)
+        let read = tokio::task::spawn_blocking(move || serde_json::from_slice(&figures));
+        read.await
+            .map_err(RequestError::failed)?
+            .map_err(RequestError::failed)
     }
 
-    /// Adds a folder of the store that was checked. When this returns, the run is acknowledged.
+    /// Adds a folder of the store with its figures. When this returns, the run is acknowledged.
     pub(crate) async fn add(
         &self,
         folder: &str,
         mark: &PushMark,
+        figures: &RunFigures,
         caller: &RequestCaller,
     ) -> Result<(), HistoryError> {
         let owner = self.database.user(&mark.owner).await?;
-        let (path, reference) = (self.store.folder().join(folder), mark.reference.clone());
-        let read =
-            tokio::task::spawn_blocking(move || RunFigures::read(&path, reference.as_deref()));
-        let figures = read
-            .await
-            .unwrap_or_else(|_| Err(HistoryError::Run("the run could not be read".into())))?;
         let draft = HistoryRunDraft {
             owner_id: owner.id,
             digest: &mark.digest,
@@ -159,7 +158,7 @@ impl TeamHistory {
             revision: &mark.revision,
             bytes: mark.bytes,
             is_shared: mark.is_shared,
-            figures: &figures,
+            figures,
         };
         let entry = caller.entry("push", folder, &format!("{} bytes", mark.bytes));
         self.database.add_run(&draft, &entry).await

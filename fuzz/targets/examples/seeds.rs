@@ -60,6 +60,8 @@ fn main() -> Result<()> {
             vec![60, 0, b'9', 200, 1, b'-', 0, 4, b'e'],
         ),
         ("greeting", "numbers", vec![12, b'2', 30, b'"', 60, b'}']),
+        ("run_folder", "large", numbers(&[(9, 0), (200, 3), (40, 2)])),
+        ("run_folder", "small", numbers(&[(5, 4), (80, 1), (300, 4)])),
     ] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../seeds")
@@ -72,6 +74,13 @@ fn main() -> Result<()> {
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+/// Changes of numbers, each by its place and how the number is taken.
+fn numbers(places: &[(u16, u8)]) -> Vec<u8> {
+    let change =
+        |(place, kind): &(u16, u8)| [&place.to_le_bytes()[..], &[*kind], &[0xfe; 8]].concat();
+    places.iter().flat_map(change).collect()
 }
 
 fn changes(changes: &[[u8; 4]]) -> Vec<u8> {

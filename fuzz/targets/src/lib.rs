@@ -18,6 +18,7 @@ mod outputs;
 mod parquet;
 mod partial;
 mod requests;
+mod run_folder;
 mod spool;
 mod tracer;
 mod wml;
@@ -35,6 +36,7 @@ pub use outputs::outputs;
 pub use parquet::parquet;
 pub use partial::partial;
 pub use requests::requests;
+pub use run_folder::run_folder;
 pub use spool::spool;
 pub use tracer::tracer;
 pub use wml::wml;
@@ -43,7 +45,7 @@ pub use wml::wml;
 pub type FuzzTarget = fn(&[u8]);
 
 /// Every target by its name, which is also that of its program and of its folder of seeds.
-pub const TARGETS: [(&str, FuzzTarget); 16] = [
+pub const TARGETS: [(&str, FuzzTarget); 17] = [
     ("agent", agent),
     ("archive", archive),
     ("counters", counters),
@@ -57,6 +59,7 @@ pub const TARGETS: [(&str, FuzzTarget); 16] = [
     ("parquet", parquet),
     ("partial", partial),
     ("requests", requests),
+    ("run_folder", run_folder),
     ("spool", spool),
     ("tracer", tracer),
     ("wml", wml),

@@ -36,7 +36,7 @@ impl fmt::Display for StackPart {
     }
 }
 
-/// A stack as it is written: `gluster(volume=replicate)+tenant(tls=on)+crypt`.
+/// A stack as it is written: `gluster(volume=replicate)+tenant(address=on)+crypt`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackSpec {
@@ -387,7 +387,7 @@ mod tests {
             base: part("gluster", &[("volume", "disperse"), ("nodes", "3")]),
             layers: vec![part("tenant", &[("tls", "on")]), part("crypt", &[])],
         };
-        let text = "gluster(volume=disperse,nodes=3)+tenant(tls=on)+crypt";
+        let text = "gluster(volume=disperse,nodes=3)+tenant(address=on)+crypt";
         assert_eq!(parts.to_string(), text);
     }
 }

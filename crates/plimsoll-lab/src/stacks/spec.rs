@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Stacks as people write them: `raid5`, `nbd(read_delay=5ms)`,
-//! `gluster(distribute)+tenant(tls)+crypt`.
+//! `gluster(distribute)+tenant+crypt`.
 //!
 //! A part is a name and, in parentheses, its settings: `setting=value`, the name of a flag alone,
 //! or one word of a setting that takes one of several words.

@@ -286,8 +286,16 @@ pub(crate) fn carries_mark(dir: &Path, id: &str) -> bool {
 /// Whether a directory carries the mark of the journal `id`, and nobody else can have put it or what is
 /// in it there: the mark alone can be copied.
 pub(crate) fn carries_our_mark(dir: &Path, id: &str) -> bool {
-    let held = places::hold(dir).ok().flatten();
-    held.is_some_and(|held| Mark::read_in(&held).is_some_and(|mark| mark.id == id))
+    trusted_mark(dir).is_some_and(|mark| mark.id == id)
+}
+
+/// The same with the mark of any journal.
+pub(crate) fn is_ours_alone(dir: &Path) -> bool {
+    trusted_mark(dir).is_some()
+}
+
+fn trusted_mark(dir: &Path) -> Option<Mark> {
+    Mark::read_in(&places::hold(dir).ok().flatten()?)
 }
 
 /// A name beside `path` that is ours because it holds the identifier.

@@ -595,7 +595,7 @@ impl Host for LocalHost {
             }
             PlanAction::MakeSecret(path) => files::make_secret(Path::new(path), id),
             PlanAction::CopySecret { from, to } => {
-                let text = files::read_ours(Path::new(from), id)?;
+                let text = files::read_ours(Path::new(from))?;
                 files::write(Path::new(to), &text, None, id)
             }
             PlanAction::TellAccount {

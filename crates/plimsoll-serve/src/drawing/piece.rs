@@ -36,7 +36,7 @@ pub(crate) enum DrawnKind {
     Export(String),
     /// Two runs held against each other.
     Diff,
-    /// What the history keeps of a run, for a reference: its name.
+    /// What the history keeps of a run, for a reference.
     Figures(Option<String>),
 }
 
@@ -159,15 +159,12 @@ fn draw(piece: &DrawnPiece) -> Result<Vec<u8>, String> {
         }
         DrawnKind::Figures(reference) => {
             let figures = RunFigures::read(folder(0)?, reference.as_deref());
-            Ok(figures
-                .map_err(|error| error.to_string())?
-                .name
-                .into_bytes())
+            json(&figures.map_err(|error| error.to_string())?)
         }
     }
 }
 
-fn json(drawn: &DrawnReport) -> Result<Vec<u8>, String> {
+fn json(drawn: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(drawn).map_err(|error| error.to_string())
 }
 

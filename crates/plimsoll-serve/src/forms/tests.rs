@@ -34,7 +34,8 @@ fn offered() -> ServerCatalogue {
         }],
         conditions: vec!["healthy".into(), "degraded".into()],
         inventories: vec!["lab.toml".into()],
-        targets: vec!["/mnt/a".into()],
+        targets: vec!["/mnt/a".into(), "./own.toml".into()],
+        trusted: Vec::new(),
     }
 }
 
@@ -72,6 +73,22 @@ fn forms_of_runs_become_arguments() {
     for (form, expect) in cases {
         assert_eq!(run(form).unwrap(), expect);
     }
+}
+
+#[test]
+fn what_the_server_trusts_is_trusted_by_what_it_starts() {
+    let form = json!({ "kind": "run", "targets": ["./own.toml"], "workloads": ["varmail"] });
+    let form: RunForm = serde_json::from_value(form).unwrap();
+    let trusting = ServerCatalogue {
+        trusted: vec!["./own.toml".into()],
+        ..offered()
+    };
+    let args = form.args("D/1", &trusting).unwrap();
+    let words = "run --output=D/1 --trust=./own.toml -- varmail ./own.toml";
+    assert_eq!(args.join(" "), words);
+    assert!(RunForm::of_args(&args, &trusting).is_some());
+    // What a folder of somebody else says is trusted by nobody.
+    assert!(RunForm::of_args(&args, &offered()).is_none());
 }
 
 #[test]

@@ -175,10 +175,6 @@ impl PushStore {
         })
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// The name of the folder of a run: another one for each user, so that nobody comes to a run by naming
     /// the digests of its files.
     pub(crate) fn name(owner: &str, listing: &PushListing) -> String {

@@ -11,12 +11,12 @@ use crate::push::store::{PushMark, PushStore, StagedFile, StagedPush};
 use crate::state::ServerState;
 use crate::team::TeamHistory;
 use axum::Extension;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use plimsoll_core::units::size;
-use plimsoll_history::HistoryRun;
+use plimsoll_history::{HistoryRun, RunFigures};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,12 @@ use tokio::time::Instant;
 
 /// Most bytes of a list: ten thousand files with long names.
 pub(super) const LISTING_MAX: usize = 8 << 20;
-/// Longest wait for the next bytes of a file, the time that a file has whatever its length, and the bytes
-/// that come in a second at least.
-const IDLE: Duration = Duration::from_secs(30);
-const GRACE: Duration = Duration::from_secs(30);
-const LEAST_RATE: u64 = 16 << 10;
+/// How slowly a file may come.
+const PACE: UploadPace = UploadPace {
+    idle: Duration::from_secs(30),
+    grace: Duration::from_secs(30),
+    least_rate: 16 << 10,
+};
 /// Most pushes that a user has begun, and when one counts as given up.
 const BEGUN_MAX: usize = 16;
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -36,6 +37,57 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 const TURN: usize = 1 << 20;
 
 type Caller = Extension<RequestCaller>;
+
+/// How slowly bytes may come.
+#[derive(Debug, Clone, Copy)]
+struct UploadPace {
+    /// Longest wait for the next ones.
+    idle: Duration,
+    /// The time that there is whatever comes.
+    grace: Duration,
+    /// Those that must come in each second beyond it.
+    least_rate: u64,
+}
+
+/// Parts of a body that must not come more slowly.
+#[derive(Debug)]
+struct PacedBody<S> {
+    parts: S,
+    pace: UploadPace,
+    began: Instant,
+    taken: u64,
+}
+
+impl<S, E> PacedBody<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: std::fmt::Display,
+{
+    fn new(parts: S, pace: UploadPace) -> Self {
+        PacedBody {
+            parts,
+            pace,
+            began: Instant::now(),
+            taken: 0,
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, RequestError> {
+        let earned = Duration::from_secs_f64(self.taken as f64 / self.pace.least_rate as f64);
+        let until = self.began + self.pace.grace + earned;
+        let wait = until.saturating_duration_since(Instant::now());
+        let part = tokio::time::timeout(self.pace.idle.min(wait), self.parts.next())
+            .await
+            .map_err(|_| {
+                RequestError::new(StatusCode::REQUEST_TIMEOUT, "too little of the file came")
+            })?;
+        let part = part
+            .transpose()
+            .map_err(|error| RequestError::invalid(format!("the file broke off: {error}")))?;
+        self.taken += part.as_ref().map_or(0, |part| part.len() as u64);
+        Ok(part)
+    }
+}
 
 /// Who pushes, and into what.
 fn people<'a>(
@@ -219,22 +271,10 @@ pub(super) async fn file(
     let _turn = state.uploads.take(&owner_id).await;
     let (staged, listing) = staged(&state, owner_id, &id).await?;
     let mut file = beside(move || staged.receive(&listing, number)).await?;
-    let mut parts = body.into_data_stream();
-    let began = Instant::now();
-    let (mut taken, mut since) = (0, 0);
-    loop {
-        let until = began + GRACE + Duration::from_secs(taken / LEAST_RATE);
-        let wait = IDLE.min(until.saturating_duration_since(Instant::now()));
-        let part = tokio::time::timeout(wait, parts.next())
-            .await
-            .map_err(|_| {
-                RequestError::new(StatusCode::REQUEST_TIMEOUT, "too little of the file came")
-            })?;
-        let Some(part) = part else { break };
-        let part =
-            part.map_err(|error| RequestError::invalid(format!("the file broke off: {error}")))?;
+    let mut parts = PacedBody::new(body.into_data_stream(), PACE);
+    let mut since = 0;
+    while let Some(part) = parts.next().await? {
         file.take(&part)?;
-        taken += part.len() as u64;
         since += part.len();
         if since > TURN {
             since = 0;
@@ -281,16 +321,17 @@ pub(super) async fn commit(
     };
     // A server that was killed between both leaves the folder without its row.
     let kept = match is_whole(&state, &name, &id).await? {
-        true => team
-            .checked(&name, &mark.owner, mark.reference.as_deref())
-            .await
-            .map(drop),
+        true => {
+            team.figures(&name, &mark.owner, mark.reference.as_deref())
+                .await
+        }
         false => keep(&state, push).await,
     };
-    if let Err(error) = kept {
-        return Err(refuse(team, &caller, &name, error).await?);
-    }
-    team.add(&name, &mark, &caller).await?;
+    let figures = match kept {
+        Ok(figures) => figures,
+        Err(error) => return Err(refuse(team, &caller, &name, error).await?),
+    };
+    team.add(&name, &mark, &figures, &caller).await?;
     forget(staged).await?;
     answer(PushAnswer {
         id,
@@ -319,8 +360,8 @@ struct WholePush {
 }
 
 /// Checks a run that is there whole, and gives it its name in the store. One that cannot be read leaves
-/// nothing.
-async fn keep(state: &Arc<ServerState>, push: WholePush) -> Result<(), RequestError> {
+/// nothing. Gives its figures.
+async fn keep(state: &Arc<ServerState>, push: WholePush) -> Result<RunFigures, RequestError> {
     let WholePush {
         staged,
         listing,
@@ -336,26 +377,74 @@ async fn keep(state: &Arc<ServerState>, push: WholePush) -> Result<(), RequestEr
         return Err(RequestError::conflict(text).hint("send them, or push again"));
     }
     let (folder, reference) = (staged.inner(), mark.reference.as_deref());
-    let read = state.team()?.checked(&folder, &mark.owner, reference);
-    let refused = match read.await {
-        Ok(of) if of == listing.run => None,
-        Ok(_) => {
-            let text = "the manifest of the run has another identifier than its list";
-            Some(RequestError::invalid(text))
-        }
-        Err(error) => Some(error),
-    };
-    match refused {
-        None => {
+    let read = state.team()?.figures(&folder, &mark.owner, reference);
+    let read = read.await.and_then(|figures| {
+        let text = "the manifest of the run has another identifier than its list";
+        let is_same = figures.name == listing.run;
+        is_same
+            .then_some(figures)
+            .ok_or_else(|| RequestError::invalid(text))
+    });
+    match read {
+        Ok(figures) => {
             let state = Arc::clone(state);
-            beside(move || state.team()?.store.keep(&staged, &name, &mark, is_known)).await
+            beside(move || state.team()?.store.keep(&staged, &name, &mark, is_known)).await?;
+            Ok(figures)
         }
-        Some(error) => {
+        Err(error) => {
             // One that could not be looked at now may be looked at later.
             if error.status == StatusCode::UNPROCESSABLE_ENTITY {
                 forget(staged).await?;
             }
             Err(error)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::stream;
+    use std::convert::Infallible;
+
+    const SHORT: UploadPace = UploadPace {
+        idle: Duration::from_secs(20),
+        grace: Duration::from_millis(300),
+        least_rate: 10_000,
+    };
+
+    /// What becomes of parts of so many bytes, one every 10 ms, of which there are a hundred.
+    async fn came(part_bytes: usize) -> (u64, Result<(), StatusCode>) {
+        let parts = stream::unfold(0, |number| async move {
+            if number == 100 {
+                return None;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let part: Result<Bytes, Infallible> = Ok(vec![0; part_bytes].into());
+            Some((part, number + 1))
+        });
+        let mut body = PacedBody::new(Box::pin(parts), SHORT);
+        loop {
+            match body.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return (body.taken, Ok(())),
+                Err(error) => return (body.taken, Err(error.status)),
+            }
+        }
+    }
+
+    /// A hundred bytes in a second keep no upload open, although none of them is waited for long; what is
+    /// fast enough comes whole, although it takes as long.
+    #[test]
+    fn what_comes_too_slowly_ends_although_it_never_pauses() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let (taken, end) = runtime.block_on(came(1));
+        assert_eq!(end, Err(StatusCode::REQUEST_TIMEOUT));
+        assert!(taken < 100, "{taken}");
+        let (taken, end) = runtime.block_on(came(10_000));
+        assert_eq!((taken, end), (1_000_000, Ok(())));
     }
 }

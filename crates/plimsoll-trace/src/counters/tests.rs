@@ -462,7 +462,7 @@ fn read_all(name: &str, bytes: Vec<u8>) {
 
 #[test]
 fn no_mutated_fixture_breaks_a_reader() {
-    mutated(20_000);
+    mutated(5_000);
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn mutated(inputs_each: usize) {
 
 #[test]
 fn no_mutated_fixture_breaks_a_reader() {
-    mutated(20_000);
+    mutated(5_000);
 }
 
 #[test]

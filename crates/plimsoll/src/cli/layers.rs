@@ -25,7 +25,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   plimsoll layers raid1 -w varmail
   plimsoll layers raid1 -w varmail --effect 10% --budget 20m
-  plimsoll layers 'gluster(distribute)+tenant(tls)+crypt' -w 'iozone -c -e -r 1m -s 64m -i 0 -i 1'")]
+  plimsoll layers 'gluster(distribute)+tenant+crypt' -w 'iozone -c -e -r 1m -s 64m -i 0 -i 1'")]
 pub(super) struct LayersArgs {
     /// Stack, with its layers.
     #[arg(value_name = "STACK")]

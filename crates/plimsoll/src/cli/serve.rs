@@ -5,6 +5,7 @@
 
 use super::stack::list::{offered_layers, offered_stacks};
 use super::team::DatabaseArgs;
+use super::trust::TrustArgs;
 use super::workloads::offered_workloads;
 use crate::terminal;
 use plimsoll_agent::context;
@@ -13,6 +14,7 @@ use plimsoll_core::failover::StackConditionKind;
 use plimsoll_core::fault::FaultKind;
 use plimsoll_core::units;
 use plimsoll_machine::host::facts;
+use plimsoll_run::spec::TargetSpec;
 use plimsoll_serve::{FaultOffer, PushLimits, ServeEnd, ServeError, ServeOptions, ServerCatalogue};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -63,6 +65,8 @@ pub(super) struct ServeArgs {
     #[arg(long = "target", value_name = "TARGET")]
     targets: Vec<String>,
     #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
     database: DatabaseArgs,
     /// With a database: largest file that may be pushed.
     #[arg(long, default_value = "256MiB", value_parser = units::parse_size, value_name = "SIZE")]
@@ -91,6 +95,7 @@ fn catalogue(inventories: &[String], targets: &[String]) -> ServerCatalogue {
             .to_vec(),
         inventories: inventories.to_vec(),
         targets: targets.to_vec(),
+        trusted: Vec::new(),
     }
 }
 
@@ -114,8 +119,10 @@ fn check(args: &ServeArgs) -> Result<(), CliError> {
         super::inventory::read(path.as_ref())?;
     }
     let targets = args.targets.iter();
-    let mut targets = targets.map(|text| plimsoll_run::spec::TargetSpec::parse(text).map(drop));
-    targets.try_for_each(|read| read)
+    let targets = targets.map(|text| TargetSpec::parse(text));
+    let targets = targets.collect::<Result<Vec<_>, _>>()?;
+    let stacks = targets.iter().filter_map(TargetSpec::stack);
+    args.trust.check_stacks(stacks, false)
 }
 
 pub(super) fn main(args: &ServeArgs) -> CliResult {
@@ -138,6 +145,7 @@ pub(super) fn main(args: &ServeArgs) -> CliResult {
         catalogue,
         inventories: args.inventories.clone(),
         targets: args.targets.clone(),
+        trusted: args.trust.shown(),
         program,
         version: env!("CARGO_PKG_VERSION"),
         host: facts::machine().host,

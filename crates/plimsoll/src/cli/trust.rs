@@ -58,10 +58,16 @@ impl TrustArgs {
         &self.files
     }
 
+    /// The same, for commands that are started by this one.
+    pub(super) fn shown(&self) -> Vec<String> {
+        let shown = |file: &PathBuf| file.display().to_string();
+        self.files.iter().map(shown).collect()
+    }
+
     /// Its words, for a command that is a part of this one.
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
-        let of = |file: &PathBuf| ["--trust".into(), file.display().to_string()];
-        self.files.iter().flat_map(of)
+        let of = |file: String| ["--trust".into(), file];
+        self.shown().into_iter().flat_map(of)
     }
 }
 

@@ -5,14 +5,12 @@
 use plimsoll_core::plan::{Plan, PlanAction, PlanCommand, PlanNode};
 
 use super::super::{PreconditionError, StackChange, StackPlanInput};
+use super::VOLUME;
 use super::cluster::GlusterCluster;
 use plimsoll_machine::journal::JournalContents;
 
 /// Longest time to move files: an end is better than none.
 const MOVE_LIMIT_S: u32 = 24 * 3600;
-
-/// The volume; with tenants there may be others.
-const VOLUME: &str = "data";
 
 /// The steps of a change. Where the stack grows, the new nodes are the last ones.
 pub(super) fn plan(

@@ -11,6 +11,7 @@ use plimsoll_core::plan::{
 
 use super::super::sandbox::DaemonSandbox;
 use super::super::{PreconditionError, StackPlanInput, link_of, node};
+use super::certificates::{GlusterCertificates, ON_SERVERS, SERVERS};
 use super::tenants::GlusterTenancy;
 
 /// How long a daemon may take until it answers: two seconds on a processor, more than a hundred on an
@@ -26,7 +27,8 @@ pub(super) struct GlusterCluster<'a> {
     order: &'a StackPlanInput<'a>,
     /// The nodes that are servers.
     pub(super) nodes: Vec<&'a PlanNode>,
-    is_secured: bool,
+    /// Those that its clients show each other, if it has any.
+    pub(super) certificates: Option<GlusterCertificates<'a>>,
 }
 
 impl<'a> GlusterCluster<'a> {
@@ -37,11 +39,10 @@ impl<'a> GlusterCluster<'a> {
         if GlusterTenancy::of(order.choice).is_none() {
             count = count.max(order.site.servers.len());
         }
-        let is_secured = GlusterTenancy::of(order.choice).is_some_and(|tenancy| tenancy.tls);
         Ok(GlusterCluster {
             order,
             nodes: order.site.servers.iter().take(count).collect(),
-            is_secured,
+            certificates: GlusterCertificates::of(order),
         })
     }
 
@@ -97,8 +98,8 @@ impl<'a> GlusterCluster<'a> {
         if !server.reach.is_this_machine() {
             let around = self.order.dir_on(&server.dir);
             node::add_dir_on(plan, server, &around);
-            if self.is_secured {
-                GlusterTenancy::add_copies(plan, self.order, server, &["node"]);
+            if let Some(certificates) = &self.certificates {
+                certificates.add_copies(plan, server, &around, &[SERVERS]);
             }
         }
         let below = ["state", "log", "bricks"].map(|name| format!("{dir}/{name}"));
@@ -185,9 +186,8 @@ impl<'a> GlusterCluster<'a> {
         // whose dead process nobody has collected yet, the daemon thinks that it runs.
         view.empty("/var/run/gluster");
         view.bind(&format!("{dir}/log"), "/var/log/glusterfs");
-        if self.is_secured {
-            let from = GlusterTenancy::certificates(self.order, node, "node");
-            view.show(&from, "/var/lib/glusterd/ssl");
+        if let Some(certificates) = &self.certificates {
+            view.show(&certificates.dir_on(node, SERVERS), ON_SERVERS);
         }
         let words = [
             "--no-daemon".to_owned(),
@@ -259,12 +259,7 @@ impl<'a> GlusterCluster<'a> {
     }
 
     /// Adds a volume over all servers, started.
-    pub(super) fn add_volume(
-        &self,
-        plan: &mut Plan,
-        volume: &str,
-        tenancy: Option<&GlusterTenancy>,
-    ) {
+    pub(super) fn add_volume(&self, plan: &mut Plan, volume: &str) {
         let kind: &[&str] = match self.order.settings().text("volume") {
             "replicate" => &["replica", "3"],
             "disperse" => &["disperse", "3", "redundancy", "1"],
@@ -278,8 +273,8 @@ impl<'a> GlusterCluster<'a> {
         words.push("force");
         self.on_first(plan, &format!("create volume {volume}"), self.cli(&words));
         let mut options = self.options();
-        if let Some(tenancy) = tenancy {
-            options.extend(tenancy.options(volume));
+        if self.certificates.is_some() {
+            options.extend(GlusterCertificates::options(volume));
         }
         let mut words = vec!["volume", "set", volume];
         words.extend(options.iter().flat_map(|(name, value)| [*name, &**value]));

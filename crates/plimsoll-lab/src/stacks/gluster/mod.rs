@@ -19,6 +19,7 @@ use plimsoll_machine::host::HostResolver;
 use plimsoll_machine::journal::JournalContents;
 use tenants::GlusterTenancy;
 
+mod certificates;
 mod change;
 mod client;
 mod cluster;
@@ -30,6 +31,13 @@ const NODES_MAX: u32 = 12;
 
 /// Bricks of one mirrored or coded set: three copies, or two parts of data and one of parity.
 const SET: u32 = 3;
+
+/// The volume of who is alone.
+const VOLUME: &str = "data";
+
+/// What the management daemons let in, which know no certificates.
+const MANAGEMENT: &str = "anyone who reaches port 24007 of its servers can read the names and settings of its \
+     volumes: use a network that only the lab is in";
 
 /// Files that each daemon may have open: with the limit of 64 none of them comes up.
 const OPEN_FILES: u64 = 1024;
@@ -46,6 +54,13 @@ const SETTINGS: &[SettingDefinition] = &[
         unit: SettingUnit::Count,
         default: "3",
         help: "servers, each with one brick; sets of three unless distributed",
+    },
+    SettingDefinition {
+        name: "tls",
+        unit: SettingUnit::Flag,
+        default: "on",
+        help: "clients and servers show certificates of the stack's own authority; off: every user of every \
+               machine that reaches the ports can read and write the volume",
     },
     SettingDefinition {
         name: "ping_timeout",
@@ -195,17 +210,21 @@ impl StackRecipe for GlusterStack {
     }
 
     fn lets_in(&self, choice: &StackConfig) -> Option<&'static str> {
-        (!GlusterTenancy::of(choice).is_some_and(|tenancy| tenancy.tls)).then_some(super::ANYBODY)
+        Some(match choice.settings.flag("tls") {
+            true => MANAGEMENT,
+            false => super::ANYBODY,
+        })
     }
 
-    fn needs(&self, _: &StackConfig) -> StackRequirements {
-        StackRequirements {
-            programs: vec!["glusterfs", "grep", "umount", "setsid"],
-            devices: vec![("/dev/fuse", "modprobe fuse")],
-            open_files: OPEN_FILES,
-            root: true,
+    fn needs(&self, choice: &StackConfig) -> StackRequirements {
+        let makes_certificates = choice.settings.flag("tls");
+        client_needs().and(StackRequirements {
+            programs: makes_certificates
+                .then_some("openssl")
+                .into_iter()
+                .collect(),
             ..StackRequirements::default()
-        }
+        })
     }
 
     fn server_needs(&self, choice: &StackConfig) -> StackRequirements {
@@ -219,7 +238,7 @@ impl StackRecipe for GlusterStack {
         match GlusterTenancy::of(choice) {
             Some(_) => needs.and(StackRequirements {
                 programs: vec!["ls", "cat", "mkdir"],
-                ..self.needs(choice)
+                ..client_needs()
             }),
             None => needs,
         }
@@ -231,15 +250,18 @@ impl StackRecipe for GlusterStack {
         check(order, &cluster)?;
         let mut plan = Plan::default();
         node::add_dir(&mut plan, &order.dir());
-        if let Some(tenancy) = &tenancy {
-            tenancy.add_certificates(&mut plan, order);
-        }
-        cluster.add_to(&mut plan);
         let volumes = tenancy
             .as_ref()
-            .map_or(vec!["data"], GlusterTenancy::volumes);
+            .map_or(vec![VOLUME], GlusterTenancy::volumes);
+        if let Some(certificates) = &cluster.certificates {
+            certificates.add_to(&mut plan, &volumes);
+            if tenancy.is_some() {
+                certificates.add_forged(&mut plan, tenants::FORGED, tenants::OURS);
+            }
+        }
+        cluster.add_to(&mut plan);
         for volume in &volumes {
-            cluster.add_volume(&mut plan, volume, tenancy.as_ref());
+            cluster.add_volume(&mut plan, volume);
         }
         if let Some(tenancy) = &tenancy {
             tenancy.add_directories(&mut plan, order, &cluster);
@@ -275,15 +297,15 @@ impl StackRecipe for GlusterStack {
         hosts: &mut dyn HostResolver,
     ) -> Vec<String> {
         let volumes =
-            GlusterTenancy::of(order.choice).map_or(vec!["data"], |tenancy| tenancy.volumes());
+            GlusterTenancy::of(order.choice).map_or(vec![VOLUME], |tenancy| tenancy.volumes());
         match GlusterCluster::of(order) {
             Ok(cluster) => health::lacks(order, &cluster, &volumes, hosts),
             Err(unmet) => unmet.0,
         }
     }
 
-    fn client_needs(&self, choice: &StackConfig) -> Option<StackRequirements> {
-        Some(self.needs(choice))
+    fn client_needs(&self, _: &StackConfig) -> Option<StackRequirements> {
+        Some(client_needs())
     }
 
     fn client(
@@ -292,8 +314,13 @@ impl StackRecipe for GlusterStack {
         place: ClientPlace<'_>,
     ) -> Result<(Plan, StackOutputs), PreconditionError> {
         let cluster = GlusterCluster::of(order)?;
-        let mount = GlusterMount::new(order, &cluster, place.node, "mnt", "data").below(place.dir);
+        let mut mount =
+            GlusterMount::new(order, &cluster, place.node, "mnt", VOLUME).below(place.dir);
         let mut plan = Plan::default();
+        if let Some(certificates) = &cluster.certificates {
+            certificates.add_copies(&mut plan, place.node, place.dir, &[VOLUME]);
+            mount = certificates::shown(mount, &format!("{}/tls/{VOLUME}", place.dir));
+        }
         mount.add_to(&mut plan, "mount the volume");
         let made = StackOutputs {
             file_system: client::FILE_SYSTEM.into(),
@@ -340,6 +367,17 @@ impl StackRecipe for GlusterStack {
             ));
         }
         rungs
+    }
+}
+
+/// What a machine needs that mounts it.
+fn client_needs() -> StackRequirements {
+    StackRequirements {
+        programs: vec!["glusterfs", "grep", "umount", "setsid"],
+        devices: vec![("/dev/fuse", "modprobe fuse")],
+        open_files: OPEN_FILES,
+        root: true,
+        ..StackRequirements::default()
     }
 }
 
@@ -404,9 +442,14 @@ fn add_mounts(
     cluster: &GlusterCluster<'_>,
     tenancy: Option<&GlusterTenancy>,
 ) {
-    let mount = |name: &'static str| match tenancy {
-        Some(tenancy) => tenancy.mount(order, cluster, name, tenants::OURS),
-        None => GlusterMount::new(order, cluster, &order.site.client, name, "data"),
+    let here = &order.site.client;
+    let mount = |name: &'static str| match (tenancy, &cluster.certificates) {
+        (Some(tenancy), _) => tenancy.mount(order, cluster, name, tenants::OURS),
+        (None, Some(certificates)) => {
+            let mount = GlusterMount::new(order, cluster, here, name, VOLUME);
+            certificates::shown(mount, &certificates.dir_on(here, VOLUME))
+        }
+        (None, None) => GlusterMount::new(order, cluster, here, name, VOLUME),
     };
     let first = mount("mnt");
     first.add_to(plan, "mount the volume");

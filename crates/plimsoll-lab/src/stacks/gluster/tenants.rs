@@ -12,6 +12,7 @@ use plimsoll_core::plan::{
 use plimsoll_core::settings::SettingValues;
 
 use super::super::{StackConfig, StackPlanInput, node};
+use super::certificates;
 use super::client::GlusterMount;
 use super::cluster::GlusterCluster;
 use super::run;
@@ -34,14 +35,14 @@ const STOLEN: &str = ".tenant.d/stolen";
 /// User and group that the files of a tenant belong to on the servers when they are mapped.
 const MAPPED_ID: u32 = 100_000;
 
-/// Where the servers find their own certificate.
-const ON_SERVERS: &str = "/var/lib/glusterd/ssl";
+/// A certificate in the name of our tenant that the authority did not sign.
+pub(super) const FORGED: &str = "self";
 
 /// What keeps tenants apart.
 #[derive(Debug)]
 pub(super) struct GlusterTenancy {
-    /// Certificates, and encryption on the way.
-    pub(super) tls: bool,
+    /// Whether the cluster has certificates.
+    tls: bool,
     address: bool,
     uid_map: bool,
 }
@@ -51,7 +52,7 @@ impl GlusterTenancy {
     pub(super) fn of(choice: &StackConfig) -> Option<Self> {
         let settings: &SettingValues = choice.layer("tenant")?;
         Some(GlusterTenancy {
-            tls: settings.flag("tls"),
+            tls: choice.settings.flag("tls"),
             address: settings.flag("address"),
             uid_map: settings.flag("uid_map"),
         })
@@ -62,131 +63,12 @@ impl GlusterTenancy {
         if self.tls {
             vec![OURS, THEIRS]
         } else {
-            vec!["data"]
+            vec![super::VOLUME]
         }
     }
 
     fn volume_of(&self, tenant: &'static str) -> &'static str {
-        if self.tls { tenant } else { "data" }
-    }
-
-    /// Directory of a certificate on a node: `cert.pem`, `key.pem` and the authority's `ca.pem`.
-    pub(super) fn certificates(order: &StackPlanInput<'_>, node: &PlanNode, name: &str) -> String {
-        format!("{}/tls/{name}", order.dir_on(&node.dir))
-    }
-
-    /// Options of a volume before it is started.
-    pub(super) fn options(&self, volume: &str) -> Vec<(&'static str, String)> {
-        if !self.tls {
-            return Vec::new();
-        }
-        let on_servers = |file: &str| format!("{ON_SERVERS}/{file}");
-        vec![
-            ("client.ssl", "on".into()),
-            ("server.ssl", "on".into()),
-            // The healers of the servers are clients as well.
-            ("auth.ssl-allow", format!("node,{volume}")),
-            ("ssl.own-cert", on_servers("cert.pem")),
-            ("ssl.private-key", on_servers("key.pem")),
-            ("ssl.ca-list", on_servers("ca.pem")),
-        ]
-    }
-
-    /// Adds an authority, what it signs, and a certificate that it did not sign although it bears
-    /// our tenant's name. The keys are made by the program and stand only in its files.
-    pub(super) fn add_certificates(&self, plan: &mut Plan, order: &StackPlanInput<'_>) {
-        if !self.tls {
-            return;
-        }
-        let around = format!("{}/tls", order.dir());
-        node::add_dir(plan, &around);
-        let settings = format!("{around}/openssl.cnf");
-        let write = PlanAction::WriteFile {
-            path: settings.clone(),
-            // Empty on purpose: the usual settings would let whoever is signed sign others.
-            text: "[req]\ndistinguished_name = name\n[name]\n".into(),
-            secret: None,
-        };
-        plan.step("write the CA configuration", write, None);
-        let sign = |at: &str, name: &str, is_authority: bool, signed: bool| {
-            let mut words = vec![
-                "req".to_owned(),
-                "-x509".into(),
-                "-config".into(),
-                settings.clone(),
-                "-newkey".into(),
-                "ec".into(),
-                "-pkeyopt".into(),
-                "ec_paramgen_curve:prime256v1".into(),
-                "-nodes".into(),
-                "-days".into(),
-                "30".into(),
-                "-subj".into(),
-                format!("/CN={name}"),
-                "-addext".into(),
-                format!(
-                    "basicConstraints=critical,CA:{}",
-                    if is_authority { "TRUE" } else { "FALSE" }
-                ),
-                "-keyout".into(),
-                format!("{at}/key.pem"),
-                "-out".into(),
-                format!("{at}/cert.pem"),
-            ];
-            if signed {
-                words.extend(["-CA".into(), format!("{around}/ca/cert.pem")]);
-                words.extend(["-CAkey".into(), format!("{around}/ca/key.pem")]);
-            }
-            PlanCommand::new("openssl", words)
-        };
-        let here = &order.site.client;
-        let authority = Self::certificates(order, here, "ca");
-        node::add_dir(plan, &authority);
-        let cmd = sign(&authority, "authority", true, false);
-        run(plan, "create a certificate authority", cmd);
-        for (dir, name, signed) in [
-            ("node", "node", true),
-            (OURS, OURS, true),
-            (THEIRS, THEIRS, true),
-            ("self", OURS, false),
-        ] {
-            let at = Self::certificates(order, here, dir);
-            node::add_dir(plan, &at);
-            let cmd = sign(&at, name, false, signed);
-            run(plan, &format!("create certificate '{dir}'"), cmd);
-            let copy = ["-in", &format!("{authority}/cert.pem"), "-out"].map(String::from);
-            let to = format!("{at}/ca.pem");
-            let cmd = PlanCommand::new(
-                "openssl",
-                ["x509".into()].into_iter().chain(copy).chain([to]),
-            );
-            run(plan, &format!("copy the CA certificate to '{dir}'"), cmd);
-        }
-    }
-
-    /// Adds the certificates of these names to a node that is another machine, whose directory is
-    /// there.
-    pub(super) fn add_copies(
-        plan: &mut Plan,
-        order: &StackPlanInput<'_>,
-        to: &PlanNode,
-        names: &[&str],
-    ) {
-        let around = format!("{}/tls", order.dir_on(&to.dir));
-        node::add_dir_on(plan, to, &around);
-        for name in names {
-            let at = |node| Self::certificates(order, node, name);
-            node::add_dir_on(plan, to, &at(to));
-            for file in ["cert.pem", "key.pem", "ca.pem"] {
-                let copy = PlanAction::CopySecret {
-                    from: format!("{}/{file}", at(&order.site.client)),
-                    to: format!("{}/{file}", at(to)),
-                };
-                let why = format!("copy {file} of certificate '{name}' to the node");
-                // It goes with the directory.
-                plan.step_on(&to.name, &why, copy, None);
-            }
-        }
+        if self.tls { tenant } else { super::VOLUME }
     }
 
     /// The mount of a tenant, on this machine.
@@ -212,30 +94,7 @@ impl GlusterTenancy {
     ) -> GlusterMount {
         let here = &order.site.client;
         let mount = GlusterMount::new(order, cluster, here, name, self.volume_of(tenant));
-        self.show(mount, order, here, shown)
-    }
-
-    fn show(
-        &self,
-        mut mount: GlusterMount,
-        order: &StackPlanInput<'_>,
-        node: &PlanNode,
-        shown: &str,
-    ) -> GlusterMount {
-        if !self.tls {
-            return mount;
-        }
-        let dir = Self::certificates(order, node, shown);
-        for (option, file) in [
-            ("ssl-own-cert", "cert.pem"),
-            ("ssl-private-key", "key.pem"),
-            ("ssl-ca-list", "ca.pem"),
-        ] {
-            // The volume names the files of the servers; every client has its own.
-            let text = format!("--xlator-option=*-client-*.transport.socket.{option}={dir}/{file}");
-            mount = mount.option(text);
-        }
-        mount
+        show(mount, cluster, here, shown)
     }
 
     /// Adds the directories of both tenants, each with a file in it, and then the rules: from then
@@ -369,8 +228,9 @@ impl GlusterTenancy {
         let stranger = stranger(order);
         if !stranger.reach.is_this_machine() {
             node::add_dir_on(plan, stranger, &order.dir_on(&stranger.dir));
-            if self.tls {
-                Self::add_copies(plan, order, stranger, &[THEIRS, "self"]);
+            if let Some(certificates) = &cluster.certificates {
+                let dir = order.dir_on(&stranger.dir);
+                certificates.add_copies(plan, stranger, &dir, &[THEIRS, FORGED]);
             }
         }
         let at = |volume: &str| GlusterMount::new(order, cluster, stranger, "stranger", volume);
@@ -384,7 +244,7 @@ impl GlusterTenancy {
                 mount = mount.option(format!("--subdir-mount={directory}"));
             }
             if let Some(certificate) = attempt.certificate {
-                mount = self.show(mount, order, stranger, certificate);
+                mount = show(mount, cluster, stranger, certificate);
             }
             let (program, path) = attempt.try_this;
             made.proofs.push(StackSelfTest::Refused {
@@ -431,7 +291,7 @@ impl GlusterTenancy {
                 ..with("get in without a certificate", "/a", read)
             });
             all.push(Attempt {
-                certificate: Some("self"),
+                certificate: Some(FORGED),
                 ..with("get in with a certificate it signed itself", "/a", read)
             });
         }
@@ -448,6 +308,18 @@ struct Attempt {
     certificate: Option<&'static str>,
     /// A program, and what it is given below the mount.
     try_this: (&'static str, &'static str),
+}
+
+fn show(
+    mount: GlusterMount,
+    cluster: &GlusterCluster<'_>,
+    node: &PlanNode,
+    name: &str,
+) -> GlusterMount {
+    match &cluster.certificates {
+        Some(certificates) => certificates::shown(mount, &certificates.dir_on(node, name)),
+        None => mount,
+    }
 }
 
 /// Where tenant `b` is: the last node, which serves nothing.

@@ -10,12 +10,6 @@ use super::{LayerRecipe, PreconditionError, StackPlanInput, StackRequirements};
 
 const SETTINGS: &[SettingDefinition] = &[
     SettingDefinition {
-        name: "tls",
-        unit: SettingUnit::Flag,
-        default: "on",
-        help: "a volume and a certificate for each tenant, and encrypted connections",
-    },
-    SettingDefinition {
         name: "address",
         unit: SettingUnit::Flag,
         default: "on",
@@ -52,7 +46,6 @@ impl LayerRecipe for TenantLayer {
 
     fn needs(&self, settings: &SettingValues) -> StackRequirements {
         let mut programs = vec!["mkdir", "fallocate", "ls", "cat"];
-        programs.extend(settings.flag("tls").then_some("openssl"));
         programs.extend(settings.flag("uid_map").then_some("bindfs"));
         StackRequirements {
             programs,

@@ -21,7 +21,7 @@ fn no_key_stands_in_a_plan() {
 
 #[test]
 fn strangers_try_from_a_node_that_is_no_server() {
-    for text in ["gluster+tenant", "gluster+tenant(tls=off)"] {
+    for text in ["gluster+tenant", "gluster(tls=off)+tenant"] {
         let made = snapshot::planned(text).made;
         let mut tried = 0;
         for proof in &made.proofs {

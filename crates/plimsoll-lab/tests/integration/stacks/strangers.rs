@@ -110,15 +110,17 @@ impl Drop for Raised {
 }
 
 /// The user who owns nothing.
-const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+const NOBODY: [&str; 5] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+    "--",
+];
 
 /// Whether a program that `nobody` starts ends well.
 fn nobody_may(words: &[&str]) -> bool {
-    let ran = Command::new("setpriv")
-        .args(NOBODY)
-        .arg("--")
-        .args(words)
-        .output();
+    let ran = Command::new("env").args(NOBODY).args(words).output();
     let ran = ran.unwrap();
     // What does not start at all proves nothing.
     assert!(
@@ -131,6 +133,7 @@ fn nobody_may(words: &[&str]) -> bool {
 /// What he tries, and what binds the sockets of programs that somebody else wrote to an interface.
 const ATTACK: &str = include_str!("strangers/attack.py");
 const BOUND: &str = include_str!("strangers/bound.c");
+const GFAPI: &str = include_str!("strangers/gfapi.py");
 
 /// Addresses in networks of namespaces. What listens on the loopback address takes connections of everybody
 /// and asks for a secret.
@@ -157,11 +160,11 @@ impl AttackResult {
     }
 }
 
-/// Runs the attack with these arguments, as this user.
+/// Runs the attack with these arguments, behind the words that make somebody else of it.
 fn attack(who: &[&str], arguments: &[&str], input: &str) -> Vec<u8> {
-    let mut child = Command::new("setpriv")
+    let mut child = Command::new("env")
         .args(who)
-        .args(["--", "/usr/bin/python3", "-c", ATTACK])
+        .args(["/usr/bin/python3", "-c", ATTACK])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -193,16 +196,25 @@ fn bridge(address: &str) -> String {
     format!("plimsoll{}", address.split('.').nth(2).unwrap())
 }
 
-/// By every client that Debian has for its servers, with sockets as they are and bound to interfaces.
-fn attacked(raised: &Raised, who: &[&str]) -> AttackResult {
+/// What there is to attack, as the attack is told.
+fn doors(raised: &Raised) -> serde_json::Value {
     let place = raised.place.path().to_str().unwrap();
     let mut arguments = vec!["doors", place];
     let addresses = raised.addresses();
     arguments.extend(addresses.iter().map(String::as_str));
     let doors = attack(&[], &arguments, "");
     let mut given: serde_json::Value = serde_json::from_slice(&doors).unwrap();
+    given["gfapi"] = GFAPI.into();
+    given
+}
+
+/// By every client that Debian has for its servers, with sockets as they are and bound to interfaces.
+fn attacked(raised: &Raised, who: &[&str]) -> AttackResult {
+    let mut given = doors(raised);
     let library = shim();
+    let addresses = raised.addresses();
     let bridges: BTreeSet<String> = addresses.iter().map(|address| bridge(address)).collect();
+    given["inside"] = false.into();
     given["shim"] = library.path().join("bound.so").to_str().unwrap().into();
     given["closed"] = CLOSED.into();
     given["bridges"] = bridges.iter().cloned().collect();
@@ -312,14 +324,73 @@ fn nobody_gains_from_gluster() {
     );
 }
 
-/// Root has no certificate there either, so no client opens anything.
+/// From one of its servers, where nothing closes the network.
+fn attacked_inside(raised: &Raised, with_certificates: bool) -> AttackResult {
+    let mut given = doors(raised);
+    let nothing = || serde_json::Value::Array(Vec::new());
+    if !with_certificates {
+        given["certificates"] = nothing();
+    }
+    given["inside"] = true.into();
+    given["closed"] = "none".into();
+    given["bridges"] = nothing();
+    given["interfaces"] = nothing();
+    given["shim"] = "".into();
+    let network = format!("--net=/run/netns/plimsoll-{}-n1", raised.up.id);
+    AttackResult::of(&attack(
+        &["nsenter", &network],
+        &["attack"],
+        &given.to_string(),
+    ))
+}
+
+/// The secret lies in no directory of a tenant, so no client opens it. One server: those of several have
+/// the same ways in, and are attacked above.
 #[test]
 fn nobody_gains_from_gluster_with_tenants() {
     nobody_gains(
-        "gluster+tenant",
+        "gluster(distribute,nodes=1)+tenant",
         23_624,
         &["connect", "broadcast", "multicast"],
     );
+}
+
+/// Root of a server has every way into the network, and nothing without what the stack signed.
+#[test]
+fn without_a_certificate_nobody_gains_inside_the_network_of_gluster() {
+    let ways = [
+        "without a certificate, data",
+        "without TLS, data",
+        "forging node, data",
+        "forging data, data",
+        "without a certificate, brick of data",
+        "forging node, brick of data",
+    ];
+    for (name, is_secured) in [
+        ("gluster(distribute,nodes=1)", true),
+        ("gluster(distribute,nodes=1,tls=off)", false),
+    ] {
+        let Some(raised) = Raised::new(name, 23_640) else {
+            return;
+        };
+        raised.write_secret();
+        let AttackResult { gained, tried } = attacked_inside(&raised, false);
+        assert!(tried > ways.len(), "{name}: {tried}");
+        eprintln!("{name}: {} of {tried} ways are open", gained.len());
+        for way in ways {
+            let is_open = gained.iter().any(|what| what.contains(way));
+            // Without TLS all of them lead in, but for those that ask for it.
+            let should = !is_secured && !way.starts_with("forging");
+            assert_eq!(is_open, should, "{name}, {way}: {gained:?}");
+        }
+        if is_secured {
+            assert!(gained.is_empty(), "{gained:?}");
+            let opened = attacked_inside(&raised, true).gained;
+            let is_open = |what: &String| what.contains("with its certificate, data");
+            assert!(opened.iter().any(is_open), "{opened:?}");
+        }
+        raised.down();
+    }
 }
 
 #[test]

@@ -273,7 +273,7 @@ impl Host for AgentHost {
 
     fn apply(&mut self, id: &str, step: &PlanStep) -> Result<(), HostError> {
         let text = match &step.apply {
-            PlanAction::CopySecret { from, .. } => Some(files::read_ours(Path::new(from), id)?),
+            PlanAction::CopySecret { from, .. } => Some(files::read_ours(Path::new(from))?),
             _ => None,
         };
         let request = AgentRequest::Apply {

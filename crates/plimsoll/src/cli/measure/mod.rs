@@ -312,10 +312,6 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
     .loaded_by(load)
     .shared(job.timing.shared);
     arms.check(&asked, &job.consent)?;
-    if job.dry_run {
-        plan::show_plan(job, &arms, &asked, &settings, &id);
-        return Ok(ControlFlow::Break(ExitCode::SUCCESS));
-    }
     let folder = job.output.map_or_else(
         || PathBuf::from("plimsoll-results").join(&id),
         Path::to_path_buf,
@@ -325,6 +321,10 @@ pub(super) fn measure(job: &MeasureOptions<'_>) -> Result<MeasureResult, CliErro
         settings.seed = job.timing.given_seed().unwrap_or(before.manifest.seed);
         resume::check(job, &arms, (&asked, &settings), (&before.manifest, &folder))?;
         terminal::say(&resume::resuming(before, &folder));
+    }
+    if job.dry_run {
+        plan::show_plan(job, &arms, &asked, &settings, &id);
+        return Ok(ControlFlow::Break(ExitCode::SUCCESS));
     }
     // A run that was killed while its stacks came up has no folder yet, and is in the way all the same.
     clear(&state)?;

@@ -28,7 +28,12 @@ pub(in crate::cli) fn interrupted(folder: &Path) -> Result<Option<RunFolderConte
     let Ok(found) = plimsoll_archive::open(folder) else {
         return Err(occupied);
     };
-    let is_this = found.manifest.command.get(1..) == command_line::words().get(1..);
+    // A dry run is told of the run that it would go on with.
+    let said = |words: &[String]| -> Vec<String> {
+        let words = words.iter().skip(1).filter(|word| *word != "--dry-run");
+        words.cloned().collect()
+    };
+    let is_this = said(&found.manifest.command) == said(&command_line::words());
     match (found.complete, is_this) {
         (false, true) => Ok(Some(found)),
         (false, false) => Err(occupied.hint(

@@ -54,9 +54,9 @@ impl JobSectionMapping {
 
 /// A job file, read.
 pub(in crate::cli) struct JobFile {
-    text: String,
+    pub(super) text: String,
     demands: Vec<fio::FioNamedRateSpec>,
-    shown: String,
+    pub(super) shown: String,
 }
 
 /// One way to take what the sections say, held against the recording.
@@ -166,7 +166,7 @@ impl JobFile {
         };
         let mut ways = ways(&demands);
         if let Some(length) = measured {
-            let did = on_null::run(&self.text, &map.sections, length)?;
+            let did = on_null::run(self, &map.sections, length)?;
             ways.retain(|way| way.0 != PACED);
             ways.insert(0, (DID, did));
         }

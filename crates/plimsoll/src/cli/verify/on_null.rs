@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What fio itself does with the sections of a job file, on its null engine.
 
+use super::job::JobFile;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_classics::fio;
@@ -23,13 +24,17 @@ use std::time::Duration;
 /// How much longer than asked for fio may take.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Runs sections together for `length`, and gives what they did.
+/// Runs sections of a job file together for `length`, and gives what they did.
 pub(super) fn run(
-    text: &str,
+    job: &JobFile,
     sections: &[String],
     length: Nanos,
 ) -> Result<Vec<ConstantRateLoad>, CliError> {
-    let job = fio::on_null(text, sections, length).map_err(CliError::invalid)?;
+    let job = fio::on_null(&job.text, sections, length).map_err(|error| {
+        CliError::usage(format!("run {} on fio's null engine: {error}", job.shown)).hint(
+            "whoever made the file, --measured takes only what describes a load: take the line out",
+        )
+    })?;
     let what = "run the sections with fio's null engine";
     // In memory, so that nothing is left behind; inherited, so that it can be shown to fio.
     let descriptor =

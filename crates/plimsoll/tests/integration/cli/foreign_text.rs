@@ -3,7 +3,7 @@
 
 use super::bad_input::refuses;
 use super::verify::diskstats;
-use crate::support::{Lab, Loop, text};
+use crate::support::{Lab, Loop, skipped, text};
 
 const COMMANDS: &str = "format = \"2.0\"\n[workload.commands]\nname = \"nas\"\ndata_bytes = 4096\n\
     [[workload.commands.phases]]\nname = \"x\"\nargv = [\"touch\", \"pwned\"]\n";
@@ -84,6 +84,43 @@ fn a_job_file_that_starts_programs_is_not_given_to_the_original() {
     .unwrap();
     let words = ["evil.f", "line 2", "'system' is not supported"];
     refuses(&lab, &["run", "filebench:evil.f", &target], 2, &words);
+}
+
+/// fio is there and would be seen to start; the program that makes its view is not.
+#[test]
+fn without_bubblewrap_no_job_of_somebody_else_is_started() {
+    if !rustix::process::geteuid().is_root() {
+        skipped("without_bubblewrap", "only root hides a program");
+        return;
+    }
+    const HIDDEN: &str = "mount --bind /dev/null \"$(command -v bwrap)\" && exec \"$@\"";
+    let lab = Lab::new();
+    let (target, programs) = (lab.directory("t"), lab.directory("bin"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let fio = lab.path("bin/fio");
+    std::fs::write(&fio, "#!/bin/sh\necho >> \"$0.started\"\necho fio-3.33\n").unwrap();
+    std::fs::set_permissions(&fio, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(lab.path("mon"), diskstats(1)).unwrap();
+    std::fs::write(lab.path("a.fio"), "[a]\nrw=read\nsize=64k\nrate_iops=9\n").unwrap();
+    for args in [
+        &["run", "fio:a.fio", &target, "-o", "run"][..],
+        &["compare", &target, "null", "-w", "fio:a.fio", "-o", "run"],
+        &["verify", "a.fio", "--against", "mon", "--measured=10ms"],
+    ] {
+        let program = env!("CARGO_BIN_EXE_plimsoll");
+        let words = [&["--mount", "sh", "-c", HIDDEN, "sh", program], args].concat();
+        let mut command = lab.command_of("unshare", &words);
+        command.env("PATH", format!("{programs}:{path}"));
+        let output = command.output().unwrap();
+        let told = text(&output.stderr);
+        let code = output.status.code();
+        assert!(matches!(code, Some(1 | 2)), "{args:?}: {code:?} {told}");
+        let says = "bwrap is missing: apt-get install bubblewrap";
+        assert!(told.contains(says), "{args:?}: {told}");
+        assert!(!lab.path("bin/fio.started").exists(), "{args:?}: {told}");
+        assert!(!lab.path("run").exists(), "{args:?}: {told}");
+        assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0, "{args:?}");
+    }
 }
 
 #[test]

@@ -101,11 +101,14 @@ fn check(workload: &str) {
             change(manifest, &sentinel.display().to_string());
         });
         let before = std::fs::read(lab.path("run/events.jsonl")).unwrap();
-        let output = lab.run(&words);
-        let told = text(&output.stderr);
-        assert!(!sentinel.exists(), "{workload}: {what} was started: {told}");
-        assert_eq!(output.status.code(), Some(2), "{workload}: {what}: {told}");
-        assert!(told.contains("resume the run in run: "), "{told}");
+        // Neither does a dry run show a plan that is then refused.
+        for words in [&words[..], &[&words[..], &["--dry-run"]].concat()] {
+            let output = lab.run(words);
+            let told = text(&output.stderr);
+            assert!(!sentinel.exists(), "{workload}: {what} was started: {told}");
+            assert_eq!(output.status.code(), Some(2), "{workload}: {what}: {told}");
+            assert!(told.contains("resume the run in run: "), "{told}");
+        }
         let after = std::fs::read(lab.path("run/events.jsonl")).unwrap();
         assert_eq!(before, after, "{workload}: {what}: nothing was measured");
         for target in &targets {

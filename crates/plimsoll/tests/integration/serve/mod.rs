@@ -5,7 +5,7 @@ mod folders;
 mod metrics;
 
 use crate::client::{TestServer, parse, place, plimsoll};
-use crate::support::{skipped, timed};
+use crate::support::{skipped, text, timed};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
@@ -459,6 +459,36 @@ fn a_run_is_started_watched_stopped_and_resumed() {
     );
     assert!(!plimsoll_archive::is_being_written(&folder).unwrap());
     assert!(!plimsoll_archive::open(&folder).unwrap().complete);
+}
+
+/// A stack of one's own is offered where the command line trusts its file, else refused at the start.
+#[test]
+fn a_stack_of_ones_own_is_offered_only_with_trust() {
+    let place = place();
+    let sentinel = place.path().join("SENTINEL").display().to_string();
+    let own = format!(
+        "description = \"d\"\nmount_dir = \"{{dir}}\"\n\
+         [[step]]\nwhy = \"w\"\napply = [\"touch\", \"{sentinel}\"]\nundo = []\n"
+    );
+    std::fs::write(place.path().join("own.toml"), own).unwrap();
+    let words = ["serve", "--listen", "127.0.0.1:0", "--target", "./own.toml"];
+    let refused = plimsoll(place.path()).args(words).output().unwrap();
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("add --trust /") && told.contains("/own.toml to let it"),
+        "{told}"
+    );
+    let server = TestServer::start_in(place, &["--target", "./own.toml", "--trust", "./own.toml"]);
+    let form = json!({ "kind": "run", "targets": ["./own.toml"], "workloads": ["randread,size=1m"],
+        "options": { "length": "100ms" } });
+    let job = server.post("/api/v1/runs", &form.to_string());
+    assert_eq!(job.status, 202, "{job:?}");
+    let id = job.json()["id"].as_str().expect("a name").to_owned();
+    let ended = server.wait(&format!("/api/v1/jobs/{id}"), |job| {
+        job["state"] != "running"
+    });
+    assert!(std::path::Path::new(&sentinel).exists(), "{ended}");
 }
 
 #[test]

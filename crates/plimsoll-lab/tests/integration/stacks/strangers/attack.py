@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What another user tries: every server of a stack, by every client that Debian has for it, with sockets as they
 are and bound to each interface. `doors PLACE ADDRESS…`, as root, prints what listens; `attack`, as anybody, reads
-that with `shim` and `interfaces` added, and prints a line for each thing it gained, then how many it tried."""
+that with `shim`, `interfaces` and more added, and prints a line for each thing it gained, then how many it tried."""
 
 import concurrent.futures
 import glob
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -58,7 +59,15 @@ def doors(place, addresses):
     journals = glob.glob(place + "/journals/*") + glob.glob(place + "/journals/*/*")
     text = "".join(open(one, errors="replace").read() for one in journals if os.path.isfile(one))
     targets = sorted(set(re.findall(r"iqn\.[0-9a-z.:-]+", text)))
-    return {"doors": sorted(found), "targets": targets}
+    certificates = glob.glob(place + "/stacks/*/tls/*/cert.pem")
+    bricks = glob.glob(place + "/stacks/*/n*/bricks/*")
+    # Places are told: what keeps others out is not that they do not know them.
+    return {
+        "doors": sorted(found),
+        "targets": targets,
+        "certificates": [os.path.dirname(one) for one in certificates],
+        "bricks": bricks,
+    }
 
 
 def started(command, interface, shim):
@@ -112,20 +121,67 @@ def multicasts(interface):
     return True
 
 
-def clients(address, port, program, targets):
+def certified(directory):
+    files = {"ssl-own-cert": "cert.pem", "ssl-private-key": "key.pem", "ssl-ca-list": "ca.pem"}
+    return [f"{option}={directory}/{file}" for option, file in files.items()]
+
+
+def forged(name):
+    """A certificate in this name, of nobody's authority."""
+    at = tempfile.mkdtemp()
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    subprocess.run([*make, "-keyout", at + "/key.pem", "-out", at + "/cert.pem"], check=True, stderr=subprocess.DEVNULL)
+    shutil.copy(at + "/cert.pem", at + "/ca.pem")
+    return at
+
+
+def volume_file(address, port, brick):
+    """A volume file that asks no management daemon."""
+    with tempfile.NamedTemporaryFile("w", delete=False) as file:
+        options = {"remote-host": address, "remote-port": port, "remote-subvolume": brick, "transport-type": "socket"}
+        lines = [f"option {name} {value}" for name, value in options.items()]
+        file.write("\n".join(["volume data-client-0", "type protocol/client", *lines, "end-volume", ""]))
+    return file.name
+
+
+def gluster_clients(address, port, program, given):
+    """Ways into a volume: with no certificate and with its own, where that can be read. From inside the network also
+    with forged ones, and past the management daemon."""
+    inside = given["inside"]
+    for volume in sorted({os.path.basename(brick) for brick in given["bricks"]}):
+        ways = {"without a certificate": []}
+        for certificate in given["certificates"]:
+            if os.path.basename(certificate) == volume:
+                ways["with its certificate"] = certified(certificate)
+        if inside:
+            ways["without TLS"] = ["ssl-enabled=off"]
+            for name in ("node", volume):
+                ways[f"forging {name}"] = ["ssl-enabled=on", *certified(forged(name))]
+        for way, options in ways.items():
+            if program == "glusterd":
+                yield f"libgfapi {way}, {volume}", gfapi(given, address, port, volume, options)
+            for brick in given["bricks"] if inside and program == "glusterfsd" else []:
+                file = volume_file(address, port, brick)
+                yield f"libgfapi {way}, brick of {volume}", gfapi(given, address, port, file, options)
+
+
+def gfapi(given, address, port, volume, options):
+    return ["/usr/bin/python3", "-c", given["gfapi"], address, str(port), volume, "/secret", *options]
+
+
+def clients(address, port, program, given):
     """What opens what a server of this kind has: a name, and what QEMU's client is told or a command."""
     if program in ("nbdkit", "qemu-storage-da"):
         yield "libnbd", ["nbdinfo", "--size", f"nbd://{address}:{port}"]
     elif program == "tgtd":
-        for target in targets:
+        for target in given["targets"]:
             who = "initiator-name=iqn.2026-01.lab.plimsoll:stranger"
             yield "libiscsi", f"driver=iscsi,transport=tcp,portal={address}:{port},target={target},lun=1,{who}"
     elif program.startswith("ganesha") and port == 2049:
         where = f"server.type=inet,server.host={address},path=/export/secret,user=0,group=0"
         yield "libnfs", f"driver=nfs,{where}"
     elif program.startswith("gluster"):
-        where = f"volume=data,path=/secret,server.0.type=inet,server.0.host={address},server.0.port={port}"
-        yield "libgfapi", f"driver=gluster,{where}"
+        yield from gluster_clients(address, port, program, given)
 
 
 def attempts(given):
@@ -136,7 +192,7 @@ def attempts(given):
         for address, port, program in given["doors"]:
             if address.startswith(closed):
                 yield f"connect {address}:{port} {way}", lambda a=address, p=port, i=interface: connects(a, p, i)
-            for name, what in clients(address, port, program, given["targets"]):
+            for name, what in clients(address, port, program, given):
                 is_command = isinstance(what, list)
                 yield (
                     f"{name} {address}:{port} {way}",
@@ -157,7 +213,7 @@ def succeeds(attempt):
 
 def attack(given):
     every = list(attempts(given))
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
         for gained in filter(None, pool.map(succeeds, every)):
             print("gained", gained)
     print("tried", len(every))
