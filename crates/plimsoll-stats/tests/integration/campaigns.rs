@@ -5,7 +5,9 @@
 //! on the time, on what ran before, and on the system; the truth is a formula of the parameters. Half of the
 //! laws are for choosing constants, half for the figures of docs/results/2026-11-verdicts.md:
 //!
-//!     cargo nextest run --release -p plimsoll-stats --run-ignored only --no-capture table_of_campaigns
+//!     LAW=stalls cargo nextest run -p plimsoll-stats --run-ignored only --no-capture table_of_campaigns
+//!
+//! `LAW` is a word of the names of laws, to play these alone.
 
 use plimsoll_core::comparison::{
     ArmComparison, ComparisonMetric, ComparisonVerdict, StoppingRule, VerdictPolicy,
@@ -163,11 +165,12 @@ impl Law {
             name: name.into(),
             control_of: of.map(Into::into),
             values: Vec::new(),
+            places: Vec::new(),
         });
         let (mut memory, phase) = (rng.normal(), 60.0 * rng.unit());
         // Trials since the arm ran.
         let mut since = usize::MAX;
-        let mut now = 0.0;
+        let (mut now, mut place) = (0.0, 0);
         for order in balanced_orders(3, blocks, Seed(seed.0 ^ 0x5eed)) {
             for entry in order {
                 let is_arm = entry == 1;
@@ -179,6 +182,8 @@ impl Law {
                 let effect = if is_arm { effect } else { 0.0 };
                 let log = 14.0 + shared + own + wake + stall + effect;
                 arms[entry].values.push(Some(log.exp()));
+                arms[entry].places.push(Some(place));
+                place += 1;
                 since = if is_arm { 0 } else { since.saturating_add(1) };
                 now += TRIAL_S;
             }
@@ -234,6 +239,7 @@ fn t2(rng: &mut Rng) -> f64 {
 fn first(arms: &[ArmValues], blocks: usize) -> Vec<ArmValues> {
     let cut = |arm: &ArmValues| ArmValues {
         values: arm.values[..blocks].to_vec(),
+        places: arm.places[..blocks].to_vec(),
         ..arm.clone()
     };
     arms.iter().map(cut).collect()
@@ -265,13 +271,15 @@ fn carried_out(all: &[ArmValues], stopping: StoppingRule) -> (ArmComparison, usi
             StoppingStep::Continue { until } => until,
             StoppingStep::Stop(_) => {
                 let row = judged(&seen, stopping);
-                let goes_on = stopping == StoppingRule::Anytime
-                    && row.verdict == ComparisonVerdict::Inconclusive
-                    && done < plan.blocks_max;
+                let goes_on =
+                    row.verdict == ComparisonVerdict::Inconclusive && done < plan.blocks_max;
                 if !goes_on {
                     return (row, done);
                 }
-                done + 1
+                match stopping {
+                    StoppingRule::Anytime => done + 1,
+                    StoppingRule::Fixed | StoppingRule::TwoStage => plan.blocks_max,
+                }
             }
         };
         done = until;
@@ -333,36 +341,42 @@ const ENDS: [End; 5] = [
 ];
 
 fn table(laws: &[Law], campaigns: u64) {
-    use std::fmt::Write as _;
-    let mut text = String::from(
-        "| law | equal: different, 6/12/30/two stages/anytime | equivalent | interval holds | +10 %: different | blocks |\n| --- | --- | --- | --- | --- | --- |\n",
-    );
     let row = |of: &[Rates; 5], what: fn(&Rates) -> f64| {
-        of.each_ref()
-            .map(|one| format!("{:.1}", what(one)))
-            .join(" / ")
+        let each = of.each_ref().map(|one| format!("{:.1}", what(one)));
+        each.join(" / ")
     };
-    for law in laws {
-        let equal = ENDS.map(|end| rates(law, 0.0, end, campaigns));
-        let tenth = ENDS.map(|end| rates(law, 1.1f64.ln(), end, campaigns));
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} |",
+    let print = |line: String| {
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    };
+    print(
+        "| law | equal: different | equivalent | interval holds | +10 %: different | blocks |\n"
+            .into(),
+    );
+    // Where a campaign may end is looked for block by block, which takes its time.
+    let of = |end: End| match end {
+        End::Fixed(_) => campaigns,
+        End::By(_) => campaigns / 5,
+    };
+    let asked = std::env::var("LAW").unwrap_or_default();
+    for law in laws.iter().filter(|law| law.name.contains(&asked)) {
+        let equal = ENDS.map(|end| rates(law, 0.0, end, of(end)));
+        let tenth = ENDS.map(|end| rates(law, 1.1f64.ln(), end, of(end)));
+        print(format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
             law.name,
             row(&equal, |one| one.different),
             row(&equal, |one| one.equivalent),
             row(&equal, |one| one.covered),
             row(&tenth, |one| one.different),
             row(&tenth, |one| one.blocks),
-        );
+        ));
     }
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }
 
 #[test]
 #[ignore = "minutes; prints a table"]
 fn table_of_campaigns_to_choose_by() {
-    table(&CHOOSE, 500);
+    table(&CHOOSE, 300);
 }
 
 #[test]
@@ -392,13 +406,37 @@ fn campaigns_have_the_means_of_their_formulas() {
     assert!((log(&wake[2]) - log(&wake[0])).abs() < 0.004);
 }
 
-/// The promise and three standard errors of so few campaigns.
+/// The promise and three standard errors of so few campaigns: carry-over, and an arm that scatters, included.
 #[test]
 fn equal_systems_are_called_different_in_one_campaign_of_twenty() {
-    let campaigns = 100;
-    let most = 5.0 + 3.0 * 2.2;
-    for law in &JUDGE[..4] {
-        let rates = rates(law, 0.0, End::Fixed(6), campaigns);
+    let most = 5.0 + 3.0 * 2.8;
+    for law in &JUDGE[4..11] {
+        let rates = rates(law, 0.0, End::Fixed(8), 60);
         assert!(rates.different <= most, "{}: {rates:?}", law.name);
+        assert!(rates.covered >= 100.0 - most, "{}: {rates:?}", law.name);
+    }
+    let at_any_time = rates(&JUDGE[5], 0.0, End::By(StoppingRule::Anytime), 20);
+    assert!(at_any_time.different <= 5.0 + 3.0 * 4.9, "{at_any_time:?}");
+}
+
+/// Of thirty trials one at least stalls in 96 of 100 campaigns.
+#[test]
+fn a_system_that_stalls_itself_is_not_called_equivalent() {
+    for law in JUDGE.iter().filter(|law| law.stall > 1.0) {
+        assert!(law.truth(0.0) > 0.048, "{}", law.name);
+        let rates = rates(law, 0.0, End::Fixed(30), 60);
+        assert!(
+            rates.equivalent <= 4.2 + 3.0 * 2.6,
+            "{}: {rates:?}",
+            law.name
+        );
+    }
+}
+
+#[test]
+fn a_tenth_is_found_in_most_campaigns() {
+    for (law, least) in [(&JUDGE[0], 90.0), (&JUDGE[4], 50.0), (&JUDGE[1], 70.0)] {
+        let rates = rates(law, 1.1f64.ln(), End::Fixed(8), 30);
+        assert!(rates.different >= least, "{}: {rates:?}", law.name);
     }
 }
