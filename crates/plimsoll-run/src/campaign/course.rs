@@ -120,6 +120,9 @@ impl<'a> BlockCourse<'a> {
             listener.event(&RunEvent::Designed(found.clone()));
             self.manifest.adopt(found);
         }
+        if self.is_pilot() && done == 1 {
+            self.lengthen_pilot();
+        }
         if let Some(cause) = self.end(done) {
             if self.design().is_some() {
                 self.ended(done, cause, listener);
@@ -131,6 +134,18 @@ impl<'a> BlockCourse<'a> {
             warnings.for_each(|warning| listener.event(&RunEvent::Warning(warning)));
         }
         CourseStep::Block
+    }
+
+    /// The trials of the pilot that are still to come, where what they cost is more than they measure.
+    fn lengthen_pilot(&mut self) {
+        let goal = self.settings.design.as_ref();
+        if goal.is_some_and(|goal| goal.length.is_none()) {
+            let left = self.settings.budget.map(TimeBudget::left);
+            let length = self.pilot.length(&self.manifest, left);
+            for entry in &mut self.manifest.entries {
+                entry.length = entry.length.max(length);
+            }
+        }
     }
 
     /// Says how the blocks ended, where that was not fixed from the start.
