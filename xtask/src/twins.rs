@@ -297,6 +297,7 @@ fn judge(name: &str, blocks: u32, found: &Found) -> Vec<ArmComparison> {
                         .map(|(_, value)| *value)
                 })
                 .collect(),
+            places: Vec::new(),
         };
         let arms = [
             arm("native", None),

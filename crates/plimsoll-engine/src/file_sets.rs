@@ -20,23 +20,25 @@ pub(crate) enum FileSetLocation<'a> {
 }
 
 impl FileSetLocation<'_> {
-    /// Makes the directories and the existing files of `sets`.
+    /// Makes the directories and the existing files of `sets`; in a directory by so many threads.
     pub(crate) fn lay_out(
         self,
         sets: &FileSetsByName,
-        seed: Seed,
+        (seed, threads): (Seed, u32),
         stop: &AtomicBool,
     ) -> Result<(), EngineError> {
         match self {
-            FileSetLocation::Directory(directory) => layout::lay_out(directory, sets, seed, stop),
+            FileSetLocation::Directory(directory) => {
+                layout::lay_out(directory, sets, (seed, threads), stop)
+            }
             FileSetLocation::Export(export) => nfs::trees::lay_out(export, sets, seed, stop),
         }
     }
 
     /// Removes all that the layout of `sets` or a run may have made.
-    pub(crate) fn remove(self, sets: &FileSetsByName) -> Result<(), EngineError> {
+    pub(crate) fn remove(self, sets: &FileSetsByName, threads: u32) -> Result<(), EngineError> {
         match self {
-            FileSetLocation::Directory(directory) => layout::remove(directory, sets),
+            FileSetLocation::Directory(directory) => layout::remove(directory, sets, threads),
             FileSetLocation::Export(export) => nfs::trees::remove(export, sets),
         }
     }

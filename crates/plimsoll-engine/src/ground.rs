@@ -413,6 +413,12 @@ impl OpenTarget {
     }
 }
 
+/// How many threads work on the files of a loop.
+pub(crate) fn threads(files: &FileLoop) -> u32 {
+    let groups = files.groups.iter();
+    groups.fold(0, |all, group| all.saturating_add(group.threads))
+}
+
 impl OpenTarget {
     /// Lays out what `blocks` wants to find.
     pub(crate) fn lay_out(
@@ -460,7 +466,7 @@ impl OpenTarget {
         if let Some(place) = self.sets() {
             let mut fresh = sets.clone();
             fresh.retain(|name, _| !before.contains(name));
-            place.lay_out(&fresh, seed, stop)?;
+            place.lay_out(&fresh, (seed, threads(files)), stop)?;
         }
         Ok(trees)
     }

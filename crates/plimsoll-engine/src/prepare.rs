@@ -15,7 +15,7 @@ use plimsoll_core::workload::series::PhaseWorkload;
 use crate::check::check_workload;
 use crate::device;
 use crate::error::EngineError;
-use crate::ground::{OpenTarget, TargetLocation};
+use crate::ground::{OpenTarget, TargetLocation, threads};
 use crate::trees::{FileLoopSets, FileSetsByName};
 use plimsoll_core::load::EngineChoice;
 
@@ -123,6 +123,21 @@ impl PreparedWorkload {
         }
     }
 
+    /// How many threads work on files at the same time at most.
+    fn file_threads(&self) -> u32 {
+        match &self.workload {
+            Workload::Files(files) => threads(files),
+            Workload::Series(series) => {
+                let phases = series.phases.iter().map(|phase| match &phase.body {
+                    PhaseWorkload::Files(files) => threads(files),
+                    PhaseWorkload::Blocks(_) => 1,
+                });
+                phases.max().unwrap_or(1)
+            }
+            Workload::Blocks(_) | Workload::Model(_) | Workload::Commands(_) => 1,
+        }
+    }
+
     /// Removes every file that was laid out or created by a run. A device stays.
     ///
     /// # Errors
@@ -135,7 +150,7 @@ impl PreparedWorkload {
             return Ok(());
         };
         if let Some(place) = self.ground.sets() {
-            place.remove(&self.sets)?;
+            place.remove(&self.sets, self.file_threads())?;
         }
         let of_blocks = |blocks: &BlockIoWorkload| self.ground.files_of(blocks).into_keys();
         match &self.workload {

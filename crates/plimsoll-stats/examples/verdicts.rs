@@ -125,6 +125,7 @@ fn alarms() {
 fn first(arms: &[ArmValues], blocks: usize) -> Vec<ArmValues> {
     let cut = |arm: &ArmValues| ArmValues {
         values: arm.values[..blocks].to_vec(),
+        places: Vec::new(),
         ..arm.clone()
     };
     arms.iter().map(cut).collect()

@@ -39,47 +39,75 @@ impl StakePeaks {
     }
 }
 
+/// Blocks in their order, and what is staked on.
+#[derive(Debug, Clone, Copy)]
+pub struct StakesGame<'a> {
+    /// The blocks.
+    pub blocks: &'a [BlockLogValues],
+    /// Whether the arm scatters more than the base. Then not every choice is equally likely, but the score
+    /// of the true one is as likely as its opposite: who wins must win that game, too.
+    pub is_uneven: bool,
+}
+
+impl StakesGame<'_> {
+    /// Plays both games, as if the |ln ratio| were `effect`.
+    #[must_use]
+    pub fn stakes(&self, effect: f64) -> StakePeaks {
+        let all = self.played(effect, false);
+        if !self.is_uneven {
+            return all;
+        }
+        let signs = self.played(effect, true);
+        StakePeaks {
+            above: all.above.min(signs.above),
+            below: all.below.min(signs.below),
+        }
+    }
+
+    fn played(&self, effect: f64, by_signs: bool) -> StakePeaks {
+        let mut peaks = StakePeaks {
+            above: 0.0,
+            below: 0.0,
+        };
+        let (mut above, mut below) = ([0.0; BETS.len()], [0.0; BETS.len()]);
+        let mut spread = RunningSpread::default();
+        let both = |block: &&BlockLogValues| !block.arm.is_empty() && !block.base.is_empty();
+        for block in self.blocks.iter().filter(both) {
+            let values = block.aligned(effect);
+            let Some(scale) = spread.with(&distances(&values)) else {
+                continue;
+            };
+            let mut scores = choice_scores(&values, &block.choices(), scale);
+            if by_signs {
+                scores = vec![scores[0], -scores[0]];
+            }
+            for (index, bet) in BETS.into_iter().enumerate() {
+                above[index] += log_payment(&scores, bet);
+                below[index] += log_payment(&scores, -bet);
+            }
+            peaks.above = peaks.above.max(log_mean_exp(&above));
+            peaks.below = peaks.below.max(log_mean_exp(&below));
+        }
+        peaks
+    }
+
+    /// All effects that no look up to here has rejected with this confidence.
+    #[must_use]
+    pub fn confidence_sequence(&self, estimate: f64, step: f64, confidence: f64) -> LogInterval {
+        let limit = (2.0 / (1.0 - confidence)).ln();
+        let step = step.abs();
+        LogInterval {
+            low: farthest(estimate, -step, |e| self.stakes(e).above < limit),
+            high: farthest(estimate, step, |e| self.stakes(e).below < limit),
+        }
+    }
+}
+
 /// Plays both games over blocks in their order, as if the |ln ratio| were `effect`.
 #[must_use]
 pub fn stakes(blocks: &[BlockLogValues], effect: f64) -> StakePeaks {
-    let mut peaks = StakePeaks {
-        above: 0.0,
-        below: 0.0,
-    };
-    let (mut above, mut below) = ([0.0; BETS.len()], [0.0; BETS.len()]);
-    let mut spread = RunningSpread::default();
-    for block in blocks
-        .iter()
-        .filter(|b| !b.arm.is_empty() && !b.base.is_empty())
-    {
-        let values = block.aligned(effect);
-        let Some(scale) = spread.with(&distances(&values)) else {
-            continue;
-        };
-        let scores = choice_scores(&values, &block.choices(), scale);
-        for (index, bet) in BETS.into_iter().enumerate() {
-            above[index] += log_payment(&scores, bet);
-            below[index] += log_payment(&scores, -bet);
-        }
-        peaks.above = peaks.above.max(log_mean_exp(&above));
-        peaks.below = peaks.below.max(log_mean_exp(&below));
-    }
-    peaks
-}
-
-/// All effects that no look up to here has rejected with this confidence.
-#[must_use]
-pub fn confidence_sequence(
-    blocks: &[BlockLogValues],
-    estimate: f64,
-    step: f64,
-    confidence: f64,
-) -> LogInterval {
-    let limit = (2.0 / (1.0 - confidence)).ln();
-    LogInterval {
-        low: farthest(estimate, -step.abs(), |e| stakes(blocks, e).above < limit),
-        high: farthest(estimate, step.abs(), |e| stakes(blocks, e).below < limit),
-    }
+    let is_uneven = false;
+    StakesGame { blocks, is_uneven }.stakes(effect)
 }
 
 /// The median distance of entries in the blocks so far, as a standard deviation.
@@ -173,7 +201,11 @@ mod tests {
         let blocks = drawn(&mut rng, 40, 0.2);
         let mut before = f64::INFINITY;
         for looks in [10, 20, 40] {
-            let range = confidence_sequence(&blocks[..looks], 0.2, 0.05, 0.95);
+            let game = StakesGame {
+                blocks: &blocks[..looks],
+                is_uneven: false,
+            };
+            let range = game.confidence_sequence(0.2, 0.05, 0.95);
             assert!(range.low < 0.2 && 0.2 < range.high, "{range:?}");
             assert!(range.high - range.low <= before + 1e-9);
             before = range.high - range.low;

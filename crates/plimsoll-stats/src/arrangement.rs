@@ -17,6 +17,7 @@
 use plimsoll_core::rng::{Rng, Seed};
 
 use crate::events::median;
+use crate::student;
 
 /// Differences count up to so many robust standard deviations (Huber; 96 % as efficient as the mean
 /// under normal noise).
@@ -24,6 +25,10 @@ const CLIP: f64 = 1.5;
 
 /// The median distance of normal values times this is their standard deviation.
 const MEDIAN_TO_DEVIATION: f64 = 1.4826;
+
+/// An arm whose differences from the base scatter so many times as much as those within the base is said to
+/// scatter more: two thirds of those that scatter twice as much are, and one of five that do not.
+const UNEVEN: f64 = 1.25;
 
 /// Up to so many arrangements are looked at one by one; of more, so many are drawn.
 const ARRANGEMENTS_MAX: usize = 1_000;
@@ -118,6 +123,9 @@ pub struct ArrangementTest {
     picks: Vec<u16>,
     /// Whether differences count up to a limit only.
     is_clipped: bool,
+    /// Whether the arm scatters more than the base. Then labels do not tell all, and Student's t of the
+    /// scores must agree.
+    is_uneven: bool,
 }
 
 impl ArrangementTest {
@@ -138,6 +146,7 @@ impl ArrangementTest {
             None => drawn_arrangements(&sizes),
         };
         Some(ArrangementTest {
+            is_uneven: is_uneven(&blocks),
             blocks,
             choices,
             picks,
@@ -151,6 +160,7 @@ impl ArrangementTest {
         let test = ArrangementTest::of(blocks)?;
         Some(ArrangementTest {
             is_clipped: false,
+            is_uneven: false,
             ..test
         })
     }
@@ -192,10 +202,19 @@ impl ArrangementTest {
             below += usize::from(statistic <= seen + slack);
         }
         let all = (self.picks.len() / blocks) as f64;
-        ArrangementTails {
-            above: above as f64 / all,
-            below: below as f64 / all,
+        let (above, below) = (above as f64 / all, below as f64 / all);
+        if !self.is_uneven {
+            return ArrangementTails { above, below };
         }
+        ArrangementTails {
+            above: above.max(student::above(seen, blocks - 1)),
+            below: below.max(student::above(-seen, blocks - 1)),
+        }
+    }
+
+    /// Whether the arm scatters more than the base.
+    pub(crate) fn is_uneven(&self) -> bool {
+        self.is_uneven
     }
 
     /// The |ln ratio| at which the scores of the true arrangement balance.
@@ -348,6 +367,25 @@ impl ChoiceScores {
         // Without any spread the mean alone decides, and no mean at all is nothing.
         mean / (variance / n).sqrt().max(1e-12)
     }
+}
+
+/// Whether the arm's differences from the base scatter more than those of the base's entries explain: 0.87
+/// times as much is to be expected where all entries scatter alike.
+fn is_uneven(blocks: &[BlockLogValues]) -> bool {
+    let of_base = blocks.iter().filter(|block| block.base.len() > 1);
+    let of_base: Vec<f64> = of_base.map(|block| block.base[1] - block.base[0]).collect();
+    if of_base.len() < 2 {
+        return false;
+    }
+    let of_arm: Vec<f64> = blocks.iter().map(BlockLogValues::difference).collect();
+    mean_distance(&of_arm) > UNEVEN * mean_distance(&of_base)
+}
+
+/// The mean distance from the median.
+fn mean_distance(values: &[f64]) -> f64 {
+    let middle = median(values.iter().copied()).unwrap_or(0.0);
+    let distances = values.iter().map(|value| (value - middle).abs());
+    distances.sum::<f64>() / values.len() as f64
 }
 
 fn every_arrangement(sizes: &[usize], all: usize) -> Vec<u16> {

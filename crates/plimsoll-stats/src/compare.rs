@@ -25,9 +25,10 @@ use plimsoll_core::comparison::{
 };
 use plimsoll_core::event::{RunManifest, TrialResult, WorkloadEntry};
 use plimsoll_core::num::saturating_u32;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::arrangement::BlockLogValues;
+use crate::arrangement::{BlockLogValues, LogInterval};
+use crate::carryover_fit::{BlockBefore, TrialBefore};
 use crate::contrast::{ArmContrast, ContrastQuestion};
 use crate::family::holm;
 use crate::outliers::{OutlierCounts, WorseSide};
@@ -45,6 +46,8 @@ pub struct ArmValues {
     pub control_of: Option<String>,
     /// The metric by block number; `None` where the block has no value.
     pub values: Vec<Option<f64>>,
+    /// The place of each trial in the order of all; empty where that is not known.
+    pub places: Vec<Option<u32>>,
 }
 
 /// Every comparison that the trials of a run allow, workload by workload and phase by phase.
@@ -195,15 +198,20 @@ pub(crate) fn arm_values(
     let mut found = BTreeMap::new();
     for trial in trials.iter().filter(|t| counted.contains(&t.trial.block)) {
         let place = (&*trial.trial.arm, trial.trial.block);
-        found.entry(place).or_insert_with(|| value(trial));
+        let one = || (value(trial), trial.trial.place);
+        found.entry(place).or_insert_with(one);
     }
     let end = found.keys().map(|(_, block)| block + 1).max();
     let blocks = counted.start..end.unwrap_or(counted.start);
-    let of = |arm: &str, block: u32| found.get(&(arm, block)).copied().flatten();
-    let values = |arm: &plimsoll_core::event::ArmEntry| ArmValues {
-        name: arm.name.clone(),
-        control_of: arm.control_of.clone(),
-        values: blocks.clone().map(|b| of(&arm.name, b)).collect(),
+    let of = |arm: &str, block: u32| found.get(&(arm, block)).copied();
+    let values = |arm: &plimsoll_core::event::ArmEntry| {
+        let each = blocks.clone().map(|block| of(&arm.name, block));
+        ArmValues {
+            name: arm.name.clone(),
+            control_of: arm.control_of.clone(),
+            values: each.clone().map(|one| one?.0).collect(),
+            places: each.map(|one| Some(one?.1)).collect(),
+        }
     };
     // Those that cannot have its fault have no part in it.
     let arms = manifest.arms.iter();
@@ -256,9 +264,7 @@ pub fn contrasts(arms: &[ArmValues], policy: &VerdictPolicy) -> Vec<Option<ArmCo
     let others = others.filter(|arm| arm.name != base.name && arm.control_of.is_none());
     let pairs: Vec<ArmPair<'_>> = others.map(|arm| ArmPair::of(arms, base, arm)).collect();
     let question = question(&clamped(policy), pairs.len());
-    let each = pairs.iter();
-    each.map(|pair| ArmContrast::of(&pair.blocks, &question))
-        .collect()
+    pairs.iter().map(|pair| pair.contrast(&question)).collect()
 }
 
 /// The arm that a control is the second entry of; the base for the others.
@@ -291,6 +297,8 @@ pub(crate) struct ArmPair<'a> {
     pub(crate) base: &'a ArmValues,
     pub(crate) arm: &'a ArmValues,
     pub(crate) blocks: Vec<BlockLogValues>,
+    /// What ran before the trials of these.
+    before: Vec<BlockBefore>,
     /// Blocks with a value in both arms of which one has no logarithm (zero, not a number).
     unusable: usize,
 }
@@ -309,26 +317,35 @@ impl<'a> ArmPair<'a> {
             std::iter::once(of).chain(seconds).collect()
         };
         let (bases, own) = (entries(base), entries(arm));
+        let places = own.iter().flat_map(|arm| arm.places.iter().flatten());
+        let ran: BTreeSet<u32> = places.copied().collect();
         let mut pair = ArmPair {
             base,
             arm,
             blocks: Vec::new(),
+            before: Vec::new(),
             unusable: 0,
         };
         for block in 0..base.values.len().max(arm.values.len()) {
             let is_measured = values_in(&bases, block).next().is_some()
                 && values_in(&own, block).next().is_some();
-            let logs = BlockLogValues {
-                base: logs_in(&bases, block),
-                arm: logs_in(&own, block),
-            };
-            if !logs.base.is_empty() && !logs.arm.is_empty() {
-                pair.blocks.push(logs);
-            } else {
+            let (base, base_before) = trials_in(&bases, block, &ran);
+            let (arm, arm_before) = trials_in(&own, block, &ran);
+            if base.is_empty() || arm.is_empty() {
                 pair.unusable += usize::from(is_measured);
+                continue;
             }
+            pair.blocks.push(BlockLogValues { base, arm });
+            pair.before.push(BlockBefore {
+                base: base_before,
+                arm: arm_before,
+            });
         }
         pair
+    }
+
+    pub(crate) fn contrast(&self, question: &ContrastQuestion) -> Option<ArmContrast> {
+        ArmContrast::of_ordered(&self.blocks, &self.before, question)
     }
 
     /// The geometric mean of the values of one of both, in blocks that both have if there are any.
@@ -355,15 +372,72 @@ fn values_in<'a>(entries: &'a [&ArmValues], block: usize) -> impl Iterator<Item 
     values.filter_map(|value| value.copied().flatten())
 }
 
-fn logs_in(entries: &[&ArmValues], block: usize) -> Vec<f64> {
-    let usable = values_in(entries, block).filter(|value| is_usable(*value));
-    usable.map(f64::ln).collect()
+/// The logarithms of the entries that have one in a block, and what ran before each.
+fn trials_in(
+    entries: &[&ArmValues],
+    block: usize,
+    ran: &BTreeSet<u32>,
+) -> (Vec<f64>, Vec<TrialBefore>) {
+    let one = |arm: &&ArmValues| {
+        let value = arm.values.get(block).copied().flatten();
+        let value = value.filter(|value| is_usable(*value))?;
+        let place = arm.places.get(block).copied().flatten();
+        Some((value.ln(), before(place, ran)))
+    };
+    entries.iter().filter_map(one).unzip()
+}
+
+/// Whether one of these trials was right before a place, or the one before that was.
+fn before(place: Option<u32>, ran: &BTreeSet<u32>) -> TrialBefore {
+    let holds = |back: u32| {
+        let found = place.and_then(|place| place.checked_sub(back));
+        found.is_some_and(|place| ran.contains(&place))
+    };
+    let as_figure = |holds: bool| f64::from(u8::from(holds));
+    TrialBefore {
+        next: as_figure(holds(1)),
+        after_next: as_figure(holds(2) && !holds(1)),
+    }
 }
 
 /// The policy and what the control says of the lab.
 pub(crate) struct ComparisonJudge {
     policy: VerdictPolicy,
-    control: Option<PairedLogRatioStats>,
+    control: Option<ControlEvidence>,
+}
+
+/// What a control's difference from its base may be.
+#[derive(Debug, Clone, Copy)]
+struct ControlEvidence {
+    stats: PairedLogRatioStats,
+    /// By the test that allows as many looks as there are.
+    interval: LogInterval,
+}
+
+impl ControlEvidence {
+    fn of(pair: &ArmPair<'_>, policy: &VerdictPolicy) -> Option<ControlEvidence> {
+        let differences: Vec<f64> = pair.blocks.iter().map(BlockLogValues::difference).collect();
+        let stats = PairedLogRatioStats::of(&differences)?;
+        let half = stats.half_width(policy.confidence);
+        let interval = match policy.stopping {
+            StoppingRule::Anytime => ArmContrast::of(&pair.blocks, &question(policy, 1))?.interval,
+            StoppingRule::Fixed | StoppingRule::TwoStage => LogInterval {
+                low: stats.mean - half,
+                high: stats.mean + half,
+            },
+        };
+        Some(ControlEvidence { stats, interval })
+    }
+
+    /// The largest difference that is admitted.
+    fn bound(&self) -> f64 {
+        self.interval.high.max(-self.interval.low)
+    }
+
+    /// Whether none of at most this size is admitted.
+    fn exceeds(&self, size: f64) -> bool {
+        self.interval.low > size || self.interval.high < -size
+    }
 }
 
 /// What the tests say of a row before there is a verdict.
@@ -382,19 +456,14 @@ impl ComparisonJudge {
         policy: &VerdictPolicy,
     ) -> ComparisonJudge {
         let policy = clamped(policy);
-        let differences = |control: &ArmValues| -> Vec<f64> {
-            let pair = ArmPair::of(arms, own(arms, base, control), control);
-            pair.blocks.iter().map(BlockLogValues::difference).collect()
-        };
         // With several controls the noisiest one speaks.
-        let control = arms
-            .iter()
-            .filter(|arm| arm.control_of.is_some())
-            .filter_map(|arm| PairedLogRatioStats::of(&differences(arm)))
-            .max_by(|a, b| {
-                let admitted = |p: &PairedLogRatioStats| p.largest_admitted(policy.confidence);
-                admitted(a).total_cmp(&admitted(b))
-            });
+        let controls = arms.iter().filter(|arm| arm.control_of.is_some());
+        let control = controls
+            .filter_map(|control| {
+                let pair = ArmPair::of(arms, own(arms, base, control), control);
+                ControlEvidence::of(&pair, &policy)
+            })
+            .max_by(|a, b| a.bound().total_cmp(&b.bound()));
         ComparisonJudge { policy, control }
     }
 
@@ -408,7 +477,7 @@ impl ComparisonJudge {
         let family = pairs.iter().filter(|pair| !is_control(pair)).count();
         let asked = |pair: &ArmPair<'_>| {
             let family = if is_control(pair) { 1 } else { family };
-            ArmContrast::of(&pair.blocks, &question(&self.policy, family))
+            pair.contrast(&question(&self.policy, family))
         };
         let contrasts: Vec<Option<ArmContrast>> = pairs.iter().map(asked).collect();
         let both = pairs.iter().zip(&contrasts);
@@ -477,9 +546,10 @@ impl ComparisonJudge {
         let equivalent = contrast.margin_p_value <= alpha;
         let distinct = evidence.p_value <= alpha;
         let lopsided = !row.is_control && evidence.outliers.p_value() <= alpha;
+        let stalls = !row.is_control && evidence.outliers.may_hide(self.margin());
         let lost = !row.is_control && self.control_exceeds_margin();
         row.verdict = match (equivalent, distinct) {
-            (true, _) if lost || lopsided => ComparisonVerdict::Inconclusive,
+            (true, _) if lost || stalls => ComparisonVerdict::Inconclusive,
             (true, _) => ComparisonVerdict::Equivalent,
             (false, true) if contrast.estimate.abs() > floor => ComparisonVerdict::Different,
             _ => ComparisonVerdict::Inconclusive,
@@ -507,8 +577,11 @@ impl ComparisonJudge {
                 self.inconclusive(evidence, distinct, needed)
             }
         };
-        if lopsided {
-            row.reason = joined(&row.reason, &standing_out(&evidence.outliers));
+        if lopsided || (equivalent && stalls && !lost) {
+            row.reason = joined(&row.reason, &standing_out(&evidence.outliers, lopsided));
+        }
+        if let Some(left) = contrast.carry_over {
+            row.reason = joined(&row.reason, &left_behind(row, left));
         }
     }
 
@@ -569,13 +642,14 @@ impl ComparisonJudge {
         joined(&what, &settle)
     }
 
-    /// Blocks with which this very effect and spread would get either verdict with 80 % power.
+    /// Blocks with which a difference of the margin is found, and equal systems are found equivalent, four
+    /// times in five each. What was measured of the effect has no part in it: it would be the p value again.
     fn blocks_needed(&self, is_control: bool, contrast: &ArmContrast) -> Option<usize> {
-        let effect = contrast.estimate.abs();
         let reached = |blocks: usize| {
             // The control's interval shrinks with more blocks, and the A/A bound with it.
-            let projected = |control: &PairedLogRatioStats| {
-                PairedLogRatioStats { blocks, ..*control }.largest_admitted(self.policy.confidence)
+            let projected = |control: &ControlEvidence| {
+                let stats = control.stats;
+                PairedLogRatioStats { blocks, ..stats }.largest_admitted(self.policy.confidence)
             };
             let control = self.control.as_ref().filter(|_| self.control_is_off());
             let floor = control.filter(|_| !is_control).map_or(0.0, projected);
@@ -584,24 +658,21 @@ impl ComparisonJudge {
                 confidence: self.policy.confidence,
                 floor,
             };
-            test.power(effect, blocks) >= POWER
-                || test.equivalence_power(effect, self.margin(), blocks) >= POWER
+            test.power(self.margin(), blocks) >= POWER
+                && test.equivalence_power(0.0, self.margin(), blocks) >= POWER
         };
         fewest_blocks(contrast.blocks + 1, reached)
     }
 
     /// Whether the control shows a difference.
     fn control_is_off(&self) -> bool {
-        let off = |c: &PairedLogRatioStats| c.mean.abs() > c.half_width(self.policy.confidence);
-        self.control.as_ref().is_some_and(off)
+        self.control.is_some_and(|control| control.exceeds(0.0))
     }
 
     /// Whether the control shows, with confidence, a difference beyond the margin.
     fn control_exceeds_margin(&self) -> bool {
-        let beyond = |c: &PairedLogRatioStats| {
-            c.mean.abs() - c.half_width(self.policy.confidence) > self.margin()
-        };
-        self.control.as_ref().is_some_and(beyond)
+        let margin = self.margin();
+        self.control.is_some_and(|control| control.exceeds(margin))
     }
 
     /// Whether there is a control to judge by.
@@ -611,8 +682,7 @@ impl ComparisonJudge {
 
     /// The A/A bound, in logarithms.
     pub(crate) fn bound(&self) -> f64 {
-        let admitted = |c: &PairedLogRatioStats| c.largest_admitted(self.policy.confidence);
-        self.control.as_ref().map_or(0.0, admitted)
+        self.control.map_or(0.0, |control| control.bound())
     }
 
     /// What an estimate must exceed to be a difference: the bound, where the control differs.
@@ -640,11 +710,27 @@ pub(crate) fn worse(metric: ComparisonMetric) -> WorseSide {
     }
 }
 
-fn standing_out(outliers: &OutlierCounts) -> String {
+fn standing_out(outliers: &OutlierCounts, is_proven: bool) -> String {
+    let chance = match is_proven {
+        true => {
+            "that is hardly chance, and the ratio, which is that of ordinary trials, does not tell it"
+        }
+        false => "that may be chance, or a system that stalls: more trials would tell",
+    };
     format!(
-        "{} of its {} trials stand out as slow, and {} of {} of the base: that is hardly chance, \
-         and the ratio, which is that of ordinary trials, does not tell it",
+        "{} of its {} trials stand out as slow, and {} of {} of the base: {chance}",
         outliers.arm, outliers.arm_trials, outliers.base, outliers.base_trials,
+    )
+}
+
+/// What the arm's trials do to those that follow.
+fn left_behind(row: &ArmComparison, left: f64) -> String {
+    format!(
+        "carry-over: the {} right after a trial of {} is {} {}, which is taken out of the ratio",
+        row.metric.name(),
+        row.arm,
+        percent(left.abs().exp_m1()),
+        if left > 0.0 { "higher" } else { "lower" },
     )
 }
 

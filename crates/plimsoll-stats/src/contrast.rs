@@ -9,15 +9,16 @@
 
 use plimsoll_core::comparison::{RatioEstimate, StoppingRule};
 
-use crate::anytime;
-use crate::arrangement::{ArrangementTest, BlockLogValues, LogInterval};
+use crate::anytime::{StakePeaks, StakesGame};
+use crate::arrangement::{ArrangementTails, ArrangementTest, BlockLogValues, LogInterval};
+use crate::carryover_fit::{BlockBefore, CarryOver, IntervalWidening};
 use crate::paired::PairedLogRatioStats;
 use crate::student;
 
-/// With two stages the blocks whose noise sets the number are counted again: they end early where they
-/// happened to be quiet. That costs half a percent of coverage; so much of the level makes up for
-/// it (simulated, docs/results/2026-11-verdicts.md).
-const SPENT_AFTER_A_LOOK: f64 = 0.9;
+/// With two stages there are two looks at the effect (Pocock, 1977), and the blocks whose noise sets the number
+/// are counted again: they end early where they happened to be quiet. So much of the level is for each look
+/// (simulated, docs/results/2026-11-verdicts.md).
+const SPENT_AFTER_A_LOOK: f64 = 0.58;
 
 /// What is asked of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,34 +64,49 @@ pub struct ArmContrast {
     pub deviation: f64,
     /// The same from all entries of the blocks whatever they are: what more blocks are planned by.
     pub unlabelled_deviation: f64,
+    /// ln of what trials right after one of the arm take more, where that is more than chance.
+    pub carry_over: Option<f64>,
 }
 
 impl ArmContrast {
     /// From blocks in their order; `None` below two in which both systems have a value.
     #[must_use]
     pub fn of(blocks: &[BlockLogValues], question: &ContrastQuestion) -> Option<ArmContrast> {
-        let test = ArrangementTest::of(blocks)?;
-        let needed = (1.0 - question.confidence) / question.family.max(1) as f64;
-        if question.stopping == StoppingRule::Anytime {
-            return Some(at_any_time(&test, blocks, question));
-        }
-        let spent = match question.stopping {
-            StoppingRule::TwoStage => SPENT_AFTER_A_LOOK,
-            StoppingRule::Fixed | StoppingRule::Anytime => 1.0,
+        widened(blocks, question, IntervalWidening::NONE)
+    }
+
+    /// The same where it is known what ran before each trial. What the arm leaves behind is taken out, and
+    /// both answers must agree: that of the values as they are is exact where nothing is left behind, the
+    /// other one holds where something is.
+    pub(crate) fn of_ordered(
+        blocks: &[BlockLogValues],
+        before: &[BlockBefore],
+        question: &ContrastQuestion,
+    ) -> Option<ArmContrast> {
+        let plain = ArmContrast::of(blocks, question)?;
+        let Some(left) = CarryOver::of(blocks, before) else {
+            return Some(plain);
         };
-        let question = ContrastQuestion {
-            confidence: 1.0 - spent * (1.0 - question.confidence),
-            ..*question
+        let cleaned = widened(&left.blocks, question, left.widening)?;
+        let (nearer, estimate) = match left.is_shown {
+            true => (cleaned, cleaned.estimate),
+            false => (plain, plain.estimate),
         };
-        let contrast = if test.finest() <= spent * needed {
-            by_arrangements(&test, &question)
-        } else {
-            by_students_t(&test, &question)?
-        };
+        let agree = plain.estimate.is_sign_positive() == cleaned.estimate.is_sign_positive();
         Some(ArmContrast {
-            p_value: (contrast.p_value / spent).min(1.0),
-            margin_p_value: (contrast.margin_p_value / spent).min(1.0),
-            ..contrast
+            estimate,
+            interval: LogInterval {
+                low: plain.interval.low.min(cleaned.interval.low),
+                high: plain.interval.high.max(cleaned.interval.high),
+            },
+            p_value: match agree {
+                true => plain.p_value.max(cleaned.p_value),
+                false => 1.0,
+            },
+            margin_p_value: plain.margin_p_value.max(cleaned.margin_p_value),
+            deviation: nearer.deviation * left.widening.factor,
+            carry_over: left.is_shown.then_some(left.next),
+            ..plain
         })
     }
 
@@ -105,26 +121,91 @@ impl ArmContrast {
     }
 }
 
-fn by_arrangements(test: &ArrangementTest, question: &ContrastQuestion) -> ArmContrast {
+/// What blocks say whose interval is to be so many times as wide.
+fn widened(
+    blocks: &[BlockLogValues],
+    question: &ContrastQuestion,
+    widening: IntervalWidening,
+) -> Option<ArmContrast> {
+    let test = ArrangementTest::of(blocks)?;
+    let needed = (1.0 - question.confidence) / question.family.max(1) as f64;
+    if question.stopping == StoppingRule::Anytime {
+        return Some(at_any_time(&test, blocks, question, widening));
+    }
+    let spent = match question.stopping {
+        StoppingRule::TwoStage => SPENT_AFTER_A_LOOK,
+        StoppingRule::Fixed | StoppingRule::Anytime => 1.0,
+    };
+    let question = ContrastQuestion {
+        confidence: 1.0 - spent * (1.0 - question.confidence),
+        ..*question
+    };
+    let contrast = if test.finest() <= spent * needed {
+        by_arrangements(&test, &question, widening)
+    } else {
+        by_students_t(&test, &question, widening)?
+    };
+    Some(ArmContrast {
+        p_value: (contrast.p_value / spent).min(1.0),
+        margin_p_value: (contrast.margin_p_value / spent).min(1.0),
+        ..contrast
+    })
+}
+
+impl IntervalWidening {
+    fn of(self, interval: LogInterval, estimate: f64) -> LogInterval {
+        LogInterval {
+            low: estimate + (interval.low - estimate) * self.factor - self.beyond,
+            high: estimate + (interval.high - estimate) * self.factor + self.beyond,
+        }
+    }
+
+    /// What a test of the values is asked, so that it answers as the wider interval does: whether the truth
+    /// lies above this effect.
+    fn above(self, effect: f64, estimate: f64) -> f64 {
+        estimate + (effect + self.beyond - estimate) / self.factor
+    }
+
+    /// The same below it.
+    fn below(self, effect: f64, estimate: f64) -> f64 {
+        estimate + (effect - self.beyond - estimate) / self.factor
+    }
+}
+
+fn by_arrangements(
+    test: &ArrangementTest,
+    question: &ContrastQuestion,
+    widening: IntervalWidening,
+) -> ArmContrast {
     let estimate = test.estimate();
-    let below = test.tails(question.margin).below;
-    let above = test.tails(-question.margin).above;
+    let above = |effect| test.tails(widening.above(effect, estimate)).above;
+    let below = |effect| test.tails(widening.below(effect, estimate)).below;
+    let none = ArrangementTails {
+        above: above(0.0),
+        below: below(0.0),
+    };
+    let interval = test.interval(estimate, question.confidence);
     ArmContrast {
         blocks: test.block_count(),
         basis: ContrastBasis::Arrangements,
         estimate,
-        interval: test.interval(estimate, question.confidence),
-        p_value: test.tails(0.0).both(),
-        margin_p_value: below.max(above),
+        interval: widening.of(interval, estimate),
+        p_value: none.both(),
+        margin_p_value: below(question.margin).max(above(-question.margin)),
         deviation: test.deviation(estimate),
         unlabelled_deviation: test.unlabelled_deviation(estimate),
+        carry_over: None,
     }
 }
 
-fn by_students_t(test: &ArrangementTest, question: &ContrastQuestion) -> Option<ArmContrast> {
+fn by_students_t(
+    test: &ArrangementTest,
+    question: &ContrastQuestion,
+    widening: IntervalWidening,
+) -> Option<ArmContrast> {
     let paired = PairedLogRatioStats::of(&test.differences())?;
-    let half = paired.half_width(question.confidence);
-    let tail = |distance: f64| one_sided(distance, &paired);
+    let half = widening.factor * paired.half_width(question.confidence) + widening.beyond;
+    let tail = |distance: f64| one_sided((distance - widening.beyond) / widening.factor, &paired);
     Some(ArmContrast {
         blocks: paired.blocks,
         basis: ContrastBasis::StudentsT,
@@ -137,6 +218,7 @@ fn by_students_t(test: &ArrangementTest, question: &ContrastQuestion) -> Option<
         margin_p_value: tail(question.margin - paired.mean.abs()),
         deviation: paired.deviation,
         unlabelled_deviation: test.unlabelled_deviation(paired.mean),
+        carry_over: None,
     })
 }
 
@@ -144,21 +226,33 @@ fn at_any_time(
     test: &ArrangementTest,
     blocks: &[BlockLogValues],
     question: &ContrastQuestion,
+    widening: IntervalWidening,
 ) -> ArmContrast {
     let estimate = test.estimate();
     let deviation = test.deviation(estimate);
     let step = deviation / (test.block_count() as f64).sqrt();
-    let below = anytime::stakes(blocks, question.margin).below;
-    let above = anytime::stakes(blocks, -question.margin).above;
+    let game = StakesGame {
+        blocks,
+        is_uneven: test.is_uneven(),
+    };
+    let above = |effect| game.stakes(widening.above(effect, estimate)).above;
+    let below = |effect| game.stakes(widening.below(effect, estimate)).below;
+    let none = StakePeaks {
+        above: above(0.0),
+        below: below(0.0),
+    };
+    let interval = game.confidence_sequence(estimate, step, question.confidence);
+    let apart = below(question.margin).min(above(-question.margin));
     ArmContrast {
         blocks: test.block_count(),
         basis: ContrastBasis::Stakes,
         estimate,
-        interval: anytime::confidence_sequence(blocks, estimate, step, question.confidence),
-        p_value: anytime::stakes(blocks, 0.0).p_value(),
-        margin_p_value: (-below.min(above)).exp().min(1.0),
+        interval: widening.of(interval, estimate),
+        p_value: none.p_value(),
+        margin_p_value: (-apart).exp().min(1.0),
         deviation,
         unlabelled_deviation: test.unlabelled_deviation(estimate),
+        carry_over: None,
     }
 }
 

@@ -132,6 +132,7 @@ mod tests {
                 name: name.into(),
                 control_of: None,
                 values: stolen.iter().map(value).collect(),
+                places: Vec::new(),
             });
             beside.push(stolen.into_iter().map(Some).collect());
         }

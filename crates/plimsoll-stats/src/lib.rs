@@ -11,6 +11,7 @@ pub mod anytime;
 pub mod arrangement;
 pub mod between_runs;
 pub mod carryover;
+mod carryover_fit;
 pub mod change;
 pub mod cliff;
 pub mod compare;

@@ -17,6 +17,10 @@ const FAR: f64 = 4.0;
 /// The median distance of normal values times this is their standard deviation.
 const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
+/// Trials that stand out on one system alone are suspected to be its own where chance would do that as rarely:
+/// a single one of three entries is.
+const SUSPECTED: f64 = 0.34;
+
 /// Which of two values is the worse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorseSide {
@@ -27,7 +31,7 @@ pub enum WorseSide {
 }
 
 /// Trials that stand out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct OutlierCounts {
     /// Of the base and its second entries.
     pub base: u64,
@@ -37,6 +41,8 @@ pub struct OutlierCounts {
     pub arm: u64,
     /// Trials of it.
     pub arm_trials: u64,
+    /// By how much they stand out in all, as a logarithm.
+    excess: f64,
 }
 
 impl OutlierCounts {
@@ -62,6 +68,8 @@ impl OutlierCounts {
             let (arm, base) = values.split_at(block.arm.len());
             counts.arm += arm.iter().filter(far).count() as u64;
             counts.base += base.iter().filter(far).count() as u64;
+            let excess = values.iter().filter(far).map(|value| value - best);
+            counts.excess += excess.sum::<f64>();
             counts.arm_trials += arm.len() as u64;
             counts.base_trials += base.len() as u64;
         }
@@ -71,17 +79,49 @@ impl OutlierCounts {
     /// How likely they lie as unevenly on both sides by chance (Fisher, two-sided).
     #[must_use]
     pub fn p_value(&self) -> f64 {
-        let out = self.arm + self.base;
-        let all = self.arm_trials + self.base_trials;
-        let probability = |arm: u64| {
-            let ways = ln_choose(self.arm_trials, arm) + ln_choose(self.base_trials, out - arm);
-            (ways - ln_choose(all, out)).exp()
-        };
-        let least = out.saturating_sub(self.base_trials);
-        let seen = probability(self.arm) * (1.0 + 1e-9);
-        let each = (least..=out.min(self.arm_trials)).map(probability);
+        let seen = self.probability(self.arm) * (1.0 + 1e-9);
+        let each = self.possible().map(|arm| self.probability(arm));
         each.filter(|p| *p <= seen).sum::<f64>().min(1.0)
     }
+
+    /// Whether one system may stall by itself so often that its mean lies beyond this margin (a logarithm),
+    /// although its ordinary trials do not: too few trials stand out to prove it, but equivalent it is not.
+    #[must_use]
+    pub(crate) fn may_hide(&self, margin: f64) -> bool {
+        let tail = |holds: &dyn Fn(u64) -> bool| -> f64 {
+            let tail = self.possible().filter(|arm| holds(*arm));
+            tail.map(|arm| self.probability(arm)).sum()
+        };
+        let height = (self.excess / (self.arm + self.base).max(1) as f64).exp_m1();
+        let sides = [
+            (self.arm, self.arm_trials, tail(&|arm| arm >= self.arm)),
+            (self.base, self.base_trials, tail(&|arm| arm <= self.arm)),
+        ];
+        sides.into_iter().any(|(out, trials, chance)| {
+            let share = most_expected(out) / trials.max(1) as f64;
+            out > 0 && chance <= SUSPECTED && (share.min(1.0) * height).ln_1p() > margin
+        })
+    }
+
+    /// How many of those that stand out may be the arm's.
+    fn possible(&self) -> std::ops::RangeInclusive<u64> {
+        let out = self.arm + self.base;
+        out.saturating_sub(self.base_trials)..=out.min(self.arm_trials)
+    }
+
+    /// That so many are, where nothing but chance decides.
+    fn probability(&self, arm: u64) -> f64 {
+        let out = self.arm + self.base;
+        let ways = ln_choose(self.arm_trials, arm) + ln_choose(self.base_trials, out - arm);
+        (ways - ln_choose(self.arm_trials + self.base_trials, out)).exp()
+    }
+}
+
+/// The largest mean number, with a confidence of 95 %, where so many were seen (Poisson, by Wilson and
+/// Hilferty).
+fn most_expected(seen: u64) -> f64 {
+    let next = seen as f64 + 1.0;
+    next * (1.0 - 1.0 / (9.0 * next) + 1.645 / (3.0 * next.sqrt())).powi(3)
 }
 
 fn ln_choose(n: u64, k: u64) -> f64 {
@@ -121,7 +161,15 @@ mod tests {
         let own = blocks(&[(0, 0), (2, 0), (4, 0), (7, 0)]);
         let counts = OutlierCounts::of(&own, 0.0, WorseSide::Larger);
         assert_eq!((counts.arm, counts.base), (4, 0));
+        assert!(counts.may_hide(0.05));
+        // One of ten trials twice as long is a tenth of the mean; one of each entry is the machine.
+        let one = OutlierCounts::of(&blocks(&[(2, 0)]), 0.0, WorseSide::Larger);
+        assert!(one.may_hide(0.05) && !mixed_hides(&mixed));
         assert!(counts.p_value() < 0.01, "{}", counts.p_value());
+    }
+
+    fn mixed_hides(blocks: &[BlockLogValues]) -> bool {
+        OutlierCounts::of(blocks, 0.0, WorseSide::Larger).may_hide(0.05)
     }
 
     #[test]
@@ -132,6 +180,7 @@ mod tests {
             base_trials: 4,
             arm: 3,
             arm_trials: 4,
+            excess: 0.0,
         };
         assert!((tea.p_value() - 34.0 / 70.0).abs() < 1e-9);
         assert!((OutlierCounts::default().p_value() - 1.0).abs() < 1e-9);

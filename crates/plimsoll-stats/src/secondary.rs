@@ -183,7 +183,7 @@ impl MetricValues {
             let scatter = ScatterContrast::of(&pair.blocks, &question);
             return scatter.map_or(SecondaryEvidence::Nothing, SecondaryEvidence::Scatter);
         }
-        let contrast = ArmContrast::of(&pair.blocks, &question);
+        let contrast = pair.contrast(&question);
         contrast.map_or(SecondaryEvidence::Nothing, SecondaryEvidence::Mean)
     }
 

@@ -134,6 +134,7 @@ fn entries(others: usize, has_control: bool) -> Vec<ArmValues> {
         name,
         control_of: control_of.map(String::from),
         values: Vec::new(),
+        places: Vec::new(),
     };
     let mut arms = vec![entry("base".into(), None)];
     arms.extend((1..=others).map(|number| entry(format!("arm {number}"), None)));

@@ -20,6 +20,9 @@ const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// The same of short trials: a tenth of their length, and at least this.
 const SETTLE_LEAST: Duration = Duration::from_millis(150);
 
+/// Whether others kept the disks busy to the end of the last wait: then no longer one would find them idle.
+static IS_NEVER_IDLE: AtomicBool = AtomicBool::new(false);
+
 /// Waits until earlier trials burden this one no more: what they left in the page cache is written
 /// out, and the disks below have had nothing to do for a moment (a file system may discard freed
 /// blocks in the background long after its files were removed).
@@ -28,7 +31,8 @@ const SETTLE_LEAST: Duration = Duration::from_millis(150);
 /// for that of another user whose server hangs.
 ///
 /// A trial of the length `trial` waits for at most a tenth of it: what its own run left is on the disks,
-/// and many short trials beside others' traffic would wait more than they measure.
+/// and many short trials beside others' traffic would wait more than they measure. After a wait in vain the next
+/// one is short.
 ///
 /// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.
 pub(super) fn settle(
@@ -51,7 +55,10 @@ pub(super) fn settle(
     if devices.is_empty() {
         return None;
     }
-    let most = (Duration::from_nanos(trial.0) / 10).clamp(SETTLE_LEAST, SETTLE_MAX);
+    let most = match IS_NEVER_IDLE.load(Ordering::Relaxed) {
+        true => SETTLE_LEAST,
+        false => (Duration::from_nanos(trial.0) / 10).clamp(SETTLE_LEAST, SETTLE_MAX),
+    };
     let bytes = || -> Vec<_> {
         devices
             .iter()
@@ -80,6 +87,7 @@ pub(super) fn settle(
             half = Some((clock.now(), busy::look_at_disks(devices)));
         }
     }
+    IS_NEVER_IDLE.store(quiet < QUIET_POLLS, Ordering::Relaxed);
     let (since, looks) = half.filter(|_| quiet < QUIET_POLLS)?;
     let length = clock.now().saturating_sub(since);
     busy::busiest(&looks, &busy::look_at_disks(devices), length)

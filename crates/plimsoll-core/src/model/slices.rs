@@ -77,6 +77,15 @@ impl WorkloadModel {
         }
     }
 
+    /// Seconds that a run needs to have its share of bursts; 0 without bursts.
+    #[must_use]
+    pub fn seconds_with_bursts(&self) -> f64 {
+        let bursts = self.bursts.iter().filter(|bursts| bursts.duty > 0.0);
+        bursts
+            .map(|bursts| (1.0 / bursts.duty).ceil())
+            .fold(0.0, f64::max)
+    }
+
     fn bursts_of(&self, direction: IoDirection) -> Option<&BurstPattern> {
         self.bursts.iter().find(|b| b.direction == direction)
     }

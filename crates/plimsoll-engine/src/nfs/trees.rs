@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::rng::Seed;
 use plimsoll_nfs::NfsFileHandle;
 
 use super::{NfsExportDir, NfsNameClient, gone};
 use crate::error::EngineError;
-use crate::trees::layout::{order, stopped};
+use crate::trees::layout::{contents, order, stopped};
 use crate::trees::{FileSetState, FileSetsByName};
 
 /// Directories by their paths below that of the sets.
@@ -67,7 +67,6 @@ fn write_files(
     stop: &AtomicBool,
 ) -> Result<(), EngineError> {
     let mut path = String::new();
-    let mut rng = Rng::new(seed.derive("contents", 0));
     for file in order(grove, seed) {
         stopped(stop)?;
         path.clear();
@@ -80,6 +79,7 @@ fn write_files(
         })?;
         let bytes = grove.slots.designated_bytes(file);
         if bytes > 0 {
+            let mut rng = contents(seed, file);
             names.write_random(&made.0, Path::new(&path), bytes, &mut rng, stop)?;
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lays out file sets: directories, then random contents, made durable before anything is measured.
 //!
-//! The files of a set are written in random order, as filebench does, or their places on the medium
+//! The files of a set are written in random order, by as many threads as the load has, as filebench does, or their places on the medium
 //! would follow their numbers, by which they are picked. One sync of the file system at the end lets
 //! it put many files into one transaction. Afterwards nothing of them is in the page cache, as far as the
 //! system takes that advice; filebench neither syncs its files nor drops them from the cache.
@@ -10,7 +10,7 @@
 //! name.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
@@ -25,16 +25,19 @@ use crate::trees::{FileSetState, FileSetsByName};
 /// Bytes between syncs: bounds the dirty memory, and thereby how long a stop takes.
 const BYTES_PER_SYNC: u64 = 256 << 20;
 
+/// More threads than this gain nothing.
+const THREADS_MAX: u32 = 16;
+
 /// Makes the directories and the existing files of `sets` in a directory.
 pub(crate) fn lay_out(
     held: &TargetHandle,
     sets: &FileSetsByName,
-    seed: Seed,
+    (seed, threads): (Seed, u32),
     stop: &AtomicBool,
 ) -> Result<(), EngineError> {
     for grove in sets.values() {
         make_directories(held, grove)?;
-        write_files(held, grove, seed, stop)?;
+        write_files(held, grove, (seed, threads), stop)?;
     }
     held.sync_all()?;
     for grove in sets.values() {
@@ -79,43 +82,90 @@ fn existing(grove: &FileSetState) -> impl Iterator<Item = u32> {
     (0..grove.slots.entries()).filter(|file| grove.slots.exists(*file))
 }
 
+/// Does something with each of these files, by so many threads that take the next one in their order, each with a
+/// buffer of its own. The first failure ends all of them.
+fn by_threads(
+    threads: u32,
+    files: &[u32],
+    work: impl Fn(u32, &mut Vec<u8>) -> Result<(), EngineError> + Sync,
+) -> Result<(), EngineError> {
+    let next = AtomicUsize::new(0);
+    let has_failed = AtomicBool::new(false);
+    let one = || {
+        let mut buffer = Vec::new();
+        while !has_failed.load(Ordering::Relaxed)
+            && let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            work(*file, &mut buffer).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    let threads = to_usize(threads.clamp(1, THREADS_MAX).into()).min(files.len().max(1));
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        let own = one();
+        let ended = others.into_iter().map(|other| {
+            let lost = |_| {
+                Err(EngineError::Workload(
+                    "a thread of the layout was lost".into(),
+                ))
+            };
+            other.join().unwrap_or_else(lost)
+        });
+        ended.fold(own, Result::and)
+    })
+}
+
 fn write_files(
     held: &TargetHandle,
     grove: &FileSetState,
-    seed: Seed,
+    (seed, threads): (Seed, u32),
     stop: &AtomicBool,
 ) -> Result<(), EngineError> {
-    let (mut name, mut piece, mut unsynced) = (String::new(), vec![0; PIECE_BYTES], 0);
-    let mut rng = Rng::new(seed.derive("contents", 0));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    for file in order(grove, seed) {
+    let unsynced = AtomicU64::new(0);
+    by_threads(threads, &order(grove, seed), |file, piece| {
         stopped(stop)?;
-        name.clear();
-        grove.push_path(file, &mut name);
-        let path = held.path().join(&name);
-        let mut made = held.open(&path, flags).map_err(|e| {
-            EngineError::at(
-                "create a file of the set; is the directory empty?",
-                &path,
-                e,
-            )
-        })?;
-        let bytes = grove.slots.designated_bytes(file);
-        if bytes <= PIECE_BYTES as u64 {
-            let contents = &mut piece[..to_usize(bytes)];
-            fill_random(contents, &mut rng);
-            std::io::Write::write_all(&mut made, contents)
-                .map_err(|e| EngineError::at("write the contents of", &path, e))?;
-        } else {
-            write_random(&mut made, &path, bytes, &mut rng, stop)?;
-        }
-        unsynced += bytes;
-        if unsynced >= BYTES_PER_SYNC {
+        let bytes = write_file(held, (grove, file), seed, piece, stop)?;
+        let before = unsynced.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes >= BYTES_PER_SYNC {
+            unsynced.store(0, Ordering::Relaxed);
             held.sync_all()?;
-            unsynced = 0;
         }
+        Ok(())
+    })
+}
+
+/// The bytes of one file of a set.
+fn write_file(
+    held: &TargetHandle,
+    (grove, file): (&FileSetState, u32),
+    seed: Seed,
+    piece: &mut Vec<u8>,
+    stop: &AtomicBool,
+) -> Result<u64, EngineError> {
+    let mut name = String::new();
+    grove.push_path(file, &mut name);
+    let path = held.path().join(&name);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let verb = "create a file of the set; is the directory empty?";
+    let made = held.open(&path, flags);
+    let mut made = made.map_err(|e| EngineError::at(verb, &path, e))?;
+    let bytes = grove.slots.designated_bytes(file);
+    let mut rng = contents(seed, file);
+    if bytes <= PIECE_BYTES as u64 {
+        piece.resize(to_usize(bytes), 0);
+        fill_random(piece, &mut rng);
+        std::io::Write::write_all(&mut made, piece)
+            .map_err(|e| EngineError::at("write the contents of", &path, e))?;
+    } else {
+        write_random(&mut made, &path, bytes, &mut rng, stop)?;
     }
-    Ok(())
+    Ok(bytes)
+}
+
+/// What the contents of a file are drawn from, whoever writes it.
+pub(crate) fn contents(seed: Seed, file: u32) -> Rng {
+    Rng::new(seed.derive("contents", file.into()))
 }
 
 /// Clean pages of the layout must not serve the reads of the run. Advice only: where it is not
@@ -154,16 +204,20 @@ pub(crate) fn listing(held: &TargetHandle, grove: &FileSetState) -> Result<Vec<u
 
 /// Removes every file and directory of `sets` that the layout or a run may have made; those that are
 /// gone already are fine.
-pub(crate) fn remove(held: &TargetHandle, sets: &FileSetsByName) -> Result<(), EngineError> {
-    let mut name = String::new();
+pub(crate) fn remove(
+    held: &TargetHandle,
+    sets: &FileSetsByName,
+    threads: u32,
+) -> Result<(), EngineError> {
     for grove in sets.values() {
-        for file in 0..grove.slots.entries() {
-            name.clear();
+        let files: Vec<u32> = (0..grove.slots.entries()).collect();
+        by_threads(threads, &files, |file, _| {
+            let mut name = String::new();
             grove.push_path(file, &mut name);
             let path = held.path().join(&name);
             let removed = held.remove_file(&path);
-            removed.map_err(|e| EngineError::at("remove", &path, e))?;
-        }
+            removed.map_err(|e| EngineError::at("remove", &path, e))
+        })?;
         for path in directories(held, grove).rev() {
             let removed = held.remove_directory(&path);
             removed.map_err(|e| EngineError::at("remove", &path, e))?;
@@ -216,7 +270,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let held = TargetHandle::directory(directory.path()).unwrap();
             let sets: FileSetsByName = [("set".to_owned(), Arc::new(grove(tree, names)))].into();
-            lay_out(&held, &sets, Seed(1), &AtomicBool::new(false)).unwrap();
+            lay_out(&held, &sets, (Seed(1), 3), &AtomicBool::new(false)).unwrap();
             let grove = &sets["set"];
             let mut listed = listing(&held, grove).unwrap();
             listed.sort_unstable();
@@ -229,8 +283,8 @@ mod tests {
                     .len();
                 assert_eq!(found, grove.slots.designated_bytes(file));
             }
-            remove(&held, &sets).unwrap();
-            remove(&held, &sets).unwrap();
+            remove(&held, &sets, 3).unwrap();
+            remove(&held, &sets, 3).unwrap();
             assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         }
     }
@@ -244,7 +298,7 @@ mod tests {
             Arc::new(grove(FileTreeLayout::Flat, FileNameScheme::Digits)),
         )]
         .into();
-        let error = lay_out(&held, &sets, Seed(1), &AtomicBool::new(true)).unwrap_err();
+        let error = lay_out(&held, &sets, (Seed(1), 3), &AtomicBool::new(true)).unwrap_err();
         assert!(
             error.to_string().ends_with("stopped by the user"),
             "{error}"

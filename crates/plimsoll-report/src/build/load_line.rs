@@ -133,6 +133,7 @@ fn pauses(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<String> {
     let idle = line
         .result
         .idle
+        .as_ref()
         .filter(|idle| idle.is_broken && idle.beyond < 0.5)?;
     let (beyond, allowed) = (
         words::percent(idle.beyond),

@@ -350,10 +350,11 @@ impl ConditioningRound<'_> {
         let mut sessions = load.prepare(&mut hosts, task, self.stop)?;
         let is_enough = Cell::new(false);
         let ended = || self.stop.load(Ordering::Relaxed) || is_enough.get();
-        let start_at = sessions.play(&ended, &mut |interval| {
+        let mut on_interval = |interval| {
             let enough = is_over(&interval);
             is_enough.set(is_enough.get() || enough);
-        });
+        };
+        let start_at = sessions.play(&ended, &mut on_interval, &mut || ());
         let (result, _) = sessions.result(&trial, start_at)?;
         match self.stop.load(Ordering::Relaxed) {
             true => Err(stopped()),

@@ -120,6 +120,9 @@ impl<'a> BlockCourse<'a> {
             listener.event(&RunEvent::Designed(found.clone()));
             self.manifest.adopt(found);
         }
+        if self.is_pilot() && done == 1 {
+            self.lengthen_pilot();
+        }
         if let Some(cause) = self.end(done) {
             if self.design().is_some() {
                 self.ended(done, cause, listener);
@@ -131,6 +134,18 @@ impl<'a> BlockCourse<'a> {
             warnings.for_each(|warning| listener.event(&RunEvent::Warning(warning)));
         }
         CourseStep::Block
+    }
+
+    /// The trials of the pilot that are still to come, where what they cost is more than they measure.
+    fn lengthen_pilot(&mut self) {
+        let goal = self.settings.design.as_ref();
+        if goal.is_some_and(|goal| goal.length.is_none()) {
+            let left = self.settings.budget.map(TimeBudget::left);
+            let length = self.pilot.length(&self.manifest, left);
+            for entry in &mut self.manifest.entries {
+                entry.length = entry.length.max(length);
+            }
+        }
     }
 
     /// Says how the blocks ended, where that was not fixed from the start.
@@ -190,6 +205,8 @@ impl<'a> BlockCourse<'a> {
         let has_budget = self.settings.budget.is_some();
         Some(match reason {
             StoppingReason::Planned => BlocksEndCause::Planned,
+            // Without a verdict the blocks go on as far as they may.
+            StoppingReason::PrecisionReached if !self.is_decided() && done < most => return None,
             StoppingReason::PrecisionReached => BlocksEndCause::PrecisionReached,
             // The tests have decided; what else a verdict asks for may still be open.
             StoppingReason::VerdictReached if !self.is_decided() && done < most => return None,
@@ -297,6 +314,7 @@ impl InterimAnalysis {
             name: arm.name.clone(),
             control_of: arm.control_of.clone(),
             values: Vec::new(),
+            places: Vec::new(),
         };
         let arms = self.values.entry(label.to_owned());
         let (_, arms) = arms.or_insert_with(|| (metric, manifest.arms.iter().map(empty).collect()));
@@ -305,21 +323,20 @@ impl InterimAnalysis {
         for arm in arms.iter_mut() {
             let blocks = arm.values.len().max(block + 1);
             arm.values.resize(blocks, None);
+            arm.places.resize(blocks, None);
         }
         if let Some(arm) = arms.iter_mut().find(|arm| arm.name == trial.arm) {
             arm.values[block] = Some(value);
+            arm.places[block] = Some(trial.place);
         }
     }
 
     /// The values of all workloads, the first blocks left out.
     fn values(&self, left_out: u32) -> Vec<Vec<ArmValues>> {
+        let left_out = to_usize(left_out.into());
         let rest = |arm: &ArmValues| ArmValues {
-            values: arm
-                .values
-                .iter()
-                .skip(to_usize(left_out.into()))
-                .copied()
-                .collect(),
+            values: arm.values.iter().skip(left_out).copied().collect(),
+            places: arm.places.iter().skip(left_out).copied().collect(),
             ..arm.clone()
         };
         let workloads = self.values.values();

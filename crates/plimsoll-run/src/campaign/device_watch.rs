@@ -51,6 +51,14 @@ impl DeviceWatch {
         }
     }
 
+    /// Leaves out what it did since the last look: that was the layout of a phase, which nobody asked for in
+    /// a second of the generator.
+    pub(super) fn leave_out(&mut self) {
+        if let (Some(now), Some(looks)) = (self.look(), &mut self.looks) {
+            *looks = (later(&looks.0, &looks.1, &now), now);
+        }
+    }
+
     /// What came of it; nothing where the trial was too short.
     pub(super) fn end(self) -> Option<DeviceUse> {
         let (first, last) = self.looks?;
@@ -80,6 +88,21 @@ impl DeviceWatch {
     }
 }
 
+/// Counters that begin so much later: what was counted between two looks is left out.
+fn later(first: &DiskCounters, last: &DiskCounters, now: &DiskCounters) -> DiskCounters {
+    let after = |of: fn(&DiskCounters) -> u64| of(first) + of(now).saturating_sub(of(last));
+    DiskCounters {
+        reads: after(|counted| counted.reads),
+        read_merges: after(|counted| counted.read_merges),
+        read_sectors: after(|counted| counted.read_sectors),
+        writes: after(|counted| counted.writes),
+        write_merges: after(|counted| counted.write_merges),
+        write_sectors: after(|counted| counted.write_sectors),
+        active_ms: after(|counted| counted.active_ms),
+        ..*first
+    }
+}
+
 /// Time with something in flight between two looks.
 fn busy_ns(first: &DiskCounters, last: &DiskCounters) -> u64 {
     let ms = last.active_ms.saturating_sub(first.active_ms);
@@ -88,4 +111,26 @@ fn busy_ns(first: &DiskCounters, last: &DiskCounters) -> u64 {
 
 fn bytes(last: u64, first: u64) -> u64 {
     last.saturating_sub(first).saturating_mul(SECTOR_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_laid_out_is_in_no_account() {
+        let counted = |writes: u64| DiskCounters {
+            writes,
+            write_sectors: 8 * writes,
+            active_ms: writes,
+            ..DiskCounters::default()
+        };
+        // 10 before the trial, 500 of a layout, 30 asked for, 200 of another layout, 4 asked for.
+        let first = later(&counted(10), &counted(10), &counted(510));
+        let first = later(&first, &counted(540), &counted(740));
+        let last = counted(744);
+        assert_eq!(last.writes - first.writes, 34);
+        assert_eq!(bytes(last.write_sectors, first.write_sectors), 34 * 4096);
+        assert_eq!(busy_ns(&first, &last), 34_000_000);
+    }
 }

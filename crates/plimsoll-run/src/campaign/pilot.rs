@@ -71,6 +71,26 @@ impl PilotRecord {
         }
     }
 
+    /// How long the trials of a pilot are after its first block: what a trial costs beside its length is known
+    /// then, and shorter trials would spend more on that than they measure. There must be time left for the rest of
+    /// the pilot and the fewest blocks that promise something, or, where there is none for these, for one.
+    pub(super) fn length(&self, manifest: &RunManifest, left: Option<Nanos>) -> Nanos {
+        let cost_s = self.trials.iter().filter_map(|(_, startup)| *startup);
+        let cost_s = cost_s.fold(0.0, f64::max);
+        let in_block = (manifest.arms.len() * manifest.entries.len()) as f64;
+        let room_s = |blocks: usize| {
+            let trials = in_block * (f64::from(PILOT_BLOCKS - 1) + blocks as f64);
+            left.map_or(f64::INFINITY, |left| {
+                ratio(left.as_secs_f64(), trials) - cost_s
+            })
+        };
+        let shortest_s = PILOT_LENGTH.as_secs_f64();
+        let mut rooms = [BLOCKS_LEAST, 1].into_iter().map(room_s);
+        let room_s = rooms.find(|room| *room >= shortest_s);
+        let length_s = cost_s.min(room_s.unwrap_or(shortest_s)).max(shortest_s);
+        Nanos::from_secs_f64(length_s.floor())
+    }
+
     /// The design of the trials that follow, with this time for them, if it is limited.
     pub(super) fn design(
         &self,
@@ -86,7 +106,7 @@ impl PilotRecord {
             left_s: left.map(|left| (left.as_secs_f64() - self.virtual_s).max(0.0)),
         };
         let noise = self.noise(manifest, goal);
-        let request = question.request();
+        let request = question.request(noise.as_ref());
         let design = noise.and_then(|noise| {
             let design = TrialDesign::from_pilot(&noise, &request)?;
             Some(question.result(&noise, &design))
@@ -184,7 +204,29 @@ struct DesignQuestion<'a> {
 }
 
 impl DesignQuestion<'_> {
-    fn request(&self) -> DesignRequest {
+    /// No trial is shorter than what it costs to start it, and a model's no shorter than holds its bursts, where
+    /// there is time for as many blocks as a promise needs.
+    fn shortest_s(&self, noise: Option<&PilotNoise>) -> f64 {
+        let cost_s = noise.map_or(0.0, |noise| noise.startup_s);
+        let wanted_s = self.with_bursts_s().max(cost_s);
+        let before_s = noise.map_or(0.0, |noise| noise.startup_s + noise.warmup_s);
+        let room_s = self.left_s.map_or(f64::INFINITY, |left_s| {
+            ratio(left_s, self.entries() * BLOCKS_LEAST as f64) - before_s
+        });
+        wanted_s.min(room_s).max(SHORTEST_S)
+    }
+
+    /// Seconds that hold a burst of each model.
+    fn with_bursts_s(&self) -> f64 {
+        let entries = self.manifest.entries.iter();
+        let each = entries.map(|entry| match &entry.workload {
+            Workload::Model(model) => model.seconds_with_bursts(),
+            _ => 0.0,
+        });
+        each.fold(0.0, f64::max)
+    }
+
+    fn request(&self, noise: Option<&PilotNoise>) -> DesignRequest {
         let arms = self.manifest.arms.iter();
         let controls = arms.clone().filter(|arm| arm.control_of.is_some()).count();
         let given = self.goal.length.map(Nanos::as_secs_f64);
@@ -197,7 +239,7 @@ impl DesignQuestion<'_> {
             arms: arms.count().saturating_sub(1 + controls),
             has_control: controls > 0,
             workloads: self.manifest.entries.len(),
-            shortest_s: given.unwrap_or(SHORTEST_S),
+            shortest_s: given.unwrap_or_else(|| self.shortest_s(noise)),
             longest_s: given.unwrap_or(f64::INFINITY),
             blocks: self.blocks_given(),
             policy: self.manifest.policy,
@@ -261,14 +303,30 @@ impl DesignQuestion<'_> {
             true => "the blocks of the pilot count, too",
             false => "the blocks of the pilot do not count, since they warmed up",
         };
-        let parts = [Some(design.sentence()), missed, rule, Some(pilot.into())];
+        let bursts_s = self.with_bursts_s();
+        let bursts = (design.length_s < bursts_s).then(|| {
+            format!(
+                "trials will miss the gate on bursts, since one holds its share of them from \
+                 {bursts_s} s on"
+            )
+        });
+        let parts = [
+            Some(design.sentence()),
+            missed,
+            bursts,
+            rule,
+            Some(pilot.into()),
+        ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         parts.join("; ")
     }
 
     /// The shortest trials and as many blocks as there is time for: better than none.
     fn without_forecast(&self, noise: Option<&PilotNoise>) -> BlockDesignResult {
-        let length_s = self.goal.length.map_or(SHORTEST_S, Nanos::as_secs_f64);
+        let given = self.goal.length.map(Nanos::as_secs_f64);
+        // Too few blocks for a promise: each is to measure as much as it costs at least.
+        let cost_s = noise.map_or(0.0, |noise| noise.startup_s);
+        let length_s = given.unwrap_or(cost_s.max(SHORTEST_S));
         let warmup_s = match (self.goal.warmup, noise) {
             (Some(given), _) => given.as_secs_f64(),
             (None, noise) => noise.map_or(0.0, |noise| noise.warmup_s),

@@ -407,7 +407,7 @@ pub(super) fn probed(
     let load = arms.load();
     let mut hosts = load.hosts();
     let mut sessions = load.prepare(&mut hosts, task, stop)?;
-    let start_at = sessions.play(&|| stop.load(Ordering::Relaxed), &mut |_| ());
+    let start_at = sessions.play(&|| stop.load(Ordering::Relaxed), &mut |_| (), &mut || ());
     let (result, _) = sessions.result(&trial, start_at)?;
     if result.interrupted {
         return Err(stopped());

@@ -4,6 +4,7 @@
 
 use super::device_watch::DeviceWatch;
 use super::failover::{FaultBench, under_condition, under_fault};
+use super::nodes::TrialSessions;
 use super::pilot::PILOT_STEP;
 use super::{ArmSet, CampaignOptions};
 use plimsoll_agent::failure::{CliError, CliExitCode};
@@ -20,6 +21,7 @@ use plimsoll_machine::host::{HostPool, HostTimeSource as _, SystemClock};
 use plimsoll_machine::power::PowerMeter;
 use plimsoll_machine::set_on_drop::SetOnDrop;
 use plimsoll_machine::watch::{self, ServerWatchScope, WatchedUse};
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -103,14 +105,12 @@ pub(super) fn measure_trial(
         trial: trial.clone(),
         took: sessions.prepared(),
     });
-    let mut device = arms
-        .device(&trial.arm)
-        .map(|name| DeviceWatch::begin(name, warmup(&entry.workload, settings)));
+    let device = RefCell::new(device_watch(trial, arms, (entry, settings)));
     let clock = SystemClock::new();
     let mut power = PowerMeter::open(Path::new("/"), &clock);
     let mut on_interval = |interval: TrialInterval| {
         power.read(&clock);
-        if let Some(device) = &mut device {
+        if let Some(device) = &mut *device.borrow_mut() {
             device.interval(&interval);
         }
         listener.event(&RunEvent::Interval {
@@ -118,25 +118,26 @@ pub(super) fn measure_trial(
             interval,
         });
     };
+    let mut on_phase = || leave_out(&device);
     let is_over = || stop.load(Ordering::Relaxed);
+    let mut play = |sessions: &mut TrialSessions<'_>, is_over: &dyn Fn() -> bool| {
+        sessions.play(is_over, &mut on_interval, &mut on_phase)
+    };
     let (played, used) = watched(arms.subjects(&trial.arm), || match faults {
-        None => Ok((sessions.play(&is_over, &mut on_interval), None, None)),
+        None => Ok((play(&mut sessions, &is_over), None, None)),
         Some((injection, bench)) => {
-            let play = |is_over: &dyn Fn() -> bool| sessions.play(is_over, &mut on_interval);
+            let play = |is_over: &dyn Fn() -> bool| play(&mut sessions, is_over);
             let with = (settings.seed, bench);
             under_fault((trial, entry, injection), arms, with, stop, play)
         }
     });
     let (started_at, fault, failure) = played?;
     let (result, notes) = sessions.result(trial, started_at)?;
-    for text in notes {
-        let about = about(trial);
-        listener.event(&RunEvent::Warning(RunWarning { about, text }));
-    }
+    tell_notes(trial, notes, listener);
     let result = TrialResult {
         servers: used.servers,
         client_programs: used.client_programs,
-        device: device.and_then(DeviceWatch::end),
+        device: device.into_inner().and_then(DeviceWatch::end),
         energy: power.used(),
         fault,
         failed: result.failed.or(failure.map(|failure| failure.text())),
@@ -149,6 +150,31 @@ pub(super) fn measure_trial(
         arms.check_mount(&trial.arm)?;
     }
     Ok(result)
+}
+
+/// The disk below the arm of a trial, where there is one.
+fn device_watch(
+    trial: &TrialId,
+    arms: &ArmSet,
+    (entry, settings): (&WorkloadEntry, &CampaignOptions),
+) -> Option<DeviceWatch> {
+    let device = arms.device(&trial.arm)?;
+    let warmup = warmup(&entry.workload, settings);
+    Some(DeviceWatch::begin(device, warmup))
+}
+
+/// What was laid out for a phase is no matter of its load.
+fn leave_out(device: &RefCell<Option<DeviceWatch>>) {
+    if let Some(device) = &mut *device.borrow_mut() {
+        device.leave_out();
+    }
+}
+
+fn tell_notes(trial: &TrialId, notes: Vec<String>, listener: &mut dyn RunListener) {
+    for text in notes {
+        let about = about(trial);
+        listener.event(&RunEvent::Warning(RunWarning { about, text }));
+    }
 }
 
 /// Whether the systems are as they were made. Else their mounts may change, and files that are removed may

@@ -38,6 +38,7 @@ fn named(name: &str, control_of: Option<&str>, values: Vec<Option<f64>>) -> ArmV
         name: name.into(),
         control_of: control_of.map(Into::into),
         values,
+        places: Vec::new(),
     }
 }
 

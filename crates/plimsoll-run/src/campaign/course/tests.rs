@@ -109,3 +109,28 @@ fn where_the_control_is_quiet_nothing_is_told() {
     let quiet = [[1000, 1001, 500], [1010, 1011, 504], [990, 991, 496]];
     assert_eq!(said(&quiet), [0, 0, 0]);
 }
+
+#[test]
+fn trials_of_a_pilot_become_as_long_as_they_cost_to_start() {
+    let cost = |seconds: f64| {
+        let mut pilot = PilotRecord::default();
+        let prepare = Nanos::from_secs_f64(seconds);
+        pilot.take(&TrialResult {
+            prepare,
+            ..result("a", 0, 1000)
+        });
+        pilot
+    };
+    let seconds = |cost_s: f64, left_s: Option<f64>| {
+        let left = left_s.map(Nanos::from_secs_f64);
+        cost(cost_s).length(&manifest(), left).as_secs_f64()
+    };
+    let is = |found: f64, expect: f64| assert!((found - expect).abs() < 1e-9, "{found} {expect}");
+    is(seconds(1.0, None), 3.0);
+    is(seconds(20.0, None), 20.0);
+    // Three arms, two blocks of the pilot and six more: 24 trials.
+    is(seconds(20.0, Some(24.0 * 31.5)), 11.0);
+    // No time for six: two blocks of the pilot and one more.
+    is(seconds(20.0, Some(231.0)), 5.0);
+    is(seconds(20.0, Some(60.0)), 3.0);
+}

@@ -360,7 +360,7 @@ impl FaultBench {
                 });
                 let is_over =
                     || stop.load(Ordering::Relaxed) || is_measured.load(Ordering::Relaxed);
-                let start_at = sessions.play(&is_over, &mut |_| ());
+                let start_at = sessions.play(&is_over, &mut |_| (), &mut || ());
                 (start_at, measured.join())
             });
             sessions.result(&trial, start_at)?;

@@ -314,11 +314,13 @@ impl TrialSessions<'_> {
         took.max().unwrap_or_default()
     }
 
-    /// The measured part: gives the instant of its start on this machine's clock.
+    /// The measured part: gives the instant of its start on this machine's clock. A phase begins when all
+    /// that it needs is laid out.
     pub(super) fn play(
         &mut self,
         is_over: &dyn Fn() -> bool,
         on_interval: &mut dyn FnMut(TrialInterval),
+        on_phase: &mut dyn FnMut(),
     ) -> Nanos {
         let lead = if self.is_here {
             Nanos(0)
@@ -356,8 +358,12 @@ impl TrialSessions<'_> {
             let is_at_work =
                 |node: &NodeSession<'_>| node.is_playing() && !node.is_between_phases();
             if !nodes.iter().any(is_at_work) {
-                let at = monotonic() + lead;
                 let waiting = nodes.iter_mut().filter(|node| node.is_between_phases());
+                let mut waiting = waiting.peekable();
+                if waiting.peek().is_some() {
+                    on_phase();
+                }
+                let at = monotonic() + lead;
                 waiting.for_each(|node| node.start(at));
             }
         }
