@@ -13,7 +13,7 @@ use plimsoll_core::profile::{DiskProfile, QueueSource};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{Nanos, size, three_digits, throughput};
 
-use crate::cells::{IntervalGrid, cells};
+use crate::cells::{IntervalGrid, cells, long_step};
 use crate::fidelity::fidelity;
 use crate::phases::PhaseDetection;
 use crate::profile::profile;
@@ -78,7 +78,7 @@ pub(crate) fn fit_within(
         disk: disk(),
         recording: recording(),
     })?;
-    let kept = found.cells.len() as u64;
+    let kept = found.intervals;
     if kept < INTERVALS_MIN {
         return Err(TraceError::TooFew {
             disk: disk(),
@@ -94,6 +94,10 @@ pub(crate) fn fit_within(
         reason,
     };
     check_totals(&found.cells).map_err(envelope)?;
+    check_possible(&series, &found).map_err(|reason| TraceError::Misread {
+        recording: recording(),
+        reason,
+    })?;
     let seen = PhaseDetection::of(&found);
     let times = counters.times();
     let step = found.step();
@@ -167,6 +171,34 @@ pub(crate) fn ends(series: &DiskSeries, window: &RecordingWindow) -> (u64, u64) 
         [first, .., last] => (first.from_unix_ns, last.to_unix_ns),
         [only] => (only.from_unix_ns, only.to_unix_ns),
         _ => (window.from_unix_ns, window.to_unix_ns),
+    }
+}
+
+/// The largest share of the time that a device may have been busy: kernels count by their ticks.
+const BUSY_MAX: f64 = 1.05;
+
+/// A recording of which most is unusable, or that no disk can have done, makes no model.
+fn check_possible(series: &DiskSeries, found: &IntervalGrid) -> Result<(), String> {
+    let used: Nanos = found
+        .cells
+        .iter()
+        .fold(Nanos(0), |sum, cell| sum + cell.length);
+    if used < found.unused {
+        return Err(format!(
+            "{} of {} do not show when their load came, or what it was; select another part with \
+             --from and --to",
+            found.unused,
+            used + found.unused
+        ));
+    }
+    match series.averages(DiskMetric::Active).map(|busy| busy.time) {
+        Some(busy) if busy > BUSY_MAX => Err(format!(
+            "{} would have been busy for {:.0} % of the time, so its counters are not those of one \
+             disk; select another disk or part",
+            series.disk,
+            busy * 100.0
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -307,22 +339,10 @@ pub(crate) fn warnings(series: &DiskSeries, found: &IntervalGrid) -> Vec<String>
         warnings.push(format!(
             "{} of {} intervals were left out (gaps, resets or wraps of a counter)",
             found.dropped,
-            found.dropped + found.cells.len() as u64
+            found.dropped + found.intervals
         ));
     }
-    let long = series
-        .grid()
-        .iter()
-        .filter(|i| i.verdict == IntervalVerdict::Long);
-    let lengths = long.map(|i| i.to_unix_ns - i.from_unix_ns);
-    if let Some(longest) = lengths.clone().max() {
-        warnings.push(format!(
-            "{} of them are more than 20 times as long as their neighbours (the longest {}): how the \
-             load was distributed within them is unknown",
-            lengths.count(),
-            Nanos(longest)
-        ));
-    }
+    warnings.extend(long(series));
     if found.implausible > 0 {
         warnings.push(format!(
             "in {} of them a counter rose by more than any disk can do",
@@ -351,6 +371,26 @@ pub(crate) fn warnings(series: &DiskSeries, found: &IntervalGrid) -> Vec<String>
         }
     }
     limited(warnings)
+}
+
+/// A sentence about intervals that do not show when their load came.
+fn long(series: &DiskSeries) -> Option<String> {
+    let grid = series.grid().iter();
+    let lengths = grid.filter(|i| i.verdict == IntervalVerdict::Long);
+    let lengths: Vec<Nanos> = lengths
+        .map(|i| Nanos(i.to_unix_ns - i.from_unix_ns))
+        .collect();
+    let longest = lengths.iter().max()?;
+    let n = lengths.len();
+    let spread = match long_step(series.grid()) {
+        Some(_) => "is spread evenly over them",
+        None => "is only in the means",
+    };
+    Some(format!(
+        "{n} of {} intervals are more than 20 times as long as their neighbours (the longest {longest}): \
+         when in them the load came is unknown, so it {spread}",
+        series.grid().len()
+    ))
 }
 
 /// A recording with a thousand resets must not print a thousand lines.

@@ -41,6 +41,7 @@ struct FillingColumn {
     at_unix_ns: u64,
     total: f64,
     after_gap: bool,
+    of_rates: bool,
 }
 
 impl DiskSeriesBuilder {
@@ -121,7 +122,7 @@ impl DiskSeriesBuilder {
                 self.out_of_order
             ));
         }
-        let columns = self.columns.into_iter().map(|column| column.into.finish());
+        let columns = self.columns.into_iter().map(FillingColumn::finish);
         let mut columns: Vec<MetricSeries> = columns
             .filter(|column| !column.intervals.is_empty() || !column.samples.is_empty())
             .collect();
@@ -144,7 +145,23 @@ impl FillingColumn {
             at_unix_ns: begin,
             total: f64::NAN,
             after_gap: false,
+            of_rates: false,
         }
+    }
+
+    fn finish(self) -> MetricSeries {
+        let mut column = self.into.finish();
+        let long = |i: &&mut CounterInterval| i.verdict == IntervalVerdict::Long;
+        // A clock that was set makes an interval long, but the rate is still over the true one.
+        for interval in column
+            .intervals
+            .iter_mut()
+            .filter(long)
+            .filter(|_| self.of_rates)
+        {
+            (interval.difference, interval.verdict) = (0.0, IntervalVerdict::Gap);
+        }
+        column
     }
 
     fn sample(&mut self, at: u64, value: f64) -> bool {
@@ -189,6 +206,7 @@ impl FillingColumn {
     }
 
     fn rate(&mut self, (from, at): (u64, u64), per_s: f64) -> bool {
+        self.of_rates = true;
         let mut begin = from;
         if let Some(last) = self.last {
             let hole = from.saturating_sub(last);
@@ -249,7 +267,7 @@ mod tests {
                     i.from_unix_ns / S,
                     i.to_unix_ns / S,
                     i.difference,
-                    i.is_kept(),
+                    i.counts(),
                 )
             })
             .collect()
@@ -291,7 +309,7 @@ mod tests {
             let kept: Vec<bool> = column
                 .intervals
                 .iter()
-                .map(CounterInterval::is_kept)
+                .map(CounterInterval::counts)
                 .collect();
             assert_eq!(kept, [true, false], "{:?}", column.metric);
         }

@@ -199,7 +199,7 @@ fn diskstats_are_totals_and_one_that_goes_down_is_dropped() {
     let series = series(&file, "sda");
     let reads = &series.column(Reads).unwrap().intervals;
     assert_eq!(reads.len(), 2);
-    assert!((reads[0].difference - 200.0).abs() < 1e-9 && reads[0].is_kept());
+    assert!((reads[0].difference - 200.0).abs() < 1e-9 && reads[0].counts());
     assert!(matches!(
         reads[1].verdict,
         IntervalVerdict::WentDown { as_wrap: Some(_) }
@@ -312,7 +312,7 @@ fn sadf_does_not_tell_reads_from_writes_and_a_restart_is_a_gap() {
         let file = open(text);
         assert!(!file.about().carries.direction);
         let ops = series(&file, "sda").column(Ops).unwrap().intervals.clone();
-        let kept: Vec<bool> = ops.iter().map(CounterInterval::is_kept).collect();
+        let kept: Vec<bool> = ops.iter().map(CounterInterval::counts).collect();
         assert_eq!(kept, [true, false, true], "{text}");
         assert_eq!(file.disks(), ["sda"]);
         let span = file.times().span();
