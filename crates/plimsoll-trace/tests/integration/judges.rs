@@ -2,7 +2,9 @@
 //! Recordings as the programs that made them read them.
 //!
 //! PCP's own archives (Debian: `pcp-testsuite`, or the folder `PLIMSOLL_PCP_ARCHIVES`) are held
-//! against `pmlogsummary` (Debian: `pcp`). Where one of them is absent, the test says so.
+//! against `pmlogsummary` (Debian: `pcp`), the forms of `sadf` against its columns, and `iostat`,
+//! started here, against a reader of columns that knows nothing but their names (Debian: `sysstat`).
+//! Where one of them is absent, the test says so.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use plimsoll_trace::pcp::PcpArchive;
-use plimsoll_trace::{CounterSource, DiskAverages, DiskMetric, MetricAverages};
+use plimsoll_trace::{CounterSource, DiskAverages, DiskMetric, MetricAverages, OpenRecording};
 
 /// Archives in which two groups of a logger write each counter.
 const WRITTEN_TWICE: [&str; 7] = [
@@ -37,26 +39,25 @@ fn archives() -> Option<PathBuf> {
     None
 }
 
-/// By metric and disk: both averages, and their unit.
-type Printed = BTreeMap<(String, String), ([f64; 2], f64)>;
-
-/// What pmlogsummary prints.
 #[expect(
     clippy::disallowed_methods,
     reason = "the test is the user who judges an archive"
 )]
-fn summary(base: &Path) -> Option<Printed> {
-    let mut command = Command::new("pmlogsummary");
-    let Ok(output) = command
-        .args(["-b", "-p6"])
-        .arg(base)
-        .arg("disk.dev")
-        .output()
-    else {
-        skip("pmlogsummary is absent; install pcp");
+fn printed(program: &str, args: &[&str]) -> Option<String> {
+    let mut command = Command::new(program);
+    let Ok(output) = command.env("S_TIME_FORMAT", "ISO").args(args).output() else {
+        skip(&format!("{program} is absent"));
         return None;
     };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// By metric and disk: both averages, and their unit.
+type Printed = BTreeMap<(String, String), ([f64; 2], f64)>;
+
+/// What pmlogsummary prints.
+fn summary(base: &Path) -> Option<Printed> {
+    let text = printed("pmlogsummary", &["-b", "-p6", base.to_str()?, "disk.dev"])?;
     let line = |line: &str| {
         let (metric, rest) = line.split_once(" [\"")?;
         let (disk, rest) = rest.split_once("\"] ")?;
@@ -169,6 +170,118 @@ fn counters_cannot_do_more_than_a_disk_in_archives_written_twice() {
                 .figure(DiskMetric::Active)
                 .map_or(0.0, |busy| busy.time);
             assert!(busy <= 1.0, "{name}: busy {busy}");
+        }
+    }
+}
+
+/// The counters of a text, and its file.
+fn opened(text: &str) -> (tempfile::NamedTempFile, Box<dyn CounterSource>) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    match plimsoll_trace::open(file.path()).unwrap() {
+        OpenRecording::Counters(counters) => (file, counters),
+        OpenRecording::Requests(_) => panic!("it is of counters"),
+    }
+}
+
+#[test]
+fn every_form_of_sadf_tells_what_its_columns_do() {
+    let root = std::env::var_os("PLIMSOLL_TEST_DATA").unwrap_or_default();
+    let path = Path::new(&root).join("traces/counters/sa.bin");
+    let path = path.to_str().unwrap();
+    let forms =
+        ["-d", "-j", "-x", "-p"].map(|form| (form, printed("sadf", &[form, path, "--", "-d"])));
+    let [(_, Some(columns)), ..] = &forms else {
+        return;
+    };
+    if columns.is_empty() {
+        return skip("traces/counters/sa.bin is absent; set PLIMSOLL_TEST_DATA");
+    }
+    // Host, length, time, disk, operations, KiB read, KiB written; every length is one second.
+    let mut sums: BTreeMap<&str, ([f64; 3], f64)> = BTreeMap::new();
+    for line in columns.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(';').collect();
+        assert_eq!(words[1], "1");
+        let (sum, n) = sums.entry(words[3]).or_default();
+        for (sum, word) in sum.iter_mut().zip(&words[4..7]) {
+            *sum += word.parse::<f64>().unwrap();
+        }
+        *n += 1.0;
+    }
+    assert!(sums.len() > 1);
+    for (form, text) in &forms {
+        let (_file, found) = opened(text.as_ref().unwrap());
+        assert_eq!(found.disks().len(), sums.len(), "sadf {form}");
+        let span = found.times().span();
+        for averages in found.averages(&found.disks(), &span).unwrap() {
+            let ([ops, read_kib, written_kib], n) = sums[&*averages.disk];
+            for (metric, sum) in [
+                (DiskMetric::Ops, ops),
+                (DiskMetric::ReadBytes, read_kib * 1024.0),
+                (DiskMetric::WriteBytes, written_kib * 1024.0),
+            ] {
+                let whole = averages.figure(metric).unwrap().whole;
+                let disk = &averages.disk;
+                assert!(
+                    (whole - sum).abs() <= 1e-6 * sum,
+                    "sadf {form} {disk}: {whole} {sum} {n}"
+                );
+            }
+        }
+    }
+}
+
+/// Of each report but the first of each disk: what stands under these names of columns.
+fn under(text: &str, names: [&str; 2]) -> BTreeMap<String, Vec<[f64; 2]>> {
+    let mut places = None;
+    let mut reports = 0;
+    let mut found: BTreeMap<String, Vec<[f64; 2]>> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.first() == Some(&"Device") {
+            places = Some(names.map(|name| words.iter().position(|word| *word == name).unwrap()));
+            reports += 1;
+        } else if words.is_empty() {
+            places = None;
+        } else if let Some(places) = places.filter(|_| reports > 1 && !line.starts_with(' ')) {
+            let row = found.entry(words[0].to_owned()).or_default();
+            row.push(places.map(|place| words[place].replace(',', ".").parse().unwrap()));
+        }
+    }
+    found
+}
+
+#[test]
+fn iostat_with_a_group_tells_what_stands_in_its_columns() {
+    let devices = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
+    let names = devices
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2));
+    let [first, second] = names.take(2).collect::<Vec<&str>>()[..] else {
+        return skip("this machine has no two block devices");
+    };
+    let Some(text) = printed("iostat", &["-xt", "-g", "both", first, second, "1", "3"]) else {
+        return;
+    };
+    let expect = under(&text, ["r/s", "wkB/s"]);
+    assert_eq!(expect.len(), 2, "{text}");
+    let (_file, found) = opened(&text);
+    let disks: Vec<String> = expect.keys().cloned().collect();
+    let mut named = found.disks();
+    named.sort();
+    assert_eq!(named, disks, "the group is none");
+    for (disk, rows) in expect {
+        let series = found.series(&disk, &found.times().span()).unwrap();
+        for (i, metric) in [DiskMetric::Reads, DiskMetric::WriteBytes]
+            .into_iter()
+            .enumerate()
+        {
+            let unit = if metric.is_bytes() { 1024.0 } else { 1.0 };
+            let intervals = &series.column(metric).unwrap().intervals;
+            assert_eq!(intervals.len(), rows.len(), "{text}");
+            for (interval, row) in intervals.iter().zip(&rows) {
+                assert!((interval.rate() - row[i] * unit).abs() < 1e-6, "{text}");
+            }
         }
     }
 }
