@@ -4,14 +4,16 @@
 //! The grid is that of the read counter. A logger may have written the other counters in another
 //! record, milliseconds or whole intervals apart; their running sums are then interpolated at the
 //! grid's edges, which is exact where the edges agree. A cell in which any of the four counters
-//! has no counted interval for more than a tenth of its time is dropped.
+//! has no counted interval for more than a tenth of its time is dropped. An interval that does not
+//! show when its load came becomes cells of the usual length, with the load spread evenly.
 
 use plimsoll_core::model::{DirectionLoad, ModelInterval};
-use plimsoll_core::num::round_u64;
+use plimsoll_core::num::{floor_u64, round_u64};
 use plimsoll_core::units::Nanos;
 
+use crate::binned::{quantile, sorted};
 use crate::bursts::median_length_s;
-use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, MetricSeries};
+use plimsoll_trace::{CounterInterval, DiskMetric, DiskSeries, IntervalVerdict, MetricSeries};
 
 /// The four counters without which there are no cells.
 pub(crate) const NEEDED: [DiskMetric; 4] = [
@@ -38,6 +40,10 @@ pub(crate) struct IntervalGrid {
     pub(crate) dropped: u64,
     /// Of these, those in which a counter rose by more than any disk can do.
     pub(crate) implausible: u64,
+    /// Intervals that the cells are made of.
+    pub(crate) intervals: u64,
+    /// The time of those left out between which the recorder was not interrupted.
+    pub(crate) unused: Nanos,
 }
 
 impl IntervalGrid {
@@ -61,55 +67,89 @@ pub(crate) fn cells(series: &DiskSeries) -> Result<IntervalGrid, &'static str> {
     }
 }
 
+/// The length of the cells that a long interval is split into; `None` where long ones are most of the
+/// time, of which little would be recorded.
+pub(crate) fn long_step(grid: &[CounterInterval]) -> Option<f64> {
+    let lengths = |verdict| {
+        let alike = grid.iter().filter(move |i| i.verdict == verdict);
+        alike.map(CounterInterval::seconds).collect::<Vec<f64>>()
+    };
+    let (kept, long) = (
+        lengths(IntervalVerdict::Kept),
+        lengths(IntervalVerdict::Long),
+    );
+    let is_known = long.iter().sum::<f64>() <= kept.iter().sum();
+    (is_known && !kept.is_empty()).then(|| quantile(&sorted(&kept), 0.5))
+}
+
 /// The series on the grid of its first counter; what was not recorded counts as nothing.
 pub(crate) fn known_cells(series: &DiskSeries) -> IntervalGrid {
     let mut walks = NEEDED.map(|metric| series.column(metric).map(IntervalCursor::of));
+    let step = long_step(series.grid());
     // Fractions of an operation at interpolated edges are carried on, not rounded away.
-    let mut owed = [0.0; 3];
+    let mut owed = [0.0; 4];
     let mut result = IntervalGrid::default();
     for interval in series.grid() {
         let rises = walks.each_mut().map(|walk| match walk {
             Some(walk) => walk.rise(interval),
             None => Some(0.0),
         });
-        let (
-            true,
-            [
-                Some(reads),
-                Some(writes),
-                Some(read_bytes),
-                Some(write_bytes),
-            ],
-        ) = (interval.is_kept(), rises)
-        else {
-            result.dropped += 1;
-            continue;
+        let parts = match (interval.verdict, step) {
+            (IntervalVerdict::Kept, _) => 1,
+            (IntervalVerdict::Long, Some(step)) => floor_u64(interval.seconds() / step),
+            _ => 0,
         };
-        let seconds = interval.seconds();
-        if !is_plausible(reads.max(writes), read_bytes.max(write_bytes), seconds) {
-            result.dropped += 1;
-            result.implausible += 1;
-            continue;
+        let known = match rises {
+            [Some(a), Some(b), Some(c), Some(d)] if parts > 0 => Some([a, b, c, d]),
+            _ => None,
+        };
+        let is_plausible = |[reads, writes, read_bytes, write_bytes]: [f64; 4]| {
+            let (ops, bytes) = (reads.max(writes), read_bytes.max(write_bytes));
+            is_plausible(ops, bytes, interval.seconds())
+        };
+        match known {
+            Some(rises) if is_plausible(rises) => result.push(interval, rises, parts, &mut owed),
+            unusable => {
+                result.dropped += 1;
+                result.implausible += u64::from(unusable.is_some());
+                if interval.verdict != IntervalVerdict::Gap {
+                    result.unused.0 += interval.to_unix_ns - interval.from_unix_ns;
+                }
+            }
         }
-        let mut whole = |i: usize, rise: f64| {
-            let count = round_u64(owed[i] + rise);
-            owed[i] += rise - count as f64;
-            count
-        };
-        result.starts_unix_ns.push(interval.from_unix_ns);
-        result.cells.push(ModelInterval {
-            length: Nanos(interval.to_unix_ns - interval.from_unix_ns),
-            read: DirectionLoad {
-                ops: round_u64(reads),
-                bytes: whole(1, read_bytes),
-            },
-            write: DirectionLoad {
-                ops: whole(0, writes),
-                bytes: whole(2, write_bytes),
-            },
-        });
     }
     result
+}
+
+impl IntervalGrid {
+    /// Adds an interval in so many cells of one length.
+    fn push(
+        &mut self,
+        interval: &CounterInterval,
+        rises: [f64; 4],
+        parts: u64,
+        owed: &mut [f64; 4],
+    ) {
+        let length = interval.to_unix_ns - interval.from_unix_ns;
+        let edge = |part: u64| length / parts * part + length % parts * part / parts;
+        self.intervals += 1;
+        for part in 0..parts {
+            let mut figures = [0; 4];
+            for ((figure, owed), rise) in figures.iter_mut().zip(owed.iter_mut()).zip(rises) {
+                *owed += rise / parts as f64;
+                *figure = round_u64(*owed);
+                *owed -= *figure as f64;
+            }
+            let [reads, writes, read_bytes, write_bytes] = figures;
+            let load = |ops, bytes| DirectionLoad { ops, bytes };
+            self.starts_unix_ns.push(interval.from_unix_ns + edge(part));
+            self.cells.push(ModelInterval {
+                length: Nanos(edge(part + 1) - edge(part)),
+                read: load(reads, read_bytes),
+                write: load(writes, write_bytes),
+            });
+        }
+    }
 }
 
 /// A column read from front to back in step with the grid.
@@ -134,7 +174,7 @@ impl<'a> IntervalCursor<'a> {
             let from = interval.from_unix_ns.max(cell.from_unix_ns);
             let to = interval.to_unix_ns.min(cell.to_unix_ns);
             let overlap_ns = to.saturating_sub(from);
-            if overlap_ns > 0 && interval.is_kept() {
+            if overlap_ns > 0 && interval.counts() {
                 let length_ns = interval.to_unix_ns - interval.from_unix_ns;
                 rise += if overlap_ns == length_ns {
                     interval.difference
@@ -206,6 +246,45 @@ mod tests {
             }
         );
         assert_eq!(found.dropped, 0);
+    }
+
+    #[test]
+    fn a_long_interval_is_spread_unless_long_ones_are_most_of_the_time() {
+        for (ends, spread) in [(20_i32, true), (12, false)] {
+            let edges: Vec<f64> = (0..=ends)
+                .map(|i| f64::from(i) + f64::from(i / 10) * 14.5)
+                .collect();
+            let mut reads = column(DiskMetric::Reads, &edges, &[10.0; 20]);
+            let long = reads
+                .intervals
+                .iter_mut()
+                .find(|i| i.seconds() > 2.0)
+                .unwrap();
+            long.verdict = IntervalVerdict::Long;
+            long.difference = 31.0;
+            let found = known_cells(&series(vec![reads]));
+            let ops: u64 = found.cells.iter().map(|cell| cell.read.ops).sum();
+            let all_s: f64 = found
+                .cells
+                .iter()
+                .map(|cell| cell.length.as_secs_f64())
+                .sum();
+            let all = u64::from(ends.unsigned_abs());
+            if spread {
+                assert_eq!(
+                    (ops, found.intervals, found.dropped),
+                    (10 * (all - 1) + 31, all, 0)
+                );
+                assert_eq!(found.cells.len() as u64, all - 1 + 15);
+                assert!((all_s - edges[edges.len() - 1]).abs() < 1e-9);
+            } else {
+                assert_eq!(
+                    (ops, found.intervals, found.dropped),
+                    (10 * (all - 1), all - 1, 1)
+                );
+                assert_eq!(found.unused, Nanos(15_500_000_000));
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,8 @@ use plimsoll_core::profile::{DiskProfile, QueueSource};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{Nanos, size, three_digits, throughput};
 
-use crate::cells::{IntervalGrid, cells};
+use crate::binned::idc;
+use crate::cells::{IntervalGrid, cells, long_step};
 use crate::fidelity::fidelity;
 use crate::phases::PhaseDetection;
 use crate::profile::profile;
@@ -78,7 +79,7 @@ pub(crate) fn fit_within(
         disk: disk(),
         recording: recording(),
     })?;
-    let kept = found.cells.len() as u64;
+    let kept = found.intervals;
     if kept < INTERVALS_MIN {
         return Err(TraceError::TooFew {
             disk: disk(),
@@ -94,6 +95,7 @@ pub(crate) fn fit_within(
         reason,
     };
     check_totals(&found.cells).map_err(envelope)?;
+    check_possible(counters, &series, &found)?;
     let seen = PhaseDetection::of(&found);
     let times = counters.times();
     let step = found.step();
@@ -123,7 +125,10 @@ pub(crate) fn fit_within(
     };
     check_working_set(&found.cells, model.facts.working_set_bytes.value)?;
     let mut warnings = warnings(&series, &found);
-    warnings.extend(not_played(&series, &model.facts));
+    warnings.extend(OtherRates::of(&series).not_played(model.facts.syncs().each_write));
+    if check_ops_max > 0 {
+        warnings.extend(spread_bursts(&found));
+    }
     model.fidelity = self_check(&model, check_ops_max, &mut warnings);
     let (from, to) = (times.civil_to(ends.0, step), times.civil_to(ends.1, step));
     let profile = profile(&series, &found, (&model.bursts, &model.phases), (from, to));
@@ -168,6 +173,39 @@ pub(crate) fn ends(series: &DiskSeries, window: &RecordingWindow) -> (u64, u64) 
         [only] => (only.from_unix_ns, only.to_unix_ns),
         _ => (window.from_unix_ns, window.to_unix_ns),
     }
+}
+
+/// The largest share of the time that a device may have been busy: kernels count by their ticks.
+const BUSY_MAX: f64 = 1.05;
+
+/// A recording of which most is unusable, or that no disk can have done, makes no model.
+fn check_possible(
+    counters: &dyn CounterSource,
+    series: &DiskSeries,
+    found: &IntervalGrid,
+) -> Result<(), TraceError> {
+    let lengths = found.cells.iter().map(|cell| cell.length);
+    let used = lengths.fold(Nanos(0), |sum, length| sum + length);
+    let busy = series.averages(DiskMetric::Active).map(|busy| busy.time);
+    let reason = match busy.filter(|busy| *busy > BUSY_MAX) {
+        _ if used < found.unused => format!(
+            "{} of {} do not show when their load came, or what it was; select another part with \
+             --from and --to",
+            found.unused,
+            used + found.unused
+        ),
+        Some(busy) => format!(
+            "{} would have been busy for {:.0} % of the time, so its counters are not those of one \
+             disk; select another disk or part",
+            series.disk,
+            busy * 100.0
+        ),
+        None => return Ok(()),
+    };
+    Err(TraceError::Misread {
+        recording: counters.about().name.clone(),
+        reason,
+    })
 }
 
 /// Sums over a play must stay countable, also at a scale.
@@ -272,32 +310,68 @@ fn bin(played: Vec<ModelInterval>, facts: &ModelFacts) -> Vec<ModelInterval> {
 /// Least flushes of a write at which writes are likely to be durable when they end.
 const FLUSHES_PER_WRITE_MIN: f64 = 0.1;
 
-/// What was counted of a disk and is part of no load that is played.
-pub(crate) fn not_played(series: &DiskSeries, facts: &ModelFacts) -> Vec<String> {
-    let rate = |metric| {
-        series
-            .averages(metric)
-            .map_or(0.0, |averages| averages.time)
-    };
-    let (flushes, discards) = (rate(DiskMetric::Flushes), rate(DiskMetric::Discards));
-    let (writes, discarded) = (rate(DiskMetric::Writes), rate(DiskMetric::DiscardBytes));
-    let is_sync = facts.syncs().each_write;
-    let mut told = Vec::new();
-    if flushes > 0.0 && !is_sync {
-        let count = three_digits(flushes);
-        let beside = format!("{count} flushes/s beside {} writes/s", three_digits(writes));
-        told.push(match flushes >= FLUSHES_PER_WRITE_MIN * writes {
-            true => format!("{beside} are recorded and not played: add --declare sync"),
-            false => format!("{beside} are recorded and not played"),
-        });
+/// What was counted of a disk each second and is part of no load that is played.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherRates {
+    flushes: f64,
+    discards: f64,
+    discarded: f64,
+    writes: f64,
+}
+
+impl OtherRates {
+    pub(crate) fn of(series: &DiskSeries) -> OtherRates {
+        let rate = |metric| series.averages(metric).map_or(0.0, |rates| rates.time);
+        OtherRates {
+            flushes: rate(DiskMetric::Flushes),
+            discards: rate(DiskMetric::Discards),
+            discarded: rate(DiskMetric::DiscardBytes),
+            writes: rate(DiskMetric::Writes),
+        }
     }
-    if discards > 0.0 {
-        let (count, bytes) = (three_digits(discards), throughput(discarded));
-        told.push(format!(
-            "{count} discards/s ({bytes}) are recorded and not played"
-        ));
+
+    /// What a load leaves out of it, as sentences; `is_sync`: each of its writes is durable.
+    pub(crate) fn not_played(self, is_sync: bool) -> Vec<String> {
+        let mut told = Vec::new();
+        if self.flushes > 0.0 && !is_sync {
+            let (flushes, writes) = (three_digits(self.flushes), three_digits(self.writes));
+            let beside = format!("{flushes} flushes/s beside {writes} writes/s");
+            told.push(match self.flushes >= FLUSHES_PER_WRITE_MIN * self.writes {
+                true => format!("{beside} are recorded and not played: add --declare sync to fit"),
+                false => format!("{beside} are recorded and not played"),
+            });
+        }
+        if self.discards > 0.0 {
+            let (count, bytes) = (three_digits(self.discards), throughput(self.discarded));
+            told.push(format!(
+                "{count} discards/s ({bytes}) are recorded and not played"
+            ));
+        }
+        told
     }
-    told
+}
+
+/// Share of the dispersion that must be there in intervals at another phase for bursts to be longer
+/// than intervals.
+const DISPERSION_KEPT: f64 = 0.8;
+
+/// A sentence where bursts are shorter than intervals: a play spreads them over these.
+fn spread_bursts(found: &IntervalGrid) -> Option<String> {
+    let cells = found.cells.iter();
+    let counts: Vec<f64> = cells.map(|c| (c.read.ops + c.write.ops) as f64).collect();
+    let later: Vec<f64> = (counts.windows(2))
+        .map(|pair| f64::midpoint(pair[0], pair[1]))
+        .collect();
+    let (own, later) = (idc(&counts, 1)?, idc(&later, 1)?);
+    (own > 2.0 && later < DISPERSION_KEPT * own).then(|| {
+        format!(
+            "bursts shorter than its intervals of {} are spread over them: the dispersion of operations \
+             is {} in these intervals, and {} in those that begin half of one later",
+            found.step(),
+            three_digits(own),
+            three_digits(later)
+        )
+    })
 }
 
 pub(crate) fn warnings(series: &DiskSeries, found: &IntervalGrid) -> Vec<String> {
@@ -307,22 +381,10 @@ pub(crate) fn warnings(series: &DiskSeries, found: &IntervalGrid) -> Vec<String>
         warnings.push(format!(
             "{} of {} intervals were left out (gaps, resets or wraps of a counter)",
             found.dropped,
-            found.dropped + found.cells.len() as u64
+            found.dropped + found.intervals
         ));
     }
-    let long = series
-        .grid()
-        .iter()
-        .filter(|i| i.verdict == IntervalVerdict::Long);
-    let lengths = long.map(|i| i.to_unix_ns - i.from_unix_ns);
-    if let Some(longest) = lengths.clone().max() {
-        warnings.push(format!(
-            "{} of them are more than 20 times as long as their neighbours (the longest {}): how the \
-             load was distributed within them is unknown",
-            lengths.count(),
-            Nanos(longest)
-        ));
-    }
+    warnings.extend(long(series));
     if found.implausible > 0 {
         warnings.push(format!(
             "in {} of them a counter rose by more than any disk can do",
@@ -351,6 +413,26 @@ pub(crate) fn warnings(series: &DiskSeries, found: &IntervalGrid) -> Vec<String>
         }
     }
     limited(warnings)
+}
+
+/// A sentence about intervals that do not show when their load came.
+fn long(series: &DiskSeries) -> Option<String> {
+    let grid = series.grid().iter();
+    let lengths = grid.filter(|i| i.verdict == IntervalVerdict::Long);
+    let lengths: Vec<Nanos> = lengths
+        .map(|i| Nanos(i.to_unix_ns - i.from_unix_ns))
+        .collect();
+    let longest = lengths.iter().max()?;
+    let n = lengths.len();
+    let spread = match long_step(series.grid()) {
+        Some(_) => "is spread evenly over them",
+        None => "is only in the means",
+    };
+    Some(format!(
+        "{n} of {} intervals are more than 20 times as long as their neighbours (the longest {longest}): \
+         when in them the load came is unknown, so it {spread}",
+        series.grid().len()
+    ))
 }
 
 /// A recording with a thousand resets must not print a thousand lines.

@@ -87,7 +87,7 @@ impl Iterator for DiskIntervalRows<'_> {
         let ops = row.ops.unwrap_or_default();
         let bytes = [row.read_bytes, row.write_bytes];
         let bytes = bytes.into_iter().flatten().fold(0.0, f64::max);
-        if interval.is_kept() && is_plausible(ops, bytes, seconds) {
+        if interval.counts() && is_plausible(ops, bytes, seconds) {
             return Some(row);
         }
         Some(IntervalRow {

@@ -34,7 +34,7 @@ pub(crate) fn profile(
         disk: series.disk.clone(),
         from,
         to,
-        intervals: cells.cells.len() as u64,
+        intervals: cells.intervals,
         intervals_dropped: cells.dropped,
         interval_s: median_length_s(&cells.cells),
         ops_per_s,

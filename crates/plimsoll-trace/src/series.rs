@@ -3,9 +3,10 @@
 //!
 //! Counters become differences between samples, in bytes, seconds or operations. A difference
 //! across a gap, or of a counter that went down, is kept with its verdict but never counted, as
-//! the PCP tool pmlogsummary does. What counts as an interval is judged here, for every format: one
-//! much longer than those on both sides of it does not show when its load came. Invariant: the
-//! intervals of a column follow each other in time, each with a positive length.
+//! the PCP tool pmlogsummary does. What counts as an interval is judged here, for every format:
+//! records close together are one, and an interval much longer than those on both sides of it
+//! counts, but does not show when its load came. Invariant: the intervals of a column follow each
+//! other in time, each with a positive length.
 
 use std::collections::VecDeque;
 
@@ -142,7 +143,8 @@ pub enum IntervalVerdict {
     Kept,
     /// The recording was interrupted, or the disk was another one, between the samples.
     Gap,
-    /// It is so much longer than its neighbours that it does not show when in it the load came.
+    /// It counts, but is so much longer than its neighbours that it does not show when in it the load
+    /// came.
     Long,
     /// The counter went down: it was reset, or it wrapped.
     WentDown {
@@ -158,7 +160,7 @@ pub struct CounterInterval {
     pub from_unix_ns: u64,
     /// The later sample, nanoseconds since 1970; always later.
     pub to_unix_ns: u64,
-    /// How much the counter rose (operations, bytes or seconds); 0 unless kept.
+    /// How much the counter rose (operations, bytes or seconds); 0 unless it counts.
     pub difference: f64,
     /// Whether it counts.
     pub verdict: IntervalVerdict,
@@ -173,8 +175,8 @@ impl CounterInterval {
 
     /// Whether it counts.
     #[must_use]
-    pub fn is_kept(&self) -> bool {
-        self.verdict == IntervalVerdict::Kept
+    pub fn counts(&self) -> bool {
+        matches!(self.verdict, IntervalVerdict::Kept | IntervalVerdict::Long)
     }
 
     /// Rise per second.
@@ -236,7 +238,7 @@ impl MetricSeries {
     /// Intervals that do not count.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.intervals.iter().filter(|i| !i.is_kept()).count() as u64
+        self.intervals.iter().filter(|i| !i.counts()).count() as u64
     }
 }
 
@@ -289,7 +291,7 @@ impl MetricSink for MetricAccumulator {
     }
 
     fn interval(&mut self, interval: CounterInterval) {
-        if !interval.is_kept() {
+        if !interval.counts() {
             return;
         }
         self.sum += interval.rate();
@@ -329,20 +331,23 @@ impl MetricAccumulator {
     }
 }
 
-/// An interval is a gap when it is more than so many times as long as those on both sides of it:
-/// the recorder slept, was started again, or the clock was set. A recorder that is late on a busy
-/// machine stays far below.
+/// An interval is long when it is more than so many times as long as those on both sides of it: the
+/// recorder slept or hung. Records of a counter are one when the pauses on both sides of them are so
+/// many times as long as they: two groups of a logger, or a job that takes several samples at a time.
 const LENGTHS_MAX: u64 = 20;
-/// Intervals on either side that an interval is held beside.
+/// Intervals on either side that an interval is held beside, and most that are joined to one.
 const NEIGHBOURS: usize = 8;
 
-/// Lets intervals and samples through to a figure in their order, some later than they come, and
-/// makes gaps of those that are much longer than their neighbours. The one place where that is
-/// judged.
+/// Lets intervals and samples through to a figure in their order, some later than they come. Joins
+/// intervals that are much shorter than their neighbours, and marks those that are much longer. The
+/// one place where that is judged.
 #[derive(Debug)]
 pub(crate) struct GapJudge<T> {
     into: T,
-    /// Lengths of the last ones that counted.
+    /// Intervals that are short beside the last one before them.
+    short: Vec<CounterInterval>,
+    last_ns: Option<u64>,
+    /// Lengths of the last ones that were not long.
     before: VecDeque<u64>,
     waiting: VecDeque<Spaced>,
     last_sample_ns: Option<u64>,
@@ -359,7 +364,7 @@ impl Spaced {
     /// How long it is; `None` where it does not count anyway.
     fn length_ns(&self) -> Option<u64> {
         match self {
-            Spaced::Interval(i) => i.is_kept().then(|| i.to_unix_ns - i.from_unix_ns),
+            Spaced::Interval(i) => i.counts().then(|| length_ns(i)),
             Spaced::Sample(sample, since) => since.filter(|_| !sample.after_gap),
         }
     }
@@ -367,7 +372,6 @@ impl Spaced {
     fn into_gap(self) -> Spaced {
         match self {
             Spaced::Interval(interval) => Spaced::Interval(CounterInterval {
-                difference: 0.0,
                 verdict: IntervalVerdict::Long,
                 ..interval
             }),
@@ -389,6 +393,8 @@ impl<T: MetricSink> GapJudge<T> {
     pub(crate) fn of(metric: DiskMetric) -> GapJudge<T> {
         GapJudge {
             into: T::of(metric),
+            short: Vec::new(),
+            last_ns: None,
             before: VecDeque::new(),
             waiting: VecDeque::new(),
             last_sample_ns: None,
@@ -396,12 +402,47 @@ impl<T: MetricSink> GapJudge<T> {
     }
 
     pub(crate) fn interval(&mut self, interval: CounterInterval) {
-        self.push(Spaced::Interval(interval));
+        let length = interval.counts().then(|| length_ns(&interval));
+        let short_ns: u64 = self.short.iter().map(length_ns).sum();
+        match (length, self.last_ns) {
+            (Some(length), Some(last))
+                if is_longer(last, short_ns + length) && self.short.len() < NEIGHBOURS =>
+            {
+                self.short.push(interval);
+                return;
+            }
+            (Some(length), _) if is_longer(length, short_ns) => {
+                let joined = self
+                    .short
+                    .drain(..)
+                    .fold(interval, |joined, short| CounterInterval {
+                        from_unix_ns: joined.from_unix_ns.min(short.from_unix_ns),
+                        difference: joined.difference + short.difference,
+                        ..joined
+                    });
+                self.push(Spaced::Interval(joined));
+            }
+            _ => {
+                self.release();
+                self.push(Spaced::Interval(interval));
+            }
+        }
+        self.last_ns = length;
+    }
+
+    /// Short intervals are no part of a longer one.
+    fn release(&mut self) {
+        for short in std::mem::take(&mut self.short) {
+            self.push(Spaced::Interval(short));
+        }
     }
 
     pub(crate) fn sample(&mut self, sample: PointSample) {
         let last = self.last_sample_ns.replace(sample.at_unix_ns);
         let since = last.map(|last| sample.at_unix_ns.saturating_sub(last));
+        let last = std::mem::replace(&mut self.last_ns, since);
+        // One close to the one before does not show how far they usually lie apart.
+        let since = since.filter(|since| !last.is_some_and(|last| is_longer(last, *since)));
         self.push(Spaced::Sample(sample, since));
     }
 
@@ -412,6 +453,7 @@ impl<T: MetricSink> GapJudge<T> {
 
     /// There are no more.
     pub(crate) fn finish(mut self) -> T {
+        self.release();
         while let Some(next) = self.waiting.pop_front() {
             self.pass(next);
         }
@@ -457,8 +499,17 @@ impl<T: MetricSink> GapJudge<T> {
             return false;
         }
         let usual = [before, after].into_iter().filter_map(lower_median).max();
-        usual.is_some_and(|usual| length > usual.saturating_mul(LENGTHS_MAX))
+        usual.is_some_and(|usual| is_longer(length, usual))
     }
+}
+
+fn length_ns(interval: &CounterInterval) -> u64 {
+    interval.to_unix_ns.saturating_sub(interval.from_unix_ns)
+}
+
+/// Whether a length is many times another.
+fn is_longer(length: u64, than: u64) -> bool {
+    length > than.saturating_mul(LENGTHS_MAX)
 }
 
 /// The middle one, of an even number the lower of the two.
@@ -577,8 +628,8 @@ mod tests {
         assert_eq!((averages.count, column.dropped()), (2, 2));
     }
 
-    /// Verdicts of intervals of these lengths, one after the other.
-    fn judged(lengths_s: &[u64]) -> Vec<bool> {
+    /// Intervals of these lengths, one after the other, in which a counter rose by 7 each.
+    fn judged(lengths_s: &[u64]) -> MetricSeries {
         let mut judge = GapJudge::<MetricSeries>::of(DiskMetric::Reads);
         let mut at_s = 1_000;
         for length_s in lengths_s {
@@ -586,43 +637,79 @@ mod tests {
             at_s += length_s;
         }
         let column = judge.finish();
-        assert_eq!(column.intervals.len(), lengths_s.len());
-        let counts = |i: &CounterInterval| i.is_kept() == (i.difference > 0.0);
-        assert!(column.intervals.iter().all(counts));
+        let whole = column.averages().map_or(0.0, |averages| averages.whole);
+        assert!(
+            (whole - 7.0 * lengths_s.len() as f64).abs() < 1e-9,
+            "nothing is lost"
+        );
         column
-            .intervals
-            .iter()
-            .map(CounterInterval::is_kept)
-            .collect()
+    }
+
+    /// Whether each shows when its load came.
+    fn kept(lengths_s: &[u64]) -> Vec<bool> {
+        let judged = judged(lengths_s);
+        let verdicts = judged.intervals.iter().map(|i| i.verdict);
+        verdicts.map(|v| v == IntervalVerdict::Kept).collect()
     }
 
     #[test]
-    fn an_interval_much_longer_than_its_neighbours_is_a_gap_wherever_it_stands() {
+    fn an_interval_much_longer_than_its_neighbours_is_long_wherever_it_stands() {
         let mut lengths = vec![1; 40];
         for at in [0, 1, 20, 21, 39] {
             lengths[at] = 100;
         }
         let expect: Vec<bool> = lengths.iter().map(|length| *length == 1).collect();
-        assert_eq!(judged(&lengths), expect);
-        // Now and then two samples, from cron.
-        let hourly: Vec<u64> = (0..40)
-            .map(|i| if i % 2 == 0 { 1 } else { 3_599 })
-            .collect();
-        assert_eq!(judged(&hourly).iter().filter(|kept| **kept).count(), 20);
+        assert_eq!(kept(&lengths), expect);
+    }
+
+    #[test]
+    fn records_close_together_are_one() {
+        // Two groups of a logger; three samples an hour, from cron; eight are joined, nine are a pace.
+        for (pattern, joined) in [
+            (vec![10_000, 17], 10_017),
+            (vec![3_598, 1, 1], 3_600),
+            ([vec![3_592], vec![1; 8]].concat(), 3_600),
+            ([vec![3_600], vec![1; 9]].concat(), 3_600),
+        ] {
+            let found = judged(&pattern.repeat(20)).intervals;
+            let lengths: Vec<u64> = found.iter().map(|i| length_ns(i) / 1_000_000_000).collect();
+            let is_pace = pattern.len() > 9;
+            let n = if is_pace { 200 } else { 20 + pattern.len() - 1 };
+            assert_eq!(lengths.len(), n, "{lengths:?}");
+            let others = lengths[1..20].iter().filter(|length| **length != joined);
+            assert_eq!(others.count(), if is_pace { 18 } else { 0 }, "{lengths:?}");
+        }
     }
 
     #[test]
     fn another_pace_and_late_recorders_are_no_gaps() {
         let paces = [vec![1; 30], vec![600; 30], vec![2; 30]].concat();
-        assert!(judged(&paces).iter().all(|kept| *kept));
+        assert!(kept(&paces).iter().all(|kept| *kept));
+        assert_eq!(kept(&paces).len(), 90);
         let late: Vec<u64> = (0..40).map(|i| if i % 9 == 4 { 15 } else { 1 }).collect();
-        assert!(judged(&late).iter().all(|kept| *kept));
-        assert_eq!(
-            judged(&[1, 3_600]),
-            [true, true],
-            "nobody knows which is odd"
-        );
-        assert_eq!(judged(&[]), Vec::<bool>::new());
+        assert!(kept(&late).iter().all(|kept| *kept));
+        assert_eq!(kept(&[1, 3_600]), [true, true], "nobody knows which is odd");
+        assert_eq!(kept(&[]), Vec::<bool>::new());
+    }
+
+    #[test]
+    fn samples_close_together_hold_until_the_next() {
+        let mut judge = GapJudge::<MetricAccumulator>::of(DiskMetric::InFlight);
+        for at_s in 0..40 {
+            for (at_ns, value) in [
+                (at_s * 10_000_000_000, 3.0),
+                (at_s * 10_000_000_000 + 17, 1.0),
+            ] {
+                judge.sample(PointSample {
+                    at_unix_ns: at_ns,
+                    value,
+                    after_gap: false,
+                });
+            }
+        }
+        let averages = judge.finish().averages().unwrap();
+        assert!((averages.seconds - 390.0).abs() < 1e-6, "{averages:?}");
+        assert!((averages.time - 1.0).abs() < 1e-6, "{averages:?}");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub enum DeviceKind {
     Replica,
     /// A volume of ZFS.
     Zvol,
+    /// Memory that is used as a disk, mostly to swap to (zram).
+    Memory,
     /// One way to a disk of several ways (NVMe, esxtop's adapters and LUNs).
     Path,
     /// A disk of a virtual machine.
@@ -56,6 +58,7 @@ impl DeviceKind {
             DeviceKind::Cache => "bcache",
             DeviceKind::Replica => "drbd",
             DeviceKind::Zvol => "zvol",
+            DeviceKind::Memory => "memory",
             DeviceKind::Path => "path",
             DeviceKind::VirtualDisk => "virtual disk",
             DeviceKind::Total => "total",
@@ -106,7 +109,7 @@ impl Rest {
 }
 
 /// Names of layers above disks.
-const NAMES: [(&str, Rest, DeviceKind); 16] = [
+const NAMES: [(&str, Rest, DeviceKind); 18] = [
     ("dm-", Rest::Number, DeviceKind::DeviceMapper),
     ("VxVM", Rest::Number, DeviceKind::DeviceMapper),
     ("mpath", Rest::Anything, DeviceKind::Multipath),
@@ -123,6 +126,8 @@ const NAMES: [(&str, Rest, DeviceKind); 16] = [
     ("drbd", Rest::Number, DeviceKind::Replica),
     ("dev147-", Rest::Number, DeviceKind::Replica),
     ("zd", Rest::Number, DeviceKind::Zvol),
+    ("zram", Rest::Number, DeviceKind::Memory),
+    ("ram", Rest::Number, DeviceKind::Memory),
 ];
 
 /// Kinds of disks that have letters, and numbers for their parts.
@@ -582,6 +587,7 @@ mod tests {
             "cciss/c0d0p1 partition",
             "emcpowera multipath",
             "vg-root device mapper",
+            "zram0 memory",
         ];
         assert_eq!(again(&linux), expect);
         let vmware = ["vmhba1", "vmhba1:0:0", "vm1", "vm1:scsi0:0", "naa.6000-c29"];

@@ -127,3 +127,30 @@ fn fits_of_ten_thousand_damaged_archives_neither_panic_nor_hang() {
     // Damage that is always noticed at the door would test nothing behind it.
     assert!(read > 2_000, "{read} were opened");
 }
+
+#[test]
+fn bursts_that_a_play_spreads_are_told_with_their_dispersion() {
+    use plimsoll_core::model::DirectionLoad;
+    // Of 100 and none in turn the variance over the mean is 50, and half an interval later 0; of the
+    // same in turns of ten it is 50, and later 47.5.
+    for (turn, note) in [(1, Some(("50.0", "0.00"))), (10, None)] {
+        let cell = |i: u64| ModelInterval {
+            length: Nanos::SECOND,
+            read: DirectionLoad {
+                ops: i / turn % 2 * 100,
+                bytes: 0,
+            },
+            write: DirectionLoad::default(),
+        };
+        let found = IntervalGrid {
+            cells: (0..100).map(cell).collect(),
+            ..IntervalGrid::default()
+        };
+        let told = super::spread_bursts(&found);
+        assert_eq!(told.is_some(), note.is_some(), "{told:?}");
+        if let (Some(told), Some((own, later))) = (told, note) {
+            assert!(told.contains(&format!("is {own} in these")), "{told}");
+            assert!(told.contains(&format!("and {later} in those")), "{told}");
+        }
+    }
+}

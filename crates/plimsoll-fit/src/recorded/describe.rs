@@ -33,8 +33,6 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 
 /// Ticks that gaps must last in the mean for their variation to be theirs, not the clock's.
 const VARIATION_TICKS: u64 = 3;
-/// Share of the requests whose ends must be recorded for requests in flight to be shown.
-const ENDED_MIN: f64 = 0.9;
 
 /// Describes a recording of requests: all its devices, and `disk` in full, or the one whose
 /// requests took the most time (where that is not recorded, the one with the most requests).
@@ -87,20 +85,18 @@ pub fn describe_requests(
         if target != place {
             return;
         }
-        let traced = TraceAccess {
-            at: request.at,
-            kind: request.kind,
-            offset: request.offset,
-            bytes: request.bytes,
-        };
-        counted.add(&traced, request.took);
+        let traced = request.traced();
+        let took = request
+            .took
+            .filter(|_| survey.devices[place].tells_in_flight());
+        counted.add(&traced, took);
         seen.add(&traced, request.took);
     })?;
     counted.finish(survey.length, requests);
     let loads = survey.devices.iter().zip(&busy).map(|(device, busy)| {
         let share = ratio(busy.sum.as_secs_f64(), survey.length.as_secs_f64());
         DeviceLoad {
-            busy: device.took.map(|_| share),
+            busy: device.tells_in_flight().then_some(share),
             ..load(device, survey.length, &about.carries)
         }
     });
@@ -114,6 +110,9 @@ pub fn describe_requests(
     description.profile.requests = Some(seen.finish(&about.carries, busy[place].sum));
     let doubted = survey.doubted.told.iter().cloned();
     description.warnings.extend(doubted);
+    description
+        .warnings
+        .extend(survey.devices[place].lacks_ends());
     description.warnings.extend(clockwork.sentence());
     description.warnings.extend(super::told(requests));
     let series = counted.series(disk, &span)?;
@@ -125,6 +124,7 @@ fn load(device: &TraceDevice, length: Nanos, carries: &RecordingCapabilities) ->
     let per_s = |sum: f64| ratio(sum, length.as_secs_f64());
     let requests = device.requests as f64;
     let took = device.took.map(Nanos::as_secs_f64);
+    let ended = device.ended as f64;
     DeviceLoad {
         name: device.name.clone(),
         layer: DeviceKind::Disk,
@@ -133,8 +133,8 @@ fn load(device: &TraceDevice, length: Nanos, carries: &RecordingCapabilities) ->
         read_share: (carries.direction).then(|| ratio(device.reads as f64, requests)),
         bytes_per_s: (carries.sizes != RecordingDetail::Absent).then(|| per_s(device.bytes as f64)),
         busy: None,
-        queue: took.map(per_s),
-        response_ms: took.map(|took| ratio(took, requests) * 1e3),
+        queue: took.filter(|_| device.tells_in_flight()).map(per_s),
+        response_ms: took.map(|took| ratio(took, ended) * 1e3),
     }
 }
 
@@ -161,7 +161,7 @@ struct TraceDeviceStats {
     gaps: Histogram,
     gap_squares: f64,
     last: Option<Nanos>,
-    requests: u64,
+    tells_in_flight: bool,
     response: [Histogram; OpKind::ALL.len()],
     took: Nanos,
     /// When those in flight end.
@@ -180,7 +180,7 @@ impl TraceDeviceStats {
             gaps: Histogram::new(),
             gap_squares: 0.0,
             last: None,
-            requests: 0,
+            tells_in_flight: device.tells_in_flight(),
             response: Default::default(),
             took: Nanos(0),
             ends: BinaryHeap::new(),
@@ -189,7 +189,6 @@ impl TraceDeviceStats {
     }
 
     fn add(&mut self, request: &TraceAccess, took: Option<Nanos>) {
-        self.requests += 1;
         self.measures.add(request);
         self.streams.add(request);
         self.touched.add(request);
@@ -280,10 +279,9 @@ impl TraceDeviceStats {
         let length_s = self.clockwork.length.as_secs_f64();
         let per_s = |time: Nanos| ratio(time.as_secs_f64(), length_s);
         let ended = self.found.count();
-        let is_whole = ended as f64 >= ENDED_MIN * self.requests as f64;
         let ticks = u128::from(self.clockwork.resolution.0) * u128::from(ended);
         let is_fine = !self.clockwork.is_coarse() || ticks <= u128::from(self.took.0);
-        (!self.found.is_empty() && is_whole && is_fine).then(|| InFlightStats {
+        (self.tells_in_flight && is_fine).then(|| InFlightStats {
             mean: per_s(self.took),
             busy: per_s(busy),
             found_median: self.found.quantile_ns(0.5),

@@ -448,6 +448,7 @@ mod tests {
             requests: 0,
             reads: 0,
             took: None,
+            ended: 0,
             bytes: 0,
         };
         let measured = |at_ms: &dyn Fn(u64) -> u64| {
@@ -487,6 +488,7 @@ mod tests {
             requests: 0,
             reads: 0,
             took: None,
+            ended: 0,
             bytes: 0,
         };
         let mut measures = TraceStats::new(&device, clockwork);

@@ -68,13 +68,40 @@ pub struct TraceDevice {
     pub bytes: u64,
     /// Times from start to end together; `None` when no end is recorded.
     pub took: Option<Nanos>,
+    /// Requests whose ends are recorded.
+    pub ended: u64,
 }
+
+/// Share of the requests whose ends must be recorded for what was in flight to be known.
+const ENDED_MIN: f64 = 0.9;
 
 /// Most requests whose times are kept finely when nobody asks for anything: a quarter of a byte more
 /// for each does not count where there are few, and the tail of few is made by single ones.
 const FINE_MAX: u64 = 1 << 16;
 
 impl TraceDevice {
+    /// Whether its ends say what was in flight.
+    pub(crate) fn tells_in_flight(&self) -> bool {
+        self.ended > 0 && self.ended as f64 >= ENDED_MIN * self.requests as f64
+    }
+
+    /// A sentence about requests whose ends are not recorded, where others are.
+    fn lacks_ends(&self) -> Option<String> {
+        if self.ended == 0 || self.ended == self.requests {
+            return None;
+        }
+        let rest = match self.tells_in_flight() {
+            true => "time busy and queue lack them",
+            false => "time busy and queue are unknown",
+        };
+        Some(format!(
+            "{} of {} requests of {} have no end: response times are of the others, {rest}",
+            self.requests - self.ended,
+            self.requests,
+            self.name
+        ))
+    }
+
     /// How the times between its requests are kept when nobody asks for anything.
     #[must_use]
     pub fn gaps(&self) -> PackedGapPrecision {
@@ -152,6 +179,7 @@ pub fn survey(requests: &mut dyn TraceSource) -> Result<TraceSurvey, TraceError>
         device.bytes += u64::from(request.bytes);
         if let Some(took) = request.took {
             device.took = Some(device.took.unwrap_or_default() + took);
+            device.ended += 1;
         }
         let took = request.took.unwrap_or_default();
         started = started.max(request.at);
@@ -335,8 +363,8 @@ pub fn fit_requests(
         late: 0,
         spread: TraceTickSpreader::new(clockwork),
     };
-    let seen = |request: &TraceAccess, took| {
-        counted.add(request, took);
+    let seen = |request: &TraceAccess, took: Option<Nanos>| {
+        counted.add(request, took.filter(|_| device.tells_in_flight()));
         // Of starts recorded by the tick it is unknown what waited for what.
         if !clockwork.is_coarse() {
             waits.add(request.at, took);
@@ -366,6 +394,7 @@ pub fn fit_requests(
         (fitted.model.source.from, fitted.model.source.to) = ends;
     }
     fitted.warnings.extend(survey.doubted.told.clone());
+    fitted.warnings.extend(device.lacks_ends());
     fitted.warnings.extend(told(requests));
     fitted.warnings.extend(packing.spread.sentence());
     waits.tell(keep, &mut fitted);
@@ -501,6 +530,7 @@ pub fn check_packed(
         requests: packed.requests(),
         reads: 0,
         took: None,
+        ended: 0,
         bytes: bytes.fold(0, u64::saturating_add),
     };
     let clockwork = TraceTimeBase::fine(packed.length());

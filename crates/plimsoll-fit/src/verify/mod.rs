@@ -20,7 +20,7 @@ pub use submitted::{ConstantRate, ConstantRateLoad, FidelityLoad};
 use std::path::Path;
 
 use plimsoll_core::model::{
-    BurstPattern, FidelityCheck, FidelityNoiseFloor, FidelityReport, FidelityReportRow, ModelFacts,
+    BurstPattern, FidelityCheck, FidelityNoiseFloor, FidelityReport, FidelityReportRow,
     ModelInterval, ModelPhase, ModelPhaseSpan, WorkloadModel,
 };
 use plimsoll_core::num::to_usize;
@@ -35,7 +35,7 @@ use self::structure::AccessStructure;
 use crate::bursts;
 use crate::cells::cells;
 use crate::fidelity::{fidelity, phase_fidelity};
-use crate::fit::not_played;
+use crate::fit::OtherRates;
 use crate::phases::PhaseDetection;
 use crate::recorded::{
     InFlightTracker, TraceDevice, TraceStats, TraceSurvey, TraceTickSpreader, TraceTimeBase,
@@ -98,8 +98,8 @@ pub struct FidelityReference {
     phases: Vec<ModelPhase>,
     /// How long operations took; `None` where that is not counted.
     queue: Option<QueueTimeSeries>,
-    /// What else was counted, as sentences.
-    not_played: Vec<String>,
+    /// What else was counted.
+    others: OtherRates,
     /// Whether it is of requests that were counted.
     of_requests: bool,
     /// What the reader should know, as sentences.
@@ -179,7 +179,7 @@ impl FidelityReference {
             to: counters.times().civil(window.to_unix_ns),
             phases: seen.phases(&found, &|at| counters.times().civil_to(at, found.step())),
             queue: QueueTimeSeries::of(&series, &found),
-            not_played: not_played(&series, &ModelFacts::assumed(0)),
+            others: OtherRates::of(&series),
             of_requests: false,
             bursts: seen.bursts,
             cells: found.cells,
@@ -222,7 +222,7 @@ impl FidelityReference {
             to: self.to.clone(),
             compared: recorded.len() as u64,
             lines: beside(lines, &seeds, &halves),
-            untold: untold::of_counters(self),
+            untold: untold::of_counters(self, load),
         })
     }
 }
@@ -454,7 +454,7 @@ impl TraceReferenceStats {
         let mut halves =
             [Nanos(0), half].map(|from| TraceStreamStats::new(device, from, (half, of_half)));
         // Of starts recorded by the tick it is unknown what was in flight together.
-        let ends = device.took.filter(|_| !clockwork.is_coarse());
+        let ends = (device.tells_in_flight() && !clockwork.is_coarse()).then_some(());
         let mut took = ends.map(|_| TraceLatencies::default());
         let mut flights: [InFlightTracker; 3] = Default::default();
         let mut last = Nanos(0);

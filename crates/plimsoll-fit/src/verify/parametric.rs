@@ -133,6 +133,7 @@ fn best(packed: &PackedRequests) -> Result<ParametricFitResult, String> {
         requests: packed.requests(),
         reads: 0,
         took: None,
+        ended: 0,
         bytes: bytes.fold(0, u64::saturating_add),
     };
     let distributions = ParametricModel::of(&requests, length, 1)?;

@@ -5,7 +5,7 @@ use plimsoll_core::model::{FidelityCheck, FidelityReportRow, ModelPhase};
 
 use super::in_flight::{REQUESTS_MAX, TraceLatencies};
 use super::intervals::RATES_MIN;
-use super::{FidelityReference, PHASE_MIN, TraceStreamStats};
+use super::{FidelityLoad, FidelityReference, PHASE_MIN, TraceStreamStats};
 
 /// What only a trial on storage shows.
 const OF_TRIALS: [&str; 2] = [
@@ -19,8 +19,12 @@ fn in_trials(mut told: Vec<String>) -> Vec<String> {
 }
 
 /// Of counters.
-pub(super) fn of_counters(reference: &FidelityReference) -> Vec<String> {
-    let mut told = reference.not_played.clone();
+pub(super) fn of_counters(reference: &FidelityReference, load: &FidelityLoad<'_>) -> Vec<String> {
+    let syncs = match load {
+        FidelityLoad::Model(model) => model.facts.syncs().each_write,
+        FidelityLoad::Steady(_) => false,
+    };
+    let mut told = reference.others.not_played(syncs);
     if reference.bursts.iter().all(|b| b.period_s.is_none()) {
         told.push("periods: none was found in the recording".into());
     }

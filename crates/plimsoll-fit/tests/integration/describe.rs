@@ -106,3 +106,74 @@ fn streams_are_those_that_an_independent_count_found() {
         );
     }
 }
+
+/// What a text describes.
+fn described(text: &str) -> RecordingProfile {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording");
+    std::fs::write(&path, text).unwrap();
+    match open(&path).unwrap() {
+        OpenRecording::Counters(counters) => {
+            describe(&*counters, None, &counters.times().span()).unwrap()
+        }
+        OpenRecording::Requests(mut requests) => {
+            let found = survey(&mut *requests).unwrap();
+            let mut sorted = TraceSorter::new(plimsoll_trace::requests::open(&path).unwrap());
+            describe_requests(&mut sorted, &found, None).unwrap().0
+        }
+    }
+}
+
+#[test]
+fn requests_without_ends_make_no_response_busy_or_queue() {
+    // Every millisecond a read that takes half of one.
+    for (missing, is_known) in [(0, true), (10, true), (60, false), (180, false)] {
+        let mut lines = Vec::new();
+        for i in 0..200 {
+            let (at, place) = (i * 1_000_000, i * 1000 % 7_919);
+            lines.push((at, format!("Q R {place} + 8 [a]")));
+            if i * missing % 200 + missing <= 200 - usize::from(missing > 0) {
+                lines.push((at + 500_000, format!("C R {place} + 8 [0]")));
+            }
+        }
+        let ends = lines.len() - 200;
+        let text = (1..)
+            .zip(&lines)
+            .map(|(number, (at_ns, rest))| format!("8,0 0 {number} 0.{at_ns:09} 7 {rest}\n"));
+        let found = described(&text.collect::<String>());
+        let device = &found.devices.devices[0];
+        let told = found.warnings.join(" ");
+        assert!(
+            (device.response_ms.unwrap() - 0.5).abs() < 1e-9,
+            "{device:?}"
+        );
+        assert_eq!(device.busy.is_some(), is_known, "{missing}: {device:?}");
+        assert_eq!(device.queue.is_some(), is_known, "{missing}: {device:?}");
+        assert_eq!(found.profile.queue.is_some(), is_known);
+        assert_eq!(found.profile.utilisation.is_some(), is_known);
+        let note = format!("{} of 200 requests of 8,0 have no end", 200 - ends);
+        assert_eq!(told.contains(&note), missing > 0, "{note}: {told}");
+        if missing == 0 {
+            assert!((device.busy.unwrap() - 0.5).abs() < 0.01, "{device:?}");
+        }
+    }
+}
+
+#[test]
+fn whole_seconds_are_told_with_what_they_cost() {
+    for (step, part, note) in [
+        (2, 0, Some("an interval of 2 s is known to ±1 s (±50 %)")),
+        (2, 5, None),
+        (60, 0, None),
+    ] {
+        let row = |i: u64| {
+            let (at, n) = (1_795_220_132 + i * step, i * 100);
+            format!("{at}.{part}\n8 0 sda {n} 0 {n} 1 {n} 0 {n} 1 0 1 1\n")
+        };
+        let told = described(&(0..20).map(row).collect::<String>())
+            .warnings
+            .join(" ");
+        assert_eq!(told.contains("whole seconds"), note.is_some(), "{told}");
+        assert!(told.contains(note.unwrap_or_default()), "{told}");
+    }
+}

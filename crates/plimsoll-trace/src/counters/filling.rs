@@ -17,8 +17,12 @@ use crate::window::RecordingWindow;
 
 /// By how much the ends of an interval may be off where a clock prints whole seconds.
 const CLOCK_STEP_NS: u64 = 1_000_000_000;
+/// A second is less than a twentieth of longer intervals.
+const LENGTH_BY_SECOND_MAX: f64 = 20.0;
 /// Counters of 32 bits: all of old kernels, those of milliseconds of new ones.
 const WRAPS_AT: f64 = 4_294_967_296.0;
+/// More operations in flight than any disk has: a time that would rise faster was reset.
+const IN_FLIGHT_MAX: f64 = 1e5;
 
 /// The columns of one disk inside a window.
 #[derive(Debug)]
@@ -41,6 +45,7 @@ struct FillingColumn {
     at_unix_ns: u64,
     total: f64,
     after_gap: bool,
+    of_rates: bool,
 }
 
 impl DiskSeriesBuilder {
@@ -63,7 +68,12 @@ impl DiskSeriesBuilder {
         if !self.window.contains(at) || !self.window.contains(begin) {
             return;
         }
-        if found.what == CounterSemantics::Totals && self.was_reset(found) {
+        let downs = match found.what {
+            CounterSemantics::Totals => self.went_down(found),
+            CounterSemantics::Rates { .. } => 0,
+        };
+        // One alone may have wrapped.
+        if downs > 1 {
             self.gap();
         }
         let mut is_later = true;
@@ -80,16 +90,19 @@ impl DiskSeriesBuilder {
             }
             is_later &= match (metric.is_counter(), found.what) {
                 (false, _) => column.sample(at, value * unit),
-                (true, CounterSemantics::Totals) => column.total(at, *value, *unit),
+                (true, CounterSemantics::Totals) => {
+                    let wraps = downs == 0 && metric.is_seconds();
+                    column.total(at, *value, *unit, wraps)
+                }
                 (true, CounterSemantics::Rates { .. }) => column.rate((begin, at), value * unit),
             };
         }
         self.out_of_order += u64::from(!is_later);
     }
 
-    /// Whether the machine was started again before this row: a counter that hardly ever wraps went
-    /// down, and so none of the others gives a difference, not even one that rose.
-    fn was_reset(&self, found: &CounterRow<'_>) -> bool {
+    /// How many counters that hardly ever wrap went down before this row. If several did, the machine
+    /// was started again, and none of the others gives a difference, not even one that rose.
+    fn went_down(&self, found: &CounterRow<'_>) -> usize {
         let went_down = |metric: DiskMetric, value: f64| {
             let column = self.columns.iter().find(|c| c.metric == metric);
             column.is_some_and(|column| value < column.total)
@@ -98,11 +111,9 @@ impl DiskSeriesBuilder {
             .values
             .iter()
             .filter(|(metric, ..)| metric.is_counter() && !metric.is_seconds());
-        // One alone may have wrapped.
         counted
             .filter(|(metric, value, _)| went_down(*metric, *value))
             .count()
-            > 1
     }
 
     /// The recording was interrupted here.
@@ -121,11 +132,12 @@ impl DiskSeriesBuilder {
                 self.out_of_order
             ));
         }
-        let columns = self.columns.into_iter().map(|column| column.into.finish());
+        let columns = self.columns.into_iter().map(FillingColumn::finish);
         let mut columns: Vec<MetricSeries> = columns
             .filter(|column| !column.intervals.is_empty() || !column.samples.is_empty())
             .collect();
         columns.sort_by_key(|column| column.metric);
+        warnings.extend(columns.first().and_then(whole_seconds));
         DiskSeries {
             disk: disk.into(),
             columns,
@@ -133,6 +145,26 @@ impl DiskSeriesBuilder {
             warnings,
         }
     }
+}
+
+/// A sentence where the ends of short intervals are known by the second only.
+fn whole_seconds(column: &MetricSeries) -> Option<String> {
+    let is_whole = |i: &CounterInterval| {
+        let ends = [i.from_unix_ns, i.to_unix_ns];
+        ends.iter().all(|at| at.is_multiple_of(CLOCK_STEP_NS))
+    };
+    let lengths = column.intervals.iter().map(CounterInterval::seconds);
+    let mut lengths: Vec<f64> = lengths.collect();
+    lengths.sort_by(f64::total_cmp);
+    let usual = *lengths.get(lengths.len() / 2)?;
+    let is_told = usual < LENGTH_BY_SECOND_MAX && column.intervals.iter().all(is_whole);
+    is_told.then(|| {
+        format!(
+            "its times are whole seconds: an interval of {usual:.0} s is known to ±1 s (±{:.0} %), and \
+             so are its counts, while means over all of them hold",
+            100.0 / usual
+        )
+    })
 }
 
 impl FillingColumn {
@@ -144,7 +176,23 @@ impl FillingColumn {
             at_unix_ns: begin,
             total: f64::NAN,
             after_gap: false,
+            of_rates: false,
         }
+    }
+
+    fn finish(self) -> MetricSeries {
+        let mut column = self.into.finish();
+        let long = |i: &&mut CounterInterval| i.verdict == IntervalVerdict::Long;
+        // A clock that was set makes an interval long, but the rate is still over the true one.
+        for interval in column
+            .intervals
+            .iter_mut()
+            .filter(long)
+            .filter(|_| self.of_rates)
+        {
+            (interval.difference, interval.verdict) = (0.0, IntervalVerdict::Gap);
+        }
+        column
     }
 
     fn sample(&mut self, at: u64, value: f64) -> bool {
@@ -161,7 +209,8 @@ impl FillingColumn {
         true
     }
 
-    fn total(&mut self, at: u64, total: f64, unit: f64) -> bool {
+    /// A counter as it stands; of one that `wraps` a fall is no reset.
+    fn total(&mut self, at: u64, total: f64, unit: f64, wraps: bool) -> bool {
         if self.total.is_nan() {
             (self.at_unix_ns, self.total, self.after_gap) = (at, total, false);
             return true;
@@ -169,7 +218,11 @@ impl FillingColumn {
         if at <= self.at_unix_ns {
             return false;
         }
-        let rise = total - self.total;
+        let mut rise = total - self.total;
+        let most = IN_FLIGHT_MAX * (at - self.at_unix_ns) as f64 / 1e9;
+        if rise < 0.0 && wraps && self.total < WRAPS_AT && (rise + WRAPS_AT) * unit <= most {
+            rise += WRAPS_AT;
+        }
         let (difference, verdict) = if self.after_gap {
             (0.0, IntervalVerdict::Gap)
         } else if rise >= 0.0 {
@@ -189,6 +242,7 @@ impl FillingColumn {
     }
 
     fn rate(&mut self, (from, at): (u64, u64), per_s: f64) -> bool {
+        self.of_rates = true;
         let mut begin = from;
         if let Some(last) = self.last {
             let hole = from.saturating_sub(last);
@@ -249,7 +303,7 @@ mod tests {
                     i.from_unix_ns / S,
                     i.to_unix_ns / S,
                     i.difference,
-                    i.is_kept(),
+                    i.counts(),
                 )
             })
             .collect()
@@ -264,6 +318,16 @@ mod tests {
             (13, CounterSemantics::Totals, 500.0),
         ]);
         assert_eq!(found, [(10, 11, 2.0, true), (11, 13, 0.0, false)]);
+    }
+
+    #[test]
+    fn the_milliseconds_of_a_kernel_are_counted_through_their_wrap() {
+        let found = filled(&[
+            (10, CounterSemantics::Totals, 4_294_966_000.0),
+            (11, CounterSemantics::Totals, 704.0),
+            (12, CounterSemantics::Totals, 1_704.0),
+        ]);
+        assert_eq!(found, [(10, 11, 2.0, true), (11, 12, 1.0, true)]);
     }
 
     #[test]
@@ -291,7 +355,7 @@ mod tests {
             let kept: Vec<bool> = column
                 .intervals
                 .iter()
-                .map(CounterInterval::is_kept)
+                .map(CounterInterval::counts)
                 .collect();
             assert_eq!(kept, [true, false], "{:?}", column.metric);
         }

@@ -57,12 +57,16 @@ impl IostatHeader {
         })
     }
 
+    /// A blank before the name belongs to it: so iostat prints groups.
     fn row<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], DiskRowValues)> {
         let mut words = words(line);
-        let disk = match self.is_disk_last {
-            true => words.next_back()?,
-            false => words.next()?,
+        let (disk, blanks) = match self.is_disk_last {
+            true => (words.next_back()?, 2),
+            false => (words.next()?, 1),
         };
+        let at = disk.as_ptr() as usize - line.as_ptr() as usize;
+        let is_group = at >= blanks && line[at - blanks..at].iter().all(|byte| *byte == b' ');
+        let disk = &line[at - usize::from(is_group)..at + disk.len()];
         let mut row = Vec::new();
         for meaning in &self.columns {
             let word = words.next()?;

@@ -12,6 +12,7 @@ use plimsoll_core::units::Nanos;
 
 use super::meaning::{DiskRowValues, number, of_sysstat};
 use super::reports::{IostatReports, per_second};
+use super::sadf_forms::missing;
 use super::{CounterFormat, CounterScanSummary, Give};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
@@ -85,10 +86,16 @@ fn token(text: &[u8]) -> Option<(JsonToken<'_>, &[u8])> {
     })
 }
 
+fn is_value(text: &[u8]) -> bool {
+    number(text).is_some() || matches!(text, b"true" | b"false" | b"null")
+}
+
 /// Where the reading stands. Keys may stand in any order, so a report is held until its object ends.
 #[derive(Debug, Default)]
 struct JsonState {
     depth: u32,
+    /// Of the last token.
+    offset: u64,
     /// The text that was met last, which is a key if a colon follows.
     last: Vec<u8>,
     key: Option<Vec<u8>>,
@@ -120,13 +127,20 @@ fn scan(
     'lines: while let Some((offset, line)) = input.wide_line()? {
         let mut rest = line;
         while let Some((token, behind)) = token(rest) {
-            let place = offset + (line.len() - rest.len()) as u64;
+            let place = offset + (line.len() - rest.trim_ascii_start().len()) as u64;
             rest = behind;
             if token == JsonToken::Wrong || state.depth > DEPTH_MAX {
                 let what = "here the JSON is broken, or cut off";
                 told.damage = Some(input.damage(place, what));
                 break 'lines;
             }
+            if let JsonToken::Plain(text) = token
+                && !is_value(text)
+            {
+                told.damage = Some(input.damage(place, "here stands no value of JSON"));
+                break 'lines;
+            }
+            state.offset = place;
             state.take(token, told, give);
         }
     }
@@ -191,7 +205,9 @@ impl JsonState {
             Some(list) if self.depth == list + 1 => {
                 let row = std::mem::take(&mut self.row);
                 let name = std::mem::take(&mut self.name);
-                if !name.is_empty() && self.disks.len() < TARGETS_MAX {
+                if self.disks.iter().any(|(known, _)| *known == name) {
+                    told.warn_once(&missing(self.offset));
+                } else if !name.is_empty() && self.disks.len() < TARGETS_MAX {
                     self.disks.push((name, row));
                 }
             }

@@ -15,6 +15,7 @@ const NO_TIMES: &str = "its reports have no times in a known format: every repor
                         S_TIME_FORMAT=ISO iostat -xt 1";
 const ONLY_ONE: &str =
     "it has no report but the one since the machine was started; give iostat an interval";
+const GROUPS: &str = "groups of disks (iostat -g) are sums of others and are left out";
 const IDLE: &str = "reports leave out disks that did nothing (iostat -z); they count as idle then";
 
 /// Reports between two starts of iostat.
@@ -35,6 +36,7 @@ pub(super) struct IostatReports {
     is_spoilt: bool,
     has_some: bool,
     leaves_out: bool,
+    has_groups: bool,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,10 @@ impl IostatReports {
 
     /// What this report says of a disk, or a part of that.
     pub(super) fn row(&mut self, name: &[u8], row: DiskRowValues) {
+        if name.starts_with(b" ") {
+            self.has_groups = true;
+            return;
+        }
         let place = match self.places.get(name) {
             Some(place) => *place,
             None if self.disks.len() >= TARGETS_MAX => return,
@@ -113,6 +119,7 @@ impl IostatReports {
         *self = IostatReports {
             has_some: self.has_some,
             leaves_out: self.leaves_out,
+            has_groups: self.has_groups,
             ..IostatReports::default()
         };
     }
@@ -121,11 +128,14 @@ impl IostatReports {
     pub(super) fn finish(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
         let is_any = self.now.is_some();
         self.give(give);
-        if is_any && !self.has_some {
+        if is_any && !self.has_some && !self.has_groups {
             told.warn_once(ONLY_ONE);
         }
         if self.leaves_out {
             told.warn_once(IDLE);
+        }
+        if self.has_groups {
+            told.warn_once(GROUPS);
         }
     }
 

@@ -134,7 +134,8 @@ fn scan_xml(
     give: &mut Give<'_>,
 ) -> Result<(), TraceError> {
     let mut now: Option<(u64, u64)> = None;
-    let mut has_disks = false;
+    let (mut has_disks, mut is_ended) = (false, false);
+    let mut seen: Vec<Vec<u8>> = Vec::new();
     while let Some((offset, line)) = input.line()? {
         let line = line.trim_ascii();
         if let Some(rest) = line.strip_prefix(b"<host ") {
@@ -143,6 +144,7 @@ fn scan_xml(
             }
         } else if let Some(rest) = line.strip_prefix(b"<timestamp ") {
             now = timestamp(rest, told);
+            seen.clear();
         } else if let Some(rest) = line.strip_prefix(b"<disk-device ") {
             has_disks = true;
             let mut disk = None;
@@ -155,8 +157,12 @@ fn scan_xml(
                 row.extend(meaning.zip(number(value)));
             }
             match disk.zip(now) {
+                Some((disk, _)) if seen.iter().any(|known| known == disk) => {
+                    told.warn_once(&missing(offset));
+                }
                 Some((disk, span)) => {
                     told.wrong.right();
+                    seen.push(disk.into());
                     per_second(disk, span, &row, give);
                 }
                 None => {
@@ -167,12 +173,22 @@ fn scan_xml(
                     }
                 }
             }
+        } else if line == b"</sysstat>" {
+            is_ended = true;
         }
+    }
+    if !is_ended && told.damage.is_none() {
+        told.damage = Some(input.damage(input.offset(), "the file ends inside of its XML"));
     }
     if !has_disks {
         told.warn_once(&NO_DISKS.replace("-p --", "-x --"));
     }
     Ok(())
+}
+
+/// A sentence about a hole, behind which the disks of another report go on.
+pub(super) fn missing(offset: u64) -> String {
+    format!("a part of it is missing before byte {offset}: there a disk stands twice in one report")
 }
 
 fn timestamp(line: &[u8], told: &mut CounterScanSummary) -> Option<(u64, u64)> {

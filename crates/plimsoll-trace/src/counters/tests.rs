@@ -199,7 +199,7 @@ fn diskstats_are_totals_and_one_that_goes_down_is_dropped() {
     let series = series(&file, "sda");
     let reads = &series.column(Reads).unwrap().intervals;
     assert_eq!(reads.len(), 2);
-    assert!((reads[0].difference - 200.0).abs() < 1e-9 && reads[0].is_kept());
+    assert!((reads[0].difference - 200.0).abs() < 1e-9 && reads[0].counts());
     assert!(matches!(
         reads[1].verdict,
         IntervalVerdict::WentDown { as_wrap: Some(_) }
@@ -312,7 +312,7 @@ fn sadf_does_not_tell_reads_from_writes_and_a_restart_is_a_gap() {
         let file = open(text);
         assert!(!file.about().carries.direction);
         let ops = series(&file, "sda").column(Ops).unwrap().intervals.clone();
-        let kept: Vec<bool> = ops.iter().map(CounterInterval::is_kept).collect();
+        let kept: Vec<bool> = ops.iter().map(CounterInterval::counts).collect();
         assert_eq!(kept, [true, false, true], "{text}");
         assert_eq!(file.disks(), ["sda"]);
         let span = file.times().span();
@@ -469,4 +469,83 @@ fn no_mutated_fixture_breaks_a_reader() {
 #[ignore = "a million inputs for every reader take minutes; the short form always runs"]
 fn a_million_mutated_fixtures_break_no_reader() {
     mutated(1_000_000);
+}
+
+/// Two reports of two disks, as XML and as JSON.
+fn two_reports() -> [String; 2] {
+    use std::fmt::Write as _;
+    let [mut xml, mut json] = ["", ""].map(String::from);
+    for s in [34, 36] {
+        let _ = writeln!(
+            xml,
+            "<timestamp date=\"2026-11-21\" time=\"00:15:{s}\" utc=\"1\" interval=\"2\">"
+        );
+        let _ = writeln!(
+            json,
+            "{{\"timestamp\": {{\"date\": \"2026-11-21\", \"time\": \"00:15:{s}\", \"utc\": 1, \"interval\": 2}}, \"disk\": ["
+        );
+        for disk in ["sda", "sdb"] {
+            let _ = writeln!(
+                xml,
+                "<disk-device dev=\"{disk}\" tps=\"105.00\" rkB=\"1000.00\"/>"
+            );
+            let comma = if disk == "sda" { "," } else { "" };
+            let _ = writeln!(
+                json,
+                "{{\"disk-device\": \"{disk}\", \"tps\": 105.0, \"rkB\": 1000.0}}{comma}"
+            );
+        }
+        xml += "</timestamp>\n";
+        json += if s == 34 { "]},\n" } else { "]}\n" };
+    }
+    [
+        format!("<?xml version=\"1.0\"?>\n<sysstat>\n{xml}</sysstat>\n"),
+        format!(
+            "{{\"sysstat\": {{\"hosts\": [{{\"nodename\": \"vm\", \"statistics\": [\n{json}]}}]}}}}\n"
+        ),
+    ]
+}
+
+#[test]
+fn cut_and_torn_files_are_told_by_their_byte() {
+    for whole in two_reports() {
+        let file = open(&whole);
+        assert_eq!((file.disks().len(), file.damage()), (2, None), "{whole}");
+        assert!(!file.warnings().join(" ").contains("missing"));
+        let cut = &whole[..whole.rfind("\n]").or(whole.rfind("\n</times")).unwrap()];
+        let damage = open(cut).damage().cloned().unwrap();
+        assert_eq!(damage.offset, cut.len() as u64);
+        // From the second disk of the first report to the first of the second.
+        let places: Vec<usize> = whole.match_indices("rkB").map(|(at, _)| at).collect();
+        let torn = whole[..places[1]].to_owned() + &whole[places[2]..];
+        let told = open(&torn).warnings().join(" ");
+        assert!(
+            told.contains("a part of it is missing before byte"),
+            "{told}"
+        );
+        if whole.starts_with('{') {
+            let spoilt = whole
+                .replacen("1000.0}", "10.00.0}", 4)
+                .replacen("10.00.0", "1000.0", 2);
+            let damage = open(&spoilt).damage().cloned().unwrap();
+            assert_eq!(damage.offset, spoilt.find("10.00.0").unwrap() as u64);
+        }
+    }
+}
+
+#[test]
+fn groups_of_iostat_are_no_disks() {
+    // As sysstat 12.6.1 prints them: a blank stands before the name.
+    let row = "sda  100.00 1000.00 0.00 0.00 0.50 5.00 40.00 2.00 1.00 4.00 1.00 0.06 25.00\n";
+    let text = IOSTAT.replace(row, &(row.to_owned() + " " + &row.replace("sda", "grp")));
+    let object = "{\"disk_device\": \"sda\", \"r/s\": 100.0, \"w/s\": 5.0, ";
+    let group = object.replace("sda", " total") + "\"util\": 1.0}, ";
+    let json = IOSTAT_JSON.replace(object, &(group + object));
+    for (with, without) in [(&text, IOSTAT), (&json, IOSTAT_JSON)] {
+        assert_ne!(with, without);
+        let file = open(with);
+        assert_eq!(file.disks(), open(without).disks());
+        assert_eq!(sums(with, "sda"), sums(without, "sda"));
+        assert!(file.warnings().join(" ").contains("iostat -g"));
+    }
 }

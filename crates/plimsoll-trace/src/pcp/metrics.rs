@@ -43,6 +43,7 @@ impl PcpDeviceKind {
             | DeviceKind::Cache
             | DeviceKind::Replica
             | DeviceKind::Zvol
+            | DeviceKind::Memory
             | DeviceKind::Path
             | DeviceKind::VirtualDisk
             | DeviceKind::Total => PcpDeviceKind::Disks,

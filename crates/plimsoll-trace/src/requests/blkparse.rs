@@ -125,6 +125,9 @@ fn parse(line: &[u8]) -> Result<Option<BlkparseLine<'_>>, &'static str> {
         return passed_over;
     };
     let flags = words.next().ok_or(few)?;
+    if !are_flags(flags) {
+        return Err("its seventh word is not what a request does (rwbs)");
+    }
     let sector = words.next().and_then(whole);
     let sectors = match (words.next(), words.next()) {
         (Some(b"+"), Some(count)) => whole(count).ok_or("its length is not a number")?,
@@ -175,14 +178,23 @@ fn action_of(action: &[u8]) -> Result<Option<BlockEventAction>, &'static str> {
     }))
 }
 
+/// Kernels add letters (B of a barrier, U of an atomic write), so any may stand there.
+fn are_flags(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_uppercase)
+}
+
 /// What `rwbs` flags say a request does: `WS`, `RA`, `FWFS`, `D`. `None` for what moves no data and
 /// flushes nothing, and for what are no flags.
 pub(super) fn kind(flags: &[u8], has_data: bool) -> Option<OpKind> {
-    if flags.is_empty() || flags.iter().any(|flag| !b"ADEFMNRSWZ".contains(flag)) {
+    if !are_flags(flags) {
         return None;
     }
     let has = |flag: u8| flags.contains(&flag);
     match has_data {
+        // Of zones: what is appended is written, the rest moves no data.
+        true if flags.starts_with(b"Z") => {
+            has(b'A').then_some(OpKind::Write).filter(|_| !has(b'R'))
+        }
         true if has(b'D') => Some(OpKind::Discard),
         true if has(b'W') => Some(OpKind::Write),
         true if has(b'R') => Some(OpKind::Read),
@@ -353,6 +365,11 @@ mod tests {
             ("FWFS", false, Some(OpKind::Fsync)),
             ("FN", false, Some(OpKind::Fsync)),
             ("DS", true, Some(OpKind::Discard)),
+            ("WBS", true, Some(OpKind::Write)),
+            ("WSU", true, Some(OpKind::Write)),
+            ("FWSMU", true, Some(OpKind::Write)),
+            ("ZA", true, Some(OpKind::Write)),
+            ("ZRA", true, None),
             ("N", false, None),
             ("[kworker]", true, None),
         ];

@@ -11,6 +11,7 @@ use plimsoll_core::units::Nanos;
 
 use super::rows::{RowFormat, TraceRow, TraceRowReader};
 use super::{TIMED, TraceFormat, first_row_is};
+use crate::error::TraceError;
 use crate::recording::{RecordingCapabilities, RecordingScope, TraceOrder};
 use crate::text::{fields, whole, whole_u32};
 
@@ -18,8 +19,31 @@ use crate::text::{fields, whole, whole_u32};
 pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "fio latency log with offsets",
     is: |head| first_row_is(head, parse),
-    open: |input| TraceRowReader::open(input, ROWS, parse),
+    open: |input| match other_log(input.name()) {
+        Some(what) => Err(TraceError::Format {
+            file: input.name().into(),
+            offset: 0,
+            what: format!(
+                "by its name it is fio's log of {what}; give the one of latencies (_lat, _clat)"
+            ),
+        }),
+        None => TraceRowReader::open(input, ROWS, parse),
+    },
 };
+
+/// What a log of the same columns is of, by the name that fio gave it.
+fn other_log(name: &str) -> Option<&'static str> {
+    const OTHERS: [(&str, &str); 3] = [
+        ("_bw.", "bandwidth"),
+        ("_iops.", "operations per second"),
+        ("_slat.", "times of submission"),
+    ];
+    let file = name.rsplit('/').next().unwrap_or(name);
+    OTHERS
+        .iter()
+        .find(|(part, _)| file.contains(part))
+        .map(|(_, what)| *what)
+}
 
 const MILLIS: u64 = 1_000_000;
 /// The clock begins here, a whole number of milliseconds, so that what had begun before it lies behind
@@ -77,6 +101,27 @@ fn parse(line: &[u8]) -> Result<Option<TraceRow<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::{FIO_LAT, read};
     use super::*;
+    use crate::input::RecordingInput;
+
+    #[test]
+    fn logs_of_other_figures_are_known_by_name() {
+        for (name, of) in [
+            ("job_bw.1.log", Some("bandwidth")),
+            ("/tmp/a_lat.b/job_iops.2.log", Some("operations")),
+            ("job_slat.1.log.gz", Some("submission")),
+            ("job_clat.1.log", None),
+            ("/tmp/x_bw.d/job_lat.1.log", None),
+        ] {
+            let log = Box::new(std::io::Cursor::new(FIO_LAT.to_vec()));
+            let input = RecordingInput::new(name.into(), log).unwrap();
+            let error = (FORMAT.open)(input).err().map(|error| error.to_string());
+            assert_eq!(error.is_some(), of.is_some(), "{name}");
+            assert!(
+                error.unwrap_or_default().contains(of.unwrap_or_default()),
+                "{name}"
+            );
+        }
+    }
 
     #[test]
     fn starts_are_ends_less_latencies_to_the_millisecond() {

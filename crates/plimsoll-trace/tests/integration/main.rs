@@ -4,4 +4,5 @@
 
 mod counters;
 mod examples;
+mod judges;
 mod reader_speed;

@@ -364,8 +364,10 @@ fn the_only_disk_is_taken_flushes_are_told_and_passed_gates_are_one_line() {
     assert!(told.contains("flushes"), "{told}");
     let listed = text(&lab.run(&["fit", "disk.txt", "--gates"]).stdout);
     assert!(listed.matches("  pass").count() > 5, "{listed}");
-    let sync = lab.run(&["fit", "disk.txt", "--declare", "sync"]);
-    assert!(!text(&sync.stderr).contains("not played"));
+    let sync = ["fit", "disk.txt", "--declare", "sync", "-o", "sync.toml"];
+    assert!(!text(&lab.run(&sync).stderr).contains("not played"));
+    let verified = lab.run(&["verify", "sync.toml", "--against", "disk.txt"]);
+    assert!(!text(&verified.stdout).contains("not played"));
     let verify = ["verify", "disk.toml", "--against", "disk.txt"];
     let verified = text(&lab.run(&verify).stdout);
     assert!(

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recordings as the programs that made them read them.
+//!
+//! PCP's own archives (Debian: `pcp-testsuite`, or the folder `PLIMSOLL_PCP_ARCHIVES`) are held
+//! against `pmlogsummary` (Debian: `pcp`), the forms of `sadf` against its columns, and `iostat`,
+//! started here, against a reader of columns that knows nothing but their names (Debian: `sysstat`).
+//! Where one of them is absent, the test says so.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use plimsoll_trace::pcp::PcpArchive;
+use plimsoll_trace::{CounterSource, DiskAverages, DiskMetric, MetricAverages, OpenRecording};
+
+/// Archives in which two groups of a logger write each counter.
+const WRITTEN_TWICE: [&str; 7] = [
+    "20180127.08.40",
+    "20180415.09.16",
+    "20180416.10.00",
+    "pcp-pidstat-process-args",
+    "pcp-pidstat-timezone",
+    "pcp-tapestat-archive",
+    "pcp-zeroconf",
+];
+
+fn skip(what: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}\n");
+}
+
+fn archives() -> Option<PathBuf> {
+    let told = std::env::var_os("PLIMSOLL_PCP_ARCHIVES").map(PathBuf::from);
+    let folder = told.unwrap_or("/var/lib/pcp/testsuite/archives".into());
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    skip("PCP's archives are absent; install pcp-testsuite");
+    None
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test is the user who judges an archive"
+)]
+fn printed(program: &str, args: &[&str]) -> Option<String> {
+    let mut command = Command::new(program);
+    let Ok(output) = command.env("S_TIME_FORMAT", "ISO").args(args).output() else {
+        skip(&format!("{program} is absent"));
+        return None;
+    };
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// By metric and disk: both averages, and their unit.
+type Printed = BTreeMap<(String, String), ([f64; 2], f64)>;
+
+/// What pmlogsummary prints.
+fn summary(base: &Path) -> Option<Printed> {
+    let text = printed("pmlogsummary", &["-b", "-p6", base.to_str()?, "disk.dev"])?;
+    let line = |line: &str| {
+        let (metric, rest) = line.split_once(" [\"")?;
+        let (disk, rest) = rest.split_once("\"] ")?;
+        let mut words = rest.split(' ');
+        let mut average = || words.next()?.parse::<f64>().ok();
+        let averages = [average()?, average()?];
+        let unit = if rest.contains("Kbyte") { 1024.0 } else { 1.0 };
+        Some(((metric.to_owned(), disk.to_owned()), (averages, unit)))
+    };
+    Some(text.lines().filter_map(line).collect())
+}
+
+/// Whether an average is the printed one. Six decimals are printed, and times of the third version
+/// are cut to microseconds.
+fn is_printed(found: f64, printed: f64) -> bool {
+    (found - printed).abs() <= 1e-6 + 2e-6 * printed.abs()
+}
+
+/// Differences of one archive, and how many averages were compared.
+fn compare(base: &Path, differs: &mut Vec<String>) -> usize {
+    let Ok(archive) = PcpArchive::open(base) else {
+        return 0;
+    };
+    let found = archive.averages(&archive.disks(), &archive.times().span());
+    let (found, Some(summary)) = (found.unwrap(), summary(base)) else {
+        return 0;
+    };
+    let name = base.file_name().unwrap().to_string_lossy();
+    let is_joined = WRITTEN_TWICE.contains(&&*name);
+    let mut compared = 0;
+    for DiskAverages { disk, figures } in &found {
+        for (
+            metric,
+            MetricAverages {
+                stochastic, time, ..
+            },
+        ) in figures
+        {
+            let key = (metric.pcp_name().to_owned(), disk.clone());
+            let Some((printed, unit)) = summary.get(&key) else {
+                continue;
+            };
+            compared += 1;
+            // The mean of rates takes records milliseconds apart for as much as ten seconds.
+            let is_stochastic = is_joined || is_printed(stochastic / unit, printed[0]);
+            if !is_stochastic || !is_printed(time / unit, printed[1]) {
+                let found = [stochastic / unit, time / unit];
+                differs.push(format!("{name} {key:?}: {found:?}, printed {printed:?}"));
+            }
+        }
+    }
+    compared
+}
+
+#[test]
+fn averages_are_those_that_pmlogsummary_prints() {
+    let Some(folder) = archives() else {
+        return;
+    };
+    let mut differs = Vec::new();
+    let mut compared = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "index")
+        {
+            let base = path.with_extension("");
+            let n = compare(&base, &mut differs);
+            compared.insert(base.file_name().unwrap().to_owned(), n);
+        }
+    }
+    let all: usize = compared.values().sum();
+    let disks = compared.values().filter(|n| **n > 0).count();
+    let _ = writeln!(
+        std::io::stderr(),
+        "{all} pairs of averages of {disks} archives"
+    );
+    if all > 0 {
+        assert!(
+            WRITTEN_TWICE
+                .iter()
+                .all(|name| compared[std::ffi::OsStr::new(name)] > 0)
+        );
+    }
+    assert!(
+        differs.is_empty(),
+        "{} differ:\n{}",
+        differs.len(),
+        differs.join("\n")
+    );
+}
+
+#[test]
+fn counters_cannot_do_more_than_a_disk_in_archives_written_twice() {
+    let Some(folder) = archives() else {
+        return;
+    };
+    for name in WRITTEN_TWICE {
+        let archive = PcpArchive::open(&folder.join(name)).unwrap();
+        let span = archive.times().span();
+        let whole_s = (span.to_unix_ns - span.from_unix_ns) as f64 / 1e9;
+        for found in archive.averages(&archive.disks(), &span).unwrap() {
+            let reads = found.figure(DiskMetric::Reads).unwrap();
+            assert!(
+                reads.seconds > 0.5 * whole_s,
+                "{name}: {reads:?} of {whole_s} s"
+            );
+            let busy = found
+                .figure(DiskMetric::Active)
+                .map_or(0.0, |busy| busy.time);
+            assert!(busy <= 1.0, "{name}: busy {busy}");
+        }
+    }
+}
+
+/// The counters of a text, and its file.
+fn opened(text: &str) -> (tempfile::NamedTempFile, Box<dyn CounterSource>) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    match plimsoll_trace::open(file.path()).unwrap() {
+        OpenRecording::Counters(counters) => (file, counters),
+        OpenRecording::Requests(_) => panic!("it is of counters"),
+    }
+}
+
+#[test]
+fn every_form_of_sadf_tells_what_its_columns_do() {
+    let root = std::env::var_os("PLIMSOLL_TEST_DATA").unwrap_or_default();
+    let path = Path::new(&root).join("traces/counters/sa.bin");
+    let path = path.to_str().unwrap();
+    let forms =
+        ["-d", "-j", "-x", "-p"].map(|form| (form, printed("sadf", &[form, path, "--", "-d"])));
+    let [(_, Some(columns)), ..] = &forms else {
+        return;
+    };
+    if columns.is_empty() {
+        return skip("traces/counters/sa.bin is absent; set PLIMSOLL_TEST_DATA");
+    }
+    // Host, length, time, disk, operations, KiB read, KiB written; every length is one second.
+    let mut sums: BTreeMap<&str, ([f64; 3], f64)> = BTreeMap::new();
+    for line in columns.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(';').collect();
+        assert_eq!(words[1], "1");
+        let (sum, n) = sums.entry(words[3]).or_default();
+        for (sum, word) in sum.iter_mut().zip(&words[4..7]) {
+            *sum += word.parse::<f64>().unwrap();
+        }
+        *n += 1.0;
+    }
+    assert!(sums.len() > 1);
+    for (form, text) in &forms {
+        let (_file, found) = opened(text.as_ref().unwrap());
+        assert_eq!(found.disks().len(), sums.len(), "sadf {form}");
+        let span = found.times().span();
+        for averages in found.averages(&found.disks(), &span).unwrap() {
+            let ([ops, read_kib, written_kib], n) = sums[&*averages.disk];
+            for (metric, sum) in [
+                (DiskMetric::Ops, ops),
+                (DiskMetric::ReadBytes, read_kib * 1024.0),
+                (DiskMetric::WriteBytes, written_kib * 1024.0),
+            ] {
+                let whole = averages.figure(metric).unwrap().whole;
+                let disk = &averages.disk;
+                assert!(
+                    (whole - sum).abs() <= 1e-6 * sum,
+                    "sadf {form} {disk}: {whole} {sum} {n}"
+                );
+            }
+        }
+    }
+}
+
+/// Of each report but the first of each disk: what stands under these names of columns.
+fn under(text: &str, names: [&str; 2]) -> BTreeMap<String, Vec<[f64; 2]>> {
+    let mut places = None;
+    let mut reports = 0;
+    let mut found: BTreeMap<String, Vec<[f64; 2]>> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.first() == Some(&"Device") {
+            places = Some(names.map(|name| words.iter().position(|word| *word == name).unwrap()));
+            reports += 1;
+        } else if words.is_empty() {
+            places = None;
+        } else if let Some(places) = places.filter(|_| reports > 1 && !line.starts_with(' ')) {
+            let row = found.entry(words[0].to_owned()).or_default();
+            row.push(places.map(|place| words[place].replace(',', ".").parse().unwrap()));
+        }
+    }
+    found
+}
+
+#[test]
+fn iostat_with_a_group_tells_what_stands_in_its_columns() {
+    let devices = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
+    let names = devices
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2));
+    let [first, second] = names.take(2).collect::<Vec<&str>>()[..] else {
+        return skip("this machine has no two block devices");
+    };
+    let Some(text) = printed("iostat", &["-xt", "-g", "both", first, second, "1", "3"]) else {
+        return;
+    };
+    let expect = under(&text, ["r/s", "wkB/s"]);
+    assert_eq!(expect.len(), 2, "{text}");
+    let (_file, found) = opened(&text);
+    let disks: Vec<String> = expect.keys().cloned().collect();
+    let mut named = found.disks();
+    named.sort();
+    assert_eq!(named, disks, "the group is none");
+    for (disk, rows) in expect {
+        let series = found.series(&disk, &found.times().span()).unwrap();
+        for (i, metric) in [DiskMetric::Reads, DiskMetric::WriteBytes]
+            .into_iter()
+            .enumerate()
+        {
+            let unit = if metric.is_bytes() { 1024.0 } else { 1.0 };
+            let intervals = &series.column(metric).unwrap().intervals;
+            assert_eq!(intervals.len(), rows.len(), "{text}");
+            for (interval, row) in intervals.iter().zip(&rows) {
+                assert!((interval.rate() - row[i] * unit).abs() < 1e-6, "{text}");
+            }
+        }
+    }
+}
