@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants causes on this machine and counts how often `plimsoll report --json` names them first.
 
-Causes: a rate limit with a bucket (nbdkit's rate filter), a page cache (buffered reads of a file that
-fits into memory), a busy loop pinned to the client's CPU, one slow disk of two (btrfs over two disks,
-nbdkit's delay filter before one), a leaking server (a process of a server of the stack `nbd` that
-keeps what it allocates), a slow link (a token bucket filter on a link of our own namespace); and
-clean runs.
+Twenty causes that hold a result down (CAUSES), and runs with none (CLEAN); each function below says how
+it is set up: filters of nbdkit, a disk of `nbd_law.py`, limits of control groups (version 1), mount
+options, a neighbour on the same disk, a link of our own namespace.
 
     bench/explain_causes.py PLIMSOLL [--repeat 3] [--only CAUSE,...] [-o results.json]
 
-Needs root, nbdkit, nbdfuse, btrfs, ip, tc, losetup. Everything is made in a directory and a namespace
-of its own and removed at the end. A run counts as right when the planted cause is the first that is
-named, and a clean one when nothing is named but what the machine's own neighbours explain: causes in
-NEIGHBOURS are set aside (and counted) where this script itself saw the processors busy.
+Needs root, nbdkit, nbdfuse, ext4, btrfs, ip, tc, losetup. Everything is made in a directory, groups and
+a namespace whose names carry MARK and the number of this process; it is removed at the end, also after
+SIGINT and SIGTERM, and what an end without warning left is removed by the next start. A run counts as
+right when the planted cause is the first that is named, as half when it is named at all, and as wrong
+when something is named first that was not there. What a busy machine does to any run (NEIGHBOURS) is set
+aside, and counted, where this script itself saw the processors busy.
 """
 
 import argparse
@@ -21,13 +21,20 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+MARK = "plimsoll-explain-"
+GROUPS = "/sys/fs/cgroup"
+LAW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nbd_law.py")
+
 # What a busy machine does to any run.
 NEIGHBOURS = {"other_programs", "stolen_processor", "generator_late", "client_processor"}
+# What is listed in the section and not said beside the answer.
+IN_SECTION_ONLY = {"data_set_in_memory", "servers_uneven", "thread_starved", "network_bytes"}
 # Share of the processors that others (this script's own helpers included) used.
 BUSY = 0.25
 
@@ -42,9 +49,9 @@ def cpu_ticks():
 
 
 class Lab:
-    def __init__(self, plimsoll, seconds):
-        self.plimsoll, self.seconds = plimsoll, seconds
-        self.dir = tempfile.mkdtemp(prefix="plimsoll-explain-", dir="/var/tmp")
+    def __init__(self, plimsoll, seconds, keep=None):
+        self.plimsoll, self.seconds, self.keep = plimsoll, seconds, keep
+        self.dir = tempfile.mkdtemp(prefix=f"{MARK}{os.getpid()}-", dir="/var/tmp")
         self.undo = contextlib.ExitStack()
         self.undo.callback(shutil.rmtree, self.dir, ignore_errors=True)
         self.env = dict(os.environ, PLIMSOLL_STATE=os.path.join(self.dir, "state"), NO_COLOR="1")
@@ -88,6 +95,8 @@ class Lab:
         report = json.loads(
             sh(self.plimsoll, "report", folder, "--json", env=self.env)
         )
+        if self.keep:
+            shutil.copytree(folder, self.keep, dirs_exist_ok=True)
         named = [one for arm in report["explanations"] for one in arm["found"]]
         spent = [b - a for a, b in zip(first, last)]
         all_ticks = sum(spent[:8])
@@ -99,18 +108,75 @@ class Lab:
 
 def nbd_file(lab, name, *filters_and_params, size="256M"):
     """A disk of nbdkit as a loop device."""
-    socket, mount = lab.path(f"{name}.sock"), lab.path(f"{name}.nbd")
     filters = [p for p in filters_and_params if p.startswith("--")]
     params = [p for p in filters_and_params if not p.startswith("--")]
+    socket = lab.path(f"{name}.sock")
     lab.spawn("nbdkit", "-f", "-U", socket, *filters, "memory", size, *params)
+    return looped(lab, name, socket)
+
+
+def law(lab, name, *options, size=512 << 20):
+    """A disk of nbd_law.py as a loop device."""
+    socket = lab.path(f"{name}.sock")
+    # On a busy machine its times would be those of the scheduler.
+    lab.spawn("nice", "-n", "-15", sys.executable, LAW, socket, str(size), *options)
+    return looped(lab, name, socket)
+
+
+def looped(lab, name, socket):
+    mount = lab.path(f"{name}.nbd")
     wait_for(lambda: os.path.exists(socket))
     open(mount, "w", encoding="ascii").close()
-    lab.spawn("nbdfuse", mount, f"nbd+unix:///?socket={socket}")
+    lab.spawn("nice", "-n", "-15", "nbdfuse", mount, f"nbd+unix:///?socket={socket}")
     lab.undo.callback(subprocess.run, ["umount", "-l", mount], check=False, capture_output=True)
     wait_for(lambda: os.path.getsize(mount) > 0)
     device = sh("losetup", "--find", "--show", "--direct-io=on", mount).strip()
     lab.undo.callback(subprocess.run, ["losetup", "-d", device], check=False, capture_output=True)
     return device
+
+
+def mounted(lab, name, device, *options, make=()):
+    """A new ext4 on a device."""
+    mount = lab.path(name)
+    os.makedirs(mount)
+    sh("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0", *make, device)
+    sh("mount", "-o", ",".join(options) or "defaults", device, mount)
+    lab.undo.callback(subprocess.run, ["umount", mount], check=False, capture_output=True)
+    return mount
+
+
+def group(lab, controller, **settings):
+    """A control group with these limits; what starts a program in it."""
+    path = os.path.join(GROUPS, controller, f"{MARK}{os.getpid()}")
+    os.makedirs(path, exist_ok=True)
+
+    def end():
+        # What was in it has ended; the kernel may need a moment to see it.
+        for _ in range(50):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+                return
+            time.sleep(0.1)
+
+    lab.undo.callback(end)
+    for name, value in settings.items():
+        with open(os.path.join(path, name.replace("__", ".")), "w", encoding="ascii") as file:
+            file.write(value)
+    return ("sh", "-c", f'echo $$ > {path}/cgroup.procs; exec "$@"', "sh")
+
+
+def number(device):
+    about = os.stat(device)
+    return f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}"
+
+
+def job(lab, name, **options):
+    """A fio job as a workload."""
+    path = lab.path(f"{name}.fio")
+    lines = [f"[{name}]", *(f"{key}={value}" for key, value in options.items())]
+    with open(path, "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
 
 
 def wait_for(is_so, limit=20.0):
@@ -123,11 +189,6 @@ def wait_for(is_so, limit=20.0):
 
 def destroy(device):
     return ("--destroy=" + device,)
-
-
-def clean(lab):
-    device = nbd_file(lab, "clean")
-    return lab.run(device, "randread,size=64M,depth=4", *destroy(device))
 
 
 def burst_credit(lab):
@@ -206,47 +267,282 @@ def memory_growth(lab):
     return lab.run("nbd", "randread,size=64M,depth=4")
 
 
+def slowed_processor(lab):
+    device = nbd_file(lab, "quota")
+    prefix = group(lab, "cpu", cpu__cfs_period_us="100000", cpu__cfs_quota_us="2000")
+    return lab.run(device, READS, *destroy(device), prefix=prefix)
+
+
+STORM = """import os, sys
+file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+while True:
+    os.pwrite(file, b"x" * 65536, 0)
+    os.fsync(file)
+"""
+
+
+def fsync_storm(lab):
+    device = nbd_file(lab, "storm", "--filter=delay", "rdelay=1ms", "wdelay=5ms")
+    mount = mounted(lab, "shared", device)
+    for writer in range(8):
+        lab.spawn(sys.executable, "-c", STORM, os.path.join(mount, f"other{writer}"))
+    return lab.run(mount, READS)
+
+
+def device_queue(lab):
+    device = nbd_file(lab, "queue", "--filter=delay", "rdelay=2ms")
+    setting = f"/sys/block/{os.path.basename(device)}/queue/nr_requests"
+
+    def put(value):
+        with open(setting, "w", encoding="ascii") as file:
+            file.write(value)
+
+    with open(setting, encoding="ascii") as file:
+        # A loop device keeps its settings for who comes next.
+        lab.undo.callback(put, file.read().strip())
+    put("4")
+    return lab.run(device, "randread,size=64M,depth=32", *destroy(device))
+
+
+def group_ops_limit(lab):
+    device = nbd_file(lab, "ops")
+    prefix = group(lab, "blkio", blkio__throttle__read_iops_device=f"{number(device)} 200")
+    return lab.run(device, READS, *destroy(device), prefix=prefix)
+
+
+def group_bytes_limit(lab):
+    device = nbd_file(lab, "bytes")
+    limit = f"{number(device)} {2 << 20}"
+    prefix = group(lab, "blkio", blkio__throttle__write_bps_device=limit)
+    return lab.run(device, "seqwrite,size=64M,bs=64K,depth=4", *destroy(device), prefix=prefix)
+
+
+def memory_limit(lab):
+    # Twice what the group may keep, read again and again.
+    device = nbd_file(lab, "memory", size="1536M")
+    mount = mounted(lab, "limited", device)
+    prefix = group(lab, "memory", memory__limit_in_bytes="160M")
+    return lab.run(mount, "seqread,size=320M,bs=256K,direct=off,depth=2", prefix=prefix)
+
+
+def discards(lab):
+    device = nbd_file(lab, "discards", "--filter=delay", "delay-trim=20ms", "delay-zero=20ms")
+    mount = mounted(lab, "trimmed", device, "discard")
+    return lab.run(mount, "varmail,nfiles=300,nthreads=2")
+
+
+def journaled_data(lab):
+    device = nbd_file(lab, "journal", "--filter=delay", "wdelay=2ms", size="1G")
+    mount = mounted(lab, "journaled", device, "data=journal")
+    writes = job(lab, "writes", rw="randwrite", bs="64k", size="64m", fsync="1", numjobs="2")
+    return lab.run(mount, writes)
+
+
+def full_file_system(lab):
+    device = nbd_file(lab, "full", size="2G")
+    mount = mounted(lab, "filled", device, make=("-m", "0", "-N", "8192"))
+    free = os.statvfs(mount)
+    fill = free.f_bavail * free.f_frsize - (90 << 20)
+    sh("fallocate", "-l", str(fill), os.path.join(mount, "filling"))
+    return lab.run(mount, "varmail,nfiles=300,nthreads=2")
+
+
+def pauses(lab):
+    device = law(lab, "pauses", "--pause", "5:300")
+    return lab.run(device, READS, *destroy(device))
+
+
+def stalls(lab):
+    device = law(lab, "stalls", "--stall", "0.01:60")
+    return lab.run(device, READS, *destroy(device))
+
+
+def single_server(lab):
+    device = law(lab, "single", "--servers", "1", "--mean-ms", "5")
+    reads = job(lab, "reads", rw="randread", bs="4k", size="64m", direct="1", iodepth="64",
+                rate_iops="130", rate_process="poisson", ioengine="io_uring")
+    return lab.run(mounted(lab, "single", device), reads, blocks=3)
+
+
+def drift(lab):
+    device = law(lab, "drift", "--mean-ms", "4", "--drift", "0.8")
+    return lab.run(device, READS, *destroy(device), blocks=5)
+
+
+def sync_mount(lab):
+    device = nbd_file(lab, "sync", "--filter=delay", "wdelay=2ms", size="1G")
+    mount = mounted(lab, "synced", device, "sync")
+    writes = job(lab, "writes", rw="randwrite", bs="4k", size="64m", numjobs="2")
+    return lab.run(mount, writes)
+
+
+READER = """import os, random, sys
+file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+import mmap
+page = mmap.mmap(-1, 65536)
+while True:
+    os.preadv(file, [page], random.randrange(1024) * 65536)
+"""
+
+
+def neighbour_reads(lab):
+    device = nbd_file(lab, "read", "--filter=delay", "rdelay=2ms")
+    for _ in range(4):
+        lab.spawn(sys.executable, "-c", READER, device)
+    return lab.run(device, READS, *destroy(device))
+
+
+def rate_limit(lab):
+    device = nbd_file(lab, "rate", "--filter=rate", "rate=8M", "burstiness=0.25")
+    return lab.run(device, READS, *destroy(device))
+
+
+def clean_law(lab):
+    device = law(lab, "clean")
+    return lab.run(device, READS, *destroy(device))
+
+
+def clean_delay(lab):
+    device = nbd_file(lab, "clean", "--filter=delay", "rdelay=3ms")
+    return lab.run(device, "randread,size=64M,depth=8", *destroy(device))
+
+
+def clean_writes(lab):
+    device = nbd_file(lab, "clean", "--filter=delay", "wdelay=1ms", size="1G")
+    mount = mounted(lab, "clean", device)
+    writes = job(lab, "writes", rw="randwrite", bs="16k", size="64m", fsync="1", numjobs="2")
+    return lab.run(mount, writes)
+
+
+def clean_open(lab):
+    device = law(lab, "clean", "--mean-ms", "4")
+    reads = job(lab, "reads", rw="randread", bs="4k", size="64m", direct="1", iodepth="64",
+                rate_iops="250", rate_process="poisson", ioengine="io_uring")
+    return lab.run(mounted(lab, "clean", device), reads)
+
+
+def clean_files(lab):
+    device = nbd_file(lab, "clean")
+    return lab.run(mounted(lab, "clean", device), "varmail,nfiles=300,nthreads=2")
+
+
+def clean_disk(lab):
+    target = lab.path("disk")
+    os.makedirs(target)
+    return lab.run(target, "randread,size=64M,depth=4")
+
+
+READS = "randread,size=64M,depth=4"
+
+# How each is set up, and the name that is right.
 CAUSES = {
-    "clean": clean,
-    "burst_credit": burst_credit,
-    "page_cache": page_cache,
-    "other_programs": other_programs,
-    "slow_disk": slow_disk,
-    "memory_growth": memory_growth,
-    "slow_link": slow_link,
+    "slowed_processor": (slowed_processor, "slowed_processor"),
+    "fsync_storm": (fsync_storm, "other_io"),
+    "device_queue": (device_queue, "device_queue"),
+    "group_ops_limit": (group_ops_limit, "io_limit"),
+    "memory_limit": (memory_limit, "memory_limit"),
+    "discards": (discards, "discards"),
+    "journaled_data": (journaled_data, "journaled_data"),
+    "full_file_system": (full_file_system, "full_file_system"),
+    "pauses": (pauses, "pauses"),
+    "stalls": (stalls, "stalls"),
+    "single_server": (single_server, "single_server"),
+    "drift": (drift, "drift"),
+    "sync_mount": (sync_mount, "sync_mount"),
+    "neighbour_reads": (neighbour_reads, "other_io"),
+    "rate_limit": (rate_limit, "rate_limit"),
+    "group_bytes_limit": (group_bytes_limit, "io_limit"),
+    "burst_credit": (burst_credit, "burst_credit"),
+    "slow_disk": (slow_disk, "slow_disk"),
+    "slow_link": (slow_link, "slow_link"),
+    "page_cache": (page_cache, "page_cache"),
 }
+CLEAN = {
+    "clean_law": clean_law,
+    "clean_delay": clean_delay,
+    "clean_writes": clean_writes,
+    "clean_open": clean_open,
+    "clean_files": clean_files,
+    "clean_disk": clean_disk,
+}
+# Not of the twenty: what any busy machine shows, and what limits nothing yet.
+MORE = {
+    "other_programs": (other_programs, "other_programs"),
+    "memory_growth": (memory_growth, "memory_growth"),
+}
+ALL = CAUSES | {name: (make, None) for name, make in CLEAN.items()} | MORE
+
+
+def sweep():
+    """Removes what runs of this script left that ended without warning."""
+
+    def is_left(name):
+        maker = name.removeprefix(MARK).split("-")[0]
+        return name.startswith(MARK) and not os.path.exists(f"/proc/{maker}")
+
+    left = [os.path.join("/var/tmp", name) for name in os.listdir("/var/tmp") if is_left(name)]
+    for directory in left:
+        for line in reversed(open("/proc/self/mounts", encoding="utf-8").readlines()):
+            if line.split()[1].startswith(directory):
+                subprocess.run(["umount", "-l", line.split()[1]], check=False)
+        for line in sh("losetup", "--list", "--noheadings", "-O", "NAME,BACK-FILE").splitlines():
+            if directory in line:
+                subprocess.run(["losetup", "-d", line.split()[0]], check=False)
+        shutil.rmtree(directory, ignore_errors=True)
+    for controller in ("cpu", "blkio", "memory"):
+        base = os.path.join(GROUPS, controller)
+        for name in filter(is_left, os.listdir(base) if os.path.isdir(base) else []):
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.join(base, name))
+
+
+def judged(name, named, is_busy):
+    """Whether the answer is right: `right`, `half`, `unnamed` or `wrong`, and what was set aside."""
+    expected = ALL[name][1]
+    named = [one for one in named if one[0] not in IN_SECTION_ONLY]
+    aside = [c for c, _ in named if is_busy and c in NEIGHBOURS and c != expected]
+    told = [c for c, _ in named if c not in aside]
+    if expected is None:
+        return ("wrong" if told else "right"), aside
+    if named and named[0][0] == expected:
+        return "right", aside
+    if expected in told:
+        return "half", aside
+    return ("wrong" if told else "unnamed"), aside
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plimsoll")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=12)
-    parser.add_argument("--only", default=",".join(CAUSES))
+    parser.add_argument("--only", default=",".join([*CAUSES, *CLEAN]))
+    parser.add_argument("--keep", metavar="DIR", help="keep the run folders in it")
     parser.add_argument("-o", "--output")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sweep()
     plimsoll = os.path.abspath(args.plimsoll)
     rows = []
     for turn in range(args.repeat):
         for cause in args.only.split(","):
-            lab = Lab(plimsoll, args.seconds)
+            keep = args.keep and os.path.join(args.keep, f"{cause}-{turn}")
+            lab = Lab(plimsoll, args.seconds, keep)
             row = {"cause": cause, "turn": turn}
             try:
                 with lab.undo:
-                    named, busy = CAUSES[cause](lab)
-                is_busy = busy >= BUSY
-                others = [c for c, _ in named if is_busy and c in NEIGHBOURS and c != cause]
-                told = [c for c, _ in named if c not in others]
-                right = not told if cause == "clean" else told[:1] == [cause]
-                row.update(right=right, named=named, set_aside=others, others_cpu=round(busy, 2))
+                    named, busy = ALL[cause][0](lab)
+                answer, aside = judged(cause, named, busy >= BUSY)
+                row.update(answer=answer, named=named, set_aside=aside, others_cpu=round(busy, 2))
             except (RuntimeError, subprocess.CalledProcessError) as error:
                 row["failed"] = (str(error) + str(getattr(error, "stderr", "") or ""))[-800:]
             rows.append(row)
             print(json.dumps(row), flush=True)
-    for cause in args.only.split(","):
-        of = [row for row in rows if row["cause"] == cause and "failed" not in row]
-        right = sum(row["right"] for row in of)
-        print(f"{cause}: {right} of {len(of)} right")
+    for kind, causes in (("planted", [*CAUSES, *MORE]), ("clean", CLEAN)):
+        of = [row for row in rows if row["cause"] in causes and "failed" not in row]
+        counts = {a: sum(r["answer"] == a for r in of)
+                  for a in ("right", "half", "unnamed", "wrong")}
+        print(f"{kind}: {len(of)} runs: {counts}")
     if args.output:
         with open(args.output, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)

@@ -24,8 +24,8 @@ use plimsoll_engine::sys::clock::{HostClock, monotonic};
 use plimsoll_engine::{PreparedWorkload, RunOptions, RunResult, TargetLocation};
 use plimsoll_machine::agent_server::{AgentTaskContext, AgentTaskRunner};
 use plimsoll_machine::busy::BusyWatch;
-use plimsoll_machine::client_watch::{ClientWatchSpan, PeerEchoes, watch_client};
-use plimsoll_machine::host::counters::MachineCounters;
+use plimsoll_machine::client_watch::{ClientWatchLook, ClientWatchSpan, PeerEchoes, watch_client};
+use plimsoll_machine::host::counters::{MachineCounters, disks_now};
 use plimsoll_machine::host::{SystemClock, facts};
 use plimsoll_machine::journal::StateDir;
 use plimsoll_machine::set_on_drop::SetOnDrop;
@@ -322,7 +322,11 @@ fn watched<T>(
                 stop: &stop,
             };
             let clock = SystemClock::new();
-            watch_client(span, peers, &clock, &mut MachineCounters::now)
+            let look = ClientWatchLook {
+                machine: MachineCounters::now,
+                disks: disks_now,
+            };
+            watch_client(span, peers, &clock, look)
         });
         let over = SetOnDrop(&stop);
         let done = work();

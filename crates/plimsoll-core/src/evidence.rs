@@ -37,6 +37,15 @@ pub struct MachineUse {
     /// How often the group of processes of the load had used up its processor time, where it has a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_limit_hits: Option<u64>,
+    /// How long it then waited, all processors together, where that is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_limit_waited: Option<Nanos>,
+    /// The limit of memory of that group, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<MemoryLimitUse>,
+    /// Limits of that group for disks, at most [`MachineUse::DISKS_MAX`]; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_limits: Option<Vec<DiskLimit>>,
     /// TCP segments, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpUse>,
@@ -107,6 +116,48 @@ impl LoadThreadUse {
     pub fn waited_share(&self) -> f64 {
         ratio(self.waited.0 as f64, (self.ran + self.waited).0 as f64)
     }
+}
+
+/// What the limit of memory of a group of processes did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MemoryLimitUse {
+    /// The limit; the lowest, where groups above have others.
+    pub limit_bytes: u64,
+    /// How often it was reached.
+    pub hits: u64,
+    /// Bytes of files that were read again because they had been dropped from memory.
+    pub read_again_bytes: u64,
+}
+
+/// What a group of processes may do on a disk in a second.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DiskLimit {
+    /// The kernel's name of the disk.
+    pub disk: String,
+    /// What is limited.
+    pub what: DiskLimitKind,
+    /// So much of it a second.
+    pub per_s: u64,
+}
+
+/// What is limited on a disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DiskLimitKind {
+    /// Requests that read.
+    #[default]
+    Reads,
+    /// Requests that write.
+    Writes,
+    /// Bytes read.
+    ReadBytes,
+    /// Bytes written.
+    WrittenBytes,
 }
 
 /// Frequency of the processors, as a share of the highest one.
@@ -189,6 +240,77 @@ pub struct DiskUse {
     pub busy: Nanos,
     /// Times of all requests, added up.
     pub request_time: Nanos,
+    /// Those of all requests that write; none in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<DiskRequests>,
+    /// Discards that ended, and their times, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discards: Option<DiskRequests>,
+    /// Flushes that ended, and their times, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<DiskRequests>,
+    /// Requests that it takes at once, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_slots: Option<u32>,
+    /// Stretches in which nothing ended although something was in flight; none in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<DiskPauses>,
+    /// The same by how much was in flight in a second, the least first: below 2, below 4, below 8 …;
+    /// seconds without requests are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_depth: Vec<DiskAtDepth>,
+}
+
+/// Requests of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DiskRequests {
+    /// Number of those that ended.
+    pub count: u64,
+    /// Their times, added up.
+    pub time: Nanos,
+}
+
+/// Stretches of [`DiskPauses::LEAST`] and more in which a disk ended nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DiskPauses {
+    /// Their number.
+    pub count: u32,
+    /// All together.
+    pub time: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+impl DiskPauses {
+    /// Shorter ones are not told from long requests.
+    pub const LEAST: Nanos = Nanos(150_000_000);
+}
+
+/// What a disk did while so much was in flight.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct DiskAtDepth {
+    /// Number of stretches between two looks.
+    pub looks: u32,
+    /// Reads and writes that ended.
+    pub requests: u64,
+    /// Time with something in flight.
+    pub busy: Nanos,
+    /// Requests in flight, added up over the moments at which they were counted, and these moments.
+    pub in_flight: [u64; 2],
+}
+
+impl DiskAtDepth {
+    /// Requests in flight, the mean.
+    #[must_use]
+    pub fn depth(&self) -> f64 {
+        ratio(self.in_flight[0] as f64, self.in_flight[1] as f64)
+    }
 }
 
 impl DiskUse {

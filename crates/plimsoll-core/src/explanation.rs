@@ -6,20 +6,27 @@ use serde::{Deserialize, Serialize};
 use crate::num::round_u64;
 use crate::units::{self, Nanos};
 
-/// What may have limited a result. The order is that in which they are listed: what makes others appear
-/// comes first (a page cache lets a client run at full speed; a slow link fills queues).
+/// What may have limited a result. The order is that in which they are listed: what held the rate down
+/// comes before what was only present, and what makes others appear before these (a page cache lets a
+/// client run at full speed; a slow link fills queues).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExplanationCause {
     /// The number of processors of the client decides the result.
     ClientProcessors,
+    /// A limit of the client's control group for a disk was reached.
+    IoLimit,
+    /// A limit of memory of the client's control group made it read again what it had read.
+    MemoryLimit,
+    /// The processors were slowed: heat, power saving, or a limit.
+    SlowedProcessor,
     /// Memory answered for the storage, as the counters of devices show.
     PageCache,
-    /// The data set fits into the memory of the machines, and nothing shows what devices did.
-    DataSetInMemory,
     /// Credit for bursts was used up, and a fixed rate was left.
     BurstCredit,
+    /// The rate was the same in every second.
+    RateLimit,
     /// One of several disks was much slower than the others.
     SlowDisk,
     /// The way to the servers: its round trip, or its rate.
@@ -30,6 +37,26 @@ pub enum ExplanationCause {
     ServerProcessor,
     /// A server did nothing while others worked.
     ServerStalled,
+    /// The file system is mounted so that every write waits for the disk.
+    SyncMount,
+    /// The file system writes all data twice.
+    JournaledData,
+    /// The disk was occupied with discards.
+    Discards,
+    /// Other programs used the disk.
+    OtherIo,
+    /// The disk takes fewer requests at once than were asked of it.
+    DeviceQueue,
+    /// The disk ended nothing for a while, again and again.
+    Pauses,
+    /// Few requests took much longer than all others.
+    Stalls,
+    /// The rate rose or fell all the time.
+    Drift,
+    /// Hardly any space is left in the file system.
+    FullFileSystem,
+    /// The data set fits into the memory of the machines, and nothing shows what devices did.
+    DataSetInMemory,
     /// Servers were loaded unevenly.
     ServersUneven,
     /// A thread of the load got much less than those beside it that do the same.
@@ -40,8 +67,6 @@ pub enum ExplanationCause {
     OtherPrograms,
     /// A hypervisor gave the processors to other machines.
     StolenProcessor,
-    /// The processors were slowed: heat, power saving, or a limit.
-    SlowedProcessor,
     /// The load generator used up the processors.
     ClientProcessor,
     /// The load generator submitted late.
@@ -56,22 +81,34 @@ pub enum ExplanationCause {
 
 impl ExplanationCause {
     /// All of them, in their order.
-    pub const ALL: [ExplanationCause; 20] = [
+    pub const ALL: [ExplanationCause; 32] = [
         Self::ClientProcessors,
+        Self::IoLimit,
+        Self::MemoryLimit,
+        Self::SlowedProcessor,
         Self::PageCache,
-        Self::DataSetInMemory,
         Self::BurstCredit,
+        Self::RateLimit,
         Self::SlowDisk,
         Self::SlowLink,
         Self::Retransmits,
         Self::ServerProcessor,
         Self::ServerStalled,
+        Self::SyncMount,
+        Self::JournaledData,
+        Self::Discards,
+        Self::OtherIo,
+        Self::DeviceQueue,
+        Self::Pauses,
+        Self::Stalls,
+        Self::Drift,
+        Self::FullFileSystem,
+        Self::DataSetInMemory,
         Self::ServersUneven,
         Self::ThreadStarved,
         Self::MemoryGrowth,
         Self::OtherPrograms,
         Self::StolenProcessor,
-        Self::SlowedProcessor,
         Self::ClientProcessor,
         Self::GeneratorLate,
         Self::ArraySync,
@@ -84,6 +121,18 @@ impl ExplanationCause {
     pub fn name(self) -> &'static str {
         match self {
             Self::ClientProcessors => "number of client CPUs",
+            Self::FullFileSystem => "a nearly full file system",
+            Self::Drift => "a rate that drifts",
+            Self::Stalls => "few requests that stall",
+            Self::Pauses => "pauses of the disk",
+            Self::DeviceQueue => "a full request queue",
+            Self::OtherIo => "other programs on the same disk",
+            Self::Discards => "discards",
+            Self::JournaledData => "mount option data=journal",
+            Self::SyncMount => "mount option sync",
+            Self::RateLimit => "a rate limit",
+            Self::MemoryLimit => "the memory limit of the client's cgroup",
+            Self::IoLimit => "an I/O limit of the client's cgroup",
             Self::PageCache => "page cache",
             Self::DataSetInMemory => "data set fits into memory",
             Self::BurstCredit => "rate limit with burst credit",

@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Watching the machine that a load comes from, while it comes: a look each second at what the
-//! kernel counts, and a small packet to each server.
+//! kernel counts, and a small packet to each server; what disks count is looked at ten times a second.
 //!
 //! Invariant: a few small files are read each second on a thread of its own, and what is kept does not
 //! grow with the length of the trial.
 
+mod disk_looks;
+
 use plimsoll_core::evidence::{
-    CpuFrequencyUse, CpuUse, DiskUse, LinkUse, LoadThreadUse, MachineUse, PeerRoundTrips, TcpUse,
+    CpuFrequencyUse, CpuUse, DiskRequests, DiskUse, LinkUse, LoadThreadUse, MachineUse,
+    MemoryLimitUse, PeerRoundTrips, TcpUse,
 };
 use plimsoll_core::num::{round_u64, saturating_u32};
 use plimsoll_core::units::Nanos;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::host::HostTimeSource;
-use crate::host::counters::{DeviceCounters, LinkCounters, MachineCounters, link_bits_per_s};
+use crate::host::counters::{
+    DeviceCounters, LinkCounters, MachineCounters, link_bits_per_s, queue_slots,
+};
 use crate::host::echo::EchoPath;
+use disk_looks::DiskLooks;
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
+/// Time between two looks at what disks have ended.
+const DISK_LOOK: Duration = Duration::from_millis(100);
 /// How often it is seen whether to stop.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Longest time for an answer of a server before the load begins.
@@ -115,12 +124,24 @@ pub struct ClientWatchSpan<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// How a machine is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientWatchLook<M, D> {
+    /// Everything, once a second.
+    pub machine: M,
+    /// Its disks.
+    pub disks: D,
+}
+
 /// Watches this machine until stopped; `None` when it was stopped before anything was to be counted.
 pub fn watch_client(
     span: ClientWatchSpan<'_>,
     mut peers: PeerEchoes,
     clock: &dyn HostTimeSource,
-    look: &mut dyn FnMut() -> MachineCounters,
+    mut look: ClientWatchLook<
+        impl FnMut() -> MachineCounters,
+        impl FnMut() -> BTreeMap<String, DeviceCounters>,
+    >,
 ) -> Option<MachineUse> {
     let is_over = || span.stop.load(Ordering::Relaxed);
     let wait_until = |at: Duration| {
@@ -133,13 +154,17 @@ pub fn watch_client(
         return None;
     }
     let began = clock.now();
-    let mut fold = ClientUseFold::new(look());
+    let mut fold = ClientUseFold::new((look.machine)());
     let mut next = began + LOOK;
     loop {
         peers.measure(clock);
-        wait_until(next);
+        while clock.now() < next && !is_over() {
+            let now = clock.now();
+            fold.disk_looks.add(&(look.disks)(), now);
+            wait_until(next.min(now + DISK_LOOK));
+        }
         next = clock.now().max(next) + LOOK;
-        fold.add(look());
+        fold.add((look.machine)(), clock.now());
         if is_over() {
             break;
         }
@@ -157,6 +182,7 @@ struct ClientUseFold {
     threads: LoadThreadUse,
     frequencies: Vec<f64>,
     array_syncs: Vec<String>,
+    disk_looks: DiskLooks,
 }
 
 impl ClientUseFold {
@@ -167,12 +193,15 @@ impl ClientUseFold {
             threads: LoadThreadUse::default(),
             frequencies: first.frequency.into_iter().collect(),
             array_syncs: Vec::new(),
+            disk_looks: DiskLooks::default(),
             first,
         }
     }
 
-    fn add(&mut self, now: MachineCounters) {
+    fn add(&mut self, now: MachineCounters, at: Duration) {
         self.looks += 1;
+        self.disk_looks.add(&now.disks, at);
+        self.disk_looks.end_second();
         for (thread, (ran, waited)) in &now.threads {
             // One that has come since began at nothing.
             let before = self.last.threads.get(thread).copied().unwrap_or_default();
@@ -191,9 +220,11 @@ impl ClientUseFold {
         self.last = now;
     }
 
-    fn end(self, length: Nanos) -> MachineUse {
+    fn end(mut self, length: Nanos) -> MachineUse {
         let since = |last: Option<u64>, first: Option<u64>| Some(last?.saturating_sub(first?));
         let (first, last) = (&self.first, &self.last);
+        let hits = |of: &MachineCounters| of.group.cpu.map(|(hits, _)| hits);
+        let waited = |of: &MachineCounters| of.group.cpu.map(|(_, waited)| waited);
         let tcp = last.tcp.zip(first.tcp).map(|(last, first)| {
             let again = last.1.saturating_sub(first.1);
             TcpUse {
@@ -211,15 +242,28 @@ impl ClientUseFold {
             load_threads: (!last.threads.is_empty()).then_some(self.threads),
             frequency: frequency(&self.frequencies),
             heat_throttles: since(last.heat_throttles, first.heat_throttles),
-            cpu_limit_hits: since(last.cpu_limit_hits, first.cpu_limit_hits),
+            cpu_limit_hits: since(hits(last), hits(first)),
+            cpu_limit_waited: since(waited(last), waited(first)).map(Nanos),
+            memory_limit: memory_limit(first, last),
+            io_limits: last.group.disks.clone(),
             tcp,
             links: links(first, last),
             peers: Vec::new(),
-            disks: disks(first, last),
+            disks: disks(first, last, &mut self.disk_looks),
             knows_arrays: last.array_syncs.is_some(),
             array_syncs: self.array_syncs,
         }
     }
+}
+
+fn memory_limit(first: &MachineCounters, last: &MachineCounters) -> Option<MemoryLimitUse> {
+    let (first, last) = (first.group.memory?, last.group.memory?);
+    let again = last.read_again_bytes;
+    Some(MemoryLimitUse {
+        limit_bytes: last.limit_bytes,
+        hits: last.hits.saturating_sub(first.hits),
+        read_again_bytes: again.saturating_sub(first.read_again_bytes),
+    })
 }
 
 fn frequency(shares: &[f64]) -> Option<CpuFrequencyUse> {
@@ -260,11 +304,17 @@ fn links(first: &MachineCounters, last: &MachineCounters) -> Vec<LinkUse> {
     all
 }
 
-fn disks(first: &MachineCounters, last: &MachineCounters) -> Vec<DiskUse> {
+fn disks(first: &MachineCounters, last: &MachineCounters, looks: &mut DiskLooks) -> Vec<DiskUse> {
+    let ms = |now: u64, before: u64| Nanos(now.saturating_sub(before).saturating_mul(1_000_000));
+    let kind = |now: Option<(u64, u64)>, before: Option<(u64, u64)>| {
+        let (now, before) = (now?, before.unwrap_or_default());
+        Some(DiskRequests {
+            count: now.0.saturating_sub(before.0),
+            time: ms(now.1, before.1),
+        })
+    };
     let one = |(name, now): (&String, &DeviceCounters)| {
         let before = first.disks.get(name).copied().unwrap_or_default();
-        let ms =
-            |now: u64, before: u64| Nanos(now.saturating_sub(before).saturating_mul(1_000_000));
         DiskUse {
             disk: name.clone(),
             requests: now.requests.saturating_sub(before.requests),
@@ -272,12 +322,20 @@ fn disks(first: &MachineCounters, last: &MachineCounters) -> Vec<DiskUse> {
             written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
             busy: ms(now.busy_ms, before.busy_ms),
             request_time: ms(now.request_ms, before.request_ms),
+            writes: kind(Some(now.writes), Some(before.writes)),
+            discards: kind(now.discards, before.discards),
+            flushes: kind(now.flushes, before.flushes),
+            ..DiskUse::default()
         }
     };
     let mut all: Vec<DiskUse> = last.disks.iter().map(one).collect();
     all.retain(|disk| disk.requests > 0);
     all.sort_by_key(|disk| std::cmp::Reverse(disk.busy));
     all.truncate(MachineUse::DISKS_MAX);
+    for disk in &mut all {
+        disk.queue_slots = queue_slots(&disk.disk);
+        (disk.pauses, disk.by_depth) = looks.end(&disk.disk);
+    }
     all
 }
 
@@ -311,7 +369,11 @@ mod tests {
             stop: &stop,
         };
         let clock = SystemClock::new();
-        let used = watch_client(span, PeerEchoes::default(), &clock, &mut look).unwrap();
+        let look = ClientWatchLook {
+            machine: &mut look,
+            disks: BTreeMap::new,
+        };
+        let used = watch_client(span, PeerEchoes::default(), &clock, look).unwrap();
         assert_eq!((used.looks, used.cpu_count), (2, 2));
         assert_eq!(used.cpus[0].cpu, 1, "the busiest comes first");
         let threads = used.load_threads.unwrap();
@@ -329,8 +391,11 @@ mod tests {
             after: Duration::from_secs(3600),
             stop: &stop,
         };
-        let mut look = MachineCounters::now;
+        let look = ClientWatchLook {
+            machine: MachineCounters::now,
+            disks: BTreeMap::new,
+        };
         let clock = SystemClock::new();
-        assert!(watch_client(span, PeerEchoes::default(), &clock, &mut look).is_none());
+        assert!(watch_client(span, PeerEchoes::default(), &clock, look).is_none());
     }
 }

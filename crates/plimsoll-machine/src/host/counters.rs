@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use super::disks;
+use super::group_limits::GroupCounters;
 
 /// Sectors of the kernel's counters, whatever the device has.
 const SECTOR_BYTES: u64 = 512;
@@ -30,8 +31,8 @@ pub struct MachineCounters {
     pub frequency: Option<f64>,
     /// How often a processor was slowed because of heat.
     pub heat_throttles: Option<u64>,
-    /// How often our group of processes had used up its processor time.
-    pub cpu_limit_hits: Option<u64>,
+    /// Limits of our groups of processes.
+    pub group: GroupCounters,
     /// TCP segments: sent in all, and of these sent again.
     pub tcp: Option<(u64, u64)>,
     /// Links other than the loopback and the members of bridges and bonds, whose bytes those count.
@@ -67,6 +68,14 @@ pub struct DeviceCounters {
     pub busy_ms: u64,
     /// Milliseconds of all requests together.
     pub request_ms: u64,
+    /// Writes that ended, and their milliseconds.
+    pub writes: (u64, u64),
+    /// Reads and writes in flight now.
+    pub in_flight: u64,
+    /// Discards that ended, and their milliseconds; newer kernels count them.
+    pub discards: Option<(u64, u64)>,
+    /// The same of flushes.
+    pub flushes: Option<(u64, u64)>,
 }
 
 impl MachineCounters {
@@ -79,12 +88,12 @@ impl MachineCounters {
             threads: threads(),
             frequency: frequency(),
             heat_throttles: heat_throttles(),
-            cpu_limit_hits: cpu_limit_hits(&read("/proc/self/cgroup")),
+            group: GroupCounters::now(),
             tcp: tcp(&read("/proc/net/snmp")),
             links: links(&read("/proc/net/dev"), |name| {
                 is_member(Path::new(LINKS), name)
             }),
-            disks: devices(&disks::statistics().unwrap_or_default()),
+            disks: disks_now(),
             array_syncs: fs::read_to_string("/proc/mdstat")
                 .ok()
                 .map(|text| array_syncs(&text)),
@@ -97,6 +106,23 @@ impl MachineCounters {
 pub fn cpu_count() -> u32 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     plimsoll_core::num::saturating_u32(cpus(&text).len() as u64)
+}
+
+/// What all devices have counted.
+#[must_use]
+pub fn disks_now() -> BTreeMap<String, DeviceCounters> {
+    devices(&disks::statistics().unwrap_or_default())
+}
+
+/// Requests that a disk takes at once: those of a queue times its queues. Devices that hand requests on
+/// have no queue.
+#[must_use]
+pub fn queue_slots(name: &str) -> Option<u32> {
+    let device = Path::new("/sys/class/block").join(name.replace('/', "!"));
+    let queues = fs::read_dir(device.join("mq")).ok()?.count() as u64;
+    let each = number_in(&device.join("queue/nr_requests"))?;
+    let slots = each.saturating_mul(queues);
+    (slots > 0).then(|| plimsoll_core::num::saturating_u32(slots))
 }
 
 /// Bits per second of a link, where it says so.
@@ -172,28 +198,6 @@ fn heat_throttles() -> Option<u64> {
     (!counts.is_empty()).then(|| counts.iter().sum())
 }
 
-/// How often our group of processes was held back by its limit of processor time: of both versions of
-/// control groups.
-fn cpu_limit_hits(groups: &str) -> Option<u64> {
-    let one = |line: &str| {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let mount = match controllers {
-            "" => "/sys/fs/cgroup",
-            _ if controllers.split(',').any(|name| name == "cpu") => "/sys/fs/cgroup/cpu",
-            _ => return None,
-        };
-        let text = fs::read_to_string(format!("{mount}{path}/cpu.stat")).ok()?;
-        throttled(&text)
-    };
-    groups.lines().find_map(one)
-}
-
-fn throttled(text: &str) -> Option<u64> {
-    let mut lines = text.lines();
-    lines.find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
-}
-
 /// Segments sent in all and again, by the names in the first of the two lines of TCP.
 fn tcp(text: &str) -> Option<(u64, u64)> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
@@ -244,6 +248,10 @@ fn devices(text: &[u8]) -> BTreeMap<String, DeviceCounters> {
             written_bytes: of(6)?.saturating_mul(SECTOR_BYTES),
             busy_ms: of(9)?,
             request_ms: of(3)? + of(7)?,
+            writes: (of(4)?, of(7)?),
+            in_flight: of(8)?,
+            discards: of(11).zip(of(14)),
+            flushes: of(15).zip(of(16)),
         };
         Some((name, counted))
     };
@@ -293,16 +301,19 @@ mod tests {
         };
         let is_member = |name: &str| name == "port";
         assert_eq!(links(dev, is_member), [("eth0".to_owned(), eth0)].into());
-        let stat = b" 254 0 vda 10 1 80 5 20 2 160 7 0 9 12 0 0 0 0\n 7 0 loop0 x\n";
+        let stat = b" 254 0 vda 10 1 80 5 20 2 160 7 3 9 12 4 0 8 6 2 1\n 7 0 loop0 x\n";
         let vda = DeviceCounters {
             requests: 30,
             read_bytes: 80 * 512,
             written_bytes: 160 * 512,
             busy_ms: 9,
             request_ms: 12,
+            writes: (20, 7),
+            in_flight: 3,
+            discards: Some((4, 6)),
+            flushes: Some((2, 1)),
         };
         assert_eq!(devices(stat), [("vda".to_owned(), vda)].into());
-        assert_eq!(throttled("nr_periods 9\nnr_throttled 4\n"), Some(4));
     }
 
     #[test]

@@ -62,24 +62,38 @@ fn prepared(hierarchy: &MemoryHierarchy) -> bool {
 
 /// Of version 1: a group in our own.
 fn first(mounts: &str, groups: &str) -> Option<MemoryHierarchy> {
-    let path = groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let controllers = fields.next()?;
-        controllers
-            .split(',')
-            .any(|one| one == "memory")
-            .then(|| fields.next())?
-    })?;
-    let is_memory = |kind: &str, options: &str| {
-        kind == "cgroup" && options.split(',').any(|one| one == "memory")
-    };
-    let (root, mount) = mounted(mounts, is_memory)?;
-    let own = below(&root, &mount, path)?;
+    let (own, _) = first_own(mounts, groups, "memory")?;
     Some(MemoryHierarchy {
         parent: own.clone(),
         own,
         limit: "memory.limit_in_bytes",
     })
+}
+
+/// Our own group of version 1 for a controller, and where these groups are mounted.
+fn first_own(mounts: &str, groups: &str, controller: &str) -> Option<(PathBuf, PathBuf)> {
+    let has = |list: &str| list.split(',').any(|one| one == controller);
+    let path = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        has(fields.next()?).then(|| fields.next())?
+    })?;
+    let (root, mount) = mounted(mounts, |kind, options| kind == "cgroup" && has(options))?;
+    Some((below(&root, &mount, path)?, mount))
+}
+
+/// The groups that hold this program under a controller, its own first: of version 1 where that has
+/// the controller, else of version 2.
+pub(super) fn holding(mounts: &str, groups: &str, controller: &str) -> Vec<PathBuf> {
+    let of_second = || {
+        let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let (root, mount) = mounted(mounts, |kind, _| kind == "cgroup2")?;
+        Some((below(&root, &mount, path)?, mount))
+    };
+    let Some((own, mount)) = first_own(mounts, groups, controller).or_else(of_second) else {
+        return Vec::new();
+    };
+    let above = own.ancestors().take_while(|one| one.starts_with(&mount));
+    above.map(Path::to_path_buf).collect()
 }
 
 /// Root and place of the first mount of this kind, by its type and its super options.
@@ -166,5 +180,16 @@ mod tests {
             (&top.parent, Path::new("/sys/fs/cgroup/unified"))
         );
         assert_eq!(second(MOUNTS, "0::/elsewhere\n"), None);
+    }
+
+    #[test]
+    fn limits_of_all_groups_above_hold_this_program() {
+        let groups = "4:memory:/a/b\n0::/docker/x/user.slice/one.scope\n";
+        let holding = |controller| holding(MOUNTS, groups, controller);
+        let of_first = ["/a/b", "/a", ""].map(|end| format!("/sys/fs/cgroup/memory{end}"));
+        assert_eq!(holding("memory"), of_first.map(PathBuf::from));
+        let of_second = ["/user.slice/one.scope", "/user.slice", ""];
+        let of_second = of_second.map(|end| format!("/sys/fs/cgroup/unified{end}"));
+        assert_eq!(holding("blkio"), of_second.map(PathBuf::from));
     }
 }

@@ -23,6 +23,7 @@ pub mod facts;
 mod fake;
 mod files;
 mod fuse;
+pub mod group_limits;
 mod local;
 pub mod loops;
 pub mod lustre;

@@ -38,22 +38,85 @@ const OF_CLIENT_MARK: &str = "check the generator";
 /// From this share on merges change what the storage is asked.
 const MERGED_SHARE: f64 = 0.1;
 
+/// Causes that disturb all systems of a machine and limit none: said once, apart, where all show them.
+const OF_MACHINE: [ExplanationCause; 2] = [
+    ExplanationCause::OtherPrograms,
+    ExplanationCause::StolenProcessor,
+];
+
+/// An explanation of a system.
+type OfSystem<'a> = (&'a ArmExplanations, &'a CauseExplanation);
+
+/// What is told of systems; a control is one of them once more.
+fn systems<'a>(view: &'a ResultsView<'_>) -> impl Iterator<Item = &'a ArmExplanations> {
+    let is_control = |name: &str| {
+        let mut arms = view.arms.iter().map(|arm| arm.arm);
+        arms.any(|arm| arm.name == name && arm.control_of.is_some())
+    };
+    let all = view.explanations.iter();
+    all.filter(move |told| !is_control(&told.arm))
+}
+
+fn has(told: &ArmExplanations, cause: ExplanationCause) -> bool {
+    told.found.iter().any(|one| one.cause == cause)
+}
+
+/// Whether a cause is of the machine and shows on every one of several systems under a workload.
+fn is_shared(view: &ResultsView<'_>, workload: &str, cause: ExplanationCause) -> bool {
+    let of_workload = || systems(view).filter(|told| told.workload == workload);
+    let is_everywhere = of_workload().all(|told| has(told, cause));
+    OF_MACHINE.contains(&cause) && of_workload().nth(1).is_some() && is_everywhere
+}
+
+/// What limited each system most, of what not all of them share.
+fn heaviest<'a>(view: &'a ResultsView<'_>) -> Vec<(&'a ArmExplanations, Option<OfSystem<'a>>)> {
+    let first = |told: &'a ArmExplanations| {
+        let mut own = told.found.iter().filter(|one| {
+            !IN_SECTION_ONLY.contains(&one.cause) && !is_shared(view, &told.workload, one.cause)
+        });
+        (told, own.next().map(|one| (told, one)))
+    };
+    systems(view).map(first).collect()
+}
+
+/// What all systems share, once.
+fn shared<'a>(view: &'a ResultsView<'_>) -> BTreeMap<ExplanationCause, Vec<OfSystem<'a>>> {
+    let mut all: BTreeMap<ExplanationCause, Vec<OfSystem<'a>>> = BTreeMap::new();
+    for told in systems(view) {
+        let found = told.found.iter();
+        for one in found.filter(|one| is_shared(view, &told.workload, one.cause)) {
+            all.entry(one.cause).or_default().push((told, one));
+        }
+    }
+    all
+}
+
 /// Explanations that belong next to the answer: one line for each cause, with the systems and
-/// workloads that it is about.
+/// workloads that it is about, and what all systems share last.
 pub(super) fn headline(view: &ResultsView<'_>) -> Vec<ReportFinding> {
-    let mut by_cause: BTreeMap<ExplanationCause, Vec<(&ArmExplanations, &CauseExplanation)>> =
-        BTreeMap::new();
-    for told in &view.explanations {
-        let first = told.found.iter();
-        let mut first = first.filter(|one| !IN_SECTION_ONLY.contains(&one.cause));
-        if let Some(one) = first.next() {
+    let mut by_cause: BTreeMap<ExplanationCause, Vec<OfSystem<'_>>> = BTreeMap::new();
+    for (_, one) in heaviest(view) {
+        if let Some((told, one)) = one {
             by_cause.entry(one.cause).or_default().push((told, one));
         }
     }
-    by_cause
-        .into_iter()
-        .map(|(cause, all)| finding(view, cause, &all))
-        .collect()
+    let own = by_cause.into_iter();
+    let mut all: Vec<ReportFinding> = own.map(|(cause, all)| finding(view, cause, &all)).collect();
+    let shared = shared(view).into_iter();
+    all.extend(shared.map(|(cause, all)| ReportFinding {
+        text: format!("{} in all trials: {NO_DIFFERENCE}", capital(cause.name())),
+        ..finding(view, cause, &all)
+    }));
+    all
+}
+
+/// What a cause is that all systems share.
+const NO_DIFFERENCE: &str = "not the reason for a difference";
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
 }
 
 /// Those of the client: what was measured is then not the storage alone.
@@ -64,42 +127,50 @@ pub(super) fn of_client(view: &ResultsView<'_>) -> Vec<ReportFinding> {
         .collect()
 }
 
-/// What limited whom, in a few words.
+/// What limited whom, in a few words; nothing where nothing was measured to the end.
 pub(super) fn in_short(view: &ResultsView<'_>) -> String {
+    let heaviest = heaviest(view);
+    let is_whole = view.results.trials.iter().any(|trial| !trial.interrupted);
+    if heaviest.is_empty() || !is_whole {
+        return String::new();
+    }
     let mut told: Vec<(&str, Vec<String>)> = Vec::new();
-    for one in &view.explanations {
-        let first = one
-            .found
-            .iter()
-            .find(|one| !IN_SECTION_ONLY.contains(&one.cause));
-        let Some(cause) = first else { continue };
-        let (name, arm) = (cause.cause.name(), view.name_of(&one.arm));
+    for (of, one) in heaviest {
+        let name = one.map_or(NOT_KNOWN, |(_, one)| one.cause.name());
+        let arm = view.name_of(&of.arm);
         match told.iter_mut().find(|(known, _)| *known == name) {
             Some((_, arms)) if arms.contains(&arm) => {}
             Some((_, arms)) => arms.push(arm),
             None => told.push((name, vec![arm])),
         }
     }
-    match (told.is_empty(), view.explanations.is_empty()) {
-        (_, true) => String::new(),
-        (true, _) => "the storage itself: nothing else was found".into(),
-        (false, _) => {
-            let told: Vec<String> = told
-                .iter()
-                .map(|(name, arms)| format!("{name} ({})", arms.join(", ")))
-                .collect();
-            format!("consistent with {}", told.join("; "))
+    told.sort_by_key(|(name, _)| *name == NOT_KNOWN);
+    let mut parts: Vec<String> = match &told[..] {
+        [(name, _)] if *name == NOT_KNOWN => vec![format!(
+            "{NOT_KNOWN}: nothing beside the storage itself was found"
+        )],
+        [(name, arms)] if arms.len() > 1 => {
+            vec![format!("{name} ({}), {NO_DIFFERENCE}", arms.join(", "))]
         }
+        told => told
+            .iter()
+            .map(|(name, arms)| format!("{name} ({})", arms.join(", ")))
+            .collect(),
+    };
+    let shared = shared(view).into_keys();
+    parts.extend(shared.map(|cause| format!("in all trials {}: {NO_DIFFERENCE}", cause.name())));
+    match told.iter().any(|(name, _)| *name != NOT_KNOWN) {
+        true => format!("consistent with {}", parts.join("; ")),
+        false => parts.join("; "),
     }
 }
 
-fn finding(
-    view: &ResultsView<'_>,
-    cause: ExplanationCause,
-    all: &[(&ArmExplanations, &CauseExplanation)],
-) -> ReportFinding {
+/// Where nothing that was looked at shows.
+const NOT_KNOWN: &str = "not known";
+
+fn finding(view: &ResultsView<'_>, cause: ExplanationCause, all: &[OfSystem<'_>]) -> ReportFinding {
     let is_clients = OF_CLIENT.contains(&cause);
-    let of = |(told, one): &(&ArmExplanations, &CauseExplanation)| {
+    let of = |(told, one): &OfSystem<'_>| {
         let about = match one.about.as_str() {
             "" => String::new(),
             about => format!(" ({about})"),
@@ -177,7 +248,7 @@ pub(super) fn section(view: &ResultsView<'_>) -> Option<ReportSection> {
 
 /// The answer in one sentence.
 fn answer(view: &ResultsView<'_>) -> String {
-    let all = || view.explanations.iter().flat_map(|told| &told.found);
+    let all = || systems(view).flat_map(|told| &told.found);
     let causes = all().filter(|one| one.strength == ExplanationStrength::Cause);
     let mut names: Vec<&str> = causes.map(|one| one.cause.name()).collect();
     names.dedup();
@@ -189,7 +260,7 @@ fn answer(view: &ResultsView<'_>) -> String {
     causes.dedup();
     let names: Vec<&str> = causes.iter().map(|cause| cause.name()).collect();
     match names.is_empty() {
-        true => "Nothing beside the storage itself was found to limit them.".into(),
+        true => "Not known: nothing beside the storage itself was found to limit them.".into(),
         false => format!(
             "What was recorded is consistent with: {}. Only trials without it would show a cause.",
             names.join(", ")
@@ -200,11 +271,7 @@ fn answer(view: &ResultsView<'_>) -> String {
 /// One table for all systems of which the same is said under a workload.
 fn tables(view: &ResultsView<'_>) -> Vec<ReportTable> {
     let mut groups: Vec<(&ArmExplanations, Vec<String>)> = Vec::new();
-    for told in view
-        .explanations
-        .iter()
-        .filter(|told| !told.found.is_empty())
-    {
+    for told in systems(view).filter(|told| !told.found.is_empty()) {
         let is_same =
             |other: &ArmExplanations| other.workload == told.workload && other.found == told.found;
         let name = view.name_of(&told.arm);
@@ -250,7 +317,7 @@ fn add_rows(one: &CauseExplanation, table: &mut ReportTable) {
 
 /// What was looked at and not found, once for all that have the same list.
 fn excluded(view: &ResultsView<'_>) -> Vec<String> {
-    let lists = view.explanations.iter().map(|told| {
+    let lists = systems(view).map(|told| {
         let names: Vec<&str> = told.excluded.iter().map(|cause| cause.name()).collect();
         (told, names.join(", "))
     });
@@ -259,7 +326,7 @@ fn excluded(view: &ResultsView<'_>) -> Vec<String> {
 
 /// What could not be looked at, by what is missing.
 fn unknown(view: &ResultsView<'_>) -> Vec<String> {
-    let lists = view.explanations.iter().map(|told| {
+    let lists = systems(view).map(|told| {
         let mut by_why: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for one in &told.unknown {
             by_why.entry(&one.why).or_default().push(one.cause.name());

@@ -6,6 +6,7 @@ use crate::phases::{of_phases, of_programs};
 use plimsoll_core::clock_offset::ClockOffset;
 use plimsoll_core::event::{ClientLoadNodeLoss, ClientLoadNodeResult};
 use plimsoll_core::event::{RunFolderContents, ServerUse};
+use plimsoll_core::evidence::{CpuUse, LoadThreadUse, MachineUse};
 use plimsoll_core::others::{NeighbourDiskUse, NeighbourUse};
 use plimsoll_core::target::StorageTarget;
 use plimsoll_core::units::Nanos;
@@ -700,4 +701,48 @@ fn faults_are_among_the_verdicts_and_each_has_what_was_lost() {
     }
     assert!(!said.contains("write outage: write outage"), "{said}");
     assert!(!text(&self::results(SMALL)).contains("every fault"));
+}
+
+#[test]
+fn what_all_systems_share_is_said_apart_and_a_control_is_not_listed() {
+    let mut results = results(SMALL);
+    for trial in &mut results.trials {
+        let length = trial.length;
+        trial.others = Some(NeighbourUse {
+            length,
+            cpus: 2,
+            cpu_ns: length.0,
+            ..NeighbourUse::default()
+        });
+        let is_held_back = trial.trial.arm == "raid1";
+        trial.machines = vec![MachineUse {
+            length,
+            cpu_count: 2,
+            cpus: vec![CpuUse {
+                cpu: 0,
+                busy: length,
+            }],
+            load_threads: Some(LoadThreadUse {
+                ran: Nanos(length.0 / 10),
+                waited: Nanos(length.0 / 10),
+            }),
+            cpu_limit_hits: is_held_back.then_some(100),
+            cpu_limit_waited: is_held_back.then_some(length),
+            ..MachineUse::default()
+        }];
+    }
+    let limited = |results: &RunFolderContents| {
+        let facts = build(results).answer.facts.into_iter();
+        let mut facts = facts.filter(|(name, _)| name == "Limited by");
+        facts.next().map(|(_, text)| text).unwrap_or_default()
+    };
+    assert_eq!(
+        limited(&results),
+        "consistent with throttled CPU (raid1); not known (local); in all trials CPU taken by other \
+         programs: not the reason for a difference"
+    );
+    for trial in &mut results.trials {
+        trial.interrupted = true;
+    }
+    assert_eq!(limited(&results), "", "nothing was measured to its end");
 }

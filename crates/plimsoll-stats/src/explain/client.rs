@@ -29,8 +29,10 @@ const CPU_TAKEN: f64 = 0.9;
 const STEAL_SHARE: f64 = 0.05;
 /// A busy processor whose mean frequency is below this share of its highest is slowed.
 const FREQUENCY_SHARE: f64 = 0.7;
-/// Periods a second in which the limit of processor time was hit; there are ten in a second.
+/// Periods a second in which the limit of processor time was hit; there are ten in a second …
 const LIMIT_HITS_PER_S: f64 = 0.5;
+/// … and the time for which processors were then held back, of the trial.
+const LIMIT_SHARE: f64 = 0.05;
 
 /// Other programs on the processors that the load waited for.
 pub(super) fn other_programs(evidence: &ArmEvidence<'_>) -> CauseFinding {
@@ -122,7 +124,12 @@ pub(super) fn slowed(evidence: &ArmEvidence<'_>) -> CauseFinding {
                 || used.cpu_limit_hits.is_some();
             let heat = used.heat_throttles.filter(|count| *count > 0);
             let hits = used.cpu_limit_hits.map(|hits| ratio(hits as f64, seconds));
-            let hits = hits.filter(|per_s| *per_s >= LIMIT_HITS_PER_S);
+            let waited = used.cpu_limit_waited;
+            let waited = waited.map(|waited| ratio(waited.0 as f64, used.length.0 as f64));
+            let hits = hits.filter(|per_s| {
+                // Older runs have no times.
+                *per_s >= LIMIT_HITS_PER_S && waited.is_none_or(|share| share >= LIMIT_SHARE)
+            });
             let slow = used.frequency.map(|frequency| frequency.mean_share);
             let slow = slow.filter(|share| {
                 *share < FREQUENCY_SHARE && ratio(busiest, seconds) >= CPU_TAKEN / 2.0
@@ -135,6 +142,10 @@ pub(super) fn slowed(evidence: &ArmEvidence<'_>) -> CauseFinding {
                 hits.map(|per_s| {
                     let name = "times a second the CPU limit of the cgroup was reached";
                     EvidenceFigure::new(name, per_s, EvidenceUnit::Count, LIMIT_HITS_PER_S)
+                }),
+                hits.and(waited).map(|share| {
+                    let name = "time for which CPUs were held back by it, of the trial";
+                    EvidenceFigure::new(name, share, EvidenceUnit::Share, LIMIT_SHARE)
                 }),
                 slow.map(|share| {
                     let name = "mean CPU frequency, of the highest";

@@ -29,7 +29,7 @@ const TREND_MAX: f64 = 0.03;
 /// How far the plateau of another trial may be away, in which no credit was left.
 const SAME_PLATEAU: f64 = 0.05;
 /// From the median absolute deviation to the standard deviation of a normal law.
-const MAD_TO_SD: f64 = 1.4826;
+pub(super) const MAD_TO_SD: f64 = 1.4826;
 
 /// One trial in which credit was used up.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,10 +9,14 @@
 
 mod client;
 mod credit;
+mod disk_load;
+mod file_systems;
+mod limits;
 mod memory;
 mod network;
 mod removal;
 mod saturation;
+mod seconds;
 mod servers;
 mod storage;
 mod threads;
@@ -140,26 +144,64 @@ enum TrialSign {
 type Detector = fn(&ArmEvidence<'_>) -> CauseFinding;
 
 /// Who looks for what.
-const DETECTORS: [(ExplanationCause, Detector); 19] = [
+const DETECTORS: [(ExplanationCause, Detector); 31] = [
+    (ExplanationCause::IoLimit, limits::io),
+    (ExplanationCause::MemoryLimit, limits::memory),
+    (ExplanationCause::SlowedProcessor, client::slowed),
     (ExplanationCause::PageCache, memory::page_cache),
     (ExplanationCause::DataSetInMemory, memory::data_set),
     (ExplanationCause::BurstCredit, credit::burst_credit),
+    (ExplanationCause::RateLimit, seconds::rate_limit),
     (ExplanationCause::SlowDisk, storage::slow_disk),
     (ExplanationCause::SlowLink, network::slow_link),
     (ExplanationCause::Retransmits, network::retransmits),
     (ExplanationCause::ServerProcessor, servers::processor),
     (ExplanationCause::ServerStalled, servers::stalled),
+    (ExplanationCause::SyncMount, file_systems::sync),
+    (
+        ExplanationCause::JournaledData,
+        file_systems::journaled_data,
+    ),
+    (ExplanationCause::Discards, disk_load::discards),
+    (ExplanationCause::OtherIo, disk_load::other_io),
+    (ExplanationCause::DeviceQueue, disk_load::queue),
+    (ExplanationCause::Pauses, disk_load::pauses),
+    (ExplanationCause::Stalls, seconds::stalls),
+    (ExplanationCause::Drift, seconds::drift),
+    (ExplanationCause::FullFileSystem, file_systems::full),
     (ExplanationCause::ServersUneven, servers::uneven),
     (ExplanationCause::ThreadStarved, threads::starved),
     (ExplanationCause::MemoryGrowth, servers::memory_growth),
     (ExplanationCause::OtherPrograms, client::other_programs),
     (ExplanationCause::StolenProcessor, client::stolen),
-    (ExplanationCause::SlowedProcessor, client::slowed),
     (ExplanationCause::ClientProcessor, client::processor),
     (ExplanationCause::GeneratorLate, client::late),
     (ExplanationCause::ArraySync, storage::array_sync),
     (ExplanationCause::NetworkBytes, network::amplification),
     (ExplanationCause::ClockOffset, network::clock_offset),
+];
+
+/// What a cause brings about by itself: it is not told beside it.
+const BRINGS: [(ExplanationCause, &[ExplanationCause]); 7] = [
+    (ExplanationCause::IoLimit, &OF_A_LIMIT),
+    (ExplanationCause::BurstCredit, &OF_A_LIMIT),
+    (ExplanationCause::RateLimit, &OF_A_LIMIT),
+    (ExplanationCause::SlowedProcessor, &OF_A_LIMIT),
+    (ExplanationCause::PageCache, &[ExplanationCause::Stalls]),
+    // Its rate is a limit, too.
+    (ExplanationCause::SlowLink, &[ExplanationCause::RateLimit]),
+    (
+        ExplanationCause::DeviceQueue,
+        &[ExplanationCause::GeneratorLate],
+    ),
+];
+
+/// What holds a rate also makes it constant, and lets requests wait for their turn.
+const OF_A_LIMIT: [ExplanationCause; 4] = [
+    ExplanationCause::RateLimit,
+    ExplanationCause::Pauses,
+    ExplanationCause::Stalls,
+    ExplanationCause::GeneratorLate,
 ];
 
 /// What may have limited each arm under each workload, in the order of workloads and arms.
@@ -204,8 +246,18 @@ pub fn explain_arm(evidence: &ArmEvidence<'_>) -> ArmExplanations {
             CauseFinding::NotApplicable => {}
         }
     }
+    leave_out_brought(&mut told.found);
     sort(&mut told.found);
     told
+}
+
+fn leave_out_brought(found: &mut Vec<CauseExplanation>) {
+    let causes: Vec<ExplanationCause> = found.iter().map(|one| one.cause).collect();
+    let is_brought = |cause: ExplanationCause| {
+        let mut by = BRINGS.iter().filter(|(by, _)| causes.contains(by));
+        by.any(|(by, brings)| *by != cause && brings.contains(&cause))
+    };
+    found.retain(|one| !is_brought(one.cause));
 }
 
 fn sort(found: &mut [CauseExplanation]) {

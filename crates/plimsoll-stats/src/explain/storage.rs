@@ -2,7 +2,7 @@
 //! Disks: one that is slower than its neighbours, and arrays at work on themselves.
 
 use plimsoll_core::event::TrialResult;
-use plimsoll_core::evidence::DiskUse;
+use plimsoll_core::evidence::{DiskUse, MachineUse};
 use plimsoll_core::explanation::{EvidenceFigure, EvidenceUnit, ExplanationCause};
 use plimsoll_core::num::ratio;
 
@@ -19,6 +19,20 @@ const SLOWER_NS: f64 = 200_000.0;
 const USED_SHARE: f64 = 0.1;
 /// A disk that was busy for less than this share of the time held nobody up.
 const BUSY_SHARE: f64 = 0.3;
+
+/// What the disks below an arm did, and its device where that is another.
+pub(super) fn disks_of<'a>(
+    evidence: &'a ArmEvidence<'_>,
+    trial: &'a TrialResult,
+    used: &'a MachineUse,
+) -> impl Iterator<Item = &'a DiskUse> {
+    let facts = evidence.arm.facts.as_ref();
+    let disks = facts.map_or(&[][..], |facts| &facts.disks[..]);
+    let device = trial.device.as_ref().map(|device| device.device.as_str());
+    let is_of_arm =
+        move |used: &&DiskUse| disks.contains(&used.disk) || device == Some(used.disk.as_str());
+    used.disks.iter().filter(is_of_arm)
+}
 
 /// One of several disks below an arm that is slower than the others.
 pub(super) fn slow_disk(evidence: &ArmEvidence<'_>) -> CauseFinding {
