@@ -6,6 +6,7 @@
 use plimsoll_core::comparison::{ArmComparison, ComparisonVerdict};
 use plimsoll_core::event::WorkloadEntry;
 use plimsoll_core::units;
+use plimsoll_stats::load_line::LoadLineReach;
 
 use super::view::{ResultsView, ops_per_s};
 use super::{
@@ -21,6 +22,8 @@ const DOUBTS_MAX: usize = 3;
 const NAMED_MAX: usize = 3;
 /// An effect that the blocks would miss, from which on that is worth a doubt.
 const BLIND: f64 = 0.25;
+/// Where nothing was measured.
+const NO_TRIAL: &str = "No trial was completed, so there is no answer.";
 /// What the targets of simulated devices begin with.
 const SIMULATED: &str = "sim";
 
@@ -38,8 +41,7 @@ pub(super) fn answer(view: &ResultsView<'_>) -> ReportAnswer {
 
 fn sentence(view: &ResultsView<'_>) -> (ReportSeverity, String) {
     if view.results.trials.is_empty() {
-        let text = "No trial was completed, so there is no answer.";
-        return (ReportSeverity::Care, text.into());
+        return (ReportSeverity::Care, NO_TRIAL.into());
     }
     let told = requirement::answer(view)
         .or_else(|| load_line::answer(view))
@@ -72,7 +74,7 @@ fn measured(view: &ResultsView<'_>) -> (ReportSeverity, String) {
         _ => String::new(),
     };
     match told.is_empty() {
-        true => (ReportSeverity::Care, "Nothing was measured.".into()),
+        true => (ReportSeverity::Care, NO_TRIAL.into()),
         false => (tone, format!("{}{tail}.", told.join("; "))),
     }
 }
@@ -117,9 +119,11 @@ fn how_sure(view: &ResultsView<'_>) -> String {
         let trials: usize = view.load_lines.iter().map(|line| line.result.trials).sum();
         let time: f64 = view.load_lines.iter().map(|line| line.result.seconds).sum();
         let time = units::clock_duration(units::Nanos::from_secs_f64(time));
-        let intervals = match load_line::noise(view) {
-            Some(_) => "not at all: ".into(),
-            None => format!("{confidence} confidence intervals from "),
+        let mut lines = view.load_lines.iter();
+        let is_known = lines.any(|line| line.result.reach != LoadLineReach::Unknown);
+        let intervals = match is_known && load_line::noise(view).is_none() {
+            true => format!("{confidence} confidence intervals from "),
+            false => "not at all: ".into(),
         };
         return format!(
             "{intervals}{} in {time} of load",
@@ -131,8 +135,8 @@ fn how_sure(view: &ResultsView<'_>) -> String {
     }
     let rows = || view.comparisons.iter().filter(|row| !row.is_control);
     let Some(blocks) = rows().map(|row| row.blocks).max() else {
-        let trials = view.results.trials.len();
-        return match trials {
+        let trials = view.results.trials.iter();
+        return match trials.filter(|trial| !trial.interrupted).count() {
             0 => "no trial was completed".into(),
             1 => "one trial: nothing shows how far it repeats".into(),
             many => format!("{}; ranges are over blocks", words::count(many, "trial")),

@@ -477,7 +477,11 @@ fn row(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Vec<ReportTableCell> {
         ReportTableCell::new(view.name_of(line.arm)),
         edge,
         ReportTableCell::new(load.unwrap_or_else(|| "–".into())),
-        ReportTableCell::new(result.binding.clone().unwrap_or_else(|| "–".into())),
+        ReportTableCell::new(
+            // Where no limit was reached, none was reached first.
+            (result.binding.clone().filter(|_| result.reach.has_high()))
+                .unwrap_or_else(|| "–".into()),
+        ),
         match burst {
             Some(burst) => with_interval(line, burst),
             None => ReportTableCell::new("–"),

@@ -514,6 +514,46 @@ fn the_better_one_is_over_the_other_in_sentence_picture_and_table() {
 }
 
 #[test]
+fn a_search_that_knows_nothing_is_sure_of_nothing() {
+    // One trial, which is over before anything is known of either end.
+    let run = searched(&[("a", 2.0)], 1);
+    let report = build(&run);
+    let line = &plimsoll_report::load_lines(&run)["lines"][0];
+    let answer = &report.answer;
+    let sure = fact(answer, "How sure").unwrap();
+    match line["reach"].as_str().unwrap() {
+        "unknown" => {
+            assert!(
+                answer.text.starts_with("It is not known how much of nas"),
+                "{}",
+                answer.text
+            );
+            assert!(sure.starts_with("not at all"), "{sure}");
+        }
+        "at least" => assert!(answer.text.contains("at least"), "{}", answer.text),
+        other => panic!("one trial has no two sides: {other}"),
+    }
+    let page = terminal(&report, 200, false, false);
+    let table = page.split_once("Limit reached first").unwrap().1;
+    let row = table.lines().nth(1).unwrap();
+    assert!(!row.contains("p99"), "no limit was reached: {row}");
+}
+
+#[test]
+fn a_trial_that_was_stopped_before_its_end_is_no_answer() {
+    let mut run = results(Size {
+        arms: 1,
+        workloads: 1,
+        ..SMALL
+    });
+    run.complete = false;
+    run.trials.truncate(1);
+    run.trials[0].interrupted = true;
+    let sure = fact(&said(&run), "How sure").unwrap();
+    assert_eq!(sure, "no trial was completed");
+}
+
+#[test]
 fn a_run_of_nothing_has_no_limit() {
     let mut run = results(SMALL);
     (run.trials, run.intervals, run.comparisons) = Default::default();

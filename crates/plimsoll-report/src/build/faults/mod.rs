@@ -161,14 +161,21 @@ pub(super) fn how_sure(view: &ResultsView<'_>) -> Option<String> {
     let faults = fewest(view)?;
     let systems = systems(view);
     let mut all = systems.iter().flatten().flat_map(SystemFaults::results);
-    let told = count(faults, "fault");
+    let kinds = systems
+        .iter()
+        .flatten()
+        .filter(|kind| !kind.faults.is_empty());
+    let told = match kinds.count() {
+        1 => count(faults, "fault"),
+        _ => format!("{} of each kind", count(faults, "fault")),
+    };
     Some(match all.all(FaultResult::kept_its_data) {
         true => format!(
-            "{told} of each kind, none of which lost data; that excludes only that more than {} of such faults do \
+            "{told}, none of which lost data; that excludes only that more than {} of such faults do \
              (95 % confidence)",
             percent_whole(bound_of_none(faults, CONFIDENCE))
         ),
-        false => format!("{told} of each kind"),
+        false => told,
     })
 }
 
