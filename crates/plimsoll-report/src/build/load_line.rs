@@ -128,23 +128,19 @@ pub(super) fn noise(view: &ResultsView<'_>) -> Option<String> {
     reasons?.into_iter().next()
 }
 
-/// A limit that some operations broke without any queue, while most kept it.
+/// A limit that some operations broke at the lowest load, while most kept it: no load decides that.
 fn pauses(view: &ResultsView<'_>, line: &ArmLoadLine<'_>) -> Option<String> {
-    let idle = line
-        .result
-        .idle
-        .as_ref()
-        .filter(|idle| idle.is_broken && idle.beyond < 0.5)?;
+    let idle = line.result.idle.as_ref();
+    let idle = idle.filter(|idle| idle.is_broken && idle.beyond < 0.5)?;
     let (beyond, allowed) = (
         words::percent(idle.beyond),
         words::percent_whole(idle.allowed),
     );
+    let (arm, least) = (view.name_of(line.arm), of_workload(line, idle.multiple));
     Some(format!(
-        "even at {} of {} {beyond} of the operations were beyond {}, {allowed} is allowed: pauses break it, not \
-         the load",
-        multiple(line, idle.multiple),
-        view.name_of(line.arm),
-        line.result.binding.clone().unwrap_or_else(|| limits(line)),
+        "on {arm} {beyond} of the operations were beyond {} at {least} already, where hardly anything waits \
+         ({allowed} is allowed)",
+        idle.limit
     ))
 }
 

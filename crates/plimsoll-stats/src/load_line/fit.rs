@@ -63,7 +63,10 @@ fn fit(result: &LoadLineResult, (smallest, largest): (f64, f64), was_held: bool)
     match result.stop {
         _ if result.trials == 0 => LoadLineFit::CannotTell,
         Some(LoadLineStop::NothingCarried) if smallest <= NEEDED => LoadLineFit::DoesNotFit,
-        Some(LoadLineStop::EverythingCarried) if largest >= NEEDED => LoadLineFit::Fits,
+        // A trial without an operation breaks no limit, and carries nothing.
+        Some(LoadLineStop::EverythingCarried) if largest >= NEEDED && result.reach.has_low() => {
+            LoadLineFit::Fits
+        }
         // A search that was cut off has an interval as wide as what is known.
         Some(LoadLineStop::WidthReached | LoadLineStop::BudgetReached) | None => {
             if result.reach.has_low() && edge.low >= NEEDED && was_held {
@@ -126,6 +129,9 @@ mod tests {
     fn what_was_not_held_or_not_tried_does_not_fit() {
         let short = result(Some(LoadLineStop::BudgetReached), 2.0, 3.0);
         assert_eq!(fit(&short, (0.25, 8.0), false), LoadLineFit::CannotTell);
+        let mut idle = result(Some(LoadLineStop::EverythingCarried), 8.0, 8.0);
+        idle.reach = LoadLineReach::Unknown;
+        assert_eq!(fit(&idle, (0.25, 8.0), true), LoadLineFit::CannotTell);
         let mut none = result(Some(LoadLineStop::BudgetReached), 2.0, 3.0);
         none.trials = 0;
         assert_eq!(fit(&none, (0.25, 8.0), true), LoadLineFit::CannotTell);
