@@ -100,8 +100,8 @@ impl CarryOver {
             found.or_else(|| Regression::of(&trials, blocks.len(), &columns[..2]))
         });
         let close = close.flatten();
-        // What lasts for two trials may last for more, which no block tells: of the base one more trial in six
-        // feels it than of the arm, and of all further ones together it is hardly one in three.
+        // What lasts for two trials may last for more, which no block tells: of the base one more trial in
+        // six feels it than of the arm, and of all further ones together it is hardly one in three.
         let lasting = close
             .as_ref()
             .map_or(0.0, |close| close.coefficients[2].abs());

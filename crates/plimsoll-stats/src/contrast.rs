@@ -15,9 +15,9 @@ use crate::carryover_fit::{BlockBefore, CarryOver, IntervalWidening};
 use crate::paired::PairedLogRatioStats;
 use crate::student;
 
-/// With two stages there are two looks at the effect (Pocock, 1977), and the blocks whose noise sets the number
-/// are counted again: they end early where they happened to be quiet. So much of the level is for each look
-/// (simulated, docs/results/2026-11-verdicts.md).
+/// With two stages there are two looks at the effect (Pocock, 1977), and the blocks whose noise sets the
+/// number are counted again: they end early where they happened to be quiet. So much of the level is for each
+/// look (simulated, docs/results/2026-11-verdicts.md).
 const SPENT_AFTER_A_LOOK: f64 = 0.58;
 
 /// What is asked of the blocks.

@@ -17,8 +17,8 @@ const FAR: f64 = 4.0;
 /// The median distance of normal values times this is their standard deviation.
 const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
-/// Trials that stand out on one system alone are suspected to be its own where chance would do that as rarely:
-/// a single one of three entries is.
+/// Trials that stand out on one system alone are suspected to be its own where chance would do that as
+/// rarely: a single one of three entries is.
 const SUSPECTED: f64 = 0.34;
 
 /// Which of two values is the worse one.

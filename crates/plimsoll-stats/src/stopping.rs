@@ -22,8 +22,8 @@ use crate::student;
 /// Power asked of the second stage.
 const POWER: f64 = crate::power::POWER;
 
-/// Of so many trials one at least stalls, in 19 runs of 20, where one of ten does: who ends when equal systems
-/// are found equivalent has seen as many, if there is time for them.
+/// Of so many trials one at least stalls, in 19 runs of 20, where one of ten does: who ends when equal
+/// systems are found equivalent has seen as many, if there is time for them.
 const TRIALS_TO_SEE_STALLS: usize = 29;
 
 /// What was fixed before the first block.

@@ -30,8 +30,8 @@ static IS_NEVER_IDLE: AtomicBool = AtomicBool::new(false);
 /// Only the file systems that take part are synced: sync(2) waits for every one of the machine, also
 /// for that of another user whose server hangs.
 ///
-/// A trial of the length `trial` waits for at most a tenth of it: what its own run left is on the disks,
-/// and many short trials beside others' traffic would wait more than they measure. After a wait in vain the next
+/// A trial of the length `trial` waits for at most a tenth of it: what its own run left is on the disks, and
+/// many short trials beside others' traffic would wait more than they measure. After a wait in vain the next
 /// one is short.
 ///
 /// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.

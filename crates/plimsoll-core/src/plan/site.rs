@@ -385,7 +385,7 @@ mod tests {
     fn a_stack_is_shown_as_it_is_written() {
         let parts = StackSpec {
             base: part("gluster", &[("volume", "disperse"), ("nodes", "3")]),
-            layers: vec![part("tenant", &[("tls", "on")]), part("crypt", &[])],
+            layers: vec![part("tenant", &[("address", "on")]), part("crypt", &[])],
         };
         let text = "gluster(volume=disperse,nodes=3)+tenant(address=on)+crypt";
         assert_eq!(parts.to_string(), text);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lays out file sets: directories, then random contents, made durable before anything is measured.
 //!
-//! The files of a set are written in random order, by as many threads as the load has, as filebench does, or their places on the medium
-//! would follow their numbers, by which they are picked. One sync of the file system at the end lets
-//! it put many files into one transaction. Afterwards nothing of them is in the page cache, as far as the
-//! system takes that advice; filebench neither syncs its files nor drops them from the cache.
+//! The files of a set are written in random order, by as many threads as the load has, as filebench does, or
+//! their places on the medium would follow their numbers, by which they are picked. One sync of the file
+//! system at the end lets it put many files into one transaction. Afterwards nothing of them is in the page
+//! cache, as far as the system takes that advice; filebench neither syncs its files nor drops them from the
+//! cache.
 //!
 //! Creates files and directories below the given directory only, and never touches a file it did not
 //! name.
@@ -82,8 +83,8 @@ fn existing(grove: &FileSetState) -> impl Iterator<Item = u32> {
     (0..grove.slots.entries()).filter(|file| grove.slots.exists(*file))
 }
 
-/// Does something with each of these files, by so many threads that take the next one in their order, each with a
-/// buffer of its own. The first failure ends all of them.
+/// Does something with each of these files, by so many threads that take the next one in their order, each
+/// with a buffer of its own. The first failure ends all of them.
 fn by_threads(
     threads: u32,
     files: &[u32],

@@ -71,9 +71,10 @@ impl PilotRecord {
         }
     }
 
-    /// How long the trials of a pilot are after its first block: what a trial costs beside its length is known
-    /// then, and shorter trials would spend more on that than they measure. There must be time left for the rest of
-    /// the pilot and the fewest blocks that promise something, or, where there is none for these, for one.
+    /// How long the trials of a pilot are after its first block: what a trial costs beside its length is
+    /// known then, and shorter trials would spend more on that than they measure. There must be time left for
+    /// the rest of the pilot and the fewest blocks that promise something, or, where there is none for these,
+    /// for one.
     pub(super) fn length(&self, manifest: &RunManifest, left: Option<Nanos>) -> Nanos {
         let cost_s = self.trials.iter().filter_map(|(_, startup)| *startup);
         let cost_s = cost_s.fold(0.0, f64::max);
@@ -204,8 +205,8 @@ struct DesignQuestion<'a> {
 }
 
 impl DesignQuestion<'_> {
-    /// No trial is shorter than what it costs to start it, and a model's no shorter than holds its bursts, where
-    /// there is time for as many blocks as a promise needs.
+    /// No trial is shorter than what it costs to start it, and a model's no shorter than holds its bursts,
+    /// where there is time for as many blocks as a promise needs.
     fn shortest_s(&self, noise: Option<&PilotNoise>) -> f64 {
         let cost_s = noise.map_or(0.0, |noise| noise.startup_s);
         let wanted_s = self.with_bursts_s().max(cost_s);

@@ -78,6 +78,9 @@ const IDLE_TRIES: usize = 2;
 /// A load is low below this multiple of where the edge is likely.
 const LOW: f64 = 0.5;
 
+/// A trial that served this share of its load shows how many operations it has.
+const SERVED_MOST: f64 = 0.9;
+
 /// So many trials that leave the edge beyond the range are followed by a stay at its end.
 const OUTSIDE_TRIALS: usize = 8;
 
@@ -104,6 +107,8 @@ pub struct LoadLineSearch {
     broken: Vec<f64>,
     /// The highest place where one was.
     carried_most: Option<f64>,
+    /// Where a short trial was that took as long as a stay (in ln multiple).
+    carried_as_long: Vec<f64>,
     idle: Vec<LoadLineIdle>,
     /// The multiple that uses up credits, once it is known that there are some.
     exhausting: Option<f64>,
@@ -150,6 +155,7 @@ impl LoadLineSearch {
             rates: Vec::new(),
             broken: Vec::new(),
             carried_most: None,
+            carried_as_long: Vec::new(),
             idle: Vec::new(),
             exhausting: None,
             exhaust_next: false,
@@ -344,6 +350,13 @@ impl LoadLineSearch {
                 nearest.low = nearest.low.max(place);
             }
         }
+        for place in self
+            .carried_as_long
+            .iter()
+            .filter(|place| **place <= middle)
+        {
+            nearest.low = nearest.low.max(*place);
+        }
         for place in self.broken.iter().copied().filter(|place| *place >= middle) {
             nearest.high = nearest.high.min(place);
         }
@@ -369,8 +382,14 @@ impl LoadLineSearch {
 
     /// So long that the limits of rare operations see enough of them, and no longer than a stay.
     fn long_enough(&self, seconds: f64, multiple: f64) -> f64 {
-        let both = self.limits_and_rates().zip(&self.clumps);
-        let needed = both.map(|((limit, rate), clumps)| {
+        let all = self
+            .options
+            .limits
+            .iter()
+            .zip(&self.rates)
+            .zip(&self.clumps);
+        let known = all.filter(|((_, rate), _)| **rate > 0.0);
+        let needed = known.map(|((limit, rate), clumps)| {
             limit.operations_needed(clumps.size()) / (rate * multiple)
         });
         let longest = needed.fold(seconds, f64::max);
@@ -393,8 +412,9 @@ impl LoadLineSearch {
 
     /// Limits whose operations were seen, each with how many of them a multiple of 1 has in a second.
     fn limits_and_rates(&self) -> impl Iterator<Item = (&LoadLineLimit, f64)> {
-        let rates = self.rates.iter().map(|rate| rate.max(f64::MIN_POSITIVE));
-        self.options.limits.iter().zip(rates)
+        let both = self.options.limits.iter().zip(self.rates.iter().copied());
+        // Of a load that ended no operation nothing is known of how many there are.
+        both.filter(|(_, rate)| *rate > 0.0)
     }
 
     fn part_s(&self) -> f64 {
@@ -440,11 +460,13 @@ impl LoadLineSearch {
     }
 
     fn take(&mut self, trial: &LoadLineTrial) {
-        self.rates = trial
-            .readings
-            .iter()
-            .map(|reading| rate(reading, &trial.request))
-            .collect();
+        // An overload ends few of its operations, which says nothing of how many there are.
+        if trial.served >= SERVED_MOST {
+            let readings = trial.readings.iter();
+            self.rates = readings
+                .map(|reading| rate(reading, &trial.request))
+                .collect();
+        }
         let both = self.options.limits.iter().zip(&trial.readings);
         for (clumps, (limit, reading)) in self.clumps.iter_mut().zip(both) {
             let batches = &reading.batches[reading.batches.len() / 5..];
@@ -464,6 +486,10 @@ impl LoadLineSearch {
             }
             LoadLinePurpose::Sustain => self.stay(trial, &seen, is_carried),
             LoadLinePurpose::Locate | LoadLinePurpose::Refine => {
+                // Where operations are rare, short trials are as long as stays, and confirm like them.
+                if is_carried && trial.request.seconds >= self.options.sustained_s {
+                    self.carried_as_long.push(trial.request.multiple.ln());
+                }
                 self.learn_short(trial, seen, is_carried);
             }
         }
@@ -476,7 +502,8 @@ impl LoadLineSearch {
         (0..limits.len()).filter(|limit| limits[*limit].allowed_share() > 0.0)
     }
 
-    /// It says nothing of the edge: what sleeps between operations is slower at a low load than at a high one.
+    /// It says nothing of the edge: what sleeps between operations is slower at a low load than at a high
+    /// one.
     fn learn_idle(&mut self, trial: &LoadLineTrial, seen: &[EdgeSighting]) {
         let margin = |limit: &usize| seen[*limit].margin;
         let nearest = self
@@ -622,7 +649,7 @@ impl LoadLineSearch {
         all.map(|((limit, reading), clumps)| {
             let batches = &reading.batches[self.counts_from(trial, reading)..];
             let margin = limit.measured(batches, clumps.size());
-            let value = if trial.backlog_grew {
+            let value = if trial.backlog_grew || trial.served <= 0.0 {
                 margin.value.min(OVERLOADED)
             } else {
                 margin.value
@@ -752,7 +779,12 @@ impl LoadLineSearch {
         }
         let (smallest, largest) = (self.smallest(), self.options.largest);
         let broken_least = self.broken.iter().copied().reduce(f64::min);
-        let is_low_known = self.carried_most.is_some() && interval.low >= smallest;
+        // A stay at the end of the range has decided, however wide the posterior is.
+        let is_most = self.stop == Some(LoadLineStop::EverythingCarried);
+        if is_most {
+            interval.low = interval.low.max(self.confirmed().low.exp());
+        }
+        let is_low_known = self.carried_most.is_some() && (is_most || interval.low >= smallest);
         let is_high_known = broken_least.is_some() && interval.high <= largest;
         if let (Some(most), None) = (self.carried_most, broken_least) {
             interval.low = interval.low.min(most.exp());
