@@ -299,12 +299,12 @@ mod tests {
                     next * one.next
                 };
                 let value = 0.1 * number as f64 + left + if is_arm { 0.2 } else { 0.0 };
-                let (values, befores) = match is_arm {
+                let (values, earlier) = match is_arm {
                     true => (&mut block.arm, &mut before.arm),
                     false => (&mut block.base, &mut before.base),
                 };
                 values.push(value);
-                befores.push(one);
+                earlier.push(one);
                 last = [*entry, last[0]];
             }
             blocks.push(block);
