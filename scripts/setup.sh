@@ -106,7 +106,7 @@ case $what in
     "python3-venv /usr/share/doc/python3-venv holds-the-libraries-that-read-exported-files-back"
     "python3-prometheus-client /usr/lib/python3/dist-packages/prometheus_client* reads-our-metrics-as-Prometheus-does"
     "postgresql /usr/lib/postgresql/*/bin/initdb holds-the-history-of-a-team-in-tests"
-    "bonnie++ bonnie++ its-output-is-read" "${browser[@]}") ;;
+    "bonnie++ bonnie++ its-output-is-read" "sysstat sadf prints-the-counters-that-we-read" "${browser[@]}") ;;
   dist) wanted=("${build[@]}" "${dist[@]}") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
@@ -168,6 +168,38 @@ make_node_modules() {
     echo "setup.sh: npm ci failed in web/: browser tests say SKIPPED" >&2
   fi
 }
+# PCP's programs that read archives, and the archives of its own tests, unpacked from Debian's packages:
+# installing them brings Qt and four services along, and fails where systemd does not run.
+make_pcp() {
+  local files=(pcp libpcp3 libpcp-archive1 pcp-conf pcp-testsuite) folder name place program
+  place=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/pcp")
+  if [ -d "$place/bin" ]; then return; fi
+  echo "making $place: programs and archives that recordings are held against"
+  folder=$(mktemp -d)
+  # The process that downloads is an ordinary user.
+  chmod 777 "$folder"
+  if ! (cd "$folder" && apt-get download "${files[@]}") >/dev/null 2>&1; then
+    echo "setup.sh: no packages of PCP here: tests against its programs say SKIPPED" >&2
+    rm -rf "$folder"
+    return
+  fi
+  for name in "$folder"/*.deb; do dpkg-deb -x "$name" "$folder/tree"; done
+  mkdir -p "$place/root/usr"
+  mv "$folder/tree/etc" "$place/root/etc"
+  mv "$folder/tree/usr/lib" "$folder/tree/usr/bin" "$place/root/usr"
+  mv "$folder/tree/var/lib/pcp/testsuite/archives" "$place/archives"
+  mkdir "$place/made"
+  for program in pmlogsummary pmlogcheck; do
+    cat >"$place/made/$program" <<END
+#!/bin/sh
+export PCP_CONF='$place/root/etc/pcp.conf' LD_LIBRARY_PATH='$place/root/usr/lib'
+exec '$place/root/usr/bin/$program' "\$@"
+END
+    chmod 755 "$place/made/$program"
+  done
+  mv "$place/made" "$place/bin"
+  rm -rf "$folder"
+}
 # The standard library for both processors, where rustup can get it: without one its files are left out.
 add_targets() {
   local target
@@ -186,6 +218,7 @@ finish() {
     make_python tools "run the tests and check dependencies" "${tools[@]}"
     make_python python "read exported files back" "${python_libraries[@]}"
     make_node_modules
+    make_pcp
   fi
   if [ "$what" = dist ]; then
     make_python python-dist "check bills of materials" 'cyclonedx-python-lib[json-validation]==11.12.0'
