@@ -189,7 +189,7 @@ make_pcp() {
   mv "$folder/tree/usr/lib" "$folder/tree/usr/bin" "$place/root/usr"
   mv "$folder/tree/var/lib/pcp/testsuite/archives" "$place/archives"
   mkdir "$place/made"
-  for program in pmlogsummary pmlogcheck; do
+  for program in pmdumplog pmlogcheck pmlogsummary; do
     cat >"$place/made/$program" <<END
 #!/bin/sh
 export PCP_CONF='$place/root/etc/pcp.conf' LD_LIBRARY_PATH='$place/root/usr/lib'

@@ -13,7 +13,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::CommandWorkload;
 use plimsoll_core::workload::commands::{CommandOutputFormat, CommandTransfer, WorkloadCommand};
 use plimsoll_machine::host::{
-    HostTimedJob, HostTimedResult, LocalHost, MadeDir, command_mark, journal_of,
+    HostTimedJob, HostTimedResult, LocalHost, MadeDir, command_mark, helper_mark, journal_of,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -66,7 +66,7 @@ fn run_with(
         stop,
         names: names(program, directory, [work.0.path(), tmp])?,
         work: work.0.path(),
-        mark: mark.unwrap_or_else(|| "plimsoll-helper".into()),
+        mark: mark.unwrap_or_else(helper_mark),
     };
     let played = bench.play(commands);
     // Also after a failure or a stop: what is elsewhere is not taken along by our directories.

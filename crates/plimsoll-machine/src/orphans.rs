@@ -13,15 +13,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::{Host, STATE_VARIABLE, environ, journal_of, loops, mounts, processes};
+use crate::host::{
+    Host, STATE_VARIABLE, environ, is_awaited, journal_of, loops, mounts, processes,
+};
 use crate::journal::{JournalError, StateDir};
 use crate::raise::{self, RazeError, RazeReport};
 
 /// How often it is tried: what hangs on a dead server goes once that has been taken away.
 const PASSES: usize = 2;
-
-/// Marks of commands that no journal has, and that end by themselves.
-const WITHOUT_JOURNAL: [&str; 3] = ["plimsoll-helper", "plimsoll-connection", "plimsoll-witness"];
 
 /// What one lost undertaking left, and how it is taken away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +112,8 @@ fn marks_of(state: &StateDir) -> io::Result<BTreeSet<String>> {
         let Some(mark) = processes::mark_of(pid).filter(|_| is_of_state) else {
             continue;
         };
-        if mark.starts_with("plimsoll-") && !WITHOUT_JOURNAL.contains(&&*mark) {
+        // A helper ends by itself, and its starter looks after it: but a starter that was killed does not.
+        if mark.starts_with("plimsoll-") && !is_awaited(&mark) {
             marks.insert(mark);
         }
     }
@@ -191,22 +191,43 @@ mod tests {
 
     /// A stack's directory and a daemon of it, its journal gone or damaged.
     fn lost(state: &StateDir, id: &str) -> PathBuf {
-        let mut host = host().of_state(state.path());
+        let mut host = host().of_state(state.path()).allow("sleep");
         let dir = state.stacks().join(format!("plimsoll-{id}"));
         let text = dir.display().to_string();
-        host.carry_out(id, &PlanAction::MakeDir(text.clone()))
-            .unwrap();
-        let mark = format!("plimsoll-{id}-daemon");
+        host.carry_out(id, &PlanAction::MakeDir(text)).unwrap();
+        start(&mut host, id, &dir, &format!("plimsoll-{id}-daemon"));
+        dir
+    }
+
+    /// A process that ends only when it is told to.
+    fn start(host: &mut LocalHost, id: &str, dir: &Path, mark: &str) {
         let start = PlanAction::Start {
             cmd: plimsoll_core::plan::PlanCommand::new("sleep", ["600"]),
-            mark,
-            log: format!("{text}/log"),
+            mark: mark.into(),
+            log: dir.join("log").display().to_string(),
             ready: plimsoll_core::plan::PlanReadinessCheck::Exists("/".into()),
         };
-        let mut host = host.allow("sleep");
         host.carry_out(id, &start).unwrap();
-        assert!(!host.marked(&format!("plimsoll-{id}-daemon")).is_empty());
-        dir
+        assert!(!host.marked(mark).is_empty());
+    }
+
+    #[test]
+    fn a_helper_is_an_orphan_once_its_starter_is_dead() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::new(place.path());
+        let mut host = host().of_state(state.path()).allow("sleep");
+        let awaited = crate::host::helper_mark();
+        // No process has this number.
+        let left = "plimsoll-helper-4194305-1".to_string();
+        for mark in [&awaited, &left] {
+            start(&mut host, "helpers", place.path(), mark);
+        }
+        let found = find(&state, &[]).unwrap();
+        let names: Vec<&str> = found.iter().map(|orphan| orphan.name.as_str()).collect();
+        assert_eq!(names, [left.as_str()]);
+        assert!(remove(&found[0], &mut host).is_clean());
+        assert!(host.marked(&left).is_empty() && !host.marked(&awaited).is_empty());
+        processes::stop(&awaited, host.clock()).unwrap();
     }
 
     #[test]

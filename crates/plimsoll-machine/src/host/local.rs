@@ -18,9 +18,9 @@ use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::fuse::{self, FUSE_CONTROL, FuseRelease};
 use super::{
-    DeviceFlushCount, Host, HostProcessUsage, StrangerReport, command_mark, dirs, files, loops,
-    malformed, mounts, network, orders, ports, processes, remote, search, stranger, tgt, tracing,
-    usage, watchdog,
+    DeviceFlushCount, Host, HostProcessUsage, StrangerReport, command_mark, dirs, files,
+    helper_mark, loops, malformed, mounts, network, orders, ports, processes, remote, search,
+    stranger, tgt, tracing, usage, watchdog,
 };
 use super::{facts, lustre};
 
@@ -128,7 +128,7 @@ impl LocalHost {
         limit: Duration,
     ) -> Result<String, HostError> {
         let args = args.iter().map(ToString::to_string).collect();
-        self.helper(program, args, "plimsoll-helper", limit)
+        self.helper(program, args, &helper_mark(), limit)
     }
 
     fn helper(

@@ -90,6 +90,32 @@ pub(crate) fn is_ended(pid: u32) -> bool {
     })
 }
 
+/// Begins the mark of a command that no journal has and that ends by itself.
+const HELPER: &str = "plimsoll-helper-";
+
+/// The mark of such a command of this process. It names the process, so that a helper which outlived its
+/// starter is told from one that somebody still waits for.
+#[must_use]
+pub fn helper_mark() -> String {
+    let starter = HostProcessId::this();
+    format!("{HELPER}{}-{}", starter.pid, starter.started_ticks)
+}
+
+/// Whether a mark is of a helper whose starter still runs.
+pub(crate) fn is_awaited(mark: &str) -> bool {
+    let numbers = mark
+        .strip_prefix(HELPER)
+        .and_then(|rest| rest.split_once('-'));
+    let starter = numbers.and_then(|(pid, ticks)| {
+        Some(HostProcessId {
+            pid: pid.parse().ok()?,
+            started_ticks: ticks.parse().ok()?,
+            boot: boot(),
+        })
+    });
+    starter.is_some_and(|starter| is_alive(&starter))
+}
+
 /// This boot of this machine.
 pub(super) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")

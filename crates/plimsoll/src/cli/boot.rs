@@ -8,7 +8,9 @@ use plimsoll_classics::boot;
 use plimsoll_lab::vm::boot::{FAILED, READY, VmDiskFiles, command};
 use plimsoll_lab::vm::image::{self, VmImage};
 use plimsoll_lab::vm::{self, VmAcceleration};
-use plimsoll_machine::host::{HostError, HostTimeSource, HostTimedJob, MARK_VARIABLE, SystemClock};
+use plimsoll_machine::host::{
+    HostError, HostTimeSource, HostTimedJob, MARK_VARIABLE, SystemClock, helper_mark,
+};
 use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -110,7 +112,7 @@ impl BootRunner<'_> {
             argv: &argv,
             directory: self.tmp,
             // As this program is marked: who looks for what a run left finds both.
-            mark: &std::env::var(MARK_VARIABLE).unwrap_or_else(|_| "plimsoll-helper".into()),
+            mark: &std::env::var(MARK_VARIABLE).unwrap_or_else(|_| helper_mark()),
             limit: LIMIT,
         };
         let stop = context::stop_flag().map_err(|failure| HostError::State(failure.to_string()))?;

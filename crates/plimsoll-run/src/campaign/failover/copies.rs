@@ -13,7 +13,8 @@ use plimsoll_agent::failure::{CliError, CliExitCode, doing};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_machine::host::{
-    Host, HostError, HostTimeSource, HostTimedJob, LocalHost, MadeDir, SystemClock, remedy_of,
+    Host, HostError, HostTimeSource, HostTimedJob, LocalHost, MadeDir, SystemClock, helper_mark,
+    remedy_of,
 };
 use plimsoll_machine::set_on_drop::SetOnDrop;
 use std::fs::{self, File};
@@ -125,7 +126,7 @@ impl ScpCopier {
         let job = HostTimedJob {
             argv: &argv,
             directory: self.folder.path(),
-            mark: "plimsoll-witness",
+            mark: &helper_mark(),
             limit: LIMIT,
         };
         let timed = context::host().timed(&job, stop)?;
