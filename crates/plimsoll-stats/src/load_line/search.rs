@@ -23,6 +23,9 @@ const BEYOND: f64 = 0.5;
 /// While the edge is not known to this factor, trials are short.
 const LOCATED: f64 = 0.35;
 
+/// As many stays are played in the middle before any is played on a side of an edge that is not located.
+const MIDDLE_STAYS: usize = 3;
+
 /// Where trials that locate the edge are placed: at these probabilities of being above it, first and
 /// then in turn.
 const FIRST_PLACES: [f64; 4] = [0.5; 4];
@@ -323,7 +326,15 @@ impl LoadLineSearch {
         let (middle, width) = (edges.quantile(0.5), edges.width(1.0 - 2.0 * self.tail()));
         let goal = self.goal();
         if width > LOCATED {
-            return middle;
+            // Stays in the middle alone confirm neither end: where a few of them did not locate the edge,
+            // more do not, and the sides are what is left to learn.
+            // A bucket that is to stay empty would fill again below the edge.
+            let beyond = self.stays.len().checked_sub(MIDDLE_STAYS);
+            return match beyond.filter(|_| self.exhausting.is_none()).map(|n| n % 3) {
+                None | Some(0) => middle,
+                Some(1) => self.side(edges, true),
+                _ => self.side(edges, false),
+            };
         }
         let confirmed = self.confirmed();
         let needs_low = confirmed.low < middle - goal;
