@@ -71,6 +71,16 @@ impl EdgeSet {
         self.posteriors[limit] = Some(posterior);
     }
 
+    /// Judges the errors of a limit again.
+    pub(super) fn reweigh(&mut self, limit: usize, error: impl Fn(&EdgeSighting) -> f64) {
+        for sighting in &mut self.sightings[limit] {
+            sighting.error = error(sighting);
+        }
+        if self.posteriors[limit].is_some() {
+            self.fit(limit);
+        }
+    }
+
     /// No more than this was served, so the edge is hardly above it.
     pub(super) fn served_at_most(&mut self, place: f64) {
         if place > self.prior.served - SERVED_STEP {

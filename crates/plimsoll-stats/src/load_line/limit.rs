@@ -75,16 +75,28 @@ impl LoadLineLimit {
     pub(super) fn measured(&self, batches: &[LoadLineBatch], clump: f64) -> LoadLineMargin {
         let value = self.margin(batches);
         let error = match self.measure {
-            LoadLineMeasure::Share(allowed) if allowed > 0.0 => {
-                share_error(&LoadLineBatch::sum(batches), allowed, clump)
-            }
-            LoadLineMeasure::Share(_) => 0.0,
+            LoadLineMeasure::Share(_) => self.share_error(&LoadLineBatch::sum(batches), clump),
             LoadLineMeasure::Mean(_) => {
                 let values: Vec<f64> = pieces(batches).map(|piece| self.margin(piece)).collect();
                 standard_error(&values)
             }
         };
         LoadLineMargin { value, error }
+    }
+
+    /// The error of a share, by all operations that tell it. Of a count of clumps, carried over to the probit.
+    /// Of less than is allowed the error is that of what is allowed: few or none were luck as often as not.
+    pub(super) fn share_error(&self, all: &LoadLineBatch, clump: f64) -> f64 {
+        let allowed = self.allowed_share();
+        if allowed <= 0.0 {
+            return 0.0;
+        }
+        let operations = all.operations.max(1.0);
+        let at = |share: f64| {
+            let share = share.clamp(1e-9, 0.5);
+            (clump * share * (1.0 - share) / operations).sqrt() / density(probit(share))
+        };
+        at(allowed).max(at((all.amount / operations).max(allowed)))
     }
 
     /// How far the limit was from being broken, by all operations of these batches together: positive when
@@ -141,17 +153,6 @@ fn share_margin(beyond: f64, operations: f64, allowed: f64) -> f64 {
     }
     let share = (beyond + 0.5) / (operations + 0.5 / allowed);
     probit(allowed.min(0.999)) - probit(share.clamp(1e-9, 1.0 - 1e-9))
-}
-
-/// Of a count of clumps, carried over to the probit of its share. Of less than is allowed the error is that
-/// of what is allowed: few or none were luck as often as not.
-fn share_error(all: &LoadLineBatch, allowed: f64, clump: f64) -> f64 {
-    let operations = all.operations.max(1.0);
-    let at = |share: f64| {
-        let share = share.clamp(1e-9, 0.5);
-        (clump * share * (1.0 - share) / operations).sqrt() / density(probit(share))
-    };
-    at(allowed).max(at((all.amount / operations).max(allowed)))
 }
 
 fn standard_error(values: &[f64]) -> f64 {

@@ -6,6 +6,8 @@
 //! margin is expected to follow the straight line: the error grows with the margin. Student's t with
 //! few degrees of freedom lets single trials that others disturbed be wrong.
 
+use plimsoll_core::load_line::LoadLineBatch;
+
 use super::limit::MARGIN_MAX;
 
 const EDGES: usize = 96;
@@ -43,6 +45,8 @@ pub(super) struct EdgeSighting {
     pub(super) margin: f64,
     /// Standard error within the trial.
     pub(super) error: f64,
+    /// The operations that tell it.
+    pub(super) all: LoadLineBatch,
 }
 
 /// What is believed of the edge before any trial.

@@ -26,6 +26,9 @@ const LOCATED: f64 = 0.35;
 /// As many stays are played in the middle before any is played on a side of an edge that is not located.
 const MIDDLE_STAYS: usize = 3;
 
+/// Sizes of clumps that differ by less than this logarithm are the same.
+const REWEIGH: f64 = 0.25;
+
 /// Where trials that locate the edge are placed: at these probabilities of being above it, first and
 /// then in turn.
 const FIRST_PLACES: [f64; 4] = [0.5; 4];
@@ -104,6 +107,8 @@ pub struct LoadLineSearch {
     running: Option<RunningStay>,
     /// Of operations beyond each limit.
     clumps: Vec<ClumpTally>,
+    /// The sizes of clumps that the errors of all sightings are for.
+    weighed: Vec<f64>,
     /// Operations a second at a multiple of 1, by limit.
     rates: Vec<f64>,
     /// Where a trial of any length was not carried (in ln multiple).
@@ -149,6 +154,7 @@ impl LoadLineSearch {
         let short = EdgeSet::new(prior(&options), options.limits.len());
         LoadLineSearch {
             clumps: vec![ClumpTally::default(); options.limits.len()],
+            weighed: vec![ClumpTally::default().size(); options.limits.len()],
             options,
             short,
             long: None,
@@ -483,6 +489,7 @@ impl LoadLineSearch {
             let batches = &reading.batches[reading.batches.len() / 5..];
             clumps.add(batches, limit.allowed_share());
         }
+        self.reweigh();
         let seen = self.sightings(trial);
         let is_carried = seen.iter().all(|sighting| sighting.margin > 0.0);
         if trial.request.purpose != LoadLinePurpose::Idle {
@@ -505,6 +512,34 @@ impl LoadLineSearch {
             }
         }
         self.decide();
+    }
+
+    /// Judges all errors again once clumps turn out to have another size than was supposed: the first trials
+    /// knew nothing of them, and one without a clump would count as much as one of all that comes.
+    fn reweigh(&mut self) {
+        let limits: Vec<usize> = self.share_limits().collect();
+        for limit in limits {
+            let (clump, before) = (self.clumps[limit].size(), self.weighed[limit]);
+            if (clump / before).ln().abs() < REWEIGH {
+                continue;
+            }
+            self.weighed[limit] = clump;
+            let measured = &self.options.limits[limit];
+            let error = |seen: &EdgeSighting| measured.share_error(&seen.all, clump);
+            self.short.reweigh(limit, error);
+            if let Some(long) = &mut self.long {
+                long.reweigh(limit, error);
+            }
+            let doubted = [&mut self.doubted, &mut self.doubted_stay]
+                .into_iter()
+                .flatten();
+            let pending = doubted
+                .map(|trial| &mut trial.seen)
+                .chain(&mut self.stay_sightings);
+            for seen in pending {
+                seen[limit].error = error(&seen[limit]);
+            }
+        }
     }
 
     /// Limits that allow a share of operations to be beyond them.
@@ -669,6 +704,7 @@ impl LoadLineSearch {
                 place,
                 margin: value,
                 error: margin.error,
+                all: LoadLineBatch::sum(batches),
             }
         })
         .collect()
