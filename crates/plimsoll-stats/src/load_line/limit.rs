@@ -84,8 +84,9 @@ impl LoadLineLimit {
         LoadLineMargin { value, error }
     }
 
-    /// The error of a share, by all operations that tell it. Of a count of clumps, carried over to the probit.
-    /// Of less than is allowed the error is that of what is allowed: few or none were luck as often as not.
+    /// The error of a share, by all operations that tell it: of a count of clumps, carried over to the
+    /// probit. Of less than is allowed it is the error of what is allowed: few or none were luck as often
+    /// as not.
     pub(super) fn share_error(&self, all: &LoadLineBatch, clump: f64) -> f64 {
         let allowed = self.allowed_share();
         if allowed <= 0.0 {

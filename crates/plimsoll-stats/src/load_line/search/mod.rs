@@ -4,53 +4,31 @@
 //! A pure state machine: [`LoadLineSearch::next`] asks for a trial, [`LoadLineSearch::observe`] takes
 //! what came of it. The same trials always lead to the same requests.
 
+mod found;
+mod request;
+
 use plimsoll_core::load_line::{LoadLineBatch, LoadLinePurpose, LoadLineReading, LoadLineRequest};
 
 use super::clumps::ClumpTally;
 use super::edges::{EdgeSet, nearest};
-use super::limit::LoadLineLimit;
-use super::outcome::{
-    LoadLineCurvePoint, LoadLineIdle, LoadLineInterval, LoadLineReach, LoadLineResult, LoadLineStop,
-};
+use super::outcome::{LoadLineIdle, LoadLineStop};
 use super::posterior::{EdgePrior, EdgeSighting};
-use super::stays::{ConfirmedStays, LongStay, PARTS, RunningStay};
+use super::stays::{LongStay, RunningStay};
 use super::steady::LoadLineSteadiness;
-use super::trial::{LoadLineOptions, LoadLineStep, LoadLineTrial};
+use super::trial::{LoadLineOptions, LoadLineTrial};
 
 /// Room for an edge beyond the multiples that may be tried, in logarithms.
 const BEYOND: f64 = 0.5;
 
-/// While the edge is not known to this factor, trials are short.
-const LOCATED: f64 = 0.35;
-
-/// As many stays are played in the middle before any is played on a side of an edge that is not located.
-const MIDDLE_STAYS: usize = 3;
+/// Seconds at the beginning of a trial that do not count, at most a fifth of it: queues and caches are as the
+/// trial before left them. What happens later in a stay belongs to it.
+const LEAD_IN_S: f64 = 4.0;
 
 /// Sizes of clumps that differ by less than this logarithm are the same.
 const REWEIGH: f64 = 0.25;
 
-/// Where trials that locate the edge are placed: at these probabilities of being above it, first and
-/// then in turn.
-const FIRST_PLACES: [f64; 4] = [0.5; 4];
-const PLACES: [f64; 3] = [0.85, 0.15, 0.5];
-
-/// The edge of short trials is known well enough for a stay at this multiple of the width asked for.
-const SHORT_WIDTH: f64 = 0.9;
-
-/// Short trials are enough after the time of so many stays, or after this share of the budget: what a
-/// stay has not shown is a forecast.
-const SHORT_MAX: f64 = 2.0;
-const SHORT_OF_BUDGET: f64 = 0.45;
-
-/// After so many short trials that did not find the edge they are twice as long: where rare operations come
-/// in clumps, more trials of a few seconds say little, and most of them look better than a long one.
-const DOUBLED_AFTER: usize = 16;
-
 /// A stay less probable than this, given the short trials, contradicts them.
 const FORETOLD: f64 = 0.05;
-
-/// Trials near the edge, at least.
-const REFINED_MIN: usize = 4;
 
 /// A margin less probable than this, given all trials before, asks for a second look.
 const SURPRISE: f64 = 0.01;
@@ -58,31 +36,11 @@ const SURPRISE: f64 = 0.01;
 /// A second look that is less probable than this confirms the first.
 const SURPRISE_AGAIN: f64 = 0.05;
 
-/// Share of the error that an interval may make that its posterior is given; the rest is for what the
-/// posterior does not know: drift, and that the search ends when its interval happens to be narrow.
-const SPARE: f64 = 0.25;
-
-/// Probability of being on the wrong side of the edge, of a trial that is to be near it on one side, and
-/// its least distance from the middle, in widths asked for.
-const SIDE: f64 = 0.15;
-const APART: f64 = 0.4;
-
 /// Credits are used up at this multiple of an overload, lest it takes for ever.
 const EXHAUST_AT: f64 = 1.5;
 
 /// Margin of a load whose backlog grows: it has no upper limit, whatever was seen so far.
 const OVERLOADED: f64 = -1.0;
-
-/// A trial at the lowest load takes at most this share of a stay, this share of the budget, and this long.
-const IDLE_OF_STAY: f64 = 0.5;
-const IDLE_OF_BUDGET: f64 = 0.1;
-const IDLE_MAX_S: f64 = 60.0;
-
-/// It is played once more when it breaks a limit: others may have disturbed it.
-const IDLE_TRIES: usize = 2;
-
-/// A load is low below this multiple of where the edge is likely.
-const LOW: f64 = 0.5;
 
 /// A trial that served this share of its load shows how many operations it has.
 const SERVED_MOST: f64 = 0.9;
@@ -185,259 +143,6 @@ impl LoadLineSearch {
         self.long.as_ref().unwrap_or(&self.short)
     }
 
-    /// The trial to run now, or why there is none.
-    #[must_use]
-    pub fn next(&self) -> LoadLineStep {
-        if let Some(stop) = self.stop {
-            return LoadLineStep::Done(stop);
-        }
-        let request = self.request();
-        if self.seconds + request.seconds > self.options.budget_s {
-            return LoadLineStep::Done(LoadLineStop::BudgetReached);
-        }
-        LoadLineStep::Try(request)
-    }
-
-    fn request(&self) -> LoadLineRequest {
-        if let Some(running) = &self.running {
-            return LoadLineRequest {
-                is_continued: true,
-                seconds: self.part_s(),
-                ..running.whole.request
-            };
-        }
-        if self.long.is_some() {
-            return self.long_request();
-        }
-        let options = &self.options;
-        if let Some(doubted) = &self.doubted_stay {
-            let place = doubted.multiple.ln();
-            return self.at(place, self.part_s(), LoadLinePurpose::Sustain);
-        }
-        if let Some(doubted) = &self.doubted {
-            return self.at(
-                doubted.multiple.ln(),
-                options.trial_s,
-                LoadLinePurpose::Refine,
-            );
-        }
-        if let Some(request) = self.idle_request() {
-            return request;
-        }
-        let width = self.short.width(1.0 - 2.0 * self.tail());
-        let is_outside = self.is_outside();
-        let is_late = self.is_late_for_stays();
-        if width > LOCATED && !is_outside && !is_late {
-            let place = FIRST_PLACES.get(self.located).copied();
-            let place = place.unwrap_or(PLACES[self.located % PLACES.len()]);
-            return self.at(
-                self.short.quantile(place),
-                options.short_s * self.lengthened(),
-                LoadLinePurpose::Locate,
-            );
-        }
-        let is_known = width <= SHORT_WIDTH * self.goal() && self.refined >= REFINED_MIN;
-        if is_known || is_outside || is_late {
-            // Above the edge only where short trials have said all that they can.
-            let is_low = is_known || is_outside || self.stays.len().is_multiple_of(2);
-            return self.at(
-                self.side(&self.short, is_low),
-                self.part_s(),
-                LoadLinePurpose::Sustain,
-            );
-        }
-        let place = self.side(&self.short, self.refined.is_multiple_of(2));
-        self.at(
-            place,
-            options.trial_s * self.lengthened(),
-            LoadLinePurpose::Refine,
-        )
-    }
-
-    /// The lowest load at which each limit sees enough operations, once a trial has shown how many there
-    /// are, and while it would be low.
-    fn idle_request(&self) -> Option<LoadLineRequest> {
-        let is_due = match self.idle.last() {
-            None => true,
-            Some(last) => last.is_broken && self.idle.len() < IDLE_TRIES,
-        };
-        if !is_due || self.rates.is_empty() || self.share_limits().next().is_none() {
-            return None;
-        }
-        let options = &self.options;
-        let seconds = (IDLE_OF_STAY * options.sustained_s)
-            .min(IDLE_OF_BUDGET * options.budget_s)
-            .clamp(options.short_s, IDLE_MAX_S.max(options.short_s));
-        let place = self.measurable_in(seconds).ln();
-        let is_low = place < self.short.quantile(0.5) + LOW.ln();
-        let request = self.at(place, seconds, LoadLinePurpose::Idle);
-        is_low.then_some(request)
-    }
-
-    /// How many times as long as at first short trials are.
-    fn lengthened(&self) -> f64 {
-        2.0_f64.powi(i32::try_from(self.located / DOUBLED_AFTER).unwrap_or(i32::MAX))
-    }
-
-    /// The width asked for, in logarithms; of whole numbers at least the step from one to the next.
-    fn goal(&self) -> f64 {
-        let asked = self.options.width.ln_1p();
-        if !self.options.is_whole {
-            return asked;
-        }
-        let clients = self.edges().quantile(0.5).exp().floor().max(1.0);
-        asked.max((1.0 / clients).ln_1p())
-    }
-
-    /// Probability beyond each end of the interval.
-    fn tail(&self) -> f64 {
-        SPARE * (1.0 - self.options.confidence) / 2.0
-    }
-
-    /// Whether short trials have taken so long that it is time to see whether they are right, or would be
-    /// no shorter than stays.
-    fn is_late_for_stays(&self) -> bool {
-        let sustained = self.options.sustained_s;
-        let short_max = (SHORT_MAX * sustained).min(SHORT_OF_BUDGET * self.options.budget_s);
-        self.stays.is_empty() && self.seconds > short_max
-            || 2.0 * self.lengthened() * self.options.short_s > sustained
-    }
-
-    /// A place on one side of the edge: as far as it is not known, and never so near that the slope
-    /// could not be seen.
-    fn side(&self, edges: &EdgeSet, is_low: bool) -> f64 {
-        let (middle, apart) = (edges.quantile(0.5), APART * self.goal());
-        if is_low {
-            edges.quantile(SIDE).min(middle - apart)
-        } else {
-            edges.quantile(1.0 - SIDE).max(middle + apart)
-        }
-    }
-
-    fn long_request(&self) -> LoadLineRequest {
-        if let Some(multiple) = self.exhausting.filter(|_| self.exhaust_next) {
-            return self.at(
-                multiple.ln(),
-                self.options.short_s,
-                LoadLinePurpose::Exhaust,
-            );
-        }
-        self.at(self.long_place(), self.part_s(), LoadLinePurpose::Sustain)
-    }
-
-    /// Where to stay next: in the middle while little is known, then on either side of the edge, near
-    /// enough to confirm an interval of the width that was asked for.
-    fn long_place(&self) -> f64 {
-        let edges = self.edges();
-        let (middle, width) = (edges.quantile(0.5), edges.width(1.0 - 2.0 * self.tail()));
-        let goal = self.goal();
-        if width > LOCATED {
-            // Stays in the middle alone confirm neither end: where a few of them did not locate the edge,
-            // more do not, and the sides are what is left to learn.
-            // A bucket that is to stay empty would fill again below the edge.
-            let beyond = self.stays.len().checked_sub(MIDDLE_STAYS);
-            return match beyond.filter(|_| self.exhausting.is_none()).map(|n| n % 3) {
-                None | Some(0) => middle,
-                Some(1) => self.side(edges, true),
-                _ => self.side(edges, false),
-            };
-        }
-        let confirmed = self.confirmed();
-        let needs_low = confirmed.low < middle - goal;
-        let needs_high = confirmed.high > middle + goal;
-        let is_low = match (needs_low, needs_high) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => self.stays.len().is_multiple_of(2),
-        };
-        self.side(edges, is_low)
-    }
-
-    /// The stays next to the edge (in ln multiple): the highest below it that was carried, and the lowest
-    /// above it that was not.
-    fn confirmed(&self) -> ConfirmedStays {
-        let middle = self.edges().quantile(0.5);
-        let mut nearest = ConfirmedStays {
-            low: f64::NEG_INFINITY,
-            high: f64::INFINITY,
-        };
-        for stay in &self.stays {
-            let place = stay.multiple.ln();
-            if stay.is_carried && place <= middle {
-                nearest.low = nearest.low.max(place);
-            }
-        }
-        for place in self
-            .carried_as_long
-            .iter()
-            .filter(|place| **place <= middle)
-        {
-            nearest.low = nearest.low.max(*place);
-        }
-        for place in self.broken.iter().copied().filter(|place| *place >= middle) {
-            nearest.high = nearest.high.min(place);
-        }
-        nearest
-    }
-
-    fn at(&self, place: f64, seconds: f64, purpose: LoadLinePurpose) -> LoadLineRequest {
-        let multiple = place.exp().clamp(self.smallest(), self.options.largest);
-        LoadLineRequest {
-            multiple: if self.options.is_whole {
-                multiple.round().max(1.0)
-            } else {
-                multiple
-            },
-            seconds: match purpose {
-                LoadLinePurpose::Sustain | LoadLinePurpose::Idle => seconds,
-                _ => self.long_enough(seconds, multiple),
-            },
-            purpose,
-            is_continued: false,
-        }
-    }
-
-    /// So long that the limits of rare operations see enough of them, and no longer than a stay.
-    fn long_enough(&self, seconds: f64, multiple: f64) -> f64 {
-        let all = self
-            .options
-            .limits
-            .iter()
-            .zip(&self.rates)
-            .zip(&self.clumps);
-        let known = all.filter(|((_, rate), _)| **rate > 0.0);
-        let needed = known.map(|((limit, rate), clumps)| {
-            limit.operations_needed(clumps.size()) / (rate * multiple)
-        });
-        let longest = needed.fold(seconds, f64::max);
-        longest.min(self.options.sustained_s.max(seconds)).ceil()
-    }
-
-    /// The smallest multiple that a stay can tell anything of.
-    fn smallest(&self) -> f64 {
-        self.measurable_in(self.options.sustained_s)
-    }
-
-    /// The smallest multiple at which each limit sees enough operations in this time.
-    fn measurable_in(&self, seconds: f64) -> f64 {
-        let least = self
-            .limits_and_rates()
-            .map(|(limit, rate)| limit.operations_least() / (rate * seconds));
-        let smallest = least.fold(self.options.smallest, f64::max);
-        smallest.min(self.options.largest)
-    }
-
-    /// Limits whose operations were seen, each with how many of them a multiple of 1 has in a second.
-    fn limits_and_rates(&self) -> impl Iterator<Item = (&LoadLineLimit, f64)> {
-        let both = self.options.limits.iter().zip(self.rates.iter().copied());
-        // Of a load that ended no operation nothing is known of how many there are.
-        both.filter(|(_, rate)| *rate > 0.0)
-    }
-
-    fn part_s(&self) -> f64 {
-        self.options.sustained_s / PARTS as f64
-    }
-
     /// Takes what came of a trial.
     ///
     /// # Panics
@@ -486,7 +191,7 @@ impl LoadLineSearch {
         }
         let both = self.options.limits.iter().zip(&trial.readings);
         for (clumps, (limit, reading)) in self.clumps.iter_mut().zip(both) {
-            let batches = &reading.batches[reading.batches.len() / 5..];
+            let batches = &reading.batches[lead_in(reading, &trial.request)..];
             clumps.add(batches, limit.allowed_share());
         }
         self.reweigh();
@@ -712,9 +417,12 @@ impl LoadLineSearch {
 
     /// The first batch of a reading that counts.
     fn counts_from(&self, trial: &LoadLineTrial, reading: &LoadLineReading) -> usize {
-        let n = reading.batches.len();
         let is_late = self.exhausting.is_some() || trial.backlog_grew;
-        if is_late { n / 2 } else { n / 5 }
+        if is_late {
+            reading.batches.len() / 2
+        } else {
+            lead_in(reading, &trial.request)
+        }
     }
 
     fn decide(&mut self) {
@@ -755,155 +463,13 @@ impl LoadLineSearch {
         let tail = self.tail();
         self.edges().quantile(tail) > self.options.largest.ln()
     }
+}
 
-    fn supported(&self, edges: &EdgeSet) -> LoadLineInterval {
-        let mut interval = self.interval(edges);
-        let stays = self.confirmed();
-        if stays.low.is_finite() {
-            interval.low = interval.low.min(stays.low.exp());
-        }
-        if stays.high.is_finite() {
-            interval.high = interval.high.max(stays.high.exp());
-        }
-        interval
-    }
-
-    /// With what was played and not judged yet. What nobody expected and no second look confirmed may be
-    /// true or not, so the interval holds both.
-    fn supported_by_all(&self) -> LoadLineInterval {
-        let mut short = self.edges().clone();
-        if let Some(doubted) = &self.doubted {
-            short.add(&doubted.seen);
-        }
-        let running = self.running.as_ref().filter(|stay| stay.is_telling());
-        let running = running.map(|stay| self.sightings(&stay.whole));
-        let is_foretold = |seen: &[EdgeSighting]| {
-            let is_carried = seen.iter().all(|sighting| sighting.margin > 0.0);
-            is_carried || self.edges().predicted_below(seen) > FORETOLD
-        };
-        if let Some(seen) = running.as_ref().filter(|seen| is_foretold(seen)) {
-            short.add(seen);
-        }
-        let mut interval = self.supported(&short);
-        let unexpected = running.filter(|seen| !is_foretold(seen));
-        let doubted = self.doubted_stay.as_ref().map(|stay| stay.seen.clone());
-        let unexpected: Vec<_> = doubted.into_iter().chain(unexpected).collect();
-        if !unexpected.is_empty() {
-            let mut long = match &self.long {
-                Some(long) => long.clone(),
-                None => self.longer(),
-            };
-            unexpected.iter().for_each(|seen| long.add(seen));
-            interval = interval.hull(&self.interval(&long));
-        }
-        interval
-    }
-
-    fn is_narrow(&self) -> bool {
-        let interval = self.supported(self.edges());
-        let is_narrow = interval.high / interval.low <= 1.0 + self.options.width;
-        is_narrow || self.options.is_whole && interval.high.floor() - interval.low.floor() <= 1.0
-    }
-
-    fn interval(&self, edges: &EdgeSet) -> LoadLineInterval {
-        let tail = self.tail();
-        LoadLineInterval {
-            low: edges.quantile(tail).exp(),
-            point: edges.quantile(0.5).exp(),
-            high: edges.quantile(1.0 - tail).exp(),
-        }
-    }
-
-    /// The interval of the posterior, widened to the stays that confirm it, and to the width that was
-    /// asked for: a search that stops as soon as it is narrow stops too early too often. Only trials make
-    /// an end: beyond all of them it is that of the multiples that were allowed.
-    fn found(&self) -> (LoadLineInterval, LoadLineReach) {
-        let mut interval = self.supported_by_all();
-        let missing = self.options.width.ln_1p() - (interval.high / interval.low).ln();
-        if missing > 0.0 {
-            interval.low *= (-missing / 2.0).exp();
-            interval.high *= (missing / 2.0).exp();
-        }
-        let (smallest, largest) = (self.smallest(), self.options.largest);
-        let broken_least = self.broken.iter().copied().reduce(f64::min);
-        // A stay at the end of the range has decided, however wide the posterior is.
-        let is_most = self.stop == Some(LoadLineStop::EverythingCarried);
-        if is_most {
-            interval.low = interval.low.max(self.confirmed().low.exp());
-        }
-        let is_low_known = self.carried_most.is_some() && (is_most || interval.low >= smallest);
-        let is_high_known = broken_least.is_some() && interval.high <= largest;
-        if let (Some(most), None) = (self.carried_most, broken_least) {
-            interval.low = interval.low.min(most.exp());
-        }
-        if let (None, Some(least)) = (self.carried_most, broken_least) {
-            interval.high = interval.high.max(least.exp());
-        }
-        interval.low = interval.low.clamp(smallest, largest);
-        interval.high = interval.high.clamp(smallest, largest);
-        interval.point = interval.point.clamp(interval.low, interval.high);
-        if self.options.is_whole {
-            interval.low = interval.low.floor();
-            interval.point = interval.point.floor();
-            interval.high = interval.high.floor();
-        }
-        (interval, LoadLineReach::of(is_low_known, is_high_known))
-    }
-
-    /// The interval as it is now.
-    #[must_use]
-    pub fn sustained(&self) -> LoadLineInterval {
-        self.found().0
-    }
-
-    /// What is known now.
-    #[must_use]
-    pub fn result(&self) -> LoadLineResult {
-        let edges = self.edges();
-        let (sustained, reach) = self.found();
-        let stop = match self.next() {
-            LoadLineStep::Done(stop) => Some(stop),
-            LoadLineStep::Try(_) => None,
-        };
-        let burst = self.interval(&self.short);
-        LoadLineResult {
-            sustained,
-            reach,
-            idle: self.idle.last().cloned(),
-            burst: (burst.low > sustained.high).then_some(burst),
-            stop,
-            binding: edges
-                .binding()
-                .map(|limit| self.options.limits[limit].name.clone()),
-            trials: self.trials,
-            seconds: self.seconds,
-            steadiness: self.steadiness,
-            curve: self.curve(),
-        }
-    }
-
-    fn curve(&self) -> Vec<LoadLineCurvePoint> {
-        let edges = self.edges();
-        let (middle, width) = (edges.quantile(0.5), edges.width(1.0 - 2.0 * self.tail()));
-        let reach = (3.0 * width).clamp(0.02, 1.0);
-        let places = (-10..=10).map(|i| middle + reach * f64::from(i) / 10.0);
-        let tail = self.tail();
-        places
-            .filter_map(|place| {
-                let margins = edges.margins(place, &[tail, 0.5, 1.0 - tail]);
-                let [low, margin, high] = margins[..] else {
-                    return None;
-                };
-                Some(LoadLineCurvePoint {
-                    multiple: place.exp(),
-                    low,
-                    margin,
-                    high,
-                    carried: (1.0 - edges.below(place)).max(0.0),
-                })
-            })
-            .collect()
-    }
+/// Batches at the beginning that do not count.
+fn lead_in(reading: &LoadLineReading, request: &LoadLineRequest) -> usize {
+    let n = reading.batches.len();
+    let batches = LEAD_IN_S / request.seconds * n as f64;
+    plimsoll_core::num::to_usize(plimsoll_core::num::round_u64(batches)).min(n / 5)
 }
 
 /// Operations a second at a multiple of 1.
