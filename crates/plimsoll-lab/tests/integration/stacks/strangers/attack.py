@@ -67,6 +67,7 @@ def doors(place, addresses):
         "targets": targets,
         "certificates": [os.path.dirname(one) for one in certificates],
         "bricks": bricks,
+        "keyrings": glob.glob(place + "/stacks/*/client.admin.keyring"),
     }
 
 
@@ -169,6 +170,20 @@ def gfapi(given, address, port, volume, options):
     return ["/usr/bin/python3", "-c", given["gfapi"], address, str(port), volume, "/secret", *options]
 
 
+def ceph_clients(address, port, given):
+    """Ways into a cluster: asking for no proof of who asks, with a key of nobody's, and with the key of its
+    administrator, where that can be read."""
+    monitor = ["rados", "--conf", "/dev/null", "-m", f"{address}:{port}", "--name", "client.admin"]
+    ways = {
+        "librados without a key": ["--auth-client-required", "none"],
+        "librados with another key": ["--key", "AQBAAAAAAAAAABAAAAECAwQFBgcICQoLDA0ODw=="],
+    }
+    for keyring in given["keyrings"]:
+        ways["librados with its key"] = ["--keyring", keyring]
+    for way, options in ways.items():
+        yield way, [*monitor, *options, "lspools"]
+
+
 def clients(address, port, program, given):
     """What opens what a server of this kind has: a name, and what QEMU's client is told or a command."""
     if program in ("nbdkit", "qemu-storage-da"):
@@ -182,6 +197,8 @@ def clients(address, port, program, given):
         yield "libnfs", f"driver=nfs,{where}"
     elif program.startswith("gluster"):
         yield from gluster_clients(address, port, program, given)
+    elif program == "ceph-mon":
+        yield from ceph_clients(address, port, given)
 
 
 def attempts(given):
