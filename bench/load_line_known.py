@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load lines of systems whose edge is known: how often does the interval hold it?
 
-    bench/load_line_known.py sim PLIMSOLL OUT.csv     # simulated queues, virtual time
-    bench/load_line_known.py disk PLIMSOLL OUT.csv    # disks of nbdkit that serve one read at a time, real time
+    bench/load_line_known.py sim PLIMSOLL OUT.csv [COUNT [MORE]]  # simulated queues, virtual time
+    bench/load_line_known.py disk PLIMSOLL OUT.csv [COUNT [MORE]] # disks of nbdkit that serve one read at a time
+
+The systems are the same in every run; MORE is added to the seeds of their searches.
 
 Simulated queues have one server with exponential service, or several: the response times of M/M/1 and M/M/c have
 closed forms (Kleinrock, Queueing Systems I, 1975, 3.2 and 3.5). An nbdkit with one thread and a delay is M/D/1 under
@@ -85,7 +87,7 @@ def search(plimsoll, folder, target, slo, hold, seed, more):
     return line, time.monotonic() - began
 
 
-def simulated(plimsoll, count):
+def simulated(plimsoll, count, more_seed):
     """Twenty queues, drawn from a fixed seed."""
     draw = random.Random(20261123)
     for seed in range(1, count + 1):
@@ -102,7 +104,7 @@ def simulated(plimsoll, count):
             target = f"sim(queue,servers={servers},law=exponential,service={service_ms}ms,rate=100000M)"
             slo = f"p{quantile} < {limit_ms}ms"
             more = ["--from", "0.1", "--to", "1000"]
-            line, took = search(plimsoll, folder, target, slo, "10m", seed, more)
+            line, took = search(plimsoll, folder, target, slo, "10m", seed + more_seed, more)
         yield (target, slo, [truth, truth], line, took)
 
 
@@ -183,10 +185,10 @@ def disk(plimsoll, seed, delay_ms, quantile, times):
     return f"nbdkit {delay_ms} ms, one thread, {alone_per_s:.1f} to {per_s:.1f} reads/s", slo, truth, line, took
 
 
-def disks(plimsoll, count):
+def disks(plimsoll, count, more_seed):
     """Disks that serve one read at a time in a known time, five at a time: they hardly need a processor."""
     draw = random.Random(20261124)
-    cases = [(seed, draw.randrange(3, 16), draw.choice([50, 90]), draw.uniform(2.5, 6.0))
+    cases = [(seed + more_seed, draw.randrange(3, 16), draw.choice([50, 90]), draw.uniform(2.5, 6.0))
              for seed in range(1, count + 1)]
     with concurrent.futures.ThreadPoolExecutor(5) as pool:
         started = [pool.submit(disk, plimsoll, *case) for case in cases]
@@ -197,8 +199,9 @@ def disks(plimsoll, count):
 def main():
     kind, plimsoll, out = sys.argv[1:4]
     count = int(sys.argv[4]) if len(sys.argv) > 4 else 20
+    more_seed = int(sys.argv[5]) if len(sys.argv) > 5 else 0
     plimsoll = shutil.which(plimsoll) or sys.exit(f"{plimsoll} is not there")
-    rows = {"sim": simulated, "disk": disks}[kind](plimsoll, count)
+    rows = {"sim": simulated, "disk": disks}[kind](plimsoll, count, more_seed)
     inside = total = 0
     with open(out, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
