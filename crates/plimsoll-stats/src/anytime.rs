@@ -12,15 +12,13 @@
 //! The price for looking at any time: about half as many blocks again as one planned look needs.
 
 use crate::arrangement::{BlockLogValues, LogInterval, distances, farthest, score};
+use crate::events::MEDIAN_TO_DEVIATION;
 
 /// Stakes are spread evenly over these λ. Small ones win slowly and surely, large ones early.
 const BETS: [f64; 4] = [0.7, 1.5, 3.0, 8.0];
 
 /// Differences count up to so many robust standard deviations.
 const CLIP: f64 = 2.0;
-
-/// The median distance of normal values times this is their standard deviation.
-const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// The largest stake ever held, as a logarithm; a stake begins at 1.
 #[derive(Debug, Clone, Copy, PartialEq)]

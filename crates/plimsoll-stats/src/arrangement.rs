@@ -16,15 +16,12 @@
 
 use plimsoll_core::rng::{Rng, Seed};
 
-use crate::events::median;
+use crate::events::{MEDIAN_TO_DEVIATION, median};
 use crate::student;
 
 /// Differences count up to so many robust standard deviations (Huber; 96 % as efficient as the mean
 /// under normal noise).
 const CLIP: f64 = 1.5;
-
-/// The median distance of normal values times this is their standard deviation.
-const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// An arm whose differences from the base scatter so many times as much as those within the base is said to
 /// scatter more: two thirds of those that scatter twice as much are, and one of five that do not.

@@ -8,13 +8,10 @@
 //! alone: by how much the interval is to be widened.
 
 use crate::arrangement::BlockLogValues;
-use crate::events::median;
+use crate::events::{MEDIAN_TO_DEVIATION, median};
 
 /// Residuals count up to so many robust standard deviations.
 const CLIP: f64 = 1.5;
-
-/// The median distance of normal values times this is their standard deviation.
-const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// Rounds of the regression.
 const ROUNDS: usize = 25;

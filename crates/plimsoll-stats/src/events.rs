@@ -21,6 +21,9 @@ pub fn covered_by_longest(count: usize, confidence: f64) -> f64 {
     (1.0 - confidence).powf(1.0 / count as f64)
 }
 
+/// The median distance of normal values from their middle times this is their standard deviation.
+pub(crate) const MEDIAN_TO_DEVIATION: f64 = 1.4826;
+
 /// The middle value; of an even number the mean of the two. `None` when there are none.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {

@@ -8,14 +8,11 @@
 use statrs::function::gamma::ln_gamma;
 
 use crate::arrangement::{BlockLogValues, distances};
-use crate::events::median;
+use crate::events::{MEDIAN_TO_DEVIATION, median};
 
 /// A trial stands out when it is worse than another entry of its block by so many robust standard
 /// deviations.
 const FAR: f64 = 4.0;
-
-/// The median distance of normal values times this is their standard deviation.
-const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// Trials that stand out on one system alone are suspected to be its own where chance would do that as
 /// rarely: a single one of three entries is.

@@ -9,19 +9,19 @@ use plimsoll_core::load_line::LoadLineBatch;
 
 use super::limit::pieces;
 
-/// What is believed before any trial: clumps of this size, worth so many operations that were seen.
+/// The belief before any trial: clumps of this size, with the weight of this many operations seen.
 const SIZE: f64 = 3.0;
 const WEIGHT: f64 = 10.0;
 
 /// Trials that saw more than so many times what is allowed tell of the overload and not of the limit.
 const BEYOND_MAX: f64 = 6.0;
 
-/// What the trials of a search show of clumps, of one limit.
+/// The clumps that all trials of a search show of one limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ClumpTally {
     /// Squares of how far pieces are from the mean of their trial.
     squares: f64,
-    /// What they would be without clumps.
+    /// Their expectation without clumps.
     independent: f64,
 }
 

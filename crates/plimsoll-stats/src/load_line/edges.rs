@@ -20,7 +20,7 @@ pub(super) struct EdgeSet {
     /// By limit.
     sightings: Vec<Vec<EdgeSighting>>,
     posteriors: Vec<Option<EdgePosterior>>,
-    /// What shorter trials said, by limit.
+    /// The hints of shorter trials, by limit.
     hints: Vec<Option<EdgeHint>>,
 }
 

@@ -32,11 +32,11 @@ const YES_OR_NO: f64 = 1.0;
 pub struct LoadLineLimit {
     /// As results name it, such as `read p99 < 20 ms`.
     pub name: String,
-    /// What is limited.
+    /// The figure that is limited.
     pub measure: LoadLineMeasure,
 }
 
-/// What a limit is about.
+/// The figure that a limit is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LoadLineMeasure {
     /// At most this share of operations may be beyond a limit of their own: 0.01 of p99 < 20 ms, and

@@ -20,13 +20,13 @@ use crate::overload::backlog;
 pub struct ArmLoadLine<'a> {
     /// The workload.
     pub entry: &'a WorkloadEntry,
-    /// What is searched.
+    /// The search.
     pub goal: &'a LoadLineGoal,
-    /// What its multiples count.
+    /// The unit of its multiples.
     pub unit: WorkloadMultiple,
     /// Label of the arm.
     pub arm: &'a str,
-    /// What was found.
+    /// The result.
     pub result: LoadLineResult,
     /// Its trials in their order.
     pub trials: Vec<&'a TrialResult>,
@@ -36,7 +36,7 @@ pub struct ArmLoadLine<'a> {
 const VAGUE: f64 = 4.0;
 
 impl ArmLoadLine<'_> {
-    /// What may have decided in place of the storage, in words.
+    /// The cause, in words, that may have decided in place of the storage.
     #[must_use]
     pub fn disturbance(&self) -> Option<String> {
         let others = self.trials.iter().filter_map(|trial| trial.others.as_ref());
@@ -89,7 +89,7 @@ pub fn load_line_options(entry: &WorkloadEntry, confidence: f64) -> Option<LoadL
     })
 }
 
-/// What a search sees of a trial; `None` of one that belongs to none, or was cut short by the user.
+/// The trial as a search sees it; `None` of one that belongs to none, or was cut short by the user.
 #[must_use]
 pub fn load_line_trial(result: &TrialResult) -> Option<LoadLineTrial> {
     let record = result.load_line.as_ref().filter(|_| !result.interrupted)?;

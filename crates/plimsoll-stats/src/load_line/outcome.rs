@@ -55,7 +55,7 @@ impl LoadLineReach {
     }
 }
 
-/// What the lowest load that can be measured showed of the limit that binds: what machine, path and storage
+/// The limit that binds at the lowest load that can be measured: what machine, path and storage
 /// take of it without any queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLineIdle {
@@ -95,7 +95,7 @@ impl LoadLineInterval {
     }
 }
 
-/// What is believed of the response at one multiple.
+/// The belief about the response at one multiple.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLineCurvePoint {
     /// The multiple.
@@ -118,7 +118,7 @@ pub struct LoadLineResult {
     pub sustained: LoadLineInterval,
     /// Which of its ends are figures.
     pub reach: LoadLineReach,
-    /// What the lowest load showed, where it was tried.
+    /// The trial at the lowest load, where there was one.
     pub idle: Option<LoadLineIdle>,
     /// The edge of what is carried for a while, where that is clearly more.
     pub burst: Option<LoadLineInterval>,
@@ -130,7 +130,7 @@ pub struct LoadLineResult {
     pub trials: usize,
     /// Time of all trials.
     pub seconds: f64,
-    /// What the longest stay showed of the steady state.
+    /// The steadiness of the longest stay.
     pub steadiness: Option<LoadLineSteadiness>,
     /// The response around the edge.
     pub curve: Vec<LoadLineCurvePoint>,

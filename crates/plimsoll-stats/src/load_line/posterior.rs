@@ -49,7 +49,7 @@ pub(super) struct EdgeSighting {
     pub(super) all: LoadLineBatch,
 }
 
-/// What is believed of the edge before any trial.
+/// The belief about the edge before any trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct EdgePrior {
     /// ln of the smallest multiple.
@@ -60,11 +60,11 @@ pub(super) struct EdgePrior {
     pub(super) fall: f64,
     /// ln of what was seen to be served at most: the edge is hardly above it.
     pub(super) served: f64,
-    /// What shorter trials said.
+    /// The hint of shorter trials.
     pub(super) hint: Option<EdgeHint>,
 }
 
-/// What shorter trials said: how the margin depends on the multiple, and the edge unless time lowers it.
+/// The hint of shorter trials: how the margin depends on the multiple, and the edge unless time lowers it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct EdgeHint {
     /// Quantiles of the edge at equal steps of probability.

@@ -15,7 +15,7 @@ use super::outcome::{LoadLineInterval, LoadLineReach, LoadLineResult};
 pub struct LoadLineRatio {
     /// With the interval of the policy's confidence, which both searches must have had, too.
     pub ratio: RatioEstimate,
-    /// What can be said.
+    /// The verdict.
     pub verdict: ComparisonVerdict,
 }
 

@@ -24,7 +24,7 @@ pub struct LoadLineRounds {
 pub struct LoadLineTurn {
     /// Number of the search, in the order they were given.
     pub search: usize,
-    /// What to run on its system.
+    /// The trial to run on its system.
     pub request: LoadLineRequest,
 }
 

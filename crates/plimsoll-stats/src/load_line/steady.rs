@@ -13,12 +13,12 @@ const DECLINE_MAX: f64 = 0.25;
 /// Confidence that the decline is smaller.
 const CONFIDENCE: f64 = 0.95;
 
-/// What the test found.
+/// The result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLineSteadiness {
     /// Margin of the third quarter less that of the last.
     pub decline: f64,
-    /// What the decline is below, with confidence.
+    /// Upper bound of the decline, with confidence.
     pub at_most: f64,
     /// Whether that is small enough: a quarter of a unit, or half of the margin that is left.
     pub is_steady: bool,

@@ -6,7 +6,7 @@ use plimsoll_core::load_line::{LoadLineReading, LoadLineRequest};
 use super::limit::LoadLineLimit;
 use super::outcome::LoadLineStop;
 
-/// What to search, and how.
+/// The limits and settings of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLineOptions {
     /// Smallest multiple that may be tried.
@@ -48,10 +48,10 @@ impl Default for LoadLineOptions {
     }
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadLineTrial {
-    /// What was asked for.
+    /// The request.
     pub request: LoadLineRequest,
     /// By limit, in the order of the options.
     pub readings: Vec<LoadLineReading>,
@@ -63,7 +63,7 @@ pub struct LoadLineTrial {
     pub is_void: bool,
 }
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LoadLineStep {
     /// Run this trial.

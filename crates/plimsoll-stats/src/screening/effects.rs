@@ -8,7 +8,7 @@
 //! and cannot make them narrower.
 
 use crate::arrangement::LogInterval;
-use crate::events::median;
+use crate::events::{MEDIAN_TO_DEVIATION, median};
 use crate::family::holm;
 use crate::student;
 
@@ -17,9 +17,6 @@ use super::ScreeningDesign;
 /// Residuals count up to so many robust standard deviations: as many as keep what intervals promise under
 /// bursts with few runs (docs/method/tuning.md).
 const CLIP: f64 = 2.5;
-
-/// The median distance of normal values times this is their standard deviation.
-const MEDIAN_TO_DEVIATION: f64 = 1.4826;
 
 /// Fits after which pseudo-values do not move any more.
 const FITS: usize = 20;

@@ -110,7 +110,7 @@ impl LoadLineSearch {
         self.found().0
     }
 
-    /// What is known now.
+    /// The result so far.
     #[must_use]
     pub fn result(&self) -> LoadLineResult {
         let edges = self.edges();

@@ -55,12 +55,12 @@ const EXHAUST_MAX: u32 = 20;
 #[derive(Debug, Clone)]
 pub struct LoadLineSearch {
     options: LoadLineOptions,
-    /// What short trials say: the edge of bursts.
+    /// The edge by short trials: that of bursts.
     short: EdgeSet,
-    /// What stays of full length say, once there are any: the edge of what is sustained.
+    /// The edge by stays of full length, once there are any: that of what is sustained.
     long: Option<EdgeSet>,
     stays: Vec<LongStay>,
-    /// What those saw that short trials had foretold, for when they are not believed any more.
+    /// The sightings of stays that short trials had foretold, for when those are not believed any more.
     stay_sightings: Vec<Vec<EdgeSighting>>,
     running: Option<RunningStay>,
     /// Of operations beyond each limit.
@@ -138,7 +138,7 @@ impl LoadLineSearch {
         }
     }
 
-    /// What is believed of the edge now.
+    /// The belief about the edge now.
     fn edges(&self) -> &EdgeSet {
         self.long.as_ref().unwrap_or(&self.short)
     }
@@ -343,7 +343,7 @@ impl LoadLineSearch {
         }
     }
 
-    /// What was carried a while ago is not carried any more: only stays can tell what is.
+    /// A load that was carried a while ago is not carried any more: only stays can tell which one is.
     fn carry_no_more(&mut self, trial: &LoadLineTrial, broken: [&Vec<EdgeSighting>; 2]) {
         self.begin_stays();
         self.exhausting = Some(EXHAUST_AT * trial.request.multiple);
@@ -381,7 +381,7 @@ impl LoadLineSearch {
         long.add(seen);
     }
 
-    /// What was carried by credits is not carried: a stay that was overloaded speaks against all that were
+    /// A load that credits carried is not sustained: a stay that was overloaded speaks against all that were
     /// carried at its multiple or above.
     fn withdraw(&mut self, multiple: f64) {
         self.stays
