@@ -25,7 +25,6 @@ mod registry;
 mod requirements;
 mod sgpdd;
 mod stamp;
-mod surveys;
 mod sysbench;
 mod words;
 
@@ -123,8 +122,6 @@ pub fn text(classic: &ClassicProgram, phases: &[PhaseResult]) -> Option<String> 
         iozone::NAME => iozone::text(classic, phases),
         sysbench::NAME => sysbench::text(classic, phases),
         sgpdd::NAME => sgpdd::text(classic, phases),
-        _ => surveys::text(classic, phases)
-            .or_else(|| ior::text(classic, phases))
-            .or_else(|| mdtest::text(classic, phases)),
+        _ => ior::text(classic, phases).or_else(|| mdtest::text(classic, phases)),
     }
 }

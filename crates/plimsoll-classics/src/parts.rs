@@ -62,7 +62,7 @@ fn phase(name: &str, body: PhaseWorkload, metric: ComparisonMetric) -> PhaseSpec
     }
 }
 
-/// Values from the first to the last, each twice the one before: the sweep of the surveys.
+/// Values from the first to the last, each twice the one before: the sweep of sgpdd-survey.
 pub(crate) fn doubling(low: u32, high: u32) -> impl Iterator<Item = u32> {
     let next = |value: &u32| value.checked_mul(2);
     std::iter::successors(Some(low), next).take_while(move |value| *value <= high)

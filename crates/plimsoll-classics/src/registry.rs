@@ -7,7 +7,7 @@ use crate::error::ClassicsError;
 use crate::known::WorkloadDefinition;
 use crate::{
     basic, bonnie, boot, build, copy, filebench, ior, iozone, mdtest, requirements, sgpdd, stamp,
-    surveys, sysbench,
+    sysbench,
 };
 
 /// Rooms of known workloads, in the order of lists.
@@ -16,7 +16,6 @@ const ROOMS: &[&[WorkloadDefinition]] = &[
     bonnie::KNOWN,
     iozone::KNOWN,
     sgpdd::KNOWN,
-    surveys::KNOWN,
     ior::KNOWN,
     sysbench::KNOWN,
     stamp::KNOWN,

@@ -126,7 +126,7 @@ fn iozone_does_every_record_of_every_child() {
 }
 
 #[test]
-fn the_surveys_fill_their_cells() {
+fn a_survey_fills_its_cells() {
     check(
         "sgpdd-survey,size=1,rszlo=64,rszhi=64,crglo=2,crghi=2,thrlo=4,thrhi=4",
         &[
@@ -138,33 +138,6 @@ fn the_surveys_fill_their_cells() {
                 "rsz=64K crg=2 thr=4 read",
                 &[(OpKind::Read, 16), (OpKind::Write, 0)],
             ),
-        ],
-    );
-    check(
-        "obdfilter-survey,size=1,rszlo=64,rszhi=64,nobjlo=2,nobjhi=2,thrlo=4,thrhi=4",
-        &[
-            ("rsz=64K obj=2 thr=4 write", &[(OpKind::Write, 16)]),
-            ("rsz=64K obj=2 thr=4 rewrite", &[(OpKind::Write, 16)]),
-            ("rsz=64K obj=2 thr=4 read", &[(OpKind::Read, 16)]),
-        ],
-    );
-    check(
-        "ost-survey -s 2",
-        &[
-            (
-                "write",
-                &[(OpKind::Write, 2), (OpKind::Fsync, 1), (OpKind::Close, 1)],
-            ),
-            ("read", &[(OpKind::Read, 2), (OpKind::Close, 1)]),
-        ],
-    );
-    check(
-        "mds-survey,file_count=65,thrlo=4,thrhi=4,dir_count=2",
-        &[
-            ("thr=4 create", &[(OpKind::Create, 64), (OpKind::Close, 64)]),
-            ("thr=4 lookup", &[(OpKind::Open, 64), (OpKind::Close, 64)]),
-            ("thr=4 md_getattr", &[(OpKind::Stat, 64)]),
-            ("thr=4 destroy", &[(OpKind::Delete, 64)]),
         ],
     );
 }
