@@ -56,6 +56,36 @@ pub(super) fn of_sysstat(name: &str) -> Option<ColumnMeaning> {
     })
 }
 
+/// A column of what a program prints, of which so many of the same name come before: of sysstat, of iostat
+/// of FreeBSD and Solaris (with `-x`), of `zpool iostat`, or of collectl (`-sD`). Source: their manual
+/// pages.
+pub(super) fn of_printed(name: &str, before: usize) -> Option<ColumnMeaning> {
+    Some(match (name, before) {
+        ("kr/s", _) => Rate(ReadBytes, KIB),
+        ("kw/s", _) => Rate(WriteBytes, KIB),
+        ("Mr/s", _) => Rate(ReadBytes, MIB),
+        ("Mw/s", _) => Rate(WriteBytes, MIB),
+        ("ms/r", _) => Each(Reads, ReadTime, MILLI),
+        ("ms/w", _) => Each(Writes, WriteTime, MILLI),
+        ("svc_t", _) => Each(Ops, TotalTime, MILLI),
+        ("%b", _) => Rate(Active, PERCENT),
+        ("read", 0) => Rate(Reads, 1.0),
+        ("write", 0) => Rate(Writes, 1.0),
+        ("read", 1) => Rate(ReadBytes, 1.0),
+        ("write", 1) => Rate(WriteBytes, 1.0),
+        ("IOs", 0) => Rate(Reads, 1.0),
+        ("IOs", 1) => Rate(Writes, 1.0),
+        ("KBytes", 0) => Rate(ReadBytes, KIB),
+        ("KBytes", 1) => Rate(WriteBytes, KIB),
+        ("Merged", 0) => Rate(ReadMerges, 1.0),
+        ("Merged", 1) => Rate(WriteMerges, 1.0),
+        ("Wait", 0) => Each(Reads, ReadTime, MILLI),
+        ("Wait", 1) => Each(Writes, WriteTime, MILLI),
+        ("Util", _) => Rate(Active, PERCENT),
+        _ => return of_sysstat(name),
+    })
+}
+
 /// Counters of Windows and of esxtop by their English names. Source: the programs' own descriptions of
 /// the counters.
 const PDH: [(&str, ColumnMeaning); 26] = [
@@ -141,7 +171,7 @@ pub(super) fn human(text: &[u8], column: Option<ColumnMeaning>) -> Option<f64> {
         b'%' => return number(rest),
         b's' => SECTOR,
         b'B' => 1.0,
-        b'k' => KIB,
+        b'k' | b'K' => KIB,
         b'M' => MIB,
         b'G' => MIB * 1024.0,
         b'T' => MIB * MIB,

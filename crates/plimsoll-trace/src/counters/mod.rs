@@ -19,6 +19,7 @@ mod sadf_forms;
 mod sar;
 #[cfg(test)]
 mod strangers;
+mod table;
 #[cfg(test)]
 mod tests;
 

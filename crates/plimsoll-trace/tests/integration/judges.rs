@@ -230,8 +230,8 @@ fn every_form_of_sadf_tells_what_its_columns_do() {
     }
 }
 
-/// Of each report but the first of each disk: what stands under these names of columns.
-fn under(text: &str, names: [&str; 2]) -> BTreeMap<String, Vec<[f64; 2]>> {
+/// Of each report behind so many of each disk: what stands under these names of columns.
+fn under(text: &str, names: [&str; 2], skipped: u32) -> BTreeMap<String, Vec<[f64; 2]>> {
     let mut places = None;
     let mut reports = 0;
     let mut found: BTreeMap<String, Vec<[f64; 2]>> = BTreeMap::new();
@@ -242,7 +242,8 @@ fn under(text: &str, names: [&str; 2]) -> BTreeMap<String, Vec<[f64; 2]>> {
             reports += 1;
         } else if words.is_empty() {
             places = None;
-        } else if let Some(places) = places.filter(|_| reports > 1 && !line.starts_with(' ')) {
+        } else if let Some(places) = places.filter(|_| reports > skipped && !line.starts_with(' '))
+        {
             let row = found.entry(words[0].to_owned()).or_default();
             row.push(places.map(|place| words[place].replace(',', ".").parse().unwrap()));
         }
@@ -250,27 +251,27 @@ fn under(text: &str, names: [&str; 2]) -> BTreeMap<String, Vec<[f64; 2]>> {
     found
 }
 
-#[test]
-fn iostat_with_a_group_tells_what_stands_in_its_columns() {
+/// Two block devices of this machine.
+fn two_devices() -> Option<[String; 2]> {
     let devices = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
-    let names = devices
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(2));
-    let [first, second] = names.take(2).collect::<Vec<&str>>()[..] else {
-        return skip("this machine has no two block devices");
-    };
-    let Some(text) = printed("iostat", &["-xt", "-g", "both", first, second, "1", "3"]) else {
-        return;
-    };
-    let expect = under(&text, ["r/s", "wkB/s"]);
-    assert_eq!(expect.len(), 2, "{text}");
-    let (_file, found) = opened(&text);
+    let names = devices.lines();
+    let mut names = names.filter_map(|line| line.split_whitespace().nth(2));
+    let both = names.next().zip(names.next());
+    if both.is_none() {
+        skip("this machine has no block device, or one");
+    }
+    both.map(|(first, second)| [first.into(), second.into()])
+}
+
+/// Asserts that exactly these rows of these disks are read, in their order.
+fn assert_rows(text: &str, expect: &BTreeMap<String, Vec<[f64; 2]>>) {
+    let (_file, found) = opened(text);
     let disks: Vec<String> = expect.keys().cloned().collect();
     let mut named = found.disks();
     named.sort();
-    assert_eq!(named, disks, "the group is none");
+    assert_eq!(named, disks, "groups are none");
     for (disk, rows) in expect {
-        let series = found.series(&disk, &found.times().span()).unwrap();
+        let series = found.series(disk, &found.times().span()).unwrap();
         for (i, metric) in [DiskMetric::Reads, DiskMetric::WriteBytes]
             .into_iter()
             .enumerate()
@@ -278,9 +279,49 @@ fn iostat_with_a_group_tells_what_stands_in_its_columns() {
             let unit = if metric.is_bytes() { 1024.0 } else { 1.0 };
             let intervals = &series.column(metric).unwrap().intervals;
             assert_eq!(intervals.len(), rows.len(), "{text}");
-            for (interval, row) in intervals.iter().zip(&rows) {
+            for (interval, row) in intervals.iter().zip(rows) {
                 assert!((interval.rate() - row[i] * unit).abs() < 1e-6, "{text}");
             }
         }
     }
+}
+
+#[test]
+fn iostat_with_a_group_tells_what_stands_in_its_columns() {
+    let Some([first, second]) = two_devices() else {
+        return;
+    };
+    let args = ["-xt", "-g", "both", &first, &second, "1", "3"];
+    if let Some(text) = printed("iostat", &args) {
+        assert_rows(&text, &under(&text, ["r/s", "wkB/s"], 1));
+    }
+}
+
+#[test]
+fn the_first_report_of_iostat_counts_if_it_is_not_since_the_start() {
+    let Some([first, second]) = two_devices() else {
+        return;
+    };
+    let Some(text) = printed("iostat", &["-xty", &first, &second, "1", "3"]) else {
+        return;
+    };
+    let expect = under(&text, ["r/s", "wkB/s"], 0);
+    assert_eq!(expect[&first].len(), 3);
+    assert_rows(&text, &expect);
+    // As journald prints it.
+    let prefixed = |line: &str| format!("Nov 27 13:26:19 vm iostat[123]: {line}\n");
+    assert_rows(&text.lines().map(prefixed).collect::<String>(), &expect);
+    let json = printed("iostat", &["-xty", "-o", "JSON", &first, "1", "3"]).unwrap();
+    let (_file, found) = opened(&json);
+    let span = found.times().span();
+    let series = found.series(&first, &span).unwrap();
+    let reads = &series.column(DiskMetric::Reads).unwrap().intervals;
+    let values = json.split("\"r/s\": ").skip(1);
+    let values = values.map(|text| text[..text.find(',').unwrap()].parse::<f64>().unwrap());
+    let rates: Vec<f64> = reads
+        .iter()
+        .map(plimsoll_trace::CounterInterval::rate)
+        .collect();
+    assert_eq!(rates, values.collect::<Vec<f64>>(), "{json}");
+    assert_eq!(rates.len(), 3);
 }
