@@ -441,6 +441,7 @@ impl CounterSource for CounterFile {
                 disk: disk.into(),
                 recording: self.about.name.clone(),
                 disks: self.disks.clone(),
+                damage: self.damage.clone().map(Box::new),
             });
         }
         Ok(self.several(&[disk.into()], window)?.swap_remove(0))

@@ -363,6 +363,19 @@ fn loops_over_diskstats_tell_times_in_other_ways() {
 }
 
 #[test]
+fn a_disk_that_is_not_found_may_stand_behind_the_damage() {
+    let cut = &IOSTAT_JSON[..IOSTAT_JSON.rfind("\n]}]}}").unwrap()];
+    let file = open(cut);
+    let error = file.series("sdb", &file.times().span()).unwrap_err();
+    let told = error.to_string();
+    assert!(
+        told.contains("it has sda; more may stand behind its damage"),
+        "{told}"
+    );
+    assert!(told.contains(&format!("byte {}", cut.len())), "{told}");
+}
+
+#[test]
 fn what_is_no_recording_gets_the_hint_of_what_it_is_close_to() {
     let input = RecordingInput::new("f".into(), Box::new(&b"\x96\xd5\x75\x21"[..])).unwrap();
     assert!(!is_one(&input));
@@ -372,7 +385,7 @@ fn what_is_no_recording_gets_the_hint_of_what_it_is_close_to() {
 
 /// Of FreeBSD 14.4, as a project publishes it (the reference output of its collectors); the disks were idle
 /// in the second report, so figures of another one are put in.
-const FREEBSD: &str = "                        extended device statistics
+pub(super) const FREEBSD: &str = "                        extended device statistics
 device       r/s     w/s     kr/s     kw/s  ms/r  ms/w  ms/o  ms/t qlen  %b
 ada0           0       1      0.2     20.7     4     3     0     3    0   0
 pass0          0       0      0.0      0.0     0     0     0     0    0   0
@@ -396,7 +409,7 @@ sd1       2.0 1501.4    0.1  173.9  7.8  0.9    5.8  90  88
 
 /// Of `zpool iostat -v zroot 5` on FreeBSD 15.1, from vermaden.wordpress.com (2026-08-14), shortened by two
 /// of three disks.
-const ZPOOL: &str = "              capacity     operations     bandwidth
+pub(super) const ZPOOL: &str = "              capacity     operations     bandwidth
 pool        alloc   free   read  write   read  write
 ----------  -----  -----  -----  -----  -----  -----
 zroot        199G   229G     25    758  3.11M  42.6M

@@ -173,6 +173,37 @@ fn counters_cannot_do_more_than_a_disk_in_archives_written_twice() {
     }
 }
 
+#[test]
+fn a_disk_that_cut_metadata_does_not_name_is_told_with_the_damage() {
+    let Some(folder) = archives() else {
+        return;
+    };
+    let copy = tempfile::tempdir().unwrap();
+    for ending in ["0", "index", "meta"] {
+        let name = format!("dm-io.{ending}");
+        let mut bytes = std::fs::read(folder.join(&name)).unwrap();
+        if ending == "meta" {
+            bytes.truncate(bytes.len() / 2);
+        }
+        std::fs::write(copy.path().join(name), bytes).unwrap();
+    }
+    let whole = PcpArchive::open(&folder.join("dm-io")).unwrap();
+    let told = match PcpArchive::open(&copy.path().join("dm-io")) {
+        Ok(cut) => {
+            let of_whole = whole.disks();
+            let missing = of_whole.iter().find(|disk| !cut.disks().contains(disk));
+            let missing = missing.expect("half of the names are cut off");
+            let error = cut.series(missing, &cut.times().span()).unwrap_err();
+            error.to_string()
+        }
+        Err(error) => error.to_string(),
+    };
+    assert!(
+        told.contains("dm-io.meta") && told.contains("at byte"),
+        "{told}"
+    );
+}
+
 /// The counters of a text, and its file.
 fn opened(text: &str) -> (tempfile::NamedTempFile, Box<dyn CounterSource>) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
