@@ -7,8 +7,9 @@
 //! before the disks, as `date` prints it in any form, or in front of every line. A time of day alone
 //! and what `/proc/uptime` holds are times, too, without a date.
 //!
-//! `vmstat -d` prints a part of them, the name first, with the time behind (`-t`) or on a line before. Source:
-//! procps 4.0. Its `sec` counts whole seconds, too coarse for an interval, and its `cur` is in thousands.
+//! `vmstat -d` prints a part of them, the name first, with the time behind (`-t`) or on a line before.
+//! Source: procps 4.0. Its `sec` counts whole seconds, too coarse for an interval, and its `cur` is in
+//! thousands.
 
 use plimsoll_core::recording::{DiscardCounters, DiskCounters, FlushCounters};
 use plimsoll_core::units::Nanos;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `/proc/self/mountstats`, printed again and again with the time before it: what NFS clients count.
 //!
-//! Source: the kernel's `net/sunrpc/stats.c` and `fs/nfs/super.c`, and nfsiostat of nfs-utils, which reads it,
-//! too. After `device SERVER:/PATH mounted on PLACE with fstype nfs4 statvers=1.1` the fifth and sixth number of
-//! `bytes:` are what was read from and written to the server, and a line of each operation has its number,
-//! transmissions, time-outs, bytes sent and received, and milliseconds in the queue, on the way, and in all.
-//! A place is a device here. The times in all are told, as nfsiostat's `avg exe`.
+//! Source: the kernel's `net/sunrpc/stats.c` and `fs/nfs/super.c`, and nfsiostat of nfs-utils, which reads
+//! it, too. After `device SERVER:/PATH mounted on PLACE with fstype nfs4 statvers=1.1` the fifth and sixth
+//! number of `bytes:` are what was read from and written to the server, and a line of each operation has
+//! its number, transmissions, time-outs, bytes sent and received, and milliseconds in the queue, on the
+//! way, and in all. A place is a device here. The times in all are told, as nfsiostat's `avg exe`.
 
 use plimsoll_core::units::Nanos;
 
@@ -29,6 +29,8 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
 };
 
 const NO_TIME: &str = "no time comes before it; print date +%s.%N before each copy";
+const INCOMPLETE: &str = "a copy of a mount lacks counts of reads or writes, or has them twice, and was left out: \
+                          parts of the file are missing";
 /// What is read of which line: the place of its number, the figure, base units of one.
 const FIGURES: [(&[u8], usize, DiskMetric, f64); 6] = [
     (b"bytes:", 4, DiskMetric::ReadBytes, 1.0),
@@ -57,8 +59,10 @@ struct NfsMount {
 }
 
 impl NfsMount {
-    fn give(&mut self, give: &mut Give<'_>) {
-        if self.values.len() == FIGURES.len() {
+    fn give(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+        if !self.place.is_empty() && self.values.len() != FIGURES.len() {
+            told.warn_once(INCOMPLETE);
+        } else if !self.place.is_empty() {
             give(CounterScanEvent::Row(CounterRow {
                 disk: &self.place,
                 at_unix_ns: self.at_unix_ns,
@@ -80,7 +84,7 @@ fn scan(
         let mut what = None;
         let is_inside = line.first().is_some_and(u8::is_ascii_whitespace);
         if line.starts_with(b"device ") {
-            mount.give(give);
+            mount.give(told, give);
             match (place_of(line), time.now()) {
                 (Some(place), Some(at_unix_ns)) => {
                     (mount.place, mount.at_unix_ns) = (place.into(), at_unix_ns);
@@ -93,7 +97,7 @@ fn scan(
             what = figures(line, &mut mount.values).err();
         }
         if !is_inside && !line.is_empty() && !line.starts_with(b"device ") {
-            mount.give(give);
+            mount.give(told, give);
             what = time
                 .read(line, told)
                 .is_none()
@@ -108,7 +112,7 @@ fn scan(
             break;
         }
     }
-    mount.give(give);
+    mount.give(told, give);
     Ok(())
 }
 

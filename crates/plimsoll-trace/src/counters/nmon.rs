@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file of nmon (`nmon -f -s 1 -c 60`), as it writes it.
 //!
-//! Source: its documentation, and the file of version 16 for Linux. `DISKREAD,Disk Read KB/s HOST,sda,sdb` names
-//! the disks of a figure, more of them in `DISKREAD1`; `DISKREAD,T0001,…` holds their values since the
-//! snapshot before; `ZZZZ,T0001,13:26:21,27-NOV-2026` stands before the values of a snapshot and says when
-//! it was. Reads and writes are not kept apart in `DISKXFER`. A file that was sorted, as some spreadsheets
-//! want it, has its times at the end and is refused.
+//! Source: its documentation, and the file of version 16 for Linux. `DISKREAD,Disk Read KB/s HOST,sda,sdb`
+//! names the disks of a figure, more of them in `DISKREAD1`; `DISKREAD,T0001,…` holds their values since
+//! the snapshot before; `ZZZZ,T0001,13:26:21,27-NOV-2026` stands before the values of a snapshot and says
+//! when it was. Reads and writes are not kept apart in `DISKXFER`. A file that was sorted, as some
+//! spreadsheets want it, has its times at the end and is refused.
 
 use plimsoll_core::units::Nanos;
 

@@ -139,7 +139,7 @@ macro_rules! written {
     };
 }
 
-const ALL: [(&str, &str); 25] = [
+const ALL: [(&str, &str); 24] = [
     ("/proc/diskstats series", DISKSTATS),
     ("/proc/diskstats series", DISKSTATS_ROWS),
     ("iostat text", IOSTAT),
@@ -156,7 +156,6 @@ const ALL: [(&str, &str); 25] = [
     ("iostat text", FREEBSD),
     ("iostat text", ZPOOL),
     ("iostat text", written!("collectl.txt")),
-    ("iostat text", written!("iostat-y.txt")),
     ("atop text (-P DSK)", written!("atop.txt")),
     ("nmon file", written!("nmon.nmon")),
     ("collectl plot text (-P)", written!("collectl-date.txt")),

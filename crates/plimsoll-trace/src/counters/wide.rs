@@ -11,8 +11,8 @@
 //!   `#Date Time [DSK:sda]Name [DSK:sda]Reads …` names the columns, which blanks part.
 //! * dstat and dool (`--output FILE`, with `-d -r -D sda`). Source: the output of dstat 0.8 and dool 1.3. A
 //!   line of groups (`dsk/sda`, `io/sda`) stands above the names; the first row is since the machine was
-//!   started. Times have no year, which the line of the command has. dool counts bits, unless `--bytes` stands
-//!   in that line.
+//!   started. Times have no year, which the line of the command has. dool counts bits, unless `--bytes`
+//!   stands in that line.
 //!
 //! Rates are those since the sample before.
 

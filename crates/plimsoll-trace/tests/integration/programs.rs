@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One load, recorded by several programs at the same time, and what is read of their files.
 //!
-//! `tests/fixtures/programs` holds what atop 2.8.1, nmon 16n, collectl 4.3.1, dstat 0.8.0, dool 1.3.8, vmstat of
-//! procps 4.0 and iostat 12.6 wrote on 2026-11-27 on one machine, every two seconds, while two fio jobs read
-//! 40 and wrote some 25 times a second on a loop device, and others used the disk `vda`; and `diskstats.txt`,
-//! the kernel's counters twice a second. (Debian's dstat does not run with Python 3.11 unless it is given
-//! `types.ListType`, `TupleType` and `StringType`; nothing else was changed.)
+//! `tests/fixtures/programs` holds what atop 2.8.1, nmon 16n, collectl 4.3.1, dstat 0.8.0, dool 1.3.8,
+//! vmstat of procps 4.0 and iostat 12.6 wrote on 2026-11-27 on one machine, every two seconds, while two
+//! fio jobs read 40 and wrote some 25 times a second on a loop device, and others used the disk `vda`; and
+//! `diskstats.txt`, the kernel's counters twice a second. (Debian's dstat does not run with Python 3.11
+//! unless it is given `types.ListType`, `TupleType` and `StringType`; nothing else was changed.)
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -259,6 +259,79 @@ fn programs_that_record_one_load_agree_with_the_kernel() {
             let slack = half * unit;
             let is_one = whole >= least[i] - slack && whole <= most[i] + slack;
             assert!(is_one, "{name} {metric:?}: {} to {}", least[i], most[i]);
+        }
+    }
+}
+
+/// Whether anything is said of what is missing: an error, a note, damage, or intervals that do not count.
+fn is_told(text: &str, device: &str) -> bool {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let Ok(OpenRecording::Counters(counters)) = plimsoll_trace::open(file.path()) else {
+        return true;
+    };
+    let span = counters.times().span();
+    let Ok(series) = counters.series(device, &span) else {
+        return true;
+    };
+    let dropped = series.columns.iter().any(|column| column.dropped() > 0);
+    let notes = counters.warnings().iter().chain(&series.warnings);
+    let usual = [
+        "no time zone",
+        "whole seconds",
+        "no times in a known format",
+    ];
+    let mut notes = notes.filter(|note| !usual.iter().any(|usual| note.contains(usual)));
+    dropped || counters.damage().is_some() || notes.next().is_some()
+}
+
+#[test]
+fn what_is_cut_off_or_missing_is_told() {
+    let more = [
+        ("vmstat.txt", "loop0"),
+        ("mountstats.txt", "/mnt"),
+        ("iostat-y.txt", "loop0"),
+    ];
+    for (name, device) in FILES
+        .iter()
+        .map(|(name, device, ..)| (*name, *device))
+        .chain(more)
+    {
+        let text = fixture(name);
+        assert!(!is_told(&text, device), "{name} is whole");
+        let rows: Vec<&str> = text.lines().collect();
+        // In the middle of each of the last rows that have one; and without what lies around it.
+        for n in rows.len() - 6..rows.len() {
+            let before: usize = rows[..n].iter().map(|row| row.len() + 1).sum();
+            let middle = before + rows[n].len() / 2;
+            // Names of columns, and what is not read, lose nothing.
+            let unread = [
+                "Device",
+                "DISKBSIZE",
+                "disk-",
+                "merged",
+                "xprt",
+                "per-op",
+                "NULL",
+                "COMMIT",
+            ];
+            if rows[n].len() < 20 || unread.iter().any(|name| rows[n].contains(name)) {
+                continue;
+            }
+            assert!(
+                is_told(&text[..middle], device),
+                "{name} cut off in {:?}",
+                rows[n]
+            );
+            let next = (middle + rows[n].len() / 4).min(text.len());
+            let torn = format!("{}{}", &text[..middle], &text[next..]);
+            // A digit or two less make another number, which nothing shows.
+            let is_short = next - middle < 8;
+            assert!(
+                is_short || is_told(&torn, device),
+                "{name} torn in {:?}",
+                rows[n]
+            );
         }
     }
 }
