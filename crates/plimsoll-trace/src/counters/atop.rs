@@ -2,9 +2,10 @@
 //! What atop prints for programs: `atop -P DSK 2`, or of its file `atop -r FILE -P DSK` (`LVM`, `MDD`, too).
 //!
 //! Source: its manual page, and its output of version 2.8. A line is the label, host, seconds since 1970,
-//! date, time, length of the interval in seconds, name, milliseconds busy, reads, their sectors, writes, their
-//! sectors; newer versions add discards, their sectors, requests in flight, and the mean queue of the time
-//! busy. `SEP` ends a report; `RESET` says that the next is since the machine was started: it is left out.
+//! date, time, length of the interval in seconds, name, milliseconds busy, reads, their sectors, writes,
+//! their sectors; newer versions add discards, their sectors, requests in flight, and the mean queue of the
+//! time busy. `SEP` ends a report; `RESET` says that the next is since the machine was started: it is left
+//! out.
 
 use plimsoll_core::profile::DeviceKind;
 use plimsoll_core::units::Nanos;

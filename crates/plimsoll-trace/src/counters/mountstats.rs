@@ -52,13 +52,13 @@ fn place_of(line: &[u8]) -> Option<&[u8]> {
 
 /// A mount while its lines are read.
 #[derive(Default)]
-struct NfsMount {
+struct MountedExportRow {
     place: Vec<u8>,
     at_unix_ns: u64,
     values: Vec<(DiskMetric, f64, f64)>,
 }
 
-impl NfsMount {
+impl MountedExportRow {
     fn give(&mut self, told: &mut CounterScanSummary, give: &mut Give<'_>) {
         if !self.place.is_empty() && self.values.len() != FIGURES.len() {
             told.warn_once(INCOMPLETE);
@@ -70,7 +70,7 @@ impl NfsMount {
                 values: &self.values,
             }));
         }
-        *self = NfsMount::default();
+        *self = MountedExportRow::default();
     }
 }
 
@@ -79,7 +79,7 @@ fn scan(
     told: &mut CounterScanSummary,
     give: &mut Give<'_>,
 ) -> Result<(), TraceError> {
-    let (mut time, mut mount) = (LoopTime::default(), NfsMount::default());
+    let (mut time, mut mount) = (LoopTime::default(), MountedExportRow::default());
     while let Some((offset, line)) = input.line()? {
         let mut what = None;
         let is_inside = line.first().is_some_and(u8::is_ascii_whitespace);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings as the programs that made them read them.
 //!
-//! PCP's own archives (Debian: `pcp-testsuite`, in the folder `PLIMSOLL_PCP_ARCHIVES`) are held
-//! against `pmlogsummary` (Debian: `pcp`; scripts/setup.sh unpacks both), the forms of `sadf` against its columns, and `iostat`,
-//! started here, against a reader of columns that knows nothing but their names (Debian: `sysstat`).
-//! Where one of them is absent, the test says so.
+//! PCP's own archives (Debian: `pcp-testsuite`, in the folder `PLIMSOLL_PCP_ARCHIVES`) are held against
+//! `pmlogsummary` (Debian: `pcp`; scripts/setup.sh unpacks both), the forms of `sadf` against its columns,
+//! and `iostat`, started here, against a reader of columns that knows nothing but their names (Debian:
+//! `sysstat`). Where one of them is absent, the test says so.
 
 use std::collections::BTreeMap;
 use std::io::Write;
