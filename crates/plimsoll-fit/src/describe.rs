@@ -31,6 +31,7 @@ pub fn describe(
             disk: disk.into(),
             recording: about.name.clone(),
             disks,
+            damage: counters.damage().cloned().map(Box::new),
         });
     }
     let averages = counters.averages(&disks, window)?;

@@ -131,7 +131,7 @@ pub enum TraceError {
         why: &'static str,
     },
     /// The disk is not in the recording.
-    #[error("find disk '{disk}' in {recording}: {}", list_of(disks))]
+    #[error("find disk '{disk}' in {recording}: {}{}", list_of(disks), behind(damage.as_deref()))]
     NoDisk {
         /// What was asked for.
         disk: String,
@@ -139,6 +139,8 @@ pub enum TraceError {
         recording: String,
         /// The disks it has.
         disks: Vec<String>,
+        /// Behind which it may have stood.
+        damage: Option<Box<RecordingDamage>>,
     },
     /// The recording has several disks, and none was chosen.
     #[error("choose a disk of {recording}: {}", list_of(disks))]
@@ -316,6 +318,13 @@ fn no_disks(damage: Option<&RecordingDamage>) -> String {
 /// At most this many disks are listed in a message: it must stay readable on a large host.
 const LISTED_MAX: usize = 40;
 
+/// What stands behind a damage is not known.
+fn behind(damage: Option<&RecordingDamage>) -> String {
+    damage.map_or(String::new(), |damage| {
+        format!("; more may stand behind its damage: {damage}")
+    })
+}
+
 fn list_of(disks: &[String]) -> String {
     if disks.is_empty() {
         return "the recording has no disks (no disk.dev metrics)".into();
@@ -340,6 +349,7 @@ mod tests {
             disk: "sdz".into(),
             recording: "nas".into(),
             disks: vec!["sda".into(), "sdb".into()],
+            damage: None,
         };
         assert_eq!(error.to_string(), "find disk 'sdz' in nas: it has sda, sdb");
         let error = TraceError::Version { file: "a.0".into() };

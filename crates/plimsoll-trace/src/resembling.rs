@@ -14,7 +14,10 @@ struct Resembling {
 /// The first two bytes of the files that sar and sadc write, in either byte order.
 const SA_MAGIC: [[u8; 2]; 2] = [[0x96, 0xd5], [0xd5, 0x96]];
 
-const ALL: [Resembling; 11] = [
+/// The first bytes of the files that atop writes on little-endian machines.
+const ATOP_MAGIC: [u8; 4] = [0xef, 0xbe, 0xed, 0xfe];
+
+const ALL: [Resembling; 14] = [
     Resembling {
         is: |head| SA_MAGIC.iter().any(|magic| head.starts_with(magic)),
         hint: "it is a binary file of sar; convert it: sadf -j FILE -- -d -p > FILE.json",
@@ -25,9 +28,25 @@ const ALL: [Resembling; 11] = [
                file: sadf -j FILE -- -d -p > FILE.json",
     },
     Resembling {
-        is: |head| has_words(head, &["disk-"]) && has_words(head, &["total", "merged", "sectors"]),
-        hint: "it is the text of vmstat -d, which has no times; record with iostat -xt 1, or print \
-               date +%s.%N and /proc/diskstats again and again",
+        is: |head| head.starts_with(&ATOP_MAGIC),
+        hint: "it is a file of atop; let atop print it: atop -r FILE -P DSK > FILE.txt",
+    },
+    Resembling {
+        is: |head| head.starts_with(b"#####") && has_words(head, &["#", "Collectl:"]),
+        hint: "it is a raw file of collectl; let collectl print it: \
+               collectl -p FILE -sD -P -oUm > FILE.txt",
+    },
+    Resembling {
+        is: |head| head.starts_with(b"\"pcp-dstat "),
+        hint: "it is the CSV of pcp dstat, whose times have no year; give the PCP archive that it was \
+               printed from, or record with dool --output",
+    },
+    Resembling {
+        is: |head| {
+            has_words(head, &["mounted", "on"]) && has_words(head, &["read:", "kB/op", "retrans"])
+        },
+        hint: "it is the text of nfsiostat, which has no times; print date +%s.%N and \
+               /proc/self/mountstats again and again",
     },
     Resembling {
         is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["avg-cpu:"]),
@@ -174,16 +193,16 @@ mod tests {
 
     #[test]
     fn what_is_close_to_a_recording_gets_the_command_that_makes_one() {
-        let cases: [(&[u8], &str); 14] = [
+        let cases: [(&[u8], &str); 17] = [
             (b"\x96\xd5\x75\x21\x0c\x06", "sadf -j"),
             (
                 b"Linux 6.1 (vm) \t11/21/26\n\n07:36:12          tps      rtps      wtps\n",
                 "sar -b",
             ),
-            (
-                b"disk- ------------reads------------\n       total merged sectors      ms\n",
-                "vmstat -d",
-            ),
+            (b"\xef\xbe\xed\xfe\x08\x82", "atop -r FILE"),
+            (b"#######\n# Collectl:   V4.3.1-1  HiRes: 1\n", "collectl -p"),
+            (b"\"pcp-dstat 6.0.3 CSV Output\"\n", "PCP archive"),
+            (b"xx:/ mounted on /mnt:\n\nread:  ops/s kB/s kB/op retrans\n", "mountstats"),
             (b"Linux 6.1 (vm)\n\navg-cpu:  %user\n", "without disks"),
             (b"Total DISK READ: 0.00 B/s\n", "iotop"),
             (

@@ -90,6 +90,7 @@ fn chosen(
                 disk: disk.clone(),
                 recording: recording(),
                 disks,
+                damage: counters.damage().cloned().map(Box::new),
             }),
         };
     }

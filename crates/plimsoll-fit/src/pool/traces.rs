@@ -115,6 +115,7 @@ fn devices(
             disk: disk.clone(),
             recording: recording.into(),
             disks: survey.devices.iter().map(|d| d.name.clone()).collect(),
+            damage: None,
         }),
         _ => Err(TraceError::NoDisks {
             recording: recording.into(),

@@ -156,6 +156,7 @@ impl TraceSurvey {
             disk: disk.into(),
             recording: about.name.clone(),
             disks: self.devices.iter().map(|d| d.name.clone()).collect(),
+            damage: None,
         })
     }
 }

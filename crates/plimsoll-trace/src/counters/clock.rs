@@ -142,6 +142,13 @@ pub(super) fn time_of_day_ns(text: &[u8]) -> Option<u64> {
     found.time_ns.filter(|_| is_time)
 }
 
+/// The number of a month by the beginning of its English name.
+pub(super) fn month(name: &[u8]) -> Option<u64> {
+    let mut months = (1..).zip(MONTHS);
+    let found = months.find(|(_, month)| name.eq_ignore_ascii_case(month.as_bytes()));
+    found.map(|(number, _)| number)
+}
+
 /// What East Asian locales print beside the numbers of a time, and what stands for it.
 const UNITS: [(&str, &str); 20] = [
     ("年", "-"),
@@ -208,8 +215,8 @@ impl TimestampFields {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         if is("AM") || is("PM") {
             self.is_afternoon = Some(is("PM"));
-        } else if let Some(month) = MONTHS.iter().position(|name| is(name)) {
-            self.month = i8::try_from(month + 1).ok();
+        } else if let Some(month) = month(word) {
+            self.month = i8::try_from(month).ok();
         } else if let Some(number) = whole(word) {
             // Beside the name of a month stand the day and, with four digits, the year.
             match word.len() {
@@ -220,8 +227,14 @@ impl TimestampFields {
         }
     }
 
-    /// `2026-11-21`, `11/21/26`, `21.11.2026`, `21-11-26`.
+    /// `2026-11-21`, `11/21/26`, `21.11.2026`, `21-11-26`, `20261121`.
     fn date(&mut self, word: &[u8]) -> bool {
+        if let (8, Some(number)) = (word.len(), whole(word)) {
+            self.year = i16::try_from(number / 10_000).ok();
+            self.month = i8::try_from(number / 100 % 100).ok();
+            self.day = i8::try_from(number % 100).ok();
+            return true;
+        }
         let Some(separator) = word.iter().find(|byte| b"-/.".contains(byte)) else {
             return false;
         };
@@ -281,10 +294,10 @@ impl TimestampFields {
         true
     }
 
-    /// `Z`, `UTC`, `GMT`, `+0100`, `-05:00`, `+01`.
+    /// `Z`, `UTC`, `CET`, `+0100`, `-05:00`, `+01`.
     fn zone(&mut self, word: &[u8]) -> bool {
-        if [&b"Z"[..], b"UTC", b"GMT"].contains(&word) {
-            self.offset_s = Some(0);
+        if let Some((_, minutes)) = ZONES.iter().find(|(name, _)| name.as_bytes() == word) {
+            self.offset_s = Some(minutes * 60);
             return true;
         }
         let sign = match word.first() {
@@ -358,6 +371,35 @@ impl TimestampFields {
     }
 }
 
+/// Zones by the letters that `date` prints for them, and their minutes east of Greenwich. Letters that
+/// several zones share (`IST`, `CST`) say nothing.
+const ZONES: [(&str, i64); 24] = [
+    ("Z", 0),
+    ("UTC", 0),
+    ("GMT", 0),
+    ("WET", 0),
+    ("WEST", 60),
+    ("BST", 60),
+    ("CET", 60),
+    ("CEST", 120),
+    ("EET", 120),
+    ("EEST", 180),
+    ("MSK", 180),
+    ("JST", 540),
+    ("KST", 540),
+    ("AEST", 600),
+    ("AEDT", 660),
+    ("NZST", 720),
+    ("NZDT", 780),
+    ("EST", -300),
+    ("EDT", -240),
+    ("CDT", -300),
+    ("MST", -420),
+    ("MDT", -360),
+    ("PST", -480),
+    ("PDT", -420),
+];
+
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
@@ -398,6 +440,10 @@ mod tests {
             ("zzz ***Sat Nov 21 00:15:32 UTC 2026", 0, true),
             ("Sat 21 Nov 2026 12:15:32 AM UTC", 0, true),
             ("# time: [2026-11-21T00:15:32+00:00]", 0, true),
+            ("Fri Nov 20 07:15:32 PM EST 2026", 0, true),
+            ("Sat 21 Nov 2026 01:15:32 AM CET", 0, true),
+            ("Sat Nov 21 00:15:32 CST 2026", 0, false),
+            ("20261121 00:15:32.150", 150, false),
         ];
         for (text, ms, has_zone) in cases {
             let found = instant(text.as_bytes(), None);

@@ -6,6 +6,10 @@
 //! the disk; milliseconds are counted in 32 bits and wrap. The time stands on a line of its own
 //! before the disks, as `date` prints it in any form, or in front of every line. A time of day alone
 //! and what `/proc/uptime` holds are times, too, without a date.
+//!
+//! `vmstat -d` prints a part of them, the name first, with the time behind (`-t`) or on a line before.
+//! Source: procps 4.0. Its `sec` counts whole seconds, too coarse for an interval, and its `cur` is in
+//! thousands.
 
 use plimsoll_core::recording::{DiscardCounters, DiskCounters, FlushCounters};
 use plimsoll_core::units::Nanos;
@@ -27,6 +31,48 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
     is: |head| lines(head).take(4).any(|line| row(line).is_some()),
     scan,
 };
+
+/// Recognised by the names of its columns.
+pub(super) const VMSTAT: CounterFormat = CounterFormat {
+    name: "vmstat -d series",
+    is: |head| lines(head).take(4).any(is_vmstat_heading),
+    ..FORMAT
+};
+
+/// Either line of names above what vmstat prints.
+fn is_vmstat_heading(line: &[u8]) -> bool {
+    let mut words = words(line);
+    match words.next() {
+        Some(b"disk-") => true,
+        Some(b"total") => words.next() == Some(b"merged") && words.next() == Some(b"sectors"),
+        _ => false,
+    }
+}
+
+/// Numbers of vmstat behind the name: eight are the kernel's, two are left out.
+const VMSTAT_NUMBERS: usize = 8;
+
+/// A line of `vmstat -d`, of which the last two words may be its time.
+fn vmstat_row(line: &[u8]) -> Option<DiskstatsRow<'_>> {
+    let mut found = words(line);
+    let disk = found.next()?;
+    let mut numbers = [0; NUMBERS_MAX];
+    for number in &mut numbers[..VMSTAT_NUMBERS] {
+        *number = whole(found.next()?)?;
+    }
+    whole(found.next()?)?;
+    let last = found.next()?;
+    whole(last)?;
+    let rest = &line[last.as_ptr() as usize - line.as_ptr() as usize + last.len()..];
+    let time = rest.trim_ascii();
+    let is_time = time.is_empty() || words(time).count() == 2;
+    (is_time && whole(disk).is_none()).then_some(DiskstatsRow {
+        time: (!time.is_empty()).then_some(time),
+        disk,
+        numbers,
+        count: VMSTAT_NUMBERS,
+    })
+}
 
 /// Device, its name and the eleven numbers that every kernel prints.
 const WORDS_MIN: usize = 14;
@@ -132,9 +178,12 @@ fn row(line: &[u8]) -> Option<DiskstatsRow<'_>> {
     None
 }
 
+const NO_TIME: &str =
+    "no time comes before it; print date +%s.%N before each copy, or vmstat -d -t";
+
 /// The time in which the next disks were read.
 #[derive(Debug, Default)]
-struct LoopTime {
+pub(super) struct LoopTime {
     now: Option<u64>,
     /// Midnights that passed while there were only times of day.
     days: u64,
@@ -143,7 +192,12 @@ struct LoopTime {
 const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 impl LoopTime {
-    fn read(&mut self, text: &[u8], told: &mut CounterScanSummary) -> Option<u64> {
+    /// The last that was read.
+    pub(super) fn now(&self) -> Option<u64> {
+        self.now
+    }
+
+    pub(super) fn read(&mut self, text: &[u8], told: &mut CounterScanSummary) -> Option<u64> {
         if let Some(at) = told.instant(text) {
             self.now = Some(at);
         } else if let Some(at) = clock::time_of_day_ns(text) {
@@ -176,12 +230,12 @@ fn scan(
     give: &mut Give<'_>,
 ) -> Result<(), TraceError> {
     let mut time = LoopTime::default();
-    let mut values = Vec::new();
+    let (mut values, mut zone) = (Vec::new(), Vec::new());
     while let Some((offset, line)) = input.line()? {
-        let what = match row(line) {
+        let what = match row(line).or_else(|| vmstat_row(line)) {
             Some(row) => {
                 let at = match row.time {
-                    Some(text) => time.read(text, told),
+                    Some(text) => time.read(&[text, &zone].join(&b' '), told),
                     None => time.now,
                 };
                 match at {
@@ -195,10 +249,15 @@ fn scan(
                         }));
                         None
                     }
-                    None => Some("no time comes before it; print date +%s.%N before each copy"),
+                    None => Some(NO_TIME),
                 }
             }
             None if line.trim_ascii().is_empty() => continue,
+            None if is_vmstat_heading(line) => {
+                // Behind the names of the columns of a time is its zone.
+                zone = words(line).nth(10).map(<[u8]>::to_vec).unwrap_or(zone);
+                continue;
+            }
             None if time.read(line, told).is_some() => None,
             None => Some("it is neither a disk nor a time"),
         };

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text of `iostat`, best with `-x` and `-t`.
+//! Reports of devices as text: `iostat` of sysstat, FreeBSD and Solaris, `zpool iostat`, `collectl -sD`.
 //!
-//! Source: its manual page, and its output of versions 9 to 12. After a line about the host come
-//! reports: the time (with `-t`), the processors, a header `Device …` and a line for each disk; the
-//! columns depend on the version and are taken from the header. With `-h` a report has several
-//! headers, each with a part of the columns, and the disks stand last. The first report after each
-//! start of iostat is the average since the machine was started and is left out; of it only the time
-//! is used, as the beginning of the second. Without `-t` the length of the intervals is nowhere.
+//! Source: their manual pages, and the output of sysstat 9 to 12 and collectl 4.3. A report is its time
+//! (with `-t`, `-T`, or before every line), perhaps the processors, a header and a line for each device;
+//! the columns depend on the version and are taken from the header. With sysstat's `-h` a report has
+//! several headers, each with a part of the columns, and the disks stand last. The first report after each
+//! start is the average since the machine was started and is left out; of it only the time is used, as the
+//! beginning of the second. With sysstat's `-y` there is none, which the second empty line behind the line
+//! about the host shows; the first report is then as long as the second. Without times the length of the
+//! intervals is nowhere. What journald prints before each line is cut off.
 
 use plimsoll_core::units::Nanos;
 
-use super::meaning::{ColumnMeaning, DiskRowValues, human, of_sysstat};
-use super::reports::IostatReports;
+use super::reports::PrintedReports;
+use super::table::TableHeader;
 use super::{CounterFormat, CounterScanSummary, Give};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
@@ -23,69 +25,29 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "iostat text",
     resolution: Nanos::SECOND,
     scope: RecordingScope::Device,
-    is: |head| lines(head).any(|line| IostatHeader::of(line).is_some()),
+    is: |head| {
+        let is_one = |line| TableHeader::of(line).is_some() || TableHeader::of_pool(line).is_some();
+        lines(head).map(unlabelled).any(is_one)
+    },
     scan,
 };
 
 const ROUNDED: &str =
     "its figures are rounded to one decimal (iostat -h), and so are those shown here";
 
-/// The columns of a header.
-#[derive(Debug, Clone, PartialEq)]
-struct IostatHeader {
-    /// Without that of the disk.
-    columns: Vec<Option<ColumnMeaning>>,
-    is_disk_last: bool,
-}
-
-impl IostatHeader {
-    fn of(line: &[u8]) -> Option<IostatHeader> {
-        let is_disk = |word: &[u8]| matches!(word, b"Device" | b"Device:");
-        let mut words = words(line);
-        let first = words.next()?;
-        let is_disk_last = !is_disk(first);
-        if is_disk_last && !words.next_back().is_some_and(is_disk) {
-            return None;
-        }
-        let of = |word: &[u8]| of_sysstat(str::from_utf8(word).ok()?);
-        let before = is_disk_last.then_some(first);
-        let columns: Vec<Option<ColumnMeaning>> = before.into_iter().chain(words).map(of).collect();
-        let knows = columns.iter().any(Option::is_some);
-        knows.then_some(IostatHeader {
-            columns,
-            is_disk_last,
-        })
-    }
-
-    /// A blank before the name belongs to it: so iostat prints groups.
-    fn row<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], DiskRowValues)> {
-        let mut words = words(line);
-        let (disk, blanks) = match self.is_disk_last {
-            true => (words.next_back()?, 2),
-            false => (words.next()?, 1),
-        };
-        let at = disk.as_ptr() as usize - line.as_ptr() as usize;
-        let is_group = at >= blanks && line[at - blanks..at].iter().all(|byte| *byte == b' ');
-        let disk = &line[at - usize::from(is_group)..at + disk.len()];
-        let mut row = Vec::new();
-        for meaning in &self.columns {
-            let word = words.next()?;
-            let value = human(word, *meaning)?;
-            row.extend(meaning.map(|meaning| (meaning, value)));
-        }
-        words.next().is_none().then_some((disk, row))
-    }
-}
-
 /// Where the reading stands.
 #[derive(Debug, Default)]
 struct IostatText {
-    reports: IostatReports,
-    header: Option<IostatHeader>,
+    reports: PrintedReports,
+    header: Option<TableHeader>,
     /// Headers of this report so far.
-    seen: Vec<IostatHeader>,
+    seen: Vec<TableHeader>,
     /// What stood before the next report: its time.
     time: Option<u64>,
+    /// The time before the last line, where each has one.
+    stamp: Vec<u8>,
+    /// Empty lines since the line about the host, while there are no others.
+    empty: Option<usize>,
 }
 
 fn scan(
@@ -95,37 +57,13 @@ fn scan(
 ) -> Result<(), TraceError> {
     let mut text = IostatText::default();
     while let Some((offset, line)) = input.line()? {
-        if let Some(start) = start_of(line) {
-            text.reports.restart(give);
-            host(start, told, &mut text.reports);
-            (text.header, text.time) = (None, None);
-            text.seen.clear();
-        } else if let Some(header) = IostatHeader::of(line) {
-            text.header(header, told, give);
-        } else if line.trim_ascii().is_empty() || line.starts_with(b"avg-cpu") {
-            // Behind an empty line come the processors of the next report, or its time.
-            text.header = None;
-            text.reports.is_whole();
-            if line.starts_with(b"avg-cpu") {
-                text.seen.clear();
+        let line = unlabelled(line);
+        if let Err(what) = text.line(line, told, give) {
+            text.reports.is_spoilt();
+            if let Some(what) = told.wrong.wrong(offset, what, line) {
+                told.damage = Some(input.damage(offset, what));
+                break;
             }
-        } else if let Some(header) = &text.header {
-            match header.row(line) {
-                Some((disk, row)) => {
-                    told.wrong.right();
-                    text.reports.row(disk, row);
-                }
-                None => {
-                    text.reports.is_spoilt();
-                    let what = "it has not a number in every column";
-                    if let Some(what) = told.wrong.wrong(offset, what, line) {
-                        told.damage = Some(input.damage(offset, what));
-                        break;
-                    }
-                }
-            }
-        } else if let Some(at) = told.instant(line) {
-            text.time = Some(at);
         }
     }
     text.reports.finish(told, give);
@@ -133,18 +71,118 @@ fn scan(
 }
 
 impl IostatText {
+    fn line(
+        &mut self,
+        line: &[u8],
+        told: &mut CounterScanSummary,
+        give: &mut Give<'_>,
+    ) -> Result<(), &'static str> {
+        let is_empty = line.trim_ascii().is_empty();
+        self.empty = match (self.empty, is_empty) {
+            (Some(lines), true) => Some(lines + 1),
+            (Some(2..), false) => {
+                self.reports.omits_boot();
+                None
+            }
+            _ => None,
+        };
+        if let Some(start) = start_of(line) {
+            self.reports.restart(give);
+            host(start, told, &mut self.reports);
+            *self = IostatText {
+                reports: std::mem::take(&mut self.reports),
+                empty: Some(0),
+                ..IostatText::default()
+            };
+        } else if let Some(header) = TableHeader::of(line) {
+            self.header(header, told, give);
+        } else if is_empty || is_heading(line) {
+            // Behind an empty line come the processors of the next report, or its time.
+            self.header = self.header.take().filter(TableHeader::is_timed);
+            self.reports.is_whole();
+            if !is_empty {
+                self.seen.clear();
+            }
+        } else if !line.iter().all(|byte| b"- ".contains(byte)) {
+            return self.row(line, told, give);
+        }
+        Ok(())
+    }
+
     /// A header begins a report, unless it has other columns of the same one.
-    fn header(&mut self, header: IostatHeader, told: &mut CounterScanSummary, give: &mut Give<'_>) {
-        if header.is_disk_last {
+    fn header(&mut self, header: TableHeader, told: &mut CounterScanSummary, give: &mut Give<'_>) {
+        if header.is_device_last() {
             told.warn_once(ROUNDED);
         }
+        if header.omits_boot() {
+            self.reports.omits_boot();
+        }
         let goes_on = self.time.is_none() && !self.seen.is_empty() && !self.seen.contains(&header);
-        if !goes_on {
+        if !goes_on && !header.is_timed() {
             self.reports.begin(self.time.take(), told, give);
             self.seen.clear();
         }
         self.seen.push(header.clone());
         self.header = Some(header);
+    }
+
+    /// A device, or a time.
+    fn row(
+        &mut self,
+        line: &[u8],
+        told: &mut CounterScanSummary,
+        give: &mut Give<'_>,
+    ) -> Result<(), &'static str> {
+        if self.header.is_none()
+            && let Some(header) = TableHeader::of_pool(line)
+        {
+            self.header(header, told, give);
+        }
+        let Some(row) = self.header.as_ref().and_then(|header| header.row(line)) else {
+            match (told.instant(line), &self.header) {
+                (Some(at), _) => (self.time, self.header) = (Some(at), None),
+                (None, Some(_)) => return Err("it has not a number in every column"),
+                (None, None) => {}
+            }
+            return Ok(());
+        };
+        told.wrong.right();
+        if self.stamp != row.time {
+            self.stamp = row.time.into();
+            self.reports.begin(told.instant(row.time), told, give);
+        }
+        // Without times and with one header for all of them, a device that comes again begins a report.
+        if row.time.is_empty() && self.seen.len() == 1 && self.reports.has(row.device) {
+            self.reports.begin(None, told, give);
+        }
+        if !row.values.is_empty() {
+            self.reports.row(row.device, row.values);
+        }
+        Ok(())
+    }
+}
+
+/// What stands above the names of columns, or above other tables.
+fn is_heading(line: &[u8]) -> bool {
+    let mut words = words(line);
+    match words.next() {
+        Some(b"avg-cpu:" | b"capacity") => true,
+        Some(b"extended") => words.next() == Some(b"device"),
+        _ => false,
+    }
+}
+
+/// A line without what journald puts before it: `Nov 27 13:26:19 vm iostat[123]: `.
+fn unlabelled(line: &[u8]) -> &[u8] {
+    let Some(at) = line.windows(2).position(|part| part == b"]:") else {
+        return line;
+    };
+    let before = line[..at].iter().rposition(|byte| !byte.is_ascii_digit());
+    let is_label = before.is_some_and(|from| from > 0 && from + 1 < at && line[from] == b'[');
+    let rest = &line[at + 2..];
+    match is_label {
+        true => rest.strip_prefix(b" ").unwrap_or(rest),
+        false => line,
     }
 }
 
@@ -159,7 +197,7 @@ fn start_of(line: &[u8]) -> Option<&[u8]> {
     line.ends_with(b" CPU)").then(|| &line[at..])
 }
 
-fn host(line: &[u8], told: &mut CounterScanSummary, reports: &mut IostatReports) {
+fn host(line: &[u8], told: &mut CounterScanSummary, reports: &mut PrintedReports) {
     let mut words = words(line);
     if let Some(name) = words.nth(2) {
         let name = String::from_utf8_lossy(name);

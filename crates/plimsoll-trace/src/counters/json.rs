@@ -6,12 +6,14 @@
 //! machine was started), sadf's names it `disk-device` and has a time and the length of its interval.
 //! Only the flat shape of this is needed, so the bytes are read as they come, token by token, and
 //! of a file of any length one report is held at a time: programs that sort keys put the disks before
-//! the time. Several documents may stand one behind the other.
+//! the time. Several documents may stand one behind the other, and reports may have lost what is around
+//! them (`jq -c '.sysstat.hosts[].statistics[]'`, a report on each line). `iostat -y` leaves a line empty
+//! before its first report.
 
 use plimsoll_core::units::Nanos;
 
 use super::meaning::{DiskRowValues, number, of_sysstat};
-use super::reports::{IostatReports, per_second};
+use super::reports::{PrintedReports, per_second};
 use super::sadf_forms::missing;
 use super::{CounterFormat, CounterScanSummary, Give};
 use crate::error::TraceError;
@@ -19,7 +21,7 @@ use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
 use crate::targets::TARGETS_MAX;
 
-/// Recognised by its outermost key.
+/// Recognised by its outermost key, or by a report of disks.
 pub(super) const FORMAT: CounterFormat = CounterFormat {
     name: "sysstat JSON (iostat -x -o JSON, sadf -j)",
     resolution: Nanos::SECOND,
@@ -27,7 +29,9 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
     is: |head| {
         let text = head.trim_ascii_start();
         let inner = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
-        inner.is_some_and(|inner| inner.starts_with(b"\"sysstat\""))
+        let has = |key: &[u8]| head.windows(key.len()).any(|part| part == key);
+        let is_report = || has(b"\"disk_device\"") || has(b"\"disk-device\"");
+        inner.is_some_and(|inner| inner.starts_with(b"\"sysstat\"") || is_report())
     },
     scan,
 };
@@ -99,7 +103,7 @@ struct JsonState {
     /// The text that was met last, which is a key if a colon follows.
     last: Vec<u8>,
     key: Option<Vec<u8>>,
-    reports: IostatReports,
+    reports: PrintedReports,
     /// Of iostat's file, or of sadf's report.
     date: Vec<u8>,
     time: Vec<u8>,
@@ -116,6 +120,8 @@ struct JsonState {
     disks: Vec<(Vec<u8>, DiskRowValues)>,
     is_sadf: bool,
     has_disks: bool,
+    /// Whether the list of reports has begun, and none of them.
+    is_list_new: bool,
 }
 
 fn scan(
@@ -126,6 +132,9 @@ fn scan(
     let mut state = JsonState::default();
     'lines: while let Some((offset, line)) = input.wide_line()? {
         let mut rest = line;
+        if line.trim_ascii().is_empty() && state.is_list_new {
+            state.reports.omits_boot();
+        }
         while let Some((token, behind)) = token(rest) {
             let place = offset + (line.len() - rest.trim_ascii_start().len()) as u64;
             rest = behind;
@@ -161,7 +170,9 @@ impl JsonState {
         match token {
             JsonToken::Open => {
                 self.depth += 1;
-                if self.key.take().as_deref() == Some(b"disk") {
+                let key = self.key.take();
+                self.is_list_new = key.as_deref() == Some(b"statistics");
+                if key.as_deref() == Some(b"disk") {
                     self.list = Some(self.depth);
                 }
             }

@@ -56,9 +56,40 @@ pub(super) fn of_sysstat(name: &str) -> Option<ColumnMeaning> {
     })
 }
 
-/// Counters of Windows and of esxtop by their English names. Source: the programs' own descriptions of
-/// the counters.
-const PDH: [(&str, ColumnMeaning); 26] = [
+/// A column of what a program prints, of which so many of the same name come before: of sysstat, of iostat
+/// of FreeBSD and Solaris (with `-x`), of `zpool iostat`, or of collectl (`-sD`). Source: their manual
+/// pages.
+pub(super) fn of_printed(name: &str, before: usize) -> Option<ColumnMeaning> {
+    Some(match (name, before) {
+        ("kr/s", _) => Rate(ReadBytes, KIB),
+        ("kw/s", _) => Rate(WriteBytes, KIB),
+        ("Mr/s", _) => Rate(ReadBytes, MIB),
+        ("Mw/s", _) => Rate(WriteBytes, MIB),
+        ("ms/r", _) => Each(Reads, ReadTime, MILLI),
+        ("ms/w", _) => Each(Writes, WriteTime, MILLI),
+        ("svc_t", _) => Each(Ops, TotalTime, MILLI),
+        ("%b", _) => Rate(Active, PERCENT),
+        ("read", 0) => Rate(Reads, 1.0),
+        ("write", 0) => Rate(Writes, 1.0),
+        ("read", 1) => Rate(ReadBytes, 1.0),
+        ("write", 1) => Rate(WriteBytes, 1.0),
+        ("IOs", 0) => Rate(Reads, 1.0),
+        ("IOs", 1) => Rate(Writes, 1.0),
+        ("KBytes", 0) => Rate(ReadBytes, KIB),
+        ("KBytes", 1) => Rate(WriteBytes, KIB),
+        ("Merged", 0) => Rate(ReadMerges, 1.0),
+        ("Merged", 1) => Rate(WriteMerges, 1.0),
+        ("Wait", 0) => Each(Reads, ReadTime, MILLI),
+        ("Wait", 1) => Each(Writes, WriteTime, MILLI),
+        ("Util", _) => Rate(Active, PERCENT),
+        _ => return of_sysstat(name),
+    })
+}
+
+/// Counters of Windows and of esxtop by their English names, then those of Windows in German. Source: the
+/// programs' own descriptions of the counters, and the German list of Windows as published with scripts
+/// for its registry (`Perflib\CurrentLanguage`, 198 to 222, 1400 and 1482).
+const PDH: [(&str, ColumnMeaning); 39] = [
     ("Disk Reads/sec", Rate(Reads, 1.0)),
     ("Reads/sec", Rate(Reads, 1.0)),
     ("Disk Writes/sec", Rate(Writes, 1.0)),
@@ -91,15 +122,88 @@ const PDH: [(&str, ColumnMeaning); 26] = [
     ("Current Disk Queue Length", Sample(QueueLength)),
     ("Active Commands", Sample(InFlight)),
     ("# of Outstanding Commands", Sample(InFlight)),
+    ("Lesevorgänge/s", Rate(Reads, 1.0)),
+    ("Schreibvorgänge/s", Rate(Writes, 1.0)),
+    ("Übertragungen/s", Rate(Ops, 1.0)),
+    ("Bytes gelesen/s", Rate(ReadBytes, 1.0)),
+    ("Bytes geschrieben/s", Rate(WriteBytes, 1.0)),
+    ("Lesezeit (%)", Rate(ReadTime, PERCENT)),
+    ("Schreibzeit (%)", Rate(WriteTime, PERCENT)),
+    ("Leerlaufzeit (%)", Rate(Idle, PERCENT)),
+    (
+        "Durchschnittl. Warteschlangenlänge des Datenträgers",
+        Rate(QueueTime, 1.0),
+    ),
+    ("Mittlere Sek./Lesevorgänge", Each(Reads, ReadTime, 1.0)),
+    (
+        "Mittlere Sek./Schreibvorgänge",
+        Each(Writes, WriteTime, 1.0),
+    ),
+    ("Mittlere Sek./Übertragung", Each(Ops, TotalTime, 1.0)),
+    ("Aktuelle Warteschlangenlänge", Sample(QueueLength)),
 ];
 
 /// A counter of Windows or of esxtop; case does not matter in their names.
 pub(super) fn of_pdh(name: &str) -> Option<ColumnMeaning> {
     let name = name.trim();
-    let known = PDH
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let known = PDH.iter().find(|(known, _)| is_named(known, name));
     known.map(|(_, meaning)| *meaning)
+}
+
+/// Whether a name is this one, in any case. Letters that are no ASCII are any other such letter: of an
+/// encoding that is not known they have become something else.
+pub(super) fn is_named(known: &str, name: &str) -> bool {
+    let folded = |text: &str| -> Vec<char> {
+        let fold = |letter: char| match letter.is_ascii() {
+            true => letter.to_ascii_lowercase(),
+            false => '?',
+        };
+        text.chars().map(fold).collect()
+    };
+    known.eq_ignore_ascii_case(name) || (!known.is_ascii() && folded(known) == folded(name))
+}
+
+/// A column of a disk in collectl's plot format. Source: its manual page; times are in milliseconds.
+pub(super) fn of_collectl(name: &str) -> Option<ColumnMeaning> {
+    Some(match name {
+        "Reads" => Rate(Reads, 1.0),
+        "Writes" => Rate(Writes, 1.0),
+        "RMerge" => Rate(ReadMerges, 1.0),
+        "WMerge" => Rate(WriteMerges, 1.0),
+        "RKBytes" => Rate(ReadBytes, KIB),
+        "WKBytes" => Rate(WriteBytes, KIB),
+        "WaitR" => Each(Reads, ReadTime, MILLI),
+        "WaitW" => Each(Writes, WriteTime, MILLI),
+        "Util" => Rate(Active, PERCENT),
+        _ => return None,
+    })
+}
+
+/// A section of nmon, or its continuation with more disks.
+pub(super) fn of_nmon(section: &[u8]) -> Option<ColumnMeaning> {
+    let digits = section
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit());
+    Some(match &section[..section.len() - digits.count()] {
+        b"DISKREAD" => Rate(ReadBytes, KIB),
+        b"DISKWRITE" => Rate(WriteBytes, KIB),
+        b"DISKXFER" => Rate(Ops, 1.0),
+        b"DISKBUSY" => Rate(Active, PERCENT),
+        _ => return None,
+    })
+}
+
+/// A column of dstat or dool by its group: bytes, or bits, are of `dsk`, operations of `io`.
+pub(super) fn of_dstat(group: &str, name: &str, is_of_bits: bool) -> Option<ColumnMeaning> {
+    let byte = if is_of_bits { 0.125 } else { 1.0 };
+    Some(match (group, name) {
+        ("dsk", "read") => Rate(ReadBytes, byte),
+        ("dsk", "writ") => Rate(WriteBytes, byte),
+        ("io", "read") => Rate(Reads, 1.0),
+        ("io", "writ") => Rate(Writes, 1.0),
+        _ => return None,
+    })
 }
 
 /// The rates per second, and the samples, of one disk. Of two columns with the same meaning the first
@@ -141,7 +245,7 @@ pub(super) fn human(text: &[u8], column: Option<ColumnMeaning>) -> Option<f64> {
         b'%' => return number(rest),
         b's' => SECTOR,
         b'B' => 1.0,
-        b'k' => KIB,
+        b'k' | b'K' => KIB,
         b'M' => MIB,
         b'G' => MIB * 1024.0,
         b'T' => MIB * MIB,

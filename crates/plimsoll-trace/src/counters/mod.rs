@@ -5,13 +5,15 @@
 //! its disks and its span, and once for each series, so that memory does not grow with the disks
 //! that nobody asked for. What programs print as rates becomes a difference over the interval.
 
+mod atop;
 mod clock;
 mod diskstats;
 mod filling;
 mod iostat;
 mod json;
 mod meaning;
-mod pdh;
+mod mountstats;
+mod nmon;
 mod reports;
 mod row_clock;
 mod sadf;
@@ -19,8 +21,10 @@ mod sadf_forms;
 mod sar;
 #[cfg(test)]
 mod strangers;
+mod table;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 pub use diskstats::devices_counted;
 
@@ -60,13 +64,19 @@ struct CounterFormat {
 /// All of them; they are so different that their order does not matter.
 const FORMATS: &[CounterFormat] = &[
     diskstats::FORMAT,
+    diskstats::VMSTAT,
+    mountstats::FORMAT,
+    atop::FORMAT,
+    nmon::FORMAT,
     iostat::FORMAT,
     json::FORMAT,
     sadf::FORMAT,
     sadf_forms::PAIRS,
     sadf_forms::XML,
     sar::FORMAT,
-    pdh::FORMAT,
+    wide::PDH,
+    wide::COLLECTL,
+    wide::DSTAT,
 ];
 
 /// How the values of a row are meant.
@@ -105,6 +115,8 @@ struct CounterScanSummary {
     host: String,
     /// The zone of its people as Posix writes it; empty for UTC.
     zone: String,
+    /// The zone of all times is that of `zone`.
+    zone_is_told: bool,
     /// Times stood in it without a zone.
     lacks_zone: bool,
     /// Times stood in it without a date, or none at all.
@@ -313,7 +325,7 @@ impl CounterFile {
             });
         };
         warnings.extend(left_out.clone());
-        if order.is_none() && told.dates.is_open() && format.name != pdh::FORMAT.name {
+        if order.is_none() && told.dates.is_open() && format.name != wide::PDH.name {
             warnings.push(OPEN_ORDER.into());
         }
         if told.lacks_zone && !told.lacks_date {
@@ -440,6 +452,7 @@ impl CounterSource for CounterFile {
                 disk: disk.into(),
                 recording: self.about.name.clone(),
                 disks: self.disks.clone(),
+                damage: self.damage.clone().map(Box::new),
             });
         }
         Ok(self.several(&[disk.into()], window)?.swap_remove(0))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reports of iostat that follow each other, as text or JSON.
+//! Reports of devices that follow each other, as text or JSON.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,18 @@ const SECOND: u64 = 1_000_000_000;
 /// What is said of reports without times.
 const NO_TIMES: &str = "its reports have no times in a known format: every report counts as one \
                         second, and rates are right but durations are not; record it with \
-                        S_TIME_FORMAT=ISO iostat -xt 1";
+                        S_TIME_FORMAT=ISO iostat -xt 1, zpool iostat -T u or collectl -oD";
 const ONLY_ONE: &str =
     "it has no report but the one since the machine was started; give iostat an interval";
-const GROUPS: &str = "groups of disks (iostat -g) are sums of others and are left out";
+const NO_LENGTH: &str =
+    "it has one report, and nothing says how long that is; let it print several";
+const GROUPS: &str = "groups of disks (iostat -g), and what is inside of pools (zpool iostat -v), count the \
+                      same operations again and are left out";
 const IDLE: &str = "reports leave out disks that did nothing (iostat -z); they count as idle then";
 
 /// Reports between two starts of iostat.
 #[derive(Debug, Default)]
-pub(super) struct IostatReports {
+pub(super) struct PrintedReports {
     /// When the report before this one was made.
     from: Option<u64>,
     now: Option<u64>,
@@ -37,6 +40,10 @@ pub(super) struct IostatReports {
     has_some: bool,
     leaves_out: bool,
     has_groups: bool,
+    /// Whether the first report is one of an interval, too.
+    omits_boot: bool,
+    /// That first report, until the second shows how long it is.
+    first: Vec<(Vec<u8>, DiskRowValues)>,
 }
 
 #[derive(Debug)]
@@ -48,7 +55,7 @@ struct ReportedDisk {
     is_here: bool,
 }
 
-impl IostatReports {
+impl PrintedReports {
     /// A report begins, made at this time if it says so.
     pub(super) fn begin(
         &mut self,
@@ -71,6 +78,18 @@ impl IostatReports {
             let before = self.now.or(self.day).unwrap_or(0);
             Some(before.saturating_add(SECOND))
         });
+        self.give_first(give);
+    }
+
+    /// The first report is of an interval, not since the machine was started.
+    pub(super) fn omits_boot(&mut self) {
+        self.omits_boot = true;
+    }
+
+    /// Whether this report has a disk.
+    pub(super) fn has(&self, name: &[u8]) -> bool {
+        let place = self.places.get(name);
+        place.is_some_and(|place| self.disks[*place].is_here)
     }
 
     /// What this report says of a disk, or a part of that.
@@ -116,11 +135,11 @@ impl IostatReports {
         if self.now.is_some() {
             give(CounterScanEvent::Gap);
         }
-        *self = IostatReports {
+        *self = PrintedReports {
             has_some: self.has_some,
             leaves_out: self.leaves_out,
             has_groups: self.has_groups,
-            ..IostatReports::default()
+            ..PrintedReports::default()
         };
     }
 
@@ -129,7 +148,7 @@ impl IostatReports {
         let is_any = self.now.is_some();
         self.give(give);
         if is_any && !self.has_some && !self.has_groups {
-            told.warn_once(ONLY_ONE);
+            told.warn_once(if self.omits_boot { NO_LENGTH } else { ONLY_ONE });
         }
         if self.leaves_out {
             told.warn_once(IDLE);
@@ -139,8 +158,25 @@ impl IostatReports {
         }
     }
 
+    /// Gives the first report away, which is as long as the second.
+    fn give_first(&mut self, give: &mut Give<'_>) {
+        let span = self.from.zip(self.now).filter(|(from, now)| from < now);
+        let Some((from, now)) = span else { return };
+        for (name, row) in self.first.drain(..) {
+            let begin = from.saturating_sub(now - from);
+            per_second(&name, (begin, from), &row, give);
+            self.has_some = true;
+        }
+    }
+
     /// Gives the disks of this report away; nothing of the first, which is since the start.
     fn give(&mut self, give: &mut Give<'_>) {
+        if self.omits_boot && self.from.is_none() {
+            let here = self.disks.iter_mut().filter(|disk| disk.is_here);
+            self.first = here
+                .map(|disk| (disk.name.clone(), disk.row.clone()))
+                .collect();
+        }
         let span = self.from.zip(self.now).filter(|(from, now)| from < now);
         let tells_idle = self.is_whole && !self.is_spoilt;
         for disk in &mut self.disks {

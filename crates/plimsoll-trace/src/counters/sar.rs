@@ -9,8 +9,8 @@
 use plimsoll_core::units::Nanos;
 
 use super::clock::time_of_day_ns;
-use super::meaning::{ColumnMeaning, human, of_sysstat};
 use super::reports::per_second;
+use super::table::TableHeader;
 use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
@@ -23,7 +23,7 @@ pub(super) const FORMAT: CounterFormat = CounterFormat {
     resolution: Nanos::SECOND,
     scope: RecordingScope::Device,
     is: |head| {
-        let is_of_disks = |line| SarHeader::of(line).is_some();
+        let is_of_disks = |line| header_of(line).is_some();
         let is_of_cpus = |line| {
             time(line).is_some_and(|(_, rest)| {
                 let mut names = words(rest);
@@ -53,31 +53,10 @@ fn time(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((at_ns, rest))
 }
 
-/// The columns of disks.
-struct SarHeader {
-    at_ns: u64,
-    columns: Vec<Option<ColumnMeaning>>,
-    /// With `-p` and `-h`.
-    is_disk_last: bool,
-}
-
-impl SarHeader {
-    fn of(line: &[u8]) -> Option<SarHeader> {
-        let (at_ns, rest) = time(line)?;
-        let mut names: Vec<&[u8]> = words(rest).collect();
-        let place = names.iter().position(|name| *name == b"DEV")?;
-        if place != 0 && place + 1 != names.len() {
-            return None;
-        }
-        names.remove(place);
-        let of = |name: &&[u8]| of_sysstat(str::from_utf8(name).ok()?);
-        let columns: Vec<_> = names.iter().map(of).collect();
-        columns.iter().any(Option::is_some).then_some(SarHeader {
-            at_ns,
-            columns,
-            is_disk_last: place != 0,
-        })
-    }
+/// The names of the columns of disks, and the time of the sample before them.
+fn header_of(line: &[u8]) -> Option<(u64, TableHeader)> {
+    let (at_ns, rest) = time(line)?;
+    Some((at_ns, TableHeader::of_sar(rest)?))
 }
 
 /// Where the reading stands.
@@ -117,7 +96,7 @@ fn scan(
 ) -> Result<(), TraceError> {
     let mut clock = SarClock::default();
     // `None` while lines are not of disks.
-    let mut header: Option<SarHeader> = None;
+    let mut header: Option<TableHeader> = None;
     let mut has_disks = false;
     told.lacks_date = true;
     told.lacks_zone = true;
@@ -148,8 +127,8 @@ fn scan(
             (clock.from, clock.now) = (None, None);
             continue;
         }
-        if let Some(found) = SarHeader::of(line) {
-            clock.sample(found.at_ns);
+        if let Some((at_ns, found)) = header_of(line) {
+            clock.sample(at_ns);
             has_disks = true;
             header = Some(found);
             continue;
@@ -161,11 +140,11 @@ fn scan(
         let Some((at_ns, rest)) = time(line) else {
             continue;
         };
-        match figures(rest, header) {
-            Some((disk, row)) => {
+        match header.row(rest) {
+            Some(row) => {
                 told.wrong.right();
                 if let Some(span) = clock.sample(at_ns) {
-                    per_second(disk, span, &row, give);
+                    per_second(row.device, span, &row.values, give);
                 }
             }
             None => {
@@ -181,21 +160,4 @@ fn scan(
         told.warn_once(NO_DISKS);
     }
     Ok(())
-}
-
-fn figures<'a>(
-    line: &'a [u8],
-    header: &SarHeader,
-) -> Option<(&'a [u8], super::meaning::DiskRowValues)> {
-    let mut words = words(line);
-    let disk = match header.is_disk_last {
-        true => words.next_back()?,
-        false => words.next()?,
-    };
-    let mut row = Vec::new();
-    for meaning in &header.columns {
-        let value = human(words.next()?, *meaning)?;
-        row.extend(meaning.map(|meaning| (meaning, value)));
-    }
-    words.next().is_none().then_some((disk, row))
 }

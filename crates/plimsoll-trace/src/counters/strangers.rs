@@ -5,7 +5,7 @@ use super::tests::{IOSTAT, IOSTAT_JSON, PERFMON, SADF_JSON, open, series, sums};
 use super::*;
 use crate::input::RecordingInput;
 use crate::series::IntervalVerdict;
-use DiskMetric::{Active, Flushes, Ops, ReadBytes, Reads, Writes};
+use DiskMetric::{Active, Flushes, Ops, ReadBytes, Reads, WriteBytes, Writes};
 use std::fmt::Write as _;
 
 /// One start of `iostat -xt 1`: the average since the machine was started, then so many reports of
@@ -363,9 +363,154 @@ fn loops_over_diskstats_tell_times_in_other_ways() {
 }
 
 #[test]
+fn a_disk_that_is_not_found_may_stand_behind_the_damage() {
+    let cut = &IOSTAT_JSON[..IOSTAT_JSON.rfind("\n]}]}}").unwrap()];
+    let file = open(cut);
+    let error = file.series("sdb", &file.times().span()).unwrap_err();
+    let told = error.to_string();
+    assert!(
+        told.contains("it has sda; more may stand behind its damage"),
+        "{told}"
+    );
+    assert!(told.contains(&format!("byte {}", cut.len())), "{told}");
+}
+
+#[test]
 fn what_is_no_recording_gets_the_hint_of_what_it_is_close_to() {
     let input = RecordingInput::new("f".into(), Box::new(&b"\x96\xd5\x75\x21"[..])).unwrap();
     assert!(!is_one(&input));
     let error = CounterFile::from_bytes("f", b"\x96\xd5\x75\x21".to_vec()).unwrap_err();
     assert!(error.to_string().contains("sadf -j FILE"), "{error}");
+}
+
+/// Of FreeBSD 14.4, as a project publishes it (the reference output of its collectors); the disks were idle
+/// in the second report, so figures of another one are put in.
+pub(super) const FREEBSD: &str = "                        extended device statistics
+device       r/s     w/s     kr/s     kw/s  ms/r  ms/w  ms/o  ms/t qlen  %b
+ada0           0       1      0.2     20.7     4     3     0     3    0   0
+pass0          0       0      0.0      0.0     0     0     0     0    0   0
+                        extended device statistics
+device       r/s     w/s     kr/s     kw/s  ms/r  ms/w  ms/o  ms/t qlen  %b
+ada0        12.3     4.5    512.0    128.5   0.4   0.9   0.0   0.5    0   2
+pass0          0       0      0.0      0.0     0     0     0     0    0   0
+";
+
+/// Of Solaris, as its users publish it.
+const SOLARIS: &str = "                 extended device statistics
+device    r/s    w/s   Mr/s   Mw/s wait actv  svc_t  %w  %b
+sd1       9.9 1474.2    0.1  172.2  8.3  0.8    6.2  88  83
+                 extended device statistics
+device    r/s    w/s   Mr/s   Mw/s wait actv  svc_t  %w  %b
+sd1       0.0 1699.9    0.0  210.9  9.0  1.0    5.8 100  98
+                 extended device statistics
+device    r/s    w/s   Mr/s   Mw/s wait actv  svc_t  %w  %b
+sd1       2.0 1501.4    0.1  173.9  7.8  0.9    5.8  90  88
+";
+
+/// Of `zpool iostat -v zroot 5` on FreeBSD 15.1, from vermaden.wordpress.com (2026-08-14), shortened by two
+/// of three disks.
+pub(super) const ZPOOL: &str = "              capacity     operations     bandwidth
+pool        alloc   free   read  write   read  write
+----------  -----  -----  -----  -----  -----  -----
+zroot        199G   229G     25    758  3.11M  42.6M
+  mirror-0   199G   229G  3.21K  95.9K   402M  5.38G
+    ada1p4      -      -     25    693  3.11M  36.5M
+----------  -----  -----  -----  -----  -----  -----
+              capacity     operations     bandwidth
+pool        alloc   free   read  write   read  write
+----------  -----  -----  -----  -----  -----  -----
+zroot        199G   229G  2.89K  8.29K   369M   850M
+  mirror-0   199G   229G  2.89K  8.29K   369M   850M
+    ada1p4      -      -  2.89K    383   369M  37.1M
+----------  -----  -----  -----  -----  -----  -----
+              capacity     operations     bandwidth
+pool        alloc   free   read  write   read  write
+----------  -----  -----  -----  -----  -----  -----
+zroot        199G   229G  2.99K  7.30K   378M   827M
+  mirror-0   199G   229G  2.99K  7.30K   378M   827M
+    ada1p4      -      -  2.99K    185   378M  19.9M
+----------  -----  -----  -----  -----  -----  -----
+";
+
+/// Asserts the means of reads, writes and their bytes per second.
+fn assert_means(text: &str, disk: &str, expect: [f64; 4]) {
+    let found = series(&open(text), disk);
+    for (metric, mean) in [Reads, Writes, ReadBytes, WriteBytes]
+        .into_iter()
+        .zip(expect)
+    {
+        let time = found.averages(metric).unwrap().time;
+        assert!(
+            (time - mean).abs() <= 1e-9 * mean.max(1.0),
+            "{metric:?}: {time} {mean}"
+        );
+    }
+}
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+
+#[test]
+fn other_systems_print_other_names_of_columns() {
+    let file = open(FREEBSD);
+    assert_eq!(file.disks(), ["ada0", "pass0"]);
+    assert_means(FREEBSD, "ada0", [12.3, 4.5, 512.0 * KIB, 128.5 * KIB]);
+    let ada0 = series(&file, "ada0");
+    let of = |metric| ada0.averages(metric).unwrap().time;
+    assert!((of(Active) - 0.02).abs() < 1e-12);
+    assert!((of(DiskMetric::ReadTime) - 12.3 * 0.0004).abs() < 1e-12);
+    assert_means(SOLARIS, "sd1", [1.0, 1600.65, 0.05 * MIB, 192.4 * MIB]);
+    // With times, as Solaris prints them with -T d: before each report.
+    let timed = (0..).zip(
+        SOLARIS
+            .split_inclusive("83\n")
+            .flat_map(|part| part.split_inclusive("98\n")),
+    );
+    let timed = timed.map(|(at, part)| format!("Thu Aug 13 18:4{at}:35 2026\n{part}"));
+    assert_eq!(
+        kept(&timed.collect::<String>(), "sd1", Reads),
+        (120, 120, 0)
+    );
+}
+
+#[test]
+fn pools_of_zfs_count_without_what_is_inside_of_them() {
+    let file = open(ZPOOL);
+    assert_eq!(file.disks(), ["zroot"]);
+    assert!(file.warnings().join(" ").contains("zpool iostat -v"));
+    assert_means(
+        ZPOOL,
+        "zroot",
+        [2.94 * KIB, 7.795 * KIB, 373.5 * MIB, 838.5 * MIB],
+    );
+    // As scripts have it: zpool iostat -H -p -T u.
+    let row = |n: u64| {
+        format!(
+            "tank\t213674622976\t245887926272\t{n}\t{}\t{}\t40960\n",
+            2 * n,
+            4096 * n
+        )
+    };
+    let times = (0..).zip([9, 20, 30]);
+    let timed = times.map(|(i, n)| format!("{}\n{}", 1_795_220_132u64 + 5 * i, row(n)));
+    let expect = [25.0, 50.0, 25.0 * 4096.0, 40_960.0];
+    assert_means(&timed.collect::<String>(), "tank", expect);
+    assert_means(&[9, 20, 30].map(row).concat(), "tank", expect);
+}
+
+#[test]
+fn reports_of_json_may_stand_alone_on_lines() {
+    let lines: String = IOSTAT_JSON
+        .replace('\n', " ")
+        .split(" {\"timestamp\"")
+        .skip(1)
+        .map(|report| {
+            format!(
+                "{{\"timestamp\"{}\n",
+                report.trim_end_matches([',', ']', '}', ' '])
+            )
+        })
+        .map(|line| line.replace(" ]}]}}", "").trim_end().to_owned() + "}]}\n")
+        .collect();
+    assert_eq!(sums(&lines, "sda"), sums(IOSTAT_JSON, "sda"), "{lines}");
 }

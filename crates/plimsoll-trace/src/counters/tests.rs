@@ -3,6 +3,7 @@
 
 use plimsoll_core::rng::{Rng, Seed};
 
+use super::strangers::{FREEBSD, ZPOOL};
 use super::*;
 use crate::requests::{is_one as is_requests, mutate};
 use crate::series::{CounterInterval, IntervalVerdict};
@@ -131,7 +132,14 @@ const ESXTOP: &str = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\esx1\\Memory\\Machine MBy
 \"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n\
 \"11/21/2026 00:15:34\",\"1\",\"105\",\"100\",\"5\",\"1.5\",\"0.5\",\"2.0\"\n";
 
-const ALL: [(&str, &str); 13] = [
+/// What programs wrote on one machine (`tests/integration/programs.rs`).
+macro_rules! written {
+    ($name:literal) => {
+        include_str!(concat!("../../tests/fixtures/programs/", $name))
+    };
+}
+
+const ALL: [(&str, &str); 24] = [
     ("/proc/diskstats series", DISKSTATS),
     ("/proc/diskstats series", DISKSTATS_ROWS),
     ("iostat text", IOSTAT),
@@ -145,6 +153,17 @@ const ALL: [(&str, &str); 13] = [
     ("sar -d text", SAR_PRETTY),
     ("perfmon or esxtop CSV (PDH 4.0)", PERFMON),
     ("perfmon or esxtop CSV (PDH 4.0)", ESXTOP),
+    ("iostat text", FREEBSD),
+    ("iostat text", ZPOOL),
+    ("iostat text", written!("collectl.txt")),
+    ("atop text (-P DSK)", written!("atop.txt")),
+    ("nmon file", written!("nmon.nmon")),
+    ("collectl plot text (-P)", written!("collectl-date.txt")),
+    ("dstat or dool CSV", written!("dstat.csv")),
+    ("dstat or dool CSV", written!("dstat-epoch.csv")),
+    ("dstat or dool CSV", written!("dool.csv")),
+    ("vmstat -d series", written!("vmstat.txt")),
+    ("/proc/self/mountstats series", written!("mountstats.txt")),
 ];
 
 pub(super) fn open(text: &str) -> CounterFile {
@@ -396,8 +415,8 @@ fn files_without_figures_of_disks_say_what_to_do() {
             "sadf -d -- -d",
         ),
         (
-            "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\h\\Physikalischer Datentr\u{e4}ger(0 C:)\\Lesevorg\u{e4}nge/s\"\n",
-            "English name",
+            "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\h\\Disque physique(0 C:)\\Lectures disque/s\"\n",
+            "English or German",
         ),
         ("hello\n", "unknown recording format"),
         (

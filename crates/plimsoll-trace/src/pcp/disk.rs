@@ -63,6 +63,7 @@ impl PcpArchive {
                 disk: disk.into(),
                 recording: self.about.name.clone(),
                 disks,
+                damage: self.damage.clone().map(Box::new),
             });
         };
         let mut found = self.collect(&disks[place..=place], window)?;

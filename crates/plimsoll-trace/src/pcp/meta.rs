@@ -15,6 +15,7 @@ use super::bytes::{i32_at, index, u32_at, until_nul};
 use super::files::PcpFile;
 use super::frames::PcpFrame;
 use super::label::PcpVersion;
+use super::metrics::NO_DOMAIN;
 use crate::error::{RecordingDamage, TraceError};
 
 const RECORD_BYTES_MIN: usize = 12;
@@ -252,6 +253,14 @@ impl PcpMetadata {
         self.descriptions.values().flatten()
     }
 
+    /// Gives the one instance of metrics without any a name.
+    pub(super) fn name_totals(&mut self, name: &str) {
+        if let Some(domain) = self.domains.get_mut(&NO_DOMAIN) {
+            let all = [Some((NO_INSTANCE, Some(name.as_bytes())))];
+            domain.add(0, PcpListKind::Full, all.into_iter());
+        }
+    }
+
     /// The domains of wanted metrics. A second one is rare (a changed agent) and mostly has the
     /// same instances.
     pub(super) fn domains(&self) -> impl Iterator<Item = (u32, &PcpInstanceDomain)> {
@@ -286,6 +295,9 @@ pub(super) struct PcpInstanceDomain {
     lists: Vec<PcpInstanceList>,
     listed: usize,
 }
+
+/// The number that stands for no instance.
+const NO_INSTANCE: i32 = -1;
 
 /// What instances there were from an instant on.
 #[derive(Debug)]

@@ -9,6 +9,9 @@ use plimsoll_core::recording::DiskCounters;
 
 /// The domain that the linux agent's metrics and instances are of, as the upper bits of a number.
 const AGENT: u32 = 60 << 22;
+/// The domain of metrics without instances.
+pub(super) const NO_DOMAIN: u32 = u32::MAX;
+
 /// Whose figures: PCP keeps whole disks, and what lies on them, apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PcpDeviceKind {
@@ -19,9 +22,12 @@ pub(super) enum PcpDeviceKind {
     Arrays,
     /// Disks by their world-wide names, whatever the ways to them.
     WorldWide,
+    /// All disks together; read where nothing else is there.
+    Totals,
 }
 
 impl PcpDeviceKind {
+    /// Those that have devices.
     pub(super) const ALL: [PcpDeviceKind; 5] = [
         PcpDeviceKind::Disks,
         PcpDeviceKind::Partitions,
@@ -53,7 +59,7 @@ impl PcpDeviceKind {
     /// The layer of its devices; `None` where it says no more than names do.
     pub(super) fn layer(self) -> Option<DeviceKind> {
         match self {
-            PcpDeviceKind::Disks => None,
+            PcpDeviceKind::Disks | PcpDeviceKind::Totals => None,
             PcpDeviceKind::Partitions => Some(DeviceKind::Partition),
             PcpDeviceKind::Volumes => Some(DeviceKind::DeviceMapper),
             PcpDeviceKind::Arrays => Some(DeviceKind::Md),
@@ -69,6 +75,7 @@ impl PcpDeviceKind {
             PcpDeviceKind::Volumes => "disk.dm.",
             PcpDeviceKind::Arrays => "disk.md.",
             PcpDeviceKind::WorldWide => "disk.wwid.",
+            PcpDeviceKind::Totals => "disk.all.",
         }
     }
 
@@ -81,13 +88,14 @@ impl PcpDeviceKind {
                 PcpDeviceKind::Volumes => 24,
                 PcpDeviceKind::Arrays => 25,
                 PcpDeviceKind::WorldWide => 42,
+                PcpDeviceKind::Totals => return NO_DOMAIN,
             }
     }
 
     /// The number of a metric by its place in the agent's cluster of this family.
     fn number(self, item: u32) -> u32 {
         let cluster = match self {
-            PcpDeviceKind::Disks => 0,
+            PcpDeviceKind::Disks | PcpDeviceKind::Totals => 0,
             PcpDeviceKind::Partitions => 10,
             PcpDeviceKind::Volumes => 54,
             PcpDeviceKind::Arrays => 59,
@@ -153,7 +161,7 @@ impl PcpMetric {
     pub(super) fn of_each(&self, family: PcpDeviceKind) -> u32 {
         // Behind the 13th, volumes and arrays have another metric.
         family.number(match family {
-            PcpDeviceKind::Disks | PcpDeviceKind::WorldWide => self.dev,
+            PcpDeviceKind::Disks | PcpDeviceKind::Totals | PcpDeviceKind::WorldWide => self.dev,
             PcpDeviceKind::Partitions => self.part,
             PcpDeviceKind::Volumes | PcpDeviceKind::Arrays => {
                 self.part + u32::from(self.part >= 13)

@@ -241,7 +241,8 @@ impl CounterSource for PcpArchive {
 /// The devices of all parts: disks first, then what lies on them.
 fn devices(parts: &[PcpArchivePart]) -> Vec<PcpDevice> {
     let (mut seen, mut devices) = (BTreeSet::new(), Vec::new());
-    for family in PcpDeviceKind::ALL {
+    let families = PcpDeviceKind::ALL.into_iter();
+    for family in families.chain([PcpDeviceKind::Totals]) {
         for part in parts {
             let of_family = |id: &u32| part.families.get(id) == Some(&family);
             let domains = part.catalog.domains().filter(|(id, _)| of_family(id));

@@ -14,7 +14,7 @@ use super::frames::PcpFrameReader;
 use super::index::IndexEnd;
 use super::label::{self, PcpLabel};
 use super::log::{PcpNumber, PcpRecord};
-use super::meta::{PcpMetadata, PcpMetricDesc, ValueType};
+use super::meta::{PcpInstanceDomain, PcpMetadata, PcpMetricDesc, ValueType};
 use super::metrics::{PcpDeviceKind, ways_metric};
 use crate::error::{RecordingDamage, TraceError};
 use crate::series::DiskMetric;
@@ -169,7 +169,23 @@ impl PcpArchivePart {
         self.families = named
             .filter_map(|(name, description)| Some((description.domain, family_of(name)?)))
             .collect();
-        let families = PcpDeviceKind::ALL.into_iter();
+        let has_devices = |(id, domain): (u32, &PcpInstanceDomain)| {
+            self.families.contains_key(&id) && !domain.names().is_empty()
+        };
+        let has_devices = self.catalog.domains().any(has_devices);
+        let families = match has_devices {
+            true => {
+                // They count the same again.
+                self.families
+                    .retain(|_, family| *family != PcpDeviceKind::Totals);
+                &PcpDeviceKind::ALL[..]
+            }
+            false => {
+                self.catalog.name_totals(ALL_DISKS);
+                &[PcpDeviceKind::Totals]
+            }
+        };
+        let families = families.iter().copied();
         for (family, metric) in families.flat_map(|f| DiskMetric::ALL.map(|metric| (f, metric))) {
             // Of several ways together, the time with something in flight means nothing.
             if (family, metric) == (PcpDeviceKind::WorldWide, DiskMetric::Active) {
@@ -406,13 +422,17 @@ impl PcpMetricSlot {
     }
 }
 
+/// What all disks together are called, of which nothing else was recorded.
+const ALL_DISKS: &str = "all disks";
+
 fn is_disk_metric(name: &[u8]) -> bool {
     family_of(name).is_some()
 }
 
 /// More than the series use: a disk of which only a total was recorded is still a disk.
 fn family_of(name: &[u8]) -> Option<PcpDeviceKind> {
-    let mut families = PcpDeviceKind::ALL.into_iter();
+    let families = PcpDeviceKind::ALL.into_iter();
+    let mut families = families.chain([PcpDeviceKind::Totals]);
     families.find(|family| name.starts_with(family.prefix().as_bytes()))
 }
 

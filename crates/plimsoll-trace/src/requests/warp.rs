@@ -38,7 +38,8 @@ const ROWS: RowFormat = RowFormat {
 struct WarpColumns {
     op: usize,
     bytes: usize,
-    endpoint: usize,
+    /// Of versions since 2020.
+    endpoint: Option<usize>,
     error: usize,
     start: usize,
     took: usize,
@@ -57,7 +58,7 @@ impl WarpColumns {
         Some(WarpColumns {
             op: place("op")?,
             bytes: place("bytes")?,
-            endpoint: place("endpoint")?,
+            endpoint: place("endpoint"),
             error: place("error")?,
             start: place("start")?,
             took: place("duration_ns")?,
@@ -119,7 +120,7 @@ impl TraceRowParser for WarpRows {
         let start = std::str::from_utf8(field(columns.start)).ok();
         let start = start.and_then(|text| text.parse::<Timestamp>().ok());
         let at_ns = start.and_then(|at| u64::try_from(at.as_nanosecond()).ok());
-        let endpoint = field(columns.endpoint);
+        let endpoint = columns.endpoint.map(field).unwrap_or_default();
         Ok(Some(TraceRow {
             at_ns: at_ns.ok_or("its start is not a time since 1970")?,
             took: Some(Nanos(
@@ -191,6 +192,12 @@ mod tests {
         let early = b"idx\tthread\top\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\t\
             duration_ns\n0\t0\tGET\t1\t10\t\tx\t\t2020-02-06T10:00:00Z\t\t2020-02-06T10:00:01Z\t7\n";
         let (rows, found) = read(&FORMAT, early);
+        assert_eq!(found, [(0, Some(7), OpKind::Read, 0, 10, 0)]);
+        assert_eq!(rows.targets(), ["objects"]);
+        // As its own test file of 2019 has them.
+        let first = b"idx\tthread\top\tn_objects\tbytes\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\n\
+            0\t0\tGET\t1\t10\tx\t\t2019-11-06T10:00:00Z\t\t2019-11-06T10:00:01Z\t7\n";
+        let (rows, found) = read(&FORMAT, first);
         assert_eq!(found, [(0, Some(7), OpKind::Read, 0, 10, 0)]);
         assert_eq!(rows.targets(), ["objects"]);
         for (line, what) in [

@@ -5,4 +5,5 @@
 mod counters;
 mod examples;
 mod judges;
+mod programs;
 mod reader_speed;

@@ -82,11 +82,8 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
             file: name.clone(),
             source,
         })?;
-        let table = guarded(|| SerializedFileReader::new(file)).map_err(|error| {
-            wrong(format!(
-                "{error}; a compressed file must be decompressed first"
-            ))
-        })?;
+        let table = guarded(|| SerializedFileReader::new(file))
+            .map_err(|error| wrong(format!("{error}; it is damaged, or compressed as a whole")))?;
         Ok(Box::new(ParquetReader::open(name.clone(), table)?))
     },
 };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll record`: record what disks do, here or on nodes.
 
+mod command;
 mod on_nodes;
 mod screen;
 mod table;
 
 use crate::terminal;
+use command::RecordedCommand;
 use plimsoll_agent::context;
 use plimsoll_agent::failure::{CliError, CliExitCode, CliResult};
 use plimsoll_agent::recorder::{self, CaptureSink, INTERVAL_MIN};
@@ -16,13 +18,16 @@ use plimsoll_run::recorder::{CaptureOutput, check_free};
 use screen::CaptureScreen;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Record disk activity of this machine, or of nodes.
 ///
 /// Samples the kernel's counters of every disk into a PCP archive, which `plimsoll fit` and PCP's
 /// own tools (pmlogsummary, pmrep, pmchart) read; needs no root. With --requests it records every
 /// request of some disks into a Parquet file; needs root. Stops after --for, on Ctrl-C or on
-/// SIGTERM; if it is killed, what was recorded so far is kept.
+/// SIGTERM; if it is killed, what was recorded so far is kept. With a command after -- it starts
+/// that command, records while it runs, and exits with its exit code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll record -o nas --for 1h
@@ -30,6 +35,7 @@ use std::process::ExitCode;
   plimsoll record --disk /var/lib/postgresql -o pg --for 10m
   plimsoll fit nas --disk sda -o nas.toml
   plimsoll record --requests --disk sda -o sda.parquet --for 10m
+  plimsoll record -o nightly -- ./backup.sh /srv
   plimsoll record --finish sda.parquet.part
   plimsoll record --nodes n1,n2 --on lab.toml -o lab --for 10m")]
 pub(super) struct RecordArgs {
@@ -70,20 +76,27 @@ pub(super) struct RecordArgs {
     /// Print a summary of the recording as JSON.
     #[arg(long)]
     json: bool,
+    /// Record while this command runs, and exit with its exit code (128 + N if signal N killed it).
+    ///
+    /// The recording begins before it starts and ends after it; if the recording ends earlier (--for,
+    /// Ctrl-C, a failure), the command is sent SIGTERM. Messages go to the standard error, as the
+    /// output is the command's. If recording fails, the exit code is that of the failure.
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["finish", "nodes", "json"])]
+    command: Vec<String>,
 }
 
 /// Ending of a file of requests while it grows.
 const PART: &str = ".part";
 
 pub(super) fn main(args: &RecordArgs) -> CliResult {
-    let done = match &args.finish {
-        Some(part) => finish(args, part),
-        None => args.check().and_then(|()| match args.nodes.is_empty() {
-            true => here(args),
-            false => on_nodes::record(args),
-        }),
-    };
-    done.map(|()| ExitCode::SUCCESS)
+    if let Some(part) = &args.finish {
+        return finish(args, part).map(|()| ExitCode::SUCCESS);
+    }
+    args.check()?;
+    match args.nodes.is_empty() {
+        true => here(args).map(ExitCode::from),
+        false => on_nodes::record(args).map(|()| ExitCode::SUCCESS),
+    }
 }
 
 impl RecordArgs {
@@ -116,6 +129,14 @@ impl RecordArgs {
             let ending = if self.requests { ".parquet" } else { "" };
             PathBuf::from(format!("recording-{now}{ending}"))
         })
+    }
+
+    /// Says what came of it: beside what the command prints, not in it.
+    fn tell(&self, text: &str) {
+        match self.command.is_empty() {
+            true => terminal::print(text),
+            false => terminal::say(text),
+        }
     }
 
     /// What is recorded on a node, or here, in words.
@@ -196,7 +217,7 @@ impl CaptureDestination {
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect();
-            terminal::print(&format!(
+            args.tell(&format!(
                 "{}{} samples in {}, {} missed, the latest {} after its time; {:.3} % of one \
                  processor\n{} ({})",
                 self.who(),
@@ -221,7 +242,7 @@ impl CaptureDestination {
             for odd in &tally.odd {
                 terminal::say(&format!("note: {}{odd}", self.who()));
             }
-            terminal::print(&format!(
+            args.tell(&format!(
                 "{}{} requests for {} in {}, {} events lost; {:.3} % of one processor\n{} ({})",
                 self.who(),
                 tally.requests,
@@ -254,6 +275,8 @@ struct Shown<'a> {
     file: &'a Path,
     output: CaptureOutput,
     screen: CaptureScreen,
+    command: RecordedCommand,
+    stop: Arc<AtomicBool>,
 }
 
 impl CaptureSink for Shown<'_> {
@@ -265,12 +288,20 @@ impl CaptureSink for Shown<'_> {
 
     fn take(&mut self, recorded: CaptureBatch, tally: &CaptureStats) -> Result<(), CliError> {
         self.screen.tell(0, &recorded, tally);
-        self.output.take(recorded, tally)
+        self.output.take(recorded, tally)?;
+        // What it does is behind the first sample, and before the last.
+        if !self.stop.load(Ordering::Relaxed) {
+            self.command.start()?;
+        }
+        if self.command.is_over() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
-/// Records on this machine.
-fn here(args: &RecordArgs) -> Result<(), CliError> {
+/// Records on this machine; the exit code of the command, if one was recorded.
+fn here(args: &RecordArgs) -> Result<u8, CliError> {
     let place = CaptureDestination {
         node: None,
         file: args.output(),
@@ -281,7 +312,9 @@ fn here(args: &RecordArgs) -> Result<(), CliError> {
         what: args.what(None),
         file: &place.file,
         output: place.output(args),
-        screen: CaptureScreen::new(args.json, 1),
+        screen: CaptureScreen::new(args.json || !args.command.is_empty(), 1),
+        command: RecordedCommand::new(&args.command),
+        stop: Arc::clone(&stop),
     };
     let clock = SystemClock::new();
     let ran = recorder::record(
@@ -291,6 +324,7 @@ fn here(args: &RecordArgs) -> Result<(), CliError> {
         &mut shown,
     );
     shown.screen.end();
+    let code = shown.command.finish()?;
     let tally = match ran {
         Ok(tally) if shown.output.has_begun() => tally,
         Ok(_) => {
@@ -306,7 +340,7 @@ fn here(args: &RecordArgs) -> Result<(), CliError> {
     if args.json {
         terminal::print_json(&told);
     }
-    Ok(())
+    Ok(code.unwrap_or_default())
 }
 
 /// Makes a table of what a killed recorder left.

@@ -199,6 +199,40 @@ fn a_recorder_that_is_stopped_ends_well_and_one_that_is_killed_leaves_what_it_ha
 }
 
 #[test]
+fn a_program_is_recorded_from_its_start_to_its_end() {
+    let Some(disk) = busiest_disk() else {
+        return skipped(
+            "record, with a program",
+            "this machine has no disk that counts anything",
+        );
+    };
+    let lab = Lab::new();
+    let record = |base: &str, more: &[&str], command: &[&str]| {
+        let how = ["record", "--disk", &disk, "--interval", "100ms", "-o", base];
+        lab.run(&[&how, more, &["--"], command].concat())
+    };
+    let output = record("whole", &[], &["sh", "-c", "echo done; sleep 1; exit 3"]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "done\n");
+    // One before it begins, ten while it runs, two behind it; what is missed is counted.
+    let told = text(&output.stderr);
+    let before = |word: &str| -> u64 {
+        let (front, _) = told.split_once(word).unwrap();
+        front.rsplit([' ', '\n']).next().unwrap().parse().unwrap()
+    };
+    assert!(before(" samples in ") + before(" missed") >= 11, "{told}");
+    assert!(lab.path("whole.meta").exists());
+    // Killed, by itself or because the recording is over.
+    let output = record("killed", &[], &["sh", "-c", "kill -9 $$"]);
+    assert_eq!(output.status.code(), Some(137));
+    let output = record("over", &["--for", "300ms"], &["sleep", "600"]);
+    assert_eq!(output.status.code(), Some(143));
+    let output = record("nothing", &[], &["/no/such/program"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("start /no/such/program"));
+}
+
+#[test]
 fn what_cannot_be_recorded_is_refused() {
     let lab = Lab::new();
     for (args, expect) in [

@@ -226,6 +226,8 @@ fn requests_in_flight_are_compared_where_ends_are_told_and_else_that_is_said() {
     let plain = verified("plain", "sda");
     assert!(untold(&plain).contains("in flight"), "{plain}");
     assert!(untold(&plain).contains("offsets"), "{plain}");
+    // The model is a copy of what it is held against.
+    assert!(untold(&plain).contains("inside of intervals"), "{plain}");
     // Twice as fast, twice as much is in flight.
     let faster = [
         "export",
