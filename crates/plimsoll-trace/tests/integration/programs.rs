@@ -20,13 +20,12 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-fn opened(text: &str) -> Box<dyn CounterSource> {
+/// The counters of a text, and its file, which they are read of again.
+fn opened(text: &str) -> (tempfile::NamedTempFile, Box<dyn CounterSource>) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    // Counters are read again from their path.
-    let (_, path) = file.keep().unwrap();
-    match plimsoll_trace::open(&path).unwrap() {
-        OpenRecording::Counters(counters) => counters,
+    match plimsoll_trace::open(file.path()).unwrap() {
+        OpenRecording::Counters(counters) => (file, counters),
         OpenRecording::Requests(_) => panic!("it is of counters"),
     }
 }
@@ -138,7 +137,7 @@ fn every_row_of_a_program_is_told_to_the_digit() {
             by_hand(if words.is_empty() { &[""] } else { &words })
         });
         let expect: Vec<[f64; 2]> = rows.skip(skipped).collect();
-        let counters = opened(&text);
+        let (_file, counters) = opened(&text);
         let series = counters.series(device, &counters.times().span()).unwrap();
         let rates = |metric| -> Vec<f64> {
             let column = series.column(metric);
@@ -205,7 +204,7 @@ fn programs_that_record_one_load_agree_with_the_kernel() {
     ];
     let files = FILES.iter().map(|(name, device, ..)| (*name, *device));
     for (name, device) in files.chain(others) {
-        let counters = opened(&fixture(name));
+        let (_file, counters) = opened(&fixture(name));
         let known = kernel(device);
         let mut window = counters.times().span();
         let [begin, end] = [known[0].0 + 1.0, known[known.len() - 1].0 - 1.0];
@@ -345,7 +344,7 @@ fn counters_of_vmstat_are_those_of_the_kernel() {
         .collect();
     let rows: Vec<&Vec<&str>> = rows.iter().filter(|words| words[0] == "loop0").collect();
     let (first, last) = (rows[0], rows[rows.len() - 1]);
-    let counters = opened(&text);
+    let (_file, counters) = opened(&text);
     assert_eq!(counters.warnings(), [] as [&str; 0]);
     let found = counters
         .averages(&["loop0".into()], &counters.times().span())
@@ -380,7 +379,7 @@ fn mounts_of_nfs_are_told_as_nfsiostat_tells_them() {
     let copies = text.split("1795785978.5\n").nth(1).unwrap();
     let (first, second) = copies.split_once("1795785988.5\n").unwrap();
     let copies = [first, second];
-    let counters = opened(&text);
+    let (_file, counters) = opened(&text);
     assert_eq!(counters.disks(), ["/mnt"]);
     let found = counters
         .averages(&["/mnt".into()], &counters.times().span())
