@@ -6,3 +6,5 @@ mod counters;
 mod examples;
 mod judges;
 mod reader_speed;
+#[cfg(feature = "parquet")]
+mod tables;
