@@ -19,10 +19,15 @@ mod sadf_forms;
 mod sar;
 #[cfg(test)]
 mod strangers;
+mod table;
 #[cfg(test)]
 mod tests;
 
 pub use diskstats::devices_counted;
+pub use table::begun as begun_mapping;
+#[cfg(feature = "parquet")]
+pub(crate) use table::is_of_counters;
+pub(crate) use table::recording_of;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,6 +72,11 @@ const FORMATS: &[CounterFormat] = &[
     sadf_forms::XML,
     sar::FORMAT,
     pdh::FORMAT,
+    table::MAPPED,
+    table::CSV,
+    table::JSON,
+    #[cfg(feature = "parquet")]
+    table::PARQUET,
 ];
 
 /// How the values of a row are meant.
@@ -76,6 +86,8 @@ enum CounterSemantics {
     Totals,
     /// Per second since an instant.
     Rates { from_unix_ns: u64 },
+    /// How much since an instant that the source names.
+    Sums { from_unix_ns: u64 },
 }
 
 /// What a row says of one disk.
@@ -284,7 +296,7 @@ impl CounterFile {
             return Err(crate::resembling::unknown(
                 &name,
                 input.head(),
-                names().collect(),
+                &names().collect::<Vec<_>>(),
             ));
         };
         let (mut told, mut survey) = CounterSurvey::of(format, &source, &name, None)?;

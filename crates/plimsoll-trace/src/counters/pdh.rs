@@ -18,7 +18,7 @@ use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
-use crate::text::first_line;
+use crate::text::{cells, first_line};
 use plimsoll_core::profile::DeviceKind;
 
 /// Recognised by how its first column begins.
@@ -68,31 +68,6 @@ struct PdhHeader {
     wanted: Vec<(usize, usize, ColumnMeaning)>,
     /// From the file's clock to UTC.
     west_s: i64,
-}
-
-/// The cells of a line, without quotes.
-fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(line);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let (cell, behind) = match text.strip_prefix(b"\"") {
-            Some(quoted) => {
-                let end = quoted
-                    .iter()
-                    .position(|byte| *byte == b'"')
-                    .unwrap_or(quoted.len());
-                let (cell, behind) = quoted.split_at(end);
-                let next = behind.iter().position(|byte| *byte == separator);
-                (cell, next.map(|at| &behind[at + 1..]))
-            }
-            None => match text.iter().position(|byte| *byte == separator) {
-                Some(at) => (&text[..at], Some(&text[at + 1..])),
-                None => (text, None),
-            },
-        };
-        rest = behind;
-        Some(cell)
-    })
 }
 
 impl PdhHeader {

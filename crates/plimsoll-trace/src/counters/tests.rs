@@ -131,7 +131,27 @@ const ESXTOP: &str = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\esx1\\Memory\\Machine MBy
 \"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n\
 \"11/21/2026 00:15:34\",\"1\",\"105\",\"100\",\"5\",\"1.5\",\"0.5\",\"2.0\"\n";
 
-const ALL: [(&str, &str); 13] = [
+const TABLE: &str = "time;disk;reads_total;read_bytes_total;write_latency_ms;writes/s\n\
+2026-11-21T00:15:32Z;sda;100;4096;;\n\
+2026-11-21T00:15:34Z;sda;300;1028096;2,0;2,5\n";
+
+const TABLE_JSON: &str = "{\"@timestamp\": 1795220132000, \"device\": \"sda\", \"reads_total\": 100}\n\
+{\"@timestamp\": 1795220134000, \"device\": \"sda\", \"reads_total\": 300}\n";
+
+const CLOUD: &str = "{\"Label\": \"VolumeReadOps\", \"Datapoints\": [\n\
+{\"Timestamp\": \"2026-11-21T00:16:00+00:00\", \"Sum\": 200.0, \"Unit\": \"Count\"},\n\
+{\"Timestamp\": \"2026-11-21T00:15:00+00:00\", \"Sum\": 100.0, \"Unit\": \"Count\"}]}\n";
+
+/// Without its file it is refused, whatever is changed in it.
+const MAPPED: &str = "recording = \"f.csv\"\n[time]\ncolumn = \"t\"\n";
+
+const ALL: [(&str, &str); 16] = [
+    ("CSV with columns by name", TABLE),
+    (
+        "JSON with keys by name (lines, lists, CloudWatch)",
+        TABLE_JSON,
+    ),
+    ("JSON with keys by name (lines, lists, CloudWatch)", CLOUD),
     ("/proc/diskstats series", DISKSTATS),
     ("/proc/diskstats series", DISKSTATS_ROWS),
     ("iostat text", IOSTAT),
@@ -420,12 +440,19 @@ fn files_without_figures_of_disks_say_what_to_do() {
     }
 }
 
+/// Formats that need a file.
+const OF_FILES: [(&str, &str); 2] = [
+    ("mapping file of plimsoll new mapping", MAPPED),
+    ("Parquet with columns by name", "PAR1 PAR1"),
+];
+
 /// Gives every reader so many broken recordings.
 fn mutated(inputs_each: usize) {
     let mut rng = Rng::new(Seed(20_261_122));
     for format in FORMATS {
         let own: Vec<_> = ALL
             .iter()
+            .chain(&OF_FILES)
             .filter(|(name, _)| *name == format.name)
             .collect();
         for round in 0..inputs_each {

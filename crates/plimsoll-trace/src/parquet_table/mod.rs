@@ -105,6 +105,23 @@ impl ParquetTable {
         is_text(&self.about().schema_descr().column(column))
     }
 
+    /// The first row of all columns, as it is shown; nothing where it cannot be read.
+    pub(crate) fn first_row(&mut self) -> Vec<String> {
+        let columns = self.names().len();
+        self.choose(&(0..columns).map(Some).collect::<Vec<_>>());
+        let mut first: Vec<String> = Vec::new();
+        let read = self.next_rows(&mut |cells| {
+            if first.is_empty() {
+                first.extend(cells.iter().map(ToString::to_string));
+            }
+        });
+        if read.is_err() {
+            first.clear();
+        }
+        first.resize(columns, String::new());
+        first
+    }
+
     /// From now on rows consist of these columns.
     pub(crate) fn choose(&mut self, columns: &[Option<usize>]) {
         self.chosen = columns.to_vec();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::op::OpKind;
 use plimsoll_trace::requests::TraceRequest;
-use plimsoll_trace::{OpenRecording, TraceError};
+use plimsoll_trace::{DiskMetric, OpenRecording, TraceError};
 
 /// Runs a script of `tests/tables/`, which writes into a new folder; `None`, said loudly, without Python.
 #[expect(
@@ -92,6 +92,54 @@ fn requests_that_other_programs_wrote_are_read_to_the_last_digit() {
         read += 1;
     }
     assert_eq!(read, 27);
+}
+
+#[test]
+fn counters_that_other_programs_wrote_are_what_pandas_counts() {
+    let Some(folder) = written_by("counters.py") else {
+        return;
+    };
+    let expected = std::fs::read(folder.path().join("expected.json")).unwrap();
+    let expected: serde_json::Value = serde_json::from_slice(&expected).unwrap();
+    let figures = [
+        ("reads_completed_total", DiskMetric::Reads),
+        ("written_bytes_total", DiskMetric::WriteBytes),
+        ("read_time_seconds_total", DiskMetric::ReadTime),
+    ];
+    let mut read = 0;
+    for (name, path) in files(folder.path()) {
+        if name == "expected.json" {
+            continue;
+        }
+        let counters = match plimsoll_trace::open(&path) {
+            Ok(OpenRecording::Counters(counters)) => counters,
+            other => panic!("{name}: {other:?}"),
+        };
+        let span = counters.times().span();
+        assert_eq!(counters.warnings(), [] as [&str; 0], "{name}");
+        assert_eq!(span.from_unix_ns, 1_795_220_132_250_000_000, "{name}");
+        assert_eq!(
+            span.to_unix_ns - span.from_unix_ns,
+            998_000_000_000,
+            "{name}"
+        );
+        for disk in ["sda", "nvme0n1"] {
+            let series = counters.series(disk, &span).unwrap();
+            for (figure, metric) in figures {
+                let found = series.averages(metric).unwrap();
+                let expect = expected[disk][figure].as_f64().unwrap();
+                let off = (found.whole - expect).abs() / expect;
+                assert!(
+                    off < 1e-9,
+                    "{name}: {disk}: {figure}: {} for {expect}",
+                    found.whole
+                );
+                assert_eq!(found.count, 499, "{name}: {disk}: {figure}");
+            }
+        }
+        read += 1;
+    }
+    assert_eq!(read, 26);
 }
 
 type Read = (Vec<TraceRequest>, Option<u64>, Vec<String>);
