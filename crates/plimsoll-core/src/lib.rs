@@ -24,6 +24,7 @@ pub mod histogram;
 pub mod ledger;
 pub mod load;
 pub mod load_line;
+pub mod mapping;
 pub mod model;
 pub mod nearest;
 pub mod num;

@@ -16,6 +16,7 @@ use crate::campaign_file::CampaignFile;
 use crate::event::{RunEvent, RunManifest, TrialResult};
 use crate::experiment::ExperimentFile;
 use crate::format::FormatVersion;
+use crate::mapping::MappingFile;
 use crate::model::{
     ModelEnvelope, PackedGapPrecision, PackedRequestsWriter, ParametricModel, WorkloadModel,
 };
@@ -70,7 +71,7 @@ struct DescribedFile {
 /// Objects with a checksum as their first key.
 const SEALED: [&str; 2] = ["run-manifest", "run-event"];
 
-fn described() -> [DescribedFile; 11] {
+fn described() -> [DescribedFile; 12] {
     fn file<T: JsonSchema + DeserializeOwned>(
         name: &'static str,
         version: Option<FormatVersion>,
@@ -113,6 +114,7 @@ fn described() -> [DescribedFile; 11] {
         ),
         file::<InventoryFile>("inventory", None, "An inventory file, as JSON"),
         file::<StackFile>("stack", None, "A stack file, as JSON"),
+        file::<MappingFile>("mapping", None, "A mapping file, as JSON"),
     ]
 }
 
@@ -358,9 +360,8 @@ fn values(name: &str) -> Vec<Value> {
             all
         }
         "experiment" => {
-            let mut all = experiments(|name| name == "experiment.toml");
-            all.extend(examples_of("docs/repro.md"));
-            all
+            let all = experiments(|name| name == "experiment.toml").into_iter();
+            all.chain(examples_of("docs/repro.md")).collect()
         }
         // What the report's tests exported.
         "run-export" => {
@@ -369,12 +370,15 @@ fn values(name: &str) -> Vec<Value> {
             vec![serde_json::from_str(exported).unwrap()]
         }
         "inventory" => {
-            let mut all = examples_in("examples/labs");
-            all.extend(examples_of("docs/stacks/inventory.md"));
-            all.extend(examples_of("docs/stacks/load.md"));
-            all
+            let all = examples_of("docs/stacks/inventory.md").into_iter();
+            let all = all.chain(examples_of("docs/stacks/load.md"));
+            all.chain(examples_in("examples/labs")).collect()
         }
         "stack" => examples_in("examples/stacks"),
+        "mapping" => {
+            let all = examples_of("docs/recordings.md").into_iter();
+            all.chain(examples_in("examples/mappings")).collect()
+        }
         "partial" => {
             let text = read("crates/plimsoll-archive/tests/partial/1.0.part");
             let lines = text.lines().map(serde_json::from_str);

@@ -101,14 +101,12 @@ pub enum TraceError {
         what: String,
     },
     /// No format is recognised.
-    #[error("read {file}: unknown recording format{}", closest(*hint, formats))]
+    #[error("read {file}: unknown recording format; {closest}")]
     Unknown {
         /// The file.
         file: String,
-        /// The formats that were tried.
-        formats: Vec<&'static str>,
-        /// What it is close to, and the command that makes a recording of it.
-        hint: Option<&'static str>,
+        /// What it is close to and what makes a recording of it, else the formats that were tried.
+        closest: String,
     },
     /// It is a pipe, a socket or a terminal.
     #[error(
@@ -293,17 +291,6 @@ pub enum TraceError {
         /// Why not.
         reason: String,
     },
-}
-
-/// What is said of a file of no known kind beyond that.
-fn closest(hint: Option<&str>, formats: &[&str]) -> String {
-    match hint {
-        Some(hint) => format!("; {hint}"),
-        None => format!(
-            ", or its beginning is damaged; known formats: {}",
-            formats.join(", ")
-        ),
-    }
 }
 
 fn no_disks(damage: Option<&RecordingDamage>) -> String {

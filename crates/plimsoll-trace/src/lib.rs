@@ -17,6 +17,8 @@ mod input;
 pub mod nearly;
 mod new_file;
 mod open;
+#[cfg(feature = "parquet")]
+mod parquet_table;
 pub mod pcp;
 mod recording;
 pub mod requests;

@@ -33,7 +33,7 @@ pub fn open(path: &Path) -> Result<OpenRecording, TraceError> {
     }
     if path.is_file() {
         let input = RecordingInput::open(path)?;
-        if requests::is_one(&input) {
+        if is_of_requests(&input) {
             return requests::read(input).map(OpenRecording::Requests);
         }
         if counters::is_one(&input) {
@@ -60,8 +60,8 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
         return Err(error);
     }
     if path.is_file() {
-        let input = RecordingInput::open(path)?;
-        if requests::is_one(&input) {
+        let mut input = RecordingInput::open(path)?;
+        if is_of_requests(&input) {
             let several = requests::files_of(path);
             return Ok(match several.is_empty() {
                 true => vec![path.to_owned()],
@@ -69,7 +69,8 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
             });
         }
         if counters::is_one(&input) {
-            return Ok(vec![path.to_owned()]);
+            let table = counters::recording_of(&mut input)?;
+            return Ok([path.to_owned()].into_iter().chain(table).collect());
         }
     } else if requests::has_files(path) {
         return Ok(requests::files_of(path));
@@ -77,15 +78,24 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     pcp::paths(path)
 }
 
+/// Whether a file is of requests; other tables of Parquet begin as theirs do.
+fn is_of_requests(input: &RecordingInput) -> bool {
+    #[cfg(feature = "parquet")]
+    if counters::is_of_counters(input) {
+        return false;
+    }
+    requests::is_one(input)
+}
+
 /// What is said of a file that is of no known kind.
 fn unknown(path: &Path) -> TraceError {
-    let formats = ["PCP archive"]
+    let formats: Vec<&str> = ["PCP archive"]
         .into_iter()
         .chain(counters::names())
         .chain(requests::names())
         .collect();
     match RecordingInput::open(path) {
-        Ok(input) => resembling::unknown(input.name(), input.head(), formats),
+        Ok(input) => resembling::unknown(input.name(), input.head(), &formats),
         Err(error) => error,
     }
 }

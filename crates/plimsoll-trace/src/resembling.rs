@@ -2,7 +2,8 @@
 //! Files that are close to a recording, and what makes one of them.
 
 use crate::error::TraceError;
-use crate::text::{first_line, lines, words};
+use crate::text::{cells, first_line, lines, words};
+use plimsoll_core::text::printable;
 
 /// A kind of file that is not read.
 struct Resembling {
@@ -179,12 +180,54 @@ pub(super) fn hint(head: &[u8]) -> Option<&'static str> {
 }
 
 /// What is said of a file of no known format that begins so: which known one it is close to, too.
-pub(crate) fn unknown(file: &str, head: &[u8], formats: Vec<&'static str>) -> TraceError {
+pub(crate) fn unknown(file: &str, head: &[u8], formats: &[&str]) -> TraceError {
+    let begins = beginning(head);
+    let closest = match hint(head) {
+        Some(hint) => Some(hint.to_owned()),
+        None => table(head).map(|kind| {
+            format!(
+                "it begins with {begins}; the closest that is read is a {kind} table with columns by name: \
+                 say what its columns are in the file that plimsoll new mapping {file} begins"
+            )
+        }),
+    };
+    let closest = closest.unwrap_or_else(|| {
+        let formats = formats.join(", ");
+        match begins.is_empty() {
+            true => format!("or its beginning is damaged; known formats: {formats}"),
+            false => format!(
+                "or its beginning is damaged: it begins with {begins}; known formats: {formats}"
+            ),
+        }
+    });
     TraceError::Unknown {
         file: file.into(),
-        formats,
-        hint: hint(head),
+        closest,
     }
+}
+
+/// What kind of table a text may be.
+fn table(head: &[u8]) -> Option<&'static str> {
+    let line = first_line(head)?;
+    let separated = |separator: &u8| cells(line, *separator).count() > 1;
+    match line.trim_ascii_start().first()? {
+        b'{' | b'[' => Some("JSON"),
+        _ if beginning(head).is_empty() => None,
+        _ => b",;\t".iter().any(separated).then_some("CSV"),
+    }
+}
+
+/// The first lines of a text as they are shown; nothing of other bytes.
+fn beginning(head: &[u8]) -> String {
+    const LINES: usize = 2;
+    const SHOWN: usize = 60;
+    let is_text = |line: &&[u8]| str::from_utf8(line).is_ok() && !line.contains(&0);
+    let first = lines(head).filter(|line| !line.is_empty()).take(LINES);
+    let shown = first.take_while(is_text).map(|line| {
+        let text: String = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
+        format!("'{}'", printable(&text))
+    });
+    shown.collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]
@@ -232,6 +275,41 @@ mod tests {
             "A WORD OF\nNOTHING\nAT ALL\n",
         ] {
             assert_eq!(hint(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_no_known_format_is_shown_with_the_closest_and_the_way_to_it() {
+        for (head, parts) in [
+            (
+                &b"when;what\n1;2\n3;4\n"[..],
+                [
+                    "'when;what' and '1;2'",
+                    "CSV table",
+                    "plimsoll new mapping f",
+                ],
+            ),
+            (
+                b"{\"a\": 1}\n",
+                ["'{\"a\": 1}'", "JSON table", "plimsoll new mapping f"],
+            ),
+            (
+                b"hello\x1b[2J\n",
+                [
+                    "begins with 'hello\u{fffd}[2J'",
+                    "known formats: x",
+                    "damaged",
+                ],
+            ),
+            (
+                b"\x00\xff\n",
+                ["beginning is damaged; known", "formats: x", "or"],
+            ),
+        ] {
+            let error = unknown("f", head, &["x"]).to_string();
+            for part in parts {
+                assert!(error.contains(part), "{part}: {error}");
+            }
         }
     }
 }

@@ -123,6 +123,37 @@ pub(crate) fn fields<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
         .map(|found| found.map(bare))
 }
 
+/// The cells of a line of a CSV, without the quotes around them; doubled ones inside of such stay.
+pub(crate) fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let quoted = text.strip_prefix(b"\"");
+        // Where a cell with quotes ends, or the first character of one without.
+        let end = quoted.map_or(0, |quoted| 1 + end_of_quoted(quoted));
+        let behind = &text[end..];
+        let next = behind.iter().position(|byte| *byte == separator);
+        rest = next.map(|at| &behind[at + 1..]);
+        Some(match quoted {
+            Some(quoted) => &quoted[..end - 1],
+            None => &behind[..next.unwrap_or(behind.len())],
+        })
+    })
+}
+
+/// Where the quote stands that ends a cell.
+fn end_of_quoted(text: &[u8]) -> usize {
+    let mut at = 0;
+    while at < text.len() {
+        match &text[at..] {
+            [b'"', b'"', ..] => at += 2,
+            [b'"', ..] => return at,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
 /// A field without blanks and quotation marks around it.
 pub(crate) fn bare(field: &[u8]) -> &[u8] {
     let is_bare = |byte: Option<&u8>| byte.is_some_and(|byte| !b" \t\"'".contains(byte));

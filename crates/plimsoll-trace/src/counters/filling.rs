@@ -70,7 +70,7 @@ impl DiskSeriesBuilder {
         }
         let downs = match found.what {
             CounterSemantics::Totals => self.went_down(found),
-            CounterSemantics::Rates { .. } => 0,
+            CounterSemantics::Rates { .. } | CounterSemantics::Sums { .. } => 0,
         };
         // One alone may have wrapped.
         if downs > 1 {
@@ -95,6 +95,7 @@ impl DiskSeriesBuilder {
                     column.total(at, *value, *unit, wraps)
                 }
                 (true, CounterSemantics::Rates { .. }) => column.rate((begin, at), value * unit),
+                (true, CounterSemantics::Sums { .. }) => column.sum((begin, at), value * unit),
             };
         }
         self.out_of_order += u64::from(!is_later);
@@ -238,6 +239,29 @@ impl FillingColumn {
             verdict,
         });
         (self.at_unix_ns, self.total, self.after_gap) = (at, total, false);
+        true
+    }
+
+    /// What was counted between two instants that are told, so that none is laid at the end of another.
+    fn sum(&mut self, (from, at): (u64, u64), difference: f64) -> bool {
+        if at <= from || self.last.is_some_and(|last| from < last) {
+            return false;
+        }
+        if let Some(last) = self.last.filter(|last| *last < from) {
+            self.into.interval(CounterInterval {
+                from_unix_ns: last,
+                to_unix_ns: from,
+                difference: 0.0,
+                verdict: IntervalVerdict::Gap,
+            });
+        }
+        self.into.interval(CounterInterval {
+            from_unix_ns: from,
+            to_unix_ns: at,
+            difference,
+            verdict: IntervalVerdict::Kept,
+        });
+        (self.last, self.after_gap) = (Some(at), false);
         true
     }
 

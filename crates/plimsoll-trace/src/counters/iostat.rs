@@ -12,8 +12,8 @@
 
 use plimsoll_core::units::Nanos;
 
+use super::printed::TableHeader;
 use super::reports::PrintedReports;
-use super::table::TableHeader;
 use super::{CounterFormat, CounterScanSummary, Give};
 use crate::error::TraceError;
 use crate::input::RecordingInput;

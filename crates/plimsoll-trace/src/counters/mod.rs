@@ -14,6 +14,7 @@ mod json;
 mod meaning;
 mod mountstats;
 mod nmon;
+mod printed;
 mod reports;
 mod row_clock;
 mod sadf;
@@ -27,6 +28,10 @@ mod tests;
 mod wide;
 
 pub use diskstats::devices_counted;
+pub use table::begun as begun_mapping;
+#[cfg(feature = "parquet")]
+pub(crate) use table::is_of_counters;
+pub(crate) use table::recording_of;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,6 +82,11 @@ const FORMATS: &[CounterFormat] = &[
     wide::PDH,
     wide::COLLECTL,
     wide::DSTAT,
+    table::MAPPED,
+    table::CSV,
+    table::JSON,
+    #[cfg(feature = "parquet")]
+    table::PARQUET,
 ];
 
 /// How the values of a row are meant.
@@ -86,6 +96,8 @@ enum CounterSemantics {
     Totals,
     /// Per second since an instant.
     Rates { from_unix_ns: u64 },
+    /// How much since an instant that the source names.
+    Sums { from_unix_ns: u64 },
 }
 
 /// What a row says of one disk.
@@ -296,7 +308,7 @@ impl CounterFile {
             return Err(crate::resembling::unknown(
                 &name,
                 input.head(),
-                names().collect(),
+                &names().collect::<Vec<_>>(),
             ));
         };
         let (mut told, mut survey) = CounterSurvey::of(format, &source, &name, None)?;

@@ -39,7 +39,7 @@ impl RowClock {
     pub(super) fn place(&mut self, found: &CounterRow<'_>) -> PlacedRow {
         let own = match found.what {
             CounterSemantics::Totals => 0,
-            CounterSemantics::Rates { from_unix_ns } => {
+            CounterSemantics::Rates { from_unix_ns } | CounterSemantics::Sums { from_unix_ns } => {
                 found.at_unix_ns.saturating_sub(from_unix_ns)
             }
         };

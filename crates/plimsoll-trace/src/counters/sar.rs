@@ -9,8 +9,8 @@
 use plimsoll_core::units::Nanos;
 
 use super::clock::time_of_day_ns;
+use super::printed::TableHeader;
 use super::reports::per_second;
-use super::table::TableHeader;
 use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give};
 use crate::error::TraceError;
 use crate::input::RecordingInput;

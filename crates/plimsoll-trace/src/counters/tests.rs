@@ -139,7 +139,27 @@ macro_rules! written {
     };
 }
 
-const ALL: [(&str, &str); 24] = [
+const TABLE: &str = "time;disk;reads_total;read_bytes_total;write_await_ms;writes/s\n\
+2026-11-21T00:15:32Z;sda;100;4096;;\n\
+2026-11-21T00:15:34Z;sda;300;1028096;2,0;2,5\n";
+
+const TABLE_JSON: &str = "{\"@timestamp\": 1795220132000, \"device\": \"sda\", \"reads_total\": 100}\n\
+{\"@timestamp\": 1795220134000, \"device\": \"sda\", \"reads_total\": 300}\n";
+
+const CLOUD: &str = "{\"Label\": \"VolumeReadOps\", \"Datapoints\": [\n\
+{\"Timestamp\": \"2026-11-21T00:16:00+00:00\", \"Sum\": 200.0, \"Unit\": \"Count\"},\n\
+{\"Timestamp\": \"2026-11-21T00:15:00+00:00\", \"Sum\": 100.0, \"Unit\": \"Count\"}]}\n";
+
+/// Without its file it is refused, whatever is changed in it.
+const MAPPED: &str = "recording = \"f.csv\"\n[time]\ncolumn = \"t\"\n";
+
+const ALL: [(&str, &str); 27] = [
+    ("CSV with columns by name", TABLE),
+    (
+        "JSON with keys by name (lines, lists, CloudWatch)",
+        TABLE_JSON,
+    ),
+    ("JSON with keys by name (lines, lists, CloudWatch)", CLOUD),
     ("/proc/diskstats series", DISKSTATS),
     ("/proc/diskstats series", DISKSTATS_ROWS),
     ("iostat text", IOSTAT),
@@ -439,12 +459,19 @@ fn files_without_figures_of_disks_say_what_to_do() {
     }
 }
 
+/// Formats that need a file.
+const OF_FILES: [(&str, &str); 2] = [
+    ("mapping file of plimsoll new mapping", MAPPED),
+    ("Parquet with columns by name", "PAR1 PAR1"),
+];
+
 /// Gives every reader so many broken recordings.
 fn mutated(inputs_each: usize) {
     let mut rng = Rng::new(Seed(20_261_122));
     for format in FORMATS {
         let own: Vec<_> = ALL
             .iter()
+            .chain(&OF_FILES)
             .filter(|(name, _)| *name == format.name)
             .collect();
         for round in 0..inputs_each {

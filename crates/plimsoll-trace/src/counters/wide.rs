@@ -28,7 +28,7 @@ use super::{CounterFormat, CounterScanEvent, CounterScanSummary, Give, clock};
 use crate::error::TraceError;
 use crate::input::RecordingInput;
 use crate::recording::RecordingScope;
-use crate::text::{bare, first_line, lines, whole, words};
+use crate::text::{bare, cells, first_line, lines, whole, words};
 use plimsoll_core::profile::DeviceKind;
 
 /// Recognised by how its first column begins.
@@ -106,31 +106,6 @@ struct WideHeader {
     groups: Vec<u8>,
     date: Vec<u8>,
     is_of_bits: bool,
-}
-
-/// The cells of a line, without quotes.
-fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(line);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let (cell, behind) = match text.strip_prefix(b"\"") {
-            Some(quoted) => {
-                let end = quoted
-                    .iter()
-                    .position(|byte| *byte == b'"')
-                    .unwrap_or(quoted.len());
-                let (cell, behind) = quoted.split_at(end);
-                let next = behind.iter().position(|byte| *byte == separator);
-                (cell, next.map(|at| &behind[at + 1..]))
-            }
-            None => match text.iter().position(|byte| *byte == separator) {
-                Some(at) => (&text[..at], Some(&text[at + 1..])),
-                None => (text, None),
-            },
-        };
-        rest = behind;
-        Some(cell)
-    })
 }
 
 impl WideHeader {

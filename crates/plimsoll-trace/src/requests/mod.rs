@@ -130,11 +130,11 @@ pub fn read(input: RecordingInput) -> Result<Box<dyn TraceSource>, TraceError> {
     match format(&input) {
         Some(format) => (format.open)(input),
         None => {
-            let formats = names().collect();
+            let formats: Vec<&str> = names().collect();
             Err(crate::resembling::unknown(
                 input.name(),
                 input.head(),
-                formats,
+                &formats,
             ))
         }
     }

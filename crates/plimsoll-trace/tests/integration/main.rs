@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod counters;
+mod damage;
 mod examples;
 mod judges;
 mod programs;
 mod reader_speed;
+#[cfg(feature = "parquet")]
+mod tables;

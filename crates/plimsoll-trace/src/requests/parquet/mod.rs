@@ -8,38 +8,32 @@
 //! Numbers are kept as differences and words in a dictionary, without further compression. Memory
 //! is bounded by a group of rows when it is written, by some pages when it is read.
 //!
-//! Tables of other programs may have numbers and times of other types, which say what they are, words
-//! in any case, no `took_ns`, and times since 1970. A row that is no request is left out and counted.
+//! Tables of other programs may be compressed (snappy, gzip, zstd, LZ4), have numbers and times of other
+//! types, which say what they are, words in any case, no `took_ns`, and times since 1970. A row that is no
+//! request is left out and counted.
 
-mod bounded;
-mod column;
-
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::Encoding;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use plimsoll_core::op::OpKind;
 use plimsoll_core::units::Nanos;
 
-use self::bounded::BoundedFile;
-use self::column::{ParquetCellValue, TableColumn, unit};
 use super::rows::TOO_MANY_TARGETS;
 use super::spool::KINDS;
 use super::{TIMED, TraceFormat, TraceRequest};
 use crate::error::{RecordingDamage, TraceError};
+use crate::parquet_table::{ParquetCellValue, ParquetTable};
 use crate::recording::{
     RecordingCapabilities, RecordingDetail, RecordingInfo, TraceOrder, TraceSource,
 };
@@ -64,27 +58,11 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     name: "Parquet, as plimsoll record makes it",
     is: |head| head.starts_with(MAGIC),
     open: |input| {
-        let name = input.name().to_owned();
-        let wrong = |what: String| TraceError::Format {
-            file: name.clone(),
-            offset: 0,
-            what,
-        };
-        // The table of what is where stands at the end.
-        let Some(path) = input.path() else {
-            return Err(wrong("a Parquet file is read from a file only".into()));
-        };
-        let file = File::open(path).map_err(|source| TraceError::Read {
-            file: name.clone(),
-            source,
-        })?;
-        let file = BoundedFile::new(file).map_err(|source| TraceError::Read {
-            file: name.clone(),
-            source,
-        })?;
-        let table = guarded(|| SerializedFileReader::new(file))
-            .map_err(|error| wrong(format!("{error}; it is damaged, or compressed as a whole")))?;
-        Ok(Box::new(ParquetReader::open(name.clone(), table)?))
+        let table = ParquetTable::open(&input)?;
+        Ok(Box::new(ParquetReader::open(
+            input.name().to_owned(),
+            table,
+        )?))
     },
 };
 
@@ -199,12 +177,11 @@ pub fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
+const NO_ZONE: &str = "its times have no time zone and are taken as UTC";
 /// The columns, in the order of the schema.
 const NAMES: [&str; 6] = ["at_ns", "took_ns", "kind", "device", "offset", "bytes"];
 /// The one that a table may do without.
 const TOOK: usize = 1;
-/// Rows of one call.
-const BATCH: usize = 4096;
 /// Rows among which the earliest start is looked for.
 const FIRST: usize = 1 << 16;
 /// Times from here on count from 1970, not from the origin: of March 1973, or after three years.
@@ -214,13 +191,8 @@ const ODD_IN_A_ROW_MAX: u64 = 1_000;
 
 struct ParquetReader {
     about: RecordingInfo,
-    file: SerializedFileReader<BoundedFile>,
-    /// Where each of [`NAMES`] stands.
-    columns: [Option<usize>; 6],
-    /// The next group, what is open of the one before, and its rows that were not yet read.
-    group: usize,
-    open: Option<ParquetColumns>,
-    left: usize,
+    /// Of which each of [`NAMES`] is read, if it has it.
+    table: ParquetTable,
     targets: DeviceNameTable,
     /// What the file says, or the earliest start where times count from 1970.
     origin_unix_ns: Option<u64>,
@@ -244,22 +216,14 @@ struct ParquetRowStats {
 }
 
 impl ParquetReader {
-    fn open(
-        name: String,
-        file: SerializedFileReader<BoundedFile>,
-    ) -> Result<ParquetReader, TraceError> {
-        let about_file = file.metadata().file_metadata();
-        let schema = about_file.schema_descr();
+    fn open(name: String, mut table: ParquetTable) -> Result<ParquetReader, TraceError> {
         let wrong = |what: String| TraceError::Format {
             file: name.clone(),
             offset: 0,
             what,
         };
-        let place = |wanted: &str| {
-            let mut found = schema.columns().iter();
-            found.position(|column| column.path().string() == wanted)
-        };
-        let columns = NAMES.map(place);
+        let known = table.names();
+        let columns = NAMES.map(|wanted| known.iter().position(|name| name == wanted));
         for (place, wanted) in columns.iter().zip(NAMES) {
             if place.is_none() && wanted != NAMES[TOOK] {
                 return Err(wrong(format!(
@@ -269,29 +233,23 @@ impl ParquetReader {
                 )));
             }
         }
-        for place in [2, 3].into_iter().filter_map(|at| columns[at]) {
-            let column = schema.column(place);
-            if place == columns[2].unwrap_or(usize::MAX) && !TableColumn::is_text(&column) {
-                return Err(wrong("its column kind holds no words".into()));
-            }
+        let is_utc = columns[0].and_then(|at| table.instants(at));
+        let warnings = match is_utc {
+            Some(false) => vec![NO_ZONE.into()],
+            _ => Vec::new(),
+        };
+        table.choose(&columns);
+        if columns[2].is_some_and(|kind| !table.is_text(kind)) {
+            return Err(wrong("its column kind holds no words".into()));
         }
-        let groups = file.metadata().row_groups().iter();
-        let mut codecs = groups.flat_map(|group| group.columns().iter().map(|c| c.compression()));
-        if let Some(codec) = codecs.find(|c| *c != Compression::UNCOMPRESSED) {
-            return Err(wrong(format!(
-                "its columns are compressed ({codec}), which is not read, as what they become has no \
-                 limit; write it without compression (pyarrow compression=\"none\", pandas \
-                 compression=None, polars compression=\"uncompressed\")"
-            )));
-        }
-        let keys = about_file.key_value_metadata();
+        let keys = table.about().key_value_metadata();
         let keys: BTreeMap<&str, u64> = keys
             .into_iter()
             .flatten()
             .filter_map(|pair| Some((pair.key.as_str(), pair.value.as_ref()?.parse().ok()?)))
             .collect();
         let (origin_unix_ns, lost) = (keys.get(ORIGIN).copied(), keys.get(LOST).copied());
-        let carries = carries(columns, &|place| unit(&schema.column(place)));
+        let carries = carries(columns, &|place| table.unit(place));
         Ok(ParquetReader {
             about: RecordingInfo {
                 name,
@@ -299,11 +257,7 @@ impl ParquetReader {
                 host: String::new(),
                 carries,
             },
-            file,
-            columns,
-            group: 0,
-            open: None,
-            left: 0,
+            table,
             targets: DeviceNameTable::default(),
             origin_unix_ns,
             begin: None,
@@ -311,31 +265,21 @@ impl ParquetReader {
             lost: lost.unwrap_or(0),
             rows: ParquetRowStats::default(),
             damage: None,
-            warnings: Vec::new(),
+            warnings,
         })
     }
 
     /// Reads the next rows; `false` when there are none.
     fn next_rows(&mut self, into: &mut Vec<TraceRequest>) -> Result<bool, ParquetError> {
-        while self.left == 0 {
-            if self.group >= self.file.num_row_groups() {
-                return Ok(false);
-            }
-            let group = self.file.get_row_group(self.group)?;
-            self.group += 1;
-            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            self.open = Some(ParquetColumns::of(&*group, self.columns)?);
-        }
-        if let Some(columns) = &mut self.open {
-            let rows = self.left.min(BATCH);
-            columns.read(rows, &mut self.targets, &mut self.rows, into)?;
-            self.left -= rows;
-        }
+        let (targets, counts) = (&mut self.targets, &mut self.rows);
+        let more = self
+            .table
+            .next_rows(&mut |cells| counts.take(cells, targets, into))?;
         if self.rows.odd_in_a_row >= ODD_IN_A_ROW_MAX {
             let what = format!("{ODD_IN_A_ROW_MAX} rows in a row are not requests");
             return Err(ParquetError::General(what));
         }
-        Ok(true)
+        Ok(more)
     }
 
     /// Ends at rows that cannot be read; when they are the first, nothing of the file can.
@@ -344,9 +288,9 @@ impl ParquetReader {
         let first = first.map_or(String::new(), |first| format!("; the first, {first}"));
         let (file, what) = (
             self.about.name.clone(),
-            format!("its group {} of rows: {error}{first}", self.group),
+            format!("its group {} of rows: {error}{first}", self.table.group()),
         );
-        (self.group, self.left) = (usize::MAX, 0);
+        self.table.end();
         let offset = 0;
         if self.rows.seen == self.rows.odd {
             return Err(TraceError::Format { file, offset, what });
@@ -417,89 +361,39 @@ fn carries(columns: [Option<usize>; 6], unit: &dyn Fn(usize) -> Nanos) -> Record
     }
 }
 
-thread_local! {
-    /// Whether this thread is at work on foreign bytes, guarded.
-    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does something with foreign bytes that the library does not always survive: it takes some damage
-/// for a mistake of its own. That is said once, as an error, and not where it was found. What it was
-/// at work on is not used again.
-fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let told = panic::take_hook();
-        panic::set_hook(Box::new(move |about| {
-            if !IS_GUARDED.get() {
-                told(about);
-            }
-        }));
-    });
-    IS_GUARDED.set(true);
-    let ended = panic::catch_unwind(AssertUnwindSafe(work));
-    IS_GUARDED.set(false);
-    ended.unwrap_or_else(|_| Err(ParquetError::General("it is damaged".into())))
-}
-
-/// The columns of a group of rows, from which requests are taken.
-struct ParquetColumns([Option<TableColumn>; 6]);
-
 /// Why a row is no request: the column, and what stands in it.
 type Wrong = (usize, &'static str);
 
-impl ParquetColumns {
-    /// Those that stand at these places.
-    fn of(
-        group: &dyn RowGroupReader,
-        places: [Option<usize>; 6],
-    ) -> Result<ParquetColumns, ParquetError> {
-        let mut columns = ParquetColumns([const { None }; 6]);
-        for (column, place) in columns.0.iter_mut().zip(places) {
-            *column = place.map(|at| TableColumn::of(group, at)).transpose()?;
-        }
-        Ok(columns)
-    }
-
-    /// Appends the requests of the next so many rows.
-    fn read(
+impl ParquetRowStats {
+    /// Appends the request of a row.
+    fn take(
         &mut self,
-        rows: usize,
+        cells: &[&ParquetCellValue],
         targets: &mut DeviceNameTable,
-        counts: &mut ParquetRowStats,
         into: &mut Vec<TraceRequest>,
-    ) -> Result<(), ParquetError> {
-        let mut told: [&[ParquetCellValue]; 6] = [&[]; 6];
-        for (told, column) in told.iter_mut().zip(&mut self.0) {
-            if let Some(column) = column {
-                *told = column.read(rows)?;
+    ) {
+        self.seen += 1;
+        match request(cells, targets) {
+            Ok(request) => {
+                self.odd_in_a_row = 0;
+                into.push(request);
+            }
+            Err((column, wanted)) => {
+                self.odd += 1;
+                self.odd_in_a_row += 1;
+                let seen = self.seen;
+                self.first_odd.get_or_insert_with(|| {
+                    let (name, found) = (NAMES[column], cells[column]);
+                    format!("row {seen}: {name} is {found}, not {wanted}")
+                });
             }
         }
-        for row in 0..rows {
-            let cells = told.map(|column| column.get(row).unwrap_or(&ParquetCellValue::Nothing));
-            counts.seen += 1;
-            match request(cells, targets) {
-                Ok(request) => {
-                    counts.odd_in_a_row = 0;
-                    into.push(request);
-                }
-                Err((column, wanted)) => {
-                    counts.odd += 1;
-                    counts.odd_in_a_row += 1;
-                    let seen = counts.seen;
-                    counts.first_odd.get_or_insert_with(|| {
-                        let (name, found) = (NAMES[column], quoted(cells[column]));
-                        format!("row {seen}: {name} is {found}, not {wanted}")
-                    });
-                }
-            }
-        }
-        Ok(())
     }
 }
 
 /// The request of a row.
 fn request(
-    cells: [&ParquetCellValue; 6],
+    cells: &[&ParquetCellValue],
     targets: &mut DeviceNameTable,
 ) -> Result<TraceRequest, Wrong> {
     let whole = |column: usize, wanted: &'static str| match cells[column] {
@@ -547,22 +441,6 @@ fn kind_of(word: &[u8]) -> Option<OpKind> {
     found.map(|(kind, _)| *kind)
 }
 
-/// A cell as it is shown.
-fn quoted(told: &ParquetCellValue) -> String {
-    const SHOWN: usize = 40;
-    match told {
-        ParquetCellValue::Nothing => "absent".into(),
-        ParquetCellValue::Whole(value) => value.to_string(),
-        ParquetCellValue::Odd(value) => value.to_string(),
-        ParquetCellValue::Word(word) => {
-            format!(
-                "'{}'",
-                String::from_utf8_lossy(&word[..word.len().min(SHOWN)])
-            )
-        }
-    }
-}
-
 impl TraceSource for ParquetReader {
     fn about(&self) -> &RecordingInfo {
         &self.about
@@ -578,7 +456,7 @@ impl TraceSource for ParquetReader {
         let mut more = true;
         while more && into.len() - known < wanted {
             let before = into.len();
-            more = match guarded(|| self.next_rows(into)) {
+            more = match self.next_rows(into) {
                 Ok(more) => more,
                 Err(error) => {
                     into.truncate(before);

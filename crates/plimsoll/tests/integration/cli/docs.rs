@@ -51,6 +51,9 @@ impl DocFiles {
             "[db]\nrw=randrw\nbs=8k\nsize=64m\nruntime=10\ntime_based\n",
         );
         write("open.toml", &open_loop());
+        let rows = (0..40).map(|s| format!("2026-11-21 00:00:{s:02},{},{s}\n", 100 + s));
+        let panel = format!("Time,sda writes/s,nas read\n{}", rows.collect::<String>());
+        write("grafana.csv", &panel);
         for (name, of) in [("campaign", "campaigns/parameters"), ("mine", "stacks/own")] {
             let from = commands::root().join(format!("examples/{of}.toml"));
             std::fs::copy(from, lab.path(&format!("{name}.toml"))).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The columns of a table of requests, of whatever type a program wrote them: numbers of any width, with
+//! The columns of a table, of whatever type a program wrote them: numbers of any width, with
 //! or without a sign, times of any unit, words.
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
@@ -8,20 +8,36 @@ use parquet::data_type::{
     ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type, Int96, Int96Type,
 };
 use parquet::errors::Result;
-use parquet::file::reader::RowGroupReader;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::schema::types::ColumnDescriptor;
 use plimsoll_core::units::Nanos;
+use std::sync::Arc;
 
-use super::bounded::{BoundedPages, damaged};
+use super::bounded::{BoundedFile, BoundedPages, damaged};
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ParquetCellValue {
+pub(crate) enum ParquetCellValue {
     Nothing,
     Whole(i128),
     /// A number with a fraction, or none at all.
     Odd(f64),
     Word(Vec<u8>),
+}
+
+impl std::fmt::Display for ParquetCellValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const SHOWN: usize = 40;
+        match self {
+            ParquetCellValue::Nothing => f.write_str("absent"),
+            ParquetCellValue::Whole(value) => write!(f, "{value}"),
+            ParquetCellValue::Odd(value) => write!(f, "{value}"),
+            ParquetCellValue::Word(word) => {
+                let shown = &word[..word.len().min(SHOWN)];
+                write!(f, "'{}'", String::from_utf8_lossy(shown))
+            }
+        }
+    }
 }
 
 /// Nanoseconds of a unit of the times in a column; 1 of plain numbers.
@@ -37,6 +53,22 @@ pub(super) fn unit(column: &ColumnDescriptor) -> Nanos {
         (None, ConvertedType::TIMESTAMP_MICROS | ConvertedType::TIME_MICROS) => Nanos(1_000),
         _ => Nanos(1),
     }
+}
+
+/// Whether a column holds instants; `Some(false)` where they are those of a clock whose zone is not said.
+pub(super) fn instants(column: &ColumnDescriptor) -> Option<bool> {
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Timestamp(time)), _) => Some(time.is_adjusted_to_u_t_c),
+        (None, ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIMESTAMP_MICROS) => Some(true),
+        // Spark and Hive write instants of UTC so.
+        (None, _) if column.physical_type() == Type::INT96 => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether a column holds words.
+pub(super) fn is_text(column: &ColumnDescriptor) -> bool {
+    column.physical_type() == Type::BYTE_ARRAY
 }
 
 /// Whether the numbers of a column have no sign.
@@ -122,13 +154,25 @@ impl<T: DataType> ParquetValueBuffer<T> {
 }
 
 impl TableColumn {
-    pub(super) fn of(group: &dyn RowGroupReader, number: usize) -> Result<TableColumn> {
-        let column = group.metadata().column(number).column_descr_ptr();
+    pub(super) fn of(
+        file: &Arc<BoundedFile>,
+        group: &RowGroupMetaData,
+        number: usize,
+    ) -> Result<TableColumn> {
+        let chunk = group.column(number);
+        let column = chunk.column_descr_ptr();
         let kind = column.physical_type();
         if column.max_def_level() > 1 || column.max_rep_level() > 0 {
             return Err(damaged(&format!("column {} holds lists", column.name())));
         }
-        let pages = BoundedPages::new(group.get_column_page_reader(number)?, kind);
+        let decimal = matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_)));
+        if decimal || column.converted_type() == ConvertedType::DECIMAL {
+            let name = column.name();
+            let text = format!("column {name} holds decimals; write it as floating-point numbers");
+            return Err(damaged(&text));
+        }
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let pages = BoundedPages::of(file, chunk, rows)?;
         let reader = match get_column_reader(column.clone(), Box::new(pages)) {
             ColumnReader::Int32ColumnReader(reader) => {
                 ParquetColumnReader::Int32(ParquetValueBuffer::of(reader))
@@ -202,11 +246,6 @@ impl TableColumn {
             }
         }
         Ok(&self.told)
-    }
-
-    /// The type in which its numbers are kept.
-    pub(super) fn is_text(column: &ColumnDescriptor) -> bool {
-        column.physical_type() == Type::BYTE_ARRAY
     }
 }
 
