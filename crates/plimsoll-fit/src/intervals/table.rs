@@ -156,6 +156,7 @@ fn properties() -> WriterProperties {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Write as _;
     use std::fs::File;
 
     use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -200,5 +201,74 @@ mod tests {
             error.contains(&name) && error.contains("No space left"),
             "{error}"
         );
+    }
+
+    /// Readings of two disks, a tenth of a second apart, with a pause and a machine that is started again.
+    fn readings() -> String {
+        let mut text = String::new();
+        for n in 0..60_u64 {
+            let at_ms = 1_795_220_132_000 + 100 * n + if n < 30 { 0 } else { 45_000 };
+            let since = if n < 45 { n } else { n - 45 };
+            let _ = writeln!(text, "{}.{:03}", at_ms / 1_000, at_ms % 1_000);
+            for (disk, scale) in [("sda", 1), ("sdb", 3)] {
+                let [reads, writes] = [7 * scale * since + since % 5, 3 * scale * since];
+                let _ = writeln!(
+                    text,
+                    "8 0 {disk} {reads} 0 {} {} {writes} 0 {} {} {} {} {}",
+                    16 * reads,
+                    2 * since,
+                    8 * writes,
+                    since,
+                    n % 4,
+                    30 * since,
+                    55 * since
+                );
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn a_table_that_was_written_is_read_as_the_recording_it_was_made_of() {
+        use plimsoll_trace::{CounterSource, OpenRecording, counters::CounterFile, open};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("intervals");
+        let source = CounterFile::from_bytes("source", readings().into()).unwrap();
+        let span = source.times().span();
+        let mut table = IntervalTable::begin(File::create(&path).unwrap(), &path).unwrap();
+        let rows = |counters: &dyn CounterSource, disk: &str| -> Vec<IntervalRow> {
+            let series = counters.series(disk, &counters.times().span()).unwrap();
+            crate::intervals(&series).collect()
+        };
+        for disk in source.disks() {
+            table.push(&disk, rows(&source, &disk).into_iter()).unwrap();
+        }
+        table.finish().unwrap();
+        let OpenRecording::Counters(again) = open(&path).unwrap() else {
+            panic!("it is of counters");
+        };
+        assert_eq!(again.warnings(), [] as [&str; 0]);
+        assert_eq!(
+            (again.disks(), again.times().span()),
+            (source.disks(), span)
+        );
+        for disk in source.disks() {
+            let (expect, found) = (rows(&source, &disk), rows(&*again, &disk));
+            assert_eq!(expect.len(), found.len());
+            let unknown = expect.iter().filter(|row| !row.is_known()).count();
+            assert!((1..5).contains(&unknown), "the restart is a gap: {unknown}");
+            for (expect, found) in expect.iter().zip(&found) {
+                let ends = |row: &IntervalRow| (row.from_unix_ns, row.to_unix_ns, row.is_known());
+                assert_eq!(ends(expect), ends(found));
+                for figure in FIGURES {
+                    let (expect, found) = (figure(expect), figure(found));
+                    let near = (expect.unwrap_or(0.0) - found.unwrap_or(0.0)).abs() < 1e-9;
+                    assert!(
+                        near && expect.is_some() == found.is_some(),
+                        "{expect:?} {found:?}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -11,21 +11,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Write a commented file to begin with: a campaign, a workload, an inventory or a stack.
+/// Write a commented file to begin with: a campaign, a workload, an inventory, a stack or a mapping.
 ///
 /// The file has every key with its meaning, and works as it is. Nothing is overwritten. Its first line names
-/// the schema for editors, which is written to .plimsoll/ beside it.
+/// the schema for editors, which is written to .plimsoll/ beside it. A mapping is made for a table of
+/// counters (CSV, JSON or Parquet), which is given: what the names of its columns say is filled in, the
+/// rest stands there as comments. Give the mapping instead of the table to commands that read recordings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll new campaign
   plimsoll new workload mine.toml
   plimsoll new inventory
-  plimsoll new stack")]
+  plimsoll new stack
+  plimsoll new mapping disks.csv")]
 pub(super) struct NewArgs {
     /// What the file is to describe.
-    #[arg(value_name = "campaign|workload|inventory|stack")]
+    #[arg(value_name = "campaign|workload|inventory|stack|mapping")]
     kind: NewFileKind,
-    /// File to write (default: campaign.toml, workload.toml, lab.toml or stack.toml).
+    /// File to write (default: campaign.toml, workload.toml, lab.toml or stack.toml); of a mapping the
+    /// table: for disks.csv, disks.mapping.toml is written here.
     file: Option<PathBuf>,
     /// Print the names of the files as JSON.
     #[arg(long)]
@@ -42,6 +46,8 @@ enum NewFileKind {
     Inventory,
     /// A storage system from commands of yours
     Stack,
+    /// What the columns of a table of counters are
+    Mapping,
 }
 
 /// Where the schemas for editors are, beside the file.
@@ -54,6 +60,7 @@ impl NewFileKind {
             NewFileKind::Workload => "workload",
             NewFileKind::Inventory => "inventory",
             NewFileKind::Stack => "stack",
+            NewFileKind::Mapping => "mapping",
         }
     }
 
@@ -64,6 +71,7 @@ impl NewFileKind {
             // As `plimsoll vm up` and the manual call it.
             NewFileKind::Inventory => "lab.toml",
             NewFileKind::Stack => "stack.toml",
+            NewFileKind::Mapping => "mapping.toml",
         }
     }
 
@@ -73,6 +81,7 @@ impl NewFileKind {
             NewFileKind::Workload => include_str!("new/workload.toml"),
             NewFileKind::Inventory => include_str!("new/inventory.toml"),
             NewFileKind::Stack => include_str!("new/stack.toml"),
+            NewFileKind::Mapping => include_str!("new/mapping.toml"),
         }
     }
 
@@ -88,6 +97,7 @@ impl NewFileKind {
                 include_str!("../../../../schemas/inventory.schema.json")
             }
             NewFileKind::Stack => include_str!("../../../../schemas/stack.schema.json"),
+            NewFileKind::Mapping => include_str!("../../../../schemas/mapping.schema.json"),
         }
     }
 
@@ -107,29 +117,45 @@ impl NewFileKind {
                 };
                 format!("plimsoll stack up {here}{file} --dry-run")
             }
+            NewFileKind::Mapping => format!("plimsoll profile {file}"),
         }
     }
 }
 
+/// A file that is to be written.
+struct NewFile {
+    path: PathBuf,
+    text: String,
+}
+
 pub(super) fn main(args: &NewArgs) -> CliResult {
     let kind = args.kind;
-    let file = args
-        .file
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(kind.default_file()));
+    let NewFile { path: file, text } = match (kind, &args.file) {
+        (NewFileKind::Mapping, Some(table)) => mapping(table)?,
+        (NewFileKind::Mapping, None) => {
+            let text = "a mapping is made for a table, and none is given";
+            return Err(CliError::invalid(text).hint("give it: plimsoll new mapping disks.csv"));
+        }
+        (_, file) => {
+            let path = file
+                .clone()
+                .unwrap_or_else(|| PathBuf::from(kind.default_file()));
+            let text = kind.text().replace(kind.default_file(), &name_of(&path));
+            NewFile { path, text }
+        }
+    };
     super::check_directory_of(&file)?;
     if file.symlink_metadata().is_ok() {
         let text = format!("write {}: it exists", file.display());
-        return Err(CliError::usage(text).hint(format!(
-            "choose another name: plimsoll new {} FILE",
-            kind.name()
-        )));
+        return Err(CliError::usage(text).hint(match kind {
+            NewFileKind::Mapping => "move it away, or work in another folder".into(),
+            _ => format!("choose another name: plimsoll new {} FILE", kind.name()),
+        }));
     }
     let folder = file.parent().unwrap_or(Path::new("")).join(SCHEMAS);
     let schema = folder.join(format!("{}.schema.json", kind.name()));
     write_schema(&folder, &schema, kind.schema())?;
-    let named = kind.text().replace(kind.default_file(), &name_of(&file));
-    plimsoll_archive::write_result(&file, named).map_err(failed(&file))?;
+    plimsoll_archive::write_result(&file, text).map_err(failed(&file))?;
     let try_it = kind.try_it(&file);
     if args.json {
         terminal::print_json(&serde_json::json!({ "file": file, "schema": schema, "try": try_it }));
@@ -140,6 +166,22 @@ pub(super) fn main(args: &NewArgs) -> CliResult {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The mapping of a table: what there is to be said of every key, and what its columns say.
+fn mapping(table: &Path) -> Result<NewFile, CliError> {
+    let name = name_of(table);
+    let stem = name.split('.').next().filter(|stem| !stem.is_empty());
+    let path = PathBuf::from(format!("{}.mapping.toml", stem.unwrap_or("table")));
+    let usage = plimsoll_agent::failure::failed(CliExitCode::Usage);
+    let begun = plimsoll_trace::counters::begun_mapping(table, &table.display().to_string());
+    let about = NewFileKind::Mapping.text();
+    let text = about.replace(NewFileKind::Mapping.default_file(), &name_of(&path));
+    let keys = text.find("\nrecording = ").unwrap_or(text.len());
+    Ok(NewFile {
+        path,
+        text: format!("{}\n{}", &text[..keys], begun.map_err(usage)?),
+    })
 }
 
 /// The file as the comments in it call it.

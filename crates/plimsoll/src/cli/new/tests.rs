@@ -20,6 +20,12 @@ fn written_out(kind: NewFileKind) -> &'static [&'static str] {
         ],
         NewFileKind::Inventory => &["InventoryNode"],
         NewFileKind::Stack => &["StackFileStep"],
+        NewFileKind::Mapping => &[
+            "MappingTime",
+            "MappingDevice",
+            "MappingLong",
+            "MappingColumn",
+        ],
     }
 }
 

@@ -94,3 +94,52 @@ fn nothing_is_written_over() {
     let output = lab.run(&["new", "workload", "nowhere/w.toml"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
+
+#[test]
+fn a_mapping_is_begun_for_a_table_and_given_instead_of_it() {
+    let lab = Lab::new();
+    let rows = (0..40).map(|n| format!("2026-11-21 00:00:{n:02},{},{n},7\n", 100 + n));
+    let heading = "Time,sda reads/s,written,cpu\n".to_owned();
+    std::fs::write(lab.path("disks.csv"), heading + &rows.collect::<String>()).unwrap();
+    let made = lab.json(&["new", "mapping", "disks.csv", "--json"]);
+    assert_eq!(made["file"], "disks.mapping.toml");
+    assert_eq!(made["try"], "plimsoll profile disks.mapping.toml");
+    assert_eq!(made["schema"], ".plimsoll/mapping.schema.json");
+    let profile = lab.json(&["profile", "disks.mapping.toml", "--json"]);
+    assert_eq!(profile["profile"]["disk"], "sda");
+    // What its names do not say is filled in by hand.
+    let begun = std::fs::read_to_string(lab.path("disks.mapping.toml")).unwrap();
+    let open = "# [[column]]\n# name = \"written\"\n# its name does not say whether it counts operations or bytes\n\
+                # metric = \"\"\n# kind = \"\"\n# unit = \"\"\n";
+    assert!(begun.contains(open), "{begun}");
+    let filled = "[[column]]\nname = \"written\"\ndevice = \"sda\"\nmetric = \"write-bytes\"\nkind = \"rate\"\n\
+                  unit = \"MiB\"\n";
+    std::fs::write(lab.path("disks.mapping.toml"), begun.replace(open, filled)).unwrap();
+    let output = lab.run(&["profile", "disks.mapping.toml", "--parquet", "table"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown = |file: &str| {
+        let profile = lab.json(&["profile", file, "--json"]);
+        profile["profile"]["components"].clone()
+    };
+    assert_eq!(shown("disks.mapping.toml"), shown("table"));
+    // Other commands take it, too; what is missing is asked for.
+    let output = lab.run(&["fit", "disks.mapping.toml", "--disk", "sda"]);
+    assert!(
+        text(&output.stderr).contains("was not recorded"),
+        "{}",
+        text(&output.stderr)
+    );
+    for (arguments, hint) in [
+        (&["new", "mapping"][..], "plimsoll new mapping disks.csv"),
+        (&["new", "mapping", "disks.csv"], "it exists"),
+        (&["new", "mapping", "gone.csv"], "gone.csv"),
+    ] {
+        let output = lab.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            text(&output.stderr).contains(hint),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
